@@ -1,0 +1,3 @@
+//! Boxoffice bench.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! Boxoffice cli.
+
+fn main() {}
