@@ -1,1 +1,19 @@
-//! Boxoffice core.
+//! The rules of Boxoffice: what a command would do to a venue, a session or a cart, as values and functions.
+//!
+//! No clock, no socket, no thread, no randomness: time is handed in, and the same inputs in the same order give the same
+//! state on every machine. `decide` reads and answers, `apply` writes and cannot fail; [`host::Host`] joins the two and
+//! says what has to be asked, answered and waited for.
+#![no_std]
+
+extern crate alloc;
+
+// In reading order: the words, the things, the rules, the host, the keeping.
+pub mod answer;
+pub mod ask;
+pub mod command;
+pub mod event;
+pub mod id;
+pub mod money;
+pub mod refusal;
+pub mod seat;
+pub mod time;

@@ -1,0 +1,197 @@
+//! Names of things: what clients call them, and what the cluster routes by.
+
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+/// The longest id, in bytes.
+pub const ID_BYTES_MAX: usize = 64;
+
+/// An id chosen by a client: 1 to 64 of `A-Z a-z 0-9 . _ : -`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Id(SmolStr);
+
+impl Id {
+    /// The id with this text, or `None` if it is empty, too long or has other characters.
+    pub fn new(text: &str) -> Option<Id> {
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-');
+        let good = (1..=ID_BYTES_MAX).contains(&text.len()) && text.bytes().all(allowed);
+        good.then(|| Id(SmolStr::new(text)))
+    }
+
+    /// The text of the id.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The secret a client makes for its cart: 128 random bits. Whoever knows it owns the cart; it is never stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct CartToken(pub u128);
+
+impl CartToken {
+    /// The cart this token opens: the first 128 bits of the token's BLAKE3 hash, so that the id tells nothing of the token.
+    pub fn cart(self) -> CartId {
+        let hash = blake3::hash(&self.0.to_be_bytes());
+        let mut first = [0; 16];
+        first.copy_from_slice(&hash.as_bytes()[..16]);
+        CartId(u128::from_be_bytes(first))
+    }
+}
+
+impl fmt::Debug for CartToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CartToken(secret)")
+    }
+}
+
+/// A cart, named by the hash of its token.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CartId(pub u128);
+
+/// An order. A cart makes at most one, so it has the cart's 128 bits: the order lives where its cart lives and is found
+/// without an index (P7).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OrderId(pub u128);
+
+impl CartId {
+    /// The order this cart makes when it is done.
+    pub fn order(self) -> OrderId {
+        OrderId(self.0)
+    }
+}
+
+impl OrderId {
+    /// The cart this order came from.
+    pub fn cart(self) -> CartId {
+        CartId(self.0)
+    }
+}
+
+macro_rules! hexadecimal {
+    ($name:ident) => {
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:032x}", self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:032x}", self.0)
+            }
+        }
+    };
+}
+
+hexadecimal!(CartId);
+hexadecimal!(OrderId);
+
+/// A request id that a client made, as its hash: equal hashes are taken for equal ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RequestHash(pub u64);
+
+impl RequestHash {
+    /// The hash of a request id's text.
+    pub fn of(request_id: &str) -> RequestHash {
+        RequestHash(hash64(request_id.as_bytes()))
+    }
+}
+
+/// The first 64 bits of the BLAKE3 hash of `bytes`: stable for ever.
+pub fn hash64(bytes: &[u8]) -> u64 {
+    let hash = blake3::hash(bytes);
+    let mut first = [0; 8];
+    first.copy_from_slice(&hash.as_bytes()[..8]);
+    u64::from_be_bytes(first)
+}
+
+/// A request that changes something: its id and a hash of what it asks for (P9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// The client's request id, hashed.
+    pub id: RequestHash,
+    /// A hash of the whole command: another body under the same id is refused.
+    pub body: u64,
+}
+
+/// One hold for life: the cart, the request that made it, and which attempt of that request.
+///
+/// A repeat after a crash asks with the same id and finds the same hold. The attempt counts the holds of this request that
+/// the cart has disowned: a disowned hold can never become a line, so the next try is another hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct HoldId {
+    /// The holder.
+    pub cart: CartId,
+    /// The request that asked for it.
+    pub request: RequestHash,
+    /// Which line of that request (0 unless it asked for several at once).
+    pub part: u16,
+    /// How many earlier holds of this request and part the cart has disowned.
+    pub attempt: u16,
+}
+
+/// What one actor owns.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Entity {
+    /// A building with halls, and the index of its sessions.
+    Venue(Id),
+    /// One title at one time in one hall, with its seat map.
+    Session(Id),
+    /// One buyer's lines, and the order they became.
+    Cart(CartId),
+}
+
+impl Entity {
+    /// Calls `with` with the bytes this entity is placed by: its kind, then its id. Explicit and fixed for ever.
+    pub fn with_key<T>(&self, with: impl FnOnce(&[u8]) -> T) -> T {
+        let mut key = [0u8; ID_BYTES_MAX + 2];
+        let (kind, id): (u8, &[u8]) = match self {
+            Entity::Venue(id) => (b'v', id.as_str().as_bytes()),
+            Entity::Session(id) => (b's', id.as_str().as_bytes()),
+            Entity::Cart(id) => {
+                key[2..18].copy_from_slice(&id.0.to_be_bytes());
+                key[0] = b'c';
+                key[1] = b'/';
+                return with(&key[..18]);
+            }
+        };
+        key[0] = kind;
+        key[1] = b'/';
+        key[2..2 + id.len()].copy_from_slice(id);
+        with(&key[..2 + id.len()])
+    }
+}
+
+impl fmt::Display for Entity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Entity::Venue(id) => write!(f, "venue/{id}"),
+            Entity::Session(id) => write!(f, "session/{id}"),
+            Entity::Cart(id) => write!(f, "cart/{id}"),
+        }
+    }
+}
+
+impl fmt::Debug for Entity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

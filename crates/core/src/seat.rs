@@ -1,0 +1,78 @@
+//! Seats and sets of them.
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+/// The most seats one hold may ask for.
+pub const HOLD_SEATS_MAX: usize = 20;
+
+/// A seat by its place in the layout: row and seat in the row, both from 0. Labels are beside them in the layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Seat {
+    /// Row, from 0.
+    pub row: u16,
+    /// Seat in the row, from 0; gaps are not counted.
+    pub seat: u16,
+}
+
+/// One to twenty seats, none twice, in ascending order: what a hold asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SeatSet(Vec<Seat>);
+
+/// Why a list of seats is no [`SeatSet`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SeatSetError {
+    /// No seat at all.
+    Empty,
+    /// More than [`HOLD_SEATS_MAX`].
+    TooMany,
+    /// These seats are named more than once.
+    Duplicate(Vec<Seat>),
+}
+
+impl SeatSet {
+    /// The set of these seats.
+    ///
+    /// # Errors
+    /// [`SeatSetError`] if there are none, more than twenty, or one of them twice.
+    pub fn new(seats: impl IntoIterator<Item = Seat>) -> Result<SeatSet, SeatSetError> {
+        let mut seats: Vec<Seat> = seats.into_iter().take(HOLD_SEATS_MAX + 1).collect();
+        if seats.is_empty() {
+            return Err(SeatSetError::Empty);
+        }
+        if seats.len() > HOLD_SEATS_MAX {
+            return Err(SeatSetError::TooMany);
+        }
+        seats.sort_unstable();
+        let mut twice: Vec<Seat> = seats.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+        twice.dedup();
+        if twice.is_empty() { Ok(SeatSet(seats)) } else { Err(SeatSetError::Duplicate(twice)) }
+    }
+
+    /// The seats, ascending.
+    pub fn as_slice(&self) -> &[Seat] {
+        &self.0
+    }
+
+    /// How many; never 0.
+    #[expect(clippy::len_without_is_empty, reason = "a seat set is never empty")]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// What a seat is, seen from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(u8)]
+pub enum SeatState {
+    /// Anyone may hold it.
+    Free = 0,
+    /// In somebody's cart.
+    Held = 1,
+    /// Bought.
+    Sold = 2,
+    /// Kept off sale by the box office.
+    Blocked = 3,
+}

@@ -1,0 +1,48 @@
+//! Instants and spans, in milliseconds. Time comes in from outside; nothing here reads a clock.
+
+use serde::{Deserialize, Serialize};
+
+/// Milliseconds since 1970-01-01T00:00:00Z.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(pub u64);
+
+/// The year 9999: no instant handed in by a client may lie beyond it.
+pub const TIMESTAMP_MAX: Timestamp = Timestamp(253_402_300_799_999);
+
+impl Timestamp {
+    /// This instant, `span_ms` later; the end of time if there is no such instant.
+    pub fn after(self, span_ms: u64) -> Timestamp {
+        Timestamp(self.0.saturating_add(span_ms).min(TIMESTAMP_MAX.0))
+    }
+}
+
+/// Terms of time of the rules; an operator may change them, so what they gave is written into events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rules {
+    /// How long a cart lives without being touched, if neither cart nor session says otherwise. 30 minutes (TH).
+    pub hold_ttl_ms: u64,
+    /// The longest time to live a cart may ask for. One day.
+    pub hold_ttl_max_ms: u64,
+    /// An active cart ends at this age however often it is touched. One day.
+    pub cart_age_max_ms: u64,
+    /// How long after a hold's deadline its entity asks the cart about it: the stated grace of P8. Two seconds.
+    pub grace_ms: u64,
+    /// How long a client waits for the sells of its checkout before it is answered `settling`. Two seconds.
+    pub settle_ms: u64,
+    /// How long an unanswered ask waits before it is asked again. One second.
+    pub ask_again_ms: u64,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules {
+            hold_ttl_ms: 30 * 60 * 1000,
+            hold_ttl_max_ms: 24 * 60 * 60 * 1000,
+            cart_age_max_ms: 24 * 60 * 60 * 1000,
+            grace_ms: 2_000,
+            settle_ms: 2_000,
+            ask_again_ms: 1_000,
+        }
+    }
+}
