@@ -1,1 +1,3 @@
-//! Boxoffice node.
+//! The node: actors and I/O around the pure crates.
+
+pub mod door;
