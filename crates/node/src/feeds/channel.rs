@@ -8,12 +8,21 @@ use std::{
     },
 };
 
-use boxoffice_core::{id::Id, seat::SeatState};
-use boxoffice_wire::{Encoding, feed as frames};
-use bytes::Bytes;
+use boxoffice_core::{
+    answer::MapView,
+    id::{Entity, Id},
+};
+use boxoffice_wire::{
+    Encoding,
+    body::Resume,
+    encode,
+    feed::{Delta, Ended, Snapshot},
+};
+use bytes::{Bytes, BytesMut};
+use smol_str::SmolStr;
 use parking_lot::Mutex;
 
-use super::{Commit, FeedSource, NotFound, Resume, published::Published, watcher::Dirty};
+use super::{Commit, FeedSource, NotFound, published::Published, watcher::Dirty};
 
 /// Deltas a watcher may be behind before it gets the newest snapshot instead: five seconds of a busy session.
 const RING_DELTAS: usize = 256;
@@ -24,7 +33,7 @@ const RING_CHANGES: usize = 65_536;
 /// One session's feed on this node.
 pub(super) struct Channel {
     /// The node's number for it, the same for every connection.
-    pub(super) feed: u32,
+    pub(super) feed: u64,
     /// Which session.
     pub(super) session: Id,
     epoch: u64,
@@ -43,17 +52,10 @@ enum State {
 
 struct Open {
     published: Published,
-    ring: VecDeque<Delta>,
+    ring: VecDeque<(Delta, Encoded)>,
     changes_in_ring: usize,
     /// The published map, encoded when first asked for.
     snapshot: Encoded,
-}
-
-struct Delta {
-    from: u64,
-    to: u64,
-    changes: Vec<(u32, SeatState)>,
-    encoded: Encoded,
 }
 
 /// A frame in each encoding, made when the first watcher wants it.
@@ -61,13 +63,20 @@ struct Delta {
 struct Encoded([Option<Bytes>; 2]);
 
 impl Encoded {
-    fn get(&mut self, encoding: Encoding, make: impl FnOnce() -> Bytes) -> Bytes {
+    fn get(&mut self, encoding: Encoding, write: impl FnOnce(&mut BytesMut)) -> Bytes {
         let place = match encoding {
             Encoding::Json => &mut self.0[0],
             Encoding::MsgPack => &mut self.0[1],
         };
-        place.get_or_insert_with(make).clone()
+        place.get_or_insert_with(|| written(write)).clone()
     }
+}
+
+fn written(write: impl FnOnce(&mut BytesMut)) -> Bytes {
+    let mut frame = BytesMut::new();
+    write(&mut frame);
+    // Cut to size: it may be kept for as long as the ring lasts.
+    Bytes::copy_from_slice(&frame)
 }
 
 /// Where a watcher stands in a feed.
@@ -97,13 +106,13 @@ struct Watchers {
 
 /// "Something is due" of one feed of one connection.
 pub(super) struct Mark {
-    feed: u32,
+    feed: u64,
     marked: AtomicBool,
     connection: Arc<Dirty>,
 }
 
 impl Mark {
-    pub(super) fn new(feed: u32, connection: Arc<Dirty>) -> Mark {
+    pub(super) fn new(feed: u64, connection: Arc<Dirty>) -> Mark {
         Mark { feed, marked: AtomicBool::new(false), connection }
     }
 
@@ -121,7 +130,7 @@ impl Mark {
 }
 
 impl Channel {
-    pub(super) fn new(feed: u32, session: Id, epoch: u64) -> Channel {
+    pub(super) fn new(feed: u64, session: Id, epoch: u64) -> Channel {
         Channel {
             feed,
             session,
@@ -147,7 +156,7 @@ impl Channel {
         let State::Open(open) = &*state else { return Err(NotFound) };
         let published = open.published.version();
         Ok(match resume {
-            Some(Resume { epoch: Some(epoch), .. }) if epoch != self.epoch => Position::Nothing,
+            Some(Resume { epoch, .. }) if epoch != self.epoch => Position::Nothing,
             Some(Resume { version, .. }) if version <= published => Position::At(version),
             Some(Resume { version, .. }) if waits() => Position::Ahead { version, published },
             Some(_) | None => Position::Nothing,
@@ -171,14 +180,11 @@ impl Channel {
         open.published.apply(commit.to, &mut commit.changes);
         open.snapshot = Encoded::default();
         open.changes_in_ring += commit.changes.len();
-        open.ring.push_back(Delta {
-            from: version,
-            to: commit.to,
-            changes: commit.changes,
-            encoded: Encoded::default(),
-        });
+        let counts = open.published.map().counts;
+        let delta = Delta { from: version, to: commit.to, changes: commit.changes, counts };
+        open.ring.push_back((delta, Encoded::default()));
         while open.ring.len() > RING_DELTAS || open.changes_in_ring > RING_CHANGES {
-            let oldest = open.ring.pop_front().expect("changes are in deltas");
+            let (oldest, _) = open.ring.pop_front().expect("changes are in deltas");
             open.changes_in_ring -= oldest.changes.len();
         }
         true
@@ -198,7 +204,8 @@ impl Channel {
             State::Open(open) => open,
             State::Gone => {
                 if *position != Position::Ended {
-                    frame(frames::ended(encoding, self.feed));
+                    let ended = Ended { name: SmolStr::new_static("not_found") };
+                    frame(written(|out| encode::ended(encoding, out, self.feed, &ended)));
                     *position = Position::Ended;
                 }
                 return false;
@@ -216,24 +223,35 @@ impl Channel {
             *position = Position::At(version);
             return false;
         }
-        let Some(next) = at.and_then(|at| open.ring.binary_search_by_key(&at, |delta| delta.from).ok()) else {
+        let Some(next) = at.and_then(|at| open.ring.binary_search_by_key(&at, |(delta, _)| delta.from).ok()) else {
             let Open { published, snapshot, .. } = &mut **open;
-            frame(snapshot.get(encoding, || frames::snapshot(encoding, self.feed, self.epoch, published.map())));
+            frame(snapshot.get(encoding, |out| {
+                encode::snapshot(encoding, out, self.feed, &self.snapshot_of(published.map()));
+            }));
             *position = Position::At(version);
             return false;
         };
         let mut given = 0;
-        for delta in open.ring.range_mut(next..) {
+        for (delta, encoded) in open.ring.range_mut(next..) {
             if given >= bytes_max {
                 return true;
             }
-            let Delta { from, to, changes, encoded } = delta;
-            let bytes = encoded.get(encoding, || frames::delta(encoding, self.feed, *from, *to, changes));
+            let bytes = encoded.get(encoding, |out| encode::delta(encoding, out, self.feed, delta));
             given += bytes.len();
             frame(bytes);
-            *position = Position::At(*to);
+            *position = Position::At(delta.to);
         }
         false
+    }
+
+    fn snapshot_of(&self, map: &MapView) -> Snapshot {
+        Snapshot {
+            entity: Entity::Session(self.session.clone()),
+            epoch: self.epoch,
+            version: map.version,
+            counts: map.counts,
+            seats: map.seats.clone(),
+        }
     }
 
     /// Adds a watcher; the number it is removed by.

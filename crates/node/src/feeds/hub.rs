@@ -7,6 +7,7 @@ use std::{
 };
 
 use boxoffice_core::id::Id;
+use boxoffice_wire::body::Resume;
 use parking_lot::Mutex;
 use tokio::{
     sync::Notify,
@@ -14,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    Commit, FeedSettings, FeedSource, NotFound, Resume,
+    Commit, FeedSettings, FeedSource, NotFound,
     channel::{Channel, Mark, Position},
     inbox::Inbox,
 };
@@ -35,7 +36,7 @@ pub(super) struct Hub {
 /// The channels of the node.
 struct Table {
     channels: BTreeMap<Id, Arc<Channel>>,
-    next_feed: u32,
+    next_feed: u64,
     /// Channels whose last watcher left, and when they are looked at again.
     lingering: VecDeque<(Instant, Arc<Channel>)>,
 }
@@ -65,7 +66,7 @@ impl Hub {
     }
 
     /// A place among the watchers of a session's channel, which is made if there is none.
-    pub(super) fn join(&self, session: &Id, mark: impl FnOnce(u32) -> Arc<Mark>) -> (Arc<Channel>, usize, Arc<Mark>) {
+    pub(super) fn join(&self, session: &Id, mark: impl FnOnce(u64) -> Arc<Mark>) -> (Arc<Channel>, usize, Arc<Mark>) {
         let mut table = self.table.lock();
         let channel = match table.channels.get(session) {
             Some(channel) => Arc::clone(channel),

@@ -68,15 +68,6 @@ impl Default for FeedSettings {
 #[error("there is no such session")]
 pub struct NotFound;
 
-/// The version a watcher has already, from an earlier feed or from the map it loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Resume {
-    /// The epoch of the version; `None` if the watcher does not know it and takes it for the present one.
-    pub epoch: Option<u64>,
-    /// The version it has.
-    pub version: u64,
-}
-
 /// The live seat maps of one node. Clones are the same hub.
 #[derive(Clone)]
 pub struct Feeds {

@@ -6,13 +6,13 @@ use std::{
 };
 
 use boxoffice_core::id::Id;
-use boxoffice_wire::Encoding;
+use boxoffice_wire::{Encoding, body::Resume};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{
-    NotFound, Resume,
+    NotFound,
     channel::{Channel, Mark, Position},
     hub::Hub,
 };
@@ -20,12 +20,12 @@ use super::{
 /// Which feeds of a connection have something: each of them once.
 #[derive(Default)]
 pub(super) struct Dirty {
-    feeds: Mutex<Vec<u32>>,
+    feeds: Mutex<Vec<u64>>,
     wake: Notify,
 }
 
 impl Dirty {
-    pub(super) fn push(&self, feed: u32) {
+    pub(super) fn push(&self, feed: u64) {
         let mut feeds = self.feeds.lock();
         feeds.push(feed);
         if feeds.len() == 1 {
@@ -38,9 +38,9 @@ impl Dirty {
 pub struct Watcher {
     hub: Arc<Hub>,
     dirty: Arc<Dirty>,
-    feeds: BTreeMap<u32, Watched>,
+    feeds: BTreeMap<u64, Watched>,
     /// Feeds to be pulled from, in the order they became dirty.
-    due: VecDeque<u32>,
+    due: VecDeque<u64>,
 }
 
 /// One feed of the connection.
@@ -63,7 +63,7 @@ impl Watcher {
     ///
     /// # Errors
     /// [`NotFound`] if there is no such session.
-    pub fn watch(&mut self, session: &Id, resume: Option<Resume>) -> Result<u32, NotFound> {
+    pub fn watch(&mut self, session: &Id, resume: Option<Resume>) -> Result<u64, NotFound> {
         let (channel, slot, mark) = self.hub.join(session, |feed| Arc::new(Mark::new(feed, Arc::clone(&self.dirty))));
         let feed = channel.feed;
         let begun = self.hub.begin(&channel, resume);
@@ -83,7 +83,7 @@ impl Watcher {
     }
 
     /// Ends a feed; says whether it was watched.
-    pub fn unwatch(&mut self, feed: u32) -> bool {
+    pub fn unwatch(&mut self, feed: u64) -> bool {
         match self.feeds.remove(&feed) {
             Some(watched) => {
                 self.hub.leave(&watched.channel, watched.slot);
