@@ -45,7 +45,8 @@ pub(crate) async fn serve(newcomer: Newcomer, shared: Arc<Shared>) {
     let mut connection = Box::new(Connection::new(newcomer, Arc::clone(&shared)));
     match connection.greet_and_run().await {
         Ok(Turn::Watch) => {
-            shared.runtimes.watching.spawn(async move {
+            let watching = shared.runtimes.watching.clone();
+            watching.spawn(async move {
                 let ended = connection.run().await;
                 finish(connection, ended.expect_err("a connection moves once"), &shared).await;
             });

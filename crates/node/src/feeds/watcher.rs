@@ -103,6 +103,11 @@ impl Watcher {
         self.feeds.is_empty()
     }
 
+    /// Whether a session is watched.
+    pub fn is_watching(&self, session: &Id) -> bool {
+        self.feeds.values().any(|watched| watched.channel.session == *session)
+    }
+
     /// Waits until [`Watcher::pull`] may have something to give.
     pub async fn dirty(&self) {
         while self.due.is_empty() && self.dirty.feeds.lock().is_empty() {
