@@ -94,7 +94,7 @@ async fn the_deadline_is_kept_and_a_late_answer_is_dropped() {
     // A node that drops a command has not answered it either.
     client.send(4, Op::CartCancel, json!({"token": token(1)})).await;
     assert_eq!(client.code().await, (Some(4), 902));
-    assert_eq!(door.metric("boxoffice_edge_requests_under_way").await, 0.0);
+    door.metric_is("boxoffice_edge_requests_under_way", 0.0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

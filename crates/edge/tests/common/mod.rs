@@ -169,7 +169,7 @@ impl Backend for Node {
 
     fn audit(&self) -> Pin<Box<dyn Future<Output = NodeAudit> + Send>> {
         Box::pin(async {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(300)).await;
             NodeAudit { carts: Default::default(), orders: 3, ..NodeAudit::default() }
         })
     }
