@@ -27,6 +27,14 @@ pub enum NodeError {
         /// What is wrong.
         why: String,
     },
+    /// A record of the log holds something else than its checksum promised.
+    #[error("record {seq} of the log cannot be understood: {why}; was it written by a newer version?")]
+    UndecodableRecord {
+        /// The record.
+        seq: u64,
+        /// What is wrong.
+        why: String,
+    },
     /// A committed entry cannot be understood.
     #[error("entry {index} of shard {shard} cannot be understood: {why}; was it written by a newer version?")]
     Undecodable {

@@ -1,7 +1,6 @@
 //! A node from start to stop.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -16,6 +15,7 @@ use boxoffice_core::{
     keep::{Kept, State},
 };
 use boxoffice_shard::{Config, Engine, Record};
+use bytes::Bytes;
 use tokio::{runtime::Handle, sync::mpsc};
 
 use crate::{
@@ -26,9 +26,9 @@ use crate::{
     driver::{Driver, DriverInput, Settled},
     error::NodeError,
     feeds::{FeedSource, Feeds},
-    identity::Identity,
+    identity::{DataDirectory, Identity, Wanted},
     inbox::Inbox,
-    log::{Log, LogConfig},
+    log::{self, Log, LogConfig, Start},
     metrics::Metrics,
     shared::Shared,
     snapshot_files::SnapshotFiles,
@@ -66,42 +66,29 @@ impl Node {
     /// # Errors
     /// [`NodeError`]: the directory is in use, another node's, damaged or cannot be written.
     pub fn start(config: NodeConfig, world: World, runtimes: &Runtimes) -> Result<Node, NodeError> {
-        let disk = Arc::clone(&world.disk);
-        let identity = Identity::open(&disk, &*world.rng, world.clock.wall_ms(), &config)?;
-        let files = SnapshotFiles::open(Arc::clone(&disk), &config.data_dir.join("snapshots"))?;
+        let wanted = Wanted { cluster: None, node: config.node_id, shards: config.shards };
+        let mut directory = DataDirectory::open(&world, &config.data_dir, &wanted)?;
+        let files = SnapshotFiles::open(Arc::clone(&world.disk), &directory.snapshot_dir())?;
 
         let mut cells = Vec::new();
-        let mut metas = BTreeMap::new();
+        let mut metas = Vec::new();
         for shard in 0..=config.shards {
             let cell = ShardCell::new(shard);
             if let Some(newest) = files.load_newest(shard)? {
+                for warning in &newest.warnings {
+                    tracing::warn!(shard, "{warning}");
+                }
                 let (meta, cut) =
                     snapshots::decode(&newest.payload).map_err(|why| NodeError::BadSnapshot { shard, why })?;
                 cell.replica.lock().kept = Kept::restore(cut);
-                metas.insert(shard, meta);
+                metas.push(meta);
             }
             cells.push(Arc::new(cell));
         }
 
-        let mut records = Vec::new();
-        let mut undecodable = None;
-        let log_config = LogConfig::new(identity.log_owner, config.log_segment_bytes);
-        let log_dir = config.data_dir.join("log");
-        let start = if identity.new { Start::New } else { Start::Existing };
-        let (log, recovery) =
-            Log::open(Arc::clone(&disk), Arc::clone(&world.rng), &log_dir, log_config, start, &mut |record| {
-                match Record::decode_all(record.payload) {
-                    Ok(decoded) => records.extend(decoded),
-                    Err(error) => undecodable = undecodable.take().or(Some((record.seq, error.to_string()))),
-                }
-            })?;
-        if let Some((seq, why)) = undecodable {
-            return Err(NodeError::UndecodableRecord { seq, why });
-        }
-        if let Some(cut) = &recovery.cut {
-            tracing::warn!(file = %cut.file.display(), offset = cut.offset, bytes = cut.bytes, why = cut.why,
-                "the last record of the log was not written whole and was cut off; it was never acknowledged");
-        }
+        let (log, records) = open_log(&config, &world, &directory)?;
+        directory.note_log(&*world.disk)?;
+        let identity = directory.identity().clone();
 
         let seed = world.rng.u64();
         let mut engine_config = Config::born(config.node_id, seed, config.shards, &[config.node_id]);
@@ -123,6 +110,7 @@ impl Node {
             config,
             world,
             cells,
+            _directory: directory,
         });
         let snapshots = snapshots::Writer::start(&shared, files)?;
         let (settle, settled) = mpsc::unbounded_channel();
@@ -180,6 +168,29 @@ impl Node {
             Ok(Err(_)) | Err(_) => Err(NodeError::Resources("orderly end: the replication thread panicked".into())),
         }
     }
+}
+
+/// Opens the log and reads back what the engine had written.
+fn open_log(config: &NodeConfig, world: &World, directory: &DataDirectory) -> Result<(Log, Vec<Record>), NodeError> {
+    let identity = directory.identity();
+    let start = if identity.has_log { Start::Existing } else { Start::New };
+    let mut records = Vec::new();
+    let mut undecodable = None;
+    let mut replay = |record: log::Record<'_>| match Record::decode_all(Bytes::copy_from_slice(record.payload)) {
+        Ok(decoded) => records.extend(decoded),
+        Err(error) => undecodable = undecodable.take().or(Some((record.seq, error.to_string()))),
+    };
+    let (disk, rng) = (Arc::clone(&world.disk), Arc::clone(&world.rng));
+    let log_config = LogConfig::new(identity.disk, config.log_segment_bytes);
+    let (log, recovery) = Log::open(disk, rng, &directory.log_dir(), log_config, start, &mut replay)?;
+    if let Some((seq, why)) = undecodable {
+        return Err(NodeError::UndecodableRecord { seq, why });
+    }
+    if let Some(cut) = &recovery.cut {
+        tracing::warn!(file = %cut.file.display(), offset = cut.offset, bytes = cut.bytes, why = cut.why,
+            "the end of the log was not written whole and was cut off; it was never acknowledged");
+    }
+    Ok((log, records))
 }
 
 /// Carries out what was held back until it was committed, on the selling runtime.

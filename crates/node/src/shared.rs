@@ -20,6 +20,7 @@ use crate::{
     door::{Failure, ReplyTo},
     driver::DriverInput,
     feeds::Feeds,
+    identity::DataDirectory,
     inbox::Inbox,
     metrics::Metrics,
     timers::Timers,
@@ -46,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) failed: tokio::sync::watch::Sender<Option<String>>,
     /// When it was started, in monotonic milliseconds.
     pub(crate) started_ms: u64,
+    /// Holds the lock on the data directory as long as anything of the node is alive.
+    pub(crate) _directory: DataDirectory,
 }
 
 impl Shared {
