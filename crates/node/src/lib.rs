@@ -12,6 +12,7 @@ mod codec;
 mod driver;
 pub mod feeds;
 pub mod identity;
+pub mod inspect;
 mod inbox;
 pub mod log;
 pub mod metrics;
