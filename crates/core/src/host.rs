@@ -121,7 +121,6 @@ impl<R> Host<R> {
     }
 
     /// Whether nothing is under way: the host may be dropped once its events are applied.
-    pub fn ended(&self) -> bool { false }
     pub fn idle(&self) -> bool {
         self.waiting.is_empty()
     }
