@@ -7,6 +7,7 @@ pub mod error;
 pub mod node;
 
 mod actor;
+mod audit;
 mod cell;
 mod codec;
 mod driver;
@@ -19,5 +20,6 @@ pub mod metrics;
 mod shared;
 pub mod snapshot_files;
 mod snapshots;
+mod status;
 mod timers;
 pub mod world;
