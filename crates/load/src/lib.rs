@@ -2,3 +2,4 @@
 
 // In reading order: the machine.
 pub mod machine;
+pub mod scenario;

@@ -225,8 +225,10 @@ async fn compare(options: &Options) -> Result<Report, Failed> {
     for round in 1..=options.rounds {
         for shape in shapes(options) {
             for system in &systems {
-                let turn =
-                    system.turn(shape, options.flows).await.map_err(|error| format!("{}: {error}", system.name()))?;
+                let turn = system
+                    .turn(shape, options.flows)
+                    .await
+                    .map_err(|error| format!("{}: {}", system.name(), in_full(&*error)))?;
                 eprintln!(
                     "round {round}/{}: {:16} {shape}: {:.0} flows/s, mean {:.2} ms, p99 {:.2} ms",
                     options.rounds, turn.system, turn.flows_per_second, turn.mean_ms, turn.p99_ms
@@ -237,6 +239,12 @@ async fn compare(options: &Options) -> Result<Report, Failed> {
     }
     report.floor_after = DiskFloor::measure(&temp)?;
     Ok(report)
+}
+
+/// An error with everything that caused it.
+fn in_full(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(error.source(), |error| (*error).source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 fn main() -> ExitCode {
@@ -262,7 +270,7 @@ fn main() -> ExitCode {
     match compared {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("peers: {error}");
+            eprintln!("peers: {}", in_full(&*error));
             ExitCode::FAILURE
         }
     }
