@@ -6,7 +6,7 @@
 
 use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
+use base64::engine::general_purpose::STANDARD;
 use boxoffice_core::{
     id::{CartId, CartToken, Entity, HoldId, Id, OrderId, RequestHash},
     money::{Currency, Money},
@@ -477,9 +477,9 @@ mod request_hash {
 
 /// Bytes: base64 in JSON, bytes in MessagePack. For `#[serde(with = "form::bytes")]`.
 pub(crate) mod bytes {
-    use base64::display::Base64Display;
+    use base64::{Engine as _, display::Base64Display};
 
-    use super::{Deserializer, Engine as _, STANDARD, Serializer, Visitor, fmt, read_text};
+    use super::{Deserializer, STANDARD, Serializer, Visitor, fmt, read_text};
 
     pub(crate) fn serialize<S: Serializer>(bytes: impl AsRef<[u8]>, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
