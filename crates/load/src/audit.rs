@@ -73,7 +73,8 @@ pub(crate) async fn run(
         after = NodeTotals::ask(counter).await?;
     }
 
-    let used: BTreeSet<u32> = history.carts.iter().flat_map(|cart| cart.holds.iter().map(|hold| hold.session)).collect();
+    let used: BTreeSet<u32> =
+        history.carts.iter().flat_map(|cart| cart.holds.iter().map(|hold| hold.session)).collect();
     let sessions: Vec<u32> = spread(used.iter().copied().collect(), scenario.audit.sessions_max as usize);
     let carts = carts(history, scenario.audit.carts_max as usize);
     let (mut findings, mut unknown) = (Findings::default(), BTreeMap::new());
@@ -148,7 +149,8 @@ async fn look(
 
 /// All carts in doubt, and so many of the others, evenly spread.
 fn carts(history: &History, most: usize) -> Vec<CartRecord> {
-    let (doubtful, plain): (Vec<&CartRecord>, Vec<&CartRecord>) = history.carts.iter().partition(|cart| cart.has_unknown());
+    let (doubtful, plain): (Vec<&CartRecord>, Vec<&CartRecord>) =
+        history.carts.iter().partition(|cart| cart.has_unknown());
     let told = plain.into_iter().filter(|cart| !cart.versions.is_empty()).collect();
     doubtful.into_iter().chain(spread(told, most)).cloned().collect()
 }

@@ -5,6 +5,7 @@ use std::{
     fs, io,
     io::{Seek, SeekFrom, Write},
     path::Path,
+    sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
@@ -37,7 +38,10 @@ impl DiskFloor {
     /// # Errors
     /// What the file system says, if the file cannot be made or written.
     pub fn measure(directory: &Path) -> io::Result<DiskFloor> {
-        let path = directory.join(format!("flush-floor-{}", std::process::id()));
+        // Several runs of one process may measure at once.
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = directory.join(format!("flush-floor-{}-{number}", std::process::id()));
         let measured = flush_times(&path);
         let removed = fs::remove_file(&path);
         let mut times = measured?;

@@ -26,7 +26,8 @@ pub(crate) fn flows(offered: u64, ended: &[Flow]) -> Flows {
             End::Abandoned => flows.abandoned += 1,
             End::Failed(why) => *flows.failed.entry(why.to_string()).or_default() += 1,
         }
-        if let Some(CheckoutOutcome::Bought { total, .. }) = flow.record.checkout.as_ref().map(|checkout| &checkout.outcome)
+        if let Some(CheckoutOutcome::Bought { total, .. }) =
+            flow.record.checkout.as_ref().map(|checkout| &checkout.outcome)
         {
             flows.total += total;
             flows.seats_sold += flow.record.holds.last().map_or(0, |hold| hold.seats.len() as u64);

@@ -147,9 +147,7 @@ fn read(path: &Path) -> Result<Report, LoadError> {
 
 fn write(directory: &Path, name: &str, text: &str) -> Result<(), LoadError> {
     let path = directory.join(name);
-    fs::create_dir_all(directory)
-        .and_then(|()| fs::write(&path, text))
-        .map_err(|error| LoadError::File { path, error })
+    fs::create_dir_all(directory).and_then(|()| fs::write(&path, text)).map_err(|error| LoadError::File { path, error })
 }
 
 async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError> {
@@ -222,12 +220,7 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
     Ok(report)
 }
 
-async fn drive(
-    counter: &Arc<Counter>,
-    plan: &Arc<Plan>,
-    scenario: &Scenario,
-    ended: &Ended,
-) -> Result<(), LoadError> {
+async fn drive(counter: &Arc<Counter>, plan: &Arc<Plan>, scenario: &Scenario, ended: &Ended) -> Result<(), LoadError> {
     match (scenario.open_plan(), &scenario.closed_loop) {
         (Some(schedule), _) => drive::open_loop(counter.clone(), plan.clone(), schedule, ended).await,
         (None, Some(spec)) => {

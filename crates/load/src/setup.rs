@@ -8,8 +8,9 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_client::{BatchCommand, BatchReply, Client, Currency, Id, Layout, Money, NewSession, Timestamp, VenueDetails};
+use boxoffice_client::{BatchCommand, Client, Currency, Id, Layout, Money, NewSession, Timestamp, VenueDetails};
 use boxoffice_core::layout::{Labels, Row, Run};
+use boxoffice_wire::reply::Reply as BatchReply;
 use boxoffice_workload::house::House;
 
 use crate::{LoadError, counter::Counter, progress::Progress, scenario::Scenario};
@@ -61,7 +62,8 @@ pub(crate) async fn run(
 fn put_venue(house: &House, venue: u32) -> BatchCommand {
     let id = house.venue_id(venue);
     let name = format!("Venue {venue} of {}", house.prefix).into();
-    let details = VenueDetails { name, city: "Testville".into(), position: None, comments: "made by a load run".into() };
+    let details =
+        VenueDetails { name, city: "Testville".into(), position: None, comments: "made by a load run".into() };
     BatchCommand::venue_put(id.as_str(), &id, details)
 }
 

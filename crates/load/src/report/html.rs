@@ -32,6 +32,9 @@ svg { width: 100%; height: auto; } .grid { stroke: var(--rule); }
   background: currentColor; margin-right: .45em; vertical-align: middle; }
 ";
 
+/// A row of the table of latencies: what it is called, and which figure it shows.
+type Row = (&'static str, fn(&Latency) -> f64);
+
 /// The page.
 pub(super) fn page(report: &Report, baseline: Option<&Report>) -> String {
     let mut out = String::new();
@@ -134,8 +137,7 @@ fn plots(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
     writeln!(out, "<h2>Latency over time, from the intended start</h2>")?;
     writeln!(out, "{}", plot::lines("seconds since the start", "ms", true, &over_time))?;
     writeln!(out, "<h2>How long purchases took</h2>")?;
-    let bars: Vec<(String, f64)> =
-        report.histogram.iter().map(|bar| (short(bar.to_ms), bar.count as f64)).collect();
+    let bars: Vec<(String, f64)> = report.histogram.iter().map(|bar| (short(bar.to_ms), bar.count as f64)).collect();
     writeln!(out, "{}", plot::bars("up to so many ms", "purchases", &bars))?;
     writeln!(out, "<h2>Throughput</h2>")?;
     writeln!(out, "{}", plot::lines("seconds since the start", "flows/s", false, &throughput))?;
@@ -166,7 +168,7 @@ fn latencies(out: &mut String, report: &Report, baseline: Option<&Report>) -> st
     if let Some(baseline) = baseline {
         add(", earlier", baseline);
     }
-    let rows: [(&str, fn(&Latency) -> f64); 12] = [
+    let rows: [Row; 12] = [
         ("mean", |latency| latency.seed.mean),
         ("standard deviation", |latency| latency.seed.deviation),
         ("75 percentile", |latency| latency.seed.p75),
@@ -242,14 +244,17 @@ fn machine(out: &mut String, report: &Report) -> std::fmt::Result {
 fn audit(out: &mut String, report: &Report) -> std::fmt::Result {
     let audit = &report.audit;
     let findings = &audit.findings;
-    writeln!(out, "<h2>Audit</h2><p>{} of {} used sessions and {} carts were looked at in {:.1} s: {} seats sold in {} sales, {} held.",
+    writeln!(
+        out,
+        "<h2>Audit</h2><p>{} of {} used sessions and {} carts were looked at in {:.1} s: {} seats sold in {} sales, {} held.",
         grouped(findings.sessions),
         grouped(audit.sessions_used),
         grouped(findings.carts),
         report.times.audit_s,
         grouped(findings.seats_sold),
         grouped(findings.sales),
-        grouped(findings.seats_held))?;
+        grouped(findings.seats_held)
+    )?;
     if let (Some(seats), Some(orders)) = (audit.node_seats_sold, audit.node_orders) {
         write!(out, " The nodes count {} more seats sold and {} more orders.", grouped(seats), grouped(orders))?;
     }

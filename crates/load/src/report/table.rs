@@ -67,11 +67,7 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
     }
     if !report.steps.is_empty() {
         writeln!(out)?;
-        writeln!(
-            out,
-            "  {:<18}{:>10}{:>10}{:>10}{:>10}{:>10}",
-            "request, ms", "count", "mean", "p50", "p99", "max"
-        )?;
+        writeln!(out, "  {:<18}{:>10}{:>10}{:>10}{:>10}{:>10}", "request, ms", "count", "mean", "p50", "p99", "max")?;
         for (name, step) in &report.steps {
             writeln!(
                 out,
@@ -90,11 +86,7 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
     verdict(out, report)
 }
 
-fn reasons(
-    out: &mut String,
-    name: &str,
-    reasons: &std::collections::BTreeMap<String, u64>,
-) -> std::fmt::Result {
+fn reasons(out: &mut String, name: &str, reasons: &std::collections::BTreeMap<String, u64>) -> std::fmt::Result {
     let all: u64 = reasons.values().sum();
     let each: Vec<String> = reasons.iter().map(|(reason, count)| format!("{reason} {}", grouped(*count))).collect();
     let each = if each.is_empty() { String::new() } else { format!("  ({})", each.join(", ")) };
@@ -136,7 +128,9 @@ fn latency(out: &mut String, name: &str, latency: &Latency, earlier: Option<&Lat
     for (place, (name, figure)) in names.iter().zip(figures(latency)).enumerate() {
         write!(out, "    {name:<32}{figure:>12.3}")?;
         match &earlier {
-            Some(earlier) => writeln!(out, "  {:>14.3}{:>9.1}%", earlier[place], change_percent(earlier[place], figure))?,
+            Some(earlier) => {
+                writeln!(out, "  {:>14.3}{:>9.1}%", earlier[place], change_percent(earlier[place], figure))?
+            }
             None => writeln!(out)?,
         }
     }
