@@ -289,11 +289,9 @@ fn segments_go_when_nobody_needs_them_and_a_checkpoint_stands() {
         "the checkpoint is not durable yet"
     );
     log.sync().unwrap();
-    assert_eq!(
-        log.release(&|_| last),
-        1,
-        "the fourth holds entry {last} and is in use"
-    );
+    // The third ends with the entry before the last: it stays while that one is needed.
+    assert_eq!(log.release(&|_| last - 1), 0);
+    assert_eq!(log.release(&|_| last), 1, "the last entry is in the fourth");
     assert_eq!((log.segments(), log.removals()), (1, 0));
     let seq = log.last_seq();
     drop(log);
@@ -317,6 +315,29 @@ fn marks_are_known_again_after_a_restart() {
     log.sync().unwrap();
     assert_eq!(log.release(&|_| 1), 0);
     assert_eq!(log.release(&|_| last), 2);
+}
+
+#[test]
+fn a_spare_named_by_a_killed_process_is_made_sure_of_before_use() {
+    for stop in 0..20 {
+        let disk = MemoryDisk::new();
+        disk.create_dir_all(Path::new(DIR)).unwrap();
+        disk.stop_after(stop);
+        let _ = open_with(&disk, config()).map(|_| ());
+        disk.process_end();
+        let (mut log, ..) = open(&disk);
+        while log.segments() < 2 {
+            put(&mut log, &payload(50_000, 1));
+        }
+        log.sync().unwrap();
+        let durable = log.last_seq();
+        disk.power_cut(&mut || false);
+        assert_eq!(
+            open(&disk).1.last_seq,
+            durable,
+            "killed after {stop} changes"
+        );
+    }
 }
 
 #[test]
@@ -506,10 +527,17 @@ fn records_wiped_from_a_segments_end_are_missed() {
     file(&disk, FIRST)
         .write_all_at(&zeros[512..], last_at + 512)
         .unwrap();
-    assert!(matches!(
-        look(&disk),
-        Err(LogError::Damaged { seq: Some(12), .. })
-    ));
+    let error = look(&disk).unwrap_err();
+    assert!(
+        matches!(error, LogError::Damaged { seq: Some(12), .. }),
+        "{error}"
+    );
+    assert!(
+        error
+            .to_string()
+            .contains("although a later segment was begun"),
+        "{error}"
+    );
     file(&disk, FIRST).write_all_at(&zeros, last_at).unwrap();
     assert!(matches!(
         look(&disk),
@@ -634,6 +662,8 @@ enum Step {
     PowerCut(u64),
     /// The power goes at some change of the disk during what follows.
     PowerCutAfter(u64, u64),
+    /// The process ends at some change of the disk during what follows.
+    KillAfter(u64),
     /// The disk holds this many segments from now on.
     Capacity(u64),
 }
@@ -649,8 +679,16 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Kill),
         2 => any::<u64>().prop_map(Step::PowerCut),
         2 => (0..12_u64, any::<u64>()).prop_map(|(after, seed)| Step::PowerCutAfter(after, seed)),
+        2 => (0..12_u64).prop_map(Step::KillAfter),
         1 => (1..6_u64).prop_map(Step::Capacity),
     ]
+}
+
+/// How the owner's process ends: in a power cut of this seed, or alone.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    PowerCut(u64),
+    Kill,
 }
 
 /// What the owner knows: everything appended, up to where it is durable, and from where it is needed.
@@ -661,8 +699,8 @@ struct Owner {
     synced: u64,
     /// All records before this one may have been released.
     needed_from: u64,
-    /// The seed of the power cut under way.
-    cut_seed: Option<u64>,
+    /// The end that is under way.
+    end: Option<End>,
 }
 
 impl Owner {
@@ -675,7 +713,7 @@ impl Owner {
             written: Records::new(),
             synced: 0,
             needed_from: 0,
-            cut_seed: None,
+            end: None,
         }
     }
 
@@ -701,11 +739,15 @@ impl Owner {
                 }
                 self.after(true);
             }
-            Step::Kill => self.reopen(),
-            Step::PowerCut(seed) => self.power_cut(seed),
+            Step::Kill => self.end(End::Kill),
+            Step::PowerCut(seed) => self.end(End::PowerCut(seed)),
             Step::PowerCutAfter(after, seed) => {
                 self.disk.stop_after(after);
-                self.cut_seed = Some(seed);
+                self.end = Some(End::PowerCut(seed));
+            }
+            Step::KillAfter(after) => {
+                self.disk.stop_after(after);
+                self.end = Some(End::Kill);
             }
             Step::Capacity(segments) => {
                 // Space returns at times, else nothing more would happen.
@@ -731,7 +773,7 @@ impl Owner {
                 return self.after(true);
             }
             // The power went away within; the record may have reached the disk or not.
-            Err(LogError::Io { .. }) if self.cut_seed.is_some() => {
+            Err(LogError::Io { .. }) if self.end.is_some() => {
                 self.written.insert(seq, bytes);
                 return self.after(false);
             }
@@ -745,16 +787,21 @@ impl Owner {
         let log = self.log.as_ref().expect("open");
         self.synced = self.synced.max(log.synced_seq());
         if !done {
-            let seed = self.cut_seed.expect("nothing fails while there is power");
-            self.power_cut(seed);
+            let end = self.end.expect("nothing fails while there is power");
+            self.end(end);
         }
     }
 
-    fn power_cut(&mut self, seed: u64) {
-        self.cut_seed = None;
-        let mut random = SmallRng::seed_from_u64(seed);
-        let share = random.random_range(0.0..=1.0);
-        self.disk.power_cut(&mut || random.random_bool(share));
+    fn end(&mut self, end: End) {
+        self.end = None;
+        match end {
+            End::Kill => self.disk.process_end(),
+            End::PowerCut(seed) => {
+                let mut random = SmallRng::seed_from_u64(seed);
+                let share = random.random_range(0.0..=1.0);
+                self.disk.power_cut(&mut || random.random_bool(share));
+            }
+        }
         self.reopen();
     }
 
@@ -764,9 +811,9 @@ impl Owner {
         let (log, recovery, records) = match opened {
             Ok(opened) => opened,
             // The power went away while the log was opened.
-            Err(LogError::Io { .. }) if self.cut_seed.is_some() => {
-                let seed = self.cut_seed.expect("just seen");
-                return self.power_cut(seed);
+            Err(LogError::Io { .. }) if self.end.is_some() => {
+                let end = self.end.expect("just seen");
+                return self.end(end);
             }
             Err(error) => panic!("{error}"),
         };
