@@ -11,7 +11,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use crate::world::{Disk, OpenMode, Rng};
 
@@ -28,7 +27,7 @@ pub use segment::FORMAT;
 pub use spare::Maker;
 
 use recovery::Read;
-use segment::{PAGE, Segment};
+use segment::{Making, PAGE, Segment};
 use spare::Workshop;
 
 /// The smallest segment in bytes.
@@ -374,7 +373,7 @@ impl Log {
                 break;
             }
             let oldest = self.sealed.pop_front().expect("it was just looked at");
-            self.workshop.release(oldest.segment.path);
+            self.workshop.release(oldest.segment);
             released += 1;
         }
         self.workshop.tend();
@@ -457,6 +456,7 @@ impl Log {
         self.sealed
             .push_back(std::mem::replace(&mut self.active, next));
         self.at = PAGE as u64;
+        self.workshop.note_used(self.at);
         Ok(())
     }
 
@@ -489,6 +489,7 @@ impl Log {
             return Err(self.fail("write", error));
         }
         self.at += bytes;
+        self.workshop.note_used(self.at);
         self.next_seq += 1;
         marks.iter().for_each(|&mark| self.active.marks.raise(mark));
         if kind == Some(Kind::Checkpoint) {
@@ -541,7 +542,12 @@ fn first_segment(
     dir: &Path,
     config: &LogConfig,
 ) -> Result<Segment, LogError> {
-    segment::make(disk, rng, dir, config, 1, &AtomicBool::new(false)).map_err(|source| {
+    let making = Making {
+        number: 1,
+        is_recycled: false,
+        pace: &|_| Ok(()),
+    };
+    segment::make(disk, rng, dir, config, &making).map_err(|source| {
         match spare::is_no_space(&source) {
             true => LogError::Full {
                 needed: config.segment_bytes.saturating_add(config.keep_free_bytes),

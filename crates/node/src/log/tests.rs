@@ -379,6 +379,41 @@ fn a_full_disk_leaves_the_reserve_and_heals_by_itself() {
 }
 
 #[test]
+fn a_full_disk_heals_by_releasing_alone() {
+    let disk = MemoryDisk::new();
+    disk.set_capacity(Some(3 * SEGMENT_BYTES_MIN));
+    let (mut log, _, _) = open(&disk);
+    let mut last_index = 0;
+    let mut write_until_full = |log: &mut Log| loop {
+        if log.wants_checkpoint() {
+            log.append(Kind::Checkpoint, &[b"hard states"], &[])
+                .unwrap();
+        }
+        let mark = Mark {
+            shard: 1,
+            last_index: last_index + 1,
+        };
+        match log.append(Kind::Ordinary, &[&payload(10_000, 1)], &[mark]) {
+            Ok(_) => last_index += 1,
+            Err(LogError::Full { .. }) => break last_index,
+            Err(error) => panic!("{error}"),
+        }
+        log.tend();
+    };
+    for _ in 0..3 {
+        let last = write_until_full(&mut log);
+        log.sync().unwrap();
+        assert!(log.headroom().no_space);
+        assert_eq!(log.release(&|_| last + 1), 2, "all but the segment in use");
+        assert!(!log.headroom().no_space);
+        assert!(log.headroom().bytes >= SEGMENT_BYTES_MIN - PAGE as u64);
+    }
+    let seq = log.last_seq();
+    drop(log);
+    assert_eq!(open(&disk).1.last_seq, seq);
+}
+
+#[test]
 fn space_that_must_stay_free_is_left_free() {
     let disk = MemoryDisk::new();
     disk.set_capacity(Some(3 * SEGMENT_BYTES_MIN));
@@ -618,7 +653,8 @@ fn a_thread_makes_spares_and_removes_released_segments() {
     }
     let seq = log.last_seq();
     drop(log);
-    assert_eq!(std::fs::read_dir(&path).unwrap().count(), 2);
+    // The one in use, the spare, and the one kept aside for the next spare.
+    assert_eq!(std::fs::read_dir(&path).unwrap().count(), 3);
     let mut seqs = Vec::new();
     let (log, _) = open(&mut |record| seqs.push(record.seq)).unwrap();
     assert_eq!((seqs, log.last_seq()), (vec![seq - 1, seq], seq));
