@@ -889,4 +889,30 @@ proptest! {
         }
         owner.step(Step::Kill);
     }
+
+    #[test]
+    fn random_damage_invents_nothing(
+        changes in proptest::collection::vec((0..9_000_u64, 1..600_usize, any::<Option<u64>>()), 1..4),
+    ) {
+        let disk = MemoryDisk::new();
+        let (mut log, ..) = open(&disk);
+        for seed in 0..20 {
+            put(&mut log, &payload(usize::from(seed) * 20, seed));
+            log.sync().unwrap();
+        }
+        let (_, whole) = look(&disk).unwrap();
+        for (at, length, random) in changes {
+            let mut bytes = vec![0; length];
+            if let Some(seed) = random {
+                SmallRng::seed_from_u64(seed).fill(&mut bytes[..]);
+            }
+            file(&disk, FIRST).write_all_at(&bytes, at).unwrap();
+        }
+        if let Ok((recovery, records)) = look(&disk) {
+            prop_assert_eq!(recovery.last_seq, records.len() as u64);
+            for (seq, bytes) in records {
+                prop_assert_eq!(&whole[&seq], &bytes);
+            }
+        }
+    }
 }
