@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::log::Start;
 use crate::world::{Disk, DiskLock, NodeId, OpenMode, World};
 
 mod error;
@@ -136,6 +137,14 @@ impl DataDirectory {
     /// The directory of the log.
     pub fn log_dir(&self) -> PathBuf {
         self.path.join(LOG)
+    }
+
+    /// Whether the log must be there, for [`Log::open`](crate::log::Log::open).
+    pub fn log_start(&self) -> Start {
+        match self.identity.has_log {
+            true => Start::Existing,
+            false => Start::New,
+        }
     }
 
     /// The directory of the snapshots.

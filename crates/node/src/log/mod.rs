@@ -236,7 +236,7 @@ impl Log {
     ///
     /// # Errors
     /// [`LogError::Full`] and [`LogError::TooLarge`], with nothing written and the log as before;
-    /// [`LogError::Io`] after which the log is unusable; [`LogError::Unusable`].
+    /// [`LogError::Io`], after which it is unusable if a write or sync failed; [`LogError::Unusable`].
     pub fn append(
         &mut self,
         kind: Kind,
@@ -488,7 +488,7 @@ fn first_segment(
     let making = Making {
         number: 1,
         is_recycled: false,
-        pace: &|_| Ok(()),
+        pace: &|_| Ok(segment::LARGE_PIECE),
     };
     segment::make(disk, rng, dir, config, &making).map_err(|source| {
         match spare::is_no_space(&source) {

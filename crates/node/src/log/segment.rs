@@ -17,7 +17,9 @@ const CRC_AT: usize = PAGE - 4;
 pub(super) const UNFINISHED: &str = "spare.tmp";
 /// Zeros are written in pieces of this size with a sync after each, so that a record's sync never
 /// waits behind more than one.
-const PIECE: usize = 256 << 10;
+pub(super) const PIECE: usize = 256 << 10;
+/// The size of pieces when records wait for the segment anyway.
+pub(super) const LARGE_PIECE: usize = 2 << 20;
 
 /// A segment whose page has been written or verified.
 #[derive(Clone)]
@@ -45,8 +47,9 @@ pub(super) struct Making<'a> {
     pub(super) number: u64,
     /// The file under [`UNFINISHED`] is a released segment of the right size, to be filled anew.
     pub(super) is_recycled: bool,
-    /// Called with the bytes done before each piece; waits as it likes, and ends it with an error.
-    pub(super) pace: &'a dyn Fn(u64) -> io::Result<()>,
+    /// Called with the bytes done before each piece: waits as it likes and says how large the piece
+    /// is to be, [`LARGE_PIECE`] at most; an error ends it.
+    pub(super) pace: &'a dyn Fn(u64) -> io::Result<usize>,
 }
 
 /// Makes a segment: filled with zeros, durable, under its name.
@@ -96,13 +99,12 @@ fn fill(
     file: &dyn DiskFile,
     page: &[u8],
     bytes: u64,
-    pace: &dyn Fn(u64) -> io::Result<()>,
+    pace: &dyn Fn(u64) -> io::Result<usize>,
 ) -> io::Result<()> {
-    let zeros = vec![0; PIECE];
+    let zeros = vec![0; LARGE_PIECE];
     let mut at = 0;
     while at < bytes {
-        pace(at)?;
-        let piece = (bytes - at).min(PIECE as u64);
+        let piece = (bytes - at).min(pace(at)? as u64);
         file.write_all_at(&zeros[..piece as usize], at)?;
         if at == 0 {
             file.write_all_at(page, 0)?;

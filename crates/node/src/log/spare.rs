@@ -268,19 +268,26 @@ impl Shared {
         Ok(keeps && !is_gone_already)
     }
 
-    /// Rests before the next piece of a spare of which `done` bytes are written, if there is time.
-    fn rest(&self, done: u64) -> io::Result<()> {
+    /// Rests before the next piece of a spare of which `done` bytes are written, if there is time, and
+    /// says how large it is to be.
+    fn rest(&self, done: u64) -> io::Result<usize> {
+        let is_urgent = || self.is_urgent.load(Ordering::Relaxed);
         let is_stopped = || self.stop.load(Ordering::Relaxed);
-        let is_late = done < 2 * self.used_bytes.load(Ordering::Relaxed);
-        if self.config.maker == Maker::Thread && !is_late {
+        let used = self.used_bytes.load(Ordering::Relaxed);
+        let next = done + segment::PIECE as u64;
+        let has_time = self.config.maker == Maker::Thread && next >= 2 * used;
+        if has_time {
             let mut bench = self.bench.lock();
-            if !is_stopped() && !self.is_urgent.load(Ordering::Relaxed) {
+            if !is_stopped() && !is_urgent() {
                 self.changed.wait_for(&mut bench, REST);
             }
         }
-        match is_stopped() {
-            true => Err(io::ErrorKind::Interrupted.into()),
-            false => Ok(()),
+        // It is needed when the segment in use is full; small pieces do not catch up.
+        let is_late = is_urgent() || next < used;
+        match (is_stopped(), is_late) {
+            (true, _) => Err(io::ErrorKind::Interrupted.into()),
+            (false, true) => Ok(segment::LARGE_PIECE),
+            (false, false) => Ok(segment::PIECE),
         }
     }
 
