@@ -69,7 +69,13 @@ pub struct Headroom {
 impl Headroom {
     /// Only the reserve is left: take no new commands.
     pub fn is_low(&self) -> bool {
-        self.no_space && self.bytes <= self.reserve_bytes
+        !self.admits(1)
+    }
+
+    /// Whether a record of `bytes` may be taken on without touching the reserve. Ask before what
+    /// cannot be taken back, such as proposing entries.
+    pub fn admits(&self, bytes: u64) -> bool {
+        !self.no_space || self.bytes >= bytes.saturating_add(self.reserve_bytes)
     }
 }
 

@@ -359,6 +359,8 @@ fn a_full_disk_leaves_the_reserve_and_heals_by_itself() {
     let before = (log.at, log.last_seq());
     let headroom = log.headroom();
     assert!(headroom.no_space && headroom.bytes >= headroom.reserve_bytes);
+    assert!(headroom.admits(headroom.bytes - headroom.reserve_bytes));
+    assert!(!headroom.admits(record::record_bytes(record.len(), 0) as u64));
     let mut vital = 0;
     while log.append(Kind::Vital, &[&record], &[]).is_ok() {
         vital += 1;
