@@ -135,7 +135,8 @@ impl Workshop {
     pub(super) fn wait(&self) -> Result<bool, LogError> {
         self.tend();
         let mut bench = self.shared.bench.lock();
-        if bench.ready.is_empty() {
+        // On a full disk the maker keeps to its own times, however often it is asked.
+        if bench.ready.is_empty() && bench.trouble.is_none() {
             self.shared.is_urgent.store(true, Ordering::Relaxed);
             self.shared.changed.notify_all();
         }
