@@ -25,3 +25,4 @@ pub use drive::FLOWS_UNDER_WAY_MAX;
 pub use report::Report;
 pub use run::{LoadError, RunConfig, run};
 pub use scenario::{Scenario, ScenarioError};
+pub use setup::make_house;

@@ -23,7 +23,7 @@ use crate::{
     progress::Progress,
     report::{FORMAT, Machine, Report, Times},
     scenario::{Scenario, ScenarioError},
-    setup,
+    setup::{self, Terms},
 };
 
 /// Between the last preparation and the first flow: time for everything to be ready.
@@ -161,7 +161,7 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
     let server = counter.server().await?;
 
     let begun = Instant::now();
-    setup::run(&counter, &scenario, &house, started_at_ms, &progress).await?;
+    setup::run(&counter, &house, &Terms::of(&scenario, started_at_ms), &progress).await?;
     let setup_s = begun.elapsed().as_secs_f64();
     let before = NodeTotals::ask(&counter).await?;
 
@@ -236,7 +236,7 @@ fn floor(directory: &Path) -> Result<DiskFloor, LoadError> {
         .map_err(|error| LoadError::File { path: directory.to_owned(), error })
 }
 
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 

@@ -8,12 +8,18 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_client::{BatchCommand, Client, Currency, Id, Layout, Money, NewSession, Timestamp, VenueDetails};
+use boxoffice_client::{BatchCommand, Client, Id, Layout, Money, NewSession, Timestamp, VenueDetails};
 use boxoffice_core::layout::{Labels, Row, Run};
 use boxoffice_wire::reply::Reply as BatchReply;
 use boxoffice_workload::house::House;
 
-use crate::{LoadError, counter::Counter, progress::Progress, scenario::Scenario};
+use crate::{
+    LoadError,
+    counter::Counter,
+    progress::Progress,
+    run::now_ms,
+    scenario::{ConnectSpec, Scenario},
+};
 
 /// Batches under way on each connection.
 const BATCHES_UNDER_WAY: usize = 2;
@@ -33,15 +39,42 @@ const SESSION_MS: u64 = 2 * 60 * 60 * 1000;
 /// The first sessions start a day after the run.
 const FIRST_START_MS: u64 = 24 * 60 * 60 * 1000;
 
+/// What the sessions of a house have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub(crate) price: Money,
+    pub(crate) hold_ttl_ms: Option<u64>,
+    /// The first sessions start a day after this.
+    pub(crate) now_ms: u64,
+    /// Items of one batch.
+    pub(crate) batch: usize,
+}
+
+impl Terms {
+    pub(crate) fn of(scenario: &Scenario, now_ms: u64) -> Terms {
+        Terms {
+            price: Money { amount: scenario.house.price, currency: scenario.currency() },
+            hold_ttl_ms: scenario.house.hold_ttl_ms,
+            now_ms,
+            batch: scenario.connect.setup_batch as usize,
+        }
+    }
+}
+
+/// Makes a house at these nodes, as a run does: for programs that do the buying themselves.
+///
+/// # Errors
+/// [`LoadError`] if the nodes cannot be reached or refuse a part of it.
+pub async fn make_house(addresses: &[String], house: &House, price: Money) -> Result<(), LoadError> {
+    let connect = ConnectSpec::default();
+    let counter = Counter::open(addresses, &connect).await?;
+    let terms = Terms { price, hold_ttl_ms: None, now_ms: now_ms(), batch: connect.setup_batch as usize };
+    run(&counter, house, &terms, &Progress::new(true)).await
+}
+
 /// Makes the house: all venues, then all halls, then all sessions.
-pub(crate) async fn run(
-    counter: &Counter,
-    scenario: &Scenario,
-    house: &House,
-    now_ms: u64,
-    progress: &Progress,
-) -> Result<(), LoadError> {
-    let batch = scenario.connect.setup_batch as usize;
+pub(crate) async fn run(counter: &Counter, house: &House, terms: &Terms, progress: &Progress) -> Result<(), LoadError> {
+    let batch = terms.batch;
     let venues = (0..house.venues_all()).map(|venue| put_venue(house, venue)).collect();
     all(counter, "venues", venues, batch, progress).await?;
 
@@ -51,10 +84,9 @@ pub(crate) async fn run(
     all(counter, "halls", halls, batch, progress).await?;
 
     // One session of each venue after the other, so that the sessions of a batch are made side by side.
-    let starts_at = now_ms + FIRST_START_MS;
     let sessions = (0..house.sessions)
         .flat_map(|place| (0..house.venues_all()).map(move |venue| venue * house.sessions + place))
-        .map(|session| create_session(house, scenario, session, starts_at, &category))
+        .map(|session| create_session(house, terms, session, &category))
         .collect();
     all(counter, "sessions", sessions, batch, progress).await
 }
@@ -89,19 +121,18 @@ fn layout(house: &House, category: &Id) -> Result<Arc<Layout>, LoadError> {
     layout.map(Arc::new).map_err(|error| LoadError::Setup { what: "halls", why: error.to_string() })
 }
 
-fn create_session(house: &House, scenario: &Scenario, session: u32, first_ms: u64, category: &Id) -> BatchCommand {
+fn create_session(house: &House, terms: &Terms, session: u32, category: &Id) -> BatchCommand {
     let venue = house.venue_of(session);
     let id = house.session_id(session);
-    let starts_at = first_ms + u64::from(house.place_in_venue(session)) * SESSION_MS;
-    let currency: Currency = scenario.currency();
+    let starts_at = terms.now_ms + FIRST_START_MS + u64::from(house.place_in_venue(session)) * SESSION_MS;
     let new = NewSession {
         id: id.clone(),
         hall: house.hall_id(venue),
         title: Id::new("load-run").expect("a good id"),
         starts_at: Timestamp(starts_at),
         ends_at: Timestamp(starts_at + SESSION_MS),
-        prices: vec![(category.clone(), Money { amount: scenario.house.price, currency })],
-        hold_ttl_ms: scenario.house.hold_ttl_ms,
+        prices: vec![(category.clone(), terms.price)],
+        hold_ttl_ms: terms.hold_ttl_ms,
     };
     BatchCommand::session_create(id.as_str(), &house.venue_id(venue), new)
 }

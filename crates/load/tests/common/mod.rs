@@ -47,7 +47,7 @@ const LIE_EVERY: u64 = 7;
 
 /// What this box office does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lie {
+pub(crate) enum Lie {
     /// Nothing.
     None,
     /// It sells seats that somebody has.
@@ -91,14 +91,14 @@ struct Books {
 }
 
 /// The box office, serving until the runtime ends.
-pub struct BoxOffice {
+pub(crate) struct BoxOffice {
     books: Mutex<Books>,
     lie: Lie,
 }
 
 impl BoxOffice {
     /// Opens it on a free port of the loopback interface.
-    pub async fn open(lie: Lie) -> SocketAddr {
+    pub(crate) async fn open(lie: Lie) -> SocketAddr {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let office = Arc::new(BoxOffice { books: Mutex::default(), lie });
@@ -242,9 +242,9 @@ impl Books {
         let seats = session.holds.remove(&id).expect("the cart holds seats");
         if forgets {
             self.carts.remove(&id);
-            seats.iter().for_each(|seat| drop(session.taken.remove(seat)));
+            session.taken.retain(|seat, _| !seats.contains(seat));
         } else {
-            seats.iter().for_each(|seat| drop(session.taken.insert(*seat, SeatState::Sold)));
+            session.taken.extend(seats.iter().map(|&seat| (seat, SeatState::Sold)));
             self.orders += 1;
             self.seats_sold += seats.len() as u64;
             session.sales.push(SaleView { order: id.order(), seats, at: now() });

@@ -2,6 +2,7 @@
 //! none, check out with an order. Three round trips, each durable (flushed) before its answer, closed loop, all systems driven
 //! by this one program, turn by turn. Needs `crates/bench/setup-peers.sh` to have run once.
 
+mod boxoffice;
 mod child;
 mod drive;
 mod postgres_sync;
@@ -25,6 +26,7 @@ use boxoffice_workload::{
 use clap::Parser;
 
 use crate::{
+    boxoffice::Boxoffice,
     child::Server,
     drive::{Failed, Measured, Purchase, Shape, Till, challenge, closed_loop, purchase},
     postgres_sync::Postgres,
@@ -62,12 +64,15 @@ struct Options {
     /// Connections that all clients share; a connection for each client is measured as well.
     #[arg(long, default_value_t = 4)]
     connections: usize,
-    /// Only these systems: redis, postgres.
+    /// Only these systems: boxoffice, redis, postgres.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Threads of this program.
     #[arg(long, default_value_t = 1)]
     threads: usize,
+    /// The program `boxoffice`; the one beside this program if it is not said.
+    #[arg(long)]
+    boxoffice: Option<PathBuf>,
     /// The Redis server.
     #[arg(long, default_value = "redis-server")]
     redis: String,
@@ -108,6 +113,7 @@ pub(crate) async fn starting<E: fmt::Display, F: Future<Output = Result<(), E>>>
 
 /// The systems that are compared.
 enum System {
+    Boxoffice(Boxoffice),
     Redis(Redis),
     Postgres(Postgres),
 }
@@ -115,6 +121,7 @@ enum System {
 impl System {
     fn name(&self) -> &'static str {
         match self {
+            System::Boxoffice(_) => "Boxoffice always",
             System::Redis(_) => "Redis always",
             System::Postgres(_) => "PostgreSQL sync",
         }
@@ -122,6 +129,7 @@ impl System {
 
     fn server(&self) -> &Server {
         match self {
+            System::Boxoffice(boxoffice) => boxoffice.server(),
             System::Redis(redis) => redis.server(),
             System::Postgres(postgres) => postgres.server(),
         }
@@ -129,6 +137,7 @@ impl System {
 
     async fn prepare(&self, house: &House) -> Result<(), Failed> {
         match self {
+            System::Boxoffice(boxoffice) => boxoffice.prepare(house).await,
             System::Redis(redis) => redis.prepare(house).await,
             System::Postgres(postgres) => postgres.prepare(house).await,
         }
@@ -136,6 +145,7 @@ impl System {
 
     async fn verify(&self, house: &House, carts: &[Purchase]) -> Result<Verified, Failed> {
         match self {
+            System::Boxoffice(boxoffice) => boxoffice.verify(house, carts).await,
             System::Redis(redis) => redis.verify(house, carts).await,
             System::Postgres(postgres) => postgres.verify(house, carts).await,
         }
@@ -149,6 +159,9 @@ impl System {
         let cpu = CpuTimes::now();
         let used = self.server().cpu()?;
         let measured = match self {
+            System::Boxoffice(boxoffice) => {
+                run(&boxoffice.connect(&house, shape.connections).await?, shape, &picker, flows).await?
+            }
             System::Redis(redis) => {
                 run(&redis.connect(&house, shape.connections).await?, shape, &picker, flows).await?
             }
@@ -211,6 +224,11 @@ fn shapes(options: &Options) -> Vec<Shape> {
 async fn compare(options: &Options) -> Result<Report, Failed> {
     let wanted = |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);
     let mut systems = Vec::new();
+    if wanted("boxoffice") {
+        let program = options.boxoffice.clone().or_else(boxoffice::find);
+        let program = program.ok_or("no program boxoffice beside this one; build it, or give --boxoffice")?;
+        systems.push(System::Boxoffice(Boxoffice::start(&program).await?));
+    }
     if wanted("redis") {
         systems.push(System::Redis(Redis::start(&options.redis).await?));
     }
