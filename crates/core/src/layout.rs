@@ -1,17 +1,30 @@
 //! Layouts: which seats a hall has, where they stand and what they are called. Rows may be of any length, with gaps.
 
-use alloc::vec::Vec;
+use alloc::{collections::BTreeSet, sync::Arc, vec, vec::Vec};
+use core::hash::{Hash, Hasher};
 
-use serde::{Deserialize, Serialize};
-use smol_str::SmolStr;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use smol_str::{SmolStr, format_smolstr};
 
-use crate::id::Id;
+use crate::{id::Id, seat::Seat};
 
 /// The most seats of one layout.
 pub const LAYOUT_SEATS_MAX: usize = 200_000;
 
+/// The most categories of one layout: their ordinals fit a byte.
+pub const LAYOUT_CATEGORIES_MAX: usize = 255;
+
+/// The longest label of a row or a seat, in bytes.
+pub const LABEL_BYTES_MAX: usize = 32;
+
+/// No seat stands further from the origin than this, in hundredths of a seat's width: sums of distances stay exact.
+pub const POINT_MAX: i32 = 100_000_000;
+
+/// Where the seats are best if the layout does not say: the middle of the edge of the stage.
+const FOCAL_DEFAULT: Point = Point { x: 0, y: 0 };
+
 /// A place on the plan, in hundredths of a seat's width; y grows away from the stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Point {
     /// To the right.
     pub x: i32,
@@ -20,7 +33,7 @@ pub struct Point {
 }
 
 /// How the seats of a run are called.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Labels {
     /// `first`, `first + step`, …
     Numbers {
@@ -34,7 +47,7 @@ pub enum Labels {
 }
 
 /// Seats side by side that share a category: the unit in which layouts are written down.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Run {
     /// Seat widths left free before this run; 0 means its first seat is the neighbour of the last one before it.
     pub gap: u16,
@@ -51,7 +64,7 @@ pub struct Run {
 }
 
 /// One row of seats.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Row {
     /// What the row is called.
     pub label: SmolStr,
@@ -59,4 +72,398 @@ pub struct Row {
     pub section: Option<Id>,
     /// Its seats, from left to right.
     pub runs: Vec<Run>,
+}
+
+/// The seats of a hall, checked: rows from the stage backwards, each from left to right.
+///
+/// Seats are counted through in that order, from 0: a seat's *index* is its place in seat maps. Written down as rows and
+/// focal point only; all else is worked out again when it is read.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    rows: Vec<Row>,
+    focal: Option<Point>,
+    /// Index of the first seat of each row, and the number of seats at the end.
+    starts: Vec<u32>,
+    categories: Vec<Id>,
+    spots: Vec<Spot>,
+    digest: u64,
+}
+
+/// What is known of one seat, worked out once.
+#[derive(Clone, Copy, Debug)]
+struct Spot {
+    point: Point,
+    /// To the focal point, in hundredths of a seat's width, rounded down.
+    distance: u32,
+    row: u16,
+    category: u8,
+    accessible: bool,
+    /// Whether the seat before it in the row is its neighbour.
+    joined: bool,
+}
+
+/// Why rows are no [`Layout`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// No row at all.
+    #[error("the layout has no seats; give it at least one row with one seat")]
+    Empty,
+    /// More than [`LAYOUT_SEATS_MAX`] seats.
+    #[error("the layout has more than {LAYOUT_SEATS_MAX} seats; split the hall")]
+    TooManySeats,
+    /// More than 65 535 rows, or seats in one row.
+    #[error("row {row} is beyond what a seat number can say; there are at most 65 535 rows, and seats in a row")]
+    TooLong {
+        /// Which row, from 0.
+        row: usize,
+    },
+    /// A row without seats, or a run without seats.
+    #[error("row {row} has a run without seats; leave the run out, or the row")]
+    EmptyRun {
+        /// Which row, from 0.
+        row: usize,
+    },
+    /// Labels or points that are not one a seat.
+    #[error("row {row} has a run whose labels or points are not one a seat; give each seat one, or none at all")]
+    Uneven {
+        /// Which row, from 0.
+        row: usize,
+    },
+    /// A label that is empty, too long, or a number out of range.
+    #[error("row {row} has a label that is empty, longer than {LABEL_BYTES_MAX} bytes or no 32-bit number; shorten it")]
+    BadLabel {
+        /// Which row, from 0.
+        row: usize,
+    },
+    /// Two rows of a section have the same label.
+    #[error("row {row} is called {label} like another row of its section; call it something else")]
+    RowLabelTwice {
+        /// Which row, from 0.
+        row: usize,
+        /// The label.
+        label: SmolStr,
+    },
+    /// Two seats of a row have the same label.
+    #[error("row {row} has two seats called {label}; call one of them something else")]
+    SeatLabelTwice {
+        /// Which row, from 0.
+        row: usize,
+        /// The label.
+        label: SmolStr,
+    },
+    /// More than [`LAYOUT_CATEGORIES_MAX`] categories.
+    #[error("the layout has more than {LAYOUT_CATEGORIES_MAX} categories; use fewer")]
+    TooManyCategories,
+    /// A point beyond [`POINT_MAX`].
+    #[error("a point of row {row}, or the focal point, is further out than {POINT_MAX}; move it closer")]
+    TooFar {
+        /// Which row, from 0; of the focal point, 0.
+        row: usize,
+    },
+}
+
+impl Layout {
+    /// The layout of these rows. Best available prefers seats near `focal`; without one, near the middle of the stage's edge.
+    ///
+    /// # Errors
+    /// [`LayoutError`] if there are no seats or too many, a run is empty, labels repeat or are missing, or a point is too far.
+    pub fn new(rows: Vec<Row>, focal: Option<Point>) -> Result<Layout, LayoutError> {
+        let seats = check_rows(&rows)?;
+        let near = focal.unwrap_or(FOCAL_DEFAULT);
+        if !in_reach(near) {
+            return Err(LayoutError::TooFar { row: 0 });
+        }
+        let mut layout = Layout {
+            starts: Vec::with_capacity(rows.len() + 1),
+            categories: Vec::new(),
+            spots: Vec::with_capacity(seats),
+            digest: 0,
+            rows: Vec::new(),
+            focal,
+        };
+        for (number, row) in rows.iter().enumerate() {
+            layout.starts.push(layout.spots.len() as u32);
+            layout.add_row(number, row, near)?;
+        }
+        layout.starts.push(layout.spots.len() as u32);
+        let mut digest = Digest(0xcbf2_9ce4_8422_2325);
+        (&rows, focal).hash(&mut digest);
+        layout.digest = digest.finish();
+        layout.rows = rows;
+        Ok(layout)
+    }
+
+    /// Its rows, as they were given.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Where the best seats are, if it was said.
+    pub fn focal(&self) -> Option<Point> {
+        self.focal
+    }
+
+    /// How many seats there are.
+    pub fn seats(&self) -> u32 {
+        self.spots.len() as u32
+    }
+
+    /// The index of a seat, or `None` if there is no such seat.
+    pub fn index(&self, seat: Seat) -> Option<u32> {
+        let first = *self.starts.get(usize::from(seat.row))?;
+        let next = *self.starts.get(usize::from(seat.row) + 1)?;
+        let index = first + u32::from(seat.seat);
+        (index < next).then_some(index)
+    }
+
+    /// The seat with this index, which must be less than [`Layout::seats`].
+    pub fn seat(&self, index: u32) -> Seat {
+        let row = self.spot(index).row;
+        Seat { row, seat: (index - self.starts[usize::from(row)]) as u16 }
+    }
+
+    /// The indexes of the seats of a row, which must be less than the number of rows.
+    pub fn row_seats(&self, row: u16) -> core::ops::Range<u32> {
+        self.starts[usize::from(row)]..self.starts[usize::from(row) + 1]
+    }
+
+    /// The categories, in the order in which they first appear; their ordinals count from 0.
+    pub fn categories(&self) -> &[Id] {
+        &self.categories
+    }
+
+    /// The ordinal of a category, or `None` if no seat has it.
+    pub fn category_ordinal(&self, category: &Id) -> Option<u8> {
+        self.categories.iter().position(|known| known == category).map(|ordinal| ordinal as u8)
+    }
+
+    /// The category of a seat, as an ordinal in [`Layout::categories`].
+    pub fn category(&self, index: u32) -> u8 {
+        self.spot(index).category
+    }
+
+    /// Whether a seat is for wheelchair users.
+    pub fn accessible(&self, index: u32) -> bool {
+        self.spot(index).accessible
+    }
+
+    /// Where a seat stands on the plan.
+    pub fn point(&self, index: u32) -> Point {
+        self.spot(index).point
+    }
+
+    /// How far a seat is from the focal point, in hundredths of a seat's width, rounded down.
+    pub fn distance(&self, index: u32) -> u32 {
+        self.spot(index).distance
+    }
+
+    /// The neighbour before a seat in its row, or `None` if there is a gap or the row begins.
+    pub fn left_neighbour(&self, index: u32) -> Option<u32> {
+        self.spot(index).joined.then(|| index - 1)
+    }
+
+    /// The neighbour after a seat in its row, or `None` if there is a gap or the row ends.
+    pub fn right_neighbour(&self, index: u32) -> Option<u32> {
+        let next = self.spots.get(index as usize + 1)?;
+        next.joined.then_some(index + 1)
+    }
+
+    /// What the row of a seat is called.
+    pub fn row_label(&self, index: u32) -> &SmolStr {
+        &self.rows[usize::from(self.spot(index).row)].label
+    }
+
+    /// What a seat is called in its row.
+    pub fn seat_label(&self, index: u32) -> SmolStr {
+        let seat = self.seat(index);
+        let mut before = usize::from(seat.seat);
+        for run in &self.rows[usize::from(seat.row)].runs {
+            if before < usize::from(run.count) {
+                return run.labels.get(before).expect("checked when the layout was made");
+            }
+            before -= usize::from(run.count);
+        }
+        unreachable!("seat {seat:?} has an index but is in no run");
+    }
+
+    /// A hash of the content: equal layouts have equal ones. Not for keeping; it may change with the program.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Stands in while states are read back and their layouts are not in place yet.
+    pub(crate) fn unset() -> Arc<Layout> {
+        let nothing = Layout {
+            rows: Vec::new(),
+            focal: None,
+            starts: vec![0],
+            categories: Vec::new(),
+            spots: Vec::new(),
+            digest: 0,
+        };
+        Arc::new(nothing)
+    }
+
+    fn spot(&self, index: u32) -> &Spot {
+        &self.spots[index as usize]
+    }
+
+    fn add_row(&mut self, number: usize, row: &Row, near: Point) -> Result<(), LayoutError> {
+        let wide: i64 = row.runs.iter().map(|run| i64::from(run.gap) + i64::from(run.count)).sum();
+        let y = number as i32 * 100;
+        let mut slot: i64 = 0;
+        for (place, run) in row.runs.iter().enumerate() {
+            let category = self.ordinal_of(&run.category)?;
+            slot += i64::from(run.gap);
+            for seat in 0..run.count {
+                let straight = Point { x: i32::try_from(slot * 100 - (wide - 1) * 50).unwrap_or(i32::MAX), y };
+                let point = run.points.get(usize::from(seat)).copied().unwrap_or(straight);
+                if !in_reach(point) {
+                    return Err(LayoutError::TooFar { row: number });
+                }
+                let joined = if seat == 0 { place > 0 && run.gap == 0 } else { true };
+                let distance = distance(point, near);
+                let spot = Spot { point, distance, row: number as u16, category, accessible: run.accessible, joined };
+                self.spots.push(spot);
+                slot += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn ordinal_of(&mut self, category: &Id) -> Result<u8, LayoutError> {
+        if let Some(ordinal) = self.category_ordinal(category) {
+            return Ok(ordinal);
+        }
+        if self.categories.len() == LAYOUT_CATEGORIES_MAX {
+            return Err(LayoutError::TooManyCategories);
+        }
+        self.categories.push(category.clone());
+        Ok(self.categories.len() as u8 - 1)
+    }
+}
+
+impl Labels {
+    /// The label of the seat at `place`, or `None` if there is none or it is out of range.
+    fn get(&self, place: usize) -> Option<SmolStr> {
+        match self {
+            Labels::Numbers { first, step } => {
+                let number = i32::try_from(place).ok()?.checked_mul(*step)?.checked_add(*first)?;
+                Some(format_smolstr!("{number}"))
+            }
+            Labels::Names(names) => names.get(place).cloned(),
+        }
+    }
+}
+
+impl PartialEq for Layout {
+    fn eq(&self, other: &Layout) -> bool {
+        core::ptr::eq(self, other)
+            || (self.digest == other.digest && self.focal == other.focal && self.rows == other.rows)
+    }
+}
+
+impl Eq for Layout {}
+
+#[derive(Serialize)]
+struct PartsRef<'a> {
+    rows: &'a [Row],
+    focal: Option<Point>,
+}
+
+#[derive(Deserialize)]
+struct Parts {
+    rows: Vec<Row>,
+    focal: Option<Point>,
+}
+
+impl Serialize for Layout {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        PartsRef { rows: &self.rows, focal: self.focal }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Layout {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Layout, D::Error> {
+        let parts = Parts::deserialize(deserializer)?;
+        Layout::new(parts.rows, parts.focal).map_err(D::Error::custom)
+    }
+}
+
+/// Checks everything that needs no index; the number of seats.
+fn check_rows(rows: &[Row]) -> Result<usize, LayoutError> {
+    let mut names = BTreeSet::new();
+    let mut seats = 0;
+    for (number, row) in rows.iter().enumerate() {
+        if number > usize::from(u16::MAX) {
+            return Err(LayoutError::TooLong { row: number });
+        }
+        if row.runs.is_empty() || row.runs.iter().any(|run| run.count == 0) {
+            return Err(LayoutError::EmptyRun { row: number });
+        }
+        let long: usize = row.runs.iter().map(|run| usize::from(run.count)).sum();
+        if long > usize::from(u16::MAX) {
+            return Err(LayoutError::TooLong { row: number });
+        }
+        seats += long;
+        if seats > LAYOUT_SEATS_MAX {
+            return Err(LayoutError::TooManySeats);
+        }
+        if !good_label(&row.label) {
+            return Err(LayoutError::BadLabel { row: number });
+        }
+        if !names.insert((&row.section, &row.label)) {
+            return Err(LayoutError::RowLabelTwice { row: number, label: row.label.clone() });
+        }
+        check_labels(number, row)?;
+    }
+    if seats == 0 { Err(LayoutError::Empty) } else { Ok(seats) }
+}
+
+fn check_labels(number: usize, row: &Row) -> Result<(), LayoutError> {
+    let mut seen = BTreeSet::new();
+    for run in &row.runs {
+        let count = usize::from(run.count);
+        let named = matches!(&run.labels, Labels::Names(names) if names.len() != count);
+        if named || !(run.points.is_empty() || run.points.len() == count) {
+            return Err(LayoutError::Uneven { row: number });
+        }
+        for place in 0..count {
+            let label = run.labels.get(place).filter(good_label).ok_or(LayoutError::BadLabel { row: number })?;
+            if !seen.insert(label.clone()) {
+                return Err(LayoutError::SeatLabelTwice { row: number, label });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn good_label(label: &SmolStr) -> bool {
+    (1..=LABEL_BYTES_MAX).contains(&label.len())
+}
+
+fn in_reach(point: Point) -> bool {
+    let reach = -POINT_MAX..=POINT_MAX;
+    reach.contains(&point.x) && reach.contains(&point.y)
+}
+
+fn distance(from: Point, to: Point) -> u32 {
+    let wide = u64::from(from.x.abs_diff(to.x));
+    let deep = u64::from(from.y.abs_diff(to.y));
+    (wide * wide + deep * deep).isqrt() as u32
+}
+
+/// FNV-1a: small, and good enough to tell layouts apart before they are compared.
+struct Digest(u64);
+
+impl Hasher for Digest {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
 }

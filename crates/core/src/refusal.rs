@@ -25,6 +25,9 @@ pub enum Refusal {
     /// 101: the body is not what the command asks for.
     #[error("bad request: {0}")]
     BadRequest(SmolStr),
+    /// 104: the command changes something and came without a request id.
+    #[error("this command changes something and needs a request id")]
+    RequestIdMissing,
     /// 105: the same request id came before with another body.
     #[error("this request id was used before with another body")]
     RequestIdReused,
@@ -103,6 +106,7 @@ impl Refusal {
     fn code_and_name(&self) -> (u16, &'static str) {
         match self {
             Refusal::BadRequest(_) => (101, "bad_request"),
+            Refusal::RequestIdMissing => (104, "request_id_missing"),
             Refusal::RequestIdReused => (105, "request_id_reused"),
             Refusal::InProgress => (106, "in_progress"),
             Refusal::Forbidden(_) => (108, "forbidden"),
