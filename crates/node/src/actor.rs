@@ -14,7 +14,7 @@ use boxoffice_core::{
 };
 use boxoffice_shard::Input as EngineInput;
 use parking_lot::Mutex;
-use ractor::{Actor, ActorProcessingErr, ActorRef};
+use ractor::{Actor, ActorProcessingErr, ActorRef, ActorRuntime};
 
 use crate::{
     cell::{Caller, Lead, Reign, Served, ShardCell},
@@ -190,7 +190,7 @@ impl Pool {
             return actor;
         }
         let _runtime = shared.selling.enter();
-        let (actor, _starting) = EntityActor::spawn_instant(None, EntityActor, Arc::clone(shared))
+        let (actor, _starting) = ActorRuntime::spawn_instant(None, EntityActor, Arc::clone(shared))
             .expect("an actor without a name cannot collide with another");
         actor
     }

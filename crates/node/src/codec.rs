@@ -4,7 +4,7 @@ use boxoffice_core::{event::Event, id::Entity};
 use serde::Serialize;
 
 /// The bytes of a turn.
-pub fn encode(entity: &Entity, events: &[Event]) -> Vec<u8> {
+pub(crate) fn encode(entity: &Entity, events: &[Event]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(192);
     let mut serializer = rmp_serde::Serializer::new(&mut bytes);
     (entity, events).serialize(&mut serializer).expect("events serialize into memory");
@@ -15,6 +15,6 @@ pub fn encode(entity: &Entity, events: &[Event]) -> Vec<u8> {
 ///
 /// # Errors
 /// What is wrong with them, if no node of this version wrote them.
-pub fn decode(bytes: &[u8]) -> Result<(Entity, Vec<Event>), String> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<(Entity, Vec<Event>), String> {
     rmp_serde::from_slice(bytes).map_err(|error| error.to_string())
 }

@@ -2,7 +2,6 @@
 //! one record to the log, syncs it once, applies what is committed and hands on what was waiting for it.
 
 use std::{
-    collections::BTreeMap,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -33,10 +32,6 @@ use crate::{
 const TICK_MS: u64 = 100;
 /// Deadlines handed to actors in one pass; the rest follow in the next, so that an expiry storm does not stop selling.
 const DUE_MAX: usize = 256;
-/// A deadline that was handed out and is still in the committed state is handed out again after so long.
-const DUE_AGAIN_MS: u64 = 1_000;
-/// While deadlines that were handed out are on their way to the log, others are looked for at most this often.
-const DUE_LOOK_MS: u64 = 5;
 /// With more segments than this, shards that keep the oldest from being released are made to cut a snapshot.
 const LOG_SEGMENTS_MAX: usize = 4;
 /// The share of a segment that must be left for what is decided already, when the disk has no room for another one.
@@ -66,8 +61,6 @@ pub(crate) struct Driver {
     /// By shard: leadership, and the monotonic millisecond at which the next of its deadlines is due.
     reigns: Vec<Option<Reign>>,
     due_ms: Vec<Option<u64>>,
-    /// Deadlines handed out, and when to hand them out again.
-    handed_out: BTreeMap<Entity, u64>,
     next_tick_ms: u64,
     synced_ms: u64,
     unsynced: bool,
@@ -97,7 +90,6 @@ impl Driver {
             settled: Vec::new(),
             reigns: vec![None; cells],
             due_ms: vec![None; cells],
-            handed_out: BTreeMap::new(),
             next_tick_ms: now_ms,
             synced_ms: now_ms,
             unsynced: false,
@@ -151,7 +143,6 @@ impl Driver {
         let headroom = self.log.headroom();
         let low = headroom.no_space && headroom.bytes < self.shared.config.log_segment_bytes / HEADROOM_SHARE;
         self.set_read_only(low);
-        self.handed_out.retain(|_, again_ms| *again_ms > now_ms);
         self.release_log();
         Ok(())
     }
@@ -273,11 +264,11 @@ impl Driver {
                 codec::decode(turn).map_err(|why| NodeError::Undecodable { shard, index: position.index, why })?;
             match watched(&replica, &entity) {
                 Some(before) => {
-                    replica.kept.apply(&entity, &events);
+                    replica.kept.apply(&entity, events);
                     let after = watched(&replica, &entity).expect("a session that was there stays there");
                     self.commits.push(Commit::between(&before, &after));
                 }
-                None => replica.kept.apply(&entity, &events),
+                None => replica.kept.apply(&entity, events),
             }
             count += 1;
         }
@@ -328,7 +319,7 @@ impl Driver {
         }
     }
 
-    /// Gives entities whose deadline has come a wake-up, each at most once a second.
+    /// Gives entities whose deadline has come a wake-up.
     fn hand_out_deadlines(&mut self, now_ms: u64) {
         if self.shared.read_only.load(Ordering::Relaxed) {
             return;
@@ -339,20 +330,15 @@ impl Driver {
             if due_ms > now_ms {
                 continue;
             }
-            let now = Timestamp(reign.time.at(now_ms));
             let next = {
-                let replica = self.shared.cells[shard].replica.lock();
-                let handed_out = &self.handed_out;
-                due.extend(
-                    replica.kept.due(now).filter(|entity| !handed_out.contains_key(entity)).take(DUE_MAX).cloned(),
-                );
-                replica.kept.next_deadline()
+                let kept = &mut self.shared.cells[shard].replica.lock().kept;
+                kept.due(Timestamp(reign.time.at(now_ms)), DUE_MAX, &mut due);
+                kept.next_deadline()
             };
-            // What has been handed out stays due until its event is applied: look again a little later.
-            self.due_ms[shard] = next.map(|next| mono_ms_of(reign, next).max(now_ms + DUE_LOOK_MS));
+            self.due_ms[shard] = next.map(|next| mono_ms_of(reign, next));
             for entity in due.drain(..) {
+                // This thread has not said yet that the leadership is over, so the entity's actor is here.
                 let _ = self.shared.send(&entity, Input::Wake);
-                self.handed_out.insert(entity, now_ms + DUE_AGAIN_MS);
             }
         }
     }

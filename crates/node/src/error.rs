@@ -1,5 +1,7 @@
 //! Why a node cannot start, or cannot go on. For the operator: reason and remedy.
 
+use std::path::PathBuf;
+
 use boxoffice_shard::{Broken, RestoreError, ShardId};
 
 use crate::{identity::IdentityError, log::LogError, snapshot_files::SnapshotError};
@@ -26,6 +28,12 @@ pub enum NodeError {
         shard: ShardId,
         /// What is wrong.
         why: String,
+    },
+    /// There is nothing to look into.
+    #[error("{} is no data directory; start a node with `boxoffice serve --data-dir` to make one", .dir.display())]
+    NoDataDirectory {
+        /// Where it was looked for.
+        dir: PathBuf,
     },
     /// A record of the log holds something else than its checksum promised.
     #[error("record {seq} of the log cannot be understood: {why}; was it written by a newer version?")]

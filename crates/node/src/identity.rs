@@ -560,9 +560,9 @@ mod tests {
             .unwrap();
         let mut text = vec![0; file.length().unwrap() as usize];
         file.read_exact_at(&mut text, 0).unwrap();
-        for at in 0..text.len() {
-            let byte = match text[at] {
-                b'0'..b'9' | b'a'..b'f' => text[at] + 1,
+        for (at, &old) in text.iter().enumerate() {
+            let byte = match old {
+                b'0'..=b'8' | b'a'..=b'e' => old + 1,
                 _ => b'#',
             };
             file.write_all_at(&[byte], at as u64).unwrap();
@@ -572,7 +572,7 @@ mod tests {
                 Err(IdentityError::Unreadable { .. } | IdentityError::OtherVersion { .. }) => {}
                 Err(error) => panic!("at {at}: {error}"),
             }
-            file.write_all_at(&[text[at]], at as u64).unwrap();
+            file.write_all_at(&[old], at as u64).unwrap();
         }
         file.set_length(100).unwrap();
         assert!(matches!(

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 /// A queue with one reader, a thread that sleeps while it is empty. What may be in it is bounded by admission: every
 /// command under way has at most a few inputs here.
-pub struct Inbox<M> {
+pub(crate) struct Inbox<M> {
     queue: Mutex<Vec<M>>,
     reader: OnceLock<Thread>,
     asleep: AtomicBool,
@@ -27,13 +27,13 @@ impl<M> Default for Inbox<M> {
 
 impl<M> Inbox<M> {
     /// Adds one message and wakes the reader if it sleeps.
-    pub fn push(&self, message: M) {
+    pub(crate) fn push(&self, message: M) {
         self.queue.lock().push(message);
         self.wake();
     }
 
     /// Wakes the reader, so that it looks at its deadlines.
-    pub fn wake(&self) {
+    pub(crate) fn wake(&self) {
         if self.asleep.load(Ordering::SeqCst) && self.asleep.swap(false, Ordering::SeqCst) {
             if let Some(reader) = self.reader.get() {
                 reader.unpark();
@@ -42,7 +42,7 @@ impl<M> Inbox<M> {
     }
 
     /// Moves everything into `into`; waits for the first message at most `wait`. Only the one reading thread calls this.
-    pub fn take(&self, into: &mut Vec<M>, wait: Duration) {
+    pub(crate) fn take(&self, into: &mut Vec<M>, wait: Duration) {
         self.reader.get_or_init(thread::current);
         if self.take_now(into) || wait.is_zero() {
             return;

@@ -33,6 +33,7 @@ use crate::{
     shared::Shared,
     snapshot_files::SnapshotFiles,
     snapshots,
+    status::Samples,
     timers::{self, Timers},
     world::World,
 };
@@ -103,6 +104,7 @@ impl Node {
             pool: Pool::default(),
             selling: runtimes.selling.clone(),
             metrics: Metrics::default(),
+            samples: Samples::default(),
             draining: AtomicBool::new(false),
             read_only: AtomicBool::new(false),
             failed: tokio::sync::watch::Sender::new(None),

@@ -23,6 +23,7 @@ use crate::{
     identity::DataDirectory,
     inbox::Inbox,
     metrics::Metrics,
+    status::Samples,
     timers::Timers,
     world::World,
 };
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     pub(crate) selling: Handle,
     pub(crate) feeds: Feeds,
     pub(crate) metrics: Metrics,
+    pub(crate) samples: Samples,
     /// The node is going down: no new commands.
     pub(crate) draining: AtomicBool,
     /// The disk is nearly full: no new changes.

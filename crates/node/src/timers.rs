@@ -60,6 +60,7 @@ pub(crate) async fn run(weak: Weak<Shared>) {
         if now_ms >= sweep_at {
             sweep_at = now_ms + SWEEP_MS;
             sweep(&shared, now_ms);
+            shared.samples.take(&shared);
         }
         let until = shared.timers.next_ms().map_or(sweep_at, |next| next.min(sweep_at));
         let wait = Duration::from_millis(until.saturating_sub(now_ms).max(1));

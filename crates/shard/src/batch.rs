@@ -41,6 +41,16 @@ impl Turns {
         self.count as usize
     }
 
+    /// The turns in an entry's payload, as a log keeps it, and the entry's stamp in milliseconds since 1970: for
+    /// looking at a log that no engine has open.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`] when this is no such payload.
+    pub fn read(payload: Bytes) -> Result<(u64, Turns), Malformed> {
+        open(payload).map(|(header, turns)| (header.stamp_ms, turns))
+    }
+
     /// Each turn's bytes, borrowed.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest: &[u8] = &self.body;

@@ -46,6 +46,8 @@ pub(crate) struct Group<T> {
     grown_entries: u64,
     grown_bytes: u64,
     lagging: Lagging,
+    // The entries on disk are void; the next ones must be preceded by a record that says so.
+    reset_due: bool,
     // Between the two halves of a pass.
     ready: Option<Ready>,
     received: Option<Received>,
@@ -74,6 +76,7 @@ impl<T> Group<T> {
             grown_entries: 0,
             grown_bytes: 0,
             lagging: Lagging::default(),
+            reset_due: revived.reset_due,
             ready: None,
             received: None,
             folded: meta,
@@ -441,19 +444,24 @@ impl<T> Group<T> {
             });
         }
         self.raft.mut_store().reset(position);
-        let record = Record::Snapshot {
-            shard: self.shard,
-            position,
-        };
-        record.encode(&mut write.records);
+        self.write_reset(position, write);
         let received = Received { meta, state };
         write.snapshots.push(received.clone());
         self.received = Some(received);
         Ok(())
     }
 
+    fn write_reset(&mut self, position: Position, write: &mut Write) {
+        self.reset_due = false;
+        let shard = self.shard;
+        Record::Reset { shard, position }.encode(&mut write.records);
+    }
+
     fn write_entries(&mut self, entries: &[Entry], write: &mut Write) {
         let Some(last) = entries.last() else { return };
+        if self.reset_due {
+            self.write_reset(self.saved, write);
+        }
         for entry in entries {
             let kind = match entry.get_entry_type() {
                 EntryType::EntryNormal => EntryKind::Turns,
@@ -657,7 +665,9 @@ fn raft_config(config: &Config, applied: u64) -> raft::Config {
         max_election_tick: config.election_ticks_max,
         read_only_option: ReadOnlyOption::Safe,
         skip_bcast_commit: false,
-        batch_append: true,
+        // It adds entries to an empty message that stands for a later place when a follower is probed again
+        // in the same pass; the follower then finds a gap and stops.
+        batch_append: false,
         priority: 0,
         max_uncommitted_size: config.uncommitted_bytes_max,
         max_committed_size_per_ready: APPLY_BYTES,

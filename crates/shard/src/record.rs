@@ -1,7 +1,7 @@
 //! What a node writes to its log, and reads back at a restart.
 //!
 //! Layout, little-endian: kind 1 byte, shard 2, then by kind: entry: index 8, term 8, entry kind 1,
-//! length 4, payload; state: term 8, vote 8, commit 8; snapshot: index 8, term 8. Records follow one another
+//! length 4, payload; state: term 8, vote 8, commit 8; snapshot and reset: index 8, term 8. Records follow one another
 //! without padding; checksums and the cutting-off of an incomplete end are the log's duty.
 
 use bytes::{BufMut, Bytes};
@@ -12,6 +12,7 @@ use crate::name::{NodeId, Position, ShardId};
 const ENTRY: u8 = 1;
 const STATE: u8 = 2;
 const SNAPSHOT: u8 = 3;
+const RESET: u8 = 4;
 
 /// What the payload of an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,14 @@ pub enum Record {
         /// The last entry in it.
         position: Position,
     },
+    /// A snapshot up to this place, kept elsewhere, durably, has replaced the log: entries written before
+    /// this record are void, also those after the place.
+    Reset {
+        /// Whose log.
+        shard: ShardId,
+        /// The last entry in the snapshot.
+        position: Position,
+    },
 }
 
 impl Record {
@@ -82,7 +91,8 @@ impl Record {
         match self {
             Record::Entry { shard, .. }
             | Record::State { shard, .. }
-            | Record::Snapshot { shard, .. } => *shard,
+            | Record::Snapshot { shard, .. }
+            | Record::Reset { shard, .. } => *shard,
         }
     }
 
@@ -109,6 +119,11 @@ impl Record {
             }
             Record::Snapshot { shard, position } => {
                 out.put_u8(SNAPSHOT);
+                out.put_u16_le(*shard);
+                put_position(out, *position);
+            }
+            Record::Reset { shard, position } => {
+                out.put_u8(RESET);
                 out.put_u16_le(*shard);
                 put_position(out, *position);
             }
@@ -144,6 +159,10 @@ impl Record {
                 commit: reader.u64()?,
             }),
             SNAPSHOT => Ok(Record::Snapshot {
+                shard,
+                position: read_position(&mut reader)?,
+            }),
+            RESET => Ok(Record::Reset {
                 shard,
                 position: read_position(&mut reader)?,
             }),
@@ -229,6 +248,8 @@ mod tests {
             ),
             (any::<u16>(), any_position())
                 .prop_map(|(shard, position)| Record::Snapshot { shard, position }),
+            (any::<u16>(), any_position())
+                .prop_map(|(shard, position)| Record::Reset { shard, position }),
         ]
     }
 

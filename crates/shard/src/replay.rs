@@ -58,6 +58,8 @@ pub(crate) struct Revived {
     pub(crate) tail: Tail,
     pub(crate) term: u64,
     pub(crate) vote: NodeId,
+    /// The entries on disk are not the ones of the tail; a reset must be written before the next ones.
+    pub(crate) reset_due: bool,
 }
 
 /// Puts together all shards of the configuration.
@@ -141,6 +143,10 @@ impl Found {
                 term, vote, commit, ..
             } => (self.term, self.vote, self.commit) = (term, vote, commit),
             Record::Snapshot { position, .. } => self.named = self.named.max(position.index),
+            Record::Reset { position, .. } => {
+                self.named = self.named.max(position.index);
+                self.entries.clear();
+            }
         }
     }
 
@@ -189,6 +195,7 @@ impl Found {
         hard.commit = self.commit.max(snapshot.index).min(last.index);
         tail.start_with(hard, self.meta.members.conf_state());
         Ok(Revived {
+            reset_due: tail.is_empty() && !self.entries.is_empty(),
             meta: self.meta,
             tail,
             term,
@@ -378,6 +385,19 @@ mod tests {
             revived(snapshot(9, 2), &[named]).unwrap(),
             (9, at(9, 2), 2, 0, 9)
         );
+    }
+
+    #[test]
+    fn a_reset_voids_what_was_written_before() {
+        let reset = |index, term| {
+            vec![Record::Reset {
+                shard: 1,
+                position: at(index, term),
+            }]
+        };
+        let disk = [entries(1..=20, 2), reset(15, 3), entries(16..=18, 3)];
+        let (before, last, ..) = revived(snapshot(15, 3), &disk).unwrap();
+        assert_eq!((before, last), (15, at(18, 3)));
     }
 
     #[test]

@@ -46,6 +46,10 @@ impl Tail {
         self.before.index + 1
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     pub(crate) fn last(&self) -> Position {
         self.entries.back().map_or(self.before, |entry| Position {
             index: entry.index,

@@ -92,7 +92,7 @@ fn records_come_back_in_order_across_restarts() {
             let seq = log.append(Kind::Vital, &[&front, &back], &[]).unwrap();
             expected.insert(seq, [front, back].concat());
         }
-        assert_eq!(log.synced_seq() < log.last_seq(), true);
+        assert!(log.synced_seq() < log.last_seq());
         log.sync().unwrap();
         assert_eq!(log.synced_seq(), log.last_seq());
     }
