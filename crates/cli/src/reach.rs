@@ -23,7 +23,8 @@ const COLUMNS: usize = 120;
 impl Reach {
     /// `host:port`.
     pub fn host_and_port(&self) -> String {
-        let address = self.address.trim().trim_start_matches("http://").trim_start_matches("ws://").trim_end_matches('/');
+        let address =
+            self.address.trim().trim_start_matches("http://").trim_start_matches("ws://").trim_end_matches('/');
         let has_port = address.rsplit_once(':').is_some_and(|(host, port)| {
             port.bytes().all(|byte| byte.is_ascii_digit()) && (!host.contains(':') || host.ends_with(']'))
         });

@@ -2,21 +2,17 @@
 
 mod money;
 mod names;
+mod screen;
 #[cfg(test)]
 mod tests;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use boxoffice_core::{
-    answer::SeatCounts,
-    id::Id,
-    layout::Layout,
-    money::Money,
-    seat::SeatState,
-};
+use boxoffice_core::{answer::SeatCounts, id::Id, layout::Layout, money::Money, seat::SeatState};
 
 pub use money::amount;
 pub use names::{NameError, Names};
+pub use screen::{Key, Page, Screen};
 
 /// What is drawn: a layout and the state of each of its seats.
 #[derive(Clone, Debug)]
@@ -203,12 +199,15 @@ fn note(layout: &Layout, row: u16) -> String {
     let seats: Vec<u32> = layout.row_seats(row).collect();
     let mut notes = Vec::new();
     if layout.categories().len() > 1 {
-        let runs: Vec<&[u32]> =
-            seats.chunk_by(|one, next| layout.category(*one) == layout.category(*next)).collect();
-        let name = |run: &[u32]| layout.categories()[usize::from(layout.category(run[0]))].to_string();
-        match runs.as_slice() {
-            [all] => notes.push(name(all)),
-            _ => notes.extend(runs.iter().map(|run| format!("{} {}", name(run), span(layout, run)))),
+        let runs: Vec<&[u32]> = seats.chunk_by(|one, next| layout.category(*one) == layout.category(*next)).collect();
+        for (ordinal, category) in layout.categories().iter().enumerate() {
+            let own = runs.iter().filter(|run| usize::from(layout.category(run[0])) == ordinal);
+            let spans: Vec<String> = own.map(|run| span(layout, run)).collect();
+            match spans.as_slice() {
+                [] => {}
+                [_] if runs.len() == 1 => notes.push(category.to_string()),
+                _ => notes.push(format!("{category} {}", spans.join(" "))),
+            }
         }
     }
     let accessible: Vec<u32> = seats.iter().copied().filter(|index| layout.accessible(*index)).collect();
@@ -245,9 +244,11 @@ pub fn legend(plan: &Plan, look: &Look) -> Vec<String> {
                 .filter(|index| plan.layout.category(*index) == ordinal && plan.states[*index as usize] == state)
                 .count()
         };
-        let price = plan.prices.iter().find(|(of, _)| of == category).map_or_else(String::new, |(_, price)| {
-            format!(" {}", amount(*price))
-        });
+        let price = plan
+            .prices
+            .iter()
+            .find(|(of, _)| of == category)
+            .map_or_else(String::new, |(_, price)| format!(" {}", amount(*price)));
         let named = match category_sign(ordinal) {
             _ if by_label => painted(category.as_str(), category_colour(ordinal)),
             sign => format!("{} {category}", painted(&sign.to_string(), category_colour(ordinal))),

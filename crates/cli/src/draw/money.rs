@@ -3,9 +3,8 @@
 use boxoffice_core::money::{Currency, Money};
 
 /// Currencies without minor units (ISO 4217).
-const WHOLE: [&str; 16] = [
-    "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "VND", "VUV", "XAF", "XOF", "XPF",
-];
+const WHOLE: [&str; 16] =
+    ["BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "VND", "VUV", "XAF", "XOF", "XPF"];
 
 /// Currencies with thousandths (ISO 4217).
 const THOUSANDTHS: [&str; 7] = ["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"];

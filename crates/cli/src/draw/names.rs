@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use boxoffice_core::layout::Layout;
+use boxoffice_core::{layout::Layout, seat::Seat};
 
 /// The names of a layout's seats, to be read and to be written.
 #[derive(Debug)]
@@ -73,6 +73,13 @@ impl Names {
     /// What the seat with this index is called.
     pub fn name(&self, index: u32) -> &str {
         &self.called[index as usize]
+    }
+
+    /// The index of a seat; `None` if there is no such seat.
+    pub fn index(&self, seat: Seat) -> Option<u32> {
+        let first = self.rows.partition_point(|row| *row < seat.row);
+        let index = first + usize::from(seat.seat);
+        (self.rows.get(index) == Some(&seat.row)).then_some(index as u32)
     }
 
     /// What these seats are called, with ranges for neighbours: `B5–B8, C1`.

@@ -68,7 +68,10 @@ fn check(plan: &Plan, columns: usize, picture: Expect) {
 #[test]
 fn the_royal_with_seats_of_every_state() {
     let taken = [("B6-B8", SeatState::Held), ("C1 C2", SeatState::Sold), ("E16", SeatState::Blocked)];
-    check(&plan(royal(), &taken, "B7"), 80, expect![[r#"
+    check(
+        &plan(royal(), &taken, "B7"),
+        80,
+        expect![[r#"
                                  stage
         A   1  2  3  4  5  6  7  8  9 10 11 12 13 14 15 16
         B   1  2  3  4  5 ▒▒ ●● ▒▒  9 10 11 12 13 14 15 16
@@ -78,8 +81,12 @@ fn the_royal_with_seats_of_every_state() {
 
         ▒ held   █ sold   × blocked   ● yours
         standard 10.00 EUR: 74 free
-    "#]]);
-    check(&plan(royal(), &taken, "B7"), 40, expect![[r#"
+    "#]],
+    );
+    check(
+        &plan(royal(), &taken, "B7"),
+        40,
+        expect![[r#"
                          stage
         A  a a a a a a a a a a a a a a a a
         B  a a a a a ▒ ● ▒ a a a a a a a a
@@ -89,8 +96,12 @@ fn the_royal_with_seats_of_every_state() {
 
         ▒ held   █ sold   × blocked   ● yours
         a standard 10.00 EUR: 74 free
-    "#]]);
-    check(&plan(royal(), &taken, "B7"), 20, expect![[r#"
+    "#]],
+    );
+    check(
+        &plan(royal(), &taken, "B7"),
+        20,
+        expect![[r#"
                  stage
         A  aaaaaaaaaaaaaaaa
         B  aaaaa▒●▒aaaaaaaa
@@ -100,8 +111,12 @@ fn the_royal_with_seats_of_every_state() {
 
         ▒ held   █ sold   × blocked   ● yours
         a standard 10.00 EUR: 74 free
-    "#]]);
-    check(&plan(royal(), &taken, "B7"), 12, expect![[r#"
+    "#]],
+    );
+    check(
+        &plan(royal(), &taken, "B7"),
+        12,
+        expect![[r#"
              stage
         A  aaaaaaaa…
         B  aaaaa▒●▒…
@@ -111,13 +126,17 @@ fn the_royal_with_seats_of_every_state() {
 
         ▒ held   █ sold   × blocked   ● yours
         a standard 10.00 EUR: 74 free
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_ragged_house_with_aisles_and_a_balcony() {
     let taken = [("5-1", SeatState::Sold), ("balcony/1-2-4", SeatState::Held)];
-    check(&plan(ragged(), &taken, ""), 80, expect![[r#"
+    check(
+        &plan(ragged(), &taken, ""),
+        80,
+        expect![[r#"
                    stage
         — stalls —
         1            1            standard
@@ -132,7 +151,8 @@ fn a_ragged_house_with_aisles_and_a_balcony() {
         standard 10.00 EUR: 11 free
         premium 25.00 EUR: 3 free
         cheap 7.00 EUR: 3 free
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -157,20 +177,28 @@ fn points_place_seats_unless_they_are_in_another_unit() {
     near.points = vec![Point { x: 0, y: 0 }, Point { x: 100, y: 10 }, Point { x: 400, y: 0 }];
     let mut far = run(0, 3, 1, "standard");
     far.points = vec![Point { x: 0, y: 0 }, Point { x: 1, y: 0 }, Point { x: 900_000, y: 0 }];
-    check(&plan(layout(vec![row("A", None, vec![near])]), &[], ""), 80, expect![[r#"
+    check(
+        &plan(layout(vec![row("A", None, vec![near])]), &[], ""),
+        80,
+        expect![[r#"
                 stage
         A   1  2        3
 
         ▒ held   █ sold   × blocked
         standard 10.00 EUR: 3 free
-    "#]]);
-    check(&plan(layout(vec![row("A", None, vec![far])]), &[], ""), 80, expect![[r#"
+    "#]],
+    );
+    check(
+        &plan(layout(vec![row("A", None, vec![far])]), &[], ""),
+        80,
+        expect![[r#"
              stage
         A   1  2  3
 
         ▒ held   █ sold   × blocked
         standard 10.00 EUR: 3 free
-    "#]]);
+    "#]],
+    );
 }
 
 fn read(layout: &Layout, words: &str) -> String {
@@ -198,7 +226,8 @@ fn seats_are_read_as_people_write_them() {
         "B5-B7 b6 A1" is A1, B5–B7
         "A1-A16" is A1–A16
         " " is no seats were named; name some, like A1
-    "#]].assert_eq(&(read.join("\n") + "\n"));
+    "#]]
+    .assert_eq(&(read.join("\n") + "\n"));
 }
 
 #[test]
@@ -214,13 +243,24 @@ fn what_is_no_seat_is_said_with_an_example() {
         "5": there is no seat 5; seats are called by row and seat, like A1
         "": no seats were named; name some, like A1
         "B5-": there is no seat B5-; seats are called by row and seat, like A1
-    "#]].assert_eq(&(read.join("\n") + "\n"));
+    "#]]
+    .assert_eq(&(read.join("\n") + "\n"));
 }
 
 #[test]
 fn rows_with_numbers_and_equal_names_in_two_sections() {
     let layout = ragged();
-    let said = ["5-1", "5-1-5-4", "5-1-4", "51", "1-1", "balcony/1-1", "BALCONY/1-1-6", "balcony/1-1-balcony/1-3", "stalls/1-1"];
+    let said = [
+        "5-1",
+        "5-1-5-4",
+        "5-1-4",
+        "51",
+        "1-1",
+        "balcony/1-1",
+        "BALCONY/1-1-6",
+        "balcony/1-1-balcony/1-3",
+        "stalls/1-1",
+    ];
     let read: Vec<String> = said.iter().map(|words| format!("{words:?}: {}", read(&layout, words))).collect();
     expect![[r#"
         "5-1": 5-1
@@ -232,7 +272,8 @@ fn rows_with_numbers_and_equal_names_in_two_sections() {
         "BALCONY/1-1-6": balcony/1-1–1-6
         "balcony/1-1-balcony/1-3": balcony/1-1–1-3
         "stalls/1-1": stalls/1-1
-    "#]].assert_eq(&(read.join("\n") + "\n"));
+    "#]]
+    .assert_eq(&(read.join("\n") + "\n"));
 }
 
 #[test]

@@ -5,21 +5,14 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use boxoffice_client::{
     BatchCommand, Client, Error, HallView, Id, Layout, NewSession, Reply, SessionView, Timestamp, VenueView,
 };
-use boxoffice_wire::{
-    Encoding, body,
-    limits::IMPORT_FRAME_BYTES_MAX,
-    reply,
-};
+use boxoffice_wire::{Encoding, Op, body, limits::IMPORT_FRAME_BYTES_MAX, reply};
 use futures_util::{StreamExt, stream};
 
 use super::{
     report::{Fate, Report},
     wanted::{WantedHall, WantedSession, WantedVenue},
 };
-use crate::{
-    draw::amount,
-    reach::date_and_time,
-};
+use crate::{draw::amount, reach::date_and_time};
 
 /// Reads under way at once.
 const READS_MAX: usize = 16;
@@ -141,9 +134,9 @@ fn hall_step(client: &Client, venue: &WantedVenue, hall: &WantedHall, there: Opt
 fn hall_bytes(venue: &WantedVenue, hall: &WantedHall) -> usize {
     let (name, layout) = (hall.name.as_str().into(), Arc::clone(&hall.layout));
     let body = body::HallPut { venue: venue.id.clone(), id: hall.id.clone(), name, layout };
-    let mut bytes = Default::default();
-    Encoding::MsgPack.write(&mut bytes, &body);
-    bytes.len()
+    let mut frame = Default::default();
+    reply::request(Encoding::MsgPack, &mut frame, 0, Op::HallPut, None, None, &body);
+    frame.len()
 }
 
 /// The layouts of the halls these sessions are in, as they are now.

@@ -36,8 +36,8 @@ const ENDS_AT: &str = "+3h";
 /// Imports a file.
 pub fn run(args: &Import) -> Outcome {
     let name = args.file.display().to_string();
-    let text = fs::read_to_string(&args.file)
-        .map_err(|error| Failure::Usage(format!("{name}: cannot be read: {error}")))?;
+    let text =
+        fs::read_to_string(&args.file).map_err(|error| Failure::Usage(format!("{name}: cannot be read: {error}")))?;
     // Spreadsheets like to begin files with a mark.
     let text = text.trim_start_matches('\u{feff}');
     let is_csv = args.file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));

@@ -88,7 +88,11 @@ impl Columns {
         let mut columns = [None; COLUMNS.len()];
         for (place, field) in first.iter().enumerate() {
             let known = COLUMNS.iter().position(|name| field.eq_ignore_ascii_case(name)).ok_or_else(|| {
-                format!("line {number}, column {}: there is no column {field:?}; there may be {}", place + 1, COLUMNS.join(","))
+                format!(
+                    "line {number}, column {}: there is no column {field:?}; there may be {}",
+                    place + 1,
+                    COLUMNS.join(",")
+                )
             })?;
             if columns[known].replace(place).is_some() {
                 return Err(format!("line {number}, column {}: {field} is there twice", place + 1));
@@ -157,7 +161,8 @@ impl Line<'_> {
             "" => Ok(None),
             number => match number.parse::<i32>() {
                 Ok(number) if (-most..=most).contains(&number) => Ok(Some(number)),
-                _ => Err(self.wrong(column, &format!("a whole number from -{most} to {most}, in hundredths of a seat's width"))),
+                _ => Err(self
+                    .wrong(column, &format!("a whole number from -{most} to {most}, in hundredths of a seat's width"))),
             },
         }
     }
