@@ -91,15 +91,15 @@ pub struct Layout {
 
 /// What is known of one seat, worked out once.
 #[derive(Clone, Copy, Debug)]
-struct Spot {
-    point: Point,
+pub(crate) struct Spot {
+    pub(crate) point: Point,
     /// To the focal point, in hundredths of a seat's width, rounded down.
-    distance: u32,
-    row: u16,
-    category: u8,
-    accessible: bool,
+    pub(crate) distance: u32,
+    pub(crate) row: u16,
+    pub(crate) category: u8,
+    pub(crate) accessible: bool,
     /// Whether the seat before it in the row is its neighbour.
-    joined: bool,
+    pub(crate) joined: bool,
 }
 
 /// Why rows are no [`Layout`].
@@ -304,7 +304,8 @@ impl Layout {
         Arc::new(nothing)
     }
 
-    fn spot(&self, index: u32) -> &Spot {
+    /// All that is known of a seat.
+    pub(crate) fn spot(&self, index: u32) -> &Spot {
         &self.spots[index as usize]
     }
 
