@@ -132,11 +132,13 @@ impl Found {
                 payload,
                 ..
             } => {
-                let mut entry = Entry::default();
-                entry.index = position.index;
-                entry.term = position.term;
+                let mut entry = Entry {
+                    index: position.index,
+                    term: position.term,
+                    data: payload,
+                    ..Entry::default()
+                };
                 entry.set_entry_type(entry_type(kind));
-                entry.data = payload;
                 self.put(entry, tail_entries);
             }
             Record::State {
@@ -189,10 +191,12 @@ impl Found {
             newer if newer > self.term => (newer, 0),
             _ => (self.term, self.vote),
         };
-        let mut hard = HardState::default();
-        hard.term = term;
-        hard.vote = vote;
-        hard.commit = self.commit.max(snapshot.index).min(last.index);
+        let hard = HardState {
+            term,
+            vote,
+            commit: self.commit.max(snapshot.index).min(last.index),
+            ..HardState::default()
+        };
         tail.start_with(hard, self.meta.members.conf_state());
         Ok(Revived {
             reset_due: tail.is_empty() && !self.entries.is_empty(),
