@@ -33,8 +33,8 @@ pub(crate) struct Group<T> {
     spent: u64,
     // The last name given to reads.
     context: u64,
-    // The last durable snapshot.
-    saved: Position,
+    // The last entry in the last durable snapshot.
+    saved: u64,
     lagging: Lagging,
     // The entries on disk are void; the next ones must be preceded by a record that says so.
     reset_due: bool,
@@ -57,7 +57,7 @@ impl<T> Group<T> {
         let mut group = Group {
             shard: meta.shard,
             raft,
-            saved: meta.position,
+            saved: meta.position.index,
             written: (revived.term, revived.vote),
             told: None,
             reign: None,
@@ -94,7 +94,7 @@ impl<T> Group<T> {
 
     /// The first entry that a restart needs from the log.
     pub(crate) fn first_needed(&self) -> u64 {
-        self.saved.index + 1
+        self.saved + 1
     }
 
     /// What the log must know when everything before is removed from it.
@@ -109,7 +109,7 @@ impl<T> Group<T> {
         };
         let snapshot = Record::Snapshot {
             shard,
-            position: self.saved,
+            index: self.saved,
         };
         [state, snapshot]
     }
@@ -200,15 +200,12 @@ impl<T> Group<T> {
             index <= applied,
             "a snapshot up to {index} of what is applied up to {applied}"
         );
-        if index <= self.saved.index {
+        if index <= self.saved {
             return;
         }
         let tail = self.raft.mut_store();
-        let term = tail
-            .term_at(index)
-            .expect("entries are kept until a snapshot is saved");
         tail.forget_behind(index, config.tail_entries, config.tail_bytes);
-        self.saved = Position { index, term };
+        self.saved = index;
     }
 
     pub(crate) fn snapshot_cut(&mut self, meta: &SnapshotMeta, state: &[u8]) {
@@ -290,7 +287,7 @@ impl<T> Group<T> {
             );
             if let Some(received) = self.received.take() {
                 self.folded = Folded::new(received.meta.clone());
-                self.saved = received.meta.position;
+                self.saved = received.meta.position.index;
                 out.push(Output::Restore(received));
             }
             let committed = ready.take_committed_entries();
@@ -305,6 +302,7 @@ impl<T> Group<T> {
             self.apply_all(committed, now, out)?;
             self.apply_all(light.take_committed_entries(), now, out)?;
             self.raft.advance_apply();
+            self.forget_applied();
             self.finish_reads(&safe, out);
         }
         self.ask_for_snapshots(config, out);
@@ -431,17 +429,17 @@ impl<T> Group<T> {
             });
         }
         self.raft.mut_store().reset(position);
-        self.write_reset(position, write);
+        self.write_reset(position.index, write);
         let received = Received { meta, state };
         write.snapshots.push(received.clone());
         self.received = Some(received);
         Ok(())
     }
 
-    fn write_reset(&mut self, position: Position, write: &mut Write) {
+    fn write_reset(&mut self, index: u64, write: &mut Write) {
         self.reset_due = false;
         let shard = self.shard;
-        Record::Reset { shard, position }.encode(&mut write.records);
+        Record::Reset { shard, index }.encode(&mut write.records);
     }
 
     fn write_entries(&mut self, entries: &[Entry], write: &mut Write) {
@@ -574,6 +572,16 @@ impl<T> Group<T> {
     }
 
     // Snapshots.
+
+    /// A node that is alone needs nothing in memory for followers; a first one begins with a snapshot. A
+    /// restart reads the log, not this.
+    fn forget_applied(&mut self) {
+        let members = &self.meta().members;
+        if members.voters == [self.raft.raft.id] && members.learners.is_empty() {
+            let applied = self.meta().position.index;
+            self.raft.mut_store().forget(applied);
+        }
+    }
 
     fn ask_for_snapshots(&mut self, config: &Config, out: &mut Vec<Output<T>>) {
         if self.folded.is_snapshot_due(config) {
