@@ -17,7 +17,7 @@ use boxoffice_wire::{
     body::{ClientHello, Unwatch},
     hello::Hello,
     limits::close::{Advice, advice},
-    reply::{FromAnswer, RawVerdict, ServerFrame, Watching, request},
+    reply::{FromAnswer, RawEvent, RawVerdict, ServerFrame, Watching, request},
 };
 use bytes::{Bytes, BytesMut};
 use rand::{SeedableRng, rngs::SmallRng};
@@ -376,7 +376,12 @@ impl Post {
                 asker.tell(Outcome::Answer(frame));
             }
             ServerFrame::Answer(None, verdict) => warn!(?verdict, "the server could not read a frame"),
-            ServerFrame::Feed(feed, _) => self.feeds.frame(feed, &frame),
+            ServerFrame::Feed(feed, event) => {
+                self.feeds.frame(feed, &frame);
+                if matches!(event, RawEvent::Ended(_)) {
+                    self.feeds.ended(feed);
+                }
+            }
             ServerFrame::Notice(notice) => {
                 debug!(notice = %notice.name, "the server has a notice");
                 if let Some(wait) = notice.reconnect_ms {

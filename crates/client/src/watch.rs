@@ -25,13 +25,16 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 pub struct Watch {
     client: Client,
     session: Id,
+    /// Where its frames come from. One that misses frames stays in place until another is granted, so that the feed does
+    /// not look abandoned in between.
     source: Option<FeedSource>,
+    is_whole: bool,
     map: Option<MapState>,
 }
 
 impl Watch {
     pub(crate) fn new(client: Client, session: Id) -> Watch {
-        Watch { client, session, source: None, map: None }
+        Watch { client, session, source: None, is_whole: false, map: None }
     }
 
     /// The newest map seen so far.
@@ -46,7 +49,7 @@ impl Watch {
     /// if the server contradicts itself. Everything else is tried again.
     pub async fn next(&mut self) -> Result<&MapState, Error> {
         loop {
-            if self.source.is_none() {
+            if !self.is_whole {
                 self.ask().await?;
             }
             let source = self.source.as_mut().expect("it was just asked for");
@@ -57,15 +60,15 @@ impl Watch {
             match applied {
                 Ok(Some(Applied::Newer)) => break,
                 Ok(Some(Applied::Nothing)) => {}
-                Ok(Some(Applied::Gap)) => self.source = None,
+                Ok(Some(Applied::Gap)) => self.is_whole = false,
                 // Asking again says why, but not in a tight circle.
                 Ok(None) => {
-                    self.source = None;
+                    self.is_whole = false;
                     sleep(self.client.jittered(ASK_AGAIN)).await;
                 }
                 Err(error) => {
                     // What contradicts itself is not gone on with: the next call starts with a snapshot.
-                    self.source = None;
+                    self.is_whole = false;
                     self.map = None;
                     return Err(error);
                 }
@@ -84,6 +87,7 @@ impl Watch {
             match asked {
                 Ok(_) => {
                     self.source = Some(source);
+                    self.is_whole = true;
                     return Ok(());
                 }
                 Err(error @ (Error::Refused(_) | Error::Closed(_) | Error::Protocol(_))) => return Err(error),

@@ -61,6 +61,8 @@ pub(crate) struct Body {
     lines: Vec<Line>,
     remembered: Vec<Memory>,
     order: Option<Arc<Order>>,
+    /// The version with the order.
+    decided: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,6 +130,11 @@ impl Cart {
         self.body.as_ref()?.order.as_ref()
     }
 
+    /// The version with the order it became.
+    pub(crate) fn decided(&self) -> Option<u64> {
+        self.body.as_ref().filter(|body| body.order.is_some()).map(|body| body.decided)
+    }
+
     /// What it owes to sessions.
     pub(crate) fn outbox(&self) -> &Outbox {
         &self.outbox
@@ -155,6 +162,7 @@ impl Cart {
                     lines: Vec::new(),
                     remembered: Vec::new(),
                     order: None,
+                    decided: 0,
                 });
                 if let Some(remembered) = remembered {
                     self.active().remember(remembered);
@@ -232,11 +240,7 @@ impl Cart {
 
     fn disown(&mut self, session: &Id, hold: HoldId, revision: u64) {
         assert_eq!(hold.cart, self.id, "cart {} disowns a hold of another cart", self.id);
-        let lives = self.body.as_ref().is_some_and(|body| {
-            let owned = matches!(body.state, CartState::Active | CartState::CheckingOut | CartState::Done);
-            owned && body.lines.iter().any(|line| line.hold == hold)
-        });
-        assert!(!lives, "cart {} disowns {hold:?}, which is a line", self.id);
+        assert!(!self.owns(session, hold), "cart {} disowns {hold:?}, which is a line", self.id);
         let next = self.disowned.entry((hold.request, hold.part)).or_default();
         *next = (*next).max(hold.attempt.saturating_add(1));
         // An ended cart has nothing more to say of its holds, and a tombstone has nobody who would.
@@ -260,8 +264,10 @@ impl Cart {
     }
 
     fn check_out(&mut self, order: &Arc<Order>, request: Request) {
+        let decided = self.version;
         let body = self.active();
         assert!(!body.lines.is_empty(), "an order of nothing");
+        body.decided = decided;
         body.state = CartState::Done;
         body.customer.clone_from(&order.customer);
         body.order = Some(Arc::clone(order));

@@ -194,17 +194,18 @@ impl Cart {
     /// Disowns holds, each after the revision the session is known to have.
     pub(crate) fn decide_disown(&self, holds: Vec<(Id, HoldId, u64)>) -> CartEvent {
         let later = |(session, hold, revision): (Id, HoldId, u64)| {
-            let owed = self.outbox.releases(hold).map(|(revision, _)| revision).max().unwrap_or(0);
+            let owed = self.outbox.releases(&session, hold).map(|(revision, _)| revision).max().unwrap_or(0);
             (session, hold, revision.max(owed) + 1)
         };
         CartEvent::Disowned { holds: holds.into_iter().map(later).collect() }
     }
 
-    /// Whether a hold is a line that is held or sold.
-    pub(crate) fn owns(&self, hold: HoldId) -> bool {
+    /// Whether a session's hold is a line that is held or sold. The hold's id alone does not say: a request id that was
+    /// used again with another body after a crash makes the same id in another session.
+    pub(crate) fn owns(&self, session: &Id, hold: HoldId) -> bool {
         self.body.as_ref().is_some_and(|body| match body.state {
             CartState::Active | CartState::CheckingOut | CartState::Done => {
-                body.lines.iter().any(|line| line.hold == hold)
+                body.lines.iter().any(|line| line.hold == hold && line.session == *session)
             }
             CartState::Canceled | CartState::Expired => false,
         })

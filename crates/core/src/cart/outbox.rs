@@ -58,15 +58,21 @@ impl Outbox {
         Some(entry.0)
     }
 
-    /// Whether a sale is owed, of this hold or of any.
-    pub(crate) fn owes_sale(&self, of: Option<HoldId>) -> bool {
-        let sells = |ask: &Ask| matches!(ask, Ask::Sell { hold, .. } if of.is_none_or(|of| of == *hold));
-        self.entries.iter().any(|(_, owed)| sells(&owed.ask))
+    /// Whether any sale is owed.
+    pub(crate) fn owes_sales(&self) -> bool {
+        self.entries.iter().any(|(_, owed)| matches!(owed.ask, Ask::Sell { .. }))
     }
 
-    /// The releases owed of a hold: revision, and whether it is the last word.
-    pub(crate) fn releases(&self, of: HoldId) -> impl Iterator<Item = (u64, bool)> {
-        self.entries.iter().filter_map(move |(_, owed)| match &owed.ask {
+    /// Whether the sale of this hold is owed to the session.
+    pub(crate) fn owes_sale(&self, session: &Id, of: HoldId) -> bool {
+        let sells = |ask: &Ask| matches!(ask, Ask::Sell { hold, .. } if *hold == of);
+        self.entries.iter().any(|(_, owed)| owed.session == *session && sells(&owed.ask))
+    }
+
+    /// The releases of a hold that are owed to the session: revision, and whether it is the last word.
+    pub(crate) fn releases(&self, session: &Id, of: HoldId) -> impl Iterator<Item = (u64, bool)> {
+        let to_session = self.entries.iter().filter(move |(_, owed)| owed.session == *session);
+        to_session.filter_map(move |(_, owed)| match &owed.ask {
             Ask::Release { hold, revision, last, .. } if *hold == of => Some((*revision, *last)),
             _ => None,
         })

@@ -9,9 +9,9 @@ use alloc::vec::Vec;
 
 use smol_str::format_smolstr;
 
-use super::{Input, Stage, Turn, WAITERS_MAX, mail::Mail, speculation::Speculation};
+use super::{Effect, Input, Stage, Turn, WAITERS_MAX, mail::Mail, speculation::Speculation};
 use crate::{
-    answer::{Answer, At, CartState, Outcome},
+    answer::{Answer, Answered, At, CartState, Outcome},
     ask::{Ask, Reply},
     cart::{Cart, Recalled},
     command::{CartCommand, Command, Payment},
@@ -46,8 +46,6 @@ struct Checkout<R> {
 struct Settling<R> {
     waiting: Vec<R>,
     until: Timestamp,
-    /// The cart with the decision.
-    decided: At,
     /// The sessions that have sold.
     sold: Vec<At>,
 }
@@ -198,7 +196,7 @@ impl<R> CartHost<R> {
         let refusal = match open {
             Err(refusal) => refusal,
             Ok(_) if self.checkout.is_some() => Refusal::CartNotActive(CartState::CheckingOut.as_str().into()),
-            Ok(None) if self.adding.is_empty() => not_found(stage.entity),
+            Ok(None) if self.adding.is_empty() => stage.entity.not_found(),
             Ok(_) => {
                 let until = stage.at.after(stage.rules.settle_ms);
                 self.checkout = Some(Checkout { request, payment, customer, waiting: Vec::from([from]), until });
@@ -215,7 +213,7 @@ impl<R> CartHost<R> {
         }
         let checkout = self.checkout.take().expect("it is ready");
         let decided = match stage.entity.cart() {
-            None => Err(not_found(stage.entity)),
+            None => Err(stage.entity.not_found()),
             Some(cart) => {
                 cart.decide_checkout(stage.at, checkout.request, &checkout.payment, checkout.customer.as_ref())
             }
@@ -238,14 +236,13 @@ impl<R> CartHost<R> {
 
     /// Answers with the order when every session has sold, or after a bound.
     fn settle(&mut self, stage: &mut Stage<'_, R>, from: R) {
-        if !stage.entity.cart().is_some_and(|cart| cart.outbox().owes_sale(None)) {
+        if !stage.entity.cart().is_some_and(|cart| cart.outbox().owes_sales()) {
             let outcome = stage.entity.ok(order_answer(stage.entity, false));
             return stage.turn.answer(from, outcome);
         }
         let settling = self.settling.get_or_insert_with(|| Settling {
             waiting: Vec::new(),
             until: stage.at.after(stage.rules.settle_ms),
-            decided: stage.entity.at(),
             sold: Vec::new(),
         });
         if settling.waiting.len() < WAITERS_MAX {
@@ -262,11 +259,14 @@ impl<R> CartHost<R> {
         if !sold && stage.at < settling.until {
             return;
         }
-        let Settling { waiting, decided, sold: at, .. } = self.settling.take().expect("looked at above");
+        let settling = self.settling.take().expect("looked at above");
         let answer = order_answer(stage.entity, !sold);
-        for from in waiting {
-            let at = core::iter::once(decided.clone()).chain(at.iter().cloned()).collect();
-            stage.turn.settled(from, Ok(crate::answer::Answered { answer: answer.clone(), at }), sold);
+        // It rests on the decision, not on what was written down since.
+        let version = stage.entity.cart().and_then(Cart::decided).expect("a done cart was decided");
+        let mut at = Vec::from([At { version, ..stage.entity.at() }]);
+        at.extend(settling.sold);
+        for from in settling.waiting {
+            stage.turn.settled(from, Ok(Answered { answer: answer.clone(), at: at.clone() }), sold);
         }
     }
 
@@ -281,13 +281,13 @@ impl<R> CartHost<R> {
     /// Whose is a hold whose time is over? Once "not mine" is said, it can never become a line.
     fn overdue(&mut self, stage: &mut Stage<'_, R>, session: &Id, hold: HoldId) -> Reply {
         let soon = stage.at.after(stage.rules.ask_again_ms);
-        if self.adding.iter().any(|adding| adding.expects(hold)) {
+        if self.adding.iter().any(|adding| adding.expects(session, hold)) {
             return Reply::MineUntil { hold, deadline: soon };
         }
         if let Some(cart) = stage.entity.cart() {
             match cart.deadline() {
-                Some(deadline) if cart.owns(hold) => return Reply::MineUntil { hold, deadline },
-                _ if cart.outbox().owes_sale(Some(hold)) => return Reply::MineUntil { hold, deadline: soon },
+                Some(deadline) if cart.owns(session, hold) => return Reply::MineUntil { hold, deadline },
+                _ if cart.outbox().owes_sale(session, hold) => return Reply::MineUntil { hold, deadline: soon },
                 Some(_) | None if cart.has_disowned(hold) => return Reply::NotMine { hold },
                 Some(_) | None => {}
             }
@@ -300,11 +300,17 @@ impl<R> CartHost<R> {
         let Entity::Session(session) = from else { return };
         match reply {
             Reply::Granted(granted) => self.granted(stage, &session, granted),
-            Reply::Refused { hold, refusal } => self.refused(stage, hold, refusal),
+            Reply::Refused { hold, refusal } => self.refused(stage, &session, hold, refusal),
             Reply::Stale { hold, revision } => self.stale(stage, &session, hold, revision),
-            Reply::Released { .. } | Reply::Forgotten => {
-                self.mail.acknowledge(stage.entity, &session, &reply);
+            Reply::Released { .. } => {
+                let stray = self.mail.acknowledge(stage.entity, &session, &reply).is_none();
+                if stray && stage.entity.cart().is_some_and(Cart::terminal) {
+                    // A release that came late may be remembered although the session was told to forget.
+                    let effect = Effect::Ask { to: Entity::Session(session), ask: Ask::Forget };
+                    stage.turn.read.push(effect);
+                }
             }
+            Reply::Forgotten => _ = self.mail.acknowledge(stage.entity, &session, &reply),
             Reply::Sold { version, position, .. } => {
                 if self.mail.acknowledge(stage.entity, &session, &reply).is_some()
                     && let Some(settling) = &mut self.settling
@@ -357,13 +363,13 @@ impl<R> CartHost<R> {
 }
 
 fn read(entity: &Speculation, id: CartId, command: &CartCommand) -> Outcome {
-    let unknown = || not_found(entity);
+    let unknown = || entity.not_found();
     let cart = entity.cart();
     let answer = match command {
         CartCommand::Get => Answer::Cart(cart.and_then(Cart::view).ok_or_else(unknown)?),
         CartCommand::Audit => Answer::CartAudit(cart.and_then(Cart::audit).ok_or_else(unknown)?),
         CartCommand::Order => match cart.and_then(Cart::order) {
-            Some(_) => order_answer(entity, cart.is_some_and(|cart| cart.outbox().owes_sale(None))),
+            Some(_) => order_answer(entity, cart.is_some_and(|cart| cart.outbox().owes_sales())),
             None => return Err(Refusal::NotFound(format_smolstr!("order {}", id.order()))),
         },
         CartCommand::Open { .. }
@@ -378,8 +384,4 @@ fn read(entity: &Speculation, id: CartId, command: &CartCommand) -> Outcome {
 fn order_answer(entity: &Speculation, settling: bool) -> Answer {
     let order = entity.cart().and_then(Cart::order).expect("a done cart has an order");
     Answer::Order { order: order.clone(), settling }
-}
-
-fn not_found(entity: &Speculation) -> Refusal {
-    Refusal::NotFound(format_smolstr!("{}", entity.entity()))
 }

@@ -9,7 +9,7 @@ use crate::{
     best,
     command::{BestWish, Want},
     event::SessionEvent,
-    id::{HoldId, OrderId, hash64},
+    id::{HoldId, OrderId},
     refusal::{Refusal, TakenSeat},
     seat::{Seat, SeatSet, SeatState},
     time::Timestamp,
@@ -25,7 +25,7 @@ impl Session {
         want: &Want,
         deadline: Timestamp,
     ) -> Result<SessionEvent, Reply> {
-        let want_hash = want_hash(want);
+        let want_hash = want.hash();
         if let Some(book) = self.book.as_deref() {
             if let Some(live) = book.holds.get(&hold) {
                 return Err(self.repeated(hold, live, want_hash));
@@ -192,30 +192,4 @@ impl Session {
         let indexes = best::choose(&self.terms.layout, |number| self.free_word(number), wish)?;
         Ok(indexes.into_iter().map(|index| self.terms.layout.seat(index)).collect())
     }
-}
-
-/// A hash of what is asked for, by explicit bytes: it is written into the log and must be the same for ever.
-fn want_hash(want: &Want) -> u64 {
-    // The longest is a wish with two ids; twenty seats are shorter.
-    let mut bytes: Vec<u8> = Vec::with_capacity(152);
-    match want {
-        Want::Seats { seats, best_effort } => {
-            bytes.extend([b's', u8::from(*best_effort)]);
-            for seat in seats.as_slice() {
-                bytes.extend(seat.row.to_be_bytes());
-                bytes.extend(seat.seat.to_be_bytes());
-            }
-        }
-        Want::Best(BestWish { count, category, section, accessible, split }) => {
-            bytes.extend([b'b', u8::from(*split)]);
-            bytes.extend(count.to_be_bytes());
-            bytes.extend(accessible.to_be_bytes());
-            for name in [category, section] {
-                let text = name.as_ref().map_or("", |name| name.as_str());
-                bytes.push(text.len() as u8);
-                bytes.extend(text.as_bytes());
-            }
-        }
-    }
-    hash64(&bytes)
 }

@@ -43,8 +43,8 @@ enum PartState {
 
 impl<R> Adding<R> {
     /// Whether this hold may become a line yet.
-    pub(super) fn expects(&self, hold: HoldId) -> bool {
-        self.parts.iter().any(|part| part.hold == hold)
+    pub(super) fn expects(&self, session: &Id, hold: HoldId) -> bool {
+        self.parts.iter().any(|part| part.hold == hold && part.session == *session)
     }
 
     /// What sessions hold, or will if the ask is still on its way: session, hold, revision.
@@ -115,14 +115,19 @@ impl<R> CartHost<R> {
     }
 
     pub(super) fn granted(&mut self, stage: &mut Stage<'_, R>, session: &Id, granted: Granted) {
-        if let Some((place, part)) = self.part(granted.hold) {
-            // A refusal that came first was of an earlier ask.
-            self.adding[place].parts[part].state = PartState::Granted(granted);
-            return self.conclude_if_complete(stage, place);
+        if let Some((place, part)) = self.part(session, granted.hold) {
+            let part = &mut self.adding[place].parts[part];
+            // A grant of something else is of a request of the same id before a crash; the session refuses this one. A
+            // refusal that came first was of an earlier ask.
+            if part.want.hash() == granted.want_hash {
+                part.state = PartState::Granted(granted);
+                self.conclude_if_complete(stage, place);
+            }
+            return;
         }
         let known = stage.entity.cart().is_some_and(|cart| {
             // A release that the session will remember ends the hold whichever of the two comes first.
-            cart.owns(granted.hold) || cart.outbox().releases(granted.hold).any(|(_, last)| !last)
+            cart.owns(session, granted.hold) || cart.outbox().releases(session, granted.hold).any(|(_, last)| !last)
         });
         if !known {
             // It came too late, or twice.
@@ -130,8 +135,8 @@ impl<R> CartHost<R> {
         }
     }
 
-    pub(super) fn refused(&mut self, stage: &mut Stage<'_, R>, hold: HoldId, refusal: Refusal) {
-        if let Some((place, part)) = self.part(hold)
+    pub(super) fn refused(&mut self, stage: &mut Stage<'_, R>, session: &Id, hold: HoldId, refusal: Refusal) {
+        if let Some((place, part)) = self.part(session, hold)
             && let state @ PartState::Asked = &mut self.adding[place].parts[part].state
         {
             *state = PartState::Refused(refusal);
@@ -141,7 +146,7 @@ impl<R> CartHost<R> {
 
     /// The session remembers this hold as released: asks with the next attempt.
     pub(super) fn stale(&mut self, stage: &mut Stage<'_, R>, session: &Id, hold: HoldId, revision: u64) {
-        let Some((place, part)) = self.part(hold) else { return };
+        let Some((place, part)) = self.part(session, hold) else { return };
         if !matches!(self.adding[place].parts[part].state, PartState::Asked) {
             return;
         }
@@ -173,9 +178,9 @@ impl<R> CartHost<R> {
         }
     }
 
-    fn part(&self, hold: HoldId) -> Option<(usize, usize)> {
+    fn part(&self, session: &Id, hold: HoldId) -> Option<(usize, usize)> {
         self.adding.iter().enumerate().find_map(|(place, adding)| {
-            let part = adding.parts.iter().position(|part| part.hold == hold)?;
+            let part = adding.parts.iter().position(|part| part.hold == hold && part.session == *session)?;
             Some((place, part))
         })
     }
