@@ -162,15 +162,15 @@ pub struct Load {
     /// Compare with the JSON of an earlier run.
     #[arg(long)]
     pub baseline: Option<PathBuf>,
+    /// What the run's choices are drawn from; another one each time if absent.
+    #[arg(long)]
+    pub seed: Option<u64>,
     /// No progress bar.
     #[arg(long)]
     pub quiet: bool,
     /// Durability of the node that is started for the run.
     #[arg(long, default_value = "always")]
     pub fsync: FsyncWord,
-    /// The admin token, where the nodes ask for one.
-    #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN", hide_env_values = true)]
-    pub admin_token: Option<String>,
 }
 
 /// `boxoffice admin`.

@@ -7,6 +7,9 @@ use boxoffice_node::{
     world::OsDisk,
 };
 
+use boxoffice_core::keep::KeptAudit;
+use boxoffice_wire::form::rfc3339;
+
 use crate::{
     args::Inspect,
     failure::{Failure, Outcome},
@@ -18,7 +21,8 @@ pub fn run(args: &Inspect) -> Outcome {
     let inspection = inspect::inspect(Arc::new(OsDisk), &args.data_dir, |turn| {
         let entity = turn.entity.to_string();
         if wanted.is_some_and(|wanted| wanted.is_empty() || wanted == entity) {
-            println!("shard {} entry {} at {} {entity}", turn.shard, turn.position.index, boxoffice_wire::time::text(turn.at));
+            let at = rfc3339(turn.at).unwrap_or_else(|| turn.at.0.to_string());
+            println!("shard {} entry {} at {at} {entity}", turn.shard, turn.position.index);
             for event in &turn.events {
                 println!("    {event:?}");
             }
@@ -59,9 +63,19 @@ fn print(inspection: &Inspection) {
     }
     println!("{:>6} {:>9} {:>9}  entities", "shard", "snapshot", "last");
     for shard in &inspection.shards {
-        println!("{:>6} {:>9} {:>9}  {}", shard.shard, shard.snapshot, shard.last, shard.audit);
+        println!("{:>6} {:>9} {:>9}  {}", shard.shard, shard.snapshot, shard.last, entities(&shard.audit));
         for violation in &shard.audit.violations {
             println!("       VIOLATION {violation}");
         }
     }
+}
+
+fn entities(audit: &KeptAudit) -> String {
+    let [active, checking_out, done, canceled, expired] = audit.carts;
+    let seats = audit.seats;
+    format!(
+        "{} venues, {} sessions ({} free, {} held, {} sold, {} blocked), carts: {active} active, {checking_out} checking \
+         out, {done} done, {canceled} canceled, {expired} expired",
+        audit.venues, audit.sessions, seats.free, seats.held, seats.sold, seats.blocked
+    )
 }

@@ -2,7 +2,7 @@
 
 use std::{io::Write, net::SocketAddr, sync::Arc, thread};
 
-use boxoffice_edge::{Edge, EdgeConfig};
+use boxoffice_edge::{Edge, EdgeConfig, Runtimes as EdgeRuntimes};
 use boxoffice_node::{
     config::Fsync,
     node::{Node, Runtimes},
@@ -109,7 +109,8 @@ async fn serve(config: Config, runtimes: Runtimes) -> Outcome {
     let node = Node::start(config.node, World::alone(), &runtimes).map_err(|error| Failure::Node(error.to_string()))?;
     let handle = node.handle().clone();
     let edge_config = EdgeConfig { listen: config.listen, admin_token: config.admin_token, ..EdgeConfig::default() };
-    let edge = match Edge::bind(edge_config, Arc::new(handle.clone()), runtimes).await {
+    let edge_runtimes = EdgeRuntimes { selling: runtimes.selling, watching: runtimes.watching };
+    let edge = match Edge::bind(edge_config, Arc::new(handle.clone()), edge_runtimes) {
         Ok(edge) => edge,
         Err(error) => {
             let _ = node.stop(0).await;
@@ -125,16 +126,20 @@ async fn serve(config: Config, runtimes: Runtimes) -> Outcome {
         data_dir.display(),
         fsync.as_str()
     );
-    let (stop, stopping) = tokio::sync::watch::channel(false);
-    let mut door = tokio::spawn(edge.run(stopping));
+    let (stop, stopping) = tokio::sync::oneshot::channel::<()>();
+    let door = tokio::spawn(edge.run(async {
+        // A sender that is gone says the same.
+        let _ = stopping.await;
+    }));
     let failed = tokio::select! {
         biased;
         reason = handle.failed() => Some(reason),
         () = told_to_stop() => None,
     };
     eprintln!("boxoffice: stopping");
-    let _ = stop.send(true);
-    let _ = tokio::time::timeout(std::time::Duration::from_millis(PATIENCE_MS), &mut door).await;
+    drop(stop);
+    // The door has its own bound on how long it waits for everybody to leave.
+    let _ = door.await;
     let stopped = node.stop(PATIENCE_MS).await;
     match (failed, stopped) {
         (Some(reason), _) => Err(Failure::Node(reason)),

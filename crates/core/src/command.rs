@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
-    id::{CartId, CartToken, Entity, Id},
+    id::{CartId, CartToken, Entity, ID_BYTES_MAX, Id, hash64},
     layout::Layout,
     money::Money,
     seat::{Seat, SeatSet},
@@ -134,6 +134,34 @@ pub enum Want {
     },
     /// The best seats there are, by the rule of best available.
     Best(BestWish),
+}
+
+impl Want {
+    /// A hash of what is asked for, by explicit bytes: it is written into the log and must be the same for ever.
+    pub(crate) fn hash(&self) -> u64 {
+        // The longest is a wish with two ids; twenty seats are shorter.
+        let mut bytes: Vec<u8> = Vec::with_capacity(2 * ID_BYTES_MAX + 8);
+        match self {
+            Want::Seats { seats, best_effort } => {
+                bytes.extend([b's', u8::from(*best_effort)]);
+                for seat in seats.as_slice() {
+                    bytes.extend(seat.row.to_be_bytes());
+                    bytes.extend(seat.seat.to_be_bytes());
+                }
+            }
+            Want::Best(BestWish { count, category, section, accessible, split }) => {
+                bytes.extend([b'b', u8::from(*split)]);
+                bytes.extend(count.to_be_bytes());
+                bytes.extend(accessible.to_be_bytes());
+                for name in [category, section] {
+                    let text = name.as_ref().map_or("", |name| name.as_str());
+                    bytes.push(text.len() as u8);
+                    bytes.extend(text.as_bytes());
+                }
+            }
+        }
+        hash64(&bytes)
+    }
 }
 
 /// What the best seats must be.

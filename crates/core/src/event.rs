@@ -12,7 +12,7 @@ use crate::{
     id::{CartId, HoldId, Id, OrderId, Request},
     layout::Layout,
     money::Currency,
-    seat::Seat,
+    seat::{Seat, SeatState},
     time::Timestamp,
 };
 
@@ -78,7 +78,7 @@ pub enum SessionEvent {
         want_hash: u64,
         /// Which seats, ascending.
         seats: Vec<Seat>,
-        /// When the cart is asked about them, less the grace.
+        /// When the cart is asked about them: the cart's deadline and the grace.
         deadline: Timestamp,
     },
     /// Seats of a hold are free again.
@@ -92,22 +92,22 @@ pub enum SessionEvent {
         /// Whether the revision is remembered after the last seat of the hold is given back.
         remember: bool,
     },
-    /// Seats of a hold are sold, the rest of it is free, the hold is over.
+    /// All seats the hold has left are sold, the hold is over. What is not sold was released by the event before.
     SeatsSold {
         /// Which hold.
         hold: HoldId,
-        /// Which seats.
+        /// Which seats, ascending.
         seats: Vec<Seat>,
         /// To whom.
         order: OrderId,
         /// When the order was decided.
         at: Timestamp,
     },
-    /// The cart said that the hold is its own until then.
+    /// The cart said that the hold is its own for longer.
     HoldExtended {
         /// Which hold.
         hold: HoldId,
-        /// The new deadline.
+        /// When the cart is asked again: what it said, and the grace.
         deadline: Timestamp,
     },
     /// The cart is terminal: its released holds need not be remembered.
@@ -126,6 +126,21 @@ pub enum SessionEvent {
         /// The request.
         remembered: Option<Remembered>,
     },
+}
+
+impl SessionEvent {
+    /// What becomes of which seats: all a watcher needs to keep its map right (P14). `None` if no seat changes.
+    pub fn change(&self) -> Option<(SeatState, &[Seat])> {
+        match self {
+            SessionEvent::SeatsHeld { seats, .. } => Some((SeatState::Held, seats)),
+            SessionEvent::SeatsReleased { seats, .. } | SessionEvent::SeatsUnblocked { seats, .. } => {
+                Some((SeatState::Free, seats))
+            }
+            SessionEvent::SeatsSold { seats, .. } => Some((SeatState::Sold, seats)),
+            SessionEvent::SeatsBlocked { seats, .. } => Some((SeatState::Blocked, seats)),
+            SessionEvent::Opened(_) | SessionEvent::HoldExtended { .. } | SessionEvent::Forgotten(_) => None,
+        }
+    }
 }
 
 /// A line as it is added to a cart.

@@ -1,16 +1,31 @@
 //! The host: turns inputs into events, asks, answers and timers. Pure; the node's actors carry out what it says.
 
-use alloc::{sync::Arc, vec::Vec};
+mod cart;
+mod mail;
+mod session;
+mod speculation;
+mod venue;
+
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use crate::{
-    answer::Outcome,
+    answer::{CartState, Outcome},
     ask::{Ask, Reply},
+    cart::Cart,
     command::Command,
     event::Event,
     id::{Entity, Request},
     keep::State,
     time::{Rules, Timestamp},
 };
+
+use cart::CartHost;
+use session::SessionHost;
+use speculation::Speculation;
+use venue::VenueHost;
+
+/// Clients that wait for the answer of one request; those beyond it are told that it is in progress.
+const WAITERS_MAX: usize = 64;
 
 /// What can come to an entity. `R` says where an answer goes; it means nothing to the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,28 +115,94 @@ impl<R> Turn<R> {
     }
 }
 
+impl<R> Turn<R> {
+    /// Answers a client: when the turn's events are committed, or, if there are none, after a read.
+    fn answer(&mut self, to: R, outcome: Outcome) {
+        let effect = Effect::Answer { to, outcome };
+        if self.events.is_empty() { self.read.push(effect) } else { self.committed.push(effect) }
+    }
+
+    /// Answers a client with an order: at once if it is `sold`, for then every session rests on the decision; else after a read.
+    fn settled(&mut self, to: R, outcome: Outcome, sold: bool) {
+        let effect = Effect::Answer { to, outcome };
+        if sold { self.now.push(effect) } else { self.read.push(effect) }
+    }
+
+    /// Replies to an entity: when the turn's events are committed, or, if there are none, after a read.
+    fn reply(&mut self, to: Entity, reply: Reply) {
+        let effect = Effect::Reply { to, reply };
+        if self.events.is_empty() { self.read.push(effect) } else { self.committed.push(effect) }
+    }
+
+    /// Asks to be woken at this instant, if not earlier.
+    fn wake(&mut self, at: Timestamp) {
+        self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
+    }
+}
+
 /// One entity at work: its state with everything proposed so far, and what is under way.
 pub struct Host<R> {
-    entity: Entity,
-    state: Option<Arc<State>>,
+    entity: Speculation,
     rules: Arc<Rules>,
-    waiting: Vec<R>,
+    role: Role<R>,
+}
+
+enum Role<R> {
+    Venue(VenueHost<R>),
+    Session(SessionHost),
+    Cart(Box<CartHost<R>>),
+}
+
+/// What every step of a turn needs.
+struct Stage<'a, R> {
+    entity: &'a mut Speculation,
+    rules: &'a Rules,
+    at: Timestamp,
+    turn: &'a mut Turn<R>,
 }
 
 impl<R> Host<R> {
     /// The host of an entity, from its committed state (`None` if nothing happened to it yet).
     pub fn new(entity: Entity, state: Option<Arc<State>>, rules: Arc<Rules>) -> Host<R> {
-        Host { entity, state, rules, waiting: Vec::new() }
+        let role = match &entity {
+            Entity::Venue(_) => Role::Venue(VenueHost::new()),
+            Entity::Session(_) => Role::Session(SessionHost::new()),
+            Entity::Cart(_) => Role::Cart(Box::new(CartHost::new())),
+        };
+        Host { entity: Speculation::new(entity, state), rules, role }
     }
 
     /// Handles one input at an instant. `turn` must be clear; it is filled.
+    ///
+    /// # Panics
+    /// If a promise is broken, or an input is addressed to another kind of entity.
     pub fn handle(&mut self, at: Timestamp, input: Input<R>, turn: &mut Turn<R>) {
-        let _ = (at, input, &self.state, &self.rules, &self.entity);
-        turn.wake_at = None;
+        assert!(turn.events.is_empty() && turn.committed.is_empty(), "a turn is cleared before it is used again");
+        let stage = &mut Stage { entity: &mut self.entity, rules: &self.rules, at, turn };
+        match &mut self.role {
+            Role::Venue(host) => host.handle(stage, input),
+            Role::Session(host) => host.handle(stage, input),
+            Role::Cart(host) => host.handle(stage, input),
+        }
+    }
+
+    /// Whether the entity is over and will hardly be asked for again: a cart that is done, canceled or expired.
+    pub fn ended(&self) -> bool {
+        match &self.role {
+            Role::Venue(_) | Role::Session(_) => false,
+            Role::Cart(_) => self.entity.cart().and_then(Cart::state).is_some_and(|state| {
+                matches!(state, CartState::Done | CartState::Canceled | CartState::Expired)
+            }),
+        }
     }
 
     /// Whether nothing is under way: the host may be dropped once its events are applied.
     pub fn idle(&self) -> bool {
-        self.waiting.is_empty()
+        match &self.role {
+            Role::Venue(host) => host.idle(&self.entity),
+            // What a session asks, it asks again from what is kept.
+            Role::Session(_) => true,
+            Role::Cart(host) => host.idle(&self.entity),
+        }
     }
 }

@@ -25,6 +25,11 @@ impl Id {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Bytes on the heap: none unless it is long.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        if self.0.is_heap_allocated() { 2 * size_of::<usize>() + self.0.len() } else { 0 }
+    }
 }
 
 impl fmt::Display for Id {
@@ -146,6 +151,18 @@ pub struct HoldId {
     pub part: u16,
     /// How many earlier holds of this request and part the cart has disowned.
     pub attempt: u16,
+}
+
+impl HoldId {
+    /// Behind every hold.
+    pub(crate) const LAST: HoldId =
+        HoldId { cart: CartId(u128::MAX), request: RequestHash(u64::MAX), part: u16::MAX, attempt: u16::MAX };
+
+    /// Every hold a cart can have.
+    pub(crate) fn all_of(cart: CartId) -> core::ops::RangeInclusive<HoldId> {
+        let first = HoldId { cart, request: RequestHash(0), part: 0, attempt: 0 };
+        first..=HoldId { cart, ..HoldId::LAST }
+    }
 }
 
 /// What one actor owns.

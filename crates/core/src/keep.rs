@@ -1,76 +1,123 @@
 //! The keeping: all entities of one shard as committed, and what they want to be woken for.
 
+mod audit;
+mod cut;
+
 use alloc::{
+    boxed::Box,
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, Weak},
     vec::Vec,
 };
 
-use serde::{Deserialize, Serialize};
+use crate::{
+    cart::Cart,
+    event::{Event, SessionEvent, VenueEvent},
+    id::Entity,
+    layout::Layout,
+    session::Session,
+    time::Timestamp,
+    venue::Venue,
+};
 
-use crate::{event::Event, id::Entity, time::Timestamp};
+pub use audit::KeptAudit;
+pub use cut::Cut;
 
-/// A venue as kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Venue {}
-/// A session as kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Session {}
-/// A cart as kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cart {}
+/// An entity that was named as due is named again after so many milliseconds, unless its state has changed.
+pub const DUE_AGAIN_MS: u64 = 1_000;
 
 /// What is kept of one entity.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// A venue.
-    Venue(Venue),
+    Venue(Box<Venue>),
     /// A session.
     Session(Session),
     /// A cart.
-    Cart(Cart),
+    Cart(Box<Cart>),
 }
 
 impl State {
+    /// An entity's state after its first event.
+    ///
+    /// # Panics
+    /// If the event cannot be the first of such an entity.
+    pub fn first(entity: &Entity, event: &Event) -> State {
+        match (entity, event) {
+            (Entity::Venue(id), Event::Venue(VenueEvent::Put(details))) => {
+                State::Venue(Box::new(Venue::created(id.clone(), details.clone())))
+            }
+            (Entity::Session(id), Event::Session(SessionEvent::Opened(opening))) => {
+                assert_eq!(*id, opening.session.id, "a session is opened under another id");
+                State::Session(Session::opened(opening))
+            }
+            (Entity::Cart(id), Event::Cart(event)) => {
+                let mut cart = Box::new(Cart::blank(*id));
+                cart.apply(event);
+                State::Cart(cart)
+            }
+            (_, Event::Venue(_) | Event::Session(_) | Event::Cart(_)) => {
+                panic!("{entity} cannot begin with {event:?}")
+            }
+        }
+    }
+
     /// Writes one event. It was decided before, so it cannot fail.
+    ///
+    /// # Panics
+    /// If the event is of another kind of entity, or breaks a promise.
     pub fn apply(&mut self, event: &Event) {
-        let _ = event;
+        match (self, event) {
+            (State::Venue(venue), Event::Venue(event)) => venue.apply(event),
+            (State::Session(session), Event::Session(event)) => session.apply(event),
+            (State::Cart(cart), Event::Cart(event)) => cart.apply(event),
+            (state, Event::Venue(_) | Event::Session(_) | Event::Cart(_)) => panic!("{event:?} happened to {state:?}"),
+        }
     }
 
     /// How many events the entity has had.
     pub fn version(&self) -> u64 {
-        0
+        match self {
+            State::Venue(venue) => venue.version(),
+            State::Session(session) => session.version(),
+            State::Cart(cart) => cart.version(),
+        }
     }
 
     /// The earliest instant at which the entity's host wants a wake because of committed state.
     pub fn deadline(&self) -> Option<Timestamp> {
-        None
+        match self {
+            State::Venue(_) => None,
+            State::Session(session) => session.deadline(),
+            State::Cart(cart) => cart.deadline(),
+        }
     }
 
     /// Whether something is owed to others: the entity is woken when its shard gets a leader.
     pub fn unfinished(&self) -> bool {
-        false
+        match self {
+            State::Venue(venue) => venue.unfinished(),
+            State::Session(_) => false,
+            State::Cart(cart) => cart.unfinished(),
+        }
     }
 }
 
 /// All entities of one shard.
 #[derive(Clone, Debug, Default)]
 pub struct Kept {
-    states: BTreeMap<Entity, Arc<State>>,
+    entries: BTreeMap<Entity, Entry>,
+    /// When which entity is named as due.
+    calls: BTreeSet<(Timestamp, Entity)>,
     unfinished: BTreeSet<Entity>,
+    layouts: Layouts,
 }
 
-/// A copy of a shard's entities at one moment, to be written to a snapshot by another thread.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Cut {
-    states: Vec<(Entity, Arc<State>)>,
-}
-
-/// Sums over a shard, counted afresh.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptAudit {
-    /// What is wrong, in words; empty when every promise holds.
-    pub violations: Vec<smol_str::SmolStr>,
+#[derive(Clone, Debug)]
+struct Entry {
+    state: Arc<State>,
+    /// Its instant in `calls`.
+    call: Option<Timestamp>,
 }
 
 impl Kept {
@@ -81,22 +128,63 @@ impl Kept {
 
     /// An entity's committed state.
     pub fn get(&self, entity: &Entity) -> Option<Arc<State>> {
-        self.states.get(entity).cloned()
+        self.entries.get(entity).map(|entry| Arc::clone(&entry.state))
     }
 
     /// Writes what was committed for an entity.
+    ///
+    /// # Panics
+    /// If a promise is broken: the events were not decided against this state.
     pub fn apply(&mut self, entity: &Entity, events: Vec<Event>) {
-        let _ = (entity, events);
+        let mut events = events.into_iter();
+        if !self.entries.contains_key(entity) {
+            let Some(mut first) = events.next() else { return };
+            self.layouts.share(&mut first);
+            let state = State::first(entity, &first);
+            self.insert(entity.clone(), Arc::new(state));
+        }
+        let entry = self.entries.get_mut(entity).expect("it is there by now");
+        let (call, owed) = (entry.state.deadline(), entry.state.unfinished());
+        let state = Arc::make_mut(&mut entry.state);
+        for mut event in events {
+            self.layouts.share(&mut event);
+            state.apply(&event);
+        }
+        let deadline = state.deadline();
+        if deadline != call {
+            if let Some(call) = entry.call {
+                self.calls.remove(&(call, entity.clone()));
+            }
+            entry.call = deadline;
+            self.calls.extend(deadline.map(|deadline| (deadline, entity.clone())));
+        }
+        match (owed, entry.state.unfinished()) {
+            (false, true) => _ = self.unfinished.insert(entity.clone()),
+            (true, false) => _ = self.unfinished.remove(entity),
+            (false, false) | (true, true) => {}
+        }
     }
 
-    /// Names up to `max` entities that want a wake at `now`. One that is named is named again a second later unless its state changed.
+    /// Names up to `max` entities that want a wake at `now`, those that wait longest first. One that was named is named
+    /// again after [`DUE_AGAIN_MS`], unless its state has changed by then: nobody is named twice in one burst, and no
+    /// entity that cannot go on keeps others from being named.
     pub fn due(&mut self, now: Timestamp, max: usize, out: &mut Vec<Entity>) {
-        let _ = (now, max, out);
+        let again = now.after(DUE_AGAIN_MS);
+        for _ in 0..max {
+            if self.calls.first().is_none_or(|(call, _)| *call > now) {
+                return;
+            }
+            let (_, entity) = self.calls.pop_first().expect("looked at above");
+            let entry = self.entries.get_mut(&entity).expect("only kept entities are called");
+            entry.call = Some(again);
+            self.calls.insert((again, entity.clone()));
+            out.push(entity);
+        }
     }
 
     /// The earliest instant at which [`Kept::due`] will name an entity.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        None
+        self.calls.first().map(|(call, _)| *call)
     }
 
     /// Entities that owe something to others: to be woken when the shard gets a leader.
@@ -104,23 +192,57 @@ impl Kept {
         self.unfinished.iter()
     }
 
+    /// How many entities there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing is kept yet.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// All entities, in order.
     pub fn entities(&self) -> impl Iterator<Item = (&Entity, &Arc<State>)> {
-        self.states.iter()
+        self.entries.iter().map(|(entity, entry)| (entity, &entry.state))
     }
 
-    /// A copy of everything as it is now; cheap.
-    pub fn cut(&self) -> Cut {
-        Cut { states: self.states.iter().map(|(entity, state)| (entity.clone(), Arc::clone(state))).collect() }
+    fn insert(&mut self, entity: Entity, state: Arc<State>) {
+        let call = state.deadline();
+        self.calls.extend(call.map(|call| (call, entity.clone())));
+        if state.unfinished() {
+            self.unfinished.insert(entity.clone());
+        }
+        self.entries.insert(entity, Entry { state, call });
+    }
+}
+
+/// The layouts in use: equal ones are kept once.
+#[derive(Clone, Debug, Default)]
+struct Layouts {
+    by_digest: BTreeMap<u64, Vec<Weak<Layout>>>,
+}
+
+impl Layouts {
+    /// Replaces the layout of an event by an equal one that is in use already.
+    fn share(&mut self, event: &mut Event) {
+        let layout = match event {
+            Event::Venue(VenueEvent::HallPut { layout, .. } | VenueEvent::SessionBooked { layout, .. }) => layout,
+            Event::Session(SessionEvent::Opened(opening)) => &mut opening.layout,
+            Event::Venue(VenueEvent::Put(_) | VenueEvent::SessionOpened(_) | VenueEvent::SessionRefused(_))
+            | Event::Session(_)
+            | Event::Cart(_) => return,
+        };
+        *layout = self.one(layout);
     }
 
-    /// Everything as it was when the cut was made.
-    pub fn restore(cut: Cut) -> Kept {
-        Kept { states: cut.states.into_iter().collect(), unfinished: BTreeSet::new() }
-    }
-
-    /// Counts everything afresh.
-    pub fn audit(&self) -> KeptAudit {
-        KeptAudit::default()
+    fn one(&mut self, layout: &Arc<Layout>) -> Arc<Layout> {
+        let known = self.by_digest.entry(layout.digest()).or_default();
+        known.retain(|known| known.strong_count() > 0);
+        let equal = known.iter().filter_map(Weak::upgrade).find(|known| known == layout);
+        equal.unwrap_or_else(|| {
+            known.push(Arc::downgrade(layout));
+            Arc::clone(layout)
+        })
     }
 }

@@ -1,7 +1,10 @@
 //! Layouts: which seats a hall has, where they stand and what they are called. Rows may be of any length, with gaps.
 
 use alloc::{collections::BTreeSet, sync::Arc, vec, vec::Vec};
-use core::hash::{Hash, Hasher};
+use core::{
+    fmt,
+    hash::{Hash, Hasher},
+};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use smol_str::{SmolStr, format_smolstr};
@@ -78,7 +81,7 @@ pub struct Row {
 ///
 /// Seats are counted through in that order, from 0: a seat's *index* is its place in seat maps. Written down as rows and
 /// focal point only; all else is worked out again when it is read.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Layout {
     rows: Vec<Row>,
     focal: Option<Point>,
@@ -91,15 +94,15 @@ pub struct Layout {
 
 /// What is known of one seat, worked out once.
 #[derive(Clone, Copy, Debug)]
-struct Spot {
-    point: Point,
+pub(crate) struct Spot {
+    pub(crate) point: Point,
     /// To the focal point, in hundredths of a seat's width, rounded down.
-    distance: u32,
-    row: u16,
-    category: u8,
-    accessible: bool,
+    pub(crate) distance: u32,
+    pub(crate) row: u16,
+    pub(crate) category: u8,
+    pub(crate) accessible: bool,
     /// Whether the seat before it in the row is its neighbour.
-    joined: bool,
+    pub(crate) joined: bool,
 }
 
 /// Why rows are no [`Layout`].
@@ -304,7 +307,8 @@ impl Layout {
         Arc::new(nothing)
     }
 
-    fn spot(&self, index: u32) -> &Spot {
+    /// All that is known of a seat.
+    pub(crate) fn spot(&self, index: u32) -> &Spot {
         &self.spots[index as usize]
     }
 
@@ -353,6 +357,12 @@ impl Labels {
             }
             Labels::Names(names) => names.get(place).cloned(),
         }
+    }
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Layout({} rows, {} seats, {:016x})", self.rows.len(), self.spots.len(), self.digest)
     }
 }
 

@@ -8,15 +8,24 @@
 extern crate alloc;
 
 // In reading order: the words, the things, the rules, the host, the keeping.
+pub mod id;
+pub mod layout;
+pub mod money;
+pub mod seat;
+pub mod time;
+
 pub mod answer;
 pub mod ask;
 pub mod command;
 pub mod event;
-pub mod host;
-pub mod id;
-pub mod keep;
-pub mod layout;
-pub mod money;
 pub mod refusal;
-pub mod seat;
-pub mod time;
+
+mod best;
+mod seat_bits;
+
+pub mod cart;
+pub mod session;
+pub mod venue;
+
+pub mod host;
+pub mod keep;

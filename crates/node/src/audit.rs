@@ -41,8 +41,9 @@ fn audit(cells: &[Arc<ShardCell>]) -> NodeAudit {
             State::Venue(_) => books.audit.venues += 1,
             State::Session(session) => books.session(session.audit()),
             State::Cart(cart) => {
-                let Entity::Cart(id) = entity else { continue };
-                books.cart(*id, cart.audit(), cart.order());
+                // A cart that was never opened is only the memory of a disowned hold.
+                let (Entity::Cart(id), Some(audit)) = (entity, cart.audit()) else { continue };
+                books.cart(*id, audit, cart.order().cloned());
             }
         }
     }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::{answer::MapView, host::Input, id::Entity, keep::Kept, time::Timestamp};
+use boxoffice_core::{answer::MapView, host::Input, id::Entity, keep::Kept, seat::SeatState, time::Timestamp};
 use boxoffice_shard::{
     Engine, Input as EngineInput, Now, Outgoing, Output, Position, Received, ShardId, SnapshotMeta, Turns, Write,
 };
@@ -36,6 +36,9 @@ const DUE_MAX: usize = 256;
 const LOG_SEGMENTS_MAX: usize = 4;
 /// The share of a segment that must be left for what is decided already, when the disk has no room for another one.
 const HEADROOM_SHARE: u64 = 2;
+
+/// What two bits of a map say.
+const SEAT_STATES: [SeatState; 4] = [SeatState::Free, SeatState::Held, SeatState::Sold, SeatState::Blocked];
 
 /// What comes into the replication thread.
 pub(crate) enum DriverInput {
@@ -266,7 +269,7 @@ impl Driver {
                 Some(before) => {
                     replica.kept.apply(&entity, events);
                     let after = watched(&replica, &entity).expect("a session that was there stays there");
-                    self.commits.push(Commit::between(&before, &after));
+                    self.commits.push(changed(&before, &after));
                 }
                 None => replica.kept.apply(&entity, events),
             }
@@ -392,6 +395,21 @@ fn watched(replica: &Replica, entity: &Entity) -> Option<MapView> {
         return None;
     }
     map_of(&replica.kept, id)
+}
+
+/// What differs between two maps of a session.
+fn changed(before: &MapView, after: &MapView) -> Commit {
+    let mut changes = Vec::new();
+    for (byte, (was, is)) in before.seats.iter().zip(&after.seats).enumerate().filter(|(_, (was, is))| was != is) {
+        for place in 0..4 {
+            let state = |byte: u8| (byte >> (2 * place)) & 3;
+            if state(*was) != state(*is) {
+                let index = u32::try_from(4 * byte + place).expect("a layout has far fewer seats");
+                changes.push((index, SEAT_STATES[usize::from(state(*is))]));
+            }
+        }
+    }
+    Commit { session: after.session.clone(), from: before.version, to: after.version, changes }
 }
 
 fn send(shared: &Shared, message: Outgoing) {

@@ -8,7 +8,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::log::Start;
 use crate::world::{Disk, DiskLock, NodeId, OpenMode, World};
+
+mod error;
+
+pub use error::IdentityError;
 
 /// The version of the data directory's layout.
 pub const FORMAT: u32 = 1;
@@ -82,91 +87,6 @@ pub struct DataDirectory {
     _lock: Box<dyn DiskLock>,
 }
 
-/// Why a data directory cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum IdentityError {
-    /// Another process has it open.
-    #[error("{} is in use by another process; stop that one or name another data directory", .dir.display())]
-    InUse {
-        /// The data directory.
-        dir: PathBuf,
-    },
-    /// It belongs to another cluster.
-    #[error(
-        "{} belongs to cluster {found}, this node is to serve {wanted}; name the right data \
-         directory, or an empty one to join anew",
-        .dir.display()
-    )]
-    OtherCluster {
-        /// The data directory.
-        dir: PathBuf,
-        /// Its cluster.
-        found: ClusterId,
-        /// The cluster that was asked for.
-        wanted: ClusterId,
-    },
-    /// It belongs to another node of the cluster.
-    #[error(
-        "{} belongs to node {found}, this is to be node {wanted}; name the right data directory",
-        .dir.display()
-    )]
-    OtherNode {
-        /// The data directory.
-        dir: PathBuf,
-        /// Its node.
-        found: NodeId,
-        /// The node that was asked for.
-        wanted: NodeId,
-    },
-    /// Its cluster has another number of shards.
-    #[error(
-        "{} was made for {found} shards, {wanted} are configured; the number can never change: \
-         configure {found}",
-        .dir.display()
-    )]
-    OtherShards {
-        /// The data directory.
-        dir: PathBuf,
-        /// Its number of shards.
-        found: u16,
-        /// The number that was asked for.
-        wanted: u16,
-    },
-    /// Another version of this program made it.
-    #[error(
-        "{} has format {found}, this program uses {known}; start the version that made it",
-        .dir.display()
-    )]
-    OtherVersion {
-        /// The data directory.
-        dir: PathBuf,
-        /// Its format.
-        found: u32,
-        /// The format of this program.
-        known: u32,
-    },
-    /// It does not say properly what it belongs to.
-    #[error("cannot tell whose {} is: {reason}; {remedy}", .dir.display())]
-    Unreadable {
-        /// The data directory.
-        dir: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-        /// What to do.
-        remedy: &'static str,
-    },
-    /// The file system refused.
-    #[error("cannot {doing} {}: {source}; check the path, its owner and the disk", .file.display())]
-    Io {
-        /// What was tried.
-        doing: &'static str,
-        /// The file or directory.
-        file: PathBuf,
-        /// The file system's answer.
-        source: io::Error,
-    },
-}
-
 impl DataDirectory {
     /// Opens the data directory at `path`, making it where there is none, and takes its lock.
     ///
@@ -217,6 +137,14 @@ impl DataDirectory {
     /// The directory of the log.
     pub fn log_dir(&self) -> PathBuf {
         self.path.join(LOG)
+    }
+
+    /// Whether the log must be there, for [`Log::open`](crate::log::Log::open).
+    pub fn log_start(&self) -> Start {
+        match self.identity.has_log {
+            true => Start::Existing,
+            false => Start::New,
+        }
     }
 
     /// The directory of the snapshots.
@@ -590,5 +518,14 @@ mod tests {
             refusal(&world, WANTED),
             IdentityError::Unreadable { .. }
         ));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_is_taken_for_an_identity(
+            text in "(format = 1\n)?(cluster = \"[0-9a-f]{0,33}\"\n)?(node = -?[0-9]{1,20}\n)?.{0,80}",
+        ) {
+            proptest::prop_assert!(parse(Path::new(DIR), &text).is_err());
+        }
     }
 }

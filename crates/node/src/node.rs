@@ -25,7 +25,7 @@ use crate::{
     door::ReplyTo,
     driver::{Driver, DriverInput, Settled},
     error::NodeError,
-    feeds::{FeedSource, Feeds},
+    feeds::{FeedSettings, FeedSource, Feeds},
     identity::{DataDirectory, Identity, Wanted},
     inbox::Inbox,
     log::{self, Log, LogConfig, Start},
@@ -97,8 +97,11 @@ impl Node {
         engine_config.snapshot_bytes = config.snapshot_bytes;
         let engine = Engine::restore(engine_config, metas, records)?;
 
+        // Versions go on across restarts as long as the disk is the same; 52 bits, so that any client can hold them.
+        let epoch = (identity.disk as u64) & ((1 << 52) - 1);
+        let feed_settings = FeedSettings { coalesce_ms: config.feed_tick_ms, epoch, ..FeedSettings::default() };
         let shared = Arc::new_cyclic(|weak: &std::sync::Weak<Shared>| Shared {
-            feeds: Feeds::new(Arc::new(Watched(weak.clone())), config.feed_tick_ms, &runtimes.watching),
+            feeds: Feeds::new(Arc::new(Watched(weak.clone())), feed_settings),
             inbox: Inbox::default(),
             timers: Timers::default(),
             pool: Pool::default(),
@@ -117,6 +120,8 @@ impl Node {
         let snapshots = snapshots::Writer::start(&shared, files)?;
         let (settle, settled) = mpsc::unbounded_channel();
         runtimes.selling.spawn(relay(Arc::clone(&shared), settled));
+        let feeds = shared.feeds.clone();
+        runtimes.watching.spawn(async move { feeds.run().await });
         runtimes.selling.spawn(timers::run(Arc::downgrade(&shared)));
         let driver = Driver::new(Arc::clone(&shared), engine, log, settle, snapshots);
         let driver = thread::Builder::new()

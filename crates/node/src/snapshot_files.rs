@@ -2,13 +2,17 @@
 //!
 //! A file is written under another name, synced, renamed, and its directory synced: what has its
 //! final name is whole. A newest one that has gone bad since is passed over for the older one,
-//! and said so; the log is released by what the *older* one needs if that is to help.
+//! and said so; so the log keeps what the *older* one needs ([`SnapshotFiles::oldest_index`]).
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::world::{Disk, DiskFile, OpenMode};
+
+mod error;
+
+pub use error::SnapshotError;
 
 /// The version of a snapshot file's format.
 pub const FORMAT: u32 = 1;
@@ -47,41 +51,6 @@ pub struct SnapshotName {
     pub shard: u16,
     /// The log index.
     pub index: u64,
-}
-
-/// Why a snapshot cannot be kept or read.
-#[derive(Debug, thiserror::Error)]
-pub enum SnapshotError {
-    /// The disk is full; nothing of the new snapshot was left behind.
-    #[error("no room for snapshot {}: {source}; free space on its disk", .file.display())]
-    Full {
-        /// The file that was being written.
-        file: PathBuf,
-        /// The file system's answer.
-        source: io::Error,
-    },
-    /// Every snapshot of a shard is bad.
-    #[error(
-        "shard {shard} has no good snapshot: {}; restore the files from a backup, or in a cluster \
-         empty this node's data directory and let it join anew",
-        .reasons.join("; ")
-    )]
-    AllBad {
-        /// The shard.
-        shard: u16,
-        /// What is wrong with each.
-        reasons: Vec<String>,
-    },
-    /// The file system refused.
-    #[error("cannot {doing} {}: {source}; check the disk, then start the node again", .file.display())]
-    Io {
-        /// What was tried.
-        doing: &'static str,
-        /// The file or directory.
-        file: PathBuf,
-        /// The file system's answer.
-        source: io::Error,
-    },
 }
 
 impl SnapshotName {
@@ -136,6 +105,19 @@ impl SnapshotFiles {
             .collect();
         found.sort_unstable();
         Ok(found)
+    }
+
+    /// The index of the oldest snapshot of `shard` that is kept. Log entries after it are needed, for
+    /// the day on which the newer one turns out to be bad.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Io`].
+    pub fn oldest_index(&self, shard: u16) -> Result<Option<u64>, SnapshotError> {
+        let all = self.list()?;
+        Ok(all
+            .into_iter()
+            .find(|name| name.shard == shard)
+            .map(|name| name.index))
     }
 
     /// Saves a snapshot; when this returns it is durable and older ones than the newest two are gone.
@@ -426,6 +408,8 @@ mod tests {
         assert_eq!(names, ["1-10.snap", "1-100.snap", "2-5.snap"]);
         disk.power_cut(&mut || false);
         let files = open(&disk);
+        assert_eq!(files.oldest_index(1).unwrap(), Some(10));
+        assert_eq!(files.oldest_index(3).unwrap(), None);
         let newest = files.load_newest(1).unwrap().unwrap();
         assert_eq!((newest.index, newest.payload), (100, payload(1_000, 100)));
         assert_eq!(files.load_newest(2).unwrap().unwrap().payload, []);
@@ -567,6 +551,24 @@ mod tests {
             "-.snap",
         ] {
             assert_eq!(SnapshotName::parse(other), None, "{other}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_are_taken_for_a_snapshot(
+            mut bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200),
+            begins_well in proptest::bool::ANY,
+        ) {
+            if begins_well {
+                bytes.splice(0..bytes.len().min(8), *MAGIC);
+            }
+            let disk = MemoryDisk::new();
+            let files = open(&disk);
+            let file = disk.open(&Path::new(DIR).join("1-1.snap"), OpenMode::Create).unwrap();
+            file.write_all_at(&bytes, 0).unwrap();
+            let all_bad = matches!(files.load_newest(1), Err(SnapshotError::AllBad { .. }));
+            proptest::prop_assert!(all_bad);
         }
     }
 }

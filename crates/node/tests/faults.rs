@@ -3,7 +3,9 @@
 //! Built here: the preload library `tests/faults/shim.c`, which other tests use against the whole program.
 //! Without a C compiler these tests say so and prove nothing.
 
-use std::io::{BufRead, BufReader, Write};
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, IoSlice, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -74,6 +76,63 @@ fn process_with_a_log() {
     }
 }
 
+/// Not a test: a process that writes files in many ways and reads them back before any sync.
+#[test]
+#[ignore = "another test starts it as a process of its own"]
+fn process_with_files() {
+    let dir = PathBuf::from(std::env::var_os("BOXOFFICE_TEST_LOG").expect("started by a test"));
+    let options = || {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .clone()
+    };
+    let mut file = options().open(dir.join("one")).expect("a file");
+    file.write_all(b"seat by seat").expect("room");
+    let parts = [IoSlice::new(b" and "), IoSlice::new(b"row by row")];
+    assert_eq!(file.write_vectored(&parts).expect("room"), 15);
+    file.write_all_at(b"SEAT", 8).expect("room");
+    let mut added = OpenOptions::new()
+        .append(true)
+        .open(dir.join("one"))
+        .expect("a file");
+    added.write_all(b".").expect("room");
+    drop(added);
+    let whole = "seat by SEAT and row by row.";
+    assert_eq!(
+        std::fs::read_to_string(dir.join("one")).expect("text"),
+        whole
+    );
+    assert_eq!(
+        std::fs::metadata(dir.join("one")).expect("a file").len(),
+        28
+    );
+    assert_eq!(file.metadata().expect("a file").len(), 28);
+    assert_eq!(file.seek(SeekFrom::End(-1)).expect("a place"), 27);
+    let mut last = String::new();
+    file.read_to_string(&mut last).expect("text");
+    assert_eq!(last, ".");
+    file.set_len(12).expect("a shorter file");
+    file.set_len(14).expect("a longer file");
+    assert_eq!(
+        std::fs::read(dir.join("one")).expect("bytes"),
+        b"seat by SEAT\0\0"
+    );
+
+    let two = options().open(dir.join("two")).expect("a file");
+    two.write_all_at(b"kept", 0).expect("room");
+    two.sync_all().expect("a sync");
+    two.write_all_at(b"lost", 0).expect("room");
+    std::fs::rename(dir.join("two"), dir.join("three")).expect("a name");
+    assert_eq!(std::fs::read(dir.join("three")).expect("bytes"), b"lost");
+    std::fs::write(dir.join("gone"), b"x").expect("room");
+    std::fs::remove_file(dir.join("gone")).expect("removed");
+    println!("\n> ready");
+    std::io::stdin().read_line(&mut last).expect("a command");
+}
+
 /// The other process.
 struct Process {
     child: Child,
@@ -83,8 +142,12 @@ struct Process {
 
 impl Process {
     fn start(dir: &Path, shim: Option<&Path>) -> Process {
+        Process::start_named("process_with_a_log", dir, shim)
+    }
+
+    fn start_named(name: &str, dir: &Path, shim: Option<&Path>) -> Process {
         let mut command = Command::new(std::env::current_exe().expect("this test's program"));
-        command.args(["process_with_a_log", "--exact", "--ignored", "--nocapture"]);
+        command.args([name, "--exact", "--ignored", "--nocapture"]);
         command
             .env("BOXOFFICE_TEST_LOG", dir)
             .stdin(Stdio::piped())
@@ -208,6 +271,23 @@ fn a_killed_process_loses_what_it_did_not_sync_only_with_the_shim() {
     assert_eq!(process.must("append 1000"), 6);
     process.kill();
     assert_eq!(recovered(&dir).1, [300, 300, 300, 300, 300, 1000]);
+}
+
+#[test]
+fn a_process_sees_what_it_wrote_and_the_disk_only_what_was_synced() {
+    let Some((_outer, dir, library)) = place() else {
+        return;
+    };
+    Process::start_named("process_with_files", &dir, Some(&library)).kill();
+    assert_eq!(std::fs::read(dir.join("one")).expect("bytes"), [0; 14]);
+    assert_eq!(std::fs::read(dir.join("three")).expect("bytes"), b"kept");
+    // An orderly end loses nothing.
+    Process::start_named("process_with_files", &dir, Some(&library)).stop();
+    assert_eq!(
+        std::fs::read(dir.join("one")).expect("bytes"),
+        b"seat by SEAT\0\0"
+    );
+    assert_eq!(std::fs::read(dir.join("three")).expect("bytes"), b"lost");
 }
 
 #[test]

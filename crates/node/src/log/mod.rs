@@ -11,16 +11,17 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use crate::world::{Disk, OpenMode, Rng};
 
+mod config;
 mod error;
 mod record;
 mod recovery;
 mod segment;
 mod spare;
 
+pub use config::{LogConfig, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
 pub use error::LogError;
 pub use record::{Kind, Mark};
 pub use recovery::{Cut, Recovery};
@@ -28,70 +29,11 @@ pub use segment::FORMAT;
 pub use spare::Maker;
 
 use recovery::Read;
-use segment::{PAGE, Segment};
+use segment::{Making, PAGE, Segment};
 use spare::Workshop;
 
-/// The smallest segment in bytes.
-pub const SEGMENT_BYTES_MIN: u64 = 256 << 10;
-/// The largest segment in bytes: it is read back as a whole.
-pub const SEGMENT_BYTES_MAX: u64 = 1 << 30;
 /// A write buffer that a large record made larger than this is given back.
 const BUFFER_BYTES_KEPT: usize = 4 << 20;
-
-/// How a log is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogConfig {
-    /// Whose log it is: drawn at random once, when the data directory was made.
-    pub owner: u128,
-    /// The size of new segments in bytes, a multiple of 4096, 256 KiB to 1 GiB. Default 64 MiB.
-    pub segment_bytes: u64,
-    /// Bytes that ordinary records leave to vital ones when no segment can be made, at most a
-    /// quarter of a segment. Default 4 MiB or that quarter.
-    pub reserve_bytes: u64,
-    /// Bytes of the file system that new segments leave free, so that snapshots can be written,
-    /// which is what lets old segments go. Default half a segment.
-    pub keep_free_bytes: u64,
-    /// Milliseconds between attempts to make a segment on a full disk. Default 1000.
-    pub retry_ms: u64,
-    /// Who makes the segments. Default a thread.
-    pub maker: Maker,
-}
-
-impl LogConfig {
-    /// The defaults for segments of `segment_bytes`.
-    pub fn new(owner: u128, segment_bytes: u64) -> LogConfig {
-        LogConfig {
-            owner,
-            segment_bytes,
-            reserve_bytes: (4 << 20).min(segment_bytes / 4),
-            keep_free_bytes: segment_bytes / 2,
-            retry_ms: 1_000,
-            maker: Maker::Thread,
-        }
-    }
-
-    fn check(&self) -> Result<(), LogError> {
-        let bad = |what: String| Err(LogError::BadConfig { what });
-        let bytes = self.segment_bytes;
-        if !(SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&bytes) || !bytes.is_multiple_of(4096)
-        {
-            return bad(format!(
-                "segments of {bytes} bytes: a multiple of 4096 from {SEGMENT_BYTES_MIN} to \
-                 {SEGMENT_BYTES_MAX} is needed"
-            ));
-        }
-        if self.reserve_bytes > bytes / 4 {
-            let reserve = self.reserve_bytes;
-            return bad(format!(
-                "a reserve of {reserve} bytes: at most a quarter of {bytes} is"
-            ));
-        }
-        if self.retry_ms == 0 {
-            return bad("0 ms between attempts to make a segment: at least 1 is".to_owned());
-        }
-        Ok(())
-    }
-}
 
 /// Whether a log must be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +69,13 @@ pub struct Headroom {
 impl Headroom {
     /// Only the reserve is left: take no new commands.
     pub fn is_low(&self) -> bool {
-        self.no_space && self.bytes <= self.reserve_bytes
+        !self.admits(1)
+    }
+
+    /// Whether a record of `bytes` may be taken on without touching the reserve. Ask before what
+    /// cannot be taken back, such as proposing entries.
+    pub fn admits(&self, bytes: u64) -> bool {
+        !self.no_space || self.bytes >= bytes.saturating_add(self.reserve_bytes)
     }
 }
 
@@ -294,7 +242,7 @@ impl Log {
     ///
     /// # Errors
     /// [`LogError::Full`] and [`LogError::TooLarge`], with nothing written and the log as before;
-    /// [`LogError::Io`] after which the log is unusable; [`LogError::Unusable`].
+    /// [`LogError::Io`], after which it is unusable if a write or sync failed; [`LogError::Unusable`].
     pub fn append(
         &mut self,
         kind: Kind,
@@ -374,7 +322,7 @@ impl Log {
                 break;
             }
             let oldest = self.sealed.pop_front().expect("it was just looked at");
-            self.workshop.release(oldest.segment.path);
+            self.workshop.release(oldest.segment);
             released += 1;
         }
         self.workshop.tend();
@@ -457,6 +405,7 @@ impl Log {
         self.sealed
             .push_back(std::mem::replace(&mut self.active, next));
         self.at = PAGE as u64;
+        self.workshop.note_used(self.at);
         Ok(())
     }
 
@@ -489,6 +438,7 @@ impl Log {
             return Err(self.fail("write", error));
         }
         self.at += bytes;
+        self.workshop.note_used(self.at);
         self.next_seq += 1;
         marks.iter().for_each(|&mark| self.active.marks.raise(mark));
         if kind == Some(Kind::Checkpoint) {
@@ -541,7 +491,12 @@ fn first_segment(
     dir: &Path,
     config: &LogConfig,
 ) -> Result<Segment, LogError> {
-    segment::make(disk, rng, dir, config, 1, &AtomicBool::new(false)).map_err(|source| {
+    let making = Making {
+        number: 1,
+        is_recycled: false,
+        pace: &|_| Ok(segment::LARGE_PIECE),
+    };
+    segment::make(disk, rng, dir, config, &making).map_err(|source| {
         match spare::is_no_space(&source) {
             true => LogError::Full {
                 needed: config.segment_bytes.saturating_add(config.keep_free_bytes),

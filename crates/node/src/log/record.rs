@@ -355,6 +355,23 @@ mod tests {
     }
 
     #[test]
+    fn no_stamp_is_one_bit_away_from_unwritten() {
+        for salt in 0..2_000_u64 {
+            let salt = salt.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+            let mut bytes = Vec::new();
+            encode(&mut bytes, (salt, 0), (Some(Kind::Vital), 1, 0), &[], &[]);
+            for bit in 0..8 {
+                let mut flipped = bytes.clone();
+                flipped[LINE - 1] ^= 1 << bit;
+                assert!(
+                    matches!(find(&flipped, 0, salt), Found::Bad(_)),
+                    "salt {salt} bit {bit}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn a_record_is_good_only_at_its_place() {
         let segment = record(64, b"seat", &[]);
         let mut moved = segment.clone();

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{LogConfig, LogError};
 use crate::world::{Disk, DiskFile, OpenMode, Rng};
@@ -18,7 +17,9 @@ const CRC_AT: usize = PAGE - 4;
 pub(super) const UNFINISHED: &str = "spare.tmp";
 /// Zeros are written in pieces of this size with a sync after each, so that a record's sync never
 /// waits behind more than one.
-const PIECE: usize = 1 << 20;
+pub(super) const PIECE: usize = 256 << 10;
+/// The size of pieces when records wait for the segment anyway.
+pub(super) const LARGE_PIECE: usize = 2 << 20;
 
 /// A segment whose page has been written or verified.
 #[derive(Clone)]
@@ -41,31 +42,43 @@ pub(super) fn number_in(name: &str) -> Option<u64> {
     (digits.len() == 16).then(|| digits.parse().ok()).flatten()
 }
 
-/// Makes segment `number`, filled with zeros, durable, under its name. `stop` ends it early with
-/// `Interrupted`.
+/// How a segment is made.
+pub(super) struct Making<'a> {
+    pub(super) number: u64,
+    /// The file under [`UNFINISHED`] is a released segment of the right size, to be filled anew.
+    pub(super) is_recycled: bool,
+    /// Called with the bytes done before each piece: waits as it likes and says how large the piece
+    /// is to be, [`LARGE_PIECE`] at most; an error ends it.
+    pub(super) pace: &'a dyn Fn(u64) -> io::Result<usize>,
+}
+
+/// Makes a segment: filled with zeros, durable, under its name.
 pub(super) fn make(
     disk: &dyn Disk,
     rng: &dyn Rng,
     dir: &Path,
     config: &LogConfig,
-    number: u64,
-    stop: &AtomicBool,
+    making: &Making<'_>,
 ) -> io::Result<Segment> {
-    let free = disk.free_bytes(dir)?;
-    if free < config.segment_bytes.saturating_add(config.keep_free_bytes) {
-        return Err(io::ErrorKind::StorageFull.into());
-    }
     let unfinished = dir.join(UNFINISHED);
-    remove_if_there(disk, &unfinished)?;
-    let file = disk.open(&unfinished, OpenMode::Create)?;
-    let salt = rng.u64();
-    let written = fill(
+    let file = match making.is_recycled {
+        true => disk.open(&unfinished, OpenMode::Write)?,
+        false => {
+            let needed = config.segment_bytes.saturating_add(config.keep_free_bytes);
+            if disk.free_bytes(dir)? < needed {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            remove_if_there(disk, &unfinished)?;
+            disk.open(&unfinished, OpenMode::Create)?
+        }
+    };
+    let (number, bytes, salt) = (making.number, config.segment_bytes, rng.u64());
+    if let Err(error) = fill(
         &*file,
-        &page(number, config.segment_bytes, config.owner, salt),
-        config,
-        stop,
-    );
-    if let Err(error) = written {
+        &page(number, bytes, config.owner, salt),
+        bytes,
+        making.pace,
+    ) {
         // Half a spare is worth nothing, its space is; the next attempt begins anew.
         let _ = disk.remove(&unfinished);
         return Err(error);
@@ -77,19 +90,21 @@ pub(super) fn make(
         number,
         path,
         file,
-        bytes: config.segment_bytes,
+        bytes,
         salt,
     })
 }
 
-fn fill(file: &dyn DiskFile, page: &[u8], config: &LogConfig, stop: &AtomicBool) -> io::Result<()> {
-    let zeros = vec![0; PIECE];
+fn fill(
+    file: &dyn DiskFile,
+    page: &[u8],
+    bytes: u64,
+    pace: &dyn Fn(u64) -> io::Result<usize>,
+) -> io::Result<()> {
+    let zeros = vec![0; LARGE_PIECE];
     let mut at = 0;
-    while at < config.segment_bytes {
-        if stop.load(Ordering::Relaxed) {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-        let piece = (config.segment_bytes - at).min(PIECE as u64);
+    while at < bytes {
+        let piece = (bytes - at).min(pace(at)? as u64);
         file.write_all_at(&zeros[..piece as usize], at)?;
         if at == 0 {
             file.write_all_at(page, 0)?;

@@ -2,14 +2,18 @@
 //!
 //! A spare is filled with zeros and synced before it is needed: writing into it then costs a sync of
 //! what is written and nothing for the file's growth, and a full disk is noticed one whole segment
-//! early. Released segments are removed, oldest first, each made durable before the next, so that a power
-//! cut never leaves a gap.
+//! early. One released segment is kept aside to be filled anew as the next spare: that needs no space
+//! and does not change the file system's own books. Others are removed. Both go oldest first, each made
+//! durable before the next, so that a power cut never leaves a gap.
+//!
+//! The zeros are written at a measured pace, at least twice as fast as the segment in use fills up: a
+//! record's sync then meets few of them.
 
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -31,6 +35,8 @@ pub enum Maker {
 
 /// Segments made ahead.
 const SPARES: usize = 1;
+/// The rest between two pieces of a spare that is not urgent: 64 MiB take about a second.
+const REST: Duration = Duration::from_millis(4);
 
 pub(super) struct Workshop {
     shared: Arc<Shared>,
@@ -43,6 +49,10 @@ struct Shared {
     dir: PathBuf,
     config: LogConfig,
     stop: AtomicBool,
+    /// Somebody waits for the spare.
+    is_urgent: AtomicBool,
+    /// Bytes of the segment in use that are written.
+    used_bytes: AtomicU64,
     bench: Mutex<Bench>,
     changed: Condvar,
 }
@@ -51,7 +61,9 @@ struct Shared {
 struct Bench {
     ready: VecDeque<Segment>,
     next_number: u64,
-    released: VecDeque<PathBuf>,
+    released: VecDeque<Segment>,
+    /// A released segment has become [`segment::UNFINISHED`].
+    is_one_aside: bool,
     /// Why the last attempt failed; cleared by the next success.
     trouble: Option<io::Error>,
 }
@@ -77,6 +89,7 @@ impl Workshop {
             ready,
             next_number,
             released: VecDeque::new(),
+            is_one_aside: false,
             trouble: None,
         };
         let shared = Arc::new(Shared {
@@ -85,6 +98,8 @@ impl Workshop {
             dir: dir.to_owned(),
             config,
             stop: AtomicBool::new(false),
+            is_urgent: AtomicBool::new(false),
+            used_bytes: AtomicU64::new(0),
             bench: Mutex::new(bench),
             changed: Condvar::new(),
         });
@@ -120,6 +135,17 @@ impl Workshop {
     pub(super) fn wait(&self) -> Result<bool, LogError> {
         self.tend();
         let mut bench = self.shared.bench.lock();
+        // On a full disk the maker keeps to its own times, however often it is asked.
+        if bench.ready.is_empty() && bench.trouble.is_none() {
+            self.shared.is_urgent.store(true, Ordering::Relaxed);
+            self.shared.changed.notify_all();
+        }
+        let waited = self.wait_at(&mut bench);
+        self.shared.is_urgent.store(false, Ordering::Relaxed);
+        waited
+    }
+
+    fn wait_at(&self, bench: &mut MutexGuard<'_, Bench>) -> Result<bool, LogError> {
         while bench.ready.is_empty() {
             match &bench.trouble {
                 Some(error) if is_no_space(error) => return Ok(false),
@@ -137,7 +163,7 @@ impl Workshop {
             // Woken by the maker; the time-out only notices that the maker has died.
             self.shared
                 .changed
-                .wait_for(&mut bench, Duration::from_millis(100));
+                .wait_for(bench, Duration::from_millis(100));
         }
         Ok(true)
     }
@@ -149,10 +175,15 @@ impl Workshop {
         segment.expect("a segment is taken only after it was waited for")
     }
 
-    /// Queues the file of a released segment for removal. There are never more of them than segments.
-    pub(super) fn release(&self, path: PathBuf) {
-        self.shared.bench.lock().released.push_back(path);
+    /// Queues a released segment for removal. There are never more of them than segments.
+    pub(super) fn release(&self, segment: Segment) {
+        self.shared.bench.lock().released.push_back(segment);
         self.shared.changed.notify_all();
+    }
+
+    /// Tells how much of the segment in use is written; the pace goes by it.
+    pub(super) fn note_used(&self, bytes: u64) {
+        self.shared.used_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// Removals that are still to be made.
@@ -192,20 +223,28 @@ impl Shared {
 
     /// Does one thing; `false` when there is nothing to do or it failed. The bench is free meanwhile.
     fn step(&self, bench: &mut MutexGuard<'_, Bench>) -> bool {
-        if let Some(path) = bench.released.front().cloned() {
-            let removed = MutexGuard::unlocked(bench, || self.remove(&path));
-            if removed.is_ok() {
+        if let Some(oldest) = bench.released.front().cloned() {
+            let keeps = !bench.is_one_aside && oldest.bytes == self.config.segment_bytes;
+            let gone = MutexGuard::unlocked(bench, || self.take_away(&oldest.path, keeps));
+            let gone = gone.map(|is_kept| {
                 bench.released.pop_front();
-            }
-            return Self::note(bench, removed, &path);
+                bench.is_one_aside |= is_kept;
+            });
+            return Self::note(bench, gone, &oldest.path);
         }
         if bench.ready.len() >= SPARES {
             return false;
         }
         let number = bench.next_number;
+        // Whatever comes of it, what was kept aside is then used or removed.
+        let is_recycled = std::mem::take(&mut bench.is_one_aside);
         let made = MutexGuard::unlocked(bench, || {
-            let (disk, rng) = (&*self.disk, &*self.rng);
-            segment::make(disk, rng, &self.dir, &self.config, number, &self.stop)
+            let making = segment::Making {
+                number,
+                is_recycled,
+                pace: &|done| self.rest(done),
+            };
+            segment::make(&*self.disk, &*self.rng, &self.dir, &self.config, &making)
         });
         let made = made.map(|segment| {
             bench.ready.push_back(segment);
@@ -214,9 +253,43 @@ impl Shared {
         Self::note(bench, made, &self.dir)
     }
 
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        segment::remove_if_there(&*self.disk, path)?;
-        self.disk.sync_dir(&self.dir)
+    /// Takes the oldest segment's name away, durably, before anything is done to an older or newer one or
+    /// to what it holds. Returns whether it is kept aside.
+    fn take_away(&self, path: &Path, keeps: bool) -> io::Result<bool> {
+        let kept = match keeps {
+            true => self.disk.rename(path, &self.dir.join(segment::UNFINISHED)),
+            false => self.disk.remove(path),
+        };
+        let is_gone_already = match kept {
+            // An earlier attempt came as far as the sync.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            other => other.map(|()| false)?,
+        };
+        self.disk.sync_dir(&self.dir)?;
+        Ok(keeps && !is_gone_already)
+    }
+
+    /// Rests before the next piece of a spare of which `done` bytes are written, if there is time, and
+    /// says how large it is to be.
+    fn rest(&self, done: u64) -> io::Result<usize> {
+        let is_urgent = || self.is_urgent.load(Ordering::Relaxed);
+        let is_stopped = || self.stop.load(Ordering::Relaxed);
+        let used = self.used_bytes.load(Ordering::Relaxed);
+        let next = done + segment::PIECE as u64;
+        let has_time = self.config.maker == Maker::Thread && next >= 2 * used;
+        if has_time {
+            let mut bench = self.bench.lock();
+            if !is_stopped() && !is_urgent() {
+                self.changed.wait_for(&mut bench, REST);
+            }
+        }
+        // It is needed when the segment in use is full; small pieces do not catch up.
+        let is_late = is_urgent() || next < used;
+        match (is_stopped(), is_late) {
+            (true, _) => Err(io::ErrorKind::Interrupted.into()),
+            (false, true) => Ok(segment::LARGE_PIECE),
+            (false, false) => Ok(segment::PIECE),
+        }
     }
 
     fn note(bench: &mut Bench, done: io::Result<()>, place: &Path) -> bool {
@@ -229,7 +302,7 @@ impl Shared {
             }
             Err(error) => {
                 if bench.trouble.is_none() && error.kind() != io::ErrorKind::Interrupted {
-                    tracing::warn!(place = %place.display(), %error, "no spare segment for the log");
+                    tracing::warn!(place = %place.display(), %error, "the log's segments cannot be made or removed");
                 }
                 bench.trouble = Some(error);
                 false

@@ -1,7 +1,7 @@
 //! A disk in memory that forgets at a power cut what was not synced.
 //!
 //! What it may forget is the worst a real disk may: of each file any subset of the sectors written
-//! since its last sync, of the names in a directory any tail of the changes since its last sync.
+//! since its last sync, of the names in a directory any of the changes since its last sync.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -41,7 +41,7 @@ struct State {
 enum NameChange {
     Set(PathBuf, usize),
     Unset(PathBuf),
-    Rename(PathBuf, PathBuf),
+    Rename(PathBuf, PathBuf, usize),
 }
 
 #[derive(Default)]
@@ -69,7 +69,7 @@ impl MemoryDisk {
     }
 
     /// After `changes` more changes (writes, syncs, names) every one fails as if the power had gone,
-    /// until [`MemoryDisk::power_cut`].
+    /// until [`MemoryDisk::power_cut`] or [`MemoryDisk::process_end`].
     pub fn stop_after(&self, changes: u64) {
         self.state.lock().changes_left = Some(changes);
     }
@@ -79,13 +79,19 @@ impl MemoryDisk {
         self.state.lock().changes
     }
 
-    /// Cuts the power. `keeps` is asked for every unsynced sector, length and change of a name
-    /// whether it had reached the disk. Open files and locks end.
-    pub fn power_cut(&self, keeps: &mut dyn FnMut() -> bool) {
+    /// Ends the process that uses the disk: open files and locks end, nothing is forgotten.
+    pub fn process_end(&self) {
         let mut state = self.state.lock();
         state.epoch += 1;
         state.locks.clear();
         state.changes_left = None;
+    }
+
+    /// Cuts the power. `keeps` is asked for every unsynced sector, length and change of a name
+    /// whether it had reached the disk. Open files and locks end.
+    pub fn power_cut(&self, keeps: &mut dyn FnMut() -> bool) {
+        self.process_end();
+        let mut state = self.state.lock();
         let changes = std::mem::take(&mut state.name_changes);
         let State {
             durable_names,
@@ -93,11 +99,9 @@ impl MemoryDisk {
             ..
         } = &mut *state;
         for change in changes {
-            // Changes of names go through the file system's journal: in order.
-            if !keeps() {
-                break;
+            if keeps() {
+                change.apply(durable_names);
             }
-            change.apply(durable_names);
         }
         for file in files {
             file.power_cut(keeps);
@@ -148,10 +152,9 @@ impl NameChange {
             NameChange::Unset(path) => {
                 names.remove(path);
             }
-            NameChange::Rename(from, to) => {
-                if let Some(id) = names.remove(from) {
-                    names.insert(to.clone(), id);
-                }
+            NameChange::Rename(from, to, id) => {
+                names.remove(from);
+                names.insert(to.clone(), *id);
             }
         }
     }
@@ -159,7 +162,9 @@ impl NameChange {
     fn is_in(&self, dir: &Path) -> bool {
         match self {
             NameChange::Set(path, _) | NameChange::Unset(path) => path.parent() == Some(dir),
-            NameChange::Rename(from, to) => from.parent() == Some(dir) || to.parent() == Some(dir),
+            NameChange::Rename(from, to, _) => {
+                from.parent() == Some(dir) || to.parent() == Some(dir)
+            }
         }
     }
 }
@@ -252,11 +257,10 @@ impl Disk for MemoryDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.state.lock();
-        if !state.names.contains_key(from) {
-            return Err(ErrorKind::NotFound.into());
-        }
+        let id = *state.names.get(from).ok_or(ErrorKind::NotFound)?;
         state.change()?;
-        state.change_name(NameChange::Rename(from.to_owned(), to.to_owned()));
+        let change = NameChange::Rename(from.to_owned(), to.to_owned(), id);
+        state.change_name(change);
         Ok(())
     }
 

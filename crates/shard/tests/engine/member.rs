@@ -70,7 +70,9 @@ impl Member {
         let engine = Engine::restore(self.config.clone(), metas, self.disk.records());
         self.engine = Some(engine.unwrap_or_else(|error| panic!("{error}")));
         let states = self.disk.snapshots();
-        self.folded = states.map(|(meta, state)| (meta.shard, unfold(state))).collect();
+        self.folded = states
+            .map(|(meta, state)| (meta.shard, unfold(state)))
+            .collect();
     }
 
     pub(crate) fn crash(&mut self, dice: &mut Dice) {
@@ -146,7 +148,9 @@ impl Member {
                         self.inbox.push(Input::SnapshotCut { meta, state });
                     }
                     Output::Done { .. } | Output::Lost { .. } => (),
-                    Output::Fatal { shard, why } => panic!("node {} shard {shard}: {why}", self.config.node),
+                    Output::Fatal { shard, why } => {
+                        panic!("node {} shard {shard}: {why}", self.config.node)
+                    }
                 }
                 taken.push(output);
             }
@@ -157,7 +161,9 @@ impl Member {
     }
 
     fn finish_saving(&mut self) {
-        self.saving.iter_mut().for_each(|(left, ..)| *left = left.saturating_sub(1));
+        self.saving
+            .iter_mut()
+            .for_each(|(left, ..)| *left = left.saturating_sub(1));
         for (_, meta, state) in self.saving.extract_if(.., |(left, ..)| *left == 0) {
             let (shard, index) = (meta.shard, meta.position.index);
             let newest = self.disk.snapshots().find(|(kept, _)| kept.shard == shard);
@@ -173,7 +179,8 @@ impl Member {
     pub(crate) fn turn_log_over(&mut self) {
         let engine = self.engine.as_ref().unwrap();
         let checkpoint = engine.checkpoint();
-        self.disk.turn_over(&checkpoint, |shard| engine.first_needed(shard).unwrap());
+        self.disk
+            .turn_over(&checkpoint, |shard| engine.first_needed(shard).unwrap());
     }
 }
 

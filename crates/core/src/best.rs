@@ -1,0 +1,213 @@
+//! Best available: which seats a buyer gets who leaves the choice to us.
+//!
+//! A run of n neighbouring free seats in one row, of the asked category and section, with exactly the asked number of
+//! accessible seats. Runs that would strand a single free seat come last; among the rest the smallest sum of distances to
+//! the focal point wins; ties go to the front, then to the left. If there is no such run: none, unless it may be split.
+
+use alloc::vec::Vec;
+
+use smol_str::format_smolstr;
+
+use crate::{
+    command::BestWish,
+    layout::{Layout, Row},
+    refusal::Refusal,
+    seat::HOLD_SEATS_MAX,
+};
+
+/// The best seats for a wish, ascending by index. `free` gives 64 seats a word, the first in the lowest bit.
+///
+/// # Errors
+/// [`Refusal::BadRequest`] if the wish is none, [`Refusal::NotFound`] if the layout has no such category or section,
+/// [`Refusal::NoAdjacentSeats`] if there are no such seats.
+pub(crate) fn choose(layout: &Layout, free: impl Fn(u32) -> u64, wish: &BestWish) -> Result<Vec<u32>, Refusal> {
+    let count = usize::from(wish.count);
+    if !(1..=HOLD_SEATS_MAX).contains(&count) || wish.accessible > wish.count {
+        let text = format_smolstr!("best available gives 1 to {HOLD_SEATS_MAX} seats, and no more of them accessible");
+        return Err(Refusal::BadRequest(text));
+    }
+    let mut search = Search::new(layout, free, wish)?;
+    if let Some(run) = search.best_run(count, usize::from(wish.accessible)) {
+        return Ok((run.first..run.first + u32::from(wish.count)).collect());
+    }
+    if wish.split
+        && let Some(seats) = search.split(count, usize::from(wish.accessible))
+    {
+        return Ok(seats);
+    }
+    Err(Refusal::NoAdjacentSeats { count: wish.count, free: search.fitting_free() })
+}
+
+/// A run that fits: where it begins and how good it is; the smaller the better.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    strands: bool,
+    distance: u64,
+    first: u32,
+}
+
+struct Search<'a, F> {
+    layout: &'a Layout,
+    free: F,
+    category: Option<u8>,
+    wish: &'a BestWish,
+    /// Seats taken by earlier pieces of a split.
+    taken: Vec<u32>,
+}
+
+impl<'a, F: Fn(u32) -> u64> Search<'a, F> {
+    fn new(layout: &'a Layout, free: F, wish: &'a BestWish) -> Result<Search<'a, F>, Refusal> {
+        let category = match &wish.category {
+            None => None,
+            Some(name) => match layout.category_ordinal(name) {
+                Some(ordinal) => Some(ordinal),
+                None => return Err(Refusal::NotFound(format_smolstr!("category {name}"))),
+            },
+        };
+        if let Some(name) = &wish.section
+            && !layout.rows().iter().any(|row| row.section.as_ref() == Some(name))
+        {
+            return Err(Refusal::NotFound(format_smolstr!("section {name}")));
+        }
+        Ok(Search { layout, free, category, wish, taken: Vec::new() })
+    }
+
+    /// The best run of `count` seats of which exactly `accessible` are accessible.
+    fn best_run(&self, count: usize, accessible: usize) -> Option<Candidate> {
+        let mut best = None;
+        for (number, row) in self.layout.rows().iter().enumerate() {
+            if self.in_section(row) {
+                self.best_in_row(number as u16, count, accessible, &mut best);
+            }
+        }
+        best
+    }
+
+    /// Slides a window along a row: `first..=index` are neighbours, free, and fit.
+    fn best_in_row(&self, row: u16, count: usize, accessible: usize, best: &mut Option<Candidate>) {
+        let seats = self.layout.row_seats(row);
+        if seats.len() < count {
+            return;
+        }
+        let mut first = seats.start;
+        let (mut distance, mut wheelchairs) = (0u64, 0);
+        let mut index = seats.start;
+        while index < seats.end {
+            let word = self.free_word(index);
+            if word >> (index % 64) == 0 {
+                // Nothing is free in the rest of this word.
+                index = (index / 64 + 1) * 64;
+                (first, distance, wheelchairs) = (index, 0, 0);
+                continue;
+            }
+            let spot = self.layout.spot(index);
+            if word >> (index % 64) & 1 == 0 || !self.fits(spot.category) {
+                index += 1;
+                (first, distance, wheelchairs) = (index, 0, 0);
+                continue;
+            }
+            if index > first && !spot.joined {
+                (first, distance, wheelchairs) = (index, 0, 0);
+            }
+            distance += u64::from(spot.distance);
+            wheelchairs += usize::from(spot.accessible);
+            if (index - first) as usize == count {
+                let left = self.layout.spot(first);
+                distance -= u64::from(left.distance);
+                wheelchairs -= usize::from(left.accessible);
+                first += 1;
+            }
+            if (index - first) as usize + 1 == count && wheelchairs == accessible {
+                self.consider(first, index, distance, best);
+            }
+            index += 1;
+        }
+    }
+
+    fn consider(&self, first: u32, last: u32, distance: u64, best: &mut Option<Candidate>) {
+        // The window is looked at closely only if it can win at all.
+        let hopeful = Candidate { strands: false, distance, first };
+        if best.is_some_and(|best| best <= hopeful) {
+            return;
+        }
+        let candidate = Candidate { strands: self.strands(first, last), ..hopeful };
+        if best.is_none_or(|best| candidate < best) {
+            *best = Some(candidate);
+        }
+    }
+
+    /// Whether taking `first..=last` leaves a free seat beside it that has no free neighbour any more.
+    fn strands(&self, first: u32, last: u32) -> bool {
+        let alone =
+            |seat: u32, beyond: Option<u32>| self.is_free(seat) && !beyond.is_some_and(|seat| self.is_free(seat));
+        let left = self.layout.left_neighbour(first);
+        let right = self.layout.right_neighbour(last);
+        left.is_some_and(|seat| alone(seat, self.layout.left_neighbour(seat)))
+            || right.is_some_and(|seat| alone(seat, self.layout.right_neighbour(seat)))
+    }
+
+    /// Several runs, each as long as it can be, the longest first; accessible seats in the earliest run that takes them.
+    fn split(&mut self, count: usize, accessible: usize) -> Option<Vec<u32>> {
+        let (mut plain_left, mut accessible_left) = (count - accessible, accessible);
+        let mut longest = count;
+        while plain_left + accessible_left > 0 {
+            let (length, run_accessible, run) = self.longest_piece(plain_left, accessible_left, longest)?;
+            plain_left -= length - run_accessible;
+            accessible_left -= run_accessible;
+            // A later piece cannot be longer: it would have been found now.
+            longest = length;
+            self.taken.extend(run.first..run.first + length as u32);
+        }
+        let mut seats = core::mem::take(&mut self.taken);
+        seats.sort_unstable();
+        Some(seats)
+    }
+
+    fn longest_piece(&self, plain: usize, accessible: usize, longest: usize) -> Option<(usize, usize, Candidate)> {
+        for length in (1..=longest.min(plain + accessible)).rev() {
+            for run_accessible in (0..=length.min(accessible)).rev() {
+                if length - run_accessible <= plain
+                    && let Some(run) = self.best_run(length, run_accessible)
+                {
+                    return Some((length, run_accessible, run));
+                }
+            }
+        }
+        None
+    }
+
+    /// How many free seats fit the wish, neighbours or not.
+    fn fitting_free(&self) -> u32 {
+        let fitting = |index: &u32| {
+            let seat_accessible = self.layout.accessible(*index);
+            self.is_free(*index)
+                && self.fits(self.layout.category(*index))
+                && (self.wish.accessible > 0 || !seat_accessible)
+        };
+        let rows = self.layout.rows().iter().enumerate().filter(|(_, row)| self.in_section(row));
+        rows.map(|(number, _)| self.layout.row_seats(number as u16).filter(fitting).count() as u32).sum()
+    }
+
+    fn in_section(&self, row: &Row) -> bool {
+        self.wish.section.is_none() || row.section == self.wish.section
+    }
+
+    fn fits(&self, category: u8) -> bool {
+        self.category.is_none_or(|wanted| wanted == category)
+    }
+
+    fn is_free(&self, index: u32) -> bool {
+        self.free_word(index) >> (index % 64) & 1 == 1
+    }
+
+    fn free_word(&self, index: u32) -> u64 {
+        let number = index / 64;
+        let mut word = (self.free)(number);
+        for &seat in &self.taken {
+            if seat / 64 == number {
+                word &= !(1 << (seat % 64));
+            }
+        }
+        word
+    }
+}

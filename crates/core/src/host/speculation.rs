@@ -1,0 +1,89 @@
+//! An entity's state with everything proposed so far: what the next decision is made against.
+
+use alloc::{sync::Arc, vec, vec::Vec};
+
+use super::Turn;
+use crate::{
+    answer::{Answer, Answered, At, Outcome},
+    cart::Cart,
+    event::{CartEvent, Event, SessionEvent, VenueEvent},
+    id::Entity,
+    keep::State,
+    session::Session,
+    venue::Venue,
+};
+
+pub(super) struct Speculation {
+    entity: Entity,
+    state: Option<Arc<State>>,
+}
+
+impl Speculation {
+    pub(super) fn new(entity: Entity, state: Option<Arc<State>>) -> Speculation {
+        Speculation { entity, state }
+    }
+
+    pub(super) fn entity(&self) -> &Entity {
+        &self.entity
+    }
+
+    pub(super) fn session(&self) -> Option<&Session> {
+        match self.state.as_deref()? {
+            State::Session(session) => Some(session),
+            State::Venue(_) | State::Cart(_) => panic!("{} is kept as something else", self.entity),
+        }
+    }
+
+    pub(super) fn cart(&self) -> Option<&Cart> {
+        match self.state.as_deref()? {
+            State::Cart(cart) => Some(cart),
+            State::Venue(_) | State::Session(_) => panic!("{} is kept as something else", self.entity),
+        }
+    }
+
+    pub(super) fn venue(&self) -> Option<&Venue> {
+        match self.state.as_deref()? {
+            State::Venue(venue) => Some(venue),
+            State::Session(_) | State::Cart(_) => panic!("{} is kept as something else", self.entity),
+        }
+    }
+
+    pub(super) fn apply_session<R>(&mut self, event: SessionEvent, turn: &mut Turn<R>) {
+        self.apply(Event::Session(event), turn);
+    }
+
+    pub(super) fn apply_cart<R>(&mut self, event: CartEvent, turn: &mut Turn<R>) {
+        self.apply(Event::Cart(event), turn);
+    }
+
+    pub(super) fn apply_venue<R>(&mut self, event: VenueEvent, turn: &mut Turn<R>) {
+        self.apply(Event::Venue(event), turn);
+    }
+
+    fn apply<R>(&mut self, event: Event, turn: &mut Turn<R>) {
+        match &mut self.state {
+            Some(state) => Arc::make_mut(state).apply(&event),
+            None => self.state = Some(Arc::new(State::first(&self.entity, &event))),
+        }
+        turn.events.push(event);
+    }
+
+    /// Where the entity stands now.
+    pub(super) fn at(&self) -> At {
+        let version = self.state.as_deref().map_or(0, State::version);
+        At { entity: self.entity.clone(), version, position: 0 }
+    }
+
+    /// An answer that rests on this entity as it is now.
+    pub(super) fn ok(&self, answer: Answer) -> Outcome {
+        Ok(Answered { answer, at: vec![self.at()] })
+    }
+
+    /// An answer that rests on this entity as it is now, and on those it asked.
+    pub(super) fn ok_with(&self, answer: Answer, asked: Vec<At>) -> Outcome {
+        let mut at = Vec::with_capacity(asked.len() + 1);
+        at.push(self.at());
+        at.extend(asked);
+        Ok(Answered { answer, at })
+    }
+}

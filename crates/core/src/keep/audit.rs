@@ -1,0 +1,147 @@
+//! What a shard's books say when everything is counted afresh.
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+use smol_str::{SmolStr, format_smolstr};
+
+use super::{Kept, State};
+use crate::{
+    answer::{CartState, SeatCounts},
+    cart::Cart,
+    id::Entity,
+    money::{Currency, Money},
+    session::Session,
+};
+
+/// Violations told in full; the rest is only counted.
+const VIOLATIONS_TOLD: usize = 100;
+
+/// Sums over a shard, counted afresh.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptAudit {
+    /// Venues.
+    pub venues: u64,
+    /// Sessions.
+    pub sessions: u64,
+    /// Carts by state: active, checking out, done, canceled, expired.
+    pub carts: [u64; 5],
+    /// Carts that nobody opened: they remember a hold they disowned.
+    pub tombstones: u64,
+    /// Seats of all sessions, by state.
+    pub seats: SeatTotals,
+    /// Holds that are live.
+    pub holds: u64,
+    /// Orders.
+    pub orders: u64,
+    /// Σ of the orders, by currency.
+    pub revenue: Vec<Money>,
+    /// Messages owed to sessions.
+    pub owed: u64,
+    /// How many promises are broken.
+    pub broken: u64,
+    /// What is wrong, in words; the first hundred. Empty when every promise holds.
+    pub violations: Vec<SmolStr>,
+}
+
+/// Seats by state, over many sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeatTotals {
+    /// Free seats.
+    pub free: u64,
+    /// Seats in carts.
+    pub held: u64,
+    /// Bought seats.
+    pub sold: u64,
+    /// Seats kept off sale.
+    pub blocked: u64,
+}
+
+impl Kept {
+    /// Counts everything afresh, and checks what can be checked within the shard.
+    pub fn audit(&self) -> KeptAudit {
+        let mut audit = KeptAudit::default();
+        for (entity, state) in self.entities() {
+            match &**state {
+                State::Venue(venue) => {
+                    audit.venues += 1;
+                    audit.note(entity, venue.violations());
+                }
+                State::Session(session) => audit.add_session(entity, session),
+                State::Cart(cart) => {
+                    audit.add_cart(entity, cart);
+                    audit.note(entity, self.uncovered(cart));
+                }
+            }
+        }
+        audit
+    }
+
+    /// Lines of a cart whose session is kept here too and does not have their seats: a hold covers its line at every
+    /// instant.
+    fn uncovered(&self, cart: &Cart) -> Vec<SmolStr> {
+        let mut wrong = Vec::new();
+        for (id, hold, _, seats) in cart.holds() {
+            let Some(entry) = self.entries.get(&Entity::Session(id.clone())) else { continue };
+            let State::Session(session) = &*entry.state else { continue };
+            let (held, sold) = (session.held_by(hold), session.sold_by(hold));
+            let covered = match cart.state() {
+                Some(CartState::Active | CartState::CheckingOut) => seats.iter().all(|seat| held.contains(seat)),
+                Some(CartState::Done) => sold == seats || seats.iter().all(|seat| held.contains(seat)),
+                Some(CartState::Canceled | CartState::Expired) | None => sold.is_empty(),
+            };
+            if !covered {
+                wrong.push(format_smolstr!("line of {seats:?} in {id}, which holds {held:?} and sold {sold:?}"));
+            }
+        }
+        wrong
+    }
+}
+
+impl KeptAudit {
+    fn add_session(&mut self, entity: &Entity, session: &Session) {
+        self.sessions += 1;
+        let audit = session.audit();
+        let SeatCounts { free, held, sold, blocked } = audit.counts;
+        self.seats.free += u64::from(free);
+        self.seats.held += u64::from(held);
+        self.seats.sold += u64::from(sold);
+        self.seats.blocked += u64::from(blocked);
+        self.holds += audit.holds.len() as u64;
+        self.note(entity, audit.violations);
+    }
+
+    fn add_cart(&mut self, entity: &Entity, cart: &Cart) {
+        let Some(audit) = cart.audit() else {
+            self.tombstones += 1;
+            return;
+        };
+        let place = match audit.cart.state {
+            CartState::Active => 0,
+            CartState::CheckingOut => 1,
+            CartState::Done => 2,
+            CartState::Canceled => 3,
+            CartState::Expired => 4,
+        };
+        self.carts[place] += 1;
+        self.owed += u64::from(audit.owed);
+        if let Some(order) = cart.order() {
+            self.orders += 1;
+            self.earn(order.total.currency, order.total.amount);
+        }
+        self.note(entity, audit.violations);
+    }
+
+    fn earn(&mut self, currency: Currency, amount: i64) {
+        match self.revenue.iter_mut().find(|sum| sum.currency == currency) {
+            Some(sum) => sum.amount += amount,
+            None => self.revenue.push(Money { amount, currency }),
+        }
+    }
+
+    fn note(&mut self, entity: &Entity, violations: Vec<SmolStr>) {
+        self.broken += violations.len() as u64;
+        let room = VIOLATIONS_TOLD - self.violations.len().min(VIOLATIONS_TOLD);
+        self.violations.extend(violations.iter().take(room).map(|violation| format_smolstr!("{entity}: {violation}")));
+    }
+}

@@ -1,0 +1,192 @@
+//! A shard's entities at one moment, to be written to a snapshot and read back. Each layout is written once.
+
+use alloc::{boxed::Box, collections::BTreeMap, string::String, sync::Arc, vec::Vec};
+use core::fmt;
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{self, SeqAccess, Visitor},
+    ser::SerializeTuple,
+};
+
+use super::{Kept, State};
+use crate::{cart::Cart, id::Entity, layout::Layout, session::Session, venue::Venue};
+
+/// A copy of a shard's entities at one moment; making it clones pointers only.
+#[derive(Clone, Debug)]
+pub struct Cut {
+    states: Vec<(Entity, Arc<State>)>,
+}
+
+impl Cut {
+    /// How many entities it has.
+    pub fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.states.is_empty()
+    }
+}
+
+impl Kept {
+    /// A copy of everything as it is now; cheap.
+    pub fn cut(&self) -> Cut {
+        Cut { states: self.entities().map(|(entity, state)| (entity.clone(), Arc::clone(state))).collect() }
+    }
+
+    /// Everything as it was when the cut was made.
+    pub fn restore(cut: Cut) -> Kept {
+        let mut kept = Kept::new();
+        for (entity, mut state) in cut.states {
+            let strange = match &*state {
+                State::Session(session) => !Arc::ptr_eq(&kept.layouts.one(session.layout()), session.layout()),
+                State::Venue(_) => true,
+                State::Cart(_) => false,
+            };
+            if strange {
+                kept.layouts.adopt(Arc::make_mut(&mut state));
+            }
+            kept.insert(entity, state);
+        }
+        kept
+    }
+}
+
+impl super::Layouts {
+    /// Replaces the layouts of a state by equal ones that are in use already.
+    fn adopt(&mut self, state: &mut State) {
+        match state {
+            State::Venue(venue) => {
+                let shared: Vec<_> = venue.layouts().map(|layout| self.one(layout)).collect();
+                let mut shared = shared.into_iter();
+                venue.set_layouts(|| shared.next().expect("one for each"));
+            }
+            State::Session(session) => {
+                let shared = self.one(session.layout());
+                session.set_layout(shared);
+            }
+            State::Cart(_) => {}
+        }
+    }
+}
+
+/// A state as it is written: its layouts are numbers.
+#[derive(Serialize)]
+enum Written<'a> {
+    Venue(&'a Venue, Vec<u32>),
+    Session(&'a Session, u32),
+    Cart(&'a Cart),
+}
+
+/// A state as it is read.
+#[derive(Deserialize)]
+enum Read {
+    Venue(Box<Venue>, Vec<u32>),
+    Session(Session, u32),
+    Cart(Box<Cart>),
+}
+
+/// The layouts of a cut in the order in which they first come up, found again by their address.
+#[derive(Default)]
+struct Numbers<'a> {
+    layouts: Vec<&'a Layout>,
+    by_address: BTreeMap<usize, u32>,
+}
+
+impl<'a> Numbers<'a> {
+    fn of(&mut self, layout: &'a Arc<Layout>) -> u32 {
+        let next = self.layouts.len() as u32;
+        let number = *self.by_address.entry(Arc::as_ptr(layout) as usize).or_insert(next);
+        if number == next {
+            self.layouts.push(layout);
+        }
+        number
+    }
+}
+
+impl Serialize for Cut {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut numbers = Numbers::default();
+        for (_, state) in &self.states {
+            match &**state {
+                State::Venue(venue) => venue.layouts().for_each(|layout| _ = numbers.of(layout)),
+                State::Session(session) => _ = numbers.of(session.layout()),
+                State::Cart(_) => {}
+            }
+        }
+        let mut tuple = serializer.serialize_tuple(2)?;
+        tuple.serialize_element(&numbers.layouts.clone())?;
+        tuple.serialize_element(&States { states: &self.states, numbers: &numbers })?;
+        tuple.end()
+    }
+}
+
+struct States<'a> {
+    states: &'a [(Entity, Arc<State>)],
+    numbers: &'a Numbers<'a>,
+}
+
+impl Serialize for States<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let number = |layout: &Arc<Layout>| self.numbers.by_address[&(Arc::as_ptr(layout) as usize)];
+        serializer.collect_seq(self.states.iter().map(|(entity, state)| {
+            let written = match &**state {
+                State::Venue(venue) => Written::Venue(venue, venue.layouts().map(number).collect()),
+                State::Session(session) => Written::Session(session, number(session.layout())),
+                State::Cart(cart) => Written::Cart(cart),
+            };
+            (entity, written)
+        }))
+    }
+}
+
+impl<'de> Deserialize<'de> for Cut {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Cut, D::Error> {
+        deserializer.deserialize_tuple(2, CutVisitor)
+    }
+}
+
+struct CutVisitor;
+
+impl<'de> Visitor<'de> for CutVisitor {
+    type Value = Cut;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("layouts, and entities with their states")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Cut, A::Error> {
+        let missing = || de::Error::custom("a cut has layouts and states");
+        let layouts: Vec<Arc<Layout>> = seq.next_element()?.ok_or_else(missing)?;
+        let read: Vec<(Entity, Read)> = seq.next_element()?.ok_or_else(missing)?;
+        let states: Result<Vec<_>, String> =
+            read.into_iter().map(|(entity, read)| Ok((entity, Arc::new(read.state(&layouts)?)))).collect();
+        Ok(Cut { states: states.map_err(de::Error::custom)? })
+    }
+}
+
+impl Read {
+    fn state(self, layouts: &[Arc<Layout>]) -> Result<State, String> {
+        let layout = |number: u32| layouts.get(number as usize).cloned();
+        let unknown = || String::from("a state names a layout that the cut does not have");
+        Ok(match self {
+            Read::Cart(cart) => State::Cart(cart),
+            Read::Session(mut session, number) => {
+                session.set_layout(layout(number).ok_or_else(unknown)?);
+                session.rebuild();
+                State::Session(session)
+            }
+            Read::Venue(mut venue, numbers) => {
+                if venue.layouts().count() != numbers.len() {
+                    return Err(unknown());
+                }
+                let found: Option<Vec<_>> = numbers.into_iter().map(layout).collect();
+                let mut found = found.ok_or_else(unknown)?.into_iter();
+                venue.set_layouts(|| found.next().expect("counted above"));
+                State::Venue(venue)
+            }
+        })
+    }
+}

@@ -1,0 +1,54 @@
+//! What a session decides about seats the box office keeps off sale.
+
+use alloc::vec::Vec;
+
+use super::Session;
+use crate::{
+    answer::Answer,
+    event::{Remembered, SessionEvent},
+    id::Request,
+    refusal::{Refusal, TakenSeat},
+    seat::{Seat, SeatState},
+};
+
+impl Session {
+    /// Keeps seats off sale, all or none. Seats blocked already stay so.
+    pub(crate) fn decide_block(&self, seats: &[Seat], request: Request) -> Result<SessionEvent, Refusal> {
+        let seats = self.in_state(seats, SeatState::Free, SeatState::Blocked)?;
+        Ok(SessionEvent::SeatsBlocked { seats, remembered: Some(Remembered { request, answer: Answer::Done }) })
+    }
+
+    /// Puts blocked seats back on sale, all or none. Free seats stay free.
+    pub(crate) fn decide_unblock(&self, seats: &[Seat], request: Request) -> Result<SessionEvent, Refusal> {
+        let seats = self.in_state(seats, SeatState::Blocked, SeatState::Free)?;
+        Ok(SessionEvent::SeatsUnblocked { seats, remembered: Some(Remembered { request, answer: Answer::Done }) })
+    }
+
+    /// The seats that are in state `from`, ascending, if all others are in state `to`.
+    fn in_state(&self, seats: &[Seat], from: SeatState, to: SeatState) -> Result<Vec<Seat>, Refusal> {
+        let layout = &*self.terms.layout;
+        if seats.is_empty() {
+            return Err(Refusal::BadRequest("no seats are named; name at least one".into()));
+        }
+        let unknown: Vec<Seat> = seats.iter().copied().filter(|seat| layout.index(*seat).is_none()).collect();
+        if !unknown.is_empty() {
+            return Err(Refusal::NoSuchSeat(unknown));
+        }
+        let mut seats = seats.to_vec();
+        seats.sort_unstable();
+        let mut twice: Vec<Seat> = seats.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+        twice.dedup();
+        if !twice.is_empty() {
+            return Err(Refusal::DuplicateSeat(twice));
+        }
+        let state = |seat: &Seat| self.state(layout.index(*seat).expect("looked up above"));
+        let other = |seat: &Seat| ![from, to].contains(&state(seat));
+        let taken = |seat: &Seat| TakenSeat { seat: *seat, state: state(seat) };
+        let taken: Vec<TakenSeat> = seats.iter().filter(|seat| other(seat)).map(taken).collect();
+        if !taken.is_empty() {
+            return Err(Refusal::SeatsTaken(taken));
+        }
+        seats.retain(|seat| state(seat) == from);
+        Ok(seats)
+    }
+}

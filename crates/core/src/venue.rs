@@ -1,0 +1,225 @@
+//! A venue: its details, its halls with what they are booked for, and the index of its sessions.
+//!
+//! A hall is booked in the venue's own turn, so two sessions never overlap in it (P13). A session that is booked is owed
+//! its opening until it has said that it is open.
+
+mod decide;
+
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    vec::Vec,
+};
+
+use serde::{Deserialize, Serialize};
+use smol_str::{SmolStr, format_smolstr};
+
+use crate::{
+    answer::{HallView, SeatCounts, SessionEntry, SessionView, VenueView},
+    ask::Opening,
+    command::{NewSession, VenueDetails},
+    event::VenueEvent,
+    id::Id,
+    layout::Layout,
+    refusal::Refusal,
+    time::Timestamp,
+};
+
+pub(crate) use decide::{Creation, Search};
+
+/// A venue as kept. Serialized it lacks its layouts: [`crate::keep::Cut`] writes each layout once and puts them back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Venue {
+    version: u64,
+    id: Id,
+    details: VenueDetails,
+    halls: BTreeMap<Id, Hall>,
+    sessions: BTreeMap<Id, Booked>,
+    /// Sessions by start, then id.
+    by_start: BTreeSet<(Timestamp, Id)>,
+    /// Sessions that are owed their opening.
+    opening: BTreeSet<Id>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Hall {
+    name: SmolStr,
+    #[serde(skip, default = "Layout::unset")]
+    layout: Arc<Layout>,
+    /// By start: the end, and the session. They never overlap.
+    bookings: BTreeMap<Timestamp, (Timestamp, Id)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Booked {
+    /// Its prices are in the order of the layout's categories.
+    session: NewSession,
+    #[serde(skip, default = "Layout::unset")]
+    layout: Arc<Layout>,
+}
+
+impl Venue {
+    /// A venue that has just been created.
+    pub(crate) fn created(id: Id, details: VenueDetails) -> Venue {
+        Venue {
+            version: 1,
+            id,
+            details,
+            halls: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            by_start: BTreeSet::new(),
+            opening: BTreeSet::new(),
+        }
+    }
+
+    /// How many events it has had.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Whether a session is owed its opening.
+    pub fn unfinished(&self) -> bool {
+        !self.opening.is_empty()
+    }
+
+    /// The sessions that are owed their opening.
+    pub(crate) fn opening(&self) -> impl Iterator<Item = &Id> {
+        self.opening.iter()
+    }
+
+    /// Whether a session is owed its opening.
+    pub(crate) fn is_opening(&self, session: &Id) -> bool {
+        self.opening.contains(session)
+    }
+
+    /// What a session is to be opened with.
+    pub(crate) fn opening_of(&self, session: &Id) -> Option<Opening> {
+        let booked = self.sessions.get(session)?;
+        let layout = Arc::clone(&booked.layout);
+        Some(Opening { venue: self.id.clone(), session: booked.session.clone(), layout })
+    }
+
+    /// Writes what happened. It was decided before, so it cannot fail.
+    pub(crate) fn apply(&mut self, event: &VenueEvent) {
+        self.version += 1;
+        match event {
+            VenueEvent::Put(details) => self.details.clone_from(details),
+            VenueEvent::HallPut { hall, name, layout } => {
+                let fresh = || Hall { name: name.clone(), layout: Arc::clone(layout), bookings: BTreeMap::new() };
+                let kept = self.halls.entry(hall.clone()).or_insert_with(fresh);
+                kept.name.clone_from(name);
+                kept.layout = Arc::clone(layout);
+            }
+            VenueEvent::SessionBooked { session, layout } => self.book(session, layout),
+            VenueEvent::SessionOpened(session) => {
+                assert!(self.opening.remove(session), "session {session} was not being opened");
+            }
+            VenueEvent::SessionRefused(session) => {
+                assert!(self.opening.remove(session), "session {session} was not being opened");
+                let booked = self.sessions.remove(session).expect("a session being opened is booked").session;
+                self.by_start.remove(&(booked.starts_at, booked.id));
+                let hall = self.halls.get_mut(&booked.hall).expect("halls are never removed");
+                hall.bookings.remove(&booked.starts_at);
+            }
+        }
+    }
+
+    fn book(&mut self, session: &NewSession, layout: &Arc<Layout>) {
+        let hall = self.halls.get_mut(&session.hall).expect("a session is booked in a hall of its venue");
+        assert_eq!(hall.conflict(session.starts_at, session.ends_at), None, "hall {} is booked twice", session.hall);
+        hall.bookings.insert(session.starts_at, (session.ends_at, session.id.clone()));
+        self.by_start.insert((session.starts_at, session.id.clone()));
+        self.opening.insert(session.id.clone());
+        let booked = Booked { session: session.clone(), layout: Arc::clone(layout) };
+        let before = self.sessions.insert(session.id.clone(), booked);
+        assert!(before.is_none(), "session {} is booked twice", session.id);
+    }
+
+    /// Details, and halls by name and size.
+    pub fn view(&self) -> VenueView {
+        let hall = |(id, hall): (&Id, &Hall)| (id.clone(), hall.name.clone(), hall.layout.seats());
+        VenueView { id: self.id.clone(), details: self.details.clone(), halls: self.halls.iter().map(hall).collect() }
+    }
+
+    /// A hall's name and layout.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] if the venue has no such hall.
+    pub fn hall(&self, hall: &Id) -> Result<HallView, Refusal> {
+        let kept = self.halls.get(hall).ok_or_else(|| Refusal::NotFound(format_smolstr!("hall {hall}")))?;
+        let layout = Arc::clone(&kept.layout);
+        Ok(HallView { venue: self.id.clone(), id: hall.clone(), name: kept.name.clone(), layout })
+    }
+
+    /// A session as it is when it has just been opened.
+    pub(crate) fn fresh_session(&self, session: &Id) -> Option<Arc<SessionView>> {
+        let Opening { venue, session, layout } = self.opening_of(session)?;
+        let counts = SeatCounts { free: layout.seats(), ..SeatCounts::default() };
+        Some(Arc::new(SessionView {
+            id: session.id,
+            venue,
+            hall: session.hall,
+            title: session.title,
+            starts_at: session.starts_at,
+            ends_at: session.ends_at,
+            prices: session.prices,
+            hold_ttl_ms: session.hold_ttl_ms,
+            counts,
+            layout,
+        }))
+    }
+
+    fn entry(&self, session: &Id) -> SessionEntry {
+        let booked = &self.sessions.get(session).expect("indexed sessions are booked").session;
+        SessionEntry {
+            id: booked.id.clone(),
+            hall: booked.hall.clone(),
+            title: booked.title.clone(),
+            starts_at: booked.starts_at,
+            ends_at: booked.ends_at,
+            open: !self.opening.contains(session),
+        }
+    }
+
+    /// Its layouts, in a fixed order.
+    pub(crate) fn layouts(&self) -> impl Iterator<Item = &Arc<Layout>> {
+        self.halls.values().map(|hall| &hall.layout).chain(self.sessions.values().map(|booked| &booked.layout))
+    }
+
+    /// Puts layouts in place, in the order of [`Venue::layouts`].
+    pub(crate) fn set_layouts(&mut self, mut next: impl FnMut() -> Arc<Layout>) {
+        self.halls.values_mut().for_each(|hall| hall.layout = next());
+        self.sessions.values_mut().for_each(|booked| booked.layout = next());
+    }
+
+    /// What is wrong, in words; empty when every promise holds.
+    pub(crate) fn violations(&self) -> Vec<SmolStr> {
+        let mut wrong = Vec::new();
+        for (id, hall) in &self.halls {
+            let bookings: Vec<_> = hall.bookings.iter().collect();
+            for pair in bookings.windows(2) {
+                if pair[0].1.0 > *pair[1].0 {
+                    wrong.push(format_smolstr!("hall {id} is booked twice: {} and {}", pair[0].1.1, pair[1].1.1));
+                }
+            }
+        }
+        let booked: usize = self.halls.values().map(|hall| hall.bookings.len()).sum();
+        if booked != self.sessions.len() || self.by_start.len() != self.sessions.len() {
+            wrong.push(format_smolstr!(
+                "{} sessions, {booked} bookings, {} indexed",
+                self.sessions.len(),
+                self.by_start.len()
+            ));
+        }
+        wrong
+    }
+}
+
+impl Hall {
+    /// The session that has the hall at some time in `[starts_at, ends_at)`.
+    fn conflict(&self, starts_at: Timestamp, ends_at: Timestamp) -> Option<&Id> {
+        // Bookings do not overlap, so the last one to start before `ends_at` is also the last one to end.
+        let (_, (end, session)) = self.bookings.range(..ends_at).next_back()?;
+        (*end > starts_at).then_some(session)
+    }
+}

@@ -1,0 +1,151 @@
+//! What a venue decides. Everything is looked at before anything is written.
+
+use alloc::{sync::Arc, vec::Vec};
+
+use smol_str::{SmolStr, format_smolstr};
+
+use super::Venue;
+use crate::{
+    answer::SessionEntry,
+    command::{NewSession, VenueDetails},
+    event::VenueEvent,
+    id::Id,
+    layout::Layout,
+    money::{Money, PRICE_MAX},
+    refusal::Refusal,
+    time::{Rules, TIMESTAMP_MAX, Timestamp},
+};
+
+/// The longest session: 31 days.
+const SESSION_SPAN_MAX_MS: u64 = 31 * 24 * 60 * 60 * 1000;
+
+/// The most sessions one search tells.
+const SEARCH_MAX: u32 = 1_000;
+
+/// What comes of the wish for a session.
+pub(crate) enum Creation {
+    /// It is to be booked.
+    New(VenueEvent),
+    /// It is booked with the same content; it may not be open yet.
+    Known,
+}
+
+/// Which sessions are looked for.
+pub(crate) struct Search<'a> {
+    pub(crate) hall: Option<&'a Id>,
+    pub(crate) title: Option<&'a Id>,
+    pub(crate) from: Timestamp,
+    pub(crate) to: Timestamp,
+    pub(crate) limit: u32,
+    pub(crate) after: Option<&'a (Timestamp, Id)>,
+}
+
+impl Venue {
+    /// Changes the details. `None` if they are so already.
+    pub(crate) fn decide_put(&self, details: &VenueDetails) -> Option<VenueEvent> {
+        (self.details != *details).then(|| VenueEvent::Put(details.clone()))
+    }
+
+    /// Creates or changes a hall. `None` if it is so already.
+    pub(crate) fn decide_put_hall(&self, hall: &Id, name: &SmolStr, layout: &Arc<Layout>) -> Option<VenueEvent> {
+        let same = self.halls.get(hall).is_some_and(|kept| kept.name == *name && kept.layout == *layout);
+        (!same).then(|| VenueEvent::HallPut { hall: hall.clone(), name: name.clone(), layout: Arc::clone(layout) })
+    }
+
+    /// Books the hall for a session.
+    pub(crate) fn decide_create(&self, rules: &Rules, session: &NewSession) -> Result<Creation, Refusal> {
+        if let Some(known) = self.sessions.get(&session.id) {
+            return if same(&known.session, session) {
+                Ok(Creation::Known)
+            } else {
+                Err(Refusal::AlreadyExistsDifferently(format_smolstr!("session {}", session.id)))
+            };
+        }
+        let hall = self.halls.get(&session.hall);
+        let hall = hall.ok_or_else(|| Refusal::NotFound(format_smolstr!("hall {}", session.hall)))?;
+        check_times(rules, session)?;
+        let prices = in_order(&hall.layout, &session.prices)?;
+        if let Some(other) = hall.conflict(session.starts_at, session.ends_at) {
+            return Err(Refusal::HallOccupied(other.clone()));
+        }
+        let session = NewSession { prices, ..session.clone() };
+        Ok(Creation::New(VenueEvent::SessionBooked { session, layout: Arc::clone(&hall.layout) }))
+    }
+
+    /// Sessions by start, then id.
+    pub(crate) fn search(&self, search: &Search<'_>) -> Result<Vec<SessionEntry>, Refusal> {
+        use core::ops::Bound::{Excluded, Included, Unbounded};
+        if !(1..=SEARCH_MAX).contains(&search.limit) {
+            return Err(Refusal::BadRequest(format_smolstr!("a search tells 1 to {SEARCH_MAX} sessions")));
+        }
+        let after = match search.after {
+            Some(after) if after.0 >= search.from => Excluded(after.clone()),
+            // No id is smaller than the smallest one, so this is before every session that starts at `from`.
+            Some(_) | None => Id::new("-").map_or(Unbounded, |smallest| Included((search.from, smallest))),
+        };
+        let fits = |entry: &SessionEntry| {
+            search.hall.is_none_or(|hall| entry.hall == *hall) && search.title.is_none_or(|title| entry.title == *title)
+        };
+        let found = self.by_start.range((after, Unbounded)).take_while(|(starts_at, _)| *starts_at < search.to);
+        let entries = found.map(|(_, session)| self.entry(session)).filter(fits);
+        Ok(entries.take(search.limit as usize).collect())
+    }
+}
+
+fn check_times(rules: &Rules, session: &NewSession) -> Result<(), Refusal> {
+    let bad = |text: SmolStr| Err(Refusal::BadRequest(text));
+    let (starts_at, ends_at) = (session.starts_at, session.ends_at);
+    if starts_at >= ends_at {
+        return bad("the session ends before it starts".into());
+    }
+    if ends_at > TIMESTAMP_MAX {
+        return bad("the session ends after the year 9999".into());
+    }
+    if ends_at.0 - starts_at.0 > SESSION_SPAN_MAX_MS {
+        return bad("the session is longer than 31 days".into());
+    }
+    if session.hold_ttl_ms.is_some_and(|ttl_ms| !(1..=rules.hold_ttl_max_ms).contains(&ttl_ms)) {
+        return bad(format_smolstr!("hold_ttl_ms is not 1 to {}", rules.hold_ttl_max_ms));
+    }
+    Ok(())
+}
+
+/// The prices in the order of the layout's categories, if there is exactly one for each.
+fn in_order(layout: &Layout, prices: &[(Id, Money)]) -> Result<Vec<(Id, Money)>, Refusal> {
+    let bad = |text: SmolStr| Err(Refusal::BadRequest(text));
+    for (category, price) in prices {
+        if !(0..=PRICE_MAX).contains(&price.amount) {
+            return bad(format_smolstr!("the price of {category} is not 0 to {PRICE_MAX} minor units"));
+        }
+        if price.currency != prices[0].1.currency {
+            return bad("the prices are not all in one currency".into());
+        }
+        if layout.category_ordinal(category).is_none() {
+            return bad(format_smolstr!("the hall has no category {category}"));
+        }
+    }
+    let mut ordered = Vec::with_capacity(prices.len());
+    for category in layout.categories() {
+        let mut named = prices.iter().filter(|(name, _)| name == category);
+        match (named.next(), named.next()) {
+            (Some(price), None) => ordered.push(price.clone()),
+            (None, _) => return bad(format_smolstr!("category {category} has no price")),
+            (Some(_), Some(_)) => return bad(format_smolstr!("category {category} has two prices")),
+        }
+    }
+    Ok(ordered)
+}
+
+/// Whether two wishes are the same, in whatever order their prices are.
+fn same(known: &NewSession, wanted: &NewSession) -> bool {
+    let prices = |session: &NewSession| {
+        let mut prices: Vec<_> =
+            session.prices.iter().map(|(id, price)| (id.clone(), price.amount, price.currency)).collect();
+        prices.sort_unstable();
+        prices
+    };
+    let NewSession { id, hall, title, starts_at, ends_at, prices: _, hold_ttl_ms } = known;
+    (id, hall, title, starts_at, ends_at, hold_ttl_ms)
+        == (&wanted.id, &wanted.hall, &wanted.title, &wanted.starts_at, &wanted.ends_at, &wanted.hold_ttl_ms)
+        && prices(known) == prices(wanted)
+}

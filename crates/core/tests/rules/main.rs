@@ -1,0 +1,18 @@
+//! The rules at work: stories, interleavings, random commands against a model, sizes.
+
+mod town;
+mod watch;
+
+mod script;
+
+mod best;
+mod bounds;
+mod catalogue;
+mod examples;
+mod interleavings;
+mod keeping;
+mod model;
+mod promises;
+mod sizes;
+mod storm;
+mod traps;

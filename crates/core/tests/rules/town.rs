@@ -1,0 +1,318 @@
+//! A town: hosts of several entities, one store of what is committed, and the post between them, all in the test's hand.
+//!
+//! Everything happens in small steps: a message is delivered, a proposal is committed, a host crashes, time passes. After
+//! every commit all promises are checked.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
+
+use boxoffice_core::{
+    answer::{Answer, At, Outcome},
+    ask::{Ask, Reply},
+    command::{CartCommand, Command},
+    event::Event,
+    host::{Effect, Host, Input, Turn},
+    id::{CartId, Entity, Request, RequestHash, hash64},
+    keep::{Kept, State},
+    time::{Rules, Timestamp},
+};
+
+use crate::watch::Watchers;
+
+/// A client's place at the counter: where its answer goes.
+pub(crate) type Ticket = u32;
+
+/// Something on its way to an entity.
+#[derive(Clone, Debug)]
+pub(crate) struct Message {
+    pub(crate) to: Entity,
+    pub(crate) input: Input<Ticket>,
+}
+
+/// What was decided and is not committed yet, with what waits for it.
+struct Proposal {
+    events: Vec<Event>,
+    effects: Vec<Effect<Ticket>>,
+}
+
+struct Actor {
+    host: Host<Ticket>,
+    proposals: VecDeque<Proposal>,
+    wake_at: Option<Timestamp>,
+}
+
+pub(crate) struct Town {
+    pub(crate) now: Timestamp,
+    pub(crate) kept: Kept,
+    pub(crate) mail: VecDeque<Message>,
+    /// Every message that was ever posted, to be delivered once more by tests.
+    pub(crate) posted: Vec<Message>,
+    pub(crate) answers: BTreeMap<Ticket, Outcome>,
+    /// What was committed, in order.
+    pub(crate) log: Vec<(Entity, Event)>,
+    rules: Arc<Rules>,
+    actors: BTreeMap<Entity, Actor>,
+    tickets: BTreeMap<Ticket, Option<(CartId, Request)>>,
+    /// Tickets whose host has crashed: their clients know nothing.
+    lost: BTreeSet<Ticket>,
+    /// What was granted, by cart and request: a repeat must be told the same (P9).
+    granted: BTreeMap<(CartId, RequestHash), Answer>,
+    watchers: Watchers,
+    turn: Turn<Ticket>,
+}
+
+impl Town {
+    pub(crate) fn new(rules: Rules) -> Town {
+        Town {
+            now: Timestamp(0),
+            kept: Kept::new(),
+            mail: VecDeque::new(),
+            posted: Vec::new(),
+            answers: BTreeMap::new(),
+            log: Vec::new(),
+            rules: Arc::new(rules),
+            actors: BTreeMap::new(),
+            tickets: BTreeMap::new(),
+            lost: BTreeSet::new(),
+            granted: BTreeMap::new(),
+            watchers: Watchers::default(),
+            turn: Turn::default(),
+        }
+    }
+
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// A client sends a command; its answer will come for the ticket.
+    pub(crate) fn send(&mut self, request: Option<&str>, command: Command) -> Ticket {
+        let body = hash64(format!("{command:?}").as_bytes());
+        let request = request.map(|id| Request { id: RequestHash::of(id), body });
+        let ticket = self.tickets.len() as Ticket;
+        let of_cart = match (&command, request) {
+            // Reads are told the truth of the moment, and so is an `Open` of a cart that is open already.
+            (Command::Cart(_, CartCommand::Open { .. } | CartCommand::Get), _) => None,
+            (Command::Cart(cart, _), Some(request)) => Some((*cart, request)),
+            (Command::Cart(..), None) | (Command::Venue(..) | Command::Session(..), _) => None,
+        };
+        self.tickets.insert(ticket, of_cart);
+        let to = command.entity();
+        self.post(Message { to, input: Input::Command { from: ticket, request, command } });
+        ticket
+    }
+
+    pub(crate) fn post(&mut self, message: Message) {
+        if !matches!(message.input, Input::Wake) {
+            self.posted.push(message.clone());
+        }
+        self.mail.push_back(message);
+    }
+
+    /// Hands a message to its entity's host, which is started if it is not there.
+    pub(crate) fn deliver(&mut self, message: Message) {
+        let Message { to, input } = message;
+        let state = self.kept.get(&to);
+        let rules = Arc::clone(&self.rules);
+        let actor = self.actors.entry(to.clone()).or_insert_with(|| Actor {
+            host: Host::new(to.clone(), state, rules),
+            proposals: VecDeque::new(),
+            wake_at: None,
+        });
+        let turn = &mut self.turn;
+        turn.clear();
+        actor.host.handle(self.now, input, turn);
+        actor.wake_at = turn.wake_at;
+        let events = std::mem::take(&mut turn.events);
+        let effects: Vec<_> = turn.committed.drain(..).chain(turn.read.drain(..)).collect();
+        if !events.is_empty() || !effects.is_empty() {
+            actor.proposals.push_back(Proposal { events, effects });
+        } else if actor.host.idle() && actor.proposals.is_empty() {
+            self.actors.remove(&to);
+        }
+        let now = std::mem::take(&mut self.turn.now);
+        for effect in now {
+            self.carry_out(&to, effect, None);
+        }
+    }
+
+    /// Entities with something to be committed, or to be read after that.
+    pub(crate) fn proposing(&self) -> Vec<Entity> {
+        let busy = self.actors.iter().filter(|(_, actor)| !actor.proposals.is_empty());
+        busy.map(|(entity, _)| entity.clone()).collect()
+    }
+
+    /// Commits the oldest proposal of an entity.
+    pub(crate) fn commit(&mut self, entity: &Entity) {
+        let actor = self.actors.get_mut(entity).expect("only hosts propose");
+        let Proposal { events, effects } = actor.proposals.pop_front().expect("something was proposed");
+        let position = (!events.is_empty()).then_some(self.log.len() as u64 + 1);
+        self.write(entity, events);
+        for effect in effects {
+            self.carry_out(entity, effect, position);
+        }
+        let actor = &self.actors[entity];
+        if actor.proposals.is_empty() && actor.host.idle() {
+            self.actors.remove(entity);
+        }
+    }
+
+    /// The entity's host dies. Of its proposals the first `survive` are committed, but nobody is told.
+    pub(crate) fn crash(&mut self, entity: &Entity, survive: usize) {
+        let Some(actor) = self.actors.remove(entity) else { return };
+        for proposal in actor.proposals.into_iter().take(survive) {
+            self.write(entity, proposal.events);
+        }
+        // Whoever waited for this host waits for nothing.
+        let here = |message: &&Message| message.to == *entity;
+        for message in self.posted.iter().filter(here) {
+            if let Input::Command { from, .. } = &message.input
+                && !self.answers.contains_key(from)
+                && !self
+                    .mail
+                    .iter()
+                    .any(|mail| matches!(&mail.input, Input::Command { from: queued, .. } if queued == from))
+            {
+                self.lost.insert(*from);
+            }
+        }
+        if self.kept.get(entity).is_some_and(|state| state.unfinished()) {
+            self.post(Message { to: entity.clone(), input: Input::Wake });
+        }
+    }
+
+    /// Delivers and commits, oldest first, until nothing is left to do now.
+    pub(crate) fn run(&mut self) {
+        self.run_but(|_| true, |_| true);
+    }
+
+    /// As `run`, but only messages to and commits of entities that are let.
+    pub(crate) fn run_but(&mut self, deliver: impl Fn(&Entity) -> bool, commit: impl Fn(&Entity) -> bool) {
+        for _ in 0..100_000 {
+            if let Some(place) = self.mail.iter().position(|message| deliver(&message.to)) {
+                let message = self.mail.remove(place).expect("just found");
+                self.deliver(message);
+                continue;
+            }
+            match self.proposing().into_iter().find(|entity| commit(entity)) {
+                Some(entity) => self.commit(&entity),
+                None => return,
+            }
+        }
+        panic!("the town does not come to rest");
+    }
+
+    /// The next instant at which somebody wants to be woken.
+    pub(crate) fn next_wake(&self) -> Option<Timestamp> {
+        let timers = self.actors.values().filter_map(|actor| actor.wake_at);
+        timers.chain(self.kept.next_deadline()).min()
+    }
+
+    /// Lets time pass to `until`, and posts the wakes that are due then.
+    pub(crate) fn pass(&mut self, until: Timestamp) {
+        self.now = self.now.max(until);
+        let now = self.now;
+        let mut due = Vec::new();
+        self.kept.due(now, 1_000, &mut due);
+        for (entity, actor) in &mut self.actors {
+            if actor.wake_at.is_some_and(|wake_at| wake_at <= now) {
+                actor.wake_at = None;
+                due.push(entity.clone());
+            }
+        }
+        for to in due {
+            self.post(Message { to, input: Input::Wake });
+        }
+    }
+
+    fn write(&mut self, entity: &Entity, events: Vec<Event>) {
+        if events.is_empty() {
+            return;
+        }
+        self.log.extend(events.iter().map(|event| (entity.clone(), event.clone())));
+        self.kept.apply(entity, events.clone());
+        self.watchers.see(entity, &events, &self.kept);
+        self.check();
+    }
+
+    /// Checks every promise that can be checked at any instant.
+    fn check(&self) {
+        let audit = self.kept.audit();
+        assert_eq!(audit.violations, [""; 0], "at {:?}", self.now);
+    }
+
+    fn carry_out(&mut self, from: &Entity, effect: Effect<Ticket>, position: Option<u64>) {
+        match effect {
+            Effect::Answer { to, outcome } => self.answer(to, outcome),
+            Effect::Ask { to, ask } => self.post(Message { to, input: Input::Ask { from: from.clone(), ask } }),
+            Effect::Reply { to, mut reply } => {
+                if let Some(position) = position {
+                    reply.set_position(position);
+                }
+                self.post(Message { to, input: Input::Reply { from: from.clone(), reply } });
+            }
+        }
+    }
+
+    fn answer(&mut self, ticket: Ticket, outcome: Outcome) {
+        if let Ok(answered) = &outcome {
+            for At { entity, version, .. } in &answered.at {
+                let committed = self.kept.get(entity).map_or(0, |state| state.version());
+                assert!(*version <= committed, "answered {answered:?} before version {committed} of {entity}");
+            }
+            if let Some(Some((cart, request))) = self.tickets.get(&ticket) {
+                let mut answer = answered.answer.clone();
+                if let Answer::Order { settling, .. } = &mut answer {
+                    // The one thing that may change between an answer and its repeat.
+                    *settling = false;
+                }
+                let first = self.granted.entry((*cart, request.id)).or_insert_with(|| answer.clone());
+                assert!(*first == answer, "a repeat was answered {answer:?} instead of {first:?}");
+            }
+        }
+        assert!(!self.lost.contains(&ticket), "a client of a crashed host was answered");
+        let before = self.answers.insert(ticket, outcome);
+        assert!(before.is_none(), "ticket {ticket} was answered twice: {before:?}");
+    }
+
+    /// Whether the client behind this ticket knows nothing, and never will.
+    pub(crate) fn is_lost(&self, ticket: Ticket) -> bool {
+        self.lost.contains(&ticket)
+    }
+
+    pub(crate) fn cart_state(&self, cart: CartId) -> Option<boxoffice_core::answer::CartState> {
+        match &*self.kept.get(&Entity::Cart(cart))? {
+            State::Cart(cart) => cart.state(),
+            State::Venue(_) | State::Session(_) => panic!("a cart is kept as something else"),
+        }
+    }
+}
+
+/// What a message is, in a word.
+pub(crate) fn kind(message: &Message) -> &'static str {
+    match &message.input {
+        Input::Command { .. } => "command",
+        Input::Wake => "wake",
+        Input::Ask { ask, .. } => match ask {
+            Ask::Hold { .. } => "hold",
+            Ask::Release { .. } => "release",
+            Ask::Sell { .. } => "sell",
+            Ask::Forget => "forget",
+            Ask::Overdue { .. } => "overdue",
+            Ask::Open(_) => "open",
+        },
+        Input::Reply { reply, .. } => match reply {
+            Reply::Granted(_) => "granted",
+            Reply::Refused { .. } => "refused",
+            Reply::Stale { .. } => "stale",
+            Reply::Released { .. } => "released",
+            Reply::Sold { .. } => "sold",
+            Reply::Forgotten => "forgotten",
+            Reply::MineUntil { .. } => "mine",
+            Reply::NotMine { .. } => "not_mine",
+            Reply::Opened => "opened",
+            Reply::OpenRefused => "open_refused",
+        },
+    }
+}

@@ -1,0 +1,59 @@
+//! Watchers: each keeps a map of a session from a snapshot and the changes since, and nothing else (P14).
+
+use std::collections::BTreeMap;
+
+use boxoffice_core::{
+    event::{Event, SessionEvent},
+    id::{Entity, Id},
+    keep::{Kept, State},
+    seat::SeatState,
+};
+
+#[derive(Default)]
+pub(crate) struct Watchers {
+    maps: BTreeMap<Id, Watched>,
+}
+
+struct Watched {
+    version: u64,
+    seats: Vec<SeatState>,
+}
+
+impl Watchers {
+    /// Follows what was committed, and compares with the session's own map.
+    pub(crate) fn see(&mut self, entity: &Entity, events: &[Event], kept: &Kept) {
+        let Entity::Session(id) = entity else { return };
+        let state = kept.get(entity).expect("something happened to it");
+        let State::Session(session) = &*state else { panic!("a session is kept as something else") };
+        for event in events {
+            let Event::Session(event) = event else { panic!("{event:?} happened to a session") };
+            if let SessionEvent::Opened(opening) = event {
+                let seats = vec![SeatState::Free; opening.layout.seats() as usize];
+                self.maps.insert(id.clone(), Watched { version: 0, seats });
+            }
+            let watched = self.maps.get_mut(id).expect("it opened before");
+            watched.version += 1;
+            let Some((state, seats)) = event.change() else { continue };
+            for seat in seats {
+                watched.seats[session.layout().index(*seat).expect("a seat of the session") as usize] = state;
+            }
+        }
+        let watched = &self.maps[id];
+        let map = session.map();
+        let drawn: Vec<SeatState> = (0..watched.seats.len()).map(|index| decode(&map.seats, index)).collect();
+        assert_eq!((watched.version, &watched.seats), (map.version, &drawn), "a watcher of {id} sees another map");
+        let counts = map.counts;
+        let of = |state: SeatState| drawn.iter().filter(|seat| **seat == state).count() as u32;
+        let counted = [SeatState::Free, SeatState::Held, SeatState::Sold, SeatState::Blocked].map(of);
+        assert_eq!([counts.free, counts.held, counts.sold, counts.blocked], counted, "counters of {id} (P5)");
+    }
+}
+
+fn decode(map: &[u8], index: usize) -> SeatState {
+    match map[index / 4] >> (index % 4 * 2) & 3 {
+        0 => SeatState::Free,
+        1 => SeatState::Held,
+        2 => SeatState::Sold,
+        _ => SeatState::Blocked,
+    }
+}
