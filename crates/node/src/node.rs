@@ -211,8 +211,8 @@ fn open_log(config: &NodeConfig, world: &World, directory: &DataDirectory) -> Re
 /// older one on. If entries are missing all the same, the engine says so.
 fn forget_bad_snapshots(metas: &[SnapshotMeta], records: &mut Vec<Record>) {
     records.retain(|record| match record {
-        Record::Snapshot { shard, position } => {
-            metas.iter().all(|meta| meta.shard != *shard || position.index <= meta.position.index)
+        Record::Snapshot { shard, index } => {
+            metas.iter().all(|meta| meta.shard != *shard || *index <= meta.position.index)
         }
         _ => true,
     });
