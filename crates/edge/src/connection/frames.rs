@@ -20,8 +20,9 @@ use tokio_tungstenite::tungstenite::{
 use super::socket::Socket;
 use crate::{config::Limits, shared::within};
 
-/// What the library's read buffer has, in bytes: an idle connection keeps it for ever.
-const READ_BUFFER_BYTES: usize = 4 * 1024;
+/// What the library's read buffer has, in bytes: an idle connection keeps it for ever. It is filled from what the socket read
+/// with one call, so it need not be large.
+const READ_BUFFER_BYTES: usize = 1024;
 
 /// Bytes to be written that are handed to the socket without waiting for the flush.
 const WRITE_BUFFER_BYTES: usize = 16 * 1024;
