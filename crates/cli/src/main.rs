@@ -1,3 +1,39 @@
-//! Boxoffice cli.
+//! The program: `boxoffice serve`, and everything an operator or a curious person does with a running node.
 
-fn main() {}
+mod admin;
+mod args;
+mod book;
+mod config;
+mod draw;
+mod failure;
+mod import;
+mod inspect;
+mod load;
+mod serve;
+mod watch;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Args, Command};
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let outcome = match args.command {
+        Command::Serve(serve) => serve::run(&serve),
+        Command::Import(import) => import::run(&import),
+        Command::Book(book) => book::run(&book),
+        Command::Watch(watch) => watch::run(&watch),
+        Command::Load(load) => load::run(&load),
+        Command::Admin(admin) => admin::run(&admin),
+        Command::Inspect(inspect) => inspect::run(&inspect),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("boxoffice: {failure}");
+            failure.exit_code()
+        }
+    }
+}

@@ -9,8 +9,9 @@ mod venue;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use crate::{
-    answer::Outcome,
+    answer::{CartState, Outcome},
     ask::{Ask, Reply},
+    cart::Cart,
     command::Command,
     event::Event,
     id::{Entity, Request},
@@ -182,6 +183,16 @@ impl<R> Host<R> {
             Role::Venue(host) => host.handle(stage, input),
             Role::Session(host) => host.handle(stage, input),
             Role::Cart(host) => host.handle(stage, input),
+        }
+    }
+
+    /// Whether the entity is over and will hardly be asked for again: a cart that is done, canceled or expired.
+    pub fn ended(&self) -> bool {
+        match &self.role {
+            Role::Venue(_) | Role::Session(_) => false,
+            Role::Cart(_) => self.entity.cart().and_then(Cart::state).is_some_and(|state| {
+                matches!(state, CartState::Done | CartState::Canceled | CartState::Expired)
+            }),
         }
     }
 

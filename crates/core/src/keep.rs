@@ -192,6 +192,16 @@ impl Kept {
         self.unfinished.iter()
     }
 
+    /// How many entities there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing is kept yet.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// All entities, in order.
     pub fn entities(&self) -> impl Iterator<Item = (&Entity, &Arc<State>)> {
         self.entries.iter().map(|(entity, entry)| (entity, &entry.state))
