@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use boxoffice_client::{Client, ClientConfig, Error, Timestamp};
+use boxoffice_client::{AdminToken, Client, ClientConfig, Error, Timestamp};
 use boxoffice_wire::form;
 
 use crate::{args::Reach, draw::Look, failure::Failure};
@@ -42,6 +42,7 @@ impl Reach {
     pub async fn connect(&self) -> Result<Client, Failure> {
         let config = ClientConfig {
             name: concat!("boxoffice ", env!("CARGO_PKG_VERSION")).into(),
+            admin_token: self.admin_token.clone().map(AdminToken),
             connect_timeout: CONNECT_TIME,
             ..ClientConfig::new([self.host_and_port()])
         };
@@ -54,6 +55,9 @@ impl Reach {
     pub fn failure(&self, error: Error) -> Failure {
         let address = self.host_and_port();
         match error {
+            Error::Refused(no) if no.name == "unauthenticated" => Failure::Refused(format!(
+                "{no}: show it with --admin-token or in BOXOFFICE_ADMIN_TOKEN"
+            )),
             Error::Refused(no) => Failure::Refused(no.to_string()),
             Error::Failed(fail) => Failure::Node(format!("the node at {address} {fail}")),
             Error::Unknown(_) => Failure::Unreachable(format!(
