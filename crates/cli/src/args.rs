@@ -88,10 +88,10 @@ pub enum FsyncWord {
 #[derive(Clone, Debug, clap::Args)]
 pub struct Reach {
     /// The node's address.
-    #[arg(long, env = "BOXOFFICE_ADDRESS", default_value = "127.0.0.1:7180")]
+    #[arg(long, env = "BOXOFFICE_ADDRESS", default_value = "127.0.0.1:7180", global = true)]
     pub address: String,
     /// The admin token, where the node asks for one.
-    #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN", hide_env_values = true)]
+    #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN", hide_env_values = true, global = true)]
     pub admin_token: Option<String>,
 }
 
