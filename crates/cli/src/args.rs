@@ -110,7 +110,7 @@ pub struct Import {
     /// For CSV: also make this session in the hall …
     #[arg(long)]
     pub session: Option<String>,
-    /// … starting then (RFC 3339; default: tomorrow) …
+    /// … starting then (RFC 3339, or from now like `+1d 19:30` [built in]) …
     #[arg(long)]
     pub starts_at: Option<String>,
     /// … at these prices: `category=amount` in minor units, repeated; `*=amount` for every other one.
@@ -129,12 +129,12 @@ pub struct Import {
 pub struct Book {
     /// Which session.
     pub session: String,
-    /// Seats to hold, as labels like `B5 B6 B7`; asked for at the terminal if there are none.
+    /// Seats to hold, by row and seat: `B5 B6`, `B5-B8`, `balcony/A3`; asked for at the terminal if there are none.
     pub seats: Vec<String>,
     /// Instead of naming seats: the best so many side by side.
     #[arg(long, conflicts_with = "seats")]
     pub best: Option<u16>,
-    /// Check out at once, without asking.
+    /// Check out at once, without asking; needed where there is no terminal.
     #[arg(long)]
     pub yes: bool,
     /// The node to buy from.
@@ -215,7 +215,7 @@ pub enum AdminCommand {
     Block {
         /// Which session.
         session: String,
-        /// Seats, as labels.
+        /// Seats, by row and seat, like `B5 B6` or `B5-B8`.
         #[arg(required = true)]
         seats: Vec<String>,
     },
@@ -223,7 +223,7 @@ pub enum AdminCommand {
     Unblock {
         /// Which session.
         session: String,
-        /// Seats, as labels.
+        /// Seats, by row and seat, like `B5 B6` or `B5-B8`.
         #[arg(required = true)]
         seats: Vec<String>,
     },

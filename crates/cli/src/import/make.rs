@@ -97,10 +97,12 @@ fn known<T>(answer: Result<Reply<T>, Error>) -> Result<Option<T>, Error> {
 
 fn venue_step(client: &Client, venue: &WantedVenue, there: Option<&VenueView>) -> Step {
     let WantedVenue { id, details, .. } = venue;
+    // One that stays as it is shows itself by its own name.
+    let details = there.filter(|_| venue.only_if_absent).map_or(details, |there| &there.details);
     let city = if details.city.is_empty() { String::new() } else { format!(", {}", details.city) };
     let thing = format!("venue {id} ({}{city})", details.name);
     let fate = match there {
-        Some(there) if venue.only_if_absent || there.details == *details => return Step::settled(Fate::There, thing),
+        Some(there) if there.details == *details => return Step::settled(Fate::There, thing),
         Some(_) => Fate::Changed,
         None => Fate::Made,
     };
