@@ -82,15 +82,16 @@ impl Record {
             }
             let seats: String = seats.into_iter().collect();
             let mut last = String::new();
-            let map = eventually(&format!("the map of {session} is\n{seats}"), async || {
+            let what = format!("the map of {session} is\n{seats}");
+            let map = eventually(&what, async || {
                 let map = theatre.map(port, session).await;
                 if map.seats != last {
                     println!("{session}: {}", map.seats);
                 }
                 last.clone_from(&map.seats);
                 (map.seats == seats).then_some(map)
-            });
-            let map = map.await;
+            })
+            .await;
             let told = self.versions.get(&format!("session/{session}")).copied().unwrap_or_default();
             assert!(map.version >= told, "{session} is at version {}, {told} was acknowledged", map.version);
         }
