@@ -18,6 +18,8 @@ pub struct Args {
 /// What the program can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Starts a node with a theatre in it and lets you buy from it at this terminal; nothing is left behind.
+    Demo(Demo),
     /// Runs a node until it is told to stop (Ctrl-C).
     Serve(Serve),
     /// Makes venues, halls and sessions from a JSON file or from CSV rows.
@@ -32,6 +34,14 @@ pub enum Command {
     Admin(Admin),
     /// Looks into a data directory that no node is using.
     Inspect(Inspect),
+}
+
+/// `boxoffice demo`.
+#[derive(Debug, clap::Args)]
+pub struct Demo {
+    /// Buy the best two seats at once, without asking.
+    #[arg(long)]
+    pub yes: bool,
 }
 
 /// `boxoffice serve`.
@@ -78,10 +88,10 @@ pub enum FsyncWord {
 #[derive(Clone, Debug, clap::Args)]
 pub struct Reach {
     /// The node's address.
-    #[arg(long, env = "BOXOFFICE_ADDRESS", default_value = "127.0.0.1:7180")]
+    #[arg(long, env = "BOXOFFICE_ADDRESS", default_value = "127.0.0.1:7180", global = true)]
     pub address: String,
     /// The admin token, where the node asks for one.
-    #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN", hide_env_values = true)]
+    #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN", hide_env_values = true, global = true)]
     pub admin_token: Option<String>,
 }
 

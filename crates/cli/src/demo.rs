@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use crate::{
-    args::{Book, Demo, FsyncWord, Import, Reach},
+    args::{Book, Demo, FsyncWord, Reach},
     book, import,
     failure::Outcome,
     local_node::LocalNode,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use boxoffice_node::{
-    inspect::{self, Inspection},
+    inspect::{self, InspectedShard, Inspection},
     world::OsDisk,
 };
 
@@ -62,7 +62,8 @@ fn print(inspection: &Inspection) {
         println!("warning: {warning}");
     }
     println!("{:>6} {:>9} {:>9}  entities", "shard", "snapshot", "last");
-    for shard in &inspection.shards {
+    let used = |shard: &&InspectedShard| shard.last > 1 || !shard.audit.violations.is_empty();
+    for shard in inspection.shards.iter().filter(used) {
         println!("{:>6} {:>9} {:>9}  {}", shard.shard, shard.snapshot, shard.last, entities(&shard.audit));
         for violation in &shard.audit.violations {
             println!("       VIOLATION {violation}");

@@ -1,14 +1,19 @@
 //! The program: `boxoffice serve`, and everything an operator or a curious person does with a running node.
 
+#![allow(unreachable_pub, reason = "a program has no outside; `pub` says what a file offers the others")]
+
 mod admin;
 mod args;
 mod book;
 mod config;
+mod demo;
 mod draw;
 mod failure;
 mod import;
 mod inspect;
 mod load;
+mod local_node;
+mod reach;
 mod serve;
 mod watch;
 
@@ -26,6 +31,7 @@ fn main() -> ExitCode {
         Command::Book(book) => book::run(&book),
         Command::Watch(watch) => watch::run(&watch),
         Command::Load(load) => load::run(&load),
+        Command::Demo(demo) => demo::run(&demo),
         Command::Admin(admin) => admin::run(&admin),
         Command::Inspect(inspect) => inspect::run(&inspect),
     };

@@ -32,9 +32,7 @@ impl BackOff {
             (Advice::Stay, _) => return None,
             // The first retry is quick whatever the reason, if the connection worked before.
             (Advice::Now | Advice::BackOff, 0) => QUICK,
-            (Advice::Now | Advice::BackOff, failures) => {
-                FIRST.saturating_mul(1 << (failures - 1).min(16)).min(LONGEST)
-            }
+            (Advice::Now | Advice::BackOff, failures) => FIRST.saturating_mul(1 << (failures - 1).min(16)).min(LONGEST),
         };
         self.failures = self.failures.saturating_add(1);
         Some(longest.mul_f64(rng.random()))

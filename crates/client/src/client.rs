@@ -353,11 +353,7 @@ impl BatchCommand {
     }
 
     /// `session.block`.
-    pub fn session_block(
-        request_id: impl AsRef<str>,
-        id: &Id,
-        seats: impl IntoIterator<Item = Seat>,
-    ) -> BatchCommand {
+    pub fn session_block(request_id: impl AsRef<str>, id: &Id, seats: impl IntoIterator<Item = Seat>) -> BatchCommand {
         let body = body::SessionSeats { id: id.clone(), seats: seats.into_iter().collect() };
         BatchCommand { request_id: SmolStr::new(request_id), body: BatchBody::Block(body) }
     }

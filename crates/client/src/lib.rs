@@ -24,9 +24,9 @@
 mod config;
 mod error;
 
-mod client;
 mod call;
 mod cart;
+mod client;
 
 mod map_state;
 mod watch;
@@ -40,8 +40,8 @@ mod request_id;
 
 pub use boxoffice_core::{
     answer::{
-        At, CartAudit, CartState, CartView, HallView, Held, LineView, MapView, Order, PricedSeat, SeatCounts, SessionAudit,
-        SessionEntry, SessionView, VenueView,
+        At, CartAudit, CartState, CartView, HallView, Held, LineView, MapView, Order, PricedSeat, SeatCounts,
+        SessionAudit, SessionEntry, SessionView, VenueView,
     },
     command::{BestWish, Command, NewSession, Payment, VenueDetails, Want, WantedLine},
     id::{CartId, CartToken, Entity, Id, OrderId},

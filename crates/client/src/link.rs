@@ -87,7 +87,9 @@ impl Link {
     /// The next thing that came in, if any has.
     pub(crate) fn poll_incoming(&mut self, context: &mut Context<'_>) -> Poll<Incoming> {
         loop {
-            let Poll::Ready(message) = Pin::new(&mut self.socket).poll_next(context) else { return Poll::Pending };
+            let Poll::Ready(message) = Pin::new(&mut self.socket).poll_next(context) else {
+                return Poll::Pending;
+            };
             return Poll::Ready(match (message, self.encoding) {
                 (Some(Ok(Message::Binary(frame))), Encoding::MsgPack) => Incoming::Frame(frame),
                 (Some(Ok(Message::Text(frame))), Encoding::Json) => Incoming::Frame(frame.into()),

@@ -156,7 +156,9 @@ impl Post {
             let address = self.config.addresses[turn % self.config.addresses.len()].clone();
             turn += 1;
             let config = Arc::clone(&self.config);
-            let Some(connected) = self.meanwhile(Link::connect(&address, &config)).await else { break };
+            let Some(connected) = self.meanwhile(Link::connect(&address, &config)).await else {
+                break;
+            };
             let end = match connected {
                 Ok(mut link) => {
                     debug!(address, "connected");
@@ -255,7 +257,9 @@ impl Post {
             match incoming {
                 Incoming::Frame(frame) => self.incoming(frame, leave_at)?,
                 Incoming::Ping => *unflushed = true,
-                Incoming::Over(code, why) => return Err(End { advice: advice(code), why }),
+                Incoming::Over(code, why) => {
+                    return Err(End { advice: advice(code), why });
+                }
             }
             frames += 1;
             if frames == FRAMES_A_TURN {
@@ -286,7 +290,9 @@ impl Post {
     fn poll_send(&mut self, link: &mut Link, unflushed: &mut bool, context: &mut Context<'_>) -> Result<bool, String> {
         let mut made_room = false;
         while self.pending.len() < self.config.under_way_max && !self.waiting.is_empty() {
-            let Poll::Ready(room) = link.poll_room(context) else { return Ok(false) };
+            let Poll::Ready(room) = link.poll_room(context) else {
+                return Ok(false);
+            };
             room?;
             let letter = self.waiting.pop_front().expect("one is waiting");
             made_room = true;
@@ -366,7 +372,9 @@ impl Post {
             ServerFrame::Answer(Some(OWN_ID), _) | ServerFrame::Other => {}
             ServerFrame::Answer(Some(id), verdict) => {
                 self.back_off.worked();
-                let Some(asker) = self.pending.answered(id) else { return Ok(()) };
+                let Some(asker) = self.pending.answered(id) else {
+                    return Ok(());
+                };
                 if let (Asker::Watch(_, sink), RawVerdict::Ok(body, _)) = (&asker, verdict)
                     && let Ok(Watching { feed }) = Watching::from_answer(encoding, body)
                 {
@@ -375,7 +383,9 @@ impl Post {
                 }
                 asker.tell(Outcome::Answer(frame));
             }
-            ServerFrame::Answer(None, verdict) => warn!(?verdict, "the server could not read a frame"),
+            ServerFrame::Answer(None, verdict) => {
+                warn!(?verdict, "the server could not read a frame")
+            }
             ServerFrame::Feed(feed, event) => {
                 self.feeds.frame(feed, &frame);
                 if matches!(event, RawEvent::Ended(_)) {

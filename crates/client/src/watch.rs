@@ -90,7 +90,9 @@ impl Watch {
                     self.is_whole = true;
                     return Ok(());
                 }
-                Err(error @ (Error::Refused(_) | Error::Closed(_) | Error::Protocol(_))) => return Err(error),
+                Err(error @ (Error::Refused(_) | Error::Closed(_) | Error::Protocol(_))) => {
+                    return Err(error);
+                }
                 Err(error @ (Error::Failed(_) | Error::Unknown(_))) => {
                     debug!(session = %self.session, %error, "watching is tried again");
                     sleep(self.client.jittered(ASK_AGAIN)).await;

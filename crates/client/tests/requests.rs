@@ -23,7 +23,8 @@ async fn answers_come_in_any_order_in_both_encodings() {
             peer.ok(&second, held(other.id())).await;
             peer.ok(&first, held(one.id())).await;
         };
-        let (first, second, ()) = tokio::join!(one.hold_seats(&session, SEATS), other.hold_seats(&session, SEATS), serve);
+        let (first, second, ()) =
+            tokio::join!(one.hold_seats(&session, SEATS), other.hold_seats(&session, SEATS), serve);
         assert_eq!(first.expect("granted").value.cart, one.id());
         assert_eq!(second.expect("granted").value.cart, other.id());
         assert_eq!(client.server().expect("it said hello").node, "n");

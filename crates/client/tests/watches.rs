@@ -4,7 +4,10 @@ mod common;
 
 use boxoffice_client::{Change, Encoding, Error, SeatState, Watch};
 use boxoffice_core::refusal::Refusal;
-use boxoffice_wire::{encode, feed::{Ended, Snapshot}};
+use boxoffice_wire::{
+    encode,
+    feed::{Ended, Snapshot},
+};
 use common::*;
 use tokio::time::timeout;
 

@@ -74,53 +74,54 @@ impl<'a, F: Fn(u32) -> u64> Search<'a, F> {
 
     /// The best run of `count` seats of which exactly `accessible` are accessible.
     fn best_run(&self, count: usize, accessible: usize) -> Option<Candidate> {
-        let mut best = None;
+        let mut best: Option<Candidate> = None;
         for (number, row) in self.layout.rows().iter().enumerate() {
-            if self.in_section(row) {
-                self.best_in_row(number as u16, count, accessible, &mut best);
+            let row_number = number as u16;
+            let least = u64::from(self.layout.nearest(row_number)) * count as u64;
+            // No run of a row is better than all its seats at the place of the nearest one.
+            let hopeless = best.is_some_and(|best| !best.strands && best.distance <= least);
+            if !hopeless && self.in_section(row) {
+                self.best_in_row(row_number, count, accessible, &mut best);
             }
         }
         best
     }
 
-    /// Slides a window along a row: `first..=index` are neighbours, free, and fit.
+    /// Slides a window along a row: its `length` seats up to `index` are neighbours, free, and fit.
     fn best_in_row(&self, row: u16, count: usize, accessible: usize, best: &mut Option<Candidate>) {
-        let seats = self.layout.row_seats(row);
-        if seats.len() < count {
+        let spots = self.layout.row_spots(row);
+        if spots.len() < count {
             return;
         }
-        let mut first = seats.start;
-        let (mut distance, mut wheelchairs) = (0u64, 0);
-        let mut index = seats.start;
-        while index < seats.end {
-            let word = self.free_word(index);
-            if word >> (index % 64) == 0 {
-                // Nothing is free in the rest of this word.
-                index = (index / 64 + 1) * 64;
-                (first, distance, wheelchairs) = (index, 0, 0);
+        let start = self.layout.row_seats(row).start;
+        let (mut length, mut distance, mut wheelchairs) = (0, 0u64, 0);
+        let mut word = self.free_word(start) >> (start % 64);
+        for (place, spot) in spots.iter().enumerate() {
+            let index = start + place as u32;
+            if index % 64 == 0 {
+                word = self.free_word(index);
+            }
+            let fits = word & 1 == 1 && self.fits(spot.category);
+            word >>= 1;
+            if !fits {
+                (length, distance, wheelchairs) = (0, 0, 0);
                 continue;
             }
-            let spot = self.layout.spot(index);
-            if word >> (index % 64) & 1 == 0 || !self.fits(spot.category) {
-                index += 1;
-                (first, distance, wheelchairs) = (index, 0, 0);
-                continue;
+            if !spot.joined {
+                (length, distance, wheelchairs) = (0, 0, 0);
             }
-            if index > first && !spot.joined {
-                (first, distance, wheelchairs) = (index, 0, 0);
-            }
-            distance += u64::from(spot.distance);
-            wheelchairs += usize::from(spot.accessible);
-            if (index - first) as usize == count {
-                let left = self.layout.spot(first);
+            if length == count {
+                let left = &spots[place - count];
                 distance -= u64::from(left.distance);
                 wheelchairs -= usize::from(left.accessible);
-                first += 1;
+                length -= 1;
             }
-            if (index - first) as usize + 1 == count && wheelchairs == accessible {
-                self.consider(first, index, distance, best);
+            length += 1;
+            distance += u64::from(spot.distance);
+            wheelchairs += usize::from(spot.accessible);
+            if length == count && wheelchairs == accessible {
+                self.consider(index + 1 - count as u32, index, distance, best);
             }
-            index += 1;
         }
     }
 

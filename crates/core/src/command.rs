@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
-    id::{CartId, CartToken, Entity, ID_BYTES_MAX, Id, hash64},
+    id::{CartId, CartToken, Entity, Id, hash64},
     layout::Layout,
     money::Money,
     seat::{Seat, SeatSet},
@@ -137,31 +137,30 @@ pub enum Want {
 }
 
 impl Want {
-    /// A hash of what is asked for, by explicit bytes: it is written into the log and must be the same for ever.
+    /// A hash of what is asked for. It is written into the log: what goes in, and how it is mixed, is the same for ever.
     pub(crate) fn hash(&self) -> u64 {
-        // The longest is a wish with two ids; twenty seats are shorter.
-        let mut bytes: Vec<u8> = Vec::with_capacity(2 * ID_BYTES_MAX + 8);
         match self {
             Want::Seats { seats, best_effort } => {
-                bytes.extend([b's', u8::from(*best_effort)]);
-                for seat in seats.as_slice() {
-                    bytes.extend(seat.row.to_be_bytes());
-                    bytes.extend(seat.seat.to_be_bytes());
-                }
+                let kind = if *best_effort { 2 } else { 1 };
+                let word = |seat: &Seat| u64::from(seat.row) << 16 | u64::from(seat.seat);
+                seats.as_slice().iter().fold(mix(0, kind), |hash, seat| mix(hash, word(seat)))
             }
             Want::Best(BestWish { count, category, section, accessible, split }) => {
-                bytes.extend([b'b', u8::from(*split)]);
-                bytes.extend(count.to_be_bytes());
-                bytes.extend(accessible.to_be_bytes());
-                for name in [category, section] {
-                    let text = name.as_ref().map_or("", |name| name.as_str());
-                    bytes.push(text.len() as u8);
-                    bytes.extend(text.as_bytes());
-                }
+                let kind = if *split { 4 } else { 3 };
+                let numbers = u64::from(*count) << 16 | u64::from(*accessible);
+                let name = |name: &Option<Id>| name.as_ref().map_or(0, |name| hash64(name.as_str().as_bytes()));
+                [numbers, name(category), name(section)].into_iter().fold(mix(0, kind), mix)
             }
         }
-        hash64(&bytes)
     }
+}
+
+/// Folds one word into a hash: the finalizer of SplitMix64.
+fn mix(hash: u64, word: u64) -> u64 {
+    let mut mixed = (hash ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 /// What the best seats must be.
@@ -239,4 +238,46 @@ pub enum CartCommand {
 /// The proof that a client may speak for a cart: checked at the door, so that commands carry only the cart's id.
 pub fn owns(token: CartToken, cart: CartId) -> bool {
     token.cart() == cart
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BestWish, Want};
+    use crate::{
+        id::Id,
+        seat::{Seat, SeatSet},
+    };
+
+    #[test]
+    fn hashes_of_wants_are_told_apart_and_stay_for_ever() {
+        let seats = |row, best_effort| {
+            let seats = SeatSet::new([Seat { row, seat: 2 }, Seat { row: 1, seat: 3 }]).expect("two seats");
+            Want::Seats { seats, best_effort }.hash()
+        };
+        let best = |category: Option<&str>, section: Option<&str>, split| {
+            let id = |name: &str| Id::new(name).expect("a good id");
+            let (category, section) = (category.map(id), section.map(id));
+            Want::Best(BestWish { count: 2, category, section, accessible: 0, split }).hash()
+        };
+        let all = [
+            seats(0, false),
+            seats(0, true),
+            seats(1, false),
+            best(None, None, false),
+            best(None, None, true),
+            best(Some("a"), None, false),
+            best(None, Some("a"), false),
+        ];
+        // They are in logs: never change them.
+        let for_ever: [u64; 7] = [
+            17295276361922785118,
+            7279688024645410281,
+            500636399574370912,
+            5786361470146036825,
+            10749840888971917698,
+            3949278302036278962,
+            10267789813172717849,
+        ];
+        assert_eq!(all, for_ever);
+    }
 }

@@ -4,6 +4,7 @@ use alloc::{collections::BTreeSet, sync::Arc, vec, vec::Vec};
 use core::{
     fmt,
     hash::{Hash, Hasher},
+    ops::Range,
 };
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -87,6 +88,8 @@ pub struct Layout {
     focal: Option<Point>,
     /// Index of the first seat of each row, and the number of seats at the end.
     starts: Vec<u32>,
+    /// The shortest distance of each row.
+    nearest: Vec<u32>,
     categories: Vec<Id>,
     spots: Vec<Spot>,
     digest: u64,
@@ -178,6 +181,7 @@ impl Layout {
         }
         let mut layout = Layout {
             starts: Vec::with_capacity(rows.len() + 1),
+            nearest: Vec::with_capacity(rows.len()),
             categories: Vec::new(),
             spots: Vec::with_capacity(seats),
             digest: 0,
@@ -187,6 +191,9 @@ impl Layout {
         for (number, row) in rows.iter().enumerate() {
             layout.starts.push(layout.spots.len() as u32);
             layout.add_row(number, row, near)?;
+            let first = layout.starts[number] as usize;
+            let distances = layout.spots[first..].iter().map(|spot| spot.distance);
+            layout.nearest.push(distances.min().expect("checked above: rows have seats"));
         }
         layout.starts.push(layout.spots.len() as u32);
         let mut digest = Digest(0xcbf2_9ce4_8422_2325);
@@ -226,7 +233,7 @@ impl Layout {
     }
 
     /// The indexes of the seats of a row, which must be less than the number of rows.
-    pub fn row_seats(&self, row: u16) -> core::ops::Range<u32> {
+    pub fn row_seats(&self, row: u16) -> Range<u32> {
         self.starts[usize::from(row)]..self.starts[usize::from(row) + 1]
     }
 
@@ -300,11 +307,23 @@ impl Layout {
             rows: Vec::new(),
             focal: None,
             starts: vec![0],
+            nearest: Vec::new(),
             categories: Vec::new(),
             spots: Vec::new(),
             digest: 0,
         };
         Arc::new(nothing)
+    }
+
+    /// The distance of the seat of a row that is nearest to the focal point.
+    pub(crate) fn nearest(&self, row: u16) -> u32 {
+        self.nearest[usize::from(row)]
+    }
+
+    /// All that is known of the seats of a row.
+    pub(crate) fn row_spots(&self, row: u16) -> &[Spot] {
+        let Range { start, end } = self.row_seats(row);
+        &self.spots[start as usize..end as usize]
     }
 
     /// All that is known of a seat.

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_wire::Op;
+use boxoffice_wire::{Op, status::NodeStatus};
 
 /// Upper bounds of the latency buckets, in microseconds.
 const BUCKETS_US: [u64; 12] =
@@ -87,6 +87,13 @@ impl Default for Metrics {
 }
 
 impl Metrics {
+    /// Writes what only the door knows into a node's status.
+    pub(crate) fn show_in(&self, status: &mut NodeStatus) {
+        let count = |gauge: &AtomicI64| u64::try_from(gauge.load(Ordering::Relaxed)).unwrap_or(0);
+        status.connections = count(&self.connections);
+        status.watchers = count(&self.watchers);
+    }
+
     /// Counts a request of this op that ended after `took`.
     pub fn ended(&self, op: Op, ended: Ended, took: Duration) {
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);

@@ -11,9 +11,12 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let overrides = arguments.collect();
-    match run(RunConfig { addresses: vec![address], scenario, overrides, ..RunConfig::default() }) {
+    let out_dir = Some(std::env::temp_dir().join("boxoffice-load-report"));
+    let config = RunConfig { addresses: vec![address], scenario, overrides, out_dir, ..RunConfig::default() };
+    match run(config.clone()) {
         Ok(report) => {
             print!("{}", report.to_table(None));
+            println!("  report in {}", config.out_dir.unwrap_or_default().display());
             if report.verdict.passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(error) => {

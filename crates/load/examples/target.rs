@@ -2,7 +2,6 @@
 //! A run against it shows what the load generator costs by itself.
 
 #[path = "../tests/common/mod.rs"]
-#[expect(dead_code, reason = "the other lies are for the tests")]
 mod common;
 
 use common::{BoxOffice, Lie};

@@ -128,3 +128,65 @@ pub(crate) fn histogram(ended: &[Flow]) -> Vec<Bar> {
     }
     bars
 }
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_core::id::CartId;
+    use boxoffice_workload::history::CartRecord;
+
+    use super::*;
+
+    fn flow(intended_us: u64, started_us: u64, ended_us: u64, end: End) -> Flow {
+        let record = CartRecord::new(CartId(1));
+        Flow { intended_us, started_us, ended_us, end, retried: 0, opened: None, record }
+    }
+
+    fn ended() -> Vec<Flow> {
+        vec![
+            flow(0, 1_000, 3_000, End::Done),
+            flow(4_000, 4_000, 9_000, End::Done),
+            flow(8_000, 9_000, 12_000, End::Refused("seats_taken".into())),
+            flow(12_000, 12_000, 25_000, End::Failed("unknown".into())),
+            flow(16_000, 16_000, 26_000, End::Abandoned),
+        ]
+    }
+
+    #[test]
+    fn every_flow_is_counted_once() {
+        let flows = flows(5, &ended());
+        assert_eq!((flows.done, flows.refused_all(), flows.abandoned, flows.failed_all()), (2, 1, 1, 1));
+        assert!(flows.add_up());
+        assert_eq!(flows.failed["unknown"], 1);
+        assert_eq!(run_s(&ended()), 0.026);
+    }
+
+    #[test]
+    fn latency_counts_from_both_starts() {
+        let latencies = latencies(&ended(), |end| *end == End::Done).expect("two bought");
+        assert_eq!((latencies.intended.seed.mean, latencies.actual.seed.mean), (4.0, 3.5));
+        assert!(super::latencies(&[], |_| true).is_none());
+    }
+
+    #[test]
+    fn slices_hold_what_ended_in_them() {
+        let timeline = timeline(&ended());
+        let counts: Vec<[u64; 4]> =
+            timeline.iter().map(|slice| [slice.done, slice.refused, slice.abandoned, slice.failed]).collect();
+        assert_eq!(counts, [[2, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 1]]);
+        assert_eq!((timeline[0].length_s, timeline[2].length_s, timeline[2].max_ms), (0.01, 0.006, 13.0));
+    }
+
+    #[test]
+    fn slices_have_round_lengths() {
+        assert_eq!([slice_us(0), slice_us(25_000_000), slice_us(60_000_000)], [10_000, 500_000, 1_000_000]);
+    }
+
+    #[test]
+    fn bars_hold_every_purchase() {
+        let bought: Vec<Flow> = (1..=1_000).map(|us| flow(0, 0, us * us, End::Done)).collect();
+        let bars = histogram(&bought);
+        assert_eq!(bars.iter().map(|bar| bar.count).sum::<u64>(), 1_000);
+        assert!(bars.windows(2).all(|pair| (pair[0].to_ms - pair[1].from_ms).abs() < 1e-9));
+        assert_eq!(histogram(&[flow(0, 0, 5, End::Done)]).iter().map(|bar| bar.count).sum::<u64>(), 1);
+    }
+}

@@ -51,6 +51,23 @@ pub(crate) enum DriverInput {
 /// What was committed in one pass: tickets with the index of their entry.
 pub(crate) type Settled = Vec<(Ticket, u64)>;
 
+/// The last entries of the two newest snapshots of a shard; 0 for none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SnapshotsKept {
+    older: u64,
+    newest: u64,
+}
+
+impl SnapshotsKept {
+    /// One more snapshot is on disk; only two are kept.
+    pub(crate) fn add(&mut self, index: u64) {
+        if index > self.newest {
+            self.older = self.newest;
+            self.newest = index;
+        }
+    }
+}
+
 /// The loop and what it owns.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
@@ -67,6 +84,8 @@ pub(crate) struct Driver {
     next_tick_ms: u64,
     synced_ms: u64,
     unsynced: bool,
+    /// By shard: what its snapshots on disk go up to.
+    snapshots_kept: Vec<SnapshotsKept>,
     /// A segment was begun while there were too many: cut snapshots after this pass.
     cut_for_release: bool,
 }
@@ -79,6 +98,7 @@ impl Driver {
         log: Log,
         settle: mpsc::UnboundedSender<Settled>,
         snapshots: snapshots::Writer,
+        snapshots_kept: Vec<SnapshotsKept>,
     ) -> Driver {
         let now_ms = shared.world.clock.monotonic_ms();
         let cells = shared.cells.len();
@@ -96,6 +116,7 @@ impl Driver {
             next_tick_ms: now_ms,
             synced_ms: now_ms,
             unsynced: false,
+            snapshots_kept,
             cut_for_release: false,
         }
     }
@@ -112,7 +133,10 @@ impl Driver {
             let mut stop = false;
             for input in taken.drain(..) {
                 match input {
-                    DriverInput::Engine(input) => inputs.push(input),
+                    DriverInput::Engine(input) => {
+                        self.note(&input);
+                        inputs.push(input);
+                    }
                     DriverInput::Stop => stop = true,
                 }
             }
@@ -125,8 +149,14 @@ impl Driver {
             self.pass(&mut inputs)?;
             self.hand_out_deadlines(now_ms);
             if stop {
-                return Ok(self.log.sync()?);
+                return Ok(self.log.seal()?);
             }
+        }
+    }
+
+    fn note(&mut self, input: &EngineInput<Ticket>) {
+        if let EngineInput::SnapshotSaved { shard, index } = input {
+            self.snapshots_kept[usize::from(*shard)].add(*index);
         }
     }
 
@@ -361,8 +391,9 @@ impl Driver {
 
     /// Lets old segments go, and, when there are too many, makes the shards that need them cut snapshots.
     fn release_log(&mut self) {
-        let engine = &self.engine;
-        self.log.release(&|shard| engine.first_needed(shard).unwrap_or(u64::MAX));
+        let kept = &self.snapshots_kept;
+        // From the older of the two snapshots on, so that a damaged newest one can be done without.
+        self.log.release(&|shard| kept.get(usize::from(shard)).map_or(u64::MAX, |kept| kept.older + 1));
         if std::mem::take(&mut self.cut_for_release) {
             let metas: Vec<SnapshotMeta> =
                 self.shared.cells.iter().filter_map(|cell| self.engine.snapshot_meta(cell.id).cloned()).collect();

@@ -14,7 +14,7 @@ use boxoffice_core::{
     id::{Entity, Id, Request},
     keep::{Kept, State},
 };
-use boxoffice_shard::{Config, Engine, Record};
+use boxoffice_shard::{Config, Engine, Record, SnapshotMeta};
 use bytes::Bytes;
 use tokio::{runtime::Handle, sync::mpsc};
 
@@ -23,7 +23,7 @@ use crate::{
     cell::ShardCell,
     config::NodeConfig,
     door::ReplyTo,
-    driver::{Driver, DriverInput, Settled},
+    driver::{Driver, DriverInput, Settled, SnapshotsKept},
     error::NodeError,
     feeds::{FeedSettings, FeedSource, Feeds},
     identity::{DataDirectory, Identity, Wanted},
@@ -73,6 +73,12 @@ impl Node {
 
         let mut cells = Vec::new();
         let mut metas = Vec::new();
+        let mut snapshots_kept = vec![SnapshotsKept::default(); usize::from(config.shards) + 1];
+        for name in files.list()? {
+            if let Some(kept) = snapshots_kept.get_mut(usize::from(name.shard)) {
+                kept.add(name.index);
+            }
+        }
         for shard in 0..=config.shards {
             let cell = ShardCell::new(shard);
             if let Some(newest) = files.load_newest(shard)? {
@@ -87,7 +93,8 @@ impl Node {
             cells.push(Arc::new(cell));
         }
 
-        let (log, records) = open_log(&config, &world, &directory)?;
+        let (log, mut records) = open_log(&config, &world, &directory)?;
+        forget_bad_snapshots(&metas, &mut records);
         directory.note_log(&*world.disk)?;
         let identity = directory.identity().clone();
 
@@ -123,7 +130,7 @@ impl Node {
         let feeds = shared.feeds.clone();
         runtimes.watching.spawn(async move { feeds.run().await });
         runtimes.selling.spawn(timers::run(Arc::downgrade(&shared)));
-        let driver = Driver::new(Arc::clone(&shared), engine, log, settle, snapshots);
+        let driver = Driver::new(Arc::clone(&shared), engine, log, settle, snapshots, snapshots_kept);
         let driver = thread::Builder::new()
             .name("replication".into())
             .spawn({
@@ -198,6 +205,17 @@ fn open_log(config: &NodeConfig, world: &World, directory: &DataDirectory) -> Re
             "the end of the log was not written whole and was cut off; it was never acknowledged");
     }
     Ok((log, records))
+}
+
+/// Where a damaged snapshot was passed over for an older one, the log must not insist on the newer: it is kept from the
+/// older one on. If entries are missing all the same, the engine says so.
+fn forget_bad_snapshots(metas: &[SnapshotMeta], records: &mut Vec<Record>) {
+    records.retain(|record| match record {
+        Record::Snapshot { shard, index } => {
+            metas.iter().all(|meta| meta.shard != *shard || *index <= meta.position.index)
+        }
+        _ => true,
+    });
 }
 
 /// Carries out what was held back until it was committed, on the selling runtime.

@@ -19,7 +19,7 @@ pub const SNAPSHOT_ENTRIES: u64 = 10_000;
 /// Bytes of one shard's entries after which a snapshot is due.
 pub const SNAPSHOT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Entries kept in memory behind a snapshot, for followers that lag a little.
+/// Entries kept in memory behind a snapshot, for followers that lag a little. A node that is alone keeps none.
 pub const TAIL_ENTRIES: u64 = 1_000;
 
 /// Bytes of such entries at most, for each shard.

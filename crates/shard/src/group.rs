@@ -3,10 +3,12 @@
 use bytes::Bytes;
 use protobuf::Message as _;
 use raft::eraftpb::{ConfChangeV2, Entry, EntryType, Message, MessageType, Snapshot};
-use raft::{ProgressState, RawNode, ReadOnlyOption, ReadState, Ready, SnapshotStatus, StateRole};
+use raft::{ProgressState, RawNode, ReadState, Ready, SnapshotStatus, StateRole};
 
-use crate::batch::{self, Header};
+use crate::batch;
 use crate::config::Config;
+use crate::consensus::{raft_config, travels};
+use crate::folded::Folded;
 use crate::lagging::Lagging;
 use crate::name::{Epoch, NodeId, Position, ShardId};
 use crate::output::{Broken, Outgoing, Output, Received, Why, Write};
@@ -17,21 +19,11 @@ use crate::snapshot::{self, Members, SnapshotMeta};
 use crate::tail::Tail;
 use crate::time::{Now, ShardTime};
 
-/// One message carries entries of at most this many bytes, or one entry.
-const MESSAGE_BYTES: u64 = 1024 * 1024;
-
-/// Appends to one follower that are not answered yet, messages.
-const INFLIGHT_MESSAGES: usize = 256;
-
-/// Committed entries handed out in one pass, bytes, or one entry; more matter only at a restart.
-const APPLY_BYTES: u64 = 8 * 1024 * 1024;
-
 /// One shard on this node.
 pub(crate) struct Group<T> {
     shard: ShardId,
     raft: RawNode<Tail>,
-    // What is applied, described as a snapshot of it would be.
-    folded: SnapshotMeta,
+    folded: Folded,
     // The term and vote that are on disk, or on their way to it in this pass.
     written: (u64, NodeId),
     // The leader and term last put out.
@@ -41,10 +33,8 @@ pub(crate) struct Group<T> {
     spent: u64,
     // The last name given to reads.
     context: u64,
-    // The last durable snapshot, and what was applied since one was last due.
-    saved: Position,
-    grown_entries: u64,
-    grown_bytes: u64,
+    // The last entry in the last durable snapshot.
+    saved: u64,
     lagging: Lagging,
     // The entries on disk are void; the next ones must be preceded by a record that says so.
     reset_due: bool,
@@ -67,21 +57,19 @@ impl<T> Group<T> {
         let mut group = Group {
             shard: meta.shard,
             raft,
-            saved: meta.position,
+            saved: meta.position.index,
             written: (revived.term, revived.vote),
             told: None,
             reign: None,
             spent: 0,
             context: 0,
-            grown_entries: 0,
-            grown_bytes: 0,
             lagging: Lagging::default(),
             reset_due: revived.reset_due,
             ready: None,
             received: None,
-            folded: meta,
+            folded: Folded::new(meta),
         };
-        if group.folded.members.voters == [config.node] {
+        if group.meta().members.voters == [config.node] {
             group.raft.campaign().map_err(broken)?;
         }
         group.steady(config);
@@ -89,7 +77,7 @@ impl<T> Group<T> {
     }
 
     pub(crate) fn meta(&self) -> &SnapshotMeta {
-        &self.folded
+        self.folded.meta()
     }
 
     /// The epoch in which proposals are taken, if this node leads.
@@ -106,7 +94,7 @@ impl<T> Group<T> {
 
     /// The first entry that a restart needs from the log.
     pub(crate) fn first_needed(&self) -> u64 {
-        self.saved.index + 1
+        self.saved + 1
     }
 
     /// What the log must know when everything before is removed from it.
@@ -121,7 +109,7 @@ impl<T> Group<T> {
         };
         let snapshot = Record::Snapshot {
             shard,
-            position: self.saved,
+            index: self.saved,
         };
         [state, snapshot]
     }
@@ -207,20 +195,17 @@ impl<T> Group<T> {
     }
 
     pub(crate) fn snapshot_saved(&mut self, config: &Config, index: u64) {
-        let applied = self.folded.position.index;
+        let applied = self.meta().position.index;
         assert!(
             index <= applied,
             "a snapshot up to {index} of what is applied up to {applied}"
         );
-        if index <= self.saved.index {
+        if index <= self.saved {
             return;
         }
         let tail = self.raft.mut_store();
-        let term = tail
-            .term_at(index)
-            .expect("entries are kept until a snapshot is saved");
         tail.forget_behind(index, config.tail_entries, config.tail_bytes);
-        self.saved = Position { index, term };
+        self.saved = index;
     }
 
     pub(crate) fn snapshot_cut(&mut self, meta: &SnapshotMeta, state: &[u8]) {
@@ -301,9 +286,8 @@ impl<T> Group<T> {
                     .map(|message| Output::Message(self.outgoing(message))),
             );
             if let Some(received) = self.received.take() {
-                self.folded = received.meta.clone();
-                self.saved = received.meta.position;
-                (self.grown_entries, self.grown_bytes) = (0, 0);
+                self.folded = Folded::new(received.meta.clone());
+                self.saved = received.meta.position.index;
                 out.push(Output::Restore(received));
             }
             let committed = ready.take_committed_entries();
@@ -318,6 +302,7 @@ impl<T> Group<T> {
             self.apply_all(committed, now, out)?;
             self.apply_all(light.take_committed_entries(), now, out)?;
             self.raft.advance_apply();
+            self.forget_applied();
             self.finish_reads(&safe, out);
         }
         self.ask_for_snapshots(config, out);
@@ -419,7 +404,7 @@ impl<T> Group<T> {
     /// An entry of this node's own term is applied, and so is everything before it.
     fn begin_reign(&mut self, now: Now, out: &mut Vec<Output<T>>) {
         let epoch = Epoch(self.raft.raft.term);
-        let time = ShardTime::elected(now, self.folded.stamp_ms);
+        let time = ShardTime::elected(now, self.meta().stamp_ms);
         self.reign = Some(Reign::new(self.shard, epoch, time));
         self.told = None;
         out.push(Output::Lead {
@@ -444,17 +429,17 @@ impl<T> Group<T> {
             });
         }
         self.raft.mut_store().reset(position);
-        self.write_reset(position, write);
+        self.write_reset(position.index, write);
         let received = Received { meta, state };
         write.snapshots.push(received.clone());
         self.received = Some(received);
         Ok(())
     }
 
-    fn write_reset(&mut self, position: Position, write: &mut Write) {
+    fn write_reset(&mut self, index: u64, write: &mut Write) {
         self.reset_due = false;
         let shard = self.shard;
-        Record::Reset { shard, position }.encode(&mut write.records);
+        Record::Reset { shard, index }.encode(&mut write.records);
     }
 
     fn write_entries(&mut self, entries: &[Entry], write: &mut Write) {
@@ -528,16 +513,7 @@ impl<T> Group<T> {
 
     fn apply(&mut self, entry: Entry, now: Now, out: &mut Vec<Output<T>>) -> Result<(), Broken> {
         let position = position(&entry);
-        let expected = self.folded.position.index + 1;
-        if position.index != expected {
-            return Err(Broken::Index {
-                expected,
-                found: position.index,
-            });
-        }
-        self.grown_entries += 1;
-        self.grown_bytes += entry.data.len() as u64;
-        self.folded.position = position;
+        self.folded.take(position, entry.data.len())?;
         match entry.get_entry_type() {
             EntryType::EntryNormal if entry.data.is_empty() => (),
             EntryType::EntryNormal => self.apply_turns(position, entry.data, out)?,
@@ -563,47 +539,13 @@ impl<T> Group<T> {
         out: &mut Vec<Output<T>>,
     ) -> Result<(), Broken> {
         let (header, turns) = batch::open(payload)?;
-        self.follow_header(position, header)?;
+        self.folded.follow(position, header)?;
         out.push(Output::Apply {
             shard: self.shard,
             position,
             stamp_ms: header.stamp_ms,
             turns,
         });
-        Ok(())
-    }
-
-    /// Checks that an entry follows the last one without a gap, and remembers it as the last one.
-    fn follow_header(&mut self, position: Position, header: Header) -> Result<(), Broken> {
-        let folded = &mut self.folded;
-        if header.epoch.0 != position.term {
-            return Err(Broken::Epoch {
-                term: position.term,
-                epoch: header.epoch,
-            });
-        }
-        let next = match header.epoch.cmp(&folded.epoch) {
-            std::cmp::Ordering::Less => None,
-            std::cmp::Ordering::Equal => Some(folded.sequence + 1),
-            std::cmp::Ordering::Greater => Some(1),
-        };
-        if next != Some(header.sequence) {
-            return Err(Broken::Sequence {
-                epoch: header.epoch,
-                found: header.sequence,
-                last_epoch: folded.epoch,
-                last: folded.sequence,
-            });
-        }
-        if header.stamp_ms < folded.stamp_ms {
-            return Err(Broken::Stamp {
-                last_ms: folded.stamp_ms,
-                found_ms: header.stamp_ms,
-            });
-        }
-        folded.epoch = header.epoch;
-        folded.sequence = header.sequence;
-        folded.stamp_ms = header.stamp_ms;
         Ok(())
     }
 
@@ -614,7 +556,7 @@ impl<T> Group<T> {
             .raft
             .apply_conf_change(&change)
             .map_err(|error| Broken::Members(error.to_string()))?;
-        self.folded.members = Members::of(&state);
+        self.folded.change_members(Members::of(&state));
         Ok(())
     }
 
@@ -626,51 +568,35 @@ impl<T> Group<T> {
                 reign.safe(u64::from_le_bytes(context), read.index);
             }
         }
-        reign.finish_readings(self.folded.position.index, out);
+        reign.finish_readings(self.folded.meta().position.index, out);
     }
 
     // Snapshots.
 
+    /// A node that is alone needs nothing in memory for followers; a first one begins with a snapshot. A
+    /// restart reads the log, not this.
+    fn forget_applied(&mut self) {
+        let members = &self.meta().members;
+        if members.voters == [self.raft.raft.id] && members.learners.is_empty() {
+            let applied = self.meta().position.index;
+            self.raft.mut_store().forget(applied);
+        }
+    }
+
     fn ask_for_snapshots(&mut self, config: &Config, out: &mut Vec<Output<T>>) {
-        let due = self.grown_entries >= config.snapshot_entries
-            || self.grown_bytes >= config.snapshot_bytes;
-        if due {
-            (self.grown_entries, self.grown_bytes) = (0, 0);
+        if self.folded.is_snapshot_due(config) {
             out.push(Output::SnapshotDue {
-                meta: self.folded.clone(),
+                meta: self.meta().clone(),
             });
         }
         for to in self.raft.store().take_wanted() {
             if self.lagging.ask() {
                 out.push(Output::CutSnapshot {
                     to,
-                    meta: self.folded.clone(),
+                    meta: self.meta().clone(),
                 });
             }
         }
-    }
-}
-
-fn raft_config(config: &Config, applied: u64) -> raft::Config {
-    raft::Config {
-        id: config.node,
-        election_tick: config.election_ticks_min,
-        heartbeat_tick: config.heartbeat_ticks,
-        applied,
-        max_size_per_msg: MESSAGE_BYTES.min(config.uncommitted_bytes_max),
-        max_inflight_msgs: INFLIGHT_MESSAGES,
-        check_quorum: true,
-        pre_vote: true,
-        min_election_tick: config.election_ticks_min,
-        max_election_tick: config.election_ticks_max,
-        read_only_option: ReadOnlyOption::Safe,
-        skip_bcast_commit: false,
-        // It adds entries to an empty message that stands for a later place when a follower is probed again
-        // in the same pass; the follower then finds a gap and stops.
-        batch_append: false,
-        priority: 0,
-        max_uncommitted_size: config.uncommitted_bytes_max,
-        max_committed_size_per_ready: APPLY_BYTES,
     }
 }
 
@@ -678,31 +604,5 @@ fn position(entry: &Entry) -> Position {
     Position {
         index: entry.index,
         term: entry.term,
-    }
-}
-
-/// Whether peers send each other such messages. Proposals and reads are never forwarded: they are only
-/// for the node whose actors decided them.
-fn travels(kind: MessageType) -> bool {
-    match kind {
-        MessageType::MsgAppend
-        | MessageType::MsgAppendResponse
-        | MessageType::MsgRequestVote
-        | MessageType::MsgRequestVoteResponse
-        | MessageType::MsgRequestPreVote
-        | MessageType::MsgRequestPreVoteResponse
-        | MessageType::MsgSnapshot
-        | MessageType::MsgHeartbeat
-        | MessageType::MsgHeartbeatResponse
-        | MessageType::MsgTimeoutNow => true,
-        MessageType::MsgHup
-        | MessageType::MsgBeat
-        | MessageType::MsgPropose
-        | MessageType::MsgUnreachable
-        | MessageType::MsgSnapStatus
-        | MessageType::MsgCheckQuorum
-        | MessageType::MsgTransferLeader
-        | MessageType::MsgReadIndex
-        | MessageType::MsgReadIndexResp => false,
     }
 }

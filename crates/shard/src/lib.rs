@@ -7,7 +7,9 @@
 mod batch;
 mod codec;
 mod config;
+mod consensus;
 mod engine;
+mod folded;
 mod group;
 mod input;
 mod lagging;

@@ -1,7 +1,7 @@
 //! What a node writes to its log, and reads back at a restart.
 //!
 //! Layout, little-endian: kind 1 byte, shard 2, then by kind: entry: index 8, term 8, entry kind 1,
-//! length 4, payload; state: term 8, vote 8, commit 8; snapshot and reset: index 8, term 8. Records follow one another
+//! length 4, payload; state: term 8, vote 8, commit 8; snapshot and reset: index 8. Records follow one another
 //! without padding; checksums and the cutting-off of an incomplete end are the log's duty.
 
 use bytes::{BufMut, Bytes};
@@ -73,7 +73,7 @@ pub enum Record {
         /// Whose snapshot.
         shard: ShardId,
         /// The last entry in it.
-        position: Position,
+        index: u64,
     },
     /// A snapshot up to this place, kept elsewhere, durably, has replaced the log: entries written before
     /// this record are void, also those after the place.
@@ -81,7 +81,7 @@ pub enum Record {
         /// Whose log.
         shard: ShardId,
         /// The last entry in the snapshot.
-        position: Position,
+        index: u64,
     },
 }
 
@@ -117,15 +117,15 @@ impl Record {
                 out.put_u64_le(*vote);
                 out.put_u64_le(*commit);
             }
-            Record::Snapshot { shard, position } => {
+            Record::Snapshot { shard, index } => {
                 out.put_u8(SNAPSHOT);
                 out.put_u16_le(*shard);
-                put_position(out, *position);
+                out.put_u64_le(*index);
             }
-            Record::Reset { shard, position } => {
+            Record::Reset { shard, index } => {
                 out.put_u8(RESET);
                 out.put_u16_le(*shard);
-                put_position(out, *position);
+                out.put_u64_le(*index);
             }
         }
     }
@@ -160,11 +160,11 @@ impl Record {
             }),
             SNAPSHOT => Ok(Record::Snapshot {
                 shard,
-                position: read_position(&mut reader)?,
+                index: reader.u64()?,
             }),
             RESET => Ok(Record::Reset {
                 shard,
-                position: read_position(&mut reader)?,
+                index: reader.u64()?,
             }),
             found => Err(Malformed::Unknown {
                 what: "a log record's kind",
@@ -246,10 +246,9 @@ mod tests {
                     commit
                 }
             ),
-            (any::<u16>(), any_position())
-                .prop_map(|(shard, position)| Record::Snapshot { shard, position }),
-            (any::<u16>(), any_position())
-                .prop_map(|(shard, position)| Record::Reset { shard, position }),
+            (any::<u16>(), any::<u64>())
+                .prop_map(|(shard, index)| Record::Snapshot { shard, index }),
+            (any::<u16>(), any::<u64>()).prop_map(|(shard, index)| Record::Reset { shard, index }),
         ]
     }
 

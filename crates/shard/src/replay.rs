@@ -132,19 +132,21 @@ impl Found {
                 payload,
                 ..
             } => {
-                let mut entry = Entry::default();
-                entry.index = position.index;
-                entry.term = position.term;
+                let mut entry = Entry {
+                    index: position.index,
+                    term: position.term,
+                    data: payload,
+                    ..Entry::default()
+                };
                 entry.set_entry_type(entry_type(kind));
-                entry.data = payload;
                 self.put(entry, tail_entries);
             }
             Record::State {
                 term, vote, commit, ..
             } => (self.term, self.vote, self.commit) = (term, vote, commit),
-            Record::Snapshot { position, .. } => self.named = self.named.max(position.index),
-            Record::Reset { position, .. } => {
-                self.named = self.named.max(position.index);
+            Record::Snapshot { index, .. } => self.named = self.named.max(index),
+            Record::Reset { index, .. } => {
+                self.named = self.named.max(index);
                 self.entries.clear();
             }
         }
@@ -189,10 +191,12 @@ impl Found {
             newer if newer > self.term => (newer, 0),
             _ => (self.term, self.vote),
         };
-        let mut hard = HardState::default();
-        hard.term = term;
-        hard.vote = vote;
-        hard.commit = self.commit.max(snapshot.index).min(last.index);
+        let hard = HardState {
+            term,
+            vote,
+            commit: self.commit.max(snapshot.index).min(last.index),
+            ..HardState::default()
+        };
         tail.start_with(hard, self.meta.members.conf_state());
         Ok(Revived {
             reset_due: tail.is_empty() && !self.entries.is_empty(),
@@ -369,10 +373,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_that_the_log_names_must_be_there() {
-        let named = vec![Record::Snapshot {
-            shard: 1,
-            position: at(9, 2),
-        }];
+        let named = vec![Record::Snapshot { shard: 1, index: 9 }];
         assert_eq!(
             revived(snapshot(8, 2), std::slice::from_ref(&named)),
             Err(RestoreError::SnapshotMissing {
@@ -389,13 +390,8 @@ mod tests {
 
     #[test]
     fn a_reset_voids_what_was_written_before() {
-        let reset = |index, term| {
-            vec![Record::Reset {
-                shard: 1,
-                position: at(index, term),
-            }]
-        };
-        let disk = [entries(1..=20, 2), reset(15, 3), entries(16..=18, 3)];
+        let reset = |index| vec![Record::Reset { shard: 1, index }];
+        let disk = [entries(1..=20, 2), reset(15), entries(16..=18, 3)];
         let (before, last, ..) = revived(snapshot(15, 3), &disk).unwrap();
         assert_eq!((before, last), (15, at(18, 3)));
     }
@@ -408,10 +404,7 @@ mod tests {
 
     #[test]
     fn a_shard_nobody_configured_is_refused() {
-        let record = Record::Snapshot {
-            shard: 9,
-            position: at(1, 1),
-        };
+        let record = Record::Snapshot { shard: 9, index: 1 };
         let config = Config::born(7, 0, 1, &[7]);
         let refusal = replay(&config, None, [record]).err();
         assert_eq!(refusal, Some(RestoreError::UnknownShard { shard: 9 }));

@@ -215,11 +215,12 @@ mod tests {
     use super::*;
 
     fn entry(index: u64, term: u64) -> Entry {
-        let mut entry = Entry::default();
-        entry.index = index;
-        entry.term = term;
-        entry.data = vec![0; 76].into();
-        entry
+        Entry {
+            index,
+            term,
+            data: vec![0; 76].into(),
+            ..Entry::default()
+        }
     }
 
     fn tail(before: u64, last: u64) -> Tail {

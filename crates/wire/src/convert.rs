@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    command::{BestWish, CartCommand, Command, NewSession, Payment, SessionCommand, VenueCommand, VenueDetails, Want, WantedLine, owns},
+    command::{
+        BestWish, CartCommand, Command, NewSession, Payment, SessionCommand, VenueCommand, VenueDetails, Want,
+        WantedLine, owns,
+    },
     id::{CartId, CartToken, Entity, Id},
     layout::LAYOUT_SEATS_MAX,
     money::{Money, PRICE_MAX},
@@ -133,7 +136,11 @@ pub(crate) fn session_seats(body: body::SessionSeats, make: fn(Vec<Seat>) -> Ses
     sorted.sort_unstable();
     let mut twice: Vec<Seat> = sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
     twice.dedup();
-    if twice.is_empty() { Ok(Command::Session(body.id, make(sorted))) } else { Err(Refusal::DuplicateSeat(twice).into()) }
+    if twice.is_empty() {
+        Ok(Command::Session(body.id, make(sorted)))
+    } else {
+        Err(Refusal::DuplicateSeat(twice).into())
+    }
 }
 
 /// The cart this token opens, if that is the cart the client means.
@@ -207,7 +214,9 @@ fn line(line: body::Line) -> Converted<WantedLine> {
             accessible: line.accessible,
             split: line.split,
         })?,
-        (None, None) | (Some(_), Some(_)) => return Err(Rejection::bad_request("a line has either `seats` or `count`")),
+        (None, None) | (Some(_), Some(_)) => {
+            return Err(Rejection::bad_request("a line has either `seats` or `count`"));
+        }
     };
     Ok(WantedLine { session: line.session, want })
 }

@@ -46,7 +46,8 @@ impl Encoding {
     pub(crate) fn write<T: Serialize + ?Sized>(self, out: &mut BytesMut, value: &T) {
         match self {
             Encoding::Json => {
-                serde_json::to_writer(Appender(out), value).expect("every shape of the protocol can be written as JSON");
+                serde_json::to_writer(Appender(out), value)
+                    .expect("every shape of the protocol can be written as JSON");
             }
             Encoding::MsgPack => value
                 .serialize(&mut rmp_serde::Serializer::new(Appender(out)).with_struct_map())

@@ -2,11 +2,7 @@
 //!
 //! A feed's number is the node's number for the entity, the same for all its watchers: one encoded frame serves them all.
 
-use boxoffice_core::{
-    answer::SeatCounts,
-    id::Entity,
-    seat::SeatState,
-};
+use boxoffice_core::{answer::SeatCounts, id::Entity, seat::SeatState};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 

@@ -250,7 +250,11 @@ struct VenueFields {
 impl Form for VenueView {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let halls = Each(|| {
-            self.halls.iter().map(|(id, name, seats)| HallEntryForm { id: id.clone(), name: name.clone(), seats: *seats })
+            self.halls.iter().map(|(id, name, seats)| HallEntryForm {
+                id: id.clone(),
+                name: name.clone(),
+                seats: *seats,
+            })
         });
         let fields = 5 + usize::from(self.details.position.is_some());
         let mut map = serializer.serialize_struct("Venue", fields)?;
@@ -325,7 +329,8 @@ impl Form for LineView {
         if fields.seats.len() != fields.prices.len() {
             return Err(D::Error::custom("a line has as many prices as seats"));
         }
-        let seats = fields.seats.into_iter().zip(fields.prices).map(|(seat, price)| PricedSeat { seat, price }).collect();
+        let seats =
+            fields.seats.into_iter().zip(fields.prices).map(|(seat, price)| PricedSeat { seat, price }).collect();
         Ok(LineView { line: fields.line, session: fields.session, seats })
     }
 }

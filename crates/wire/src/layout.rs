@@ -212,7 +212,9 @@ impl LayoutBody {
                 };
                 Ok((0..rows).map(row).collect())
             }
-            RowsBody::Each(_) if self.seats.is_some() => Err("`seats` beside `rows` is for grids, where `rows` is a number".into()),
+            RowsBody::Each(_) if self.seats.is_some() => {
+                Err("`seats` beside `rows` is for grids, where `rows` is a number".into())
+            }
             RowsBody::Each(rows) => rows.into_iter().map(|row| row.row(&category)).collect(),
         }
     }
@@ -322,7 +324,9 @@ fn seat_by_seat(seats: Vec<Option<SeatBody>>, row_category: &Id) -> Result<Vec<R
 
 /// The same labels as numbers, if that is what they are.
 fn numbered(labels: &Labels) -> Option<Labels> {
-    let Labels::Names(names) = labels else { return None };
+    let Labels::Names(names) = labels else {
+        return None;
+    };
     let number = |name: &SmolStr| name.parse::<i32>().ok().filter(|number| format_smolstr!("{number}") == *name);
     let first = number(names.first()?)?;
     let step = match names.get(1) {

@@ -321,11 +321,9 @@ fn skip(bytes: &[u8], mut at: usize) -> Checked<usize> {
 fn whole(bytes: &[u8]) -> Option<u64> {
     match bytes {
         [small @ 0x00..=0x7f] => Some(u64::from(*small)),
-        [0xcc | 0xcd | 0xce | 0xcf, digits @ ..] => {
-            Some(digits.iter().fold(0, |number, digit| (number << 8) | u64::from(*digit)))
-        }
+        [0xcc..=0xcf, digits @ ..] => Some(digits.iter().fold(0, |number, digit| (number << 8) | u64::from(*digit))),
         // A signed number that is not negative: some encoders write those.
-        [0xd0 | 0xd1 | 0xd2 | 0xd3, digits @ ..] if digits[0] < 0x80 => {
+        [0xd0..=0xd3, digits @ ..] if digits[0] < 0x80 => {
             Some(digits.iter().fold(0, |number, digit| (number << 8) | u64::from(*digit)))
         }
         _ => None,

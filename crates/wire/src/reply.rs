@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use boxoffice_core::{
     answer::{
-        At, CartAudit, CartView, HallView, Held, MapView, SeatCounts, SessionAudit, SessionEntry, SessionView, VenueView,
+        At, CartAudit, CartView, HallView, Held, MapView, SeatCounts, SessionAudit, SessionEntry, SessionView,
+        VenueView,
     },
     id::Id,
     seat::{Seat, SeatState},

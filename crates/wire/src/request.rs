@@ -152,7 +152,9 @@ fn request_id(op: Op, rid: Option<&str>) -> Result<Option<RequestHash>, Rejectio
     match rid {
         None => Err(Refusal::RequestIdMissing.into()),
         Some(rid) if printable(rid) => Ok(Some(RequestHash::of(rid))),
-        Some(_) => Err(Rejection::bad_request(format!("`rid` is 1 to {REQUEST_ID_BYTES_MAX} bytes of printable ASCII"))),
+        Some(_) => {
+            Err(Rejection::bad_request(format!("`rid` is 1 to {REQUEST_ID_BYTES_MAX} bytes of printable ASCII")))
+        }
     }
 }
 

@@ -23,7 +23,8 @@ fn read(layout: &str) -> Result<std::sync::Arc<Layout>, String> {
 /// The full form, as `hall.get` answers it.
 fn full(layout: std::sync::Arc<Layout>) -> String {
     let hall = boxoffice_core::answer::HallView { venue: id("globe"), id: id("main"), name: "Main".into(), layout };
-    let answered = boxoffice_core::answer::Answered { answer: boxoffice_core::answer::Answer::Hall(hall), at: Vec::new() };
+    let answered =
+        boxoffice_core::answer::Answered { answer: boxoffice_core::answer::Answer::Hall(hall), at: Vec::new() };
     let mut out = BytesMut::new();
     encode::answer(Encoding::Json, &mut out, &answered, Shape::Plain);
     let text = String::from_utf8(out.to_vec()).expect("JSON is UTF-8");

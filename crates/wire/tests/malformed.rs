@@ -33,9 +33,7 @@ fn check(frame: &str, id: Option<u64>, code: u16, words: &str) {
 const TOKEN: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
 
 fn hold(seats: &str) -> String {
-    format!(
-        r#"{{"id":7,"op":"cart.hold_seats","rid":"r","body":{{"token":"{TOKEN}","session":"s","seats":{seats}}}}}"#
-    )
+    format!(r#"{{"id":7,"op":"cart.hold_seats","rid":"r","body":{{"token":"{TOKEN}","session":"s","seats":{seats}}}}}"#)
 }
 
 #[test]
@@ -148,7 +146,8 @@ fn sessions_are_checked() {
 #[test]
 fn what_is_not_known_is_ignored_and_null_is_absent() {
     let plain = json(&hold("[[1,5]]")).expect("a good request");
-    let more = hold("[[1,5]]").replace(r#""session""#, r#""colour":{"deep":[1,{"x":null}]},"best_effort":false,"cart":null,"session""#);
+    let more = hold("[[1,5]]")
+        .replace(r#""session""#, r#""colour":{"deep":[1,{"x":null}]},"best_effort":false,"cart":null,"session""#);
     let more = more.replace(r#""op""#, r#""trace":[1,2],"op""#);
     assert_eq!(json(&more).expect("a good request"), plain);
 }
@@ -280,7 +279,9 @@ fn a_watch_goes_on_from_an_epoch_and_a_version() {
 /// Reads a frame as far as it goes, as a server and as a client would.
 fn read_everything(encoding: Encoding, frame: &[u8]) {
     let _ = Request::read(encoding, frame);
-    let Ok(read) = ServerFrame::read(encoding, frame) else { return };
+    let Ok(read) = ServerFrame::read(encoding, frame) else {
+        return;
+    };
     match read {
         ServerFrame::Answer(_, verdict) => {
             let _: Result<_, Unreadable> = verdict.read::<boxoffice_core::answer::CartView>(encoding);

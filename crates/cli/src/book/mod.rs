@@ -9,7 +9,7 @@ mod wish;
 
 use std::{io::IsTerminal, pin::pin};
 
-use boxoffice_client::{BestWish, Cart, Client, Error, Held, Id, Reply, SeatState, SessionView, recorded};
+use boxoffice_client::{BestWish, Cart, Client, Error, Held, Reply, SeatState, SessionView, recorded};
 
 pub use receipt::refusal;
 

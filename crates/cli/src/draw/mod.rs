@@ -11,7 +11,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use boxoffice_core::{answer::SeatCounts, id::Id, layout::Layout, money::Money, seat::SeatState};
 
 pub use money::amount;
-pub use names::{NameError, Names};
+pub use names::Names;
 pub use screen::{Key, Page, Screen};
 
 /// What is drawn: a layout and the state of each of its seats.

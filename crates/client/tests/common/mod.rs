@@ -67,6 +67,7 @@ impl Server {
     async fn raw_accept(&self) -> Peer {
         let (stream, _) = self.listener.accept().await.expect("a connection");
         let encoding = self.encoding;
+        #[expect(clippy::result_large_err, reason = "the shape of the callback is not ours")]
         let choose = |upgrade: &Upgrade, mut response: Response| -> Result<Response, ErrorResponse> {
             assert_eq!(upgrade.uri().path(), "/v1/ws");
             let asked = upgrade.headers().get("Sec-WebSocket-Protocol").expect("a protocol is asked for");

@@ -196,7 +196,7 @@ impl<R> CartHost<R> {
         let refusal = match open {
             Err(refusal) => refusal,
             Ok(_) if self.checkout.is_some() => Refusal::CartNotActive(CartState::CheckingOut.as_str().into()),
-            Ok(None) if self.adding.is_empty() => not_found(stage.entity),
+            Ok(None) if self.adding.is_empty() => stage.entity.not_found(),
             Ok(_) => {
                 let until = stage.at.after(stage.rules.settle_ms);
                 self.checkout = Some(Checkout { request, payment, customer, waiting: Vec::from([from]), until });
@@ -213,7 +213,7 @@ impl<R> CartHost<R> {
         }
         let checkout = self.checkout.take().expect("it is ready");
         let decided = match stage.entity.cart() {
-            None => Err(not_found(stage.entity)),
+            None => Err(stage.entity.not_found()),
             Some(cart) => {
                 cart.decide_checkout(stage.at, checkout.request, &checkout.payment, checkout.customer.as_ref())
             }
@@ -363,7 +363,7 @@ impl<R> CartHost<R> {
 }
 
 fn read(entity: &Speculation, id: CartId, command: &CartCommand) -> Outcome {
-    let unknown = || not_found(entity);
+    let unknown = || entity.not_found();
     let cart = entity.cart();
     let answer = match command {
         CartCommand::Get => Answer::Cart(cart.and_then(Cart::view).ok_or_else(unknown)?),
@@ -384,8 +384,4 @@ fn read(entity: &Speculation, id: CartId, command: &CartCommand) -> Outcome {
 fn order_answer(entity: &Speculation, settling: bool) -> Answer {
     let order = entity.cart().and_then(Cart::order).expect("a done cart has an order");
     Answer::Order { order: order.clone(), settling }
-}
-
-fn not_found(entity: &Speculation) -> Refusal {
-    Refusal::NotFound(format_smolstr!("{}", entity.entity()))
 }

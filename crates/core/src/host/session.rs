@@ -1,7 +1,5 @@
 //! A session at work.
 
-use smol_str::format_smolstr;
-
 use super::{Effect, Input, Stage, Turn, speculation::Speculation};
 use crate::{
     answer::{Answer, Outcome},
@@ -97,10 +95,10 @@ fn command_outcome<R>(
     command: Command,
     turn: &mut Turn<R>,
 ) -> Outcome {
-    let Command::Session(id, command) = command else {
+    let Command::Session(_, command) = command else {
         panic!("{} was handed a command to {}", entity.entity(), command.entity());
     };
-    let session = entity.session().ok_or_else(|| Refusal::NotFound(format_smolstr!("session {id}")))?;
+    let session = entity.session().ok_or_else(|| entity.not_found())?;
     match command {
         SessionCommand::Get => entity.ok(Answer::Session(session.view())),
         SessionCommand::Map => entity.ok(Answer::Map(session.map())),
@@ -134,10 +132,7 @@ fn answer_ask<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, from: E
     let reply = match ask {
         Ask::Hold { hold, revision, want, deadline } => {
             let decided = match entity.session() {
-                None => {
-                    let refusal = Refusal::NotFound(format_smolstr!("{}", entity.entity()));
-                    Err(Reply::Refused { hold, refusal })
-                }
+                None => Err(Reply::Refused { hold, refusal: entity.not_found() }),
                 Some(session) => session.decide_hold(at, hold, revision, &want, deadline.after(rules.grace_ms)),
             };
             match decided {

@@ -2,6 +2,8 @@
 
 use alloc::{sync::Arc, vec, vec::Vec};
 
+use smol_str::format_smolstr;
+
 use super::Turn;
 use crate::{
     answer::{Answer, Answered, At, Outcome},
@@ -9,6 +11,7 @@ use crate::{
     event::{CartEvent, Event, SessionEvent, VenueEvent},
     id::Entity,
     keep::State,
+    refusal::Refusal,
     session::Session,
     venue::Venue,
 };
@@ -66,6 +69,15 @@ impl Speculation {
             None => self.state = Some(Arc::new(State::first(&self.entity, &event))),
         }
         turn.events.push(event);
+    }
+
+    /// There is no such entity, in words.
+    pub(super) fn not_found(&self) -> Refusal {
+        Refusal::NotFound(match &self.entity {
+            Entity::Venue(id) => format_smolstr!("venue {id}"),
+            Entity::Session(id) => format_smolstr!("session {id}"),
+            Entity::Cart(id) => format_smolstr!("cart {id}"),
+        })
     }
 
     /// Where the entity stands now.

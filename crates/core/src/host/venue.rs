@@ -74,7 +74,7 @@ impl<R> VenueHost<R> {
     fn create(&mut self, stage: &mut Stage<'_, R>, from: R, request: Option<Request>, session: NewSession) {
         let decided = match stage.entity.venue() {
             _ if request.is_none() => Err(Refusal::RequestIdMissing),
-            None => Err(not_found(stage.entity)),
+            None => Err(stage.entity.not_found()),
             Some(venue) => venue.decide_create(stage.rules, &session),
         };
         match decided {
@@ -146,7 +146,7 @@ fn command_outcome<R>(
     command: VenueCommand,
     turn: &mut Turn<R>,
 ) -> Outcome {
-    let known = entity.venue().ok_or_else(|| not_found(entity));
+    let known = entity.venue().ok_or_else(|| entity.not_found());
     let event = match command {
         VenueCommand::Get => return entity.ok(Answer::Venue(known?.view())),
         VenueCommand::GetHall { hall } => return entity.ok(Answer::Hall(known?.hall(&hall)?)),
@@ -185,8 +185,4 @@ fn openings<R>(entity: &Speculation) -> Vec<Effect<R>> {
         ask: Ask::Open(venue.opening_of(session).expect("a session being opened is booked")),
     };
     venue.opening().map(ask).collect()
-}
-
-fn not_found(entity: &Speculation) -> Refusal {
-    Refusal::NotFound(format_smolstr!("{}", entity.entity()))
 }

@@ -1,1 +1,262 @@
-//! catalogue
+//! Venues, halls and sessions: what is created, found and refused.
+
+use std::sync::Arc;
+
+use boxoffice_core::{
+    answer::{Answer, Outcome},
+    command::{Command, NewSession, VenueCommand},
+    host::Input,
+    id::{Entity, Id},
+    layout::{LABEL_BYTES_MAX, Labels, Layout, LayoutError, POINT_MAX, Point, Row, Run},
+    money::{Currency, Money, PRICE_MAX},
+    refusal::Refusal,
+    time::{Rules, TIMESTAMP_MAX, Timestamp},
+};
+
+use crate::{
+    script::{details, euros, id, layout, new_session},
+    town::Town,
+};
+
+/// A venue with a hall and sessions in it, open.
+pub(crate) fn open(town: &mut Town, layout: &Arc<Layout>, sessions: &[&str]) {
+    said(town, VenueCommand::Put(details())).expect("a venue");
+    said(town, put_hall(layout)).expect("a hall");
+    for (number, name) in (1..).zip(sessions) {
+        let begin = number * 100_000_000;
+        let session = new_session(name, layout, begin, begin + 7_200_000, None);
+        said(town, VenueCommand::CreateSession(session)).expect("a session");
+    }
+}
+
+fn put_hall(layout: &Arc<Layout>) -> VenueCommand {
+    VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), layout: Arc::clone(layout) }
+}
+
+fn said(town: &mut Town, command: VenueCommand) -> Outcome {
+    let ticket = town.send(Some("request"), Command::Venue(id("venue"), command));
+    town.run();
+    town.answers[&ticket].clone()
+}
+
+fn refused(town: &mut Town, session: NewSession) -> Refusal {
+    let before = town.log.len();
+    let refusal = said(town, VenueCommand::CreateSession(session)).expect_err("a bad session");
+    assert_eq!(town.log.len(), before, "a refusal changes nothing");
+    refusal
+}
+
+#[test]
+fn nothing_is_known_of_what_was_not_put() {
+    let mut town = Town::new(Rules::default());
+    let hall = layout("aa");
+    assert_eq!(said(&mut town, VenueCommand::Get), Err(Refusal::NotFound("venue venue".into())));
+    assert_eq!(said(&mut town, put_hall(&hall)), Err(Refusal::NotFound("venue venue".into())));
+    said(&mut town, VenueCommand::Put(details())).expect("a venue");
+    let get = VenueCommand::GetHall { hall: id("hall") };
+    assert_eq!(said(&mut town, get), Err(Refusal::NotFound("hall hall".into())));
+    let session = new_session("s", &hall, 1_000, 2_000, None);
+    assert_eq!(refused(&mut town, session), Refusal::NotFound("hall hall".into()));
+}
+
+#[test]
+fn putting_the_same_again_changes_nothing() {
+    let mut town = Town::new(Rules::default());
+    open(&mut town, &layout("aa/bbb"), &[]);
+    let before = town.log.len();
+    open(&mut town, &layout("aa/bbb"), &[]);
+    assert_eq!(town.log.len(), before);
+    let answer = said(&mut town, VenueCommand::Get).expect("a venue").answer;
+    let Answer::Venue(view) = answer else { panic!("a venue is answered otherwise: {answer:?}") };
+    assert_eq!(view.halls, [(id("hall"), "Hall".into(), 5)]);
+}
+
+#[test]
+fn bad_sessions_are_refused_by_name() {
+    let mut town = Town::new(Rules::default());
+    let hall = layout("aa/bb");
+    open(&mut town, &hall, &[]);
+    let good = new_session("s", &hall, 1_000, 2_000, None);
+    let bad = |text: &str| Refusal::BadRequest(text.into());
+    let times = |starts_at, ends_at| NewSession { starts_at, ends_at, ..good.clone() };
+    let prices = |prices: Vec<(Id, Money)>| NewSession { prices, ..good.clone() };
+    let dollars = Money { amount: 1, currency: Currency::new("USD").expect("three letters") };
+    let long = "the price of a is not 0 to 1000000000000 minor units";
+    for (session, refusal) in [
+        (times(Timestamp(2_000), Timestamp(2_000)), "the session ends before it starts"),
+        (times(Timestamp(2_001), Timestamp(2_000)), "the session ends before it starts"),
+        (times(Timestamp(0), Timestamp(31 * 86_400_000 + 1)), "the session is longer than 31 days"),
+        (times(TIMESTAMP_MAX, Timestamp(TIMESTAMP_MAX.0 + 1)), "the session ends after the year 9999"),
+        (times(Timestamp(u64::MAX - 1), Timestamp(u64::MAX)), "the session ends after the year 9999"),
+        (NewSession { hold_ttl_ms: Some(0), ..good.clone() }, "hold_ttl_ms is not 1 to 86400000"),
+        (NewSession { hold_ttl_ms: Some(u64::MAX), ..good.clone() }, "hold_ttl_ms is not 1 to 86400000"),
+        (prices(vec![]), "category a has no price"),
+        (prices(vec![(id("a"), euros(1))]), "category b has no price"),
+        (prices(vec![(id("a"), euros(1)), (id("b"), dollars)]), "the prices are not all in one currency"),
+        (prices(vec![(id("a"), euros(PRICE_MAX + 1)), (id("b"), euros(1))]), long),
+        (prices(vec![(id("a"), euros(-1)), (id("b"), euros(1))]), long),
+        (prices(vec![(id("a"), euros(1)), (id("c"), euros(1))]), "the hall has no category c"),
+        (prices(vec![(id("a"), euros(1)), (id("b"), euros(1)), (id("a"), euros(2))]), "category a has two prices"),
+    ] {
+        assert_eq!(refused(&mut town, session), bad(refusal));
+    }
+}
+
+#[test]
+fn the_order_of_prices_does_not_matter() {
+    let mut town = Town::new(Rules::default());
+    let hall = layout("aa/bb");
+    open(&mut town, &hall, &["s"]);
+    let mut session = new_session("s", &hall, 100_000_000, 107_200_000, None);
+    session.prices.reverse();
+    let first = said(&mut town, VenueCommand::CreateSession(session.clone())).expect("it is the same");
+    session.prices.reverse();
+    assert_eq!(Ok(first), said(&mut town, VenueCommand::CreateSession(session.clone())));
+    session.prices[0].1 = euros(1);
+    assert_eq!(refused(&mut town, session), Refusal::AlreadyExistsDifferently("session s".into()));
+}
+
+#[test]
+fn a_search_goes_by_start_then_id_and_in_pages() {
+    let mut town = Town::new(Rules::default());
+    let hall = layout("aa");
+    open(&mut town, &hall, &["d", "c", "b", "a"]);
+    let other = VenueCommand::PutHall { hall: id("other"), name: "Other".into(), layout: hall.clone() };
+    said(&mut town, other).expect("a hall");
+    let same_time =
+        NewSession { hall: id("other"), title: id("other"), ..new_session("0", &hall, 200_000_000, 207_200_000, None) };
+    said(&mut town, VenueCommand::CreateSession(same_time)).expect("a session");
+    let mut search = |hall: Option<&str>, title: Option<&str>, from, to, limit, after: Option<(u64, &str)>| {
+        let command = VenueCommand::SearchSessions {
+            hall: hall.map(id),
+            title: title.map(id),
+            from: Timestamp(from),
+            to: Timestamp(to),
+            limit,
+            after: after.map(|(at, name)| (Timestamp(at), id(name))),
+        };
+        let answer = said(&mut town, command)?.answer;
+        let Answer::Sessions(found) = answer else { panic!("a search is answered otherwise: {answer:?}") };
+        assert!(found.iter().all(|entry| entry.open));
+        Ok(found.iter().map(|entry| entry.id.as_str().to_owned()).collect::<Vec<_>>().concat())
+    };
+    assert_eq!(search(None, None, 0, u64::MAX, 10, None).as_deref(), Ok("d0cba"));
+    assert_eq!(search(None, None, 200_000_000, 400_000_000, 10, None).as_deref(), Ok("0cb"));
+    assert_eq!(search(None, None, 0, u64::MAX, 2, None).as_deref(), Ok("d0"));
+    assert_eq!(search(None, None, 0, u64::MAX, 2, Some((200_000_000, "0"))).as_deref(), Ok("cb"));
+    assert_eq!(search(None, None, 300_000_000, u64::MAX, 2, Some((100_000_000, "d"))).as_deref(), Ok("ba"));
+    assert_eq!(search(Some("other"), None, 0, u64::MAX, 10, None).as_deref(), Ok("0"));
+    assert_eq!(search(None, Some("title"), 0, u64::MAX, 10, None).as_deref(), Ok("dcba"));
+    assert_eq!(search(None, None, 5, 4, 10, None).as_deref(), Ok(""));
+    let bad = Refusal::BadRequest("a search tells 1 to 1000 sessions".into());
+    assert_eq!(search(None, None, 0, 1, 0, None), Err(bad.clone()));
+    assert_eq!(search(None, None, 0, 1, 1_001, None), Err(bad));
+}
+
+#[test]
+fn a_session_opens_although_messages_are_lost_and_hosts_crash() {
+    let mut town = Town::new(Rules::default());
+    let hall = layout("aa");
+    open(&mut town, &hall, &[]);
+    let venue = Entity::Venue(id("venue"));
+    let create = VenueCommand::CreateSession(new_session("s", &hall, 1_000, 2_000, None));
+    let first = town.send(Some("create"), Command::Venue(id("venue"), create.clone()));
+    // The ask is lost; a second client asks for the same, and waits as well.
+    town.run_but(|to| *to == venue, |_| true);
+    town.mail.clear();
+    let second = town.send(Some("again"), Command::Venue(id("venue"), create.clone()));
+    town.run();
+    assert!(!town.answers.contains_key(&first) && !town.answers.contains_key(&second));
+    // The venue's host dies; the next one owes the opening still.
+    town.crash(&venue, 0);
+    assert!(town.is_lost(first) && town.is_lost(second));
+    let third = town.send(Some("create"), Command::Venue(id("venue"), create));
+    town.run();
+    let outcome = town.answers[&third].as_ref().expect("open at last");
+    assert!(matches!(&outcome.answer, Answer::Session(view) if view.counts.free == 2), "{outcome:?}");
+    assert_eq!(town.kept.unfinished().count(), 0);
+    // Asked once more, long after: it is open.
+    let open = town.posted.iter().find(|message| matches!(&message.input, Input::Ask { .. })).expect("it was asked");
+    let open = open.clone();
+    let before = town.log.len();
+    town.post(open);
+    town.run();
+    assert_eq!(town.log.len(), before);
+}
+
+#[test]
+fn an_unanswered_opening_is_asked_again() {
+    let mut town = Town::new(Rules::default());
+    let hall = layout("aa");
+    open(&mut town, &hall, &[]);
+    let venue = Entity::Venue(id("venue"));
+    let create = VenueCommand::CreateSession(new_session("s", &hall, 1_000, 2_000, None));
+    let ticket = town.send(Some("create"), Command::Venue(id("venue"), create));
+    town.run_but(|to| *to == venue, |_| true);
+    town.mail.clear();
+    let wake = town.next_wake().expect("it asks again");
+    assert_eq!(wake, town.now.after(town.rules().ask_again_ms));
+    town.pass(wake);
+    town.run();
+    assert!(town.answers[&ticket].is_ok());
+}
+
+#[test]
+fn bad_layouts_are_refused_by_name() {
+    let run = |count, labels| Run { gap: 0, count, labels, category: id("a"), accessible: false, points: vec![] };
+    let numbers = |first, step| Labels::Numbers { first, step };
+    let row = |label: &str, runs| Row { label: label.into(), section: None, runs };
+    let new = |rows: Vec<Row>| Layout::new(rows, None).expect_err("a bad layout");
+    let two = |first: &str, second: &str| Labels::Names(vec![first.into(), second.into()]);
+    let uneven = LayoutError::Uneven { row: 0 };
+    let bad_label = LayoutError::BadLabel { row: 0 };
+    assert_eq!(new(vec![]), LayoutError::Empty);
+    assert_eq!(new(vec![row("1", vec![])]), LayoutError::EmptyRun { row: 0 });
+    assert_eq!(new(vec![row("1", vec![run(0, numbers(1, 1))])]), LayoutError::EmptyRun { row: 0 });
+    assert_eq!(new(vec![row("1", vec![run(3, two("1", "2"))])]), uneven);
+    let half = Run { points: vec![Point { x: 0, y: 0 }], ..run(2, numbers(1, 1)) };
+    assert_eq!(new(vec![row("1", vec![half])]), uneven);
+    assert_eq!(new(vec![row("", vec![run(1, numbers(1, 1))])]), bad_label);
+    assert_eq!(new(vec![row(&"x".repeat(LABEL_BYTES_MAX + 1), vec![run(1, numbers(1, 1))])]), bad_label);
+    assert_eq!(new(vec![row("1", vec![run(2, numbers(i32::MAX, 1))])]), bad_label);
+    assert_eq!(new(vec![row("1", vec![run(2, two("a", ""))])]), bad_label);
+    let twice = LayoutError::SeatLabelTwice { row: 0, label: "5".into() };
+    assert_eq!(new(vec![row("1", vec![run(2, numbers(5, 0))])]), twice);
+    assert_eq!(new(vec![row("1", vec![run(1, numbers(5, 1)), run(1, numbers(5, 1))])]), twice);
+    let same = vec![row("1", vec![run(1, numbers(1, 1))]), row("1", vec![run(1, numbers(1, 1))])];
+    assert_eq!(new(same), LayoutError::RowLabelTwice { row: 1, label: "1".into() });
+    let far = Run { points: vec![Point { x: POINT_MAX + 1, y: 0 }], ..run(1, numbers(1, 1)) };
+    assert_eq!(new(vec![row("1", vec![far])]), LayoutError::TooFar { row: 0 });
+    let wide: Vec<Run> = (0..100).map(|place| Run { gap: u16::MAX, ..run(1, numbers(place, 1)) }).collect();
+    assert_eq!(new(vec![row("1", wide)]), LayoutError::TooFar { row: 0 });
+    let focal = Some(Point { x: 0, y: i32::MIN });
+    let near = Layout::new(vec![row("1", vec![run(1, numbers(1, 1))])], focal);
+    assert_eq!(near, Err(LayoutError::TooFar { row: 0 }));
+    let rows = |count| (0..count).map(|n| row(&n.to_string(), vec![run(50_000, numbers(1, 1))])).collect();
+    assert_eq!(Layout::new(rows(4), None).map(|layout| layout.seats()), Ok(200_000));
+    assert_eq!(new(rows(5)), LayoutError::TooManySeats);
+    let halves = vec![run(40_000, numbers(1, 1)), run(40_000, numbers(40_001, 1))];
+    assert_eq!(new(vec![row("1", halves)]), LayoutError::TooLong { row: 0 });
+    let runs = |count: i32| {
+        let of = |number: i32| Run { category: id(&number.to_string()), ..run(1, numbers(number, 1)) };
+        vec![row("1", (0..count).map(of).collect())]
+    };
+    assert_eq!(Layout::new(runs(255), None).map(|layout| layout.categories().len()), Ok(255));
+    assert_eq!(new(runs(256)), LayoutError::TooManyCategories);
+}
+
+#[test]
+fn layouts_are_written_as_rows_and_read_with_all_checks() {
+    let hall = layout("aaaa_aa/bBb");
+    let bytes = rmp_serde::to_vec_named(&*hall).expect("layouts can be written");
+    let read: Layout = rmp_serde::from_slice(&bytes).expect("and read");
+    assert_eq!((read.seats(), &read), (9, &*hall));
+    assert_eq!(read.point(0), Point { x: -300, y: 0 });
+    assert_eq!(read.point(4), Point { x: 200, y: 0 });
+    assert_eq!((read.right_neighbour(3), read.right_neighbour(4), read.left_neighbour(6)), (None, Some(5), None));
+    assert!(read.accessible(7) && !read.accessible(6));
+    let twice = (vec![hall.rows()[0].clone(), hall.rows()[0].clone()], None::<Point>);
+    let bytes = rmp_serde::to_vec(&twice).expect("anything can be written");
+    let error = rmp_serde::from_slice::<Layout>(&bytes).expect_err("two rows of one name");
+    assert!(error.to_string().contains("row 1 is called 1 like another row"), "{error}");
+}

@@ -19,6 +19,8 @@ pub(super) struct Clocks {
     pong: Option<Instant>,
     /// The node drains, and this connection's turn to go comes then.
     farewell: Option<Instant>,
+    /// That turn has come; the connection goes when nobody waits for an answer.
+    is_farewell: bool,
 }
 
 impl Clocks {
@@ -29,6 +31,7 @@ impl Clocks {
             next_ping: now + limits.ping_every,
             pong: None,
             farewell: None,
+            is_farewell: false,
         }
     }
 
@@ -61,9 +64,9 @@ impl Clocks {
         self.farewell.is_some()
     }
 
-    /// Whether the node drains and it is this connection's turn.
-    pub(super) fn is_farewell(&self, now: Instant) -> bool {
-        self.farewell.is_some_and(|farewell| farewell <= now)
+    /// Whether the node drains and this connection's turn to go has come.
+    pub(super) fn is_farewell(&self) -> bool {
+        self.is_farewell
     }
 
     /// Whether a ping is due, which then counts as sent.
@@ -81,6 +84,7 @@ impl Clocks {
         if over(self.pong) {
             return Err(End::Close(close::NO_PONG, "no pong came in time".into()));
         }
+        self.is_farewell |= over(self.farewell);
         if self.next_ping > now {
             return Ok(false);
         }
@@ -93,6 +97,8 @@ impl Clocks {
     /// When to look again.
     pub(super) fn next(&self) -> Instant {
         let whole_frame = self.whole_frame.map(|(_, until)| until);
-        [self.first_frame, whole_frame, self.pong, self.farewell].into_iter().flatten().fold(self.next_ping, Instant::min)
+        // Once the turn to go has come, answers are waited for and not the clock.
+        let farewell = self.farewell.filter(|_| !self.is_farewell);
+        [self.first_frame, whole_frame, self.pong, farewell].into_iter().flatten().fold(self.next_ping, Instant::min)
     }
 }

@@ -108,7 +108,8 @@ impl Connection {
                 Some(_) | None => self.done(id, op, now),
             },
             Call::Status => {
-                let status = self.shared.backend.status();
+                let mut status = self.shared.backend.status();
+                self.shared.metrics.show_in(&mut status);
                 self.ended(op, Ended::Ok, now, now);
                 self.frames.write(|encoding, out| encode::status(encoding, out, id, &status))
             }

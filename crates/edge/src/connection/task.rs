@@ -219,7 +219,7 @@ impl Connection {
         if self.clocks.check(now, &self.shared.config.limits)? {
             self.frames.ping()?;
         }
-        if self.clocks.is_farewell(now) && self.is_idle() {
+        if self.clocks.is_farewell() && self.is_idle() {
             return Err(draining());
         }
         Ok(())

@@ -121,9 +121,10 @@ fn plots(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
         over(report, figure).into_iter().filter(|point| point.1 > 0.0).collect()
     };
     let mut over_time = vec![
-        Line { name: "median", class: "one", points: latency(report, &|slice| slice.p50_ms) },
-        Line { name: "99th percentile", class: "two", points: latency(report, &|slice| slice.p99_ms) },
+        // Drawn one over the other: what matters most comes last.
         Line { name: "slowest", class: "three", points: latency(report, &|slice| slice.max_ms) },
+        Line { name: "99th percentile", class: "two", points: latency(report, &|slice| slice.p99_ms) },
+        Line { name: "median", class: "one", points: latency(report, &|slice| slice.p50_ms) },
     ];
     let rate = |count: u64, slice: &super::Slice| count as f64 / slice.length_s.max(1e-9);
     let mut throughput =

@@ -189,10 +189,8 @@ pub fn requests() -> Vec<Sample> {
         payment: body::PaymentBody { recorded: Some(paid) },
         customer: None,
     };
-    let watch = body::Watch {
-        entity: Entity::Session(session.clone()),
-        resume: Some(body::Resume { epoch: 1, version: 391 }),
-    };
+    let watch =
+        body::Watch { entity: Entity::Session(session.clone()), resume: Some(body::Resume { epoch: 1, version: 391 }) };
     let batch = reply::Batch {
         items: vec![
             reply::BatchItem { op: "session.block", rid: Some("i-1".into()), body: &seats },
@@ -502,11 +500,15 @@ pub fn server_frames() -> Vec<Sample> {
         }),
     ];
     frames.extend(refusals().into_iter().map(no));
-    frames.extend(rejections().into_iter().map(|why| {
-        sample(why.name(), move |encoding, out| encode::rejection(encoding, out, Some(7), &why))
-    }));
-    frames.extend(FailKind::ALL.into_iter().map(|kind| {
-        sample(kind.name(), move |encoding, out| encode::fail(encoding, out, 7, &Fail::new(kind)))
-    }));
+    frames.extend(
+        rejections()
+            .into_iter()
+            .map(|why| sample(why.name(), move |encoding, out| encode::rejection(encoding, out, Some(7), &why))),
+    );
+    frames.extend(
+        FailKind::ALL
+            .into_iter()
+            .map(|kind| sample(kind.name(), move |encoding, out| encode::fail(encoding, out, 7, &Fail::new(kind)))),
+    );
     frames
 }

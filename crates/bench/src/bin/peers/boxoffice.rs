@@ -94,8 +94,8 @@ impl Boxoffice {
         let sessions: Vec<Id> = (0..house.sessions_all()).map(|session| house.session_id(session)).collect();
         for chunk in sessions.chunks(READS_UNDER_WAY) {
             let mut audits = JoinSet::new();
-            for session in chunk.iter().cloned() {
-                let client = client.clone();
+            for session in chunk {
+                let (client, session) = (client.clone(), session.clone());
                 audits.spawn(async move { client.audit_session(&session).await });
             }
             while let Some(audit) = audits.join_next().await {

@@ -24,6 +24,7 @@ use boxoffice_workload::{
     house::House,
 };
 use clap::Parser;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     boxoffice::Boxoffice,
@@ -259,6 +260,17 @@ async fn compare(options: &Options) -> Result<Report, Failed> {
     Ok(report)
 }
 
+/// Ends early at a signal, so that the servers are stopped and their directories removed.
+async fn until_interrupted(compare: impl Future<Output = Result<Report, Failed>>) -> Result<Report, Failed> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        biased;
+        _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+        _ = terminate.recv() => Err("terminated".into()),
+        compared = compare => compared,
+    }
+}
+
 /// An error with everything that caused it.
 fn in_full(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(error.source(), |error| (*error).source());
@@ -277,7 +289,7 @@ fn main() -> ExitCode {
         .enable_all()
         .build()
         .map_err(Failed::from)
-        .and_then(|runtime| runtime.block_on(compare(&options)))
+        .and_then(|runtime| runtime.block_on(until_interrupted(compare(&options))))
         .and_then(|report| {
             print!("{report}");
             match &options.json {
