@@ -7,8 +7,12 @@ use clap::{Parser, Subcommand, ValueEnum};
 /// Sells things that exist once: seats of theatres and cinemas, held and sold exactly once, durable before they are
 /// answered, with live seat maps.
 #[derive(Debug, Parser)]
-#[command(name = "boxoffice", version, after_help = "Exit codes: 0 done, 1 refused or verdict \"no\", 2 wrong command \
-    line or file, 3 no node reached, 4 the node cannot start or go on.")]
+#[command(
+    name = "boxoffice",
+    version,
+    after_help = "Exit codes: 0 done, 1 refused or verdict \"no\", 2 wrong command \
+    line or file, 3 no node reached, 4 the node cannot start or go on."
+)]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]

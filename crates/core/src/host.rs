@@ -191,9 +191,11 @@ impl<R> Host<R> {
     pub fn ended(&self) -> bool {
         match &self.role {
             Role::Venue(_) | Role::Session(_) => false,
-            Role::Cart(_) => self.entity.cart().and_then(Cart::state).is_some_and(|state| {
-                matches!(state, CartState::Done | CartState::Canceled | CartState::Expired)
-            }),
+            Role::Cart(_) => self
+                .entity
+                .cart()
+                .and_then(Cart::state)
+                .is_some_and(|state| matches!(state, CartState::Done | CartState::Canceled | CartState::Expired)),
         }
     }
 
