@@ -1,3 +1,45 @@
-//! Boxoffice cli.
+//! The program: `boxoffice serve`, and everything an operator or a curious person does with a running node.
 
-fn main() {}
+#![allow(unreachable_pub, reason = "a program has no outside; `pub` says what a file offers the others")]
+
+mod admin;
+mod args;
+mod book;
+mod config;
+mod demo;
+mod draw;
+mod failure;
+mod import;
+mod inspect;
+mod load;
+mod local_node;
+mod reach;
+mod serve;
+mod watch;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Args, Command};
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let outcome = match args.command {
+        Command::Serve(serve) => serve::run(&serve),
+        Command::Import(import) => import::run(&import),
+        Command::Book(book) => book::run(&book),
+        Command::Watch(watch) => watch::run(&watch),
+        Command::Load(load) => load::run(&load),
+        Command::Demo(demo) => demo::run(&demo),
+        Command::Admin(admin) => admin::run(&admin),
+        Command::Inspect(inspect) => inspect::run(&inspect),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("boxoffice: {failure}");
+            failure.exit_code()
+        }
+    }
+}

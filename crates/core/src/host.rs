@@ -9,7 +9,7 @@ mod venue;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use crate::{
-    answer::{CartState, Outcome},
+    answer::Outcome,
     ask::{Ask, Reply},
     cart::Cart,
     command::Command,
@@ -190,11 +190,7 @@ impl<R> Host<R> {
     pub fn ended(&self) -> bool {
         match &self.role {
             Role::Venue(_) | Role::Session(_) => false,
-            Role::Cart(_) => self
-                .entity
-                .cart()
-                .and_then(Cart::state)
-                .is_some_and(|state| matches!(state, CartState::Done | CartState::Canceled | CartState::Expired)),
+            Role::Cart(_) => self.entity.cart().is_some_and(Cart::terminal),
         }
     }
 

@@ -1,1 +1,28 @@
-//! Boxoffice load.
+//! Load: runs a scenario against real servers over real connections, measures it, audits it and says whether it was good.
+//!
+//! Nothing of a run is dropped: offered = done + refused + abandoned + failed, or the run fails. Latency is told twice, from
+//! the start the schedule meant and from the start that came to be; the first one is the one to quote.
+
+// In reading order: what to do, doing it, looking at it afterwards, saying what it came to.
+pub mod scenario;
+
+mod run;
+
+mod counter;
+mod drive;
+mod flow;
+mod progress;
+mod setup;
+
+mod audit;
+mod judge;
+mod measure;
+
+pub mod machine;
+pub mod report;
+
+pub use drive::FLOWS_UNDER_WAY_MAX;
+pub use report::Report;
+pub use run::{LoadError, RunConfig, run};
+pub use scenario::{Scenario, ScenarioError};
+pub use setup::make_house;

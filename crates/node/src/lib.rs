@@ -1,1 +1,25 @@
-//! Boxoffice node.
+//! The node: actors and I/O around the pure crates. It reaches the outside only through [`world::World`].
+
+// In reading order: the door, who answers, how it becomes durable, the world.
+pub mod config;
+pub mod door;
+pub mod error;
+pub mod node;
+
+mod actor;
+mod audit;
+mod cell;
+mod codec;
+mod driver;
+pub mod feeds;
+pub mod identity;
+pub mod inspect;
+mod inbox;
+pub mod log;
+pub mod metrics;
+mod shared;
+pub mod snapshot_files;
+mod snapshots;
+mod status;
+mod timers;
+pub mod world;

@@ -1,1 +1,39 @@
-//! Boxoffice shard.
+//! Keeps every shard's log equal on its replicas and says who leads.
+//!
+//! One [`Engine`] per node holds a raft group for each shard. It does no I/O and knows no clock: what comes
+//! in is an [`Input`], what comes out is a [`Write`] and a list of [`Output`]s, and the same inputs always give
+//! the same outputs. What is replicated is opaque to it: turns, batches of which are the log's entries.
+
+mod batch;
+mod codec;
+mod config;
+mod consensus;
+mod engine;
+mod folded;
+mod group;
+mod input;
+mod lagging;
+mod name;
+mod output;
+mod record;
+mod reign;
+mod replay;
+pub mod ring;
+mod snapshot;
+mod tail;
+mod time;
+
+pub use batch::Turns;
+pub use codec::Malformed;
+pub use config::{
+    Config, ENTRY_BYTES, SNAPSHOT_BYTES, SNAPSHOT_ENTRIES, TAIL_BYTES, TAIL_ENTRIES,
+    TURN_BYTES_MAX, UNCOMMITTED_BYTES_MAX,
+};
+pub use engine::Engine;
+pub use input::Input;
+pub use name::{DIRECTORY, Epoch, NodeId, Position, ShardId};
+pub use output::{Broken, Outgoing, Output, Received, Why, Write};
+pub use record::{EntryKind, Record};
+pub use replay::RestoreError;
+pub use snapshot::{Members, SnapshotMeta};
+pub use time::{Now, ShardTime};

@@ -1,1 +1,36 @@
-//! Boxoffice wire.
+//! What goes over client sockets: protocol v1 in two encodings, with its limits, and the way to and from the core's words.
+//!
+//! A frame is read in two steps: first the envelope (who asks, which op, which request id), then the body by its op; so an
+//! op that is not known is a refusal and not a broken frame. Nothing is believed about a frame before it was scanned:
+//! depth, claimed lengths, trailing bytes. `docs/protocol.md` is the same for people.
+
+// In reading order: the ground, the shapes of values, what comes in, what goes out, what the other side reads.
+pub mod limits;
+
+pub mod encoding;
+mod raw;
+
+pub mod form;
+mod form_answer;
+pub mod layout;
+
+pub mod envelope;
+pub mod op;
+pub mod rejection;
+
+pub mod body;
+mod convert;
+pub mod request;
+
+pub mod status;
+
+pub mod encode;
+pub mod feed;
+pub mod hello;
+
+pub mod reply;
+
+pub use encoding::Encoding;
+pub use op::Op;
+pub use rejection::{Fail, FailKind, Rejection};
+pub use request::{Call, Request};

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Bench `peers` from nothing: installs the peers if they are missing, builds, compares. Arguments go to the bench.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+crates/bench/setup-peers.sh
+cargo build --release --bin boxoffice --bin peers
+exec target/release/peers "$@"

@@ -1,0 +1,232 @@
+//! The node without sockets: how many purchases a second its actors, log and replication loop carry.
+//!
+//! Closed loop: each of C buyers opens a cart, holds five named seats of an 80-seat session and checks out, again and
+//! again; each answer submits the next command from where it arrives. Prints flows a second and the mean latency of a
+//! flow, with fsync and without.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
+    time::{Duration, Instant},
+};
+
+use boxoffice_core::{
+    command::{CartCommand, Command, NewSession, Payment, VenueCommand, VenueDetails, Want, WantedLine},
+    id::{CartToken, Id, Request, RequestHash},
+    layout::{Labels, Layout, Row, Run},
+    money::{Currency, Money},
+    seat::{Seat, SeatSet},
+    time::Timestamp,
+};
+use boxoffice_node::{
+    config::{Fsync, NodeConfig},
+    door::{self, ReplySink, ReplyTo},
+    node::{Node, NodeHandle, Runtimes},
+    world::World,
+};
+
+const ROWS: u16 = 5;
+const ROW_SEATS: u16 = 16;
+/// Flows that one session of 80 seats serves, five seats each, whole rows of 15.
+const FLOWS_A_SESSION: u64 = 15;
+const SESSIONS: u64 = 40_000;
+
+fn id(text: &str) -> Id {
+    Id::new(text).expect("a good id")
+}
+
+/// Waits for one answer.
+struct One(mpsc::SyncSender<door::Result>);
+
+impl ReplySink for One {
+    fn answer(&self, _: u64, result: door::Result) {
+        let _ = self.0.send(result);
+    }
+}
+
+fn ask(node: &NodeHandle, command: Command, request: u64) -> door::Result {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let request = Request { id: RequestHash(request), body: 0 };
+    node.submit(command, Some(request), ReplyTo::new(Arc::new(One(sender)), 0));
+    receiver.recv().expect("an answer")
+}
+
+fn must(node: &NodeHandle, command: Command, request: u64) {
+    match ask(node, command, request) {
+        Ok(Ok(_)) => {}
+        other => panic!("set-up failed: {other:?}"),
+    }
+}
+
+fn set_up(node: &NodeHandle) {
+    let run = |_| Run {
+        gap: 0,
+        count: ROW_SEATS,
+        labels: Labels::Numbers { first: 1, step: 1 },
+        category: id("standard"),
+        accessible: false,
+        points: Vec::new(),
+    };
+    let rows = (0..ROWS)
+        .map(|row| Row { label: format!("{row}").into(), section: None, runs: vec![run(row)] })
+        .collect();
+    let layout = Arc::new(Layout::new(rows, None).expect("a good layout"));
+    let venue = id("v");
+    let details = VenueDetails { name: "V".into(), city: "C".into(), position: None, comments: "".into() };
+    must(node, Command::Venue(venue.clone(), VenueCommand::Put(details)), 1);
+    let hall = VenueCommand::PutHall { hall: id("h"), name: "H".into(), layout };
+    must(node, Command::Venue(venue, hall), 2);
+}
+
+fn create_sessions(node: &NodeHandle, round: u64) {
+    let currency = Currency::new("EUR").expect("a currency");
+    let (sender, receiver) = mpsc::sync_channel(SESSIONS as usize);
+    let sink = Arc::new(One(sender));
+    let mut under_way = 0;
+    for session in 0..SESSIONS {
+        let start = (round * SESSIONS + session) * 1_000;
+        let new = NewSession {
+            id: id(&format!("s{round}-{session}")),
+            hall: id("h"),
+            title: id("t"),
+            starts_at: Timestamp(4_000_000_000_000 + start),
+            ends_at: Timestamp(4_000_000_001_000 + start),
+            prices: vec![(id("standard"), Money { amount: 1_000, currency })],
+            hold_ttl_ms: None,
+        };
+        let request = Request { id: RequestHash(1_000 + start), body: 0 };
+        let command = Command::Venue(id("v"), VenueCommand::CreateSession(new));
+        node.submit(command, Some(request), ReplyTo::new(Arc::<One>::clone(&sink), 0));
+        under_way += 1;
+        if under_way == 1_000 {
+            (0..under_way).for_each(|_| assert!(matches!(receiver.recv(), Ok(Ok(Ok(_)))), "a session was not created"));
+            under_way = 0;
+        }
+    }
+    (0..under_way).for_each(|_| assert!(matches!(receiver.recv(), Ok(Ok(Ok(_)))), "a session was not created"));
+}
+
+/// All buyers of a round; a buyer's number is the tag of its requests.
+struct Buyers {
+    node: NodeHandle,
+    round: u64,
+    next: AtomicU64,
+    until: Instant,
+    began: Instant,
+    flows: AtomicU64,
+    latency_us: AtomicU64,
+    buyers: Vec<Buyer>,
+    ended: mpsc::SyncSender<()>,
+}
+
+/// Where a buyer is in its flow.
+#[derive(Default)]
+struct Buyer {
+    flow: AtomicU64,
+    step: AtomicU64,
+    started_us: AtomicU64,
+}
+
+impl Buyers {
+    fn begin(self: &Arc<Self>, tag: u64) {
+        let flow = self.next.fetch_add(1, Ordering::Relaxed);
+        if Instant::now() >= self.until || flow >= SESSIONS * FLOWS_A_SESSION {
+            let _ = self.ended.send(());
+            return;
+        }
+        let buyer = &self.buyers[tag as usize];
+        buyer.flow.store(flow, Ordering::Relaxed);
+        buyer.step.store(0, Ordering::Relaxed);
+        buyer.started_us.store(self.began.elapsed().as_micros() as u64, Ordering::Relaxed);
+        self.submit(tag, flow, 0);
+    }
+
+    fn submit(self: &Arc<Self>, tag: u64, flow: u64, step: u64) {
+        let cart = CartToken((u128::from(self.round) << 64) | u128::from(flow)).cart();
+        // Neighbouring flows go to different sessions, as buyers do.
+        let (session, place) = (flow % SESSIONS, flow / SESSIONS);
+        let command = match step {
+            0 => CartCommand::Open { customer: None, ttl_ms: None },
+            1 => {
+                let (row, seat) = ((place / 3) as u16, (place % 3) as u16 * 5);
+                let seats = SeatSet::new((0..5).map(|at| Seat { row, seat: seat + at })).expect("five seats");
+                let session = id(&format!("s{}-{session}", self.round));
+                CartCommand::Hold(vec![WantedLine { session, want: Want::Seats { seats, best_effort: false } }])
+            }
+            _ => CartCommand::Checkout {
+                payment: Payment::Recorded { method: "card".into(), transaction_id: "t".into() },
+                customer: None,
+            },
+        };
+        let request = Request { id: RequestHash(step), body: 0 };
+        self.node.submit(Command::Cart(cart, command), Some(request), ReplyTo::new(Arc::new(Sink(Arc::clone(self))), tag));
+    }
+}
+
+struct Sink(Arc<Buyers>);
+
+impl ReplySink for Sink {
+    fn answer(&self, tag: u64, result: door::Result) {
+        let buyers = &self.0;
+        assert!(matches!(result, Ok(Ok(_))), "flow failed: {result:?}");
+        let buyer = &buyers.buyers[tag as usize];
+        let step = buyer.step.fetch_add(1, Ordering::Relaxed) + 1;
+        if step == 3 {
+            let now_us = buyers.began.elapsed().as_micros() as u64;
+            buyers.latency_us.fetch_add(now_us - buyer.started_us.load(Ordering::Relaxed), Ordering::Relaxed);
+            buyers.flows.fetch_add(1, Ordering::Relaxed);
+            buyers.begin(tag);
+        } else {
+            buyers.submit(tag, buyer.flow.load(Ordering::Relaxed), step);
+        }
+    }
+}
+
+fn round(node: &NodeHandle, round: u64, clients: u64, span: Duration) -> (f64, f64) {
+    create_sessions(node, round);
+    let (ended, all_ended) = mpsc::sync_channel(clients as usize);
+    let began = Instant::now();
+    let buyers = Arc::new(Buyers {
+        node: node.clone(),
+        round,
+        next: AtomicU64::new(0),
+        until: began + span,
+        began,
+        flows: AtomicU64::new(0),
+        latency_us: AtomicU64::new(0),
+        buyers: (0..clients).map(|_| Buyer::default()).collect(),
+        ended,
+    });
+    (0..clients).for_each(|tag| buyers.begin(tag));
+    (0..clients).for_each(|_| all_ended.recv().expect("every buyer ends"));
+    let flows = buyers.flows.load(Ordering::Relaxed);
+    let mean_ms = buyers.latency_us.load(Ordering::Relaxed) as f64 / flows.max(1) as f64 / 1_000.0;
+    (flows as f64 / began.elapsed().as_secs_f64(), mean_ms)
+}
+
+fn main() {
+    let seconds: u64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(5);
+    println!("{:>8} {:>8} {:>12} {:>10}", "fsync", "clients", "flows/s", "mean ms");
+    for fsync in [Fsync::Always, Fsync::Never] {
+        let selling = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let watching = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let runtimes = Runtimes { selling: selling.handle().clone(), watching: watching.handle().clone() };
+        let dir = tempfile::tempdir_in(".").expect("a temporary directory on this disk");
+        let config = NodeConfig { data_dir: dir.path().join("data"), fsync, ..NodeConfig::default() };
+        let node = Node::start(config, World::alone(), &runtimes).expect("a node");
+        while node.handle().ready().is_err() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        set_up(node.handle());
+        for (number, clients) in [1, 64, 256, 1_024].into_iter().enumerate() {
+            let (flows, mean_ms) = round(node.handle(), number as u64, clients, Duration::from_secs(seconds));
+            println!("{:>8} {clients:>8} {flows:>12.0} {mean_ms:>10.3}", fsync.as_str());
+        }
+        let audit = node.handle().audit();
+        assert!(audit.violations.is_empty(), "{:?}", audit.violations);
+        selling.block_on(node.stop(5_000)).expect("an orderly stop");
+    }
+}

@@ -1,0 +1,133 @@
+//! The closed loop that drives every system alike: the same purchases, the same tasks, the same clock.
+
+use std::{
+    fmt,
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use boxoffice_core::id::{CartId, CartToken};
+use boxoffice_workload::{
+    arrival::FlowNumber,
+    flow::{Choice, Picker},
+    statistics::SeedStatistics,
+};
+
+/// What a system could not do, in words.
+pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// One purchase: a new cart, five named seats of one session, an order.
+#[derive(Clone, Debug)]
+pub(crate) struct Purchase {
+    pub(crate) token: CartToken,
+    pub(crate) cart: CartId,
+    pub(crate) choice: Choice,
+}
+
+/// How a purchase ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bought {
+    /// The order is written and on disk.
+    Sold,
+    /// Seats were taken; nothing changed.
+    Refused,
+}
+
+/// One connection to a system, shared by some clients.
+pub(crate) trait Till: Clone + Send + Sync + 'static {
+    /// Opens the cart, holds the seats, checks out: three round trips, each durable before the next.
+    fn buy(&self, purchase: &Purchase) -> impl Future<Output = Result<Bought, Failed>> + Send;
+}
+
+/// How many clients there are and how they are connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) clients: usize,
+    pub(crate) connections: usize,
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.clients == self.connections {
+            write!(f, "{} clients, a connection each", self.clients)
+        } else {
+            write!(f, "{} clients over {} connections", self.clients, self.connections)
+        }
+    }
+}
+
+/// What one closed loop measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measured {
+    pub(crate) flows_per_second: f64,
+    pub(crate) mean_ms: f64,
+    pub(crate) p99_ms: f64,
+}
+
+/// The purchase of a flow.
+pub(crate) fn purchase(picker: &Picker, index: u32) -> Purchase {
+    let flow = FlowNumber { group: 0, index };
+    let token = picker.token(flow);
+    Purchase { token, cart: token.cart(), choice: picker.choose(flow, 0) }
+}
+
+/// Buys `flows` times with `clients` tasks over these tills; every purchase must be sold.
+pub(crate) async fn closed_loop<T: Till>(
+    tills: &[T],
+    clients: usize,
+    picker: Arc<Picker>,
+    flows: u32,
+) -> Result<Measured, Failed> {
+    let next = Arc::new(AtomicU32::new(0));
+    let start = Instant::now();
+    let tasks: Vec<_> = (0..clients)
+        .map(|client| {
+            let till = tills[client % tills.len()].clone();
+            let (next, picker) = (next.clone(), picker.clone());
+            tokio::spawn(async move {
+                let mut durations_us = Vec::with_capacity(flows as usize / clients * 2);
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= flows {
+                        return Ok::<_, Failed>(durations_us);
+                    }
+                    let purchase = purchase(&picker, index);
+                    let start = Instant::now();
+                    if till.buy(&purchase).await? == Bought::Refused {
+                        return Err(format!("refused free seats: {purchase:?}").into());
+                    }
+                    durations_us.push(start.elapsed().as_micros() as u64);
+                }
+            })
+        })
+        .collect();
+    let mut durations_us = Vec::with_capacity(flows as usize);
+    for task in tasks {
+        durations_us.extend(task.await??);
+    }
+    let elapsed: Duration = start.elapsed();
+    let statistics = SeedStatistics::of(&mut durations_us).ok_or("no flow was run")?;
+    assert_eq!(statistics.count, u64::from(flows), "every flow is measured once");
+    Ok(Measured {
+        flows_per_second: f64::from(flows) / elapsed.as_secs_f64(),
+        mean_ms: statistics.mean,
+        p99_ms: statistics.p99,
+    })
+}
+
+/// Asks again for seats that are sold, with new carts; every one of these must be refused.
+pub(crate) async fn challenge<T: Till>(till: &T, picker: &Picker, flows: u32, attempts: u32) -> Result<(), Failed> {
+    for attempt in 0..attempts {
+        let sold = purchase(picker, (u64::from(attempt) * u64::from(flows) / u64::from(attempts)) as u32);
+        let token = picker.token(FlowNumber { group: 1, index: attempt });
+        let again = Purchase { token, cart: token.cart(), choice: sold.choice };
+        if till.buy(&again).await? == Bought::Sold {
+            return Err(format!("sold twice: {again:?}").into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! Redis 7 with `appendonly yes` and `appendfsync always`: one Lua script a step, state in hashes.
+//!
+//! `s:<session>`: `price`, `free`, and a field for every taken seat (`h` or `s` and the cart). `c:<cart>`: state, deadline,
+//! session, seats. `o:<cart>`: the order. Scripts run one at a time, so each step is atomic.
+
+use std::{net::SocketAddr, process::Command, sync::Arc, time::Duration};
+
+use boxoffice_workload::house::House;
+use redis::{AsyncConnectionConfig, Client, aio::MultiplexedConnection};
+use rustix::process::Signal;
+
+use crate::{
+    PRICE, Verified,
+    child::{Server, free_address},
+    drive::{Bought, Failed, Purchase, Till},
+    starting,
+};
+
+const OPEN: &str = r"
+if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+local now = redis.call('TIME')
+redis.call('HSET', KEYS[1], 'state', 'active', 'deadline', now[1] + 1800)
+return 1
+";
+
+const HOLD: &str = r"
+local cart = redis.call('HMGET', KEYS[2], 'state', 'deadline')
+if cart[1] ~= 'active' then return {-1} end
+local now = redis.call('TIME')
+if tonumber(cart[2]) <= tonumber(now[1]) then return {-2} end
+local states = redis.call('HMGET', KEYS[1], unpack(ARGV, 2))
+local taken = {}
+for i = 1, #states do
+  if states[i] then taken[#taken + 1] = ARGV[i + 1] end
+end
+if #taken > 0 then return taken end
+local set = {}
+for i = 2, #ARGV do
+  set[#set + 1] = ARGV[i]
+  set[#set + 1] = 'h' .. ARGV[1]
+end
+redis.call('HSET', KEYS[1], unpack(set))
+redis.call('HINCRBY', KEYS[1], 'free', 1 - #ARGV)
+redis.call('HSET', KEYS[2], 'session', KEYS[1], 'seats', table.concat(ARGV, ' ', 2), 'deadline', now[1] + 1800)
+return {}
+";
+
+const CHECKOUT: &str = r"
+local cart = redis.call('HMGET', KEYS[2], 'state', 'deadline', 'seats')
+if cart[1] ~= 'active' or not cart[3] then return 0 end
+local now = redis.call('TIME')
+if tonumber(cart[2]) <= tonumber(now[1]) then return 0 end
+local seats = {}
+for seat in string.gmatch(cart[3], '%S+') do seats[#seats + 1] = seat end
+local states = redis.call('HMGET', KEYS[1], unpack(seats))
+local set = {}
+for i = 1, #seats do
+  if states[i] ~= 'h' .. ARGV[1] then return redis.error_reply('a hold is gone') end
+  set[#set + 1] = seats[i]
+  set[#set + 1] = 's' .. ARGV[1]
+end
+local price = redis.call('HGET', KEYS[1], 'price')
+redis.call('HSET', KEYS[1], unpack(set))
+redis.call('HSET', KEYS[2], 'state', 'done')
+redis.call('HSET', KEYS[3], 'session', KEYS[1], 'seats', cart[3], 'total', price * #seats, 'at', now[1], 'payment', ARGV[2])
+return 1
+";
+
+/// A private Redis.
+pub(crate) struct Redis {
+    server: Server,
+    client: Client,
+}
+
+impl Redis {
+    /// Starts it with its files in a directory of its own.
+    pub(crate) async fn start(program: &str) -> Result<Redis, Failed> {
+        let directory = tempfile::Builder::new().prefix("peers-redis-").tempdir()?;
+        let address = free_address()?;
+        let mut command = Command::new(program);
+        command.current_dir(directory.path()).args([
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            &address.port().to_string(),
+            "--appendonly",
+            "yes",
+            "--appendfsync",
+            "always",
+            "--save",
+            "",
+            "--auto-aof-rewrite-percentage",
+            "0",
+            "--daemonize",
+            "no",
+        ]);
+        let mut server = Server::start(command, directory, Signal::TERM)?;
+        let client = Client::open(format!("redis://{address}"))?;
+        starting(&mut server, || async { client.get_multiplexed_async_connection().await.map(drop) }).await?;
+        let redis = Redis { server, client };
+        redis.check_durability(address).await?;
+        Ok(redis)
+    }
+
+    pub(crate) fn server(&self) -> &Server {
+        &self.server
+    }
+
+    async fn check_durability(&self, address: SocketAddr) -> Result<(), Failed> {
+        let mut connection = self.connection().await?;
+        let settings: Vec<(String, String)> =
+            redis::cmd("CONFIG").arg("GET").arg("append*").query_async(&mut connection).await?;
+        for (name, wanted) in [("appendonly", "yes"), ("appendfsync", "always")] {
+            if !settings.iter().any(|(key, value)| key == name && value == wanted) {
+                return Err(format!("redis at {address} does not run with {name} {wanted}: {settings:?}").into());
+            }
+        }
+        Ok(())
+    }
+
+    async fn connection(&self) -> Result<MultiplexedConnection, Failed> {
+        let config = AsyncConnectionConfig::new()
+            .set_response_timeout(Some(Duration::from_secs(30)))
+            .set_connection_timeout(Some(Duration::from_secs(10)));
+        Ok(self.client.get_multiplexed_async_connection_with_config(&config).await?)
+    }
+
+    /// Makes the sessions of a house.
+    pub(crate) async fn prepare(&self, house: &House) -> Result<(), Failed> {
+        let mut connection = self.connection().await?;
+        let sessions: Vec<u32> = (0..house.sessions_all()).collect();
+        for chunk in sessions.chunks(1_000) {
+            let mut pipeline = redis::pipe();
+            for &session in chunk {
+                pipeline
+                    .cmd("HSET")
+                    .arg(session_key(house, session))
+                    .arg(&[("price", PRICE), ("free", i64::from(house.seats_of_session()))])
+                    .ignore();
+            }
+            pipeline.query_async::<()>(&mut connection).await?;
+        }
+        Ok(())
+    }
+
+    /// Connects so many times.
+    pub(crate) async fn connect(&self, house: &House, connections: usize) -> Result<Vec<RedisTill>, Failed> {
+        let mut tills = Vec::new();
+        for _ in 0..connections {
+            let mut connection = self.connection().await?;
+            let mut load = async |script: &str| -> Result<Arc<str>, Failed> {
+                let hash: String = redis::cmd("SCRIPT").arg("LOAD").arg(script).query_async(&mut connection).await?;
+                Ok(hash.into())
+            };
+            let (open, hold, checkout) = (load(OPEN).await?, load(HOLD).await?, load(CHECKOUT).await?);
+            tills.push(RedisTill { connection, open, hold, checkout, house: Arc::new(house.clone()) });
+        }
+        Ok(tills)
+    }
+
+    /// Counts what is sold, seat by seat and order by order.
+    pub(crate) async fn verify(&self, house: &House, carts: &[Purchase]) -> Result<Verified, Failed> {
+        let mut connection = self.connection().await?;
+        let mut verified = Verified::default();
+        for session in 0..house.sessions_all() {
+            let fields: Vec<(String, String)> =
+                redis::cmd("HGETALL").arg(session_key(house, session)).query_async(&mut connection).await?;
+            let sold = fields.iter().filter(|(_, value)| value.starts_with('s')).count() as u64;
+            let free = fields.iter().find(|(key, _)| key == "free").map_or("", |(_, value)| value);
+            if free.parse() != Ok(u64::from(house.seats_of_session()) - sold) {
+                return Err(format!("session {session} counts {free} free seats and has sold {sold}").into());
+            }
+            verified.seats_sold += sold;
+        }
+        for chunk in carts.chunks(1_000) {
+            let mut pipeline = redis::pipe();
+            for purchase in chunk {
+                pipeline.cmd("HMGET").arg(format!("o:{}", purchase.cart)).arg(&["session", "seats"]);
+            }
+            let orders: Vec<(Option<String>, Option<String>)> = pipeline.query_async(&mut connection).await?;
+            for (purchase, order) in chunk.iter().zip(orders) {
+                let wanted = (
+                    Some(session_key(house, purchase.choice.session)),
+                    Some(seat_names(house, purchase).collect::<Vec<_>>().join(" ")),
+                );
+                if order != wanted {
+                    return Err(format!("the order of cart {} is {order:?}, not {wanted:?}", purchase.cart).into());
+                }
+                verified.orders += 1;
+            }
+        }
+        Ok(verified)
+    }
+}
+
+fn session_key(house: &House, session: u32) -> String {
+    format!("s:{}-{session}", house.prefix)
+}
+
+fn seat_names<'a>(house: &'a House, purchase: &'a Purchase) -> impl Iterator<Item = String> + 'a {
+    let seats = purchase.choice.seats.as_slice().iter();
+    seats.map(|seat| (u32::from(seat.row) * u32::from(house.seats) + u32::from(seat.seat)).to_string())
+}
+
+/// One multiplexed connection to Redis.
+#[derive(Clone)]
+pub(crate) struct RedisTill {
+    connection: MultiplexedConnection,
+    open: Arc<str>,
+    hold: Arc<str>,
+    checkout: Arc<str>,
+    house: Arc<House>,
+}
+
+impl Till for RedisTill {
+    async fn buy(&self, purchase: &Purchase) -> Result<Bought, Failed> {
+        let mut connection = self.connection.clone();
+        let cart = purchase.cart.to_string();
+        let (session_key, cart_key) = (session_key(&self.house, purchase.choice.session), format!("c:{cart}"));
+
+        let mut open = redis::cmd("EVALSHA");
+        open.arg(&*self.open).arg(1).arg(&cart_key);
+        let opened: i64 = open.query_async(&mut connection).await?;
+        if opened != 1 {
+            return Err(format!("cart {cart} was there before").into());
+        }
+
+        let mut hold = redis::cmd("EVALSHA");
+        hold.arg(&*self.hold).arg(2).arg(&session_key).arg(&cart_key).arg(&cart);
+        for seat in seat_names(&self.house, purchase) {
+            hold.arg(seat);
+        }
+        let taken: Vec<i64> = hold.query_async(&mut connection).await?;
+        if taken.first().is_some_and(|&first| first < 0) {
+            return Err(format!("cart {cart} is not active").into());
+        }
+        if !taken.is_empty() {
+            return Ok(Bought::Refused);
+        }
+
+        let mut checkout = redis::cmd("EVALSHA");
+        checkout.arg(&*self.checkout).arg(3).arg(&session_key).arg(&cart_key).arg(format!("o:{cart}"));
+        checkout.arg(&cart).arg("card");
+        let done: i64 = checkout.query_async(&mut connection).await?;
+        if done == 1 { Ok(Bought::Sold) } else { Err(format!("cart {cart} could not check out").into()) }
+    }
+}

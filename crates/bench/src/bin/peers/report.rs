@@ -1,0 +1,106 @@
+//! The figures of all turns, as a table and as JSON.
+
+use std::fmt;
+
+use boxoffice_load::machine::DiskFloor;
+use boxoffice_workload::statistics::median;
+use serde::Serialize;
+
+/// One turn of one system.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Turn {
+    pub(crate) system: &'static str,
+    pub(crate) clients: usize,
+    pub(crate) connections: usize,
+    pub(crate) flows_per_second: f64,
+    pub(crate) mean_ms: f64,
+    pub(crate) p99_ms: f64,
+    /// Processor time of the server's processes a purchase, in microseconds.
+    pub(crate) server_cpu_us: f64,
+    pub(crate) steal_percent: f64,
+}
+
+/// All turns.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Report {
+    pub(crate) flows: u32,
+    pub(crate) rounds: u32,
+    /// Raw `fdatasync` before and after.
+    pub(crate) floor_before: DiskFloor,
+    pub(crate) floor_after: DiskFloor,
+    pub(crate) turns: Vec<Turn>,
+}
+
+impl Report {
+    pub(crate) fn new(flows: u32, rounds: u32, floor: DiskFloor) -> Report {
+        Report { flows, rounds, floor_before: floor, floor_after: floor, turns: Vec::new() }
+    }
+
+    pub(crate) fn json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(self)
+    }
+
+    /// The median of a figure over the turns of a system with so many clients and connections.
+    fn median(&self, system: &str, shape: (usize, usize), figure: impl Fn(&Turn) -> f64) -> Option<f64> {
+        let turns = self.turns.iter().filter(|turn| turn.system == system && (turn.clients, turn.connections) == shape);
+        median(&mut turns.map(figure).collect::<Vec<f64>>())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut systems: Vec<&str> = Vec::new();
+        let mut shapes: Vec<(usize, usize)> = Vec::new();
+        for turn in &self.turns {
+            if !systems.contains(&turn.system) {
+                systems.push(turn.system);
+            }
+            let shape = (turn.clients, turn.connections);
+            if !shapes.contains(&shape) {
+                shapes.push(shape);
+            }
+        }
+        writeln!(f)?;
+        writeln!(
+            f,
+            "One purchase: open a cart, hold 5 named seats of 80 all or none, check out. {} purchases a turn, median of {}.",
+            self.flows, self.rounds
+        )?;
+        writeln!(
+            f,
+            "{:>7} {:>11}  {:16} {:>8} {:>9} {:>8} {:>7} {:>12} {:>10}",
+            "clients", "connections", "system", "flows/s", "mean ms", "p99 ms", "CPU µs", "of PostgreSQL", "of Redis"
+        )?;
+        for &shape in &shapes {
+            for system in &systems {
+                let figure = |figure: fn(&Turn) -> f64| self.median(system, shape, figure).unwrap_or(f64::NAN);
+                let rate = figure(|turn| turn.flows_per_second);
+                let ratio = |peer: &str| match self.median(peer, shape, |turn| turn.flows_per_second) {
+                    Some(other) => format!("{:.2}", rate / other),
+                    None => "-".to_owned(),
+                };
+                writeln!(
+                    f,
+                    "{:>7} {:>11}  {system:16} {rate:>8.0} {:>9.2} {:>8.2} {:>7.0} {:>12} {:>10}",
+                    shape.0,
+                    shape.1,
+                    figure(|turn| turn.mean_ms),
+                    figure(|turn| turn.p99_ms),
+                    figure(|turn| turn.server_cpu_us),
+                    ratio("PostgreSQL sync"),
+                    ratio("Redis always"),
+                )?;
+            }
+        }
+        let steal = self.turns.iter().map(|turn| turn.steal_percent).fold(0.0, f64::max);
+        writeln!(
+            f,
+            "Raw fdatasync p50/p99 {:.0}/{:.0} µs before, {:.0}/{:.0} µs after; CPU steal at most {steal:.1} %.",
+            self.floor_before.p50_us, self.floor_before.p99_us, self.floor_after.p50_us, self.floor_after.p99_us
+        )?;
+        writeln!(
+            f,
+            "Checked after every turn: each order is there with its seats, no seat sold twice, sold seats refused."
+        )
+    }
+}

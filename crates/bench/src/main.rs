@@ -1,3 +1,0 @@
-//! Boxoffice bench.
-
-fn main() {}

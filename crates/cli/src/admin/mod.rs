@@ -1,0 +1,143 @@
+//! `boxoffice admin`: how a node is, whether its promises hold, seats on and off sale.
+
+mod audit;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use boxoffice_client::{CartAudit, Client, Entity, NodeAudit, SessionAudit};
+use boxoffice_core::id::OrderId;
+use boxoffice_wire::form::{self, Form};
+use serde::Serialize;
+
+use crate::{
+    args::{Admin, AdminCommand, Reach},
+    book::refusal,
+    draw::Names,
+    failure::{Failure, Outcome},
+    reach::{self, say},
+    watch::{session, session_id},
+};
+
+/// Does what an operator asks.
+pub fn run(args: &Admin) -> Outcome {
+    match &args.what {
+        AdminCommand::Status { json } => show_status(&args.reach, *json),
+        AdminCommand::Audit { entity, json } => show_audit(&args.reach, entity.as_deref(), *json),
+        AdminCommand::Block { session, seats } => set_blocked(&args.reach, session, seats, true),
+        AdminCommand::Unblock { session, seats } => set_blocked(&args.reach, session, seats, false),
+    }
+}
+
+fn show_status(reach: &Reach, json: bool) -> Outcome {
+    reach::block_on(async {
+        let client = reach.connect().await?;
+        let status = client.status().await.map_err(|error| reach.failure(error))?.value;
+        if json {
+            print(&[as_json(&status)]);
+        } else {
+            print(&status::lines(&status));
+        }
+        Ok(())
+    })
+}
+
+/// What an audit found.
+enum Found {
+    Node(Box<NodeAudit>),
+    Session(Box<SessionAudit>, Option<Names>),
+    Cart(Box<CartAudit>),
+}
+
+fn show_audit(reach: &Reach, entity: Option<&str>, json: bool) -> Outcome {
+    let entity = entity.map(read_entity).transpose()?;
+    reach::block_on(async {
+        let client = reach.connect().await?;
+        let found = find(&client, entity, reach).await?;
+        let (lines, violations) = match &found {
+            Found::Node(audit) if json => (vec![as_json(audit)], audit.violations.len()),
+            Found::Node(audit) => (audit::node(audit), audit.violations.len()),
+            Found::Session(audit, _) if json => (vec![formed(&**audit)], audit.violations.len()),
+            Found::Session(audit, names) => (audit::session(audit, names.as_ref()), audit.violations.len()),
+            Found::Cart(audit) if json => (vec![formed(&**audit)], audit.violations.len()),
+            Found::Cart(audit) => (audit::cart(audit), audit.violations.len()),
+        };
+        print(&lines);
+        match violations {
+            0 => Ok(()),
+            count => Err(Failure::Refused(format!(
+                "{count} promises are broken; keep the data directory as it is, and look into it with `boxoffice inspect`"
+            ))),
+        }
+    })
+}
+
+async fn find(client: &Client, entity: Option<Entity>, reach: &Reach) -> Result<Found, Failure> {
+    let failure = |error| reach.failure(error);
+    Ok(match entity {
+        None => Found::Node(Box::new(client.audit_node().await.map_err(failure)?.value)),
+        Some(Entity::Session(id)) => {
+            let audit = client.audit_session(&id).await.map_err(failure)?.value;
+            // An audit is worth reading without names too.
+            let names = client.session_get(&id).await.ok().map(|reply| Names::of(&reply.value.layout));
+            Found::Session(Box::new(audit), names)
+        }
+        Some(Entity::Cart(id)) => Found::Cart(Box::new(client.audit_cart(id).await.map_err(failure)?.value)),
+        Some(Entity::Venue(id)) => {
+            return Err(Failure::Usage(format!(
+                "venue/{id}: sessions and carts are audited; `boxoffice admin audit` audits all there is"
+            )));
+        }
+    })
+}
+
+/// What is to be audited: an entity, or an order, which has its cart's id.
+fn read_entity(text: &str) -> Result<Entity, Failure> {
+    let order = text.strip_prefix("order/").and_then(form::order_id).map(|order: OrderId| Entity::Cart(order.cart()));
+    order.or_else(|| form::entity(text)).ok_or_else(|| {
+        Failure::Usage(format!("{text}: write session/ID, cart/ID or order/ID; the last two are 32 hexadecimal digits"))
+    })
+}
+
+fn set_blocked(reach: &Reach, id: &str, seats: &[String], block: bool) -> Outcome {
+    let id = session_id(id)?;
+    reach::block_on(async {
+        let client = reach.connect().await?;
+        let session = session(&client, &id, reach).await?;
+        let names = Names::of(&session.layout);
+        let words = seats.iter().map(String::as_str);
+        let indexes = names.read(words).map_err(|error| Failure::Usage(error.to_string()))?;
+        let seats: Vec<_> = indexes.iter().map(|index| session.layout.seat(*index)).collect();
+        let answer = match block {
+            true => client.session_block(&id, seats).await,
+            false => client.session_unblock(&id, seats).await,
+        };
+        match answer {
+            Ok(_) => {
+                let state = if block { "off sale" } else { "on sale" };
+                say(&format!("{} of {id}: {state}", names.list(&indexes)));
+                Ok(())
+            }
+            Err(error) => match error.refusal() {
+                Some(no) => {
+                    Err(Failure::Refused(format!("{}; nothing was changed", refusal(no, &session.layout, &names))))
+                }
+                None => Err(reach.failure(error)),
+            },
+        }
+    })
+}
+
+fn print(lines: &[String]) {
+    // Whoever closed the pipe has read enough.
+    let _ = lines.iter().all(|line| say(line));
+}
+
+fn as_json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string_pretty(value).expect("an answer can be written as JSON")
+}
+
+/// JSON as the protocol writes it.
+fn formed<T: Form>(value: &T) -> String {
+    as_json(&value.write(serde_json::value::Serializer).expect("an answer has a form in JSON"))
+}

@@ -1,0 +1,125 @@
+use boxoffice_client::{CartId, Id, Layout, NodeAudit, NodeStatus, OrderId, Seat, SeatCounts, SessionAudit, Timestamp};
+use boxoffice_core::{
+    answer::{HoldView, SaleView},
+    id::{Entity, HoldId, RequestHash},
+    layout::{Labels, Row, Run},
+};
+use boxoffice_wire::{
+    hello::Durability,
+    status::{CartTotals, CurrencyTotal, Rates, SeatTotals, ShardStatus},
+};
+use expect_test::expect;
+
+use super::{audit, read_entity, status};
+use crate::draw::Names;
+
+fn id(text: &str) -> Id {
+    Id::new(text).expect("an id")
+}
+
+fn names() -> Names {
+    let labels = Labels::Numbers { first: 1, step: 1 };
+    let run = Run { gap: 0, count: 4, labels, category: id("standard"), accessible: false, points: Vec::new() };
+    let rows = vec![Row { label: "A".into(), section: None, runs: vec![run] }];
+    Names::of(&Layout::new(rows, None).expect("a layout"))
+}
+
+fn shard(number: u32, role: &str) -> ShardStatus {
+    ShardStatus { shard: number, role: role.into(), term: 2, applied: 391, entities: 12 }
+}
+
+#[test]
+fn a_status_is_a_table() {
+    let status = NodeStatus {
+        node: "1".into(),
+        cluster: "c0ffee".into(),
+        version: "0.1.0".into(),
+        uptime_ms: 11_525_000,
+        durability: Durability { replicas: 1, fsync: "always".into() },
+        state: "ready".into(),
+        shards: vec![shard(0, "leader"), shard(1, "leader"), shard(2, "follower")],
+        connections: 3,
+        watchers: 2,
+        under_way: 0,
+        actors: 7,
+        rates: Rates { requests: 120.25, ok: 118.0, no: 2.25, ..Rates::default() },
+    };
+    expect![[r#"
+        node 1 of cluster c0ffee: ready, boxoffice 0.1.0, up 3 h 12 min
+        durability    1 replica, fsync always
+        now           3 connections, 2 watchers, 0 requests under way, 7 actors
+        a second      120.2 requests (118.0 ok, 2.2 no, 0.0 fail), 0.0 events, 0.0 fsyncs, 0.0 feed frames
+        shards        3 (2 leader, 1 follower), 36 entities
+
+        shard  role         term     applied  entities
+            0  leader          2         391        12
+            1  leader          2         391        12
+            2  follower        2         391        12
+    "#]]
+    .assert_eq(&(status::lines(&status).join("\n") + "\n"));
+}
+
+#[test]
+fn audits_say_what_is_broken_first() {
+    let seats = |seats: &[u16]| seats.iter().map(|seat| Seat { row: 0, seat: *seat }).collect();
+    let hold = HoldId { cart: CartId(0xabc), request: RequestHash(1), part: 0, attempt: 0 };
+    let mut session = SessionAudit {
+        session: id("hamlet"),
+        counts: SeatCounts { free: 1, held: 2, sold: 1, blocked: 0 },
+        holds: vec![HoldView { hold, revision: 3, deadline: Timestamp(1_798_140_600_000), seats: seats(&[0, 1]) }],
+        sales: vec![SaleView { order: OrderId(0xdef), seats: seats(&[3]), at: Timestamp(1_798_140_600_000) }],
+        violations: Vec::new(),
+    };
+    expect![[r#"
+        every promise holds
+        session hamlet: 1 free, 2 held, 1 sold, 0 blocked
+        held  by cart  00000000000000000000000000000abc until 2026-12-24 19:30 UTC: A1, A2
+        sold  by order 00000000000000000000000000000def at 2026-12-24 19:30 UTC: A4
+    "#]]
+    .assert_eq(&(audit::session(&session, Some(&names())).join("\n") + "\n"));
+    session.violations.push("seat [0, 3] is sold twice".into());
+    session.holds[0].seats = seats(&[9]);
+    expect![[r#"
+        BROKEN: seat [0, 3] is sold twice
+        session hamlet: 1 free, 2 held, 1 sold, 0 blocked
+        held  by cart  00000000000000000000000000000abc until 2026-12-24 19:30 UTC: [0, 9]
+        sold  by order 00000000000000000000000000000def at 2026-12-24 19:30 UTC: A4
+    "#]]
+    .assert_eq(&(audit::session(&session, Some(&names())).join("\n") + "\n"));
+    let node = NodeAudit {
+        venues: 1,
+        sessions: 3,
+        seats: SeatTotals { free: 80, held: 3, sold: 5, blocked: 1 },
+        holds: 2,
+        held_seats: 3,
+        cart_seats: 3,
+        sold_seats: 5,
+        carts: CartTotals { active: 2, done: 4, ..CartTotals::default() },
+        orders: 4,
+        order_seats: 5,
+        order_totals: vec![CurrencyTotal {
+            currency: boxoffice_client::Currency::new("EUR").expect("a currency"),
+            orders: 4,
+            amount: 5_000,
+        }],
+        ..NodeAudit::default()
+    };
+    expect![[r#"
+        every promise holds
+        venues        1
+        sessions      3: 80 free, 3 held, 5 sold, 1 blocked
+        holds         2 with 3 seats; carts have 3 seats in lines
+        carts         2 active, 0 checking out, 4 done, 0 canceled, 0 expired; they owe 0 messages
+        orders        4 with 5 seats; sessions have sold 5
+                      4 orders, 50.00 EUR
+    "#]]
+    .assert_eq(&(audit::node(&node).join("\n") + "\n"));
+}
+
+#[test]
+fn entities_are_read_and_orders_are_carts() {
+    assert_eq!(read_entity("session/hamlet").expect("an entity"), Entity::Session(id("hamlet")));
+    let order = format!("order/{:032x}", 0xdef);
+    assert_eq!(read_entity(&order).expect("an order"), Entity::Cart(CartId(0xdef)));
+    assert!(read_entity("hamlet").expect_err("no entity").to_string().contains("session/ID"));
+}

@@ -1,0 +1,241 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Sells things that exist once: seats of theatres and cinemas, held and sold exactly once, durable before they are
+/// answered, with live seat maps.
+#[derive(Debug, Parser)]
+#[command(name = "boxoffice", version, after_help = "Exit codes: 0 done, 1 refused or verdict \"no\", 2 wrong command \
+    line or file, 3 no node reached, 4 the node cannot start or go on.")]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What the program can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Starts a node with a theatre in it and lets you buy from it at this terminal; nothing is left behind.
+    Demo(Demo),
+    /// Runs a node until it is told to stop (Ctrl-C).
+    Serve(Serve),
+    /// Makes venues, halls and sessions from a JSON file or from CSV rows.
+    Import(Import),
+    /// Buys seats at the terminal: shows the map, holds what you choose, counts down, checks out.
+    Book(Book),
+    /// Draws a session's seat map at the terminal and keeps it live.
+    Watch(Watch),
+    /// Runs a load scenario against a node, with a report, an audit and a verdict.
+    Load(Load),
+    /// Asks a running node how it is, or checks its promises.
+    Admin(Admin),
+    /// Looks into a data directory that no node is using.
+    Inspect(Inspect),
+}
+
+/// `boxoffice demo`.
+#[derive(Debug, clap::Args)]
+pub struct Demo {
+    /// Buy the best two seats at once, without asking.
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// `boxoffice serve`.
+#[derive(Debug, clap::Args)]
+pub struct Serve {
+    /// Configuration file; what it does not say is as built in (print that with --print-config).
+    #[arg(long, env = "BOXOFFICE_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Address and port to listen on [built in: 127.0.0.1:7180]. Port 0 takes a free one and says which.
+    #[arg(long, env = "BOXOFFICE_LISTEN")]
+    pub listen: Option<String>,
+    /// Where everything durable lives [built in: boxoffice-data]. Made if it is not there.
+    #[arg(long, env = "BOXOFFICE_DATA_DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// When changes are made durable.
+    #[arg(long, env = "BOXOFFICE_FSYNC")]
+    pub fsync: Option<FsyncWord>,
+    /// What operators must show when the address is reachable from other machines.
+    #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN", hide_env_values = true)]
+    pub admin_token: Option<String>,
+    /// What to log: error, warn, info, debug, or a filter like `boxoffice_node=debug`.
+    #[arg(long, env = "BOXOFFICE_LOG", default_value = "warn")]
+    pub log: String,
+    /// Log as JSON, a line each.
+    #[arg(long, env = "BOXOFFICE_LOG_JSON")]
+    pub log_json: bool,
+    /// Print the built-in configuration and end.
+    #[arg(long)]
+    pub print_config: bool,
+}
+
+/// When a change is on disk.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum FsyncWord {
+    /// Before it is answered.
+    Always,
+    /// At most 100 ms after it was answered.
+    Interval,
+    /// When the operating system likes.
+    Never,
+}
+
+/// How to reach a node.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Reach {
+    /// The node's address.
+    #[arg(long, env = "BOXOFFICE_ADDRESS", default_value = "127.0.0.1:7180", global = true)]
+    pub address: String,
+    /// The admin token, where the node asks for one.
+    #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN", hide_env_values = true, global = true)]
+    pub admin_token: Option<String>,
+}
+
+/// `boxoffice import`.
+#[derive(Debug, clap::Args)]
+pub struct Import {
+    /// What to import: a .json file (see config/examples/royal.json), or a .csv file whose rows are seats
+    /// (row,seat,category[,section,accessible,x,y]) for one hall.
+    pub file: PathBuf,
+    /// For CSV: the venue the hall is in; made if it is not there.
+    #[arg(long)]
+    pub venue: Option<String>,
+    /// For CSV: the hall to make.
+    #[arg(long)]
+    pub hall: Option<String>,
+    /// For CSV: also make this session in the hall …
+    #[arg(long)]
+    pub session: Option<String>,
+    /// … starting then (RFC 3339; default: tomorrow) …
+    #[arg(long)]
+    pub starts_at: Option<String>,
+    /// … at these prices: `category=amount` in minor units, repeated; `*=amount` for every other one.
+    #[arg(long = "price", value_name = "CATEGORY=AMOUNT")]
+    pub prices: Vec<String>,
+    /// … in this currency.
+    #[arg(long, default_value = "EUR")]
+    pub currency: String,
+    /// The node to import into.
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+/// `boxoffice book`.
+#[derive(Debug, clap::Args)]
+pub struct Book {
+    /// Which session.
+    pub session: String,
+    /// Seats to hold, as labels like `B5 B6 B7`; asked for at the terminal if there are none.
+    pub seats: Vec<String>,
+    /// Instead of naming seats: the best so many side by side.
+    #[arg(long, conflicts_with = "seats")]
+    pub best: Option<u16>,
+    /// Check out at once, without asking.
+    #[arg(long)]
+    pub yes: bool,
+    /// The node to buy from.
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+/// `boxoffice watch`.
+#[derive(Debug, clap::Args)]
+pub struct Watch {
+    /// Which session.
+    pub session: String,
+    /// Print every change as a line instead of drawing the map anew.
+    #[arg(long)]
+    pub lines: bool,
+    /// The node to watch at.
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+/// `boxoffice load`.
+#[derive(Debug, clap::Args)]
+pub struct Load {
+    /// A scenario's name (one of config/scenarios) or file.
+    pub scenario: String,
+    /// The nodes to load; without any, a node with a temporary data directory is started for the run.
+    #[arg(long = "address")]
+    pub addresses: Vec<String>,
+    /// Change a parameter of the scenario: `key=value`.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Where to put the report's JSON and HTML.
+    #[arg(long, default_value = "load-report")]
+    pub out: PathBuf,
+    /// Compare with the JSON of an earlier run.
+    #[arg(long)]
+    pub baseline: Option<PathBuf>,
+    /// What the run's choices are drawn from; another one each time if absent.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// No progress bar.
+    #[arg(long)]
+    pub quiet: bool,
+    /// Durability of the node that is started for the run.
+    #[arg(long, default_value = "always")]
+    pub fsync: FsyncWord,
+}
+
+/// `boxoffice admin`.
+#[derive(Debug, clap::Args)]
+pub struct Admin {
+    /// What to ask.
+    #[command(subcommand)]
+    pub what: AdminCommand,
+    /// The node to ask.
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+/// What can be asked of a node.
+#[derive(Debug, Subcommand)]
+pub enum AdminCommand {
+    /// Shards, leaders, rates, connections.
+    Status {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Counts everything afresh and checks the promises: of one entity (`session/ID`, `cart/ID`), or of the whole node.
+    Audit {
+        /// Which entity.
+        entity: Option<String>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Keeps seats of a session off sale.
+    Block {
+        /// Which session.
+        session: String,
+        /// Seats, as labels.
+        #[arg(required = true)]
+        seats: Vec<String>,
+    },
+    /// Puts blocked seats back on sale.
+    Unblock {
+        /// Which session.
+        session: String,
+        /// Seats, as labels.
+        #[arg(required = true)]
+        seats: Vec<String>,
+    },
+}
+
+/// `boxoffice inspect`.
+#[derive(Debug, clap::Args)]
+pub struct Inspect {
+    /// The data directory.
+    #[arg(default_value = "boxoffice-data")]
+    pub data_dir: PathBuf,
+    /// Every turn in the log, or only those of this entity (`session/ID`, `cart/ID`, `venue/ID`).
+    #[arg(long, num_args = 0..=1, default_missing_value = "")]
+    pub turns: Option<String>,
+}

@@ -1,0 +1,145 @@
+//! The desk a buyer stands at: the session, the map, what is held, and the page that shows it all.
+
+use boxoffice_client::{CartState, CartView, Currency, LineView, SeatCounts, SessionView, Timestamp};
+
+use super::receipt;
+use crate::{
+    draw::{self, Look, Names, Page, Plan, amount, count},
+    watch::headline,
+};
+
+/// What a buyer sees.
+#[derive(Debug)]
+pub struct Desk {
+    /// What is sold.
+    pub session: SessionView,
+    /// What its seats are called.
+    pub names: Names,
+    /// Its map; without states until it was seen.
+    pub plan: Plan,
+    /// What is held.
+    pub lines: Vec<LineView>,
+    /// Until when.
+    pub deadline: Option<Timestamp>,
+    /// What there is to say.
+    pub message: String,
+    /// What is typed.
+    pub typed: String,
+    /// Whether there is a connection.
+    pub connected: bool,
+    /// Whether an answer is waited for.
+    pub waiting: bool,
+}
+
+impl Desk {
+    /// A desk at which nothing is held.
+    pub fn new(session: SessionView) -> Desk {
+        let layout = session.layout.clone();
+        Desk {
+            names: Names::of(&layout),
+            plan: Plan { prices: session.prices.clone(), states: Vec::new(), own: Default::default(), layout },
+            session,
+            lines: Vec::new(),
+            deadline: None,
+            message: String::new(),
+            typed: String::new(),
+            connected: true,
+            waiting: false,
+        }
+    }
+
+    /// Whether anything is held.
+    pub fn holding(&self) -> bool {
+        self.lines.iter().any(|line| !line.seats.is_empty())
+    }
+
+    /// Takes note of what the cart has now.
+    pub fn take_cart(&mut self, cart: &CartView) {
+        let live = match cart.state {
+            CartState::Active | CartState::CheckingOut => true,
+            CartState::Done | CartState::Canceled | CartState::Expired => false,
+        };
+        self.set_lines(if live { cart.lines.clone() } else { Vec::new() });
+        self.deadline = self.holding().then_some(cart.deadline);
+    }
+
+    /// Takes note of the lines that are held.
+    pub fn set_lines(&mut self, lines: Vec<LineView>) {
+        let layout = &self.session.layout;
+        let seats = lines.iter().filter(|line| line.session == self.session.id).flat_map(|line| &line.seats);
+        self.plan.own = seats.filter_map(|priced| layout.index(priced.seat)).collect();
+        self.lines = lines;
+    }
+
+    /// The currency of the session's prices; all are in one.
+    pub fn currency(&self) -> Currency {
+        let (_, price) = self.session.prices.first().expect("a session has at least one category and its price");
+        price.currency
+    }
+
+    /// The lines that hold these seats, each with those of its seats.
+    pub fn lines_of(&self, indexes: &[u32]) -> Vec<(u32, Vec<boxoffice_client::Seat>)> {
+        let layout = &self.session.layout;
+        let among = |seat| layout.index(seat).is_some_and(|index| indexes.contains(&index));
+        self.lines
+            .iter()
+            .map(|line| (line.line, line.seats.iter().map(|priced| priced.seat).filter(|seat| among(*seat)).collect()))
+            .filter(|(_, seats): &(u32, Vec<_>)| !seats.is_empty())
+            .collect()
+    }
+
+    /// The page, at this time of the server.
+    pub fn page(&self, at: Timestamp, look: &Look) -> Page {
+        let counts: SeatCounts = count(&self.plan.states);
+        let status = match self.connected {
+            true => draw::paint("live", "32", look.colours),
+            false => draw::paint("reconnecting …", "1;31", look.colours),
+        };
+        let head = vec![
+            draw::paint(&headline(&self.session), "1", look.colours),
+            format!("{}   {status}", draw::counts(&counts)),
+            String::new(),
+        ];
+        let body = match self.plan.states.is_empty() {
+            true => vec!["waiting for the map …".into()],
+            false => draw::draw(&self.plan, look),
+        };
+        Page { head, body, foot: self.foot(at, look), cursor: !self.waiting }
+    }
+
+    fn foot(&self, at: Timestamp, look: &Look) -> Vec<String> {
+        let mut foot = vec![String::new()];
+        if self.holding() {
+            foot.extend(receipt::lines(&self.lines, self.currency(), &self.session.layout, &self.names));
+            let total = amount(receipt::total(&self.lines, self.currency()));
+            let left = self.deadline.map_or_else(String::new, |deadline| format!("   {}", countdown(deadline, at)));
+            foot.push(draw::paint(&format!("Total {total}{left}"), "1", look.colours));
+        }
+        if !self.message.is_empty() {
+            foot.push(self.message.clone());
+        }
+        if self.waiting {
+            foot.push("…".into());
+        } else if self.holding() {
+            foot.push(
+                "Enter buys them, b gives them back (b B5: only that one), more seats add to them, q leaves".into(),
+            );
+            foot.push(format!("> {}", self.typed));
+        } else {
+            foot.push("Which seats? Like B5 B6 or B5-B8; best 3 takes the three best side by side; q leaves".into());
+            foot.push(format!("> {}", self.typed));
+        }
+        foot
+    }
+}
+
+/// How long is left: `29:58 left`.
+pub fn countdown(deadline: Timestamp, at: Timestamp) -> String {
+    match deadline.0.saturating_sub(at.0).div_ceil(1000) {
+        0 => "the time is up".into(),
+        seconds if seconds >= 3600 => {
+            format!("held for {}:{:02}:{:02} more", seconds / 3600, seconds / 60 % 60, seconds % 60)
+        }
+        seconds => format!("held for {}:{:02} more", seconds / 60, seconds % 60),
+    }
+}

@@ -1,0 +1,180 @@
+//! `boxoffice book`: a purchase at the terminal, or in one go.
+
+mod desk;
+mod live;
+mod receipt;
+#[cfg(test)]
+mod tests;
+mod wish;
+
+use std::{io::IsTerminal, pin::pin};
+
+use boxoffice_client::{BestWish, Cart, Client, Error, Held, Reply, SeatState, SessionView, recorded};
+
+pub use receipt::refusal;
+
+use crate::{
+    args::{Book, Reach},
+    draw::{Names, Plan, draw},
+    failure::{Failure, Outcome},
+    reach::{self, look, say},
+    watch::{headline, session, session_id, told_to_stop},
+};
+
+/// How what is bought here counts as paid.
+const METHOD: &str = "terminal";
+
+/// Buys seats.
+pub fn run(args: &Book) -> Outcome {
+    let id = session_id(&args.session)?;
+    let alone = args.yes || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal();
+    if alone && args.best.is_none() && args.seats.is_empty() {
+        let why = if args.yes { "nobody is asked with --yes" } else { "this is no terminal, so nobody can be asked" };
+        return Err(Failure::Usage(format!(
+            "{why}: name seats, as in `boxoffice book {id} B5 B6 --yes`, or say --best 2"
+        )));
+    }
+    if alone && !args.yes {
+        return Err(Failure::Usage("this is no terminal, so nobody can be asked: check out with --yes".into()));
+    }
+    reach::block_on(async {
+        let client = args.reach.connect().await?;
+        let session = session(&client, &id, &args.reach).await?;
+        let names = Names::of(&session.layout);
+        let wanted = wanted(args, &names)?;
+        if alone {
+            let purchase = Purchase { client, session, names, reach: &args.reach };
+            let wanted = wanted.expect("seats or how many were asked for above");
+            return purchase.alone(wanted).await;
+        }
+        live::sell(&client, session, wanted, &args.reach).await
+    })
+}
+
+/// What the command line asks for.
+enum Wanted {
+    /// These seats, by index.
+    Seats(Vec<u32>),
+    /// So many of the best.
+    Best(u16),
+}
+
+fn wanted(args: &Book, names: &Names) -> Result<Option<Wanted>, Failure> {
+    if let Some(count) = args.best {
+        return Ok(Some(Wanted::Best(count)));
+    }
+    if args.seats.is_empty() {
+        return Ok(None);
+    }
+    let seats = names.read(args.seats.iter().map(String::as_str)).map_err(|error| Failure::Usage(error.to_string()))?;
+    Ok(Some(Wanted::Seats(seats)))
+}
+
+async fn hold(cart: &Cart, session: &SessionView, wanted: &Wanted) -> Result<Reply<Held>, Error> {
+    match wanted {
+        Wanted::Seats(indexes) => {
+            cart.hold_seats(&session.id, indexes.iter().map(|index| session.layout.seat(*index))).await
+        }
+        Wanted::Best(count) => {
+            let wish = BestWish { count: *count, category: None, section: None, accessible: 0, split: false };
+            cart.hold_best(&session.id, wish).await
+        }
+    }
+}
+
+/// A purchase without questions.
+struct Purchase<'a> {
+    client: Client,
+    session: SessionView,
+    names: Names,
+    reach: &'a Reach,
+}
+
+impl Purchase<'_> {
+    /// Holds, shows what is held, checks out. Told to stop in between, it gives the seats back.
+    async fn alone(&self, wanted: Wanted) -> Outcome {
+        let cart = Cart::new(&self.client);
+        let mut stop = pin!(told_to_stop());
+        let held = tokio::select! {
+            biased;
+            held = hold(&cart, &self.session, &wanted) => held,
+            () = &mut stop => return self.stopped(&cart).await,
+        };
+        let held = held.map_err(|error| self.failure(error))?.value;
+        self.show(&held).await?;
+        // A checkout that is on its way cannot be called back: its answer is waited for.
+        match cart.checkout(recorded(METHOD, cart.id().to_string()), None).await {
+            Ok(reply) => {
+                let order = &reply.value;
+                for line in receipt::order(&order.order, order.settling, &self.session.layout, &self.names) {
+                    say(&line);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                if matches!(error, Error::Refused(_)) {
+                    // It holds seats for nobody now; if this does not work they are free at its deadline.
+                    let _ = cart.cancel().await;
+                }
+                Err(in_doubt(error, &cart.id().order().to_string(), self.reach))
+            }
+        }
+    }
+
+    async fn show(&self, held: &Held) -> Outcome {
+        say(&headline(&self.session));
+        let map = self.client.session_map(&self.session.id).await.map_err(|error| self.reach.failure(error))?.value;
+        let layout = self.session.layout.clone();
+        let states = unpack(&map.seats, layout.seats());
+        let seats = held.lines.iter().flat_map(|line| &line.seats);
+        let own = seats.filter_map(|priced| layout.index(priced.seat)).collect();
+        let plan = Plan { prices: self.session.prices.clone(), layout, states, own };
+        for line in draw(&plan, &look()) {
+            say(&line);
+        }
+        say("");
+        Ok(())
+    }
+
+    async fn stopped(&self, cart: &Cart) -> Outcome {
+        cart.cancel().await.map_err(|error| self.reach.failure(error))?;
+        Err(Failure::Refused("stopped before anything was bought; the seats are free again".into()))
+    }
+
+    fn failure(&self, error: Error) -> Failure {
+        match error.refusal() {
+            Some(no) => Failure::Refused(format!(
+                "{}; nothing was held. `boxoffice watch {}` shows what is free",
+                receipt::refusal(no, &self.session.layout, &self.names),
+                self.session.id
+            )),
+            None => self.reach.failure(error),
+        }
+    }
+}
+
+/// A checkout that did not end with an order: it may still have happened.
+fn in_doubt(error: Error, order: &str, reach: &Reach) -> Failure {
+    if !error.may_have_happened() {
+        return reach.failure(error);
+    }
+    Failure::Unreachable(format!(
+        "no answer to the checkout: whether order {order} was made is not known here. `boxoffice admin audit cart/{order} \
+         --address {}` tells, once the node answers",
+        reach.host_and_port()
+    ))
+}
+
+/// The states of a packed map; seats it does not have count as blocked.
+fn unpack(packed: &[u8], seats: u32) -> Vec<SeatState> {
+    let state = |index: u32| {
+        let byte = packed.get(index as usize / 4).copied().unwrap_or(u8::MAX);
+        match byte >> (index % 4 * 2) & 3 {
+            0 => SeatState::Free,
+            1 => SeatState::Held,
+            2 => SeatState::Sold,
+            _ => SeatState::Blocked,
+        }
+    };
+    (0..seats).map(state).collect()
+}

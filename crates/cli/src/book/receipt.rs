@@ -1,0 +1,76 @@
+//! What is held and what was bought, in words.
+
+use boxoffice_client::{Currency, LineView, Money, No, Order, SeatState};
+use boxoffice_core::layout::Layout;
+use boxoffice_wire::form::seat_state_text;
+
+use crate::{
+    draw::{Names, amount},
+    reach::date_and_time,
+};
+
+/// The lines of a cart or an order in one session: seats by price.
+pub fn lines(lines: &[LineView], currency: Currency, layout: &Layout, names: &Names) -> Vec<String> {
+    let mut seats: Vec<(i64, u32)> = lines
+        .iter()
+        .flat_map(|line| &line.seats)
+        .filter_map(|priced| Some((priced.price, layout.index(priced.seat)?)))
+        .collect();
+    seats.sort_unstable();
+    let money = |amount| Money { amount, currency };
+    seats
+        .chunk_by(|one, next| one.0 == next.0)
+        .map(|group| {
+            let indexes: Vec<u32> = group.iter().map(|(_, index)| *index).collect();
+            let (price, count) = (group[0].0, group.len() as i64);
+            let each = amount(money(price));
+            match count {
+                1 => format!("{}: {each}", names.list(&indexes)),
+                _ => format!("{}: {count} × {each} = {}", names.list(&indexes), amount(money(price * count))),
+            }
+        })
+        .collect()
+}
+
+/// The sum of these lines.
+pub fn total(lines: &[LineView], currency: Currency) -> Money {
+    let amount = lines.iter().flat_map(|line| &line.seats).map(|priced| priced.price).sum();
+    Money { amount, currency }
+}
+
+/// An order.
+pub fn order(order: &Order, settling: bool, layout: &Layout, names: &Names) -> Vec<String> {
+    let mut words = vec![format!("Sold. Order {}, {}", order.id, date_and_time(order.at))];
+    let lines = lines(&order.lines, order.total.currency, layout, names);
+    words.extend(lines.into_iter().map(|line| format!("  {line}")));
+    words.push(format!("  total {}", amount(order.total)));
+    if settling {
+        words.push("The seats are yours for certain; the map shows them as sold in a moment.".into());
+    }
+    words
+}
+
+/// A refusal, with the seats that stood in the way by name and what they are.
+pub fn refusal(no: &No, layout: &Layout, names: &Names) -> String {
+    let indexes: Vec<Option<u32>> = no.seats.iter().map(|seat| layout.index(*seat)).collect();
+    let of = |state: Option<SeatState>| -> Vec<u32> {
+        let states = no.states.iter().copied().map(Some).chain(std::iter::repeat(None));
+        indexes.iter().zip(states).filter(|(_, of)| *of == state).filter_map(|(index, _)| *index).collect()
+    };
+    let seats: Vec<String> = [SeatState::Held, SeatState::Sold, SeatState::Blocked, SeatState::Free]
+        .into_iter()
+        .map(Some)
+        .chain([None])
+        .filter_map(|state| {
+            let seats = of(state);
+            let verb = if seats.len() == 1 { "is" } else { "are" };
+            match state {
+                _ if seats.is_empty() => None,
+                Some(SeatState::Held) => Some(format!("{} {verb} held by somebody", names.list(&seats))),
+                Some(state) => Some(format!("{} {verb} {}", names.list(&seats), seat_state_text(state))),
+                None => Some(names.list(&seats)),
+            }
+        })
+        .collect();
+    if seats.is_empty() { no.message.clone() } else { seats.join("; ") }
+}

@@ -1,0 +1,183 @@
+//! What people call seats: `B5`, `12-5`, `balcony/A3`, and ranges like `B5-B8`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use boxoffice_core::{layout::Layout, seat::Seat};
+
+/// The names of a layout's seats, to be read and to be written.
+#[derive(Debug)]
+pub struct Names {
+    /// Lower-case names, each with the seats it may mean: one, unless sections use the same row labels.
+    meanings: BTreeMap<String, Vec<u32>>,
+    /// What each seat is called, by index.
+    called: Vec<String>,
+    /// The row of each seat, and its label in lower case.
+    rows: Vec<u16>,
+    labels: Vec<String>,
+}
+
+/// Why words are no seats.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// No words at all.
+    #[error("no seats were named; name some, like {example}")]
+    Nothing {
+        /// A name that would do.
+        example: String,
+    },
+    /// No seat is called this.
+    #[error("there is no seat {0}; seats are called by row and seat, like {1}")]
+    Unknown(String, String),
+    /// Several seats are called this, in different sections.
+    #[error("{0} may be {1}; say which")]
+    Ambiguous(String, String),
+    /// A range from one row into another.
+    #[error("{0}: a range stays in one row; name each row by itself")]
+    AcrossRows(String),
+}
+
+impl Names {
+    /// The names in this layout.
+    pub fn of(layout: &Layout) -> Names {
+        let mut plain = Vec::new();
+        let (mut rows, mut labels) = (Vec::new(), Vec::new());
+        let mut meanings: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        for index in 0..layout.seats() {
+            let (row, seat) = (layout.row_label(index), layout.seat_label(index));
+            let short = joined(row, &seat);
+            let long = format!("{row}-{seat}");
+            let place = layout.seat(index).row;
+            let mut all = BTreeSet::from([short.to_lowercase(), long.to_lowercase()]);
+            if let Some(section) = &layout.rows()[usize::from(place)].section {
+                let with_section: Vec<String> =
+                    all.iter().map(|name| format!("{}/{name}", section.as_str().to_lowercase())).collect();
+                all.extend(with_section);
+            }
+            for name in all {
+                meanings.entry(name).or_default().push(index);
+            }
+            plain.push(short);
+            rows.push(place);
+            labels.push(seat.to_lowercase());
+        }
+        let called = (0..layout.seats())
+            .zip(plain)
+            .map(|(index, short)| match &layout.rows()[usize::from(rows[index as usize])].section {
+                Some(section) if meanings[&short.to_lowercase()].len() > 1 => format!("{section}/{short}"),
+                _ => short,
+            })
+            .collect();
+        Names { meanings, called, rows, labels }
+    }
+
+    /// What the seat with this index is called.
+    pub fn name(&self, index: u32) -> &str {
+        &self.called[index as usize]
+    }
+
+    /// The index of a seat; `None` if there is no such seat.
+    pub fn index(&self, seat: Seat) -> Option<u32> {
+        let first = self.rows.partition_point(|row| *row < seat.row);
+        let index = first + usize::from(seat.seat);
+        (self.rows.get(index) == Some(&seat.row)).then_some(index as u32)
+    }
+
+    /// What these seats are called, with ranges for neighbours: `B5–B8, C1`.
+    pub fn list(&self, indexes: &[u32]) -> String {
+        let mut parts: Vec<String> = Vec::new();
+        let mut sorted = indexes.to_vec();
+        sorted.sort_unstable();
+        let goes_on = |one: &u32, next: &u32| one + 1 == *next && self.rows[*one as usize] == self.rows[*next as usize];
+        for run in sorted.chunk_by(goes_on) {
+            let (first, last) = (run[0], run[run.len() - 1]);
+            match run.len() {
+                1 => parts.push(self.name(first).to_owned()),
+                2 => parts.extend([self.name(first).to_owned(), self.name(last).to_owned()]),
+                _ => parts.push(format!("{}–{}", self.name(first), self.name(last))),
+            }
+        }
+        parts.join(", ")
+    }
+
+    /// The seats these words name, ascending, each once. Words are separated by spaces and commas.
+    ///
+    /// # Errors
+    /// [`NameError`] for the first word that names no seat.
+    pub fn read<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Result<Vec<u32>, NameError> {
+        let mut seats = BTreeSet::new();
+        for words in words {
+            // A label may hold spaces: then it comes as one argument.
+            if let Some(found) = self.whole(words.trim())? {
+                seats.insert(found);
+                continue;
+            }
+            for word in words.split(|char: char| char == ',' || char.is_whitespace()).filter(|word| !word.is_empty()) {
+                seats.extend(self.word(word)?);
+            }
+        }
+        if seats.is_empty() {
+            return Err(NameError::Nothing { example: self.called[0].clone() });
+        }
+        Ok(seats.into_iter().collect())
+    }
+
+    fn word(&self, word: &str) -> Result<Vec<u32>, NameError> {
+        if let Some(seat) = self.whole(word)? {
+            return Ok(vec![seat]);
+        }
+        // `12-5-12-8` has three dashes, and only one of them is between two seats.
+        for (at, dash) in word.char_indices().filter(|(_, char)| matches!(char, '-' | '–')) {
+            let (from, to) = (&word[..at], &word[at + dash.len_utf8()..]);
+            let Some(first) = self.whole(from)? else { continue };
+            let Some(last) = self.end_of_range(first, to)? else { continue };
+            if self.rows[first as usize] != self.rows[last as usize] {
+                return Err(NameError::AcrossRows(word.to_owned()));
+            }
+            return Ok((first.min(last)..=first.max(last)).collect());
+        }
+        Err(NameError::Unknown(word.to_owned(), self.called[0].clone()))
+    }
+
+    /// The seat with exactly this name.
+    fn whole(&self, name: &str) -> Result<Option<u32>, NameError> {
+        match self.meanings.get(&name.to_lowercase()).map(Vec::as_slice) {
+            None => Ok(None),
+            Some([seat]) => Ok(Some(*seat)),
+            Some(several) => {
+                let names: Vec<&str> = several.iter().map(|index| self.name(*index)).collect();
+                Err(NameError::Ambiguous(name.to_owned(), names.join(" or ")))
+            }
+        }
+    }
+
+    /// The last seat of a range: a whole name, or only what comes after the row.
+    fn end_of_range(&self, first: u32, to: &str) -> Result<Option<u32>, NameError> {
+        let row = self.rows[first as usize];
+        // In the row of the first seat there is nothing to be unsure about.
+        let there = |name: &str| {
+            let meant = self.meanings.get(&name.to_lowercase())?;
+            meant.iter().copied().find(|index| self.rows[*index as usize] == row)
+        };
+        if let Some(last) = there(to) {
+            return Ok(Some(last));
+        }
+        let to_lower = to.to_lowercase();
+        let in_row = self.rows.partition_point(|other| *other < row)..self.rows.partition_point(|other| *other <= row);
+        let last = in_row.into_iter().find(|index| self.labels[*index] == to_lower);
+        match last {
+            Some(index) => Ok(Some(index as u32)),
+            None => self.whole(to),
+        }
+    }
+}
+
+/// A row and a seat as one word; with a dash where it would not be clear where the row ends.
+fn joined(row: &str, seat: &str) -> String {
+    let unclear = match (row.chars().next_back(), seat.chars().next()) {
+        (Some(end), Some(start)) => {
+            (end.is_numeric() && start.is_numeric()) || (end.is_alphabetic() && start.is_alphabetic())
+        }
+        _ => false,
+    };
+    if unclear { format!("{row}-{seat}") } else { format!("{row}{seat}") }
+}

@@ -1,0 +1,217 @@
+//! Import files: venues with their halls and sessions. `config/examples/royal.json` shows everything there is.
+
+use std::{fmt, sync::Arc};
+
+use boxoffice_core::{
+    command::VenueDetails,
+    id::Id,
+    layout::Layout,
+    money::{Currency, Money},
+};
+use boxoffice_wire::{body::Position, form::Form};
+use serde::{Deserialize, Deserializer, de};
+
+use super::{
+    wanted::{WantedHall, WantedSession, WantedVenue},
+    when::When,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default, rename = "about")]
+    _about: Option<String>,
+    /// Of prices that are plain numbers.
+    #[serde(default, deserialize_with = "Form::read")]
+    currency: Option<Currency>,
+    venues: Vec<Venue>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Venue {
+    #[serde(default, rename = "about")]
+    _about: Option<String>,
+    #[serde(deserialize_with = "Form::read")]
+    id: Id,
+    name: String,
+    #[serde(default)]
+    city: String,
+    #[serde(default, deserialize_with = "position")]
+    position: Option<(i32, i32)>,
+    #[serde(default)]
+    comments: String,
+    #[serde(default)]
+    halls: Vec<Hall>,
+    #[serde(default)]
+    sessions: Vec<Session>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Hall {
+    #[serde(default, rename = "about")]
+    _about: Option<String>,
+    #[serde(deserialize_with = "Form::read")]
+    id: Id,
+    name: Option<String>,
+    #[serde(deserialize_with = "Form::read")]
+    layout: Arc<Layout>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Session {
+    #[serde(default, rename = "about")]
+    _about: Option<String>,
+    #[serde(deserialize_with = "Form::read")]
+    id: Id,
+    #[serde(deserialize_with = "Form::read")]
+    hall: Id,
+    #[serde(deserialize_with = "Form::read")]
+    title: Id,
+    starts_at: When,
+    ends_at: When,
+    prices: Prices,
+    #[serde(default)]
+    hold_ttl_ms: Option<u64>,
+}
+
+/// Prices as they are written: `{"standard": 1000, "premium": {"amount": 2500, "currency": "EUR"}, "*": 700}`.
+struct Prices(Vec<(Option<Id>, Price)>);
+
+/// Minor units, with or without saying of what.
+struct Price {
+    amount: i64,
+    currency: Option<Currency>,
+}
+
+fn position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<(i32, i32)>, D::Error> {
+    match Option::<Position>::deserialize(deserializer)? {
+        Some(position) => position
+            .millionths()
+            .map(Some)
+            .ok_or_else(|| de::Error::custom("this position is not on the globe; lon is −180 to 180, lat −90 to 90")),
+        None => Ok(None),
+    }
+}
+
+impl<'de> Deserialize<'de> for Prices {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Prices, D::Error> {
+        struct Map;
+
+        impl<'de> de::Visitor<'de> for Map {
+            type Value = Prices;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map from category to price")
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Prices, A::Error> {
+                let mut prices: Vec<(Option<Id>, Price)> = Vec::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    let category = match name.as_str() {
+                        "*" => None,
+                        name => Some(Id::new(name).ok_or_else(|| {
+                            de::Error::custom(format!("{name:?} is no category (1 to 64 of A-Z a-z 0-9 . _ : -)"))
+                        })?),
+                    };
+                    if prices.iter().any(|(known, _)| *known == category) {
+                        return Err(de::Error::custom(format!("{name:?} has two prices; leave one out")));
+                    }
+                    prices.push((category, map.next_value()?));
+                }
+                Ok(Prices(prices))
+            }
+        }
+
+        deserializer.deserialize_map(Map)
+    }
+}
+
+impl<'de> Deserialize<'de> for Price {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Price, D::Error> {
+        struct NumberOrMoney;
+
+        impl<'de> de::Visitor<'de> for NumberOrMoney {
+            type Value = Price;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a price in minor units, like 1000 or {\"amount\": 1000, \"currency\": \"EUR\"}")
+            }
+
+            fn visit_u64<E: de::Error>(self, amount: u64) -> Result<Price, E> {
+                let amount = i64::try_from(amount).map_err(|_| E::custom("this price is too high"))?;
+                Ok(Price { amount, currency: None })
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Price, A::Error> {
+                let money = Money::read(de::value::MapAccessDeserializer::new(map))?;
+                Ok(Price { amount: money.amount, currency: Some(money.currency) })
+            }
+        }
+
+        deserializer.deserialize_any(NumberOrMoney)
+    }
+}
+
+/// What this text asks for.
+///
+/// # Errors
+/// In words, with line and column, or with the name of what is wrong.
+pub fn read(text: &str) -> Result<Vec<WantedVenue>, String> {
+    let file: File = serde_json::from_str(text).map_err(|error| located(&error))?;
+    let currency = file.currency;
+    file.venues.into_iter().map(|venue| venue.wanted(currency)).collect()
+}
+
+fn located(error: &serde_json::Error) -> String {
+    let (line, column, words) = (error.line(), error.column(), error.to_string());
+    let what = words.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&words);
+    format!("line {line}, column {column}: {what}")
+}
+
+impl Venue {
+    fn wanted(self, currency: Option<Currency>) -> Result<WantedVenue, String> {
+        let details = VenueDetails {
+            name: self.name.into(),
+            city: self.city.into(),
+            position: self.position,
+            comments: self.comments.into(),
+        };
+        let hall = |hall: Hall| WantedHall {
+            name: hall.name.unwrap_or_else(|| hall.id.to_string()),
+            id: hall.id,
+            layout: hall.layout,
+        };
+        let sessions = self.sessions.into_iter().map(|session| session.wanted(currency)).collect::<Result<_, _>>()?;
+        let halls = self.halls.into_iter().map(hall).collect();
+        Ok(WantedVenue { id: self.id, details, only_if_absent: false, halls, sessions })
+    }
+}
+
+impl Session {
+    fn wanted(self, currency: Option<Currency>) -> Result<WantedSession, String> {
+        let (mut prices, mut other_price) = (Vec::new(), None);
+        for (category, price) in self.prices.0 {
+            let currency = price.currency.or(currency).ok_or_else(|| {
+                format!("session {}: a price is a plain number, but the file has no `currency`; add one", self.id)
+            })?;
+            let money = Money { amount: price.amount, currency };
+            match category {
+                Some(category) => prices.push((category, money)),
+                None => other_price = Some(money),
+            }
+        }
+        Ok(WantedSession {
+            id: self.id,
+            hall: self.hall,
+            title: self.title,
+            starts_at: self.starts_at,
+            ends_at: self.ends_at,
+            prices,
+            other_price,
+            hold_ttl_ms: self.hold_ttl_ms,
+        })
+    }
+}

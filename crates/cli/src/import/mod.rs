@@ -1,0 +1,117 @@
+//! `boxoffice import`: venues, halls and sessions from a file, in one go and as often as one likes.
+
+mod json;
+mod make;
+mod report;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod wanted;
+mod when;
+
+use std::fs;
+
+use boxoffice_core::{
+    command::VenueDetails,
+    id::Id,
+    money::{Currency, Money},
+};
+
+use crate::{
+    args::{Import, Reach},
+    failure::{Failure, Outcome},
+    import::{
+        wanted::{WantedHall, WantedSession, WantedVenue},
+        when::When,
+    },
+    reach,
+};
+
+/// When a session starts if nobody says.
+const STARTS_AT: &str = "+1d 19:30";
+
+/// When a session made from CSV ends, counted from its start.
+const ENDS_AT: &str = "+3h";
+
+/// Imports a file.
+pub fn run(args: &Import) -> Outcome {
+    let name = args.file.display().to_string();
+    let text =
+        fs::read_to_string(&args.file).map_err(|error| Failure::Usage(format!("{name}: cannot be read: {error}")))?;
+    // Spreadsheets like to begin files with a mark.
+    let text = text.trim_start_matches('\u{feff}');
+    let is_csv = args.file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
+    if is_csv { import(&name, seats(text, args), &args.reach) } else { import(&name, json::read(text), &args.reach) }
+}
+
+/// Imports what stands in a JSON text.
+pub fn text(text: &str, reach: &Reach) -> Outcome {
+    import("the built-in example", json::read(text), reach)
+}
+
+fn import(name: &str, wanted: Result<Vec<WantedVenue>, String>, reach: &Reach) -> Outcome {
+    let checked = wanted.and_then(|venues| wanted::check(&venues).map(|()| venues));
+    let venues = checked.map_err(|what| Failure::Usage(format!("{name}: {what}")))?;
+    let report = reach::block_on(async {
+        let client = reach.connect().await?;
+        make::make(&client, &venues, reach::now()).await.map_err(|error| reach.failure(error))
+    })?;
+    report.print();
+    match report.refused() {
+        0 => Ok(()),
+        refused => Err(Failure::Refused(format!(
+            "{refused} of {} were refused; mend what the lines above say and import again: what is there already stays",
+            report.all()
+        ))),
+    }
+}
+
+/// The one hall of a CSV file, and its session if one is asked for.
+fn seats(text: &str, args: &Import) -> Result<Vec<WantedVenue>, String> {
+    let id = |option: &str, value: &Option<String>| match value {
+        Some(text) => Id::new(text).ok_or_else(|| format!("{option} {text}: an id is 1 to 64 of A-Z a-z 0-9 . _ : -")),
+        None => Err(format!("CSV rows are the seats of one hall: say which with {option}")),
+    };
+    let (venue, hall) = (id("--venue", &args.venue)?, id("--hall", &args.hall)?);
+    let layout = rows::read(text)?;
+    let sessions = match &args.session {
+        Some(_) => vec![session(id("--session", &args.session)?, hall.clone(), args)?],
+        None if args.starts_at.is_some() || !args.prices.is_empty() => {
+            return Err("--starts-at and --price belong to a session: name it with --session".into());
+        }
+        None => Vec::new(),
+    };
+    let name = venue.as_str().into();
+    let details = VenueDetails { name, city: "".into(), position: None, comments: "".into() };
+    let halls = vec![WantedHall { name: hall.to_string(), id: hall, layout }];
+    Ok(vec![WantedVenue { id: venue, details, only_if_absent: true, halls, sessions }])
+}
+
+fn session(id: Id, hall: Id, args: &Import) -> Result<WantedSession, String> {
+    let read = |text: &str| When::read(text).map_err(|error| format!("--starts-at {error}"));
+    let starts_at = read(args.starts_at.as_deref().unwrap_or(STARTS_AT))?;
+    let ends_at = When::read(ENDS_AT).expect("the usual length is a time");
+    let currency = Currency::new(&args.currency)
+        .ok_or_else(|| format!("--currency {}: a currency is three capital letters", args.currency))?;
+    let (mut prices, mut other_price) = (Vec::new(), None);
+    for text in &args.prices {
+        let (category, price) = price(text, currency)?;
+        match category {
+            Some(category) => prices.push((category, price)),
+            None => other_price = Some(price),
+        }
+    }
+    Ok(WantedSession { title: id.clone(), id, hall, starts_at, ends_at, prices, other_price, hold_ttl_ms: None })
+}
+
+/// `category=amount`; every other category is `*`.
+fn price(text: &str, currency: Currency) -> Result<(Option<Id>, Money), String> {
+    let wrong = || format!("--price {text}: write CATEGORY=AMOUNT with the amount in minor units, like standard=1000");
+    let (category, amount) = text.split_once('=').ok_or_else(wrong)?;
+    let amount = amount.parse::<u32>().map_err(|_| wrong())?;
+    let category = match category {
+        "*" => None,
+        category => Some(Id::new(category).ok_or_else(wrong)?),
+    };
+    Ok((category, Money { amount: i64::from(amount), currency }))
+}

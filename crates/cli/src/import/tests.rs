@@ -1,0 +1,278 @@
+use std::{fs, path::Path};
+
+use boxoffice_core::{money::Currency, time::Timestamp};
+use expect_test::{Expect, expect};
+
+use super::{json, price, rows, wanted};
+use crate::draw::{Look, Plan, amount, draw};
+
+fn check_refused(read: Result<impl std::fmt::Debug, String>, words: Expect) {
+    words.assert_eq(&read.expect_err("this is wrong"));
+}
+
+fn with_session(session: &str) -> String {
+    format!(
+        r#"{{"venues": [{{"id": "royal", "name": "The Royal",
+  "halls": [{{"id": "main", "layout": {{"rows": 2, "seats": 3}}}}],
+  "sessions": [{session}]}}]}}"#
+    )
+}
+
+/// A map of a layout with nothing taken.
+fn drawn(layout: std::sync::Arc<boxoffice_core::layout::Layout>) -> String {
+    let states = vec![boxoffice_core::seat::SeatState::Free; layout.seats() as usize];
+    let plan = Plan { layout, prices: Vec::new(), states, own: Default::default() };
+    draw(&plan, &Look { colours: false, columns: 100 }).join("\n") + "\n"
+}
+
+#[test]
+fn the_examples_are_right() {
+    let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/examples"));
+    let royal = fs::read_to_string(examples.join("royal.json")).expect("the example is there");
+    let venues = json::read(&royal).expect("the example is right");
+    wanted::check(&venues).expect("the example is consistent");
+    let now = Timestamp(1_798_140_605_123);
+    let mut said = String::new();
+    for venue in &venues {
+        said += &format!("{} {} {}\n", venue.id, venue.details.name, venue.details.city);
+        for hall in &venue.halls {
+            said += &format!("{} {}\n{}\n", hall.id, hall.name, drawn(hall.layout.clone()));
+        }
+        for session in &venue.sessions {
+            let hall = venue.halls.iter().find(|hall| hall.id == session.hall).expect("its hall");
+            let prices = session.prices_in(&hall.layout).expect("prices of all categories");
+            let prices: Vec<String> =
+                prices.iter().map(|(category, price)| format!("{category} {}", amount(*price))).collect();
+            let at = crate::reach::date_and_time(session.starts_at.after(now).expect("not too far"));
+            said += &format!("{} in {} at {at}: {}\n", session.id, session.hall, prices.join(", "));
+        }
+    }
+    expect![[r#"
+        royal The Royal Copenhagen
+        main Main stage
+                                 stage
+        A   1  2  3  4  5  6  7  8  9 10 11 12 13 14 15 16
+        B   1  2  3  4  5  6  7  8  9 10 11 12 13 14 15 16
+        C   1  2  3  4  5  6  7  8  9 10 11 12 13 14 15 16
+        D   1  2  3  4  5  6  7  8  9 10 11 12 13 14 15 16
+        E   1  2  3  4  5  6  7  8  9 10 11 12 13 14 15 16
+
+        ▒ held   █ sold   × blocked
+        standard: 80 free
+
+        old-house The old house
+                              stage
+        — stalls —
+        1                      1                       premium
+        2                1  2     3  4                 premium
+        3             1  2  3     4  5  6              stalls
+        4          1  2  3  4     5  6  7  8           stalls
+        5       1  2  3  4  5     6  7  8  9 10        stalls
+        6   W1     1  2  3  4     5  6  7  8    W2     stalls, accessible W1 W2
+        — balcony —
+        1   1  2  3  4     5  6  7  8     9 10 11 12   balcony
+        2             2  4  6  8 10 12 14              balcony
+
+        ▒ held   █ sold   × blocked
+        premium: 5 free
+        stalls: 34 free
+        balcony: 19 free
+
+        hamlet-tonight in main at 2026-12-25 19:30 UTC: standard 10.00 EUR
+        hamlet-matinee in main at 2026-12-26 15:00 UTC: standard 8.00 EUR
+        tempest-tonight in old-house at 2026-12-25 20:00 UTC: balcony 7.00 EUR, premium 25.00 EUR, stalls 15.00 EUR
+    "#]]
+    .assert_eq(&said);
+    let rows = fs::read_to_string(examples.join("studio.csv")).expect("the example is there");
+    expect![[r#"
+                           stage
+          A         1   2  3  4  5  6           front
+          B      1  2   3  4  5  6  7    8      front
+          C   1  2  3   4  5  6  7  8    9 10   back, accessible 1 10
+        — gallery —
+        Box            1  2     3  4            box
+
+        ▒ held   █ sold   × blocked
+        front: 14 free
+        back: 10 free
+        box: 4 free
+    "#]]
+    .assert_eq(&drawn(rows::read(&rows).expect("the example is right")));
+}
+
+#[test]
+fn mistakes_in_json_are_named_with_their_place() {
+    let session = r#"{"id": "hamlet", "hall": "main", "title": "hamlet", "starts_at": "+1d 19:30", "ends_at": "+3h",
+    "prices": {"standard": 1000}}"#;
+    check_refused(
+        json::read(&with_session(session)),
+        expect!["session hamlet: a price is a plain number, but the file has no `currency`; add one"],
+    );
+    check_refused(
+        json::read(&with_session(&session.replace("+1d 19:30", "tomorrow"))),
+        expect![[
+            r#"line 3, column 90: "tomorrow" is no time; write RFC 3339 like 2026-12-24T19:30:00Z, or from now like "+1d 19:30" or "+90m""#
+        ]],
+    );
+    check_refused(
+        json::read(&with_session(&session.replace("\"hall\"", "\"hal\""))),
+        expect![
+            "line 3, column 37: unknown field `hal`, expected one of `about`, `id`, `hall`, `title`, `starts_at`, `ends_at`, `prices`, `hold_ttl_ms`"
+        ],
+    );
+    check_refused(
+        json::read(&with_session(&session.replace("\"title\": \"hamlet\", ", ""))),
+        expect!["line 4, column 33: missing field `title`"],
+    );
+    check_refused(
+        json::read(&with_session(&session.replace("\"id\": \"hamlet\"", "\"id\": \"Ham let\""))),
+        expect!["line 3, column 31: `Ham let` is not an id (1 to 64 of A-Z a-z 0-9 . _ : -)"],
+    );
+    check_refused(
+        json::read(&with_session(&session.replace("1000", "10.5"))),
+        expect![[
+            r#"line 4, column 31: invalid type: floating point `10.5`, expected a price in minor units, like 1000 or {"amount": 1000, "currency": "EUR"}"#
+        ]],
+    );
+    check_refused(
+        json::read(&with_session(&session.replace("1000", "-1"))),
+        expect![[
+            r#"line 4, column 29: invalid type: integer `-1`, expected a price in minor units, like 1000 or {"amount": 1000, "currency": "EUR"}"#
+        ]],
+    );
+    check_refused(
+        json::read(&with_session(&session.replace("1000}", "1000, \"standard\": 2}"))),
+        expect![[r#"line 4, column 43: "standard" has two prices; leave one out"#]],
+    );
+    check_refused(json::read("{\"venues\": [\n{\"id\":"), expect!["line 2, column 6: EOF while parsing a value"]);
+    check_refused(json::read(""), expect!["line 1, column 0: EOF while parsing a value"]);
+    let hall = r#"{"venues": [{"id": "v", "name": "V", "halls": [{"id": "h",
+  "layout": {"rows": [{"label": "A", "count": 3}, {"label": "A", "count": 3}]}}]}]}"#;
+    check_refused(
+        json::read(hall),
+        expect!["line 2, column 79: row 1 is called A like another row of its section; call it something else"],
+    );
+    check_refused(
+        json::read(&hall.replace("\"count\": 3", "\"cuont\": 3")),
+        expect!["line 2, column 79: row A: a row has one of `count`, `seats` and `runs`"],
+    );
+}
+
+#[test]
+fn what_is_there_twice_or_has_no_price_is_named() {
+    let session = r#"{"id": "hamlet", "hall": "main", "title": "hamlet", "starts_at": "+1d 19:30", "ends_at": "+3h",
+    "prices": {"standard": {"amount": 1000, "currency": "EUR"}}}"#;
+    let venues = json::read(&with_session(&format!("{session}, {session}"))).expect("good by itself");
+    check_refused(wanted::check(&venues), expect!["session hamlet is there twice; call one of them something else"]);
+    let hall = &venues[0].halls[0];
+    let mut twice = venues.clone();
+    twice[0].sessions.clear();
+    twice[0].halls.push(hall.clone());
+    check_refused(wanted::check(&twice), expect!["venue royal: hall main is there twice; leave one out"]);
+    twice.push(twice[0].clone());
+    twice[0].halls.pop();
+    check_refused(
+        wanted::check(&twice),
+        expect!["venue royal is there twice; give it one entry with all its halls and sessions"],
+    );
+    let mut other = venues[0].sessions[0].clone();
+    other.prices.clear();
+    check_refused(
+        other.prices_in(&hall.layout),
+        expect![[r#"category standard has no price; give it one, or one to "*""#]],
+    );
+    other.prices = vec![(boxoffice_core::id::Id::new("premium").expect("an id"), venues[0].sessions[0].prices[0].1)];
+    check_refused(other.prices_in(&hall.layout), expect!["hall main has no category premium; it has standard"]);
+}
+
+#[test]
+fn rows_make_a_hall_with_gaps_sections_and_wheelchair_places() {
+    let text = "row,seat,category,section,accessible\nA,1,standard,stalls,\nA,2,standard,stalls,\nA,,,stalls,\nA,3,premium,stalls,yes\n\
+                B,1,standard,stalls,\nB,2,standard,stalls,no\nA,1,cheap,balcony,\n";
+    expect![[r#"
+               stage
+        — stalls —
+        A   1  2     3   standard 1–2, premium 3, accessible 3
+        B      1  2      standard
+        — balcony —
+        A       1        cheap
+
+        ▒ held   █ sold   × blocked
+        standard: 4 free
+        premium: 1 free
+        cheap: 1 free
+    "#]]
+    .assert_eq(&drawn(rows::read(text).expect("a hall")));
+    // Without a first line the columns stand in their usual order; quotes and rows in between do not matter.
+    let text = "A,1\nB,\"1\",\"standard\"\nA,2\r\n";
+    expect![[r#"
+            stage
+        A   1  2
+        B    1
+
+        ▒ held   █ sold   × blocked
+        standard: 3 free
+    "#]]
+    .assert_eq(&drawn(rows::read(text).expect("a hall")));
+}
+
+#[test]
+fn mistakes_in_rows_are_named_with_line_and_column() {
+    check_refused(rows::read(""), expect!["there are no seats; a line a seat: row,seat,category"]);
+    check_refused(rows::read("row,seat,category\n"), expect!["there are no seats; a line a seat: row,seat,category"]);
+    check_refused(
+        rows::read("row,seat,kategory\nA,1,x\n"),
+        expect![[
+            r#"line 1, column 3: there is no column "kategory"; there may be row,seat,category,section,accessible,x,y"#
+        ]],
+    );
+    check_refused(rows::read("row,seat,row\nA,1,A\n"), expect!["line 1, column 3: row is there twice"]);
+    check_refused(rows::read("row,seat\nA,1\n,2\n"), expect!["line 3, column 1 (row): a seat needs a row"]);
+    check_refused(
+        rows::read("row,seat\nA,1\nB,1\nA,1\n"),
+        expect!["line 4, column 2 (seat): seat 1 of this row is in line 2 already"],
+    );
+    check_refused(
+        rows::read("row,seat,category\nA,1,stan dard\n"),
+        expect!["line 2, column 3 (category): a category is 1 to 64 of A-Z a-z 0-9 . _ : -"],
+    );
+    check_refused(
+        rows::read("A,1,standard,,maybe\n"),
+        expect!["line 1, column 5 (accessible): write yes or no, or leave it empty"],
+    );
+    check_refused(
+        rows::read("A,1,standard,,,1\n"),
+        expect!["line 1, column 7 (y): a seat has both x and y, or neither"],
+    );
+    check_refused(
+        rows::read("A,1,standard,,,1,zwei\n"),
+        expect!["line 1, column 7 (y): a whole number from -100000000 to 100000000, in hundredths of a seat's width"],
+    );
+    check_refused(
+        rows::read("A,1,standard,,,1,99999999999\n"),
+        expect!["line 1, column 7 (y): a whole number from -100000000 to 100000000, in hundredths of a seat's width"],
+    );
+    check_refused(
+        rows::read("A,1,standard,,,1,2,3\n"),
+        expect!["line 1, column 8: there are 8 columns, at most 7 have a meaning"],
+    );
+    check_refused(
+        rows::read("A,1,standard,left side\n"),
+        expect!["line 1, column 4 (section): a section is 1 to 64 of A-Z a-z 0-9 . _ : -"],
+    );
+    check_refused(
+        rows::read(&format!("A,{}\n", "9".repeat(40))),
+        expect!["line 1, column 2 (seat): a label has at most 32 bytes and no control characters"],
+    );
+}
+
+#[test]
+fn prices_are_read_from_the_command_line() {
+    let euro = Currency::new("EUR").expect("a currency");
+    let (category, money) = price("standard=1000", euro).expect("a price");
+    assert_eq!((category.expect("a category").as_str(), amount(money).as_str()), ("standard", "10.00 EUR"));
+    assert_eq!(price("*=700", euro).expect("a price").0, None);
+    for wrong in ["standard", "standard=", "standard=-1", "=1000", "stan dard=1", "standard=10.5"] {
+        assert!(price(wrong, euro).expect_err(wrong).contains("CATEGORY=AMOUNT"));
+    }
+}

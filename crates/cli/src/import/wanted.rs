@@ -1,0 +1,107 @@
+//! What an import is to make, whatever file it came from.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use boxoffice_core::{command::VenueDetails, id::Id, layout::Layout, money::Money};
+
+use super::when::When;
+
+/// A venue with what belongs to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WantedVenue {
+    /// Its id.
+    pub id: Id,
+    /// Its details.
+    pub details: VenueDetails,
+    /// Whether a venue that is there already stays as it is.
+    pub only_if_absent: bool,
+    /// Its halls.
+    pub halls: Vec<WantedHall>,
+    /// Its sessions.
+    pub sessions: Vec<WantedSession>,
+}
+
+/// A hall.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WantedHall {
+    /// Its id.
+    pub id: Id,
+    /// What it is called.
+    pub name: String,
+    /// Its seats.
+    pub layout: Arc<Layout>,
+}
+
+/// A session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WantedSession {
+    /// Its id.
+    pub id: Id,
+    /// In which hall.
+    pub hall: Id,
+    /// What is shown.
+    pub title: Id,
+    /// When it starts, perhaps counted from the import.
+    pub starts_at: When,
+    /// When it ends, perhaps counted from its start.
+    pub ends_at: When,
+    /// Prices of categories.
+    pub prices: Vec<(Id, Money)>,
+    /// The price of every other category.
+    pub other_price: Option<Money>,
+    /// How long carts with its seats live untouched, if not as the node says.
+    pub hold_ttl_ms: Option<u64>,
+}
+
+impl WantedSession {
+    /// A price for every category of its hall, ascending.
+    ///
+    /// # Errors
+    /// In words, which category has none or is none.
+    pub fn prices_in(&self, layout: &Layout) -> Result<Vec<(Id, Money)>, String> {
+        let mut prices = Vec::new();
+        let mut categories = layout.categories().to_vec();
+        categories.sort();
+        for (category, _) in &self.prices {
+            if !categories.contains(category) {
+                let known: Vec<&str> = categories.iter().map(Id::as_str).collect();
+                let hall = &self.hall;
+                return Err(format!("hall {hall} has no category {category}; it has {}", known.join(", ")));
+            }
+        }
+        for category in categories {
+            let own = self.prices.iter().find(|(of, _)| *of == category).map(|(_, price)| *price);
+            match own.or(self.other_price) {
+                Some(price) => prices.push((category, price)),
+                None => return Err(format!("category {category} has no price; give it one, or one to \"*\"")),
+            }
+        }
+        Ok(prices)
+    }
+}
+
+/// Looks for what can be known to be wrong before any node is asked.
+///
+/// # Errors
+/// In words, what is wrong where.
+pub fn check(venues: &[WantedVenue]) -> Result<(), String> {
+    let (mut venue_ids, mut session_ids) = (BTreeSet::new(), BTreeSet::new());
+    for venue in venues {
+        let id = &venue.id;
+        if !venue_ids.insert(id) {
+            return Err(format!("venue {id} is there twice; give it one entry with all its halls and sessions"));
+        }
+        let mut hall_ids = BTreeSet::new();
+        for hall in &venue.halls {
+            if !hall_ids.insert(&hall.id) {
+                return Err(format!("venue {id}: hall {} is there twice; leave one out", hall.id));
+            }
+        }
+        for session in &venue.sessions {
+            if !session_ids.insert(&session.id) {
+                return Err(format!("session {} is there twice; call one of them something else", session.id));
+            }
+        }
+    }
+    Ok(())
+}

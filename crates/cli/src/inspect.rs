@@ -1,0 +1,82 @@
+//! `boxoffice inspect`: what a data directory holds, without a node.
+
+use std::sync::Arc;
+
+use boxoffice_node::{
+    inspect::{self, InspectedShard, Inspection},
+    world::OsDisk,
+};
+
+use boxoffice_core::keep::KeptAudit;
+use boxoffice_wire::form::rfc3339;
+
+use crate::{
+    args::Inspect,
+    failure::{Failure, Outcome},
+};
+
+/// Prints what the data directory holds, and, if asked, the turns in its log.
+pub fn run(args: &Inspect) -> Outcome {
+    let wanted = args.turns.as_deref();
+    let inspection = inspect::inspect(Arc::new(OsDisk), &args.data_dir, |turn| {
+        let entity = turn.entity.to_string();
+        if wanted.is_some_and(|wanted| wanted.is_empty() || wanted == entity) {
+            let at = rfc3339(turn.at).unwrap_or_else(|| turn.at.0.to_string());
+            println!("shard {} entry {} at {at} {entity}", turn.shard, turn.position.index);
+            for event in &turn.events {
+                println!("    {event:?}");
+            }
+        }
+    })
+    .map_err(|error| Failure::Node(error.to_string()))?;
+    print(&inspection);
+    let violations = inspection.shards.iter().flat_map(|shard| &shard.audit.violations);
+    match violations.count() {
+        0 => Ok(()),
+        count => Err(Failure::Refused(format!("{count} promises are broken; see above"))),
+    }
+}
+
+fn print(inspection: &Inspection) {
+    let identity = &inspection.identity;
+    println!("cluster {}  node {}  shards {}", identity.cluster, identity.node, identity.shards);
+    let recovery = &inspection.recovery;
+    println!(
+        "log: {} segments, {} records, {} bytes, last record {}, {}",
+        recovery.segments,
+        recovery.records,
+        recovery.bytes,
+        recovery.last_seq,
+        if recovery.clean_stop { "stopped in good order" } else { "not stopped in good order" }
+    );
+    if let Some(cut) = &recovery.cut {
+        println!(
+            "     the last record ({}) was not written whole: {} bytes at {} of {} would be cut off; it was never acknowledged",
+            cut.seq,
+            cut.bytes,
+            cut.offset,
+            cut.file.display()
+        );
+    }
+    for warning in &inspection.warnings {
+        println!("warning: {warning}");
+    }
+    println!("{:>6} {:>9} {:>9}  entities", "shard", "snapshot", "last");
+    let used = |shard: &&InspectedShard| shard.last > 1 || !shard.audit.violations.is_empty();
+    for shard in inspection.shards.iter().filter(used) {
+        println!("{:>6} {:>9} {:>9}  {}", shard.shard, shard.snapshot, shard.last, entities(&shard.audit));
+        for violation in &shard.audit.violations {
+            println!("       VIOLATION {violation}");
+        }
+    }
+}
+
+fn entities(audit: &KeptAudit) -> String {
+    let [active, checking_out, done, canceled, expired] = audit.carts;
+    let seats = audit.seats;
+    format!(
+        "{} venues, {} sessions ({} free, {} held, {} sold, {} blocked), carts: {active} active, {checking_out} checking \
+         out, {done} done, {canceled} canceled, {expired} expired",
+        audit.venues, audit.sessions, seats.free, seats.held, seats.sold, seats.blocked
+    )
+}

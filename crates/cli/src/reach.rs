@@ -1,0 +1,146 @@
+//! Reaching a node: connecting, and what failures of requests mean for whoever ran a command.
+
+use std::{
+    future::Future,
+    io::{IsTerminal, Write},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use boxoffice_client::{Client, ClientConfig, Error, Timestamp};
+use boxoffice_wire::form;
+
+use crate::{args::Reach, draw::Look, failure::Failure};
+
+/// The port of nodes whose address does not say.
+const PORT: u16 = 7180;
+
+/// How long to try to reach a node before giving up.
+const CONNECT_TIME: Duration = Duration::from_secs(3);
+
+/// The width of maps where nobody says how wide the output is.
+const COLUMNS: usize = 120;
+
+impl Reach {
+    /// `host:port`.
+    pub fn host_and_port(&self) -> String {
+        let address =
+            self.address.trim().trim_start_matches("http://").trim_start_matches("ws://").trim_end_matches('/');
+        let has_port = address.rsplit_once(':').is_some_and(|(host, port)| {
+            port.bytes().all(|byte| byte.is_ascii_digit()) && (!host.contains(':') || host.ends_with(']'))
+        });
+        match has_port {
+            true => address.to_owned(),
+            false if address.contains(':') && !address.starts_with('[') => format!("[{address}]:{PORT}"),
+            false => format!("{address}:{PORT}"),
+        }
+    }
+
+    /// Connects to the node.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`] with the reason and what to do.
+    pub async fn connect(&self) -> Result<Client, Failure> {
+        let config = ClientConfig {
+            name: concat!("boxoffice ", env!("CARGO_PKG_VERSION")).into(),
+            connect_timeout: CONNECT_TIME,
+            ..ClientConfig::new([self.host_and_port()])
+        };
+        let client = Client::start(config).map_err(|error| self.failure(error))?;
+        client.with_deadline(CONNECT_TIME).connected().await.map_err(|error| self.failure(error))?;
+        Ok(client)
+    }
+
+    /// What a failed request means.
+    pub fn failure(&self, error: Error) -> Failure {
+        let address = self.host_and_port();
+        match error {
+            Error::Refused(no) => Failure::Refused(no.to_string()),
+            Error::Failed(fail) => Failure::Node(format!("the node at {address} {fail}")),
+            Error::Unknown(_) => Failure::Unreachable(format!(
+                "no answer from the node at {address}; whether it happened is not known. Is the node still running? \
+                 Look with `boxoffice admin status --address {address}`, then repeat the command"
+            )),
+            Error::Closed(why) => Failure::Unreachable(format!(
+                "no node reached at {address}: {why}. Start one with `boxoffice serve`, or name another with --address"
+            )),
+            Error::Protocol(error) => Failure::Unreachable(format!(
+                "what answers at {address} does not speak this program's protocol: {error}. Is it a boxoffice node of \
+                 this version?"
+            )),
+        }
+    }
+}
+
+/// Runs a command's future to its end.
+///
+/// # Errors
+/// Those of the command.
+pub fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Node(format!("cannot start: {error}; raise the limit of open files")))?;
+    let outcome = runtime.block_on(future);
+    // A thread may still wait for a key.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// How to draw on standard output as it is.
+pub fn look() -> Look {
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let terminal = std::io::stdout().is_terminal();
+    let size = if terminal { crossterm::terminal::size().ok() } else { None };
+    // A terminal of no columns is one that does not know.
+    let columns = size.map(|(columns, _)| usize::from(columns)).filter(|columns| *columns > 0).unwrap_or(COLUMNS);
+    Look { colours: terminal && !no_color, columns }
+}
+
+/// Prints a line; whether anybody still reads.
+pub fn say(line: &str) -> bool {
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).is_ok()
+}
+
+/// This machine's clock.
+pub fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// An instant for people: `2026-12-24 19:30 UTC`.
+pub fn date_and_time(at: Timestamp) -> String {
+    match form::rfc3339(at) {
+        Some(text) => format!("{} {} UTC", &text[..10], &text[11..16]),
+        None => "beyond the year 9999".into(),
+    }
+}
+
+/// A time of day for people: `19:30:05.123`.
+pub fn time_of_day(at: Timestamp) -> String {
+    form::rfc3339(at).map_or_else(|| "?".into(), |text| text[11..23].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_get_the_usual_port() {
+        let full = |address: &str| Reach { address: address.into(), admin_token: None }.host_and_port();
+        assert_eq!(full("127.0.0.1:7180"), "127.0.0.1:7180");
+        assert_eq!(full("localhost"), "localhost:7180");
+        assert_eq!(full("http://localhost:80/"), "localhost:80");
+        assert_eq!(full("[::1]:9000"), "[::1]:9000");
+        assert_eq!(full("::1"), "[::1]:7180");
+        assert_eq!(full("[::1]"), "[::1]:7180");
+    }
+
+    #[test]
+    fn instants_are_shown_for_people() {
+        let at = Timestamp(1_798_140_605_123);
+        assert_eq!(date_and_time(at), "2026-12-24 19:30 UTC");
+        assert_eq!(time_of_day(at), "19:30:05.123");
+        assert_eq!(date_and_time(Timestamp(u64::MAX)), "beyond the year 9999");
+    }
+}

@@ -1,0 +1,159 @@
+//! `boxoffice serve`: a node and its door, until it is told to stop or cannot go on.
+
+use std::{io::Write, net::SocketAddr, sync::Arc, thread};
+
+use boxoffice_edge::{Edge, EdgeConfig, Runtimes as EdgeRuntimes};
+use boxoffice_node::{
+    config::Fsync,
+    node::{Node, Runtimes},
+    world::World,
+};
+use tokio::{runtime, signal::unix::SignalKind};
+
+use crate::{
+    args::{FsyncWord, Serve},
+    config::{Config, DEFAULT},
+    failure::{Failure, Outcome},
+};
+
+/// How long answers under way are waited for at the end.
+const PATIENCE_MS: u64 = 5_000;
+
+impl FsyncWord {
+    /// The durability this word stands for.
+    pub fn fsync(self) -> Fsync {
+        match self {
+            FsyncWord::Always => Fsync::Always,
+            FsyncWord::Interval => Fsync::Interval(100),
+            FsyncWord::Never => Fsync::Never,
+        }
+    }
+}
+
+/// Runs a node.
+pub fn run(args: &Serve) -> Outcome {
+    if args.print_config {
+        // Whoever closed the pipe has read enough.
+        let _ = std::io::stdout().write_all(DEFAULT.as_bytes());
+        return Ok(());
+    }
+    let config = settings(args)?;
+    start_logging(&args.log, args.log_json)?;
+    stop_on_panic();
+    let selling = runtime_of("selling", selling_threads(config.selling_threads))?;
+    let watching = runtime_of("watching", config.watching_threads)?;
+    let runtimes = Runtimes { selling: selling.handle().clone(), watching: watching.handle().clone() };
+    let outcome = selling.block_on(serve(config, runtimes));
+    watching.shutdown_background();
+    selling.shutdown_background();
+    outcome
+}
+
+fn settings(args: &Serve) -> Result<Config, Failure> {
+    let mut config =
+        Config::load(args.config.as_deref()).map_err(|error| Failure::Usage(error.to_string()))?;
+    if let Some(listen) = &args.listen {
+        config.listen = listen
+            .parse::<SocketAddr>()
+            .map_err(|_| Failure::Usage(format!("--listen {listen}: this is not an address like 127.0.0.1:7180")))?;
+    }
+    if let Some(data_dir) = &args.data_dir {
+        config.node.data_dir.clone_from(data_dir);
+    }
+    if let Some(word) = args.fsync {
+        config.node.fsync = word.fsync();
+    }
+    if args.admin_token.is_some() {
+        config.admin_token.clone_from(&args.admin_token);
+    }
+    Ok(config)
+}
+
+fn selling_threads(set: usize) -> usize {
+    match set {
+        0 => thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1)),
+        set => set,
+    }
+}
+
+fn runtime_of(name: &str, threads: usize) -> Result<runtime::Runtime, Failure> {
+    runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .thread_name(name)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Node(format!("no threads for {name}: {error}; raise the limit of threads")))
+}
+
+fn start_logging(filter: &str, json: bool) -> Outcome {
+    let filter = tracing_subscriber::EnvFilter::try_new(filter)
+        .map_err(|error| Failure::Usage(format!("--log {filter}: {error}")))?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if json { builder.json().init() } else { builder.init() }
+    Ok(())
+}
+
+/// A broken invariant ends the process: what it would answer could be wrong. Actors and tasks would otherwise swallow it.
+fn stop_on_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        eprintln!("boxoffice: an invariant is broken; the node stops before it could answer wrongly");
+        std::process::abort();
+    }));
+}
+
+async fn serve(config: Config, runtimes: Runtimes) -> Outcome {
+    let data_dir = config.node.data_dir.clone();
+    let fsync = config.node.fsync;
+    let node = Node::start(config.node, World::alone(), &runtimes).map_err(|error| Failure::Node(error.to_string()))?;
+    let handle = node.handle().clone();
+    let edge_config = EdgeConfig { listen: config.listen, admin_token: config.admin_token, ..EdgeConfig::default() };
+    let edge_runtimes = EdgeRuntimes { selling: runtimes.selling, watching: runtimes.watching };
+    let edge = match Edge::bind(edge_config, Arc::new(handle.clone()), edge_runtimes) {
+        Ok(edge) => edge,
+        Err(error) => {
+            let _ = node.stop(0).await;
+            return Err(Failure::Node(error.to_string()));
+        }
+    };
+    while handle.ready().is_err() {
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    println!(
+        "boxoffice serves on http://{}  (data in {}, fsync {})",
+        edge.local_addr(),
+        data_dir.display(),
+        fsync.as_str()
+    );
+    let (stop, stopping) = tokio::sync::oneshot::channel::<()>();
+    let door = tokio::spawn(edge.run(async {
+        // A sender that is gone says the same.
+        let _ = stopping.await;
+    }));
+    let failed = tokio::select! {
+        biased;
+        reason = handle.failed() => Some(reason),
+        () = told_to_stop() => None,
+    };
+    eprintln!("boxoffice: stopping");
+    drop(stop);
+    // The door has its own bound on how long it waits for everybody to leave.
+    let _ = door.await;
+    let stopped = node.stop(PATIENCE_MS).await;
+    match (failed, stopped) {
+        (Some(reason), _) => Err(Failure::Node(reason)),
+        (None, Err(error)) => Err(Failure::Node(error.to_string())),
+        (None, Ok(())) => Ok(()),
+    }
+}
+
+async fn told_to_stop() {
+    let mut terminate =
+        tokio::signal::unix::signal(SignalKind::terminate()).expect("a handler of SIGTERM can be installed");
+    tokio::select! {
+        biased;
+        _ = terminate.recv() => {}
+        result = tokio::signal::ctrl_c() => result.expect("a handler of Ctrl-C can be installed"),
+    }
+}

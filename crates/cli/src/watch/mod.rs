@@ -1,0 +1,238 @@
+//! `boxoffice watch`: a session's seats, live.
+
+mod change;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::VecDeque, io::IsTerminal, pin::pin, time::Duration};
+
+use boxoffice_client::{Client, Id, MapState, SeatCounts, SeatState, SessionView, Watch as Feed};
+use crossterm::event::EventStream;
+use futures_util::StreamExt;
+use tokio::time::{MissedTickBehavior, interval};
+
+pub use change::{changes, in_words};
+
+use crate::{
+    args::{Reach, Watch},
+    draw::{self, Key, Names, Page, Plan, Screen},
+    failure::{Failure, Outcome},
+    reach::{self, date_and_time, look, now, say, time_of_day},
+};
+
+/// How often the connection is looked at.
+const TICK: Duration = Duration::from_millis(250);
+
+/// How many of the last changes stand below the map.
+const CHANGES_SHOWN: usize = 3;
+
+/// Watches a session until told to stop.
+pub fn run(args: &Watch) -> Outcome {
+    let id = session_id(&args.session)?;
+    let lines = args.lines || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal();
+    reach::block_on(async {
+        let client = args.reach.connect().await?;
+        let session = session(&client, &id, &args.reach).await?;
+        let feed = client.watch(&id);
+        let watched = Watched::new(session);
+        if lines {
+            in_lines(&client, feed, watched, &args.reach).await
+        } else {
+            on_screen(&client, feed, watched, &args.reach).await
+        }
+    })
+}
+
+/// The id this text is.
+///
+/// # Errors
+/// [`Failure::Usage`] if it is none.
+pub fn session_id(text: &str) -> Result<Id, Failure> {
+    // `session/hamlet` is what audits and logs call it.
+    let text = text.strip_prefix("session/").unwrap_or(text);
+    Id::new(text)
+        .ok_or_else(|| Failure::Usage(format!("{text:?} is no session: an id is 1 to 64 of A-Z a-z 0-9 . _ : -")))
+}
+
+/// The session with this id.
+///
+/// # Errors
+/// What the node says, with what to do.
+pub async fn session(client: &Client, id: &Id, reach: &Reach) -> Result<SessionView, Failure> {
+    match client.session_get(id).await {
+        Ok(reply) => Ok(reply.value),
+        Err(error) if error.refusal().is_some_and(|no| no.name == "not_found") => Err(Failure::Refused(format!(
+            "there is no session {id} at {}; `boxoffice import` makes sessions",
+            reach.host_and_port()
+        ))),
+        Err(error) => Err(reach.failure(error)),
+    }
+}
+
+/// Where and when a session is, in a line.
+pub fn headline(session: &SessionView) -> String {
+    let SessionView { id, venue, hall, title, starts_at, .. } = session;
+    format!("{id}: {title}, {venue} / {hall}, {}", date_and_time(*starts_at))
+}
+
+/// A session as it was last seen.
+#[derive(Debug)]
+struct Watched {
+    session: SessionView,
+    names: Names,
+    plan: Plan,
+    version: Option<u64>,
+    counts: SeatCounts,
+    last: VecDeque<String>,
+}
+
+impl Watched {
+    fn new(session: SessionView) -> Watched {
+        let layout = session.layout.clone();
+        Watched {
+            names: Names::of(&layout),
+            plan: Plan { prices: session.prices.clone(), states: Vec::new(), own: Default::default(), layout },
+            version: None,
+            counts: session.counts,
+            last: VecDeque::new(),
+            session,
+        }
+    }
+
+    /// Takes a newer map; the line that says what is new.
+    fn take(&mut self, map: &MapState) -> Result<String, Failure> {
+        let states = states(map, &self.session)?;
+        let words = match self.version {
+            Some(_) => in_words(&changes(&self.plan.states, &states), &self.names),
+            None => "first seen".into(),
+        };
+        self.plan.states = states;
+        self.version = Some(map.version());
+        self.counts = map.counts();
+        // Seats that were held and given back between two maps leave nothing to tell.
+        let words = if words.is_empty() { "as before".into() } else { words };
+        let line = format!("version {}  {}  {words}", map.version(), time_of_day(now()));
+        self.last.push_back(line.clone());
+        if self.last.len() > CHANGES_SHOWN {
+            self.last.pop_front();
+        }
+        Ok(line)
+    }
+
+    fn page(&self, connected: bool) -> Page {
+        let look = look();
+        let Some(version) = self.version else {
+            return Page { head: vec![headline(&self.session), "waiting for the map …".into()], ..Page::default() };
+        };
+        let status = match connected {
+            true => draw::paint("live", "32", look.colours),
+            false => draw::paint("reconnecting …", "1;31", look.colours),
+        };
+        let head = vec![
+            draw::paint(&headline(&self.session), "1", look.colours),
+            format!("version {version}: {}   {status}", draw::counts(&self.counts)),
+            String::new(),
+        ];
+        let mut foot = vec![String::new()];
+        foot.extend(self.last.iter().map(|line| draw::paint(line, "2", look.colours)));
+        foot.push("q leaves".into());
+        Page { head, body: draw::draw(&self.plan, &look), foot, cursor: false }
+    }
+}
+
+/// The states of a map of this session.
+///
+/// # Errors
+/// [`Failure::Refused`] if it is a map of other seats: the session was made anew meanwhile.
+pub fn states(map: &MapState, session: &SessionView) -> Result<Vec<SeatState>, Failure> {
+    if map.seats() == session.layout.seats() {
+        Ok(map.states().collect())
+    } else {
+        Err(Failure::Refused(format!("session {} has other seats now; start again", session.id)))
+    }
+}
+
+async fn in_lines(client: &Client, mut feed: Feed, mut watched: Watched, reach: &Reach) -> Outcome {
+    if !say(&headline(&watched.session)) {
+        return Ok(());
+    }
+    let (mut ticks, mut stop) = (ticks(), pin!(told_to_stop()));
+    let mut connected = true;
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut stop => return Ok(()),
+            map = feed.next() => {
+                let line = watched.take(map.map_err(|error| reach.failure(error))?)?;
+                if !say(&format!("{line}  ({})", draw::counts(&watched.counts))) {
+                    // Nobody reads any more.
+                    return Ok(());
+                }
+            }
+            _ = ticks.tick() => {
+                let there = client.server().is_some();
+                if there != connected {
+                    eprintln!("{}", if there { "connected again" } else { "reconnecting …" });
+                    connected = there;
+                }
+            }
+        }
+    }
+}
+
+async fn on_screen(client: &Client, mut feed: Feed, mut watched: Watched, reach: &Reach) -> Outcome {
+    let mut screen = Screen::open().map_err(no_terminal)?;
+    let (mut keys, mut ticks, mut stop) = (EventStream::new(), ticks(), pin!(told_to_stop()));
+    let mut drawn = None;
+    loop {
+        let connected = client.server().is_some();
+        let state = (connected, watched.version);
+        if drawn != Some(state) {
+            screen.show(&watched.page(connected)).map_err(no_terminal)?;
+            drawn = Some(state);
+        }
+        tokio::select! {
+            biased;
+            () = &mut stop => return Ok(()),
+            event = keys.next() => match event {
+                Some(Ok(event)) => match Key::of(&event) {
+                    Key::Char('q') | Key::Interrupt => return Ok(()),
+                    key => {
+                        if let Key::Scroll(lines) = key {
+                            screen.scroll(lines);
+                        }
+                        drawn = None;
+                    }
+                },
+                Some(Err(_)) | None => return Ok(()),
+            },
+            map = feed.next() => {
+                watched.take(map.map_err(|error| reach.failure(error))?)?;
+            }
+            _ = ticks.tick() => {}
+        }
+    }
+}
+
+/// What a terminal that cannot be drawn on means.
+pub fn no_terminal(error: std::io::Error) -> Failure {
+    Failure::Usage(format!("this terminal cannot be drawn on ({error}); watch with --lines, book with seats and --yes"))
+}
+
+/// Ticks at which the screen is looked at anew.
+pub fn ticks() -> tokio::time::Interval {
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+/// Waits for Ctrl-C or SIGTERM.
+pub async fn told_to_stop() {
+    let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
+    let mut terminate = terminate.expect("a handler of SIGTERM can be installed");
+    tokio::select! {
+        biased;
+        _ = terminate.recv() => {}
+        result = tokio::signal::ctrl_c() => result.expect("a handler of Ctrl-C can be installed"),
+    }
+}

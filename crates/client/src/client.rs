@@ -1,0 +1,373 @@
+//! The client: a typed method for every op.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use boxoffice_core::{
+    answer::{CartAudit, HallView, MapView, SessionAudit, SessionView, VenueView},
+    command::{NewSession, VenueDetails},
+    id::{CartId, Entity, Id, OrderId},
+    layout::Layout,
+    seat::Seat,
+};
+use boxoffice_wire::{
+    Op, body,
+    hello::Hello,
+    reply::{self, BatchItem, FromAnswer, OrderView, SessionPage, ThreeStates},
+    status::{NodeAudit, NodeStatus},
+};
+use rand::{SeedableRng, rngs::SmallRng};
+use serde::Serialize;
+use smol_str::SmolStr;
+use tokio::sync::{mpsc, watch};
+
+use crate::{
+    config::ClientConfig,
+    error::{Error, Reply},
+    post::{Letter, Post, SUBMIT_QUEUE, State},
+    request_id::{RequestIds, random_u64},
+    watch::Watch,
+};
+
+/// A connection to the box office, with reconnects. Cheap to clone; all clones share the connection.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) deadline: Duration,
+    pub(crate) request_id: Option<SmolStr>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: Arc<ClientConfig>,
+    pub(crate) letters: mpsc::Sender<Letter>,
+    pub(crate) state: watch::Receiver<State>,
+    pub(crate) next_id: AtomicU64,
+    pub(crate) request_ids: RequestIds,
+    /// For the jitter of repeats only.
+    pub(crate) rng: Mutex<SmallRng>,
+}
+
+impl Client {
+    /// Connects, and waits until that has worked.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] with the reason if no address could be reached before the usual deadline; the client is then gone.
+    pub async fn connect(config: ClientConfig) -> Result<Client, Error> {
+        let client = Client::start(config)?;
+        client.connected().await?;
+        Ok(client)
+    }
+
+    /// A client that connects in the background; requests wait for the connection, up to their deadline.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] if there is no address.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start(config: ClientConfig) -> Result<Client, Error> {
+        if config.addresses.is_empty() {
+            return Err(Error::Closed("there is no address; give at least one".into()));
+        }
+        let config = Arc::new(config);
+        let (letters, inbox) = mpsc::channel(SUBMIT_QUEUE);
+        let (says, state) = watch::channel(State::Connecting(None));
+        tokio::spawn(Post::new(Arc::clone(&config), inbox, says).run());
+        let deadline = config.deadline;
+        let shared = Shared {
+            config,
+            letters,
+            state,
+            next_id: AtomicU64::new(1),
+            request_ids: RequestIds::new(),
+            rng: Mutex::new(SmallRng::seed_from_u64(random_u64())),
+        };
+        Ok(Client { shared: Arc::new(shared), deadline, request_id: None })
+    }
+
+    /// Waits until there is a connection, up to the deadline.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] with the reason there is none.
+    pub async fn connected(&self) -> Result<(), Error> {
+        let mut state = self.shared.state.clone();
+        let there = state.wait_for(|state| matches!(state, State::Connected(_) | State::Closed(_)));
+        let reached = match tokio::time::timeout(self.deadline, there).await {
+            Ok(Ok(state)) => state.clone(),
+            Ok(Err(_)) => State::Closed("its task has ended".into()),
+            Err(_) => self.shared.state.borrow().clone(),
+        };
+        match reached {
+            State::Connected(_) => Ok(()),
+            State::Connecting(Some(why)) | State::Closed(why) => Err(Error::Closed(why)),
+            State::Connecting(None) => Err(Error::Closed("no connection before the deadline".into())),
+        }
+    }
+
+    /// What the server said of itself; `None` while there is no connection.
+    pub fn server(&self) -> Option<Arc<Hello>> {
+        match &*self.shared.state.borrow() {
+            State::Connected(hello) => hello.clone(),
+            State::Connecting(_) | State::Closed(_) => None,
+        }
+    }
+
+    /// The same client with another deadline for its requests, all repeats of one together.
+    pub fn with_deadline(&self, deadline: Duration) -> Client {
+        Client { deadline, ..self.clone() }
+    }
+
+    /// The same client for one command under this request id (1 to 64 bytes of printable ASCII): for repeating what ended
+    /// in [`Error::Unknown`], also after a restart. Another command under the same id is refused.
+    pub fn with_request_id(&self, request_id: impl AsRef<str>) -> Client {
+        Client { request_id: Some(SmolStr::new(request_id)), ..self.clone() }
+    }
+
+    /// A request id that was not there before: for callers who write it down before they send the command.
+    pub fn new_request_id(&self) -> SmolStr {
+        self.shared.request_ids.next()
+    }
+
+    pub(crate) fn next_id(&self) -> u64 {
+        self.shared.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// `venue.put`: creates or changes a venue.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn venue_put(&self, id: &Id, details: VenueDetails) -> Result<Reply<()>, Error> {
+        let VenueDetails { name, city, position, comments } = details;
+        let position = position.map(body::Position::from_millionths);
+        self.change(Op::VenuePut, &body::VenuePut { id: id.clone(), name, city, position, comments }).await
+    }
+
+    /// `venue.get`: its details and halls.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn venue_get(&self, id: &Id) -> Result<Reply<VenueView>, Error> {
+        self.read(Op::VenueGet, &body::Get { id: id.clone() }).await
+    }
+
+    /// `hall.put`: creates or changes a hall. Sessions that exist keep the layout they were made with.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn hall_put(
+        &self,
+        venue: &Id,
+        id: &Id,
+        name: impl AsRef<str>,
+        layout: Arc<Layout>,
+    ) -> Result<Reply<()>, Error> {
+        let body = body::HallPut { venue: venue.clone(), id: id.clone(), name: SmolStr::new(name), layout };
+        self.change(Op::HallPut, &body).await
+    }
+
+    /// `hall.get`: name and layout.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn hall_get(&self, venue: &Id, id: &Id) -> Result<Reply<HallView>, Error> {
+        self.read(Op::HallGet, &body::HallGet { venue: venue.clone(), id: id.clone() }).await
+    }
+
+    /// `session.create`: books the hall for the time and opens the session.
+    ///
+    /// # Errors
+    /// As every op: [`Error`]; `hall_occupied` if the hall is booked at that time.
+    pub async fn session_create(&self, venue: &Id, session: NewSession) -> Result<Reply<SessionView>, Error> {
+        self.change(Op::SessionCreate, &session_create(venue, session)).await
+    }
+
+    /// `session.get`: what, where, when, prices, counts, layout.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn session_get(&self, id: &Id) -> Result<Reply<SessionView>, Error> {
+        self.read(Op::SessionGet, &body::Get { id: id.clone() }).await
+    }
+
+    /// `session.search`: sessions of a venue, by start; a page with a cursor for the next.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn session_search(&self, search: &body::SessionSearch) -> Result<Reply<SessionPage>, Error> {
+        self.read(Op::SessionSearch, search).await
+    }
+
+    /// `session.map`: the state of every seat, with the version.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn session_map(&self, id: &Id) -> Result<Reply<MapView>, Error> {
+        self.read(Op::SessionMap, &body::SessionMap { id: id.clone(), view: None }).await
+    }
+
+    /// `session.map` in the three numbers of cinemas: 2 on sale, 1 locked, 0 sold or blocked.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn session_map_three_states(&self, id: &Id) -> Result<Reply<ThreeStates>, Error> {
+        self.read(Op::SessionMap, &body::SessionMap { id: id.clone(), view: Some("2,1,0".into()) }).await
+    }
+
+    /// `session.block`: keeps free seats off sale, all or none.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn session_block(&self, id: &Id, seats: impl IntoIterator<Item = Seat>) -> Result<Reply<()>, Error> {
+        let seats = seats.into_iter().collect();
+        self.change(Op::SessionBlock, &body::SessionSeats { id: id.clone(), seats }).await
+    }
+
+    /// `session.unblock`: puts blocked seats back on sale, all or none.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn session_unblock(&self, id: &Id, seats: impl IntoIterator<Item = Seat>) -> Result<Reply<()>, Error> {
+        let seats = seats.into_iter().collect();
+        self.change(Op::SessionUnblock, &body::SessionSeats { id: id.clone(), seats }).await
+    }
+
+    /// `order.get`: what a cart became.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn order_get(&self, order: OrderId) -> Result<Reply<OrderView>, Error> {
+        self.read(Op::OrderGet, &body::OrderGet { order }).await
+    }
+
+    /// `watch`: follows a session as a stream of consistent maps. It starts when its first map is asked for.
+    pub fn watch(&self, session: &Id) -> Watch {
+        Watch::new(self.clone(), session.clone())
+    }
+
+    /// `batch`: several commands in one frame, each answered by itself, in their order. Up to 1 000 at once.
+    ///
+    /// # Errors
+    /// As every op: [`Error`]; what becomes of each command is in the answer.
+    pub async fn batch(&self, commands: &[BatchCommand]) -> Result<Vec<reply::Reply<()>>, Error> {
+        let batch = reply::Batch { items: commands.iter().map(BatchCommand::item).collect() };
+        Ok(self.read(Op::Batch, &batch).await?.value)
+    }
+
+    /// `admin.status`: how the node is.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn status(&self) -> Result<Reply<NodeStatus>, Error> {
+        self.read(Op::AdminStatus, &body::Empty {}).await
+    }
+
+    /// `admin.audit` of the whole node, counted afresh.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn audit_node(&self) -> Result<Reply<NodeAudit>, Error> {
+        self.read(Op::AdminAudit, &body::Audit { entity: None }).await
+    }
+
+    /// `admin.audit` of a session.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn audit_session(&self, id: &Id) -> Result<Reply<SessionAudit>, Error> {
+        self.read(Op::AdminAudit, &body::Audit { entity: Some(Entity::Session(id.clone())) }).await
+    }
+
+    /// `admin.audit` of a cart.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn audit_cart(&self, id: CartId) -> Result<Reply<CartAudit>, Error> {
+        self.read(Op::AdminAudit, &body::Audit { entity: Some(Entity::Cart(id)) }).await
+    }
+
+    /// A command that changes something, under a request id.
+    pub(crate) async fn change<T: FromAnswer, B: Serialize>(&self, op: Op, body: &B) -> Result<Reply<T>, Error> {
+        match &self.request_id {
+            Some(given) => self.call(op, Some(given), body).await,
+            None => self.call(op, Some(&self.shared.request_ids.next()), body).await,
+        }
+    }
+
+    /// A request that changes nothing.
+    pub(crate) async fn read<T: FromAnswer, B: Serialize>(&self, op: Op, body: &B) -> Result<Reply<T>, Error> {
+        self.call(op, None, body).await
+    }
+}
+
+fn session_create(venue: &Id, session: NewSession) -> body::SessionCreate {
+    let NewSession { id, hall, title, starts_at, ends_at, prices, hold_ttl_ms } = session;
+    body::SessionCreate { id, venue: venue.clone(), hall, title, starts_at, ends_at, prices, hold_ttl_ms }
+}
+
+/// A command of a batch: what importers need. Its request id is its own, so that a batch can be repeated.
+#[derive(Clone, Debug)]
+pub struct BatchCommand {
+    request_id: SmolStr,
+    body: BatchBody,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+enum BatchBody {
+    Venue(body::VenuePut),
+    Hall(body::HallPut),
+    Session(body::SessionCreate),
+    Block(body::SessionSeats),
+}
+
+impl BatchCommand {
+    /// `venue.put`.
+    pub fn venue_put(request_id: impl AsRef<str>, id: &Id, details: VenueDetails) -> BatchCommand {
+        let VenueDetails { name, city, position, comments } = details;
+        let position = position.map(body::Position::from_millionths);
+        let body = body::VenuePut { id: id.clone(), name, city, position, comments };
+        BatchCommand { request_id: SmolStr::new(request_id), body: BatchBody::Venue(body) }
+    }
+
+    /// `hall.put`.
+    pub fn hall_put(
+        request_id: impl AsRef<str>,
+        venue: &Id,
+        id: &Id,
+        name: impl AsRef<str>,
+        layout: Arc<Layout>,
+    ) -> BatchCommand {
+        let body = body::HallPut { venue: venue.clone(), id: id.clone(), name: SmolStr::new(name), layout };
+        BatchCommand { request_id: SmolStr::new(request_id), body: BatchBody::Hall(body) }
+    }
+
+    /// `session.create`.
+    pub fn session_create(request_id: impl AsRef<str>, venue: &Id, session: NewSession) -> BatchCommand {
+        BatchCommand { request_id: SmolStr::new(request_id), body: BatchBody::Session(session_create(venue, session)) }
+    }
+
+    /// `session.block`.
+    pub fn session_block(request_id: impl AsRef<str>, id: &Id, seats: impl IntoIterator<Item = Seat>) -> BatchCommand {
+        let body = body::SessionSeats { id: id.clone(), seats: seats.into_iter().collect() };
+        BatchCommand { request_id: SmolStr::new(request_id), body: BatchBody::Block(body) }
+    }
+
+    fn item(&self) -> BatchItem<'_, &BatchBody> {
+        BatchItem { op: self.op().name(), rid: Some(self.request_id.as_str().into()), body: &self.body }
+    }
+
+    fn op(&self) -> Op {
+        match &self.body {
+            BatchBody::Venue(_) => Op::VenuePut,
+            BatchBody::Hall(_) => Op::HallPut,
+            BatchBody::Session(_) => Op::SessionCreate,
+            BatchBody::Block(_) => Op::SessionBlock,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! A session followed live.
+
+use boxoffice_core::id::{Entity, Id};
+use boxoffice_wire::{
+    Op, body,
+    reply::{Event, ServerFrame, Unreadable, Watching},
+};
+use bytes::Bytes;
+use tokio::time::{Duration, sleep};
+use tracing::debug;
+
+use crate::{
+    client::Client,
+    error::Error,
+    feeds::{FeedItem, FeedSource, feed},
+    map_state::{Applied, MapState},
+};
+
+/// How long to wait before a session is asked for again after a failure.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+/// The seats of a session as a stream of consistent maps: a snapshot, then every change, across reconnects. Slow readers
+/// miss versions, never consistency.
+#[derive(Debug)]
+pub struct Watch {
+    client: Client,
+    session: Id,
+    /// Where its frames come from. One that misses frames stays in place until another is granted, so that the feed does
+    /// not look abandoned in between.
+    source: Option<FeedSource>,
+    is_whole: bool,
+    map: Option<MapState>,
+}
+
+impl Watch {
+    pub(crate) fn new(client: Client, session: Id) -> Watch {
+        Watch { client, session, source: None, is_whole: false, map: None }
+    }
+
+    /// The newest map seen so far.
+    pub fn map(&self) -> Option<&MapState> {
+        self.map.as_ref()
+    }
+
+    /// Waits for the next map: newer than the one before, or of another epoch. May be dropped and called again at any time.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if the session is not known (any more), [`Error::Closed`] if the client is, [`Error::Protocol`]
+    /// if the server contradicts itself. Everything else is tried again.
+    pub async fn next(&mut self) -> Result<&MapState, Error> {
+        loop {
+            if !self.is_whole {
+                self.ask().await?;
+            }
+            let source = self.source.as_mut().expect("it was just asked for");
+            let applied = match source.next().await {
+                FeedItem::Frame(frame) => self.take(&frame),
+                FeedItem::Lost => Ok(Some(Applied::Gap)),
+            };
+            match applied {
+                Ok(Some(Applied::Newer)) => break,
+                Ok(Some(Applied::Nothing)) => {}
+                Ok(Some(Applied::Gap)) => self.is_whole = false,
+                // Asking again says why, but not in a tight circle.
+                Ok(None) => {
+                    self.is_whole = false;
+                    sleep(self.client.jittered(ASK_AGAIN)).await;
+                }
+                Err(error) => {
+                    // What contradicts itself is not gone on with: the next call starts with a snapshot.
+                    self.is_whole = false;
+                    self.map = None;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(self.map.as_ref().expect("a map was just taken"))
+    }
+
+    /// Asks for the session's feed, from the version that is there.
+    async fn ask(&mut self) -> Result<(), Error> {
+        loop {
+            let (sink, source) = feed();
+            let resume = self.map.as_ref().map(MapState::resume);
+            let body = body::Watch { entity: Entity::Session(self.session.clone()), resume };
+            let asked = self.client.call_with::<Watching, _>(Op::Watch, None, &body, Some(&sink)).await;
+            match asked {
+                Ok(_) => {
+                    self.source = Some(source);
+                    self.is_whole = true;
+                    return Ok(());
+                }
+                Err(error @ (Error::Refused(_) | Error::Closed(_) | Error::Protocol(_))) => {
+                    return Err(error);
+                }
+                Err(error @ (Error::Failed(_) | Error::Unknown(_))) => {
+                    debug!(session = %self.session, %error, "watching is tried again");
+                    sleep(self.client.jittered(ASK_AGAIN)).await;
+                }
+            }
+        }
+    }
+
+    /// Takes one frame of the feed; `None` if it is the last.
+    fn take(&mut self, frame: &Bytes) -> Result<Option<Applied>, Error> {
+        let encoding = self.client.shared.config.encoding;
+        let ServerFrame::Feed(_, event) = ServerFrame::read(encoding, frame)? else {
+            unreachable!("the post hands watches nothing but frames of feeds");
+        };
+        let applied = match (event.read(encoding)?, &mut self.map) {
+            (Event::Snapshot(snapshot), _) if snapshot.entity != Entity::Session(self.session.clone()) => {
+                Err(Unreadable(format!("a snapshot of {} came where {} is watched", snapshot.entity, self.session)))
+            }
+            (Event::Snapshot(snapshot), Some(map)) => map.replace(snapshot),
+            (Event::Snapshot(snapshot), map @ None) => {
+                *map = Some(MapState::new(self.session.clone(), snapshot)?);
+                Ok(Applied::Newer)
+            }
+            (Event::Delta(delta), Some(map)) => map.apply(delta),
+            // A change for those who watched before; this watch's snapshot is still to come.
+            (Event::Delta(_), None) => Ok(Applied::Nothing),
+            (Event::Ended(_), _) => return Ok(None),
+        };
+        Ok(Some(applied?))
+    }
+}

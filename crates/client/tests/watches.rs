@@ -1,0 +1,176 @@
+//! Watches against a server that skips versions, forgets and breaks: every map is whole.
+
+mod common;
+
+use boxoffice_client::{Change, Encoding, Error, SeatState, Watch};
+use boxoffice_core::refusal::Refusal;
+use boxoffice_wire::{
+    encode,
+    feed::{Ended, Snapshot},
+};
+use common::*;
+use tokio::time::timeout;
+
+/// The next map: its version, and how many seats are held by its own count.
+async fn next(watch: &mut Watch) -> (u64, u32) {
+    let map = timeout(PATIENCE, watch.next()).await.expect("no map comes").expect("a map");
+    assert_eq!(map.recount(), map.counts());
+    (map.version(), map.counts().held)
+}
+
+#[tokio::test]
+async fn a_snapshot_then_changes_in_both_encodings() {
+    for encoding in Encoding::ALL {
+        let server = Server::new(encoding).await;
+        let (client, mut peer) = server.connected(server.config()).await;
+        let mut watch = client.watch(&id("hamlet"));
+        let (first, ()) = tokio::join!(next(&mut watch), async {
+            let request = peer.request().await;
+            assert_eq!(watched(&request), ("hamlet".into(), None));
+            peer.watching(&request, 3).await;
+            peer.snapshot(3, snapshot(0, 0)).await;
+            peer.delta(3, delta(0)).await;
+            peer.delta(4, delta(3)).await;
+            peer.delta(3, delta(0)).await;
+            peer.delta(3, delta(1)).await;
+        });
+        assert_eq!(first, (0, 0));
+        assert_eq!(next(&mut watch).await, (1, 1));
+        assert_eq!(next(&mut watch).await, (2, 2), "the same delta once more is nothing new");
+        let map = watch.map().expect("it has one");
+        assert_eq!(map.change(), &Change::Seats { from: 1, seats: vec![(1, SeatState::Held)] });
+        assert_eq!(map.states().collect::<Vec<_>>()[1..3], [SeatState::Held, SeatState::Free]);
+    }
+}
+
+#[tokio::test]
+async fn a_gap_is_asked_for_from_the_last_version() {
+    let server = Server::new(Encoding::MsgPack).await;
+    let (client, mut peer) = server.connected(server.config()).await;
+    let mut watch = client.watch(&id("hamlet"));
+    let (first, mut peer) = tokio::join!(next(&mut watch), async {
+        let request = peer.request().await;
+        peer.watching(&request, 3).await;
+        peer.snapshot(3, snapshot(0, 0)).await;
+        peer.delta(3, delta(1)).await;
+        peer
+    });
+    assert_eq!(first, (0, 0));
+    let (second, ()) = tokio::join!(next(&mut watch), async {
+        let request = peer.request().await;
+        assert_eq!(watched(&request), ("hamlet".into(), Some((1, 0))));
+        peer.watching(&request, 3).await;
+        peer.delta(3, delta(0)).await;
+        peer.delta(3, delta(1)).await;
+        peer.snapshot(3, snapshot(1, 1)).await;
+        peer.snapshot(3, snapshot(3, 3)).await;
+    });
+    assert_eq!(second, (1, 1));
+    assert_eq!(next(&mut watch).await, (2, 2));
+    assert_eq!(next(&mut watch).await, (3, 3), "an older snapshot is passed over, a newer one taken");
+}
+
+#[tokio::test]
+async fn a_watch_outlives_its_connection() {
+    let server = Server::new(Encoding::MsgPack).await;
+    let (client, mut peer) = server.connected(server.config()).await;
+    let mut watch = client.watch(&id("hamlet"));
+    let (first, ()) = tokio::join!(next(&mut watch), async {
+        let request = peer.request().await;
+        peer.watching(&request, 3).await;
+        peer.snapshot(3, snapshot(1, 1)).await;
+    });
+    assert_eq!(first, (1, 1));
+    peer.break_off();
+    let (second, ()) = tokio::join!(next(&mut watch), async {
+        let mut peer = server.accept().await;
+        let request = peer.request().await;
+        assert_eq!(watched(&request), ("hamlet".into(), Some((1, 1))));
+        peer.watching(&request, 9).await;
+        peer.delta(9, delta(1)).await;
+    });
+    assert_eq!(second, (2, 2));
+}
+
+#[tokio::test]
+async fn another_epoch_starts_over() {
+    let server = Server::new(Encoding::MsgPack).await;
+    let (client, mut peer) = server.connected(server.config()).await;
+    let mut watch = client.watch(&id("hamlet"));
+    let (first, ()) = tokio::join!(next(&mut watch), async {
+        let request = peer.request().await;
+        peer.watching(&request, 3).await;
+        peer.snapshot(3, snapshot(9, 2)).await;
+        peer.snapshot(3, Snapshot { epoch: 2, ..snapshot(1, 1) }).await;
+    });
+    assert_eq!(first, (9, 2));
+    assert_eq!(next(&mut watch).await, (1, 1));
+    assert_eq!(watch.map().expect("it has one").epoch(), 2);
+}
+
+#[tokio::test]
+async fn a_session_that_ends_says_why() {
+    let server = Server::new(Encoding::MsgPack).await;
+    let (client, mut peer) = server.connected(server.config()).await;
+    let mut watch = client.watch(&id("hamlet"));
+    let (first, ()) = tokio::join!(next(&mut watch), async {
+        let request = peer.request().await;
+        peer.watching(&request, 3).await;
+        peer.snapshot(3, snapshot(1, 1)).await;
+        peer.send(|encoding, out| encode::ended(encoding, out, 3, &Ended { name: "not_found".into() })).await;
+    });
+    assert_eq!(first, (1, 1));
+    let (end, ()) = tokio::join!(watch.next(), async {
+        let request = peer.request().await;
+        peer.no(&request, Refusal::NotFound("session hamlet".into())).await;
+    });
+    assert!(matches!(end, Err(Error::Refused(no)) if no.code == 701));
+}
+
+#[tokio::test]
+async fn what_contradicts_itself_is_reported_and_started_afresh() {
+    let server = Server::new(Encoding::MsgPack).await;
+    let (client, mut peer) = server.connected(server.config()).await;
+    let mut watch = client.watch(&id("hamlet"));
+    let (first, ()) = tokio::join!(next(&mut watch), async {
+        let request = peer.request().await;
+        peer.watching(&request, 3).await;
+        peer.snapshot(3, snapshot(0, 0)).await;
+        let mut wrong = delta(0);
+        wrong.counts.held = 3;
+        peer.delta(3, wrong).await;
+    });
+    assert_eq!(first, (0, 0));
+    let wrong = watch.next().await.map(|map| map.version());
+    assert!(matches!(wrong, Err(Error::Protocol(_))), "{wrong:?}");
+    let (second, ()) = tokio::join!(next(&mut watch), async {
+        let request = peer.request().await;
+        assert_eq!(watched(&request), ("hamlet".into(), None));
+        peer.watching(&request, 3).await;
+        peer.snapshot(3, snapshot(2, 2)).await;
+    });
+    assert_eq!(second, (2, 2));
+}
+
+#[tokio::test]
+async fn feeds_nobody_reads_are_given_back_when_another_is_asked_for() {
+    let server = Server::new(Encoding::MsgPack).await;
+    let (client, mut peer) = server.connected(server.config()).await;
+    let mut watch = client.watch(&id("hamlet"));
+    let (first, ()) = tokio::join!(next(&mut watch), async {
+        let request = peer.request().await;
+        peer.watching(&request, 3).await;
+        peer.snapshot(3, snapshot(1, 1)).await;
+    });
+    assert_eq!(first, (1, 1));
+    drop(watch);
+    let mut watch = client.watch(&id("hamlet"));
+    let (second, ()) = tokio::join!(next(&mut watch), async {
+        let given_back = peer.request().await;
+        assert_eq!(given_back.call, boxoffice_wire::Call::Unwatch { feed: 3 });
+        let request = peer.request().await;
+        peer.watching(&request, 3).await;
+        peer.snapshot(3, snapshot(2, 2)).await;
+    });
+    assert_eq!(second, (2, 2));
+}

@@ -1,0 +1,133 @@
+//! How the door is set up, and why it does not open.
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use boxoffice_wire::limits;
+
+/// The door's address, who may come in, and how much of everything.
+#[derive(Clone, Debug)]
+pub struct EdgeConfig {
+    /// Where to listen; port 0 lets the system choose one.
+    pub listen: SocketAddr,
+    /// The token of operators. Without one, everybody who reaches the port may administer, so it must be a loopback address.
+    pub admin_token: Option<String>,
+    /// Pages that may connect, as `scheme://host[:port]`; any if empty. What sends no `Origin` is no page.
+    pub origins: Vec<String>,
+    /// How much of everything.
+    pub limits: Limits,
+}
+
+impl Default for EdgeConfig {
+    fn default() -> EdgeConfig {
+        EdgeConfig {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7180)),
+            admin_token: None,
+            origins: Vec::new(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// How much, and how long, the door allows.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Connections at the same time; more are told 503. Below the usual 20 000 descriptors of a process.
+    pub connections_max: usize,
+    /// Requests under way on one connection; more are told `busy`.
+    pub requests_under_way_max: usize,
+    /// Feeds of one connection.
+    pub feeds_max: usize,
+    /// How long the head of an HTTP request may take.
+    pub header_timeout: Duration,
+    /// How long a connection may take to send its first frame.
+    pub first_frame_timeout: Duration,
+    /// How long a frame may take to arrive whole.
+    pub whole_frame_timeout: Duration,
+    /// How often the server pings.
+    pub ping_every: Duration,
+    /// How long it waits for the pong.
+    pub pong_timeout: Duration,
+    /// How long a client may read nothing of what is written to it.
+    pub stall_timeout: Duration,
+    /// How long the last frames and the close may take.
+    pub close_timeout: Duration,
+    /// How long connections may take to end when the door closes.
+    pub drain_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections_max: 16_384,
+            requests_under_way_max: limits::REQUESTS_UNDER_WAY_MAX,
+            feeds_max: limits::FEEDS_MAX,
+            header_timeout: Duration::from_secs(10),
+            first_frame_timeout: Duration::from_millis(limits::FIRST_FRAME_MS),
+            whole_frame_timeout: Duration::from_millis(limits::WHOLE_FRAME_MS),
+            ping_every: Duration::from_millis(limits::PING_MS),
+            pong_timeout: Duration::from_millis(limits::PONG_MS),
+            stall_timeout: Duration::from_secs(10),
+            close_timeout: Duration::from_secs(2),
+            drain_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Why the door does not open.
+#[derive(Debug, thiserror::Error)]
+pub enum EdgeError {
+    /// The address is another one's.
+    #[error("{address} is in use by another program: stop it, or listen on another port")]
+    Occupied {
+        /// Where it was tried.
+        address: SocketAddr,
+    },
+    /// The system does not allow it.
+    #[error("not allowed to listen on {address}: ports below 1024 are for root; choose a higher one")]
+    NotAllowed {
+        /// Where it was tried.
+        address: SocketAddr,
+    },
+    /// The address is not one of this machine.
+    #[error("{address} is no address of this machine: listen on one that is, or on 127.0.0.1")]
+    NotHere {
+        /// Where it was tried.
+        address: SocketAddr,
+    },
+    /// It would be open for everybody.
+    #[error(
+        "{address} can be reached from other machines and no admin token is set, so anybody could administer: \
+         set `admin_token`, or listen on 127.0.0.1"
+    )]
+    Unguarded {
+        /// Where it was tried.
+        address: SocketAddr,
+    },
+    /// A token that is no secret.
+    #[error("the admin token is empty: set one of at least 16 characters, or none and listen on 127.0.0.1")]
+    EmptyToken,
+    /// Anything else.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Where it was tried.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl EdgeError {
+    /// What the system said about `address`.
+    pub(crate) fn listening(address: SocketAddr, source: io::Error) -> EdgeError {
+        match source.kind() {
+            io::ErrorKind::AddrInUse => EdgeError::Occupied { address },
+            io::ErrorKind::PermissionDenied => EdgeError::NotAllowed { address },
+            io::ErrorKind::AddrNotAvailable => EdgeError::NotHere { address },
+            _ => EdgeError::Listen { address, source },
+        }
+    }
+}

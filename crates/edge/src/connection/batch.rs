@@ -1,0 +1,116 @@
+//! A batch: its items go in waves, each of them commands of one kind side by side.
+
+use std::mem::discriminant;
+
+use boxoffice_core::command::Command;
+use boxoffice_wire::{Fail, FailKind, Rejection, encode::Verdict, request::Item};
+use tokio::time::Instant;
+
+/// Items of one batch under way at once: enough to share each write to disk, few enough to leave others their turn.
+const ITEMS_UNDER_WAY_MAX: usize = 64;
+
+/// A batch on its way.
+pub(super) struct Batch {
+    /// The client's number for it.
+    pub(super) id: u64,
+    /// When it came.
+    pub(super) at: Instant,
+    /// Until when its items may take.
+    pub(super) deadline: Instant,
+    items: Vec<Option<Item>>,
+    verdicts: Vec<Option<Verdict>>,
+    /// The first item that has not been started.
+    next: usize,
+    under_way: usize,
+    /// The last item that was started was such a command.
+    wave: Option<Kind>,
+}
+
+type Kind = (std::mem::Discriminant<Command>, u8);
+
+impl Batch {
+    pub(super) fn new(id: u64, at: Instant, deadline: Instant, items: Vec<Result<Item, Rejection>>) -> Batch {
+        let (items, verdicts) = items
+            .into_iter()
+            .map(|item| match item {
+                Ok(item) => (Some(item), None),
+                Err(why) => (None, Some(Verdict::Rejected(why))),
+            })
+            .unzip();
+        Batch { id, at, deadline, items, verdicts, next: 0, under_way: 0, wave: None }
+    }
+
+    /// The next item to be submitted, if one may be now.
+    pub(super) fn start(&mut self) -> Option<(usize, Item)> {
+        // Rejected ones are answered already.
+        while self.items.get(self.next).is_some_and(Option::is_none) {
+            self.next += 1;
+        }
+        let kind = kind(&self.items.get(self.next)?.as_ref()?.command);
+        let joins = self.under_way == 0 || self.wave == Some(kind);
+        if !joins || self.under_way == ITEMS_UNDER_WAY_MAX {
+            return None;
+        }
+        let item = self.items[self.next].take()?;
+        self.wave = Some(kind);
+        self.under_way += 1;
+        self.next += 1;
+        Some((self.next - 1, item))
+    }
+
+    /// An item has its verdict.
+    pub(super) fn ended(&mut self, item: usize, verdict: Verdict) {
+        let before = self.verdicts[item].replace(verdict);
+        assert!(before.is_none(), "item {item} of a batch was answered twice");
+        self.under_way -= 1;
+    }
+
+    /// The time is over: what has not been started will not be.
+    pub(super) fn give_up(&mut self) {
+        for (item, verdict) in self.items.iter_mut().zip(&mut self.verdicts) {
+            if item.take().is_some() {
+                let words = "the batch's deadline came before this item's turn; it did not happen";
+                *verdict = Some(Verdict::Fail(Fail::new(FailKind::Busy).saying(words)));
+            }
+        }
+    }
+
+    /// The verdicts, when every item has one.
+    pub(super) fn verdicts(&mut self) -> Option<Vec<Verdict>> {
+        let done = self.under_way == 0 && self.verdicts.iter().all(Option::is_some);
+        done.then(|| std::mem::take(&mut self.verdicts).into_iter().flatten().collect())
+    }
+}
+
+/// What makes two commands of one wave: the same kind, asked of the same kind of entity.
+fn kind(command: &Command) -> Kind {
+    use boxoffice_core::command::{CartCommand, SessionCommand, VenueCommand};
+    let inner = match command {
+        Command::Venue(_, command) => match command {
+            VenueCommand::Put(_) => 0,
+            VenueCommand::Get => 1,
+            VenueCommand::PutHall { .. } => 2,
+            VenueCommand::GetHall { .. } => 3,
+            VenueCommand::CreateSession(_) => 4,
+            VenueCommand::SearchSessions { .. } => 5,
+        },
+        Command::Session(_, command) => match command {
+            SessionCommand::Get => 0,
+            SessionCommand::Map => 1,
+            SessionCommand::Block(_) => 2,
+            SessionCommand::Unblock(_) => 3,
+            SessionCommand::Audit => 4,
+        },
+        Command::Cart(_, command) => match command {
+            CartCommand::Open { .. } => 0,
+            CartCommand::Get => 1,
+            CartCommand::Hold(_) => 2,
+            CartCommand::Release { .. } => 3,
+            CartCommand::Cancel => 4,
+            CartCommand::Checkout { .. } => 5,
+            CartCommand::Order => 6,
+            CartCommand::Audit => 7,
+        },
+    };
+    (discriminant(command), inner)
+}

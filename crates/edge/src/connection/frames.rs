@@ -1,0 +1,224 @@
+//! Frames in and out of one connection: read until there is none, written into a buffer, flushed once a turn.
+
+use std::{borrow::Cow, io};
+
+use boxoffice_wire::{Encoding, limits, limits::close};
+use bytes::{Bytes, BytesMut};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::{
+    Error, Message, WebSocket,
+    error::ProtocolError,
+    protocol::{
+        CloseFrame, Role, WebSocketConfig,
+        frame::{
+            Frame,
+            coding::{CloseCode, Data, OpCode},
+        },
+    },
+};
+
+use super::socket::Socket;
+use crate::{config::Limits, shared::within};
+
+/// What the library's read buffer has, in bytes: an idle connection keeps it for ever.
+const READ_BUFFER_BYTES: usize = 4 * 1024;
+
+/// Bytes to be written that are handed to the socket without waiting for the flush.
+const WRITE_BUFFER_BYTES: usize = 16 * 1024;
+
+/// Longer frames are written in pieces of this size, so that the write buffer, which never shrinks, stays small.
+const FRAGMENT_BYTES: usize = 4 * 1024;
+
+/// The capacity that a connection keeps for writing frames.
+const KEPT_BYTES: usize = 4 * 1024;
+
+/// Why a connection ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The peer is not there any more, or has said farewell.
+    Gone,
+    /// The peer does not read.
+    Stalled,
+    /// We close, with a code and the reason.
+    Close(u16, Cow<'static, str>),
+}
+
+/// What was read.
+pub(super) enum Received {
+    /// A frame of the protocol.
+    Frame(Bytes),
+    /// A sign of life.
+    Pong,
+    /// A ping, answered by itself with the next flush.
+    Ping,
+}
+
+/// One connection as frames.
+pub(super) struct Frames {
+    socket: WebSocket<Socket>,
+    encoding: Encoding,
+    /// The frame being written.
+    out: BytesMut,
+    /// The socket takes no more for the moment.
+    blocked: bool,
+}
+
+impl Frames {
+    pub(super) fn new(stream: TcpStream, read: Bytes, encoding: Encoding) -> Frames {
+        let config = WebSocketConfig::default()
+            .read_buffer_size(READ_BUFFER_BYTES)
+            .write_buffer_size(WRITE_BUFFER_BYTES)
+            .max_message_size(Some(limits::IMPORT_FRAME_BYTES_MAX))
+            .max_frame_size(Some(limits::IMPORT_FRAME_BYTES_MAX));
+        let socket = WebSocket::from_raw_socket(Socket::new(stream, read), Role::Server, Some(config));
+        Frames { socket, encoding, out: BytesMut::new(), blocked: false }
+    }
+
+    pub(super) fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// Bytes read and written since the connection began.
+    pub(super) fn bytes(&self) -> (u64, u64) {
+        let socket = self.socket.get_ref();
+        (socket.bytes_in, socket.bytes_out)
+    }
+
+    /// Waits until there is something to read.
+    pub(super) async fn readable(&mut self) -> Result<(), End> {
+        self.socket.get_mut().readable().await.map_err(|_| End::Gone)
+    }
+
+    /// How many whole messages came before the one that is in the middle; `None` if none is. Means something when there
+    /// is nothing to read.
+    pub(super) fn in_the_middle_after(&self) -> Option<u64> {
+        self.socket.get_ref().boundary.in_the_middle_after()
+    }
+
+    /// What has come, if anything has.
+    pub(super) fn read(&mut self) -> Result<Option<Received>, End> {
+        match self.socket.read() {
+            Ok(Message::Binary(frame)) => match self.encoding {
+                Encoding::MsgPack => Ok(Some(Received::Frame(frame))),
+                Encoding::Json => Err(wrong_type("text")),
+            },
+            Ok(Message::Text(frame)) => match self.encoding {
+                Encoding::Json => Ok(Some(Received::Frame(frame.into()))),
+                Encoding::MsgPack => Err(wrong_type("binary")),
+            },
+            Ok(Message::Pong(_)) => Ok(Some(Received::Pong)),
+            Ok(Message::Ping(_)) => Ok(Some(Received::Ping)),
+            // The answer to the close is written by the library with the next flush.
+            Ok(Message::Close(_) | Message::Frame(_)) => {
+                let _ = self.socket.flush();
+                Err(End::Gone)
+            }
+            Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(end_of(error)),
+        }
+    }
+
+    /// Writes a frame into the buffer.
+    pub(super) fn write(&mut self, write: impl FnOnce(Encoding, &mut BytesMut)) -> Result<(), End> {
+        write(self.encoding, &mut self.out);
+        let frame = self.out.split().freeze();
+        self.write_encoded(frame)
+    }
+
+    /// Writes a frame that is encoded already into the buffer.
+    pub(super) fn write_encoded(&mut self, frame: Bytes) -> Result<(), End> {
+        let opcode = match self.encoding {
+            Encoding::Json => Data::Text,
+            Encoding::MsgPack => Data::Binary,
+        };
+        if frame.len() <= FRAGMENT_BYTES {
+            return self.put(Message::Frame(Frame::message(frame, OpCode::Data(opcode), true)));
+        }
+        self.socket.set_config(|config| config.write_buffer_size = FRAGMENT_BYTES);
+        let mut written = Ok(());
+        for from in (0..frame.len()).step_by(FRAGMENT_BYTES) {
+            let to = (from + FRAGMENT_BYTES).min(frame.len());
+            let opcode = if from == 0 { opcode } else { Data::Continue };
+            let fragment = Frame::message(frame.slice(from..to), OpCode::Data(opcode), to == frame.len());
+            written = written.and_then(|()| self.put(Message::Frame(fragment)));
+        }
+        self.socket.set_config(|config| config.write_buffer_size = WRITE_BUFFER_BYTES);
+        written
+    }
+
+    /// Asks for a sign of life.
+    pub(super) fn ping(&mut self) -> Result<(), End> {
+        self.put(Message::Ping(Bytes::new()))
+    }
+
+    /// Whether a flush must come before more is written, or the buffer would grow.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// Writes everything out; waits while the peer makes progress.
+    pub(super) async fn flush(&mut self, limits: &Limits) -> Result<(), End> {
+        loop {
+            match self.socket.flush() {
+                Ok(()) => {
+                    self.blocked = false;
+                    if self.out.capacity() > KEPT_BYTES {
+                        self.out = BytesMut::new();
+                    }
+                    return Ok(());
+                }
+                Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return Err(End::Gone),
+            }
+            match within(limits.stall_timeout, self.socket.get_ref().writable()).await {
+                Some(Ok(())) => {}
+                Some(Err(_)) => return Err(End::Gone),
+                None => return Err(End::Stalled),
+            }
+        }
+    }
+
+    /// Says farewell, and gives the peer a little time to hear it.
+    pub(super) async fn close(mut self, code: u16, reason: &str, limits: &Limits) {
+        let frame = CloseFrame { code: CloseCode::from(code), reason: reason.into() };
+        // Whatever goes wrong now: the connection is over.
+        let _ = self.socket.close(Some(frame));
+        let farewell = async {
+            let _ = self.flush(limits).await;
+            let socket = self.socket.get_mut();
+            socket.shut_down();
+            // What the peer still sends must be read, or its kernel hears a reset and forgets the close.
+            let _ = socket.drain().await;
+        };
+        let _ = within(limits.close_timeout, farewell).await;
+    }
+
+    fn put(&mut self, message: Message) -> Result<(), End> {
+        match self.socket.write(message) {
+            Ok(()) => Ok(()),
+            // It is in the buffer all the same.
+            Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.blocked = true;
+                Ok(())
+            }
+            Err(_) => Err(End::Gone),
+        }
+    }
+}
+
+fn wrong_type(right: &str) -> End {
+    End::Close(close::WRONG_FRAME_TYPE, format!("frames of this subprotocol are {right}").into())
+}
+
+fn end_of(error: Error) -> End {
+    match error {
+        Error::Capacity(_) => {
+            let most = limits::IMPORT_FRAME_BYTES_MAX;
+            End::Close(close::TOO_BIG, format!("a frame has at most {most} bytes").into())
+        }
+        Error::Utf8(_) => End::Close(1007, "a text frame is not UTF-8".into()),
+        Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => End::Gone,
+        Error::Protocol(error) => End::Close(1002, error.to_string().into()),
+        _ => End::Gone,
+    }
+}

@@ -1,0 +1,71 @@
+//! One WebSocket connection: a task that waits for whatever comes first, takes in all there is, and flushes once.
+
+// In reading order: the stream, frames over it, what is under way, what the node answered, the task, its requests.
+mod boundary;
+mod socket;
+
+mod frames;
+
+mod answers;
+mod batch;
+mod under_way;
+
+mod clocks;
+mod requests;
+mod task;
+
+use std::sync::Arc;
+
+use boxoffice_wire::{Encoding, limits::close};
+use bytes::Bytes;
+use tokio::net::TcpStream;
+
+use self::{
+    frames::End,
+    task::{Connection, Turn},
+};
+use crate::shared::{Guest, Shared};
+
+/// A connection that has just become a WebSocket.
+pub(crate) struct Newcomer {
+    /// The stream.
+    pub(crate) stream: TcpStream,
+    /// What was read of it already.
+    pub(crate) read: Bytes,
+    /// The subprotocol agreed upon.
+    pub(crate) encoding: Encoding,
+    /// It came with the admin token.
+    pub(crate) admin: bool,
+    /// Its place.
+    pub(crate) guest: Arc<Guest>,
+}
+
+/// Serves a connection to its end: here as long as it buys and sells, on the runtime of the watchers once it watches.
+pub(crate) async fn serve(newcomer: Newcomer, shared: Arc<Shared>) {
+    let mut connection = Box::new(Connection::new(newcomer, Arc::clone(&shared)));
+    match connection.greet_and_run().await {
+        Ok(Turn::Watch) => {
+            let watching = shared.runtimes.watching.clone();
+            watching.spawn(async move {
+                let ended = connection.run().await;
+                finish(connection, ended.expect_err("a connection moves once"), &shared).await;
+            });
+        }
+        Err(end) => finish(connection, end, &shared).await,
+    }
+}
+
+async fn finish(connection: Box<Connection>, end: End, shared: &Shared) {
+    let limits = &shared.config.limits;
+    match end {
+        End::Gone => {}
+        End::Stalled => {
+            shared.metrics.slow_readers.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            connection.into_frames().close(close::SLOW_READER, "frames are not read fast enough", limits).await;
+        }
+        End::Close(code, reason) => {
+            tracing::debug!(code, %reason, "a connection is closed");
+            connection.into_frames().close(code, &reason, limits).await;
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! What a connection does with each request, and with what becomes of it.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use boxoffice_core::{command::Command, id::Id, id::Request as RequestKey, refusal::Refusal};
+use boxoffice_node::door::{self, Failure, ReplyTo};
+use boxoffice_wire::{
+    Call, Fail, FailKind, Op, Rejection, Request,
+    body::Resume,
+    encode::{self, Verdict},
+    limits::close,
+};
+use smol_str::{SmolStr, format_smolstr};
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    batch::Batch,
+    frames::End,
+    task::{Audited, Connection},
+    under_way::{Asked, Asker},
+};
+use crate::metrics::Ended;
+
+/// Frames that are no request at all before the connection is closed: a client of another protocol is soon told.
+const MALFORMED_FRAMES_MAX: u32 = 16;
+
+/// Batches of one connection at the same time.
+const BATCHES_MAX: usize = 4;
+
+/// Audits of the node that one connection has under way: each reads everything the node keeps.
+const AUDITS_MAX: usize = 2;
+
+impl Connection {
+    /// Takes a frame in.
+    pub(super) fn frame(&mut self, frame: &[u8], now: Instant) -> Result<(), End> {
+        match Request::read(self.frames.encoding(), frame) {
+            Ok(request) => self.request(request, now),
+            Err(rejected) => {
+                self.frames.write(|encoding, out| encode::rejection(encoding, out, rejected.id, &rejected.why))?;
+                if rejected.id.is_some() {
+                    self.shared.metrics.rejected_frames.fetch_add(1, Ordering::Relaxed);
+                    return Ok(());
+                }
+                self.shared.metrics.malformed_frames.fetch_add(1, Ordering::Relaxed);
+                self.malformed += 1;
+                if self.malformed == MALFORMED_FRAMES_MAX {
+                    return Err(End::Close(close::PROTOCOL, "too many frames that are no request".into()));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Does what a request asks for, or begins to.
+    pub(super) fn request(&mut self, request: Request, now: Instant) -> Result<(), End> {
+        let Request { id, op, deadline_ms, key, shape, call } = request;
+        if self.clocks.is_draining() {
+            return self.fail(id, op, FailKind::Draining, now, now);
+        }
+        if is_for_operators(op) && !self.admin && !self.shared.is_unguarded() {
+            let why = Rejection::Unauthenticated(SmolStr::new_static("this op needs the admin token"));
+            return self.refuse(id, op, &why, now);
+        }
+        let deadline = now + Duration::from_millis(deadline_ms);
+        match call {
+            Call::Command(command) => {
+                if self.is_full() {
+                    return self.fail(id, op, FailKind::Busy, now, now);
+                }
+                let asked = Asked { asker: Asker::Client(id), op, shape, at: now, deadline };
+                self.submit(asked, command, key);
+                Ok(())
+            }
+            Call::Watch { session, resume } => {
+                if self.watcher.is_none() {
+                    let call = Call::Watch { session, resume };
+                    self.carried = Some(Request { id, op, deadline_ms, key, shape, call });
+                    return Ok(());
+                }
+                self.watch(id, &session, resume, now)
+            }
+            Call::Unwatch { feed } => {
+                if self.watcher.as_mut().is_some_and(|watcher| watcher.unwatch(feed)) {
+                    return self.done(id, op, now);
+                }
+                self.refuse(id, op, &Refusal::NotFound(format_smolstr!("feed {feed}")).into(), now)
+            }
+            Call::Batch(items) => {
+                let Some(place) = self.place_for_batch() else {
+                    return self.fail(id, op, FailKind::Busy, now, now);
+                };
+                self.batches[place] = Some(Batch::new(id, now, deadline, items));
+                self.advance(place, now)
+            }
+            Call::Hello(hello) => match hello.token {
+                Some(token) if !self.shared.is_unguarded() => {
+                    if !self.shared.is_admin_token(&token) {
+                        let why = Rejection::Unauthenticated(SmolStr::new_static("this is not the admin token"));
+                        self.refuse(id, op, &why, now)?;
+                        return Err(End::Close(close::UNAUTHENTICATED, "this is not the admin token".into()));
+                    }
+                    self.admin = true;
+                    self.done(id, op, now)
+                }
+                Some(_) | None => self.done(id, op, now),
+            },
+            Call::Status => {
+                let mut status = self.shared.backend.status();
+                self.shared.metrics.show_in(&mut status);
+                self.ended(op, Ended::Ok, now, now);
+                self.frames.write(|encoding, out| encode::status(encoding, out, id, &status))
+            }
+            Call::AuditNode => {
+                if self.audits.len() >= AUDITS_MAX {
+                    return self.fail(id, op, FailKind::Busy, now, now);
+                }
+                let audit = self.shared.backend.audit();
+                self.audits.push(Box::pin(async move {
+                    Audited { id, at: now, audit: timeout_at(deadline, audit).await.ok() }
+                }));
+                Ok(())
+            }
+        }
+    }
+
+    /// The node has answered what somebody here still waits for.
+    pub(super) fn answered(&mut self, asked: Asked, result: door::Result, now: Instant) -> Result<(), End> {
+        match asked.asker {
+            Asker::Client(id) => match result {
+                Ok(outcome) => {
+                    let ended = if outcome.is_ok() { Ended::Ok } else { Ended::No };
+                    self.ended(asked.op, ended, asked.at, now);
+                    self.frames.write(|encoding, out| encode::outcome(encoding, out, id, &outcome, asked.shape))
+                }
+                Err(failure) => self.fail(id, asked.op, kind_of(failure), asked.at, now),
+            },
+            Asker::Batch { batch, item } => {
+                let verdict = match result {
+                    Ok(outcome) => Verdict::decided(outcome, asked.shape),
+                    Err(failure) => Verdict::Fail(Fail::new(kind_of(failure))),
+                };
+                self.item_ended(batch, item, verdict, now)
+            }
+        }
+    }
+
+    /// The time of a command is over; if its answer still comes, nobody waits for it.
+    pub(super) fn overdue(&mut self, asked: Asked, now: Instant) -> Result<(), End> {
+        match asked.asker {
+            Asker::Client(id) => self.fail(id, asked.op, FailKind::Unknown, asked.at, now),
+            Asker::Batch { batch, item } => {
+                self.batch(batch).give_up();
+                self.item_ended(batch, item, Verdict::Fail(Fail::new(FailKind::Unknown)), now)
+            }
+        }
+    }
+
+    /// An audit of the node is there.
+    pub(super) fn audited(&mut self, audited: Audited) -> Result<(), End> {
+        let Audited { id, at, audit } = audited;
+        let now = Instant::now();
+        match audit {
+            Some(audit) => {
+                self.ended(Op::AdminAudit, Ended::Ok, at, now);
+                self.frames.write(|encoding, out| encode::audit(encoding, out, id, &audit))
+            }
+            None => self.fail(id, Op::AdminAudit, FailKind::Unknown, at, now),
+        }
+    }
+
+    fn submit(&mut self, asked: Asked, command: Command, key: Option<RequestKey>) {
+        let tag = self.under_way.submit(asked);
+        self.shared.backend.submit(command, key, ReplyTo::new(Arc::clone(&self.sink), tag));
+    }
+
+    fn watch(&mut self, id: u64, session: &Id, resume: Option<Resume>, now: Instant) -> Result<(), End> {
+        let watcher = self.watcher.as_mut().expect("it was made when the connection moved");
+        let feeds_max = self.shared.config.limits.feeds_max;
+        if watcher.len() >= feeds_max {
+            let why = Rejection::RateLimited(format_smolstr!("at most {feeds_max} feeds on one connection"));
+            return self.refuse(id, Op::Watch, &why, now);
+        }
+        match watcher.watch(session, resume) {
+            Ok(feed) => {
+                self.ended(Op::Watch, Ended::Ok, now, Instant::now());
+                self.frames.write(|encoding, out| encode::watching(encoding, out, id, feed))
+            }
+            Err(_) => {
+                let why = Refusal::NotFound(format_smolstr!("session/{session}")).into();
+                self.refuse(id, Op::Watch, &why, now)
+            }
+        }
+    }
+
+    fn place_for_batch(&mut self) -> Option<usize> {
+        if let Some(place) = self.batches.iter().position(Option::is_none) {
+            return Some(place);
+        }
+        let room = self.batches.len() < BATCHES_MAX;
+        room.then(|| {
+            self.batches.push(None);
+            self.batches.len() - 1
+        })
+    }
+
+    fn batch(&mut self, place: usize) -> &mut Batch {
+        self.batches[place].as_mut().expect("items under way belong to a batch")
+    }
+
+    fn item_ended(&mut self, place: usize, item: usize, verdict: Verdict, now: Instant) -> Result<(), End> {
+        self.batch(place).ended(item, verdict);
+        self.advance(place, now)
+    }
+
+    /// Submits the items whose turn it is, and answers the batch when all are done.
+    fn advance(&mut self, place: usize, now: Instant) -> Result<(), End> {
+        let Batch { id, at, deadline, .. } = *self.batch(place);
+        while let Some((index, item)) = self.batch(place).start() {
+            let asker = Asker::Batch { batch: place, item: index };
+            let asked = Asked { asker, op: Op::Batch, shape: item.shape, at, deadline };
+            self.submit(asked, item.command, item.key);
+        }
+        if let Some(verdicts) = self.batch(place).verdicts() {
+            self.batches[place] = None;
+            self.ended(Op::Batch, Ended::Ok, at, now);
+            self.frames.write(|encoding, out| encode::batch(encoding, out, id, &verdicts))?;
+        }
+        Ok(())
+    }
+
+    /// Whether as many requests are under way as may be. Those whose client has given up waiting count as well.
+    fn is_full(&self) -> bool {
+        self.under_way.submitted() >= self.shared.config.limits.requests_under_way_max
+    }
+
+    fn done(&mut self, id: u64, op: Op, now: Instant) -> Result<(), End> {
+        self.ended(op, Ended::Ok, now, now);
+        self.frames.write(|encoding, out| encode::done(encoding, out, id))
+    }
+
+    fn refuse(&mut self, id: u64, op: Op, why: &Rejection, now: Instant) -> Result<(), End> {
+        self.ended(op, Ended::No, now, now);
+        self.frames.write(|encoding, out| encode::rejection(encoding, out, Some(id), why))
+    }
+
+    fn fail(&mut self, id: u64, op: Op, kind: FailKind, at: Instant, now: Instant) -> Result<(), End> {
+        self.ended(op, Ended::Fail, at, now);
+        self.frames.write(|encoding, out| encode::fail(encoding, out, id, &Fail::new(kind)))
+    }
+
+    fn ended(&self, op: Op, ended: Ended, at: Instant, now: Instant) {
+        self.shared.metrics.ended(op, ended, now - at);
+    }
+}
+
+/// Whether an op is for those who run the house, and not for those who buy.
+fn is_for_operators(op: Op) -> bool {
+    match op {
+        Op::VenuePut
+        | Op::HallPut
+        | Op::SessionCreate
+        | Op::SessionBlock
+        | Op::SessionUnblock
+        | Op::Batch
+        | Op::AdminStatus
+        | Op::AdminAudit => true,
+        Op::Hello
+        | Op::VenueGet
+        | Op::HallGet
+        | Op::SessionGet
+        | Op::SessionSearch
+        | Op::SessionMap
+        | Op::CartOpen
+        | Op::CartGet
+        | Op::CartHoldSeats
+        | Op::CartHoldBest
+        | Op::CartHoldAll
+        | Op::CartRelease
+        | Op::CartCancel
+        | Op::CartCheckout
+        | Op::OrderGet
+        | Op::Watch
+        | Op::Unwatch => false,
+    }
+}
+
+fn kind_of(failure: Failure) -> FailKind {
+    match failure {
+        Failure::Busy => FailKind::Busy,
+        Failure::Unknown => FailKind::Unknown,
+        Failure::NotReady => FailKind::NotReady,
+        Failure::Draining => FailKind::Draining,
+        Failure::ReadOnly => FailKind::ReadOnly,
+    }
+}

@@ -1,0 +1,134 @@
+//! The TCP stream of a connection as a reader and writer that never waits.
+
+use std::{
+    cell::RefCell,
+    io::{self, Read, Write},
+};
+
+use bytes::{Buf, Bytes};
+use socket2::SockRef;
+use tokio::{io::Interest, net::TcpStream};
+
+use super::boundary::Boundary;
+
+/// Bytes read from a socket with one call: a burst of some hundred requests.
+const READ_BYTES: usize = 32 * 1024;
+
+thread_local! {
+    /// Read into by whichever connection has its turn, so that none needs a buffer of its own.
+    static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
+}
+
+/// A stream that gives and takes what there is and says `WouldBlock` for the rest.
+pub(super) struct Socket {
+    stream: TcpStream,
+    /// Read from the stream and not asked for yet.
+    rest: Bytes,
+    /// The stream had no more when it was last read: asking again before it is readable would be in vain.
+    drained: bool,
+    /// Where in a frame the bytes read so far end.
+    pub(super) boundary: Boundary,
+    /// All bytes read.
+    pub(super) bytes_in: u64,
+    /// All bytes written: what grows while the peer reads.
+    pub(super) bytes_out: u64,
+}
+
+impl Socket {
+    /// A socket over `stream`, of which `read` was read already.
+    pub(super) fn new(stream: TcpStream, read: Bytes) -> Socket {
+        let mut boundary = Boundary::default();
+        boundary.pass(&read);
+        Socket { stream, rest: read, drained: false, boundary, bytes_in: 0, bytes_out: 0 }
+    }
+
+    /// Waits until there is something to read, or the end.
+    pub(super) async fn readable(&mut self) -> io::Result<()> {
+        if !self.rest.is_empty() {
+            return Ok(());
+        }
+        self.stream.readable().await?;
+        self.drained = false;
+        Ok(())
+    }
+
+    /// Waits until something can be written.
+    pub(super) async fn writable(&self) -> io::Result<()> {
+        self.stream.writable().await
+    }
+
+    /// Reads and forgets until the peer has closed.
+    pub(super) async fn drain(&mut self) -> io::Result<()> {
+        let mut nowhere = [0; 4_096];
+        loop {
+            self.stream.readable().await?;
+            match self.stream.try_read(&mut nowhere) {
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Tells the peer that nothing more will be written.
+    pub(super) fn shut_down(&self) {
+        // It may have gone already.
+        let _ = SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write);
+    }
+
+    fn take_rest(&mut self, buffer: &mut [u8]) -> usize {
+        let length = buffer.len().min(self.rest.len());
+        self.rest.copy_to_slice(&mut buffer[..length]);
+        if self.rest.is_empty() {
+            self.rest = Bytes::new();
+        }
+        length
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if !self.rest.is_empty() {
+            return Ok(self.take_rest(buffer));
+        }
+        if self.drained {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        SCRATCH.with_borrow_mut(|scratch| {
+            let mut length = None;
+            let read = self.stream.try_io(Interest::READABLE, || {
+                let read = (&*SockRef::from(&self.stream)).read(scratch)?;
+                length = Some(read);
+                // A short read has emptied the stream; saying so here saves the call that would say it again.
+                if read > 0 && read < scratch.len() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            });
+            let Some(read_length) = length else {
+                self.drained = true;
+                return Err(read.err().unwrap_or_else(|| io::ErrorKind::WouldBlock.into()));
+            };
+            self.drained = read.is_err();
+            let bytes = &scratch[..read_length];
+            self.boundary.pass(bytes);
+            self.bytes_in += bytes.len() as u64;
+            let (now, later) = bytes.split_at(bytes.len().min(buffer.len()));
+            buffer[..now.len()].copy_from_slice(now);
+            if !later.is_empty() {
+                self.rest = Bytes::copy_from_slice(later);
+            }
+            Ok(now.len())
+        })
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.stream.try_write(bytes)?;
+        self.bytes_out += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,298 @@
+//! The task of a connection: turn by turn.
+
+use std::{
+    pin::{Pin, pin},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use boxoffice_node::{
+    door::{self, ReplySink},
+    feeds::Watcher,
+};
+use boxoffice_wire::{Request, encode, feed::Notice, limits::close, status::NodeAudit};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use smol_str::SmolStr;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    Newcomer,
+    answers::Answers,
+    batch::Batch,
+    clocks::Clocks,
+    frames::{End, Frames, Received},
+    under_way::UnderWay,
+};
+use crate::{
+    metrics::Metrics,
+    shared::{Guest, Phase, Share, Shared, phase_after},
+};
+
+/// Frames taken in before answers, timers and other connections have their turn.
+const FRAMES_PER_TURN: usize = 256;
+
+/// Bytes of feeds written in one turn, or a little more.
+const FEED_BYTES_PER_TURN: usize = 64 * 1024;
+
+/// Answers for which room is kept between turns.
+const ANSWERS_KEPT: usize = 64;
+
+/// What a connection needs that is not its end.
+#[derive(Debug)]
+pub(super) enum Turn {
+    /// To go on where watchers are: its next request is a `watch`.
+    Watch,
+}
+
+/// An audit of the node, when it is there or its deadline came.
+pub(super) struct Audited {
+    pub(super) id: u64,
+    pub(super) at: Instant,
+    pub(super) audit: Option<NodeAudit>,
+}
+
+/// Everything of one connection.
+pub(super) struct Connection {
+    pub(super) shared: Arc<Shared>,
+    pub(super) frames: Frames,
+    pub(super) clocks: Clocks,
+    pub(super) admin: bool,
+    pub(super) answers: Arc<Answers>,
+    /// The same as `answers`, as the node takes it.
+    pub(super) sink: Arc<dyn ReplySink>,
+    taken: Vec<(u64, door::Result)>,
+    pub(super) under_way: UnderWay,
+    pub(super) batches: Vec<Option<Batch>>,
+    pub(super) audits: FuturesUnordered<Pin<Box<dyn Future<Output = Audited> + Send>>>,
+    /// Made with the first `watch`, on the runtime of the watchers.
+    pub(super) watcher: Option<Watcher>,
+    /// The first `watch`, on its way to that runtime.
+    pub(super) carried: Option<Request>,
+    pub(super) malformed: u32,
+    phase: watch::Receiver<Phase>,
+    known_phase: Phase,
+    /// Bytes read and written that are counted already.
+    counted: (u64, u64),
+    watchers: Share,
+    submitted: Share,
+    _socket: Share,
+    _guest: Arc<Guest>,
+}
+
+impl Connection {
+    pub(super) fn new(newcomer: Newcomer, shared: Arc<Shared>) -> Connection {
+        let Newcomer { stream, read, encoding, admin, guest } = newcomer;
+        let answers = Arc::new(Answers::default());
+        Connection {
+            frames: Frames::new(stream, read, encoding),
+            clocks: Clocks::new(Instant::now(), &shared.config.limits),
+            admin,
+            sink: Arc::clone(&answers) as Arc<dyn ReplySink>,
+            answers,
+            taken: Vec::new(),
+            under_way: UnderWay::default(),
+            batches: Vec::new(),
+            audits: FuturesUnordered::new(),
+            watcher: None,
+            carried: None,
+            malformed: 0,
+            phase: shared.phase.clone(),
+            known_phase: Phase::Open,
+            counted: (0, 0),
+            watchers: Share::new(&shared, |metrics: &Metrics| &metrics.watchers, 0),
+            submitted: Share::new(&shared, |metrics: &Metrics| &metrics.under_way, 0),
+            _socket: Share::new(&shared, |metrics: &Metrics| &metrics.sockets, 1),
+            _guest: guest,
+            shared,
+        }
+    }
+
+    /// What is left of it at its end.
+    pub(super) fn into_frames(self: Box<Self>) -> Frames {
+        self.frames
+    }
+
+    /// Says hello, then goes on as [`Connection::run`].
+    pub(super) async fn greet_and_run(&mut self) -> Result<Turn, End> {
+        let mut hello = self.shared.backend.hello();
+        let limits = &self.shared.config.limits;
+        hello.limits.requests_under_way = u32::try_from(limits.requests_under_way_max).unwrap_or(u32::MAX);
+        hello.limits.feeds = u32::try_from(limits.feeds_max).unwrap_or(u32::MAX);
+        hello.limits.first_frame_ms = milliseconds(limits.first_frame_timeout);
+        hello.limits.whole_frame_ms = milliseconds(limits.whole_frame_timeout);
+        self.frames.write(|encoding, out| encode::hello(encoding, out, &hello))?;
+        self.frames.flush(&self.shared.config.limits).await?;
+        self.run().await
+    }
+
+    /// Takes turn after turn until it must move or end.
+    pub(super) async fn run(&mut self) -> Result<Turn, End> {
+        let shared = Arc::clone(&self.shared);
+        let limits = &shared.config.limits;
+        let mut armed = self.next_due();
+        let mut timer = pin!(sleep_until(armed));
+        if let Some(watch) = self.carried.take() {
+            self.watcher = Some(shared.backend.feeds().watcher());
+            self.request(watch, Instant::now())?;
+        }
+        let mut more = true;
+        loop {
+            if more {
+                tokio::task::yield_now().await;
+            } else {
+                tokio::select! {
+                    biased;
+                    phase = phase_after(&mut self.phase, self.known_phase) => self.phase_is(phase)?,
+                    () = self.answers.there() => {}
+                    Some(audited) = self.audits.next(), if !self.audits.is_empty() => self.audited(audited)?,
+                    () = dirty(self.watcher.as_ref()) => {}
+                    () = timer.as_mut() => {}
+                    readable = self.frames.readable() => readable?,
+                }
+            }
+            let now = Instant::now();
+            self.take_answers(now).await?;
+            more = self.read(now)?;
+            self.check_time(now)?;
+            more |= self.pull_feeds()?;
+            let flushed = self.frames.flush(limits).await;
+            self.count();
+            flushed?;
+            if self.carried.is_some() {
+                return Ok(Turn::Watch);
+            }
+            let due = self.next_due();
+            if due < armed || timer.is_elapsed() {
+                timer.as_mut().reset(due);
+                armed = due;
+            }
+        }
+    }
+
+    /// Answers everything the node has answered.
+    async fn take_answers(&mut self, now: Instant) -> Result<(), End> {
+        let mut taken = std::mem::take(&mut self.taken);
+        self.answers.take(&mut taken);
+        for (tag, result) in taken.drain(..) {
+            if let Some(asked) = self.under_way.answered(tag) {
+                self.answered(asked, result, now)?;
+            }
+            if self.frames.is_blocked() {
+                self.frames.flush(&self.shared.config.limits).await?;
+            }
+        }
+        if taken.capacity() <= ANSWERS_KEPT {
+            self.taken = taken;
+        }
+        Ok(())
+    }
+
+    /// Takes in the frames that have come; says whether there may be more.
+    fn read(&mut self, now: Instant) -> Result<bool, End> {
+        for _ in 0..FRAMES_PER_TURN {
+            match self.frames.read()? {
+                Some(Received::Frame(frame)) => {
+                    self.clocks.frame_came();
+                    self.frame(&frame, now)?;
+                    if self.carried.is_some() {
+                        return Ok(true);
+                    }
+                }
+                Some(Received::Pong) => self.clocks.pong_came(),
+                Some(Received::Ping) => {}
+                None => {
+                    self.clocks.in_the_middle(self.frames.in_the_middle_after(), now, &self.shared.config.limits);
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn check_time(&mut self, now: Instant) -> Result<(), End> {
+        while let Some(asked) = self.under_way.overdue(now) {
+            self.overdue(asked, now)?;
+        }
+        if self.clocks.check(now, &self.shared.config.limits)? {
+            self.frames.ping()?;
+        }
+        if self.clocks.is_farewell() && self.is_idle() {
+            return Err(draining());
+        }
+        Ok(())
+    }
+
+    /// Writes what is due in the feeds; says whether there is more.
+    fn pull_feeds(&mut self) -> Result<bool, End> {
+        let Some(watcher) = &mut self.watcher else { return Ok(false) };
+        let mut written = Ok(());
+        let mut count = 0;
+        let frames = &mut self.frames;
+        let more = watcher.pull(frames.encoding(), FEED_BYTES_PER_TURN, |frame| {
+            count += 1;
+            if written.is_ok() {
+                written = frames.write_encoded(frame);
+            }
+        });
+        if count > 0 {
+            self.shared.metrics.feed_frames.fetch_add(count, Ordering::Relaxed);
+        }
+        written.map(|()| more)
+    }
+
+    fn phase_is(&mut self, phase: Phase) -> Result<(), End> {
+        self.known_phase = phase;
+        match phase {
+            Phase::Open => Ok(()),
+            Phase::Draining => {
+                let reconnect_ms = self.shared.reconnect_ms();
+                self.clocks.drain(Instant::now(), Duration::from_millis(reconnect_ms));
+                let notice = Notice { name: SmolStr::new_static("draining"), reconnect_ms: Some(reconnect_ms) };
+                self.frames.write(|encoding, out| encode::notice(encoding, out, &notice))
+            }
+            Phase::Closed => Err(draining()),
+        }
+    }
+
+    /// Whether nobody waits for anything.
+    fn is_idle(&self) -> bool {
+        self.under_way.submitted() == 0 && self.audits.is_empty()
+    }
+
+    fn next_due(&self) -> Instant {
+        let clocks = self.clocks.next();
+        self.under_way.next_deadline().map_or(clocks, |deadline| deadline.min(clocks))
+    }
+
+    fn count(&mut self) {
+        let (bytes_in, bytes_out) = self.frames.bytes();
+        let metrics = &self.shared.metrics;
+        if bytes_in > self.counted.0 {
+            metrics.bytes_in.fetch_add(bytes_in - self.counted.0, Ordering::Relaxed);
+        }
+        if bytes_out > self.counted.1 {
+            metrics.bytes_out.fetch_add(bytes_out - self.counted.1, Ordering::Relaxed);
+        }
+        self.counted = (bytes_in, bytes_out);
+        self.watchers.set(self.watcher.as_ref().map_or(0, Watcher::len));
+        self.submitted.set(self.under_way.submitted());
+    }
+}
+
+async fn dirty(watcher: Option<&Watcher>) {
+    match watcher {
+        Some(watcher) => watcher.dirty().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn draining() -> End {
+    End::Close(close::DRAINING, "this node is going away".into())
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,130 @@
+//! What the port says to HTTP: the way to WebSocket, health, metrics, and a page for who comes with a browser.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{Html, IntoResponse, Response},
+    routing::get,
+};
+use boxoffice_wire::Encoding;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+use crate::{
+    connection::{self, Newcomer},
+    shared::{Guest, Phase, Shared},
+};
+
+/// The page at `/`.
+const PAGE: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>Boxoffice</title>\
+<body><h1>Boxoffice</h1><p>This is a node of a booking engine. Programs connect by WebSocket at <code>/v1/ws</code> with the \
+subprotocol <code>boxoffice.v1.msgpack</code> or <code>boxoffice.v1.json</code>; the protocol is described in \
+<code>docs/protocol.md</code>. At a terminal, <code>boxoffice book</code> buys and <code>boxoffice watch</code> looks on.</p>\
+<p><a href=/healthz>healthz</a> \u{b7} <a href=/readyz>readyz</a> \u{b7} <a href=/metrics>metrics</a></p></body></html>\n";
+
+/// The routes of the port.
+pub(crate) fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/", get(|| async { Html(PAGE) }))
+        .route("/healthz", get(|| async { "alive\n" }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+        .route("/v1/ws", get(upgrade))
+        .with_state(shared)
+}
+
+async fn ready(State(shared): State<Arc<Shared>>) -> Response {
+    let ready = match *shared.phase.borrow() {
+        Phase::Open => shared.backend.ready(),
+        Phase::Draining | Phase::Closed => Err("draining".to_owned()),
+    };
+    match ready {
+        Ok(()) => "ready\n".into_response(),
+        Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")).into_response(),
+    }
+}
+
+async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
+    let text = shared.backend.metrics_text() + &shared.metrics.text();
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}
+
+/// Turns the connection into a WebSocket, or says why not.
+async fn upgrade(State(shared): State<Arc<Shared>>, mut request: Request) -> Response {
+    let upgrading = request.extensions_mut().remove::<OnUpgrade>();
+    let guest = request.extensions_mut().remove::<Arc<Guest>>().expect("the accept loop lets guests in");
+    let headers = request.headers();
+    let (Some(upgrading), true) = (upgrading, has_token(headers, header::UPGRADE, "websocket")) else {
+        return refuse(StatusCode::UPGRADE_REQUIRED, "this is the door for WebSocket connections");
+    };
+    if headers.get(header::SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
+        return refuse(StatusCode::UPGRADE_REQUIRED, "the WebSocket version must be 13");
+    }
+    let Some(key) = headers.get(header::SEC_WEBSOCKET_KEY) else {
+        return refuse(StatusCode::BAD_REQUEST, "Sec-WebSocket-Key is missing");
+    };
+    let accept = derive_accept_key(key.as_bytes());
+    if !origin_is_welcome(headers, &shared.config.origins) {
+        return refuse(StatusCode::FORBIDDEN, "pages of this origin may not connect");
+    }
+    let is_offered = |encoding: &Encoding| {
+        has_token(headers, header::SEC_WEBSOCKET_PROTOCOL, encoding.subprotocol())
+    };
+    let Some(encoding) = Encoding::ALL.into_iter().find(is_offered) else {
+        let words = "offer the subprotocol boxoffice.v1.msgpack or boxoffice.v1.json";
+        return refuse(StatusCode::BAD_REQUEST, words);
+    };
+    let admin = match headers.get(header::AUTHORIZATION).map(bearer) {
+        None => false,
+        Some(Some(token)) if shared.is_admin_token(token) => true,
+        Some(_) => return refuse(StatusCode::UNAUTHORIZED, "this is not the admin token"),
+    };
+    shared.runtimes.selling.clone().spawn(async move {
+        let upgraded = match upgrading.await {
+            Ok(upgraded) => upgraded,
+            Err(error) => return tracing::debug!(%error, "an upgrade did not happen"),
+        };
+        let parts = upgraded.downcast::<TokioIo<TcpStream>>().expect("the accept loop serves TCP streams");
+        let newcomer = Newcomer { stream: parts.io.into_inner(), read: parts.read_buf, encoding, admin, guest };
+        connection::serve(newcomer, shared).await;
+    });
+    let headers = [
+        (header::CONNECTION, HeaderValue::from_static("upgrade")),
+        (header::UPGRADE, HeaderValue::from_static("websocket")),
+        (header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(encoding.subprotocol())),
+        (header::SEC_WEBSOCKET_ACCEPT, HeaderValue::from_str(&accept).expect("base64 is fit for a header")),
+    ];
+    (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
+}
+
+fn refuse(status: StatusCode, reason: &'static str) -> Response {
+    let headers = [(header::SEC_WEBSOCKET_VERSION, "13"), (header::CONNECTION, "close")];
+    (status, headers, format!("{reason}\n")).into_response()
+}
+
+/// Whether a header's comma-separated list has this entry.
+fn has_token(headers: &HeaderMap, name: header::HeaderName, token: &str) -> bool {
+    let lists = headers.get_all(name);
+    lists
+        .iter()
+        .filter_map(|list| list.to_str().ok())
+        .flat_map(|list| list.split(','))
+        .any(|entry| entry.trim().eq_ignore_ascii_case(token))
+}
+
+fn origin_is_welcome(headers: &HeaderMap, origins: &[String]) -> bool {
+    match headers.get(header::ORIGIN) {
+        Some(origin) if !origins.is_empty() => origins.iter().any(|welcome| origin == welcome.as_str()),
+        Some(_) | None => true,
+    }
+}
+
+fn bearer(authorization: &HeaderValue) -> Option<&str> {
+    let (scheme, token) = authorization.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}

@@ -1,0 +1,55 @@
+//! The node behind the door.
+
+use std::pin::Pin;
+
+use boxoffice_core::{command::Command, id::Request, time::Timestamp};
+use boxoffice_node::{door::ReplyTo, feeds::Feeds, node::NodeHandle};
+use boxoffice_wire::{
+    hello::{Hello, Limits},
+    limits,
+    status::{NodeAudit, NodeStatus},
+};
+use smol_str::{SmolStr, format_smolstr};
+
+use crate::Backend;
+
+impl Backend for NodeHandle {
+    fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo) {
+        NodeHandle::submit(self, command, request, reply);
+    }
+
+    fn hello(&self) -> Hello {
+        Hello {
+            cluster: format_smolstr!("{}", self.identity().cluster),
+            node: format_smolstr!("{}", self.identity().node),
+            version: SmolStr::new(env!("CARGO_PKG_VERSION")),
+            protocol: limits::PROTOCOL_VERSION,
+            durability: self.durability(),
+            limits: Limits::default(),
+            time: Timestamp(self.now_ms()),
+        }
+    }
+
+    fn status(&self) -> NodeStatus {
+        NodeHandle::status(self)
+    }
+
+    fn audit(&self) -> Pin<Box<dyn Future<Output = NodeAudit> + Send>> {
+        let node = self.clone();
+        // Counting holds no lock but takes its time: not on a thread that sells.
+        let counting = tokio::task::spawn_blocking(move || NodeHandle::audit(&node));
+        Box::pin(async move { counting.await.expect("counting does not panic") })
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        NodeHandle::ready(self)
+    }
+
+    fn metrics_text(&self) -> String {
+        self.metrics().text()
+    }
+
+    fn feeds(&self) -> &Feeds {
+        NodeHandle::feeds(self)
+    }
+}

@@ -1,0 +1,198 @@
+//! The port: opened, guarded, and closed with everybody let out.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
+
+use hyper::{body::Incoming, server::conn::http1, service::Service as _};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use socket2::SockRef;
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpListener, TcpStream},
+    runtime::Handle,
+    sync::{Semaphore, watch},
+};
+
+use crate::{
+    Backend, EdgeConfig, EdgeError, http,
+    metrics::Metrics,
+    shared::{Guest, Phase, Shared, phase_after, within},
+};
+
+/// Connections the kernel keeps for us until they are accepted: a rush of ten thousand comes in waves.
+const BACKLOG: i32 = 4_096;
+
+/// Bytes written and not sent yet that a socket may have before it is not writable: without it, a reader that stands still
+/// pins megabytes of the kernel's memory.
+const NOT_SENT_BYTES_MAX: u32 = 16 * 1024;
+
+/// How long sent bytes may stay unacknowledged before the kernel gives the peer up.
+const USER_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The most an HTTP head may have, in bytes.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// How long to wait when the process has no descriptors left.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// Where connections run.
+#[derive(Clone, Debug)]
+pub struct Runtimes {
+    /// Those that buy and sell.
+    pub selling: Handle,
+    /// Those that watch: a round of changes for thousands of them delays nobody else.
+    pub watching: Handle,
+}
+
+/// The client door of a node, bound to its address.
+pub struct Edge {
+    listener: TcpListener,
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    phase: watch::Sender<Phase>,
+}
+
+impl Edge {
+    /// Binds the door's address; nobody is let in before [`Edge::run`].
+    ///
+    /// # Errors
+    /// [`EdgeError`] if the address cannot be had, or would let everybody administer.
+    pub fn bind(config: EdgeConfig, backend: Arc<dyn Backend>, runtimes: Runtimes) -> Result<Edge, EdgeError> {
+        let address = config.listen;
+        if config.admin_token.as_deref().is_some_and(str::is_empty) {
+            return Err(EdgeError::EmptyToken);
+        }
+        if config.admin_token.is_none() && !address.ip().is_loopback() {
+            return Err(EdgeError::Unguarded { address });
+        }
+        let entered = runtimes.selling.enter();
+        let listener = listen(address).map_err(|error| EdgeError::listening(address, error))?;
+        let address = listener.local_addr().map_err(|error| EdgeError::listening(address, error))?;
+        drop(entered);
+        let (phase, phases) = watch::channel(Phase::Open);
+        let shared = Arc::new(Shared {
+            backend,
+            config,
+            metrics: Metrics::default(),
+            runtimes,
+            phase: phases,
+            connections: AtomicU64::new(0),
+        });
+        Ok(Edge { listener, address, shared, phase })
+    }
+
+    /// The address it is bound to.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Lets clients in until `shutdown` is done; then lets everybody finish, and returns when all are gone or their time
+    /// is over.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let Edge { listener, shared, phase, .. } = self;
+        let seats = Arc::new(Semaphore::new(shared.config.limits.connections_max));
+        let accepting = shared.runtimes.selling.spawn(accept(listener, Arc::clone(&shared), Arc::clone(&seats)));
+        shutdown.await;
+        let _ = phase.send(Phase::Draining);
+        // It returns by itself; a panic of it must not keep the others from being told.
+        let _ = accepting.await;
+        let everybody = u32::try_from(shared.config.limits.connections_max).expect("checked by the semaphore");
+        if within(shared.config.limits.drain_timeout, seats.acquire_many(everybody)).await.is_none() {
+            let left = shared.config.limits.connections_max - seats.available_permits();
+            tracing::warn!(connections = left, "connections are cut: they did not end in time");
+            let _ = phase.send(Phase::Closed);
+            let _ = within(shared.config.limits.close_timeout, seats.acquire_many(everybody)).await;
+        }
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let domain = socket2::Domain::for_address(address);
+    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+    // Connections that are over must not keep the next start from having the port.
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>, seats: Arc<Semaphore>) {
+    let router = TowerToHyperService::new(http::router(Arc::clone(&shared)));
+    let mut phase = shared.phase.clone();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = phase_after(&mut phase, Phase::Open) => return,
+            accepted = listener.accept() => accepted,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of descriptors, or the peer went away between its knock and our opening.
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_AGAIN).await;
+                continue;
+            }
+        };
+        let Ok(permit) = Arc::clone(&seats).try_acquire_owned() else {
+            turn_away(stream, &shared).await;
+            continue;
+        };
+        let guest = Arc::new(Guest::new(Arc::clone(&shared), permit));
+        if let Err(error) = set_up(&stream) {
+            tracing::debug!(%peer, %error, "a connection ended before it began");
+            continue;
+        }
+        tokio::spawn(serve(stream, router.clone(), guest, Arc::clone(&shared)));
+    }
+}
+
+fn set_up(stream: &TcpStream) -> io::Result<()> {
+    let socket = SockRef::from(stream);
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_notsent_lowat(NOT_SENT_BYTES_MAX)?;
+    socket.set_tcp_user_timeout(Some(USER_TIMEOUT))
+}
+
+/// There is no room: says so in the few bytes the kernel takes at once.
+async fn turn_away(mut stream: TcpStream, shared: &Shared) {
+    shared.metrics.turned_away.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let answer = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+    let _ = stream.write_all(answer).await;
+}
+
+type Router = TowerToHyperService<axum::Router>;
+
+/// Speaks HTTP until the connection is over or becomes a WebSocket.
+async fn serve(stream: TcpStream, router: Router, guest: Arc<Guest>, shared: Arc<Shared>) {
+    let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(Arc::clone(&guest));
+        router.call(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(shared.config.limits.header_timeout)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let mut connection = std::pin::pin!(connection);
+    let mut phase = shared.phase.clone();
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        _ = phase_after(&mut phase, Phase::Open) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "an HTTP connection ended");
+    }
+}

@@ -1,0 +1,509 @@
+//! A door in front of a node that answers as the test wants, and clients that speak to it over real sockets.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::{
+    collections::BTreeMap,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
+
+use boxoffice_core::{
+    answer::{Answer, Answered, At, CartState, CartView, MapView, SeatCounts},
+    command::{CartCommand, Command, SessionCommand, VenueCommand},
+    id::{CartId, CartToken, Entity, Id, Request},
+    refusal::Refusal,
+    seat::SeatState,
+    time::Timestamp,
+};
+use boxoffice_edge::{Backend, Edge, EdgeConfig, Limits, Runtimes};
+use boxoffice_node::{
+    door::{Failure, ReplyTo},
+    feeds::{Commit, FeedSettings, FeedSource, Feeds},
+};
+use boxoffice_wire::{
+    Encoding, Op,
+    hello::{Durability, Hello},
+    reply::{self, Event, FromAnswer, Reply, ServerFrame},
+    status::{NodeAudit, NodeStatus, Rates},
+};
+use bytes::{Bytes, BytesMut};
+use futures_util::{SinkExt, StreamExt};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    runtime::{Handle, Runtime},
+    sync::oneshot,
+    task::JoinHandle,
+};
+use tokio_tungstenite::{
+    MaybeTlsStream, WebSocketStream,
+    tungstenite::{
+        Error, Message,
+        client::IntoClientRequest,
+        handshake::client::Request as HttpRequest,
+        http::{HeaderName, HeaderValue},
+    },
+};
+
+/// Longer than anything here takes on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A node of one session, `hamlet`, whose carts answer at once, later or never.
+pub struct Node {
+    feeds: Feeds,
+    pub theatre: Arc<Theatre>,
+    /// Commands in the order they came, as `name begins` and `name ends`.
+    pub diary: Arc<Mutex<Vec<String>>>,
+    /// Commands that wait for the test to answer them.
+    pub waiting: Mutex<Vec<ReplyTo>>,
+    pub keys: Mutex<Vec<Option<Request>>>,
+    pub not_ready: Mutex<Option<String>>,
+    runtime: Handle,
+}
+
+/// Sessions and their maps.
+#[derive(Default)]
+pub struct Theatre {
+    pub sessions: Mutex<BTreeMap<Id, MapView>>,
+    /// The threads that began feeds.
+    pub threads: Mutex<Vec<String>>,
+    pub watched: AtomicUsize,
+}
+
+impl FeedSource for Theatre {
+    fn begin(&self, session: &Id) -> Option<MapView> {
+        self.threads.lock().push(std::thread::current().name().unwrap_or_default().to_owned());
+        self.sessions.lock().get(session).cloned()
+    }
+
+    fn end(&self, _session: &Id) {}
+}
+
+impl Node {
+    /// Changes seats of `hamlet` and publishes it.
+    pub fn sell(&self, seats: &[u32]) {
+        let mut sessions = self.theatre.sessions.lock();
+        let map = sessions.get_mut(&id("hamlet")).expect("it is open");
+        for seat in seats {
+            let (byte, shift) = ((*seat / 4) as usize, seat % 4 * 2);
+            assert_eq!(map.seats[byte] >> shift & 3, 0, "sold once");
+            map.seats[byte] |= (SeatState::Sold as u8) << shift;
+        }
+        map.counts.free -= seats.len() as u32;
+        map.counts.sold += seats.len() as u32;
+        map.version += 1;
+        let changes = seats.iter().map(|seat| (*seat, SeatState::Sold)).collect();
+        let commit = Commit { session: id("hamlet"), from: map.version - 1, to: map.version, changes };
+        self.feeds.commit(vec![commit]);
+    }
+
+    fn later(&self, name: &'static str, ms: u64, reply: ReplyTo) {
+        let diary = Arc::clone(&self.diary);
+        diary.lock().push(format!("{name} begins"));
+        self.runtime.spawn(async move {
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+            diary.lock().push(format!("{name} ends"));
+            reply.answer(Ok(Ok(Answered { answer: Answer::Done, at: Vec::new() })));
+        });
+    }
+}
+
+impl Backend for Node {
+    fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo) {
+        self.keys.lock().push(request);
+        match command {
+            // Answered at once, from the connection's own turn.
+            Command::Cart(cart, CartCommand::Open { .. }) => reply.answer(Ok(Ok(opened(cart)))),
+            // Waits for the test.
+            Command::Cart(_, CartCommand::Get) => self.waiting.lock().push(reply),
+            // Nobody ever answers: dropping the reply says so.
+            Command::Cart(_, CartCommand::Cancel) => drop(reply),
+            Command::Cart(_, CartCommand::Checkout { .. }) => reply.answer(Err(Failure::ReadOnly)),
+            Command::Session(session, SessionCommand::Map) => {
+                let map = self.theatre.sessions.lock().get(&session).cloned();
+                let refused = Refusal::NotFound(format!("session/{session}").into());
+                let outcome = map.map(|map| Answered { answer: Answer::Map(map), at: Vec::new() }).ok_or(refused);
+                reply.answer(Ok(outcome));
+            }
+            Command::Venue(_, VenueCommand::Put(_)) => self.later("venue", 5, reply),
+            Command::Venue(_, VenueCommand::PutHall { .. }) => self.later("hall", 5, reply),
+            Command::Venue(_, VenueCommand::Get) => self.later("get", 5, reply),
+            other => reply.answer(Ok(Err(Refusal::NotFound(other.entity().to_string().into())))),
+        }
+    }
+
+    fn hello(&self) -> Hello {
+        Hello {
+            cluster: "test".into(),
+            node: "n1".into(),
+            version: "0".into(),
+            protocol: 1,
+            durability: Durability { replicas: 1, fsync: "never".into() },
+            limits: Default::default(),
+            time: Timestamp(1_000),
+        }
+    }
+
+    fn status(&self) -> NodeStatus {
+        NodeStatus {
+            node: "n1".into(),
+            cluster: "test".into(),
+            version: "0".into(),
+            uptime_ms: 1,
+            durability: Durability { replicas: 1, fsync: "never".into() },
+            state: "ready".into(),
+            shards: Vec::new(),
+            connections: 0,
+            watchers: 0,
+            under_way: 0,
+            actors: 0,
+            rates: Rates::default(),
+        }
+    }
+
+    fn audit(&self) -> Pin<Box<dyn Future<Output = NodeAudit> + Send>> {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            NodeAudit { carts: Default::default(), orders: 3, ..NodeAudit::default() }
+        })
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        self.not_ready.lock().clone().map_or(Ok(()), Err)
+    }
+
+    fn metrics_text(&self) -> String {
+        "boxoffice_node_tested 1\n".into()
+    }
+
+    fn feeds(&self) -> &Feeds {
+        &self.feeds
+    }
+}
+
+pub fn opened(cart: CartId) -> Answered {
+    let view = CartView {
+        id: cart,
+        state: CartState::Active,
+        customer: None,
+        opened_at: Timestamp(1_000),
+        deadline: Timestamp(2_000),
+        lines: Vec::new(),
+        total: None,
+        order: None,
+    };
+    Answered { answer: Answer::Cart(view), at: vec![At { entity: Entity::Cart(cart), version: 1, position: 7 }] }
+}
+
+pub fn id(name: &str) -> Id {
+    Id::new(name).expect("a good id")
+}
+
+pub fn token(number: u128) -> String {
+    format!("{number:032x}")
+}
+
+pub fn cart(number: u128) -> CartId {
+    CartToken(number).cart()
+}
+
+/// A door that is open, with everything behind it.
+pub struct Door {
+    pub address: SocketAddr,
+    pub node: Arc<Node>,
+    running: Option<JoinHandle<()>>,
+    stop: Option<oneshot::Sender<()>>,
+    watching: Option<Runtime>,
+}
+
+impl Door {
+    /// Opens a door on any port with these limits.
+    pub fn open(limits: Limits) -> Door {
+        Door::with(EdgeConfig { limits, ..EdgeConfig::default() })
+    }
+
+    /// Opens a door on any port.
+    pub fn with(mut config: EdgeConfig) -> Door {
+        config.listen.set_port(0);
+        let watching = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("watching")
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let theatre = Arc::new(Theatre::default());
+        let seats = 1_000;
+        let map = MapView {
+            session: id("hamlet"),
+            version: 5,
+            counts: SeatCounts { free: seats, ..SeatCounts::default() },
+            seats: vec![0; seats as usize / 4],
+        };
+        theatre.sessions.lock().insert(id("hamlet"), map);
+        let settings = FeedSettings { coalesce_ms: 0, ..FeedSettings::default() };
+        let feeds = Feeds::new(Arc::clone(&theatre) as Arc<dyn FeedSource>, settings);
+        let running = feeds.clone();
+        watching.spawn(async move { running.run().await });
+        let node = Arc::new(Node {
+            feeds,
+            theatre,
+            diary: Arc::default(),
+            waiting: Mutex::default(),
+            keys: Mutex::default(),
+            not_ready: Mutex::default(),
+            runtime: Handle::current(),
+        });
+        let runtimes = Runtimes { selling: Handle::current(), watching: watching.handle().clone() };
+        let edge = Edge::bind(config, Arc::clone(&node) as Arc<dyn Backend>, runtimes).expect("a free port");
+        let address = edge.local_addr();
+        let (stop, stopped) = oneshot::channel();
+        let running = tokio::spawn(edge.run(async {
+            let _ = stopped.await;
+        }));
+        Door { address, node, running: Some(running), stop: Some(stop), watching: Some(watching) }
+    }
+
+    /// Begins to close the door.
+    pub fn close(&mut self) {
+        self.stop.take().expect("it is closed once").send(()).expect("it is open");
+    }
+
+    /// Waits until the door is closed.
+    pub async fn closed(&mut self) {
+        let running = self.running.take().expect("it is waited for once");
+        tokio::time::timeout(PATIENCE, running).await.expect("it closes").expect("without a panic");
+    }
+
+    /// The value of a counter or gauge.
+    pub async fn metric(&self, name: &str) -> f64 {
+        let (_, text) = get(self.address, "/metrics").await;
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {name} in\n{text}")).parse().expect("a number")
+    }
+
+    /// Waits until a counter or gauge has this value.
+    pub async fn metric_is(&self, name: &str, value: f64) {
+        let begun = tokio::time::Instant::now();
+        loop {
+            let found = self.metric(name).await;
+            if found == value {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{name} is {found}, not {value}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        if let Some(watching) = self.watching.take() {
+            watching.shutdown_background();
+        }
+    }
+}
+
+/// Status and body of a page.
+pub async fn get(address: SocketAddr, path: &str) -> (u16, String) {
+    http(address, &format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n")).await
+}
+
+/// Status and body of the answer to an HTTP request.
+pub async fn http(address: SocketAddr, request: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    stream.write_all(request.as_bytes()).await.expect("written");
+    let mut answer = String::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_string(&mut answer)).await.expect("an answer in time");
+    if let Err(error) = read {
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{error}");
+    }
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default();
+    (status, body)
+}
+
+/// What a client was sent.
+#[derive(Debug, PartialEq)]
+pub enum Sent {
+    /// A frame of the protocol.
+    Frame(Bytes),
+    /// A close with this code.
+    Closed(u16, String),
+    /// The end of the stream without a close.
+    Broken,
+}
+
+/// A client over a real socket.
+pub struct Client {
+    pub socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    pub encoding: Encoding,
+    pub hello: Hello,
+}
+
+impl Client {
+    pub async fn connect(address: SocketAddr, encoding: Encoding) -> Client {
+        Client::connect_with(request(address, encoding.subprotocol(), &[]), encoding).await
+    }
+
+    pub async fn connect_with(request: HttpRequest, encoding: Encoding) -> Client {
+        let (socket, answer) = tokio_tungstenite::connect_async(request).await.expect("an upgrade");
+        let agreed = answer.headers().get("sec-websocket-protocol").expect("a subprotocol");
+        assert_eq!(agreed, encoding.subprotocol());
+        let hello = Hello {
+            cluster: "".into(),
+            node: "".into(),
+            version: "".into(),
+            protocol: 0,
+            durability: Durability { replicas: 0, fsync: "".into() },
+            limits: Default::default(),
+            time: Timestamp(0),
+        };
+        let mut client = Client { socket, encoding, hello };
+        let first = client.frame().await;
+        match ServerFrame::read(encoding, &first).expect("readable") {
+            ServerFrame::Hello(hello) => client.hello = *hello,
+            other => panic!("the first frame is {other:?}"),
+        }
+        client
+    }
+
+    /// Sends a request.
+    pub async fn send(&mut self, id: u64, op: Op, body: Value) {
+        let rid = op.changes().then(|| format!("r{id}"));
+        self.send_frame(&self.request(id, op, rid.as_deref(), None, &body)).await;
+    }
+
+    /// A request's frame.
+    pub fn request(&self, id: u64, op: Op, rid: Option<&str>, deadline_ms: Option<u64>, body: &Value) -> Vec<u8> {
+        let mut out = BytesMut::new();
+        reply::request(self.encoding, &mut out, id, op, rid, deadline_ms, body);
+        out.to_vec()
+    }
+
+    /// The frame this value is.
+    pub fn encoded(&self, value: &Value) -> Vec<u8> {
+        match self.encoding {
+            Encoding::Json => serde_json::to_vec(value).expect("JSON"),
+            Encoding::MsgPack => rmp_serde::to_vec_named(value).expect("MessagePack"),
+        }
+    }
+
+    /// Sends these bytes as a frame of the right type.
+    pub async fn send_frame(&mut self, frame: &[u8]) {
+        let message = self.message(frame);
+        self.socket.send(message).await.expect("sent");
+    }
+
+    pub fn message(&self, frame: &[u8]) -> Message {
+        match self.encoding {
+            Encoding::Json => Message::Text(str::from_utf8(frame).expect("UTF-8").into()),
+            Encoding::MsgPack => Message::Binary(Bytes::copy_from_slice(frame)),
+        }
+    }
+
+    /// What comes next.
+    pub async fn next(&mut self) -> Sent {
+        loop {
+            let next = tokio::time::timeout(PATIENCE, self.socket.next()).await.expect("something comes");
+            return match next {
+                Some(Ok(Message::Text(frame))) => Sent::Frame(frame.into()),
+                Some(Ok(Message::Binary(frame))) => Sent::Frame(frame),
+                Some(Ok(Message::Close(Some(close)))) => Sent::Closed(close.code.into(), close.reason.to_string()),
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+                Some(Ok(Message::Close(None) | Message::Frame(_))) | Some(Err(_)) | None => Sent::Broken,
+            };
+        }
+    }
+
+    /// The frame that comes next.
+    pub async fn frame(&mut self) -> Bytes {
+        match self.next().await {
+            Sent::Frame(frame) => frame,
+            other => panic!("not a frame: {other:?}"),
+        }
+    }
+
+    /// The code of the close that comes next.
+    pub async fn close_code(&mut self) -> u16 {
+        match self.next().await {
+            Sent::Closed(code, _) => code,
+            other => panic!("not a close: {other:?}"),
+        }
+    }
+
+    /// The answer that comes next.
+    pub async fn answer<T: FromAnswer>(&mut self) -> (Option<u64>, Reply<T>) {
+        let frame = self.frame().await;
+        match ServerFrame::read(self.encoding, &frame).expect("readable") {
+            ServerFrame::Answer(id, verdict) => (id, verdict.read(self.encoding).expect("readable")),
+            other => panic!("not an answer: {other:?}"),
+        }
+    }
+
+    /// The code of the refusal or failure that comes next, and whom it answers.
+    pub async fn code(&mut self) -> (Option<u64>, u16) {
+        let (id, reply) = self.answer::<()>().await;
+        match reply {
+            Reply::Ok((), _) => (id, 0),
+            Reply::No(no) => (id, no.code),
+            Reply::Fail(fail) => (id, fail.kind.code()),
+        }
+    }
+
+    /// The event of a feed that comes next.
+    pub async fn event(&mut self) -> (u64, Event) {
+        let frame = self.frame().await;
+        match ServerFrame::read(self.encoding, &frame).expect("readable") {
+            ServerFrame::Feed(feed, event) => (feed, event.read(self.encoding).expect("readable")),
+            other => panic!("not of a feed: {other:?}"),
+        }
+    }
+
+    /// Asks for something that is answered at once.
+    pub async fn is_alive(&mut self) {
+        self.send(999, Op::CartOpen, json!({"token": token(9)})).await;
+        assert_eq!(self.code().await, (Some(999), 0));
+    }
+
+    /// The stream below the WebSocket.
+    pub fn stream(&mut self) -> &mut TcpStream {
+        match self.socket.get_mut() {
+            MaybeTlsStream::Plain(stream) => stream,
+            _ => panic!("no TLS here"),
+        }
+    }
+}
+
+/// An upgrade request.
+pub fn request(address: SocketAddr, subprotocol: &str, headers: &[(&str, &str)]) -> HttpRequest {
+    let mut request = format!("ws://{address}/v1/ws").into_client_request().expect("a request");
+    let subprotocol = HeaderValue::from_str(subprotocol).expect("a header");
+    request.headers_mut().insert("sec-websocket-protocol", subprotocol);
+    for (name, value) in headers {
+        let name = HeaderName::from_bytes(name.as_bytes()).expect("a name");
+        request.headers_mut().insert(name, HeaderValue::from_str(value).expect("a header"));
+    }
+    request
+}
+
+/// The status with which an upgrade is refused.
+pub async fn refused(request: HttpRequest) -> u16 {
+    match tokio_tungstenite::connect_async(request).await {
+        Err(Error::Http(answer)) => answer.status().as_u16(),
+        Ok(_) => panic!("it was let in"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The test, for each encoding.
+pub async fn in_both<F: Future<Output = ()>>(mut test: impl FnMut(Encoding) -> F) {
+    for encoding in Encoding::ALL {
+        test(encoding).await;
+    }
+}

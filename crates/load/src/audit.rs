@@ -1,0 +1,233 @@
+//! The audit: what the servers say afterwards, fetched with bounded cost and held against the clients' books.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::Future,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use boxoffice_client::{CartAudit, CartId, Client, Error, NodeAudit, SessionAudit, Timestamp};
+use boxoffice_workload::{
+    check::{Audited, Breach, Findings, check},
+    history::{CartRecord, History},
+    house::House,
+};
+
+use crate::{LoadError, counter::Counter, progress::Progress, report::Audit, scenario::Scenario};
+
+/// Audits under way on each connection.
+const UNDER_WAY: usize = 32;
+
+/// How often an audit that did not work is asked for again.
+const TRIES_MAX: usize = 20;
+
+/// How long to wait before that, and before looking again for sales that are not settled.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
+/// The number of `not_found`.
+const NOT_FOUND: u16 = 701;
+
+/// What the nodes count, all together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NodeTotals {
+    seats_sold: u64,
+    orders: u64,
+    owed: u64,
+    violations: Vec<String>,
+}
+
+impl NodeTotals {
+    /// Asks every node.
+    pub(crate) async fn ask(counter: &Counter) -> Result<NodeTotals, LoadError> {
+        let mut totals = NodeTotals::default();
+        for client in counter.each_node().await? {
+            let audit = patiently(|| client.audit_node()).await;
+            let audit: NodeAudit = audit.map_err(|error| LoadError::Asked { what: "its audit", error })?.value;
+            totals.seats_sold += audit.sold_seats;
+            totals.orders += audit.orders;
+            totals.owed += audit.owed;
+            totals.violations.extend(audit.violations.iter().map(ToString::to_string));
+        }
+        Ok(totals)
+    }
+}
+
+/// Audits a run: the nodes, the sessions used, the carts in doubt and some of the others.
+pub(crate) async fn run(
+    counter: &Counter,
+    scenario: &Scenario,
+    house: &House,
+    history: &History,
+    before: &NodeTotals,
+    progress: &Progress,
+) -> Result<Audit, LoadError> {
+    let settle = Duration::from_millis(scenario.audit.settle_ms);
+    let start = Instant::now();
+    let mut after = NodeTotals::ask(counter).await?;
+    while after.owed > 0 && start.elapsed() < settle {
+        tokio::time::sleep(TRY_AGAIN_AFTER).await;
+        after = NodeTotals::ask(counter).await?;
+    }
+
+    let used: BTreeSet<u32> =
+        history.carts.iter().flat_map(|cart| cart.holds.iter().map(|hold| hold.session)).collect();
+    let sessions: Vec<u32> = spread(used.iter().copied().collect(), scenario.audit.sessions_max as usize);
+    let carts = carts(history, scenario.audit.carts_max as usize);
+    let (mut findings, mut unknown) = (Findings::default(), BTreeMap::new());
+    for _ in 0..TRIES_MAX {
+        progress.begin("audit", (sessions.len() + carts.len()) as u64);
+        (findings, unknown) = look(counter, scenario, house, history, &sessions, &carts, progress).await?;
+        let unsettled = findings.count(Breach::Unsettled) > 0;
+        if !unsettled || start.elapsed() > settle {
+            break;
+        }
+        tokio::time::sleep(TRY_AGAIN_AFTER).await;
+    }
+
+    for violation in &after.violations {
+        findings.add(Breach::Reported, || violation.clone());
+    }
+    let node_seats_sold = after.seats_sold.checked_sub(before.seats_sold);
+    let node_orders = after.orders.checked_sub(before.orders);
+    let bought = history.carts.iter().filter(|cart| cart.order().is_some()).count() as u64;
+    // With one address the node's own count is all there is; it cannot be less than what clients were told.
+    if counter.each_node().await?.len() == 1 && node_orders.is_none_or(|orders| orders < bought) {
+        findings.add(Breach::Lost, || {
+            format!("the node counts {node_orders:?} more orders than before the run; clients were told of {bought}")
+        });
+    }
+    Ok(Audit { findings, sessions_used: used.len() as u64, node_seats_sold, node_orders, unknown })
+}
+
+/// Fetches everything once and checks it.
+async fn look(
+    counter: &Counter,
+    scenario: &Scenario,
+    house: &House,
+    history: &History,
+    sessions: &[u32],
+    carts: &[CartRecord],
+    progress: &Progress,
+) -> Result<(Findings, BTreeMap<String, u64>), LoadError> {
+    let at = Timestamp(counter.server_time_ms().await?);
+    let names = house.clone();
+    let audit_session = move |client: Client, number: u32| {
+        let id = names.session_id(number);
+        async move { patiently(|| client.audit_session(&id)).await.map(|reply| reply.value) }
+    };
+    let audits: Vec<(u32, SessionAudit)> = side_by_side(counter, sessions, audit_session, progress).await?;
+    let audit_cart = |client: Client, id: CartId| async move {
+        match patiently(|| client.audit_cart(id)).await {
+            Ok(reply) => Ok(Some(reply.value)),
+            Err(error) if error.refusal().is_some_and(|no| no.code == NOT_FOUND) => Ok(None),
+            Err(error) => Err(error),
+        }
+    };
+    let ids: Vec<CartId> = carts.iter().map(|cart| cart.cart).collect();
+    let found: BTreeMap<CartId, Option<CartAudit>> =
+        side_by_side(counter, &ids, audit_cart, progress).await?.into_iter().collect();
+
+    let audited =
+        Audited { sessions: audits.into_iter().collect(), carts: found.values().flatten().cloned().collect(), at };
+    let mut findings = check(house, scenario.house.price, history, &audited);
+    let mut unknown = BTreeMap::new();
+    for cart in carts {
+        let state = found.get(&cart.cart).and_then(Option::as_ref).map(|audit| audit.cart.state.as_str());
+        if cart.has_unknown() {
+            *unknown.entry(state.unwrap_or("not there").to_owned()).or_default() += 1;
+        }
+        if state.is_none() && !cart.versions.is_empty() {
+            findings.add(Breach::Lost, || format!("cart {} was opened and is not there", cart.cart));
+        }
+    }
+    Ok((findings, unknown))
+}
+
+/// All carts in doubt, and so many of the others, evenly spread.
+fn carts(history: &History, most: usize) -> Vec<CartRecord> {
+    let (doubtful, plain): (Vec<&CartRecord>, Vec<&CartRecord>) =
+        history.carts.iter().partition(|cart| cart.has_unknown());
+    let told = plain.into_iter().filter(|cart| !cart.versions.is_empty()).collect();
+    doubtful.into_iter().chain(spread(told, most)).cloned().collect()
+}
+
+/// At most so many of these, evenly spread.
+fn spread<T>(all: Vec<T>, most: usize) -> Vec<T> {
+    let count = all.len();
+    if count <= most {
+        return all;
+    }
+    // Element n is taken if n·most/count is a whole step further than that of n − 1.
+    let taken = |number: usize| number == 0 || number * most / count > (number - 1) * most / count;
+    all.into_iter().enumerate().filter(|(number, _)| taken(*number)).map(|(_, each)| each).take(most).collect()
+}
+
+/// Asks about everything, some at a time on each connection.
+async fn side_by_side<K, T, F>(
+    counter: &Counter,
+    keys: &[K],
+    ask: impl Fn(Client, K) -> F + Clone + Send + 'static,
+    progress: &Progress,
+) -> Result<Vec<(K, T)>, LoadError>
+where
+    K: Copy + Send + Sync + 'static,
+    T: Send + 'static,
+    F: Future<Output = Result<T, Error>> + Send,
+{
+    let keys: Arc<[K]> = keys.into();
+    let next = Arc::new(AtomicUsize::new(0));
+    let answers: Arc<Mutex<Vec<(K, T)>>> = Arc::default();
+    let mut workers = Vec::new();
+    for worker in 0..(counter.clients().len() * UNDER_WAY).min(keys.len()) {
+        let client = counter.clients()[worker % counter.clients().len()].clone();
+        let (keys, next, answers, ask) = (keys.clone(), next.clone(), answers.clone(), ask.clone());
+        let progress = progress.clone();
+        workers.push(tokio::spawn(async move {
+            while let Some(&key) = keys.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let answer = ask(client.clone(), key).await?;
+                answers.lock().expect("nobody panics with the list").push((key, answer));
+                progress.add(1);
+            }
+            Ok(())
+        }));
+    }
+    for worker in workers {
+        let asked = worker.await.map_err(|_| LoadError::Broken("an audit's task panicked"))?;
+        asked.map_err(|error| LoadError::Asked { what: "an audit", error })?;
+    }
+    let mut answers = answers.lock().expect("nobody panics with the list");
+    Ok(std::mem::take(&mut *answers))
+}
+
+/// Asks again while it does not work; a refusal is an answer.
+async fn patiently<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F) -> Result<T, Error> {
+    let mut tries = 1;
+    loop {
+        match ask().await {
+            Err(error) if error.refusal().is_none() && tries < TRIES_MAX => {
+                tries += 1;
+                tokio::time::sleep(TRY_AGAIN_AFTER).await;
+            }
+            answer => return answer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_spread_over_everything() {
+        assert_eq!(spread((0..10).collect(), 20), (0..10).collect::<Vec<_>>());
+        assert_eq!(spread((0..10).collect(), 5), [0, 2, 4, 6, 8]);
+        let sample = spread((0..1_000).collect(), 300);
+        assert_eq!(sample.len(), 300);
+        assert!(sample.windows(2).all(|pair| pair[1] - pair[0] <= 4));
+        assert!(*sample.last().expect("some") > 990);
+    }
+}

@@ -1,0 +1,101 @@
+//! The verdict: was the run good, in one line everybody understands, and if not, why.
+
+use boxoffice_workload::check::Breach;
+
+use crate::{
+    report::{Audit, Flows, Verdict, grouped, money},
+    scenario::Expect,
+};
+
+/// Judges a run.
+pub(crate) fn judge(expect: &Expect, flows: &Flows, audit: &Audit) -> Verdict {
+    let mut reasons = Vec::new();
+    if !flows.add_up() {
+        reasons.push(format!(
+            "{} flows were offered, but {} bought, {} were refused, {} went away and {} failed: some were dropped",
+            grouped(flows.offered),
+            grouped(flows.done),
+            grouped(flows.refused_all()),
+            grouped(flows.abandoned),
+            grouped(flows.failed_all())
+        ));
+    }
+    let mut compare = |what: &str, expected: Option<String>, got: String| {
+        if let Some(expected) = expected.filter(|expected| *expected != got) {
+            reasons.push(format!("{what}: {got}, expected {expected}"));
+        }
+    };
+    compare("done", expect.done.map(grouped), grouped(flows.done));
+    compare("refused", expect.refused.map(grouped), grouped(flows.refused_all()));
+    compare("abandoned", expect.abandoned.map(grouped), grouped(flows.abandoned));
+    compare("failed", expect.failed.map(grouped), grouped(flows.failed_all()));
+    compare("seats sold", expect.seats_sold.map(grouped), grouped(flows.seats_sold));
+    compare("total", expect.total.map(money), money(flows.total));
+    let findings = &audit.findings;
+    for (breach, count) in &findings.breaches {
+        reasons.push(format!("{breach}: {} times", grouped(*count)));
+    }
+
+    let others: u64 = findings.count_all()
+        - findings.count(Breach::Twice)
+        - findings.count(Breach::RefusedWhileFree)
+        - findings.count(Breach::Lost);
+    let mut parts = vec![format!("{} sold", grouped(flows.done))];
+    let mut add = |count: u64, word: &str| {
+        if count > 0 {
+            parts.push(format!("{} {word}", grouped(count)));
+        }
+    };
+    add(flows.refused_all(), "refused");
+    add(flows.abandoned, "abandoned");
+    add(flows.failed_all(), "failed");
+    parts.push(format!("{} twice", grouped(findings.count(Breach::Twice))));
+    parts.push(format!("{} refused while free", grouped(findings.count(Breach::RefusedWhileFree))));
+    parts.push(format!("{} lost", grouped(findings.count(Breach::Lost))));
+    if others > 0 {
+        parts.push(format!("{} other breaches", grouped(others)));
+    }
+    Verdict { passed: reasons.is_empty(), line: parts.join(", "), reasons }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flows() -> Flows {
+        Flows { offered: 25_000, done: 25_000, seats_sold: 125_000, total: 125_000_000, ..Flows::default() }
+    }
+
+    #[test]
+    fn a_good_run_is_told_in_one_line() {
+        let expect = Expect { done: Some(25_000), refused: Some(0), total: Some(125_000_000), ..Expect::default() };
+        let verdict = judge(&expect, &flows(), &Audit::default());
+        assert!(verdict.passed, "{:?}", verdict.reasons);
+        assert_eq!(verdict.line, "25 000 sold, 0 twice, 0 refused while free, 0 lost");
+    }
+
+    #[test]
+    fn what_is_not_as_expected_fails_it() {
+        let expect = Expect { done: Some(1), total: Some(1_000), ..Expect::default() };
+        let verdict = judge(&expect, &flows(), &Audit::default());
+        assert!(!verdict.passed);
+        assert_eq!(verdict.reasons, ["done: 25 000, expected 1", "total: 1 250 000.00, expected 10.00"]);
+    }
+
+    #[test]
+    fn a_dropped_flow_fails_it() {
+        let verdict = judge(&Expect::default(), &Flows { done: 24_999, ..flows() }, &Audit::default());
+        assert!(!verdict.passed && verdict.reasons[0].contains("some were dropped"), "{:?}", verdict.reasons);
+    }
+
+    #[test]
+    fn a_broken_promise_fails_it() {
+        let mut audit = Audit::default();
+        audit.findings.add(Breach::Twice, || "seat".into());
+        audit.findings.add(Breach::Miscounted, || "counts".into());
+        let verdict = judge(&Expect::default(), &flows(), &audit);
+        assert!(!verdict.passed);
+        assert_eq!(verdict.line, "25 000 sold, 1 twice, 0 refused while free, 0 lost, 1 other breaches");
+        assert_eq!(verdict.reasons, ["twice: 1 times", "miscounted: 1 times"]);
+    }
+}

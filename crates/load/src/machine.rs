@@ -1,0 +1,172 @@
+//! The machine beside the figures: what one flush of the disk costs, and how much of the processor others took.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    io::{Seek, SeekFrom, Write},
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+use serde::{Deserialize, Serialize};
+
+/// Flushes measured for one floor.
+const FLUSHES: usize = 200;
+
+/// Bytes written before each flush.
+const FLUSH_BYTES: usize = 4_096;
+
+/// Bytes of the file that is written over and over: written once before, so that no flush makes it grow.
+const FLOOR_FILE_BYTES: usize = 1 << 20;
+
+/// Ticks of a second in `/proc/*/stat`; the same on every Linux machine that we know of.
+const TICKS_PER_SECOND: u64 = 100;
+
+/// What one raw `fdatasync` of 4 KiB costs in a directory. In microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DiskFloor {
+    /// Half of them took at most so long.
+    pub p50_us: f64,
+    /// 99 of 100 took at most so long.
+    pub p99_us: f64,
+}
+
+impl DiskFloor {
+    /// Measures it in `directory` with a file that is removed again; takes some hundredths of a second.
+    ///
+    /// # Errors
+    /// What the file system says, if the file cannot be made or written.
+    pub fn measure(directory: &Path) -> io::Result<DiskFloor> {
+        // Several runs of one process may measure at once.
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = directory.join(format!("flush-floor-{}-{number}", std::process::id()));
+        let measured = flush_times(&path);
+        let removed = fs::remove_file(&path);
+        let mut times = measured?;
+        removed?;
+        times.sort_unstable();
+        let us = |place: usize| times[place].as_nanos() as f64 / 1_000.0;
+        Ok(DiskFloor { p50_us: us(FLUSHES / 2), p99_us: us(FLUSHES * 99 / 100) })
+    }
+}
+
+fn flush_times(path: &Path) -> io::Result<Vec<Duration>> {
+    let mut file = fs::OpenOptions::new().create(true).truncate(true).write(true).open(path)?;
+    file.write_all(&vec![1; FLOOR_FILE_BYTES])?;
+    file.sync_all()?;
+    let block = [2; FLUSH_BYTES];
+    (0..FLUSHES)
+        .map(|turn| {
+            let offset = (turn * FLUSH_BYTES) % FLOOR_FILE_BYTES;
+            file.seek(SeekFrom::Start(offset as u64))?;
+            let start = Instant::now();
+            file.write_all(&block)?;
+            file.sync_data()?;
+            Ok(start.elapsed())
+        })
+        .collect()
+}
+
+/// Processor time of the whole machine so far, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTimes {
+    total: u64,
+    idle: u64,
+    steal: u64,
+}
+
+/// How the processors spent a while, in percent of all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuShare {
+    /// Doing something.
+    pub busy_percent: f64,
+    /// Taken by other guests of the same host.
+    pub steal_percent: f64,
+}
+
+impl CpuTimes {
+    /// Reads it from `/proc/stat`; `None` where there is none.
+    pub fn now() -> Option<CpuTimes> {
+        CpuTimes::parse(&fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    fn parse(stat: &str) -> Option<CpuTimes> {
+        let line = stat.lines().find(|line| line.starts_with("cpu "))?;
+        // user nice system idle iowait irq softirq steal; guest time is in user already.
+        let ticks: Vec<u64> = line.split_whitespace().skip(1).take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
+        let [.., idle, iowait, _irq, _softirq, steal] = ticks.as_slice() else { return None };
+        Some(CpuTimes { total: ticks.iter().sum(), idle: idle + iowait, steal: *steal })
+    }
+
+    /// The share since an earlier reading.
+    pub fn since(self, earlier: CpuTimes) -> CpuShare {
+        let total = self.total.saturating_sub(earlier.total).max(1) as f64;
+        let percent = |now: u64, then: u64| now.saturating_sub(then) as f64 * 100.0 / total;
+        let steal_percent = percent(self.steal, earlier.steal);
+        CpuShare { busy_percent: 100.0 - percent(self.idle, earlier.idle) - steal_percent, steal_percent }
+    }
+}
+
+/// Processor time that a process has used, with the children it has now and those it has waited for.
+///
+/// # Errors
+/// If `/proc` cannot be read or there is no such process.
+pub fn process_cpu(pid: u32) -> io::Result<Duration> {
+    let mut used = BTreeMap::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(id) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        // A process may end between the listing and the reading.
+        let Ok(stat) = fs::read_to_string(format!("/proc/{id}/stat")) else { continue };
+        if let Some((parent, ticks)) = parse_process(&stat)
+            && (id == pid || parent == pid)
+        {
+            used.insert(id, ticks);
+        }
+    }
+    if !used.contains_key(&pid) {
+        return Err(io::Error::new(io::ErrorKind::NotFound, format!("process {pid} is gone")));
+    }
+    Ok(Duration::from_millis(used.values().sum::<u64>() * 1_000 / TICKS_PER_SECOND))
+}
+
+/// The parent, and the ticks of the process and of the children it has waited for.
+fn parse_process(stat: &str) -> Option<(u32, u64)> {
+    // The name stands in brackets and may hold anything, so fields are counted after the last bracket.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let parent = fields.get(1)?.parse().ok()?;
+    let ticks: Vec<u64> = fields.get(11..15)?.iter().map(|ticks| ticks.parse()).collect::<Result<_, _>>().ok()?;
+    Some((parent, ticks.iter().sum()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_differences_of_readings() {
+        let before = CpuTimes::parse("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1 1 1 1").expect("a reading");
+        let after = CpuTimes::parse("cpu  160 0 70 880 60 0 0 30 0 0\n").expect("a reading");
+        assert_eq!(after.since(before), CpuShare { busy_percent: 40.0, steal_percent: 15.0 });
+        assert_eq!(CpuTimes::parse("cpu 1 2 3"), None);
+    }
+
+    #[test]
+    fn a_process_with_a_strange_name_is_read() {
+        let stat = "42 (a ) b) S 7 42 42 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0";
+        assert_eq!(parse_process(stat), Some((7, 100)));
+        assert!(process_cpu(std::process::id()).is_ok());
+        assert!(process_cpu(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn the_floor_leaves_nothing_behind() {
+        let directory = std::env::temp_dir().join(format!("boxoffice-floor-{}", std::process::id()));
+        fs::create_dir(&directory).expect("a directory");
+        let floor = DiskFloor::measure(&directory).expect("a floor");
+        assert!(floor.p50_us > 0.0 && floor.p99_us >= floor.p50_us, "{floor:?}");
+        fs::remove_dir(&directory).expect("it is empty again");
+    }
+}

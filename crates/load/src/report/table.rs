@@ -1,0 +1,200 @@
+//! The report as a table for a terminal.
+
+use std::fmt::Write as _;
+
+use super::{Latency, Report, grouped, money};
+
+/// The whole table.
+pub(super) fn table(report: &Report, baseline: Option<&Report>) -> String {
+    let mut out = String::new();
+    write(&mut out, report, baseline).expect("a string takes everything");
+    out
+}
+
+fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::fmt::Result {
+    let server = &report.server;
+    writeln!(out, "{}: {}", report.scenario.name, report.scenario.about)?;
+    writeln!(
+        out,
+        "  at {} (boxoffice {}; {} node{}, {} replica{}, fsync {})",
+        server.addresses.join(", "),
+        server.version,
+        server.nodes.len(),
+        plural(server.nodes.len() as u64),
+        server.replicas,
+        plural(server.replicas.into()),
+        server.fsync
+    )?;
+    writeln!(out, "  prefix {}, seed {}", report.prefix, report.seed)?;
+    writeln!(out)?;
+
+    let flows = &report.flows;
+    writeln!(out, "  offered     {:>12}", grouped(flows.offered))?;
+    writeln!(out, "  done        {:>12}", grouped(flows.done))?;
+    reasons(out, "refused", &flows.refused)?;
+    writeln!(out, "  abandoned   {:>12}", grouped(flows.abandoned))?;
+    reasons(out, "failed", &flows.failed)?;
+    if flows.retried > 0 {
+        writeln!(out, "  tried again {:>12}", grouped(flows.retried))?;
+    }
+    writeln!(out, "  seats sold  {:>12}", grouped(flows.seats_sold))?;
+    writeln!(out, "  total       {:>12} {}", money(flows.total), report.scenario.house.currency)?;
+    writeln!(out)?;
+
+    let times = report.times;
+    writeln!(out, "  {:<34}{:>12.3} s", "runtime", times.run_s)?;
+    writeln!(out, "  {:<34}{:>12.3} s", "runtime with set-up", times.setup_s + times.run_s)?;
+    writeln!(out, "  {:<34}{:>12.1} /s", "flows done", flows.done as f64 / times.run_s.max(1e-9))?;
+    let earlier = baseline.and_then(|baseline| baseline.done);
+    if let Some(done) = &report.done {
+        latency(
+            out,
+            "bought, from the intended start",
+            &done.intended,
+            earlier.as_ref().map(|latencies| &latencies.intended),
+        )?;
+        latency(
+            out,
+            "bought, from the actual start",
+            &done.actual,
+            earlier.as_ref().map(|latencies| &latencies.actual),
+        )?;
+    }
+    if let Some(refused) = &report.refused {
+        let earlier = baseline.and_then(|baseline| baseline.refused);
+        let earlier = earlier.as_ref().map(|latencies| &latencies.intended);
+        latency(out, "refused, from the intended start", &refused.intended, earlier)?;
+    }
+    if !report.steps.is_empty() {
+        writeln!(out)?;
+        writeln!(out, "  {:<18}{:>10}{:>10}{:>10}{:>10}{:>10}", "request, ms", "count", "mean", "p50", "p99", "max")?;
+        for (name, step) in &report.steps {
+            writeln!(
+                out,
+                "  {name:<18}{:>10}{:>10.3}{:>10.3}{:>10.3}{:>10.3}",
+                grouped(step.seed.count),
+                step.seed.mean,
+                step.percentiles.p50,
+                step.percentiles.p99,
+                step.seed.max
+            )?;
+        }
+    }
+    writeln!(out)?;
+    machine(out, report)?;
+    audit(out, report)?;
+    verdict(out, report)
+}
+
+fn reasons(out: &mut String, name: &str, reasons: &std::collections::BTreeMap<String, u64>) -> std::fmt::Result {
+    let all: u64 = reasons.values().sum();
+    let each: Vec<String> = reasons.iter().map(|(reason, count)| format!("{reason} {}", grouped(*count))).collect();
+    let each = if each.is_empty() { String::new() } else { format!("  ({})", each.join(", ")) };
+    writeln!(out, "  {name:<12}{:>12}{each}", grouped(all))
+}
+
+/// The seeds' statistics with the percentiles beside them, and an earlier run's.
+fn latency(out: &mut String, name: &str, latency: &Latency, earlier: Option<&Latency>) -> std::fmt::Result {
+    writeln!(out)?;
+    write!(out, "  {name:<34}")?;
+    match earlier {
+        Some(_) => writeln!(out, "{:>12}  {:>14}{:>10}", "ms", "earlier, ms", "change")?,
+        None => writeln!(out, "{:>12}", "ms")?,
+    }
+    let seed = |latency: &Latency| {
+        let seed = latency.seed;
+        [seed.mean, seed.deviation, seed.p75, seed.p95, seed.p99, seed.min, seed.max]
+    };
+    let histogram = |latency: &Latency| {
+        let histogram = latency.percentiles;
+        [histogram.p50, histogram.p90, histogram.p99, histogram.p99_9, histogram.p99_99]
+    };
+    let figures = |latency: &Latency| [&seed(latency)[..], &histogram(latency)[..]].concat();
+    let names = [
+        "mean",
+        "standard deviation",
+        "75 percentile",
+        "95 percentile",
+        "99 percentile",
+        "minimum",
+        "maximum",
+        "p50 (histogram)",
+        "p90",
+        "p99",
+        "p99.9",
+        "p99.99",
+    ];
+    let earlier = earlier.map(figures);
+    for (place, (name, figure)) in names.iter().zip(figures(latency)).enumerate() {
+        write!(out, "    {name:<32}{figure:>12.3}")?;
+        match &earlier {
+            Some(earlier) => {
+                writeln!(out, "  {:>14.3}{:>9.1}%", earlier[place], change_percent(earlier[place], figure))?
+            }
+            None => writeln!(out)?,
+        }
+    }
+    Ok(())
+}
+
+fn machine(out: &mut String, report: &Report) -> std::fmt::Result {
+    let machine = &report.machine;
+    if let (Some(before), Some(after)) = (machine.floor_before, machine.floor_after) {
+        writeln!(
+            out,
+            "  raw fdatasync p50/p99 {:.0}/{:.0} µs before, {:.0}/{:.0} µs after",
+            before.p50_us, before.p99_us, after.p50_us, after.p99_us
+        )?;
+    }
+    if let Some(cpu) = machine.cpu {
+        writeln!(
+            out,
+            "  {} processors {:.0} % busy, {:.1} % stolen; the load generator took {:.2} of one",
+            machine.processors, cpu.busy_percent, cpu.steal_percent, machine.client_processors
+        )?;
+    }
+    Ok(())
+}
+
+fn audit(out: &mut String, report: &Report) -> std::fmt::Result {
+    let audit = &report.audit;
+    let findings = &audit.findings;
+    writeln!(
+        out,
+        "  audited {} of {} used sessions and {} carts in {:.1} s: {} seats sold, {} held",
+        grouped(findings.sessions),
+        grouped(audit.sessions_used),
+        grouped(findings.carts),
+        report.times.audit_s,
+        grouped(findings.seats_sold),
+        grouped(findings.seats_held)
+    )?;
+    if let (Some(seats), Some(orders)) = (audit.node_seats_sold, audit.node_orders) {
+        writeln!(out, "  the nodes count {} more seats sold and {} more orders", grouped(seats), grouped(orders))?;
+    }
+    for (state, count) in &audit.unknown {
+        writeln!(out, "  {} carts with unknown outcomes are {state}", grouped(*count))?;
+    }
+    for example in &findings.examples {
+        writeln!(out, "    {example}")?;
+    }
+    Ok(())
+}
+
+fn verdict(out: &mut String, report: &Report) -> std::fmt::Result {
+    writeln!(out)?;
+    for reason in &report.verdict.reasons {
+        writeln!(out, "  {reason}")?;
+    }
+    let word = if report.verdict.passed { "PASSED" } else { "FAILED" };
+    writeln!(out, "{word}: {}", report.verdict.line)
+}
+
+fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// By how much a figure has grown, in percent.
+pub(super) fn change_percent(earlier: f64, now: f64) -> f64 {
+    if earlier == 0.0 { 0.0 } else { (now - earlier) * 100.0 / earlier }
+}

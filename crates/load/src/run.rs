@@ -1,0 +1,251 @@
+//! A run from its first connection to its verdict.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use boxoffice_client::Error;
+use boxoffice_workload::{flow::PickerError, history::History};
+use rand::{TryRngCore, rngs::OsRng};
+
+use crate::{
+    audit::{self, NodeTotals},
+    counter::Counter,
+    drive::{self, Ended},
+    flow::{End, Plan},
+    judge,
+    machine::{CpuTimes, DiskFloor, process_cpu},
+    measure,
+    progress::Progress,
+    report::{FORMAT, Machine, Report, Times},
+    scenario::{Scenario, ScenarioError},
+    setup::{self, Terms},
+};
+
+/// Between the last preparation and the first flow: time for everything to be ready.
+const LEAD: Duration = Duration::from_millis(100);
+
+/// What to run, and where.
+#[derive(Clone, Debug, Default)]
+pub struct RunConfig {
+    /// Nodes, as `host:port`.
+    pub addresses: Vec<String>,
+    /// The name of a scenario that comes with the program, or a file.
+    pub scenario: String,
+    /// Settings that change it: `closed_loop.clients=64`.
+    pub overrides: Vec<String>,
+    /// Where `report.json` and `report.html` go, and where the disk is measured; nothing is written if absent.
+    pub out_dir: Option<PathBuf>,
+    /// The JSON of an earlier run to compare with.
+    pub baseline: Option<PathBuf>,
+    /// What the run's choices are drawn from; another one each time if absent.
+    pub seed: Option<u64>,
+    /// A directory on the disk the servers write to, where its raw flush time is measured; `out_dir` or the directory for
+    /// temporary files if absent.
+    pub disk_dir: Option<PathBuf>,
+    /// No progress bar.
+    pub quiet: bool,
+}
+
+/// Why a run did not come to a report.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The scenario is wrong.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// The scenario's flows cannot be chosen.
+    #[error(transparent)]
+    Picker(#[from] PickerError),
+    /// There is no address.
+    #[error("there is no address; give at least one node as host:port")]
+    NoAddress,
+    /// No connection.
+    #[error("cannot connect to {addresses}: {error}")]
+    Connect {
+        /// Where to.
+        addresses: String,
+        /// Why not.
+        error: Error,
+    },
+    /// A server did not say what it was asked.
+    #[error("asked for {what}, a node did not answer: {error}")]
+    Asked {
+        /// What for.
+        what: &'static str,
+        /// What came instead.
+        error: Error,
+    },
+    /// A server takes connections and says nothing.
+    #[error("a node did not say hello within {limit:?}; is something else listening there?")]
+    Silent {
+        /// How long it was waited for.
+        limit: Duration,
+    },
+    /// The house could not be made.
+    #[error("cannot make the {what} of the run: {why}")]
+    Setup {
+        /// Which part.
+        what: &'static str,
+        /// Why not.
+        why: String,
+    },
+    /// The operating system refused something.
+    #[error("cannot {what}: {error}")]
+    Machine {
+        /// What.
+        what: &'static str,
+        /// What it says.
+        error: io::Error,
+    },
+    /// A file cannot be read or written.
+    #[error("{path}: {error}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the file system says.
+        error: io::Error,
+    },
+    /// A part of the load generator ended in a way it must not.
+    #[error("the load generator is broken: {0}")]
+    Broken(&'static str),
+}
+
+/// Runs a scenario to its report and waits for it. The verdict is in the report; an error means that there is none.
+///
+/// May be called from anywhere, also from within an async runtime (it blocks the calling thread): it runs on its own one.
+///
+/// # Errors
+/// [`LoadError`]: a scenario or baseline that cannot be read, no connection, a house that cannot be made, an audit that
+/// cannot be done. A run without its audit is worth nothing and makes no report.
+pub fn run(config: RunConfig) -> Result<Report, LoadError> {
+    let thread = thread::Builder::new().name("load".into()).spawn(move || {
+        let scenario = Scenario::load(&config.scenario, &config.overrides)?;
+        let baseline = config.baseline.as_deref().map(read).transpose()?;
+        if config.addresses.is_empty() {
+            return Err(LoadError::NoAddress);
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| LoadError::Machine { what: "start a runtime", error })?;
+        let report = runtime.block_on(all(&config, scenario))?;
+        if let Some(directory) = &config.out_dir {
+            write(directory, "report.json", &report.to_json())?;
+            write(directory, "report.html", &report.to_html(baseline.as_ref()))?;
+        }
+        Ok(report)
+    });
+    let thread = thread.map_err(|error| LoadError::Machine { what: "start a thread", error })?;
+    thread.join().map_err(|_| LoadError::Broken("its thread panicked"))?
+}
+
+fn read(path: &Path) -> Result<Report, LoadError> {
+    Report::read(path).map_err(|error| LoadError::File { path: path.to_owned(), error })
+}
+
+fn write(directory: &Path, name: &str, text: &str) -> Result<(), LoadError> {
+    let path = directory.join(name);
+    fs::create_dir_all(directory).and_then(|()| fs::write(&path, text)).map_err(|error| LoadError::File { path, error })
+}
+
+async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError> {
+    let progress = Progress::new(config.quiet);
+    let started_at_ms = now_ms();
+    let seed = config.seed.unwrap_or_else(random);
+    let prefix = prefix(started_at_ms);
+    let picker = scenario.picker(&prefix, seed)?;
+    let house = picker.house().clone();
+    let counter = Arc::new(Counter::open(&config.addresses, &scenario.connect).await?);
+    let server = counter.server().await?;
+
+    let begun = Instant::now();
+    setup::run(&counter, &house, &Terms::of(&scenario, started_at_ms), &progress).await?;
+    let setup_s = begun.elapsed().as_secs_f64();
+    let before = NodeTotals::ask(&counter).await?;
+
+    let disk = config.disk_dir.clone().or_else(|| config.out_dir.clone()).unwrap_or_else(std::env::temp_dir);
+    let floor_before = floor(&disk)?;
+    let own_before = process_cpu(std::process::id()).ok();
+    let cpu_before = CpuTimes::now();
+    let plan = Arc::new(Plan { picker, spec: scenario.flow.clone(), start: Instant::now() + LEAD });
+    tokio::time::sleep_until(plan.start.into()).await;
+    let ended = Ended::default();
+    progress.begin("run", scenario.offered());
+    tokio::select! {
+        biased;
+        driven = drive(&counter, &plan, &scenario, &ended) => driven?,
+        () = progress.clone().follow(ended.clone()) => {}
+    }
+    let elapsed = plan.start.elapsed().as_secs_f64();
+    let cpu = cpu_before.and_then(|before| Some(CpuTimes::now()?.since(before)));
+    let own = own_before.and_then(|before| Some(process_cpu(std::process::id()).ok()?.saturating_sub(before)));
+    let floor_after = floor(&disk)?;
+    let flows = ended.take();
+
+    let figures = measure::flows(scenario.offered(), &flows);
+    let (done, refused) = (|end: &End| *end == End::Done, |end: &End| matches!(end, End::Refused(_)));
+    let mut report = Report {
+        format: FORMAT,
+        started_at_ms,
+        prefix,
+        seed,
+        server,
+        times: Times { setup_s, run_s: measure::run_s(&flows), audit_s: 0.0 },
+        done: measure::latencies(&flows, done),
+        refused: measure::latencies(&flows, refused),
+        steps: measure::steps(&flows),
+        timeline: measure::timeline(&flows),
+        histogram: measure::histogram(&flows),
+        machine: Machine {
+            processors: thread::available_parallelism().map_or(1, |count| count.get() as u32),
+            floor_before: Some(floor_before),
+            floor_after: Some(floor_after),
+            cpu,
+            client_processors: own.map_or(0.0, |own| own.as_secs_f64() / elapsed),
+        },
+        audit: Default::default(),
+        verdict: Default::default(),
+        flows: figures,
+        scenario,
+    };
+
+    let begun = Instant::now();
+    let history = History { carts: flows.into_iter().map(|flow| flow.record).collect() };
+    report.audit = audit::run(&counter, &report.scenario, &house, &history, &before, &progress).await?;
+    report.times.audit_s = begun.elapsed().as_secs_f64();
+    report.verdict = judge::judge(&report.scenario.expect, &report.flows, &report.audit);
+    progress.clear();
+    Ok(report)
+}
+
+async fn drive(counter: &Arc<Counter>, plan: &Arc<Plan>, scenario: &Scenario, ended: &Ended) -> Result<(), LoadError> {
+    match (scenario.open_plan(), &scenario.closed_loop) {
+        (Some(schedule), _) => drive::open_loop(counter.clone(), plan.clone(), schedule, ended).await,
+        (None, Some(spec)) => {
+            drive::closed_loop(counter.clone(), plan.clone(), spec, scenario.house.groups, ended).await
+        }
+        (None, None) => Err(LoadError::Broken("a scenario without a loop")),
+    }
+}
+
+fn floor(directory: &Path) -> Result<DiskFloor, LoadError> {
+    fs::create_dir_all(directory)
+        .and_then(|()| DiskFloor::measure(directory))
+        .map_err(|error| LoadError::File { path: directory.to_owned(), error })
+}
+
+pub(crate) fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
+/// 64 bits that differ from run to run.
+fn random() -> u64 {
+    OsRng.try_next_u64().unwrap_or_else(|_| now_ms())
+}
+
+/// What all ids of a run start with: its time and something random, so that runs on one server never meet.
+fn prefix(now_ms: u64) -> String {
+    format!("l{:x}-{:05x}", now_ms / 1_000, random() & 0xf_ffff)
+}

@@ -1,0 +1,113 @@
+//! Where something stands in a scenario's text, for errors that say so; and settings that stand in no file.
+
+use std::fmt::Display;
+
+use serde::Deserialize;
+use toml::de::DeTable;
+
+use super::{Scenario, ScenarioError};
+
+/// A text and the settings that change it.
+pub(super) struct Place<'a> {
+    origin: &'a str,
+    text: &'a str,
+    settings: std::cell::RefCell<Vec<String>>,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn new(origin: &'a str, text: &'a str) -> Place<'a> {
+        Place { origin, text, settings: std::cell::RefCell::new(Vec::new()) }
+    }
+
+    /// What the parser found, with file and line.
+    pub(super) fn malformed(&self, error: &toml::de::Error) -> ScenarioError {
+        let place = match error.span() {
+            Some(span) => format!("{}:{}", self.origin, self.line(span.start)),
+            None => self.origin.to_owned(),
+        };
+        ScenarioError::Malformed { place, message: error.message().to_owned() }
+    }
+
+    /// Something wrong with this key.
+    pub(super) fn malformed_at(&self, key: &str, message: &str) -> ScenarioError {
+        ScenarioError::Malformed { place: self.of(key), message: message.to_owned() }
+    }
+
+    /// An error naming the key, its value and what it may be, unless `good`.
+    pub(super) fn require(
+        &self,
+        good: bool,
+        key: &str,
+        value: impl Display,
+        remedy: impl Into<String>,
+    ) -> Result<(), ScenarioError> {
+        if good {
+            return Ok(());
+        }
+        Err(ScenarioError::BadValue {
+            place: self.of(key),
+            key: key.to_owned(),
+            value: value.to_string(),
+            remedy: remedy.into(),
+        })
+    }
+
+    /// The scenario of the text with these settings.
+    pub(super) fn set(&self, text: &str, settings: &[String]) -> Result<Scenario, ScenarioError> {
+        let mut table: toml::Table = toml::from_str(text).map_err(|error| self.malformed(&error))?;
+        for setting in settings {
+            let bad = || ScenarioError::BadSetting(setting.clone());
+            let (key, value) = setting.split_once('=').ok_or_else(bad)?;
+            let (key, value) = (key.trim(), value.trim());
+            let mut parts: Vec<&str> = key.split('.').collect();
+            let last = parts.pop().filter(|last| !last.is_empty()).ok_or_else(bad)?;
+            let mut at = &mut table;
+            for part in parts {
+                let entry = at.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+                at = entry.as_table_mut().ok_or_else(bad)?;
+            }
+            at.insert(last.to_owned(), value_of(value));
+            self.settings.borrow_mut().push(key.to_owned());
+            // After each setting, so that an error is known to be this one's.
+            if let Err(error) = Scenario::deserialize(table.clone()) {
+                let place = format!("--set {setting}");
+                return Err(ScenarioError::Malformed { place, message: error.message().to_owned() });
+            }
+        }
+        Scenario::deserialize(table).map_err(|error| self.malformed(&error))
+    }
+
+    /// File and line of a key (`house.rows`), of its table if it is not written down, or the setting it comes from.
+    fn of(&self, key: &str) -> String {
+        if !key.is_empty() && self.settings.borrow().iter().any(|set| set == key) {
+            return format!("--set {key}");
+        }
+        let mut line = None;
+        if let Ok(document) = DeTable::parse(self.text) {
+            let mut table = document.get_ref();
+            for part in key.split('.') {
+                let Some((name, value)) = table.iter().find(|(name, _)| name.get_ref() == part) else { break };
+                line = Some(self.line(name.span().start));
+                match value.get_ref().as_table() {
+                    Some(inner) => table = inner,
+                    None => break,
+                }
+            }
+        }
+        match line {
+            Some(line) => format!("{}:{line}", self.origin),
+            None => self.origin.to_owned(),
+        }
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        1 + self.text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
+    }
+}
+
+/// A value as TOML writes it, or else the text itself: `pick=random` needs no quotes.
+fn value_of(text: &str) -> toml::Value {
+    let document: Result<toml::Table, _> = toml::from_str(&format!("value = {text}"));
+    let value = document.ok().and_then(|mut table| table.remove("value"));
+    value.unwrap_or_else(|| toml::Value::String(text.to_owned()))
+}

@@ -1,0 +1,120 @@
+use super::*;
+
+fn parse(text: &str) -> Result<Scenario, String> {
+    Scenario::parse("small", "small.toml", text, &[]).map_err(|error| error.to_string())
+}
+
+const SMALL: &str = r#"about = "small"
+
+[house]
+groups = 1
+venues = 2
+sessions = 3
+rows = 5
+seats = 16
+price = 1000
+
+[flow]
+seats = 5
+pick = "next"
+
+[closed_loop]
+clients = 4
+flows = 96
+"#;
+
+fn changed(from: &str, to: &str) -> String {
+    assert!(SMALL.contains(from), "{from:?} is not in the text");
+    parse(&SMALL.replacen(from, to, 1)).expect_err("it is wrong")
+}
+
+#[test]
+fn those_that_come_with_the_program_are_right() {
+    for name in names() {
+        let scenario = Scenario::load(name, &[]).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(scenario.name, name);
+    }
+    let theatre = Scenario::load("seed-theatre", &[]).expect("it is built in");
+    assert_eq!(theatre.offered(), 25_000);
+    assert_eq!(theatre.house("r").sessions_all(), 40_000);
+    assert_eq!(theatre.open_plan().map(|plan| plan.rate()), Some(1_000.0));
+    assert_eq!(Scenario::load("closed-theatre", &[]).expect("it is built in").offered(), 200_000);
+}
+
+#[test]
+fn keys_that_are_not_known_are_refused_with_file_and_line() {
+    let error = changed("venues = 2", "venues = 2\nvenus = 3");
+    assert!(error.starts_with("small.toml:6: unknown field `venus`, expected one of `groups`, `venues`"), "{error}");
+    let error = changed("about", "abuot = 1\nabout");
+    assert!(error.starts_with("small.toml:1: unknown field `abuot`"), "{error}");
+}
+
+#[test]
+fn values_of_another_kind_are_refused_with_file_and_line() {
+    let error = changed("rows = 5", "rows = \"five\"");
+    assert_eq!(error, "small.toml:7: invalid type: string \"five\", expected u16");
+    let error = changed("seats = 16", "seats = -1");
+    assert!(error.starts_with("small.toml:8: invalid value: integer `-1`"), "{error}");
+    let error = changed("\"next\"", "\"best\"");
+    assert!(error.starts_with("small.toml:13: unknown variant `best`"), "{error}");
+}
+
+#[test]
+fn values_that_make_no_sense_are_refused_by_key() {
+    assert_eq!(changed("rows = 5", "rows = 0"), "small.toml:7: house.rows is 0: give 1 to 500");
+    assert_eq!(changed("clients = 4", "clients = 0"), "small.toml:16: closed_loop.clients is 0: give 1 to 100000");
+    assert_eq!(changed("seats = 5", "seats = 21"), "small.toml:12: flow.seats is 21: give 1 to 20");
+    assert_eq!(
+        changed("price = 1000", "price = 1000\ncurrency = \"euro\""),
+        "small.toml:10: house.currency is euro: give three capital letters, as EUR"
+    );
+    assert_eq!(
+        changed("flows = 96", "flows = 97"),
+        "small.toml:6: house.sessions: 97 flows a group need 97 blocks of seats, but the house has 96; \
+         add sessions or take fewer flows"
+    );
+    assert_eq!(
+        changed("pick = \"next\"", "pick = \"next\"\nretries = 2"),
+        "small.toml:14: flow.retries is 2: only flows that pick at random have other seats to try; give 0"
+    );
+}
+
+#[test]
+fn one_loop_it_must_be() {
+    let error = parse(SMALL.split("[closed_loop]").next().expect("a head")).expect_err("no loop");
+    assert_eq!(error, "small.toml: there is neither [open_loop] nor [closed_loop]; give one of them");
+    let both = format!("{SMALL}\n[open_loop]\nflows = 1\ngap_us = 1\n");
+    let error = parse(&both).expect_err("two loops");
+    assert_eq!(error, "small.toml:15: there is an open loop and a closed one; leave one out");
+}
+
+#[test]
+fn settings_change_values_and_answer_for_themselves() {
+    let set = |settings: &[&str]| {
+        let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        Scenario::parse("small", "small.toml", SMALL, &settings).map_err(|error| error.to_string())
+    };
+    let scenario =
+        set(&["closed_loop.clients=64", "flow.pick=random", "flow.retries=2", "about=other"]).expect("right");
+    assert_eq!(scenario.closed_loop.as_ref().map(|closed| closed.clients), Some(64));
+    assert_eq!((scenario.flow.pick, scenario.flow.retries), (PickSpec::Random, 2));
+    assert_eq!(scenario.about, "other");
+
+    let error = set(&["closed_loop.cliens=64"]).expect_err("no such key");
+    assert!(error.starts_with("--set closed_loop.cliens=64: unknown field `cliens`"), "{error}");
+    assert_eq!(set(&["house.rows=0"]).expect_err("0 rows"), "--set house.rows: house.rows is 0: give 1 to 500");
+    assert_eq!(
+        set(&["clients"]).expect_err("no value"),
+        "--set \"clients\" is not key=value with a key like closed_loop.clients"
+    );
+}
+
+#[test]
+fn a_scenario_that_is_not_there_is_said() {
+    let error = Scenario::load("seed-opera", &[]).expect_err("there is none").to_string();
+    assert_eq!(
+        error,
+        "there is no scenario \"seed-opera\": neither a file nor one of seed-theatre, seed-theatre-contended, \
+         closed-theatre, one-seat"
+    );
+}

@@ -1,0 +1,207 @@
+//! The set-up: venues, halls and sessions of the house, made through batches with many under way.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use boxoffice_client::{BatchCommand, Client, Id, Layout, Money, NewSession, Timestamp, VenueDetails};
+use boxoffice_core::layout::{Labels, Row, Run};
+use boxoffice_wire::reply::Reply as BatchReply;
+use boxoffice_workload::house::House;
+
+use crate::{
+    LoadError,
+    counter::Counter,
+    progress::Progress,
+    run::now_ms,
+    scenario::{ConnectSpec, Scenario},
+};
+
+/// Batches under way on each connection.
+const BATCHES_UNDER_WAY: usize = 2;
+
+/// How long one batch may take.
+const BATCH_LIMIT: Duration = Duration::from_secs(60);
+
+/// How often items that did not work are sent again, with the same request ids.
+const TRIES_MAX: usize = 100;
+
+/// How long to wait before that.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// From one session's start to the next one's in the same hall, in milliseconds: two hours, back to back.
+const SESSION_MS: u64 = 2 * 60 * 60 * 1000;
+
+/// The first sessions start a day after the run.
+const FIRST_START_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// What the sessions of a house have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub(crate) price: Money,
+    pub(crate) hold_ttl_ms: Option<u64>,
+    /// The first sessions start a day after this.
+    pub(crate) now_ms: u64,
+    /// Items of one batch.
+    pub(crate) batch: usize,
+}
+
+impl Terms {
+    pub(crate) fn of(scenario: &Scenario, now_ms: u64) -> Terms {
+        Terms {
+            price: Money { amount: scenario.house.price, currency: scenario.currency() },
+            hold_ttl_ms: scenario.house.hold_ttl_ms,
+            now_ms,
+            batch: scenario.connect.setup_batch as usize,
+        }
+    }
+}
+
+/// Makes a house at these nodes, as a run does: for programs that do the buying themselves.
+///
+/// # Errors
+/// [`LoadError`] if the nodes cannot be reached or refuse a part of it.
+pub async fn make_house(addresses: &[String], house: &House, price: Money) -> Result<(), LoadError> {
+    let connect = ConnectSpec::default();
+    let counter = Counter::open(addresses, &connect).await?;
+    let terms = Terms { price, hold_ttl_ms: None, now_ms: now_ms(), batch: connect.setup_batch as usize };
+    run(&counter, house, &terms, &Progress::new(true)).await
+}
+
+/// Makes the house: all venues, then all halls, then all sessions.
+pub(crate) async fn run(counter: &Counter, house: &House, terms: &Terms, progress: &Progress) -> Result<(), LoadError> {
+    let batch = terms.batch;
+    let venues = (0..house.venues_all()).map(|venue| put_venue(house, venue)).collect();
+    all(counter, "venues", venues, batch, progress).await?;
+
+    let category = Id::new("seat").expect("a good id");
+    let layout = layout(house, &category)?;
+    let halls = (0..house.venues_all()).map(|venue| put_hall(house, venue, &layout)).collect();
+    all(counter, "halls", halls, batch, progress).await?;
+
+    // One session of each venue after the other, so that the sessions of a batch are made side by side.
+    let sessions = (0..house.sessions)
+        .flat_map(|place| (0..house.venues_all()).map(move |venue| venue * house.sessions + place))
+        .map(|session| create_session(house, terms, session, &category))
+        .collect();
+    all(counter, "sessions", sessions, batch, progress).await
+}
+
+fn put_venue(house: &House, venue: u32) -> BatchCommand {
+    let id = house.venue_id(venue);
+    let name = format!("Venue {venue} of {}", house.prefix).into();
+    let details =
+        VenueDetails { name, city: "Testville".into(), position: None, comments: "made by a load run".into() };
+    BatchCommand::venue_put(id.as_str(), &id, details)
+}
+
+fn put_hall(house: &House, venue: u32, layout: &Arc<Layout>) -> BatchCommand {
+    let id = house.hall_id(venue);
+    BatchCommand::hall_put(id.as_str(), &house.venue_id(venue), &id, "Great hall", Arc::clone(layout))
+}
+
+fn layout(house: &House, category: &Id) -> Result<Arc<Layout>, LoadError> {
+    let row = |number: u16| Row {
+        label: (number + 1).to_string().into(),
+        section: None,
+        runs: vec![Run {
+            gap: 0,
+            count: house.seats,
+            labels: Labels::Numbers { first: 1, step: 1 },
+            category: category.clone(),
+            accessible: false,
+            points: Vec::new(),
+        }],
+    };
+    let layout = Layout::new((0..house.rows).map(row).collect(), None);
+    layout.map(Arc::new).map_err(|error| LoadError::Setup { what: "halls", why: error.to_string() })
+}
+
+fn create_session(house: &House, terms: &Terms, session: u32, category: &Id) -> BatchCommand {
+    let venue = house.venue_of(session);
+    let id = house.session_id(session);
+    let starts_at = terms.now_ms + FIRST_START_MS + u64::from(house.place_in_venue(session)) * SESSION_MS;
+    let new = NewSession {
+        id: id.clone(),
+        hall: house.hall_id(venue),
+        title: Id::new("load-run").expect("a good id"),
+        starts_at: Timestamp(starts_at),
+        ends_at: Timestamp(starts_at + SESSION_MS),
+        prices: vec![(category.clone(), terms.price)],
+        hold_ttl_ms: terms.hold_ttl_ms,
+    };
+    BatchCommand::session_create(id.as_str(), &house.venue_id(venue), new)
+}
+
+/// Sends all commands, so many in a batch, until every one of them is done.
+async fn all(
+    counter: &Counter,
+    what: &'static str,
+    commands: Vec<BatchCommand>,
+    batch: usize,
+    progress: &Progress,
+) -> Result<(), LoadError> {
+    progress.begin(what, commands.len() as u64);
+    let batches: Arc<Vec<Vec<BatchCommand>>> = Arc::new(commands.chunks(batch).map(<[_]>::to_vec).collect());
+    let next = Arc::new(AtomicUsize::new(0));
+    let failed: Arc<Mutex<Option<String>>> = Arc::default();
+    let mut workers = Vec::new();
+    for worker in 0..(counter.clients().len() * BATCHES_UNDER_WAY).min(batches.len()) {
+        let client = counter.clients()[worker % counter.clients().len()].with_deadline(BATCH_LIMIT);
+        let (batches, next, failed, progress) = (batches.clone(), next.clone(), failed.clone(), progress.clone());
+        workers.push(tokio::spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(commands) = batches.get(number) else { return };
+                if let Err(why) = one(&client, commands).await {
+                    next.store(batches.len(), Ordering::Relaxed);
+                    failed.lock().expect("nobody panics while noting why").get_or_insert(why);
+                    return;
+                }
+                progress.add(commands.len() as u64);
+            }
+        }));
+    }
+    for worker in workers {
+        worker.await.map_err(|error| LoadError::Setup { what, why: error.to_string() })?;
+    }
+    match failed.lock().expect("nobody panics while noting why").take() {
+        Some(why) => Err(LoadError::Setup { what, why }),
+        None => Ok(()),
+    }
+}
+
+/// Sends one batch, and what of it did not work again.
+async fn one(client: &Client, commands: &[BatchCommand]) -> Result<(), String> {
+    let mut left = commands.to_vec();
+    let mut why = String::new();
+    for _ in 0..TRIES_MAX {
+        match client.batch(&left).await {
+            Ok(replies) => {
+                let mut again = Vec::new();
+                for (command, reply) in left.iter().zip(replies) {
+                    match reply {
+                        BatchReply::Ok((), _) => {}
+                        BatchReply::No(no) => return Err(format!("refused: {no}")),
+                        BatchReply::Fail(fail) => {
+                            why = fail.message.to_string();
+                            again.push(command.clone());
+                        }
+                    }
+                }
+                left = again;
+            }
+            Err(error) if error.refusal().is_some() => return Err(error.to_string()),
+            Err(error) => why = error.to_string(),
+        }
+        if left.is_empty() {
+            return Ok(());
+        }
+        tokio::time::sleep(TRY_AGAIN_AFTER).await;
+    }
+    Err(format!("not done after {TRIES_MAX} tries: {why}"))
+}

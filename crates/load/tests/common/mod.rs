@@ -1,0 +1,407 @@
+//! A little box office in memory that speaks the protocol: it has one lock and no disk, so that a run against it shows what
+//! the load generator costs by itself; and it can be told to lie, so that tests show that no lie passes.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Arc, Mutex},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use boxoffice_core::{
+    answer::{
+        Answer, Answered, At, CartAudit, CartState, CartView, Held, HoldView, LineView, Order, Outcome, PricedSeat,
+        SaleView, SeatCounts, SessionAudit,
+    },
+    command::{CartCommand, Command, NewSession, Payment, SessionCommand, VenueCommand, Want, WantedLine},
+    id::{CartId, Entity, HoldId, Id, RequestHash},
+    layout::Layout,
+    money::Money,
+    refusal::{Refusal, TakenSeat},
+    seat::{Seat, SeatState},
+    time::Timestamp,
+};
+use boxoffice_wire::{
+    Call, Encoding, Request,
+    encode::{self, Verdict},
+    hello::{Durability, Hello, Limits},
+    status::{CurrencyTotal, NodeAudit, NodeStatus, Rates},
+};
+use bytes::BytesMut;
+use futures_util::{FutureExt, SinkExt, StreamExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_tungstenite::{
+    accept_hdr_async,
+    tungstenite::{
+        Message,
+        handshake::server::{ErrorResponse, Request as Upgrade, Response},
+        http::HeaderValue,
+    },
+};
+
+/// How long carts live, in milliseconds.
+const TTL_MS: u64 = 30 * 60 * 1000;
+
+/// Every so many of something is a lie.
+const LIE_EVERY: u64 = 7;
+
+/// What this box office does wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lie {
+    /// Nothing.
+    None,
+    /// It sells seats that somebody has.
+    SellsTwice,
+    /// It forgets orders it has confirmed.
+    ForgetsOrders,
+    /// It refuses seats that nobody has.
+    RefusesFree,
+    /// It says nothing to some checkouts, which did happen.
+    KeepsSilent,
+    /// It tells totals that are too high.
+    Overcharges,
+    /// Its counts are not those of its map.
+    Miscounts,
+}
+
+struct Session {
+    layout: Arc<Layout>,
+    price: Money,
+    version: u64,
+    taken: BTreeMap<Seat, SeatState>,
+    holds: HashMap<CartId, Vec<Seat>>,
+    sales: Vec<SaleView>,
+}
+
+struct Cart {
+    state: CartState,
+    version: u64,
+    lines: Vec<LineView>,
+    total: Option<Money>,
+}
+
+#[derive(Default)]
+struct Books {
+    halls: HashMap<Id, Arc<Layout>>,
+    sessions: HashMap<Id, Session>,
+    carts: HashMap<CartId, Cart>,
+    orders: u64,
+    seats_sold: u64,
+    turn: u64,
+}
+
+/// The box office, serving until the runtime ends.
+pub(crate) struct BoxOffice {
+    books: Mutex<Books>,
+    lie: Lie,
+}
+
+impl BoxOffice {
+    /// Opens it on a free port of the loopback interface.
+    pub(crate) async fn open(lie: Lie) -> SocketAddr {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let office = Arc::new(BoxOffice { books: Mutex::default(), lie });
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(office.clone(), stream));
+            }
+        });
+        address
+    }
+
+    /// Answers a frame; nothing if it keeps silent.
+    fn answer(&self, encoding: Encoding, frame: &[u8]) -> Option<BytesMut> {
+        let mut out = BytesMut::new();
+        let request = Request::read(encoding, frame).expect("the load generator speaks the protocol");
+        let mut books = self.books.lock().expect("nobody panics with the books");
+        match request.call {
+            Call::Hello(_) => encode::done(encoding, &mut out, request.id),
+            Call::Command(command) => {
+                let outcome = self.decide(&mut books, command)?;
+                encode::outcome(encoding, &mut out, request.id, &outcome, request.shape);
+            }
+            Call::Batch(items) => {
+                let verdicts: Vec<Verdict> = items
+                    .into_iter()
+                    .map(|item| {
+                        let item = item.expect("the load generator speaks the protocol");
+                        let outcome = self.decide(&mut books, item.command).expect("set-up is always answered");
+                        Verdict::decided(outcome, item.shape)
+                    })
+                    .collect();
+                encode::batch(encoding, &mut out, request.id, &verdicts);
+            }
+            Call::Status => encode::status(encoding, &mut out, request.id, &status()),
+            Call::AuditNode => encode::audit(encoding, &mut out, request.id, &books.audit()),
+            Call::Watch { .. } | Call::Unwatch { .. } => unreachable!("a load run watches nothing"),
+        }
+        Some(out)
+    }
+
+    fn decide(&self, books: &mut Books, command: Command) -> Option<Outcome> {
+        Some(match command {
+            Command::Venue(_, VenueCommand::PutHall { hall, layout, .. }) => {
+                books.halls.insert(hall, layout);
+                done()
+            }
+            Command::Venue(_, VenueCommand::CreateSession(new)) => {
+                books.create(new);
+                done()
+            }
+            Command::Venue(_, _) => done(),
+            Command::Session(id, SessionCommand::Audit) => books.audit_session(&id, self.lie),
+            Command::Session(..) => unreachable!("a load run asks sessions for audits only"),
+            Command::Cart(id, CartCommand::Open { .. }) => Ok(books.open_cart(id)),
+            Command::Cart(id, CartCommand::Hold(lines)) => books.hold(id, lines, self.lie),
+            Command::Cart(id, CartCommand::Checkout { payment, .. }) => books.check_out(id, payment, self.lie)?,
+            Command::Cart(id, CartCommand::Audit) => books.audit_cart(id),
+            Command::Cart(..) => unreachable!("a load run opens, holds, checks out and audits"),
+        })
+    }
+}
+
+impl Books {
+    fn lies(&mut self, lie: Lie, this: Lie) -> bool {
+        self.turn += u64::from(lie == this);
+        lie == this && self.turn.is_multiple_of(LIE_EVERY)
+    }
+
+    fn create(&mut self, new: NewSession) {
+        let session = Session {
+            layout: self.halls[&new.hall].clone(),
+            price: new.prices[0].1,
+            version: 1,
+            taken: BTreeMap::new(),
+            holds: HashMap::new(),
+            sales: Vec::new(),
+        };
+        self.sessions.entry(new.id).or_insert(session);
+    }
+
+    fn open_cart(&mut self, id: CartId) -> Answered {
+        let cart = self.cart(id);
+        cart.version += 1;
+        let at = vec![at(Entity::Cart(id), cart.version)];
+        Answered { answer: Answer::Cart(cart.view(id)), at }
+    }
+
+    fn cart(&mut self, id: CartId) -> &mut Cart {
+        let new = || Cart { state: CartState::Active, version: 0, lines: Vec::new(), total: None };
+        self.carts.entry(id).or_insert_with(new)
+    }
+
+    fn hold(&mut self, id: CartId, lines: Vec<WantedLine>, lie: Lie) -> Outcome {
+        let [WantedLine { session: name, want: Want::Seats { seats, .. } }] = lines.as_slice() else {
+            unreachable!("a load run holds named seats of one session")
+        };
+        let refuses = self.lies(lie, Lie::RefusesFree);
+        let sells_twice = self.lies(lie, Lie::SellsTwice);
+        let Some(session) = self.sessions.get_mut(name) else { return Err(Refusal::NotFound(name.as_str().into())) };
+        let state = |seat: &Seat| session.taken.get(seat).copied();
+        let mut taken: Vec<TakenSeat> =
+            seats.as_slice().iter().filter_map(|&seat| Some(TakenSeat { seat, state: state(&seat)? })).collect();
+        if refuses && taken.is_empty() {
+            taken = vec![TakenSeat { seat: seats.as_slice()[0], state: SeatState::Held }];
+        }
+        if !taken.is_empty() && !sells_twice {
+            return Err(Refusal::SeatsTaken(taken));
+        }
+        session.version += 1;
+        for &seat in seats.as_slice() {
+            session.taken.insert(seat, SeatState::Held);
+        }
+        session.holds.entry(id).or_default().extend_from_slice(seats.as_slice());
+        let (session_version, price) = (session.version, session.price);
+        let priced = |&seat: &Seat| PricedSeat { seat, price: price.amount };
+        let name = name.clone();
+        let line = LineView { line: 1, session: name.clone(), seats: seats.as_slice().iter().map(priced).collect() };
+
+        let cart = self.cart(id);
+        cart.version += 1;
+        cart.lines = vec![line.clone()];
+        cart.total = Some(Money { amount: price.amount * seats.len() as i64, currency: price.currency });
+        let at = vec![at(Entity::Cart(id), cart.version), at(Entity::Session(name), session_version)];
+        let held = Held { cart: id, lines: vec![line], currency: price.currency, deadline: deadline() };
+        Ok(Answered { answer: Answer::Held(held), at })
+    }
+
+    fn check_out(&mut self, id: CartId, payment: Payment, lie: Lie) -> Option<Outcome> {
+        let forgets = self.lies(lie, Lie::ForgetsOrders);
+        let keeps_silent = self.lies(lie, Lie::KeepsSilent);
+        let overcharges = self.lies(lie, Lie::Overcharges);
+        let Some(cart) = self.carts.get_mut(&id) else { return Some(Err(Refusal::CartEmpty)) };
+        let (Some(line), Some(mut total)) = (cart.lines.first().cloned(), cart.total) else {
+            return Some(Err(Refusal::CartEmpty));
+        };
+        cart.version += 1;
+        cart.state = CartState::Done;
+        let cart_version = cart.version;
+        let session = self.sessions.get_mut(&line.session).expect("the line is of a session");
+        session.version += 1;
+        let seats = session.holds.remove(&id).expect("the cart holds seats");
+        if forgets {
+            self.carts.remove(&id);
+            session.taken.retain(|seat, _| !seats.contains(seat));
+        } else {
+            session.taken.extend(seats.iter().map(|&seat| (seat, SeatState::Sold)));
+            self.orders += 1;
+            self.seats_sold += seats.len() as u64;
+            session.sales.push(SaleView { order: id.order(), seats, at: now() });
+        }
+        if keeps_silent {
+            return None;
+        }
+        total.amount += i64::from(overcharges);
+        let at = vec![at(Entity::Cart(id), cart_version), at(Entity::Session(line.session.clone()), session.version)];
+        let order = Order { id: id.order(), customer: None, at: now(), lines: vec![line], total, payment };
+        Some(Ok(Answered { answer: Answer::Order { order: Arc::new(order), settling: false }, at }))
+    }
+
+    fn audit_session(&self, id: &Id, lie: Lie) -> Outcome {
+        let Some(session) = self.sessions.get(id) else { return Err(Refusal::NotFound(id.as_str().into())) };
+        let sold: usize = session.sales.iter().map(|sale| sale.seats.len()).sum();
+        let held: usize = session.holds.values().map(Vec::len).sum();
+        let free = (session.layout.seats() as usize).saturating_sub(sold + held) + usize::from(lie == Lie::Miscounts);
+        let mut holds: Vec<HoldView> = session
+            .holds
+            .iter()
+            .map(|(&cart, seats)| {
+                let hold = HoldId { cart, request: RequestHash(1), part: 0, attempt: 0 };
+                HoldView { hold, revision: 1, deadline: deadline(), seats: seats.clone() }
+            })
+            .collect();
+        holds.sort_unstable_by_key(|hold| hold.hold);
+        let audit = SessionAudit {
+            session: id.clone(),
+            counts: SeatCounts { free: free as u32, held: held as u32, sold: sold as u32, blocked: 0 },
+            holds,
+            sales: session.sales.clone(),
+            violations: Vec::new(),
+        };
+        Ok(Answered { answer: Answer::SessionAudit(audit), at: vec![at(Entity::Session(id.clone()), session.version)] })
+    }
+
+    fn audit_cart(&self, id: CartId) -> Outcome {
+        let Some(cart) = self.carts.get(&id) else { return Err(Refusal::NotFound("the cart".into())) };
+        let audit = CartAudit { cart: cart.view(id), holds: Vec::new(), owed: 0, violations: Vec::new() };
+        Ok(Answered { answer: Answer::CartAudit(audit), at: vec![at(Entity::Cart(id), cart.version)] })
+    }
+
+    fn audit(&self) -> NodeAudit {
+        NodeAudit {
+            sessions: self.sessions.len() as u64,
+            sold_seats: self.seats_sold,
+            orders: self.orders,
+            order_totals: Vec::<CurrencyTotal>::new(),
+            ..NodeAudit::default()
+        }
+    }
+}
+
+impl Cart {
+    fn view(&self, id: CartId) -> CartView {
+        CartView {
+            id,
+            state: self.state,
+            customer: None,
+            opened_at: Timestamp(1),
+            deadline: deadline(),
+            lines: self.lines.clone(),
+            total: self.total,
+            order: (self.state == CartState::Done).then(|| id.order()),
+        }
+    }
+}
+
+/// One connection: everything in, everything out, one flush a wake-up.
+async fn serve(office: Arc<BoxOffice>, stream: TcpStream) {
+    stream.set_nodelay(true).expect("a socket takes its options");
+    let mut encoding = Encoding::MsgPack;
+    #[expect(clippy::result_large_err, reason = "the library's own type")]
+    let upgrade = |request: &Upgrade, mut response: Response| -> Result<Response, ErrorResponse> {
+        let wanted = request.headers().get("sec-websocket-protocol").expect("a subprotocol").to_str().expect("a name");
+        encoding = Encoding::from_subprotocol(wanted).expect("one of ours");
+        response.headers_mut().insert("sec-websocket-protocol", HeaderValue::from_static(encoding.subprotocol()));
+        Ok(response)
+    };
+    let Ok(mut socket) = accept_hdr_async(stream, upgrade).await else { return };
+    let mut out = BytesMut::new();
+    encode::hello(encoding, &mut out, &hello());
+    let message = |frame: BytesMut| match encoding {
+        Encoding::MsgPack => Message::Binary(frame.freeze()),
+        Encoding::Json => Message::Text(frame.freeze().try_into().expect("JSON is text")),
+    };
+    if socket.send(message(out)).await.is_err() {
+        return;
+    }
+    while let Some(Ok(first)) = socket.next().await {
+        let mut next = Some(first);
+        while let Some(frame) = next {
+            if let Message::Binary(_) | Message::Text(_) = frame
+                && let Some(answer) = office.answer(encoding, &frame.into_data())
+                && socket.feed(message(answer)).await.is_err()
+            {
+                return;
+            }
+            next = match socket.next().now_or_never() {
+                Some(Some(Ok(frame))) => Some(frame),
+                Some(_) => return,
+                None => None,
+            };
+        }
+        if socket.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+fn at(entity: Entity, version: u64) -> At {
+    At { entity, version, position: 0 }
+}
+
+fn done() -> Outcome {
+    Ok(Answered { answer: Answer::Done, at: Vec::new() })
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    Timestamp(since.as_millis() as u64)
+}
+
+fn deadline() -> Timestamp {
+    now().after(TTL_MS)
+}
+
+fn hello() -> Hello {
+    Hello {
+        cluster: "memory".into(),
+        node: "n1".into(),
+        version: "0".into(),
+        protocol: 1,
+        durability: durability(),
+        limits: Limits::default(),
+        time: now(),
+    }
+}
+
+fn durability() -> Durability {
+    Durability { replicas: 1, fsync: "never".into() }
+}
+
+fn status() -> NodeStatus {
+    NodeStatus {
+        node: "n1".into(),
+        cluster: "memory".into(),
+        version: "0".into(),
+        uptime_ms: 1,
+        durability: durability(),
+        state: "ready".into(),
+        shards: Vec::new(),
+        connections: 0,
+        watchers: 0,
+        under_way: 0,
+        actors: 0,
+        rates: Rates::default(),
+    }
+}

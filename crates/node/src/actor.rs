@@ -1,0 +1,228 @@
+//! The actor of an entity: takes a message, reads the clock, asks the core, hands on what it says.
+//!
+//! An actor that has nothing left to do goes to a pool and serves another entity later: starting one costs as much as
+//! ten messages.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+};
+
+use boxoffice_core::{
+    host::{Effect, Host, Input, Turn},
+    id::Entity,
+};
+use boxoffice_shard::Input as EngineInput;
+use parking_lot::Mutex;
+use ractor::{Actor, ActorProcessingErr, ActorRef, ActorRuntime};
+
+use crate::{
+    cell::{Caller, Lead, Reign, Served, ShardCell},
+    codec,
+    door::Failure,
+    driver::DriverInput,
+    shared::Shared,
+};
+
+/// Actors waiting for an entity; more than this are stopped instead (8 KB each).
+const POOL_MAX: usize = 2_048;
+
+/// What an actor is sent.
+pub(crate) enum Message {
+    /// Serve this entity from now on.
+    Serve(Box<Serving>),
+    /// Something for the entity.
+    Input(Input<Caller>),
+    /// Leave the entity if nothing is under way.
+    Leave,
+}
+
+/// An entity and the actor's copy of it.
+pub(crate) struct Serving {
+    entity: Entity,
+    host: Host<Caller>,
+    cell: Arc<ShardCell>,
+    served: Arc<Served>,
+    reign: Reign,
+}
+
+/// The behaviour; all state is in [`Doorman`].
+pub(crate) struct EntityActor;
+
+/// The state of an actor.
+pub(crate) struct Doorman {
+    shared: Arc<Shared>,
+    serving: Option<Box<Serving>>,
+    turn: Turn<Caller>,
+}
+
+/// What is carried out when a turn is committed, or a read is safe.
+pub(crate) struct Ticket {
+    /// Whose turn it was.
+    pub(crate) entity: Entity,
+    /// What was held back.
+    pub(crate) effects: Vec<Effect<Caller>>,
+    /// Of a turn with events: whose count of turns in flight it is in.
+    pub(crate) served: Option<Arc<Served>>,
+}
+
+impl Ticket {
+    /// Answers everyone who waits for it with a failure.
+    pub(crate) fn refuse(self, failure: Failure) {
+        for effect in self.effects {
+            if let Effect::Answer { to, .. } = effect {
+                to.answer(Err(failure));
+            }
+        }
+    }
+}
+
+impl Actor for EntityActor {
+    type Msg = Message;
+    type State = Doorman;
+    type Arguments = Arc<Shared>;
+
+    async fn pre_start(&self, _: ActorRef<Message>, shared: Arc<Shared>) -> Result<Doorman, ActorProcessingErr> {
+        Ok(Doorman { shared, serving: None, turn: Turn::default() })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Message>,
+        message: Message,
+        doorman: &mut Doorman,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            Message::Serve(serving) => doorman.serving = Some(serving),
+            Message::Input(input) => {
+                doorman.take(input);
+                doorman.leave_if_ended(&myself);
+            }
+            Message::Leave => doorman.leave(&myself),
+        }
+        Ok(())
+    }
+}
+
+impl Doorman {
+    fn take(&mut self, input: Input<Caller>) {
+        let Some(serving) = &mut self.serving else { return };
+        serving.served.queued.fetch_sub(1, Ordering::SeqCst);
+        let mono_ms = self.shared.world.clock.monotonic_ms();
+        serving.served.used_ms.store(mono_ms, Ordering::Relaxed);
+        let at = boxoffice_core::time::Timestamp(serving.reign.time.at(mono_ms));
+        serving.host.handle(at, input, &mut self.turn);
+
+        let (shard, epoch) = (serving.cell.id, serving.reign.epoch);
+        let turn = &mut self.turn;
+        if !turn.events.is_empty() {
+            let events = codec::encode(&serving.entity, &turn.events);
+            turn.events.clear();
+            serving.served.in_flight.fetch_add(1, Ordering::SeqCst);
+            let ticket = Ticket {
+                entity: serving.entity.clone(),
+                effects: std::mem::take(&mut turn.committed),
+                served: Some(Arc::clone(&serving.served)),
+            };
+            self.shared.inbox.push(DriverInput::Engine(EngineInput::Propose { shard, epoch, events, ticket }));
+        }
+        if !turn.read.is_empty() {
+            let effects = std::mem::take(&mut turn.read);
+            let ticket = Ticket { entity: serving.entity.clone(), effects, served: None };
+            self.shared.inbox.push(DriverInput::Engine(EngineInput::Read { shard, epoch, ticket }));
+        }
+        if let Some(wake_at) = turn.wake_at.take() {
+            self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &serving.entity);
+        }
+        for effect in turn.now.drain(..) {
+            self.shared.carry_out(&serving.entity, effect);
+        }
+    }
+
+    /// A cart that has ended and owes nothing is not asked for again soon: its actor is free for the next one.
+    fn leave_if_ended(&mut self, myself: &ActorRef<Message>) {
+        if self.serving.as_ref().is_some_and(|serving| serving.host.ended() && serving.host.idle()) {
+            self.leave(myself);
+        }
+    }
+
+    fn leave(&mut self, myself: &ActorRef<Message>) {
+        let Some(serving) = &self.serving else { return };
+        if !serving.host.idle() {
+            return;
+        }
+        serving.served.leaving.store(true, Ordering::SeqCst);
+        // No message can be sent while the lock is held; what was sent before is counted in `queued`. The committed
+        // state is the whole state only when nothing is in flight.
+        let mut lead = serving.cell.lead.lock();
+        let still = lead.reign.is_some_and(|reign| reign.epoch == serving.reign.epoch);
+        let quiet = serving.served.queued.load(Ordering::SeqCst) == 0
+            && serving.served.in_flight.load(Ordering::SeqCst) == 0;
+        if !still || !quiet {
+            return;
+        }
+        lead.actors.remove(&serving.entity);
+        drop(lead);
+        self.serving = None;
+        self.shared.pool.put(myself);
+    }
+}
+
+/// Actors without an entity.
+#[derive(Default)]
+pub(crate) struct Pool {
+    free: Mutex<Vec<ActorRef<Message>>>,
+}
+
+impl Pool {
+    fn put(&self, actor: &ActorRef<Message>) {
+        let mut free = self.free.lock();
+        if free.len() < POOL_MAX {
+            free.push(actor.clone());
+        } else {
+            drop(free);
+            actor.stop(None);
+        }
+    }
+
+    fn take(&self, shared: &Arc<Shared>) -> ActorRef<Message> {
+        if let Some(actor) = self.free.lock().pop() {
+            return actor;
+        }
+        let _runtime = shared.selling.enter();
+        let (actor, _starting) = ActorRuntime::spawn_instant(None, EntityActor, Arc::clone(shared))
+            .expect("an actor without a name cannot collide with another");
+        actor
+    }
+
+    /// Ends every free actor.
+    pub(crate) fn stop(&self) {
+        for actor in self.free.lock().drain(..) {
+            actor.stop(None);
+        }
+    }
+}
+
+/// The actor that serves `entity`, starting on it if none does.
+pub(crate) fn served(shared: &Arc<Shared>, cell: &Arc<ShardCell>, lead: &mut Lead, entity: &Entity) -> Option<Arc<Served>> {
+    if let Some(served) = lead.actors.get(entity) {
+        return Some(Arc::clone(served));
+    }
+    let reign = lead.reign?;
+    let state = cell.replica.lock().kept.get(entity);
+    let host = Host::new(entity.clone(), state, Arc::clone(&shared.config.rules));
+    let actor = shared.pool.take(shared);
+    let served = Arc::new(Served {
+        actor: actor.clone(),
+        queued: AtomicUsize::new(0),
+        in_flight: AtomicUsize::new(0),
+        leaving: AtomicBool::new(false),
+        used_ms: AtomicU64::new(shared.world.clock.monotonic_ms()),
+    });
+    let serving =
+        Serving { entity: entity.clone(), host, cell: Arc::clone(cell), served: Arc::clone(&served), reign };
+    // A stopped actor's mailbox is closed only while the node goes down; its callers then hear `unknown`.
+    let _ = actor.cast(Message::Serve(Box::new(serving)));
+    lead.actors.insert(entity.clone(), Arc::clone(&served));
+    Some(served)
+}

@@ -1,0 +1,129 @@
+//! One shard as this node has it: the committed state, and, while it leads, the actors that decide.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use boxoffice_core::{
+    id::{Entity, Id},
+    keep::Kept,
+};
+use boxoffice_shard::{Epoch, ShardId, ShardTime};
+use parking_lot::Mutex;
+use ractor::ActorRef;
+use rustc_hash::FxHashMap;
+
+use crate::{
+    actor::Message,
+    door::{self, Failure, ReplyTo},
+};
+
+/// One shard of this node.
+pub(crate) struct ShardCell {
+    /// Its number.
+    pub(crate) id: ShardId,
+    /// What is committed, and who watches it.
+    pub(crate) replica: Mutex<Replica>,
+    /// Who decides, while this node leads.
+    pub(crate) lead: Mutex<Lead>,
+    /// The last applied entry's index.
+    pub(crate) applied: AtomicU64,
+    /// The term of the last change of leadership.
+    pub(crate) term: AtomicU64,
+    admitted: AtomicUsize,
+}
+
+/// The committed state of a shard.
+#[derive(Default)]
+pub(crate) struct Replica {
+    /// Every entity of the shard.
+    pub(crate) kept: Kept,
+    /// Sessions whose changes the feeds want.
+    pub(crate) watched: BTreeSet<Id>,
+}
+
+/// Leadership of a shard: none, or an epoch with its actors.
+#[derive(Default)]
+pub(crate) struct Lead {
+    /// The epoch this node leads in, and the clock of it.
+    pub(crate) reign: Option<Reign>,
+    /// Who is served by which actor. Looked up, never walked to decide anything.
+    pub(crate) actors: FxHashMap<Entity, Arc<Served>>,
+}
+
+/// A span of leadership.
+#[derive(Clone, Copy)]
+pub(crate) struct Reign {
+    /// Its epoch.
+    pub(crate) epoch: Epoch,
+    /// Its clock.
+    pub(crate) time: ShardTime,
+}
+
+/// An entity that an actor serves.
+pub(crate) struct Served {
+    /// The actor.
+    pub(crate) actor: ActorRef<Message>,
+    /// Messages sent to the entity and not yet handled.
+    pub(crate) queued: AtomicUsize,
+    /// Turns of the entity proposed and not yet applied.
+    pub(crate) in_flight: AtomicUsize,
+    /// The entity has ended; it is to be left as soon as nothing is in flight.
+    pub(crate) leaving: std::sync::atomic::AtomicBool,
+    /// When it was last sent something, in monotonic milliseconds.
+    pub(crate) used_ms: AtomicU64,
+}
+
+impl ShardCell {
+    pub(crate) fn new(id: ShardId) -> ShardCell {
+        ShardCell {
+            id,
+            replica: Mutex::default(),
+            lead: Mutex::default(),
+            applied: AtomicU64::new(0),
+            term: AtomicU64::new(0),
+            admitted: AtomicUsize::new(0),
+        }
+    }
+
+    /// Counts one more command under way, or says that `limit` are already.
+    pub(crate) fn admit(self: &Arc<Self>, limit: usize, reply: ReplyTo) -> Option<Caller> {
+        if self.admitted.fetch_add(1, Ordering::Relaxed) >= limit {
+            self.admitted.fetch_sub(1, Ordering::Relaxed);
+            reply.answer(Err(Failure::Busy));
+            return None;
+        }
+        Some(Caller { reply: Some(reply), cell: Arc::clone(self) })
+    }
+
+    /// Commands under way.
+    pub(crate) fn under_way(&self) -> usize {
+        self.admitted.load(Ordering::Relaxed)
+    }
+}
+
+/// A client waiting for an answer, counted against its shard's admission until it has one.
+pub(crate) struct Caller {
+    reply: Option<ReplyTo>,
+    cell: Arc<ShardCell>,
+}
+
+impl Caller {
+    /// Gives the answer.
+    pub(crate) fn answer(mut self, result: door::Result) {
+        if let Some(reply) = self.reply.take() {
+            reply.answer(result);
+        }
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        // Without an answer, `reply` says `unknown` as it is dropped.
+        self.cell.admitted.fetch_sub(1, Ordering::Relaxed);
+    }
+}

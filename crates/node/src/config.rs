@@ -1,0 +1,72 @@
+//! What an operator may set about a node.
+
+use std::{path::PathBuf, sync::Arc};
+
+use boxoffice_core::time::Rules;
+
+/// When an answered change is on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fsync {
+    /// Before it is answered. What is acknowledged survives a power cut.
+    Always,
+    /// At the latest so many milliseconds after it was answered: a power cut loses up to that much of what was acknowledged.
+    Interval(u64),
+    /// When the operating system likes. For memory-only use.
+    Never,
+}
+
+impl Fsync {
+    /// The word of the configuration and of `hello`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Fsync::Always => "always",
+            Fsync::Interval(_) => "interval",
+            Fsync::Never => "never",
+        }
+    }
+}
+
+/// The settings of a node. Every one has a default that serves.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// Where everything durable lives.
+    pub data_dir: PathBuf,
+    /// This node's number in its cluster; from 1.
+    pub node_id: u64,
+    /// How many shards the cluster has; fixed when its data directory is made.
+    pub shards: u16,
+    /// When changes are made durable.
+    pub fsync: Fsync,
+    /// Size of one segment of the log, in bytes.
+    pub log_segment_bytes: u64,
+    /// A snapshot of a shard is due after so many entries.
+    pub snapshot_entries: u64,
+    /// … or after so many bytes of them.
+    pub snapshot_bytes: u64,
+    /// Commands under way in one shard; beyond this they are answered `busy`.
+    pub admission: usize,
+    /// An actor with nothing to do for so long is dropped, in milliseconds.
+    pub actor_idle_ms: u64,
+    /// Commits of one session within so many milliseconds make one delta of its feed; 0 = one delta a commit.
+    pub feed_tick_ms: u64,
+    /// Terms of time of carts and holds.
+    pub rules: Arc<Rules>,
+}
+
+impl Default for NodeConfig {
+    fn default() -> NodeConfig {
+        NodeConfig {
+            data_dir: PathBuf::from("boxoffice-data"),
+            node_id: 1,
+            shards: 32,
+            fsync: Fsync::Always,
+            log_segment_bytes: 64 << 20,
+            snapshot_entries: 10_000,
+            snapshot_bytes: 64 << 20,
+            admission: 4_096,
+            actor_idle_ms: 5_000,
+            feed_tick_ms: 20,
+            rules: Arc::new(Rules::default()),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The node's door for commands: what comes in with where its answer goes.
+
+use std::sync::Arc;
+
+use boxoffice_core::answer::Outcome;
+
+/// Why a command got no decision. Only [`Failure::Unknown`] may have happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// 901: too much is under way for this shard; it did not happen.
+    #[error("too much is under way for this shard; try again in a moment")]
+    Busy,
+    /// 902: it may or may not have happened; repeat it with the same request id.
+    #[error("no answer is known; repeat with the same request id")]
+    Unknown,
+    /// 903: the shard has no leader yet; it did not happen.
+    #[error("the shard has no leader yet; try again in a moment")]
+    NotReady,
+    /// 904: the node is going down; it did not happen.
+    #[error("the node is draining; use another one or reconnect")]
+    Draining,
+    /// 905: the disk is full; it did not happen. Reads go on.
+    #[error("the disk is full: only reads are served until there is space again")]
+    ReadOnly,
+}
+
+/// What a submitted command ends with.
+pub type Result = std::result::Result<Outcome, Failure>;
+
+/// Takes answers for many requests of one caller. Called from the node's threads: must be quick and must not block.
+pub trait ReplySink: Send + Sync + 'static {
+    /// The result of the request the caller numbered `tag`; called exactly once for each.
+    fn answer(&self, tag: u64, result: Result);
+}
+
+/// Where one answer goes. Dropped without an answer it says [`Failure::Unknown`]: a caller is never left waiting.
+pub struct ReplyTo {
+    sink: Option<Arc<dyn ReplySink>>,
+    tag: u64,
+}
+
+impl ReplyTo {
+    /// The answer to the request that the owner of `sink` numbered `tag`.
+    pub fn new(sink: Arc<dyn ReplySink>, tag: u64) -> ReplyTo {
+        ReplyTo { sink: Some(sink), tag }
+    }
+
+    /// Gives the answer.
+    pub fn answer(mut self, result: Result) {
+        if let Some(sink) = self.sink.take() {
+            sink.answer(self.tag, result);
+        }
+    }
+}
+
+impl Drop for ReplyTo {
+    fn drop(&mut self) {
+        if let Some(sink) = self.sink.take() {
+            sink.answer(self.tag, Err(Failure::Unknown));
+        }
+    }
+}
+
+impl std::fmt::Debug for ReplyTo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ReplyTo({})", self.tag)
+    }
+}

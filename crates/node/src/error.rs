@@ -1,0 +1,67 @@
+//! Why a node cannot start, or cannot go on. For the operator: reason and remedy.
+
+use std::path::PathBuf;
+
+use boxoffice_shard::{Broken, RestoreError, ShardId};
+
+use crate::{identity::IdentityError, log::LogError, snapshot_files::SnapshotError};
+
+/// Why a node does not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The data directory is not this node's to use.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// The log cannot be read, written or synced.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A snapshot cannot be read or written.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// What is on disk does not fit together.
+    #[error("the data directory does not fit together: {0}")]
+    Restore(#[from] RestoreError),
+    /// A snapshot holds something else than its checksum promised.
+    #[error("the snapshot of shard {shard} cannot be understood: {why}; was it written by a newer version?")]
+    BadSnapshot {
+        /// The shard.
+        shard: ShardId,
+        /// What is wrong.
+        why: String,
+    },
+    /// There is nothing to look into.
+    #[error("{} is no data directory; start a node with `boxoffice serve --data-dir` to make one", .dir.display())]
+    NoDataDirectory {
+        /// Where it was looked for.
+        dir: PathBuf,
+    },
+    /// A record of the log holds something else than its checksum promised.
+    #[error("record {seq} of the log cannot be understood: {why}; was it written by a newer version?")]
+    UndecodableRecord {
+        /// The record.
+        seq: u64,
+        /// What is wrong.
+        why: String,
+    },
+    /// A committed entry cannot be understood.
+    #[error("entry {index} of shard {shard} cannot be understood: {why}; was it written by a newer version?")]
+    Undecodable {
+        /// The shard.
+        shard: ShardId,
+        /// The entry.
+        index: u64,
+        /// What is wrong.
+        why: String,
+    },
+    /// An invariant of replication does not hold.
+    #[error("shard {shard} is broken: {why}; this node stops before it could answer wrongly: keep its data directory and report this")]
+    Broken {
+        /// The shard.
+        shard: ShardId,
+        /// What is wrong.
+        why: Broken,
+    },
+    /// A thread or runtime could not be started.
+    #[error("the operating system gives no {0}; raise the limits of threads and files")]
+    Resources(String),
+}

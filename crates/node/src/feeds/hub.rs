@@ -1,0 +1,176 @@
+//! The hub: which sessions have a channel, and the task that publishes to them.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use boxoffice_core::id::Id;
+use boxoffice_wire::body::Resume;
+use parking_lot::Mutex;
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    Commit, FeedSettings, FeedSource, NotFound,
+    channel::{Channel, Mark, Position},
+    inbox::Inbox,
+};
+
+/// Watchers told in one go, before others on the runtime have their turn.
+const WATCHERS_SLICE: usize = 64;
+
+/// What the driver, the connections and the publishing task share.
+pub(super) struct Hub {
+    source: Arc<dyn FeedSource>,
+    settings: FeedSettings,
+    /// The only lock the driver takes: never held while anything else is waited for.
+    inbox: Mutex<Inbox>,
+    table: Mutex<Table>,
+    wake: Notify,
+}
+
+/// The channels of the node.
+struct Table {
+    channels: BTreeMap<Id, Arc<Channel>>,
+    next_feed: u64,
+    /// Channels whose last watcher left, and when they are looked at again.
+    lingering: VecDeque<(Instant, Arc<Channel>)>,
+}
+
+impl Hub {
+    pub(super) fn new(source: Arc<dyn FeedSource>, settings: FeedSettings) -> Hub {
+        Hub {
+            source,
+            settings,
+            inbox: Mutex::default(),
+            table: Mutex::new(Table { channels: BTreeMap::new(), next_feed: 1, lingering: VecDeque::new() }),
+            wake: Notify::new(),
+        }
+    }
+
+    pub(super) fn commit(&self, commits: Vec<Commit>) {
+        if commits.is_empty() {
+            return;
+        }
+        let mut inbox = self.inbox.lock();
+        for commit in commits {
+            assert!(commit.from < commit.to, "a commit of {} goes from {} to {}", commit.session, commit.from, commit.to);
+            inbox.push(commit, self.settings.coalesce_ms > 0);
+        }
+        drop(inbox);
+        self.wake.notify_one();
+    }
+
+    /// A place among the watchers of a session's channel, which is made if there is none.
+    pub(super) fn join(&self, session: &Id, mark: impl FnOnce(u64) -> Arc<Mark>) -> (Arc<Channel>, usize, Arc<Mark>) {
+        let mut table = self.table.lock();
+        let channel = match table.channels.get(session) {
+            Some(channel) => Arc::clone(channel),
+            None => {
+                let channel = Arc::new(Channel::new(table.next_feed, session.clone(), self.settings.epoch));
+                table.next_feed += 1;
+                table.channels.insert(session.clone(), Arc::clone(&channel));
+                channel
+            }
+        };
+        let mark = mark(channel.feed);
+        // Under the table's lock, so that a channel with watchers is never swept away.
+        let slot = channel.join(Arc::clone(&mark));
+        (channel, slot, mark)
+    }
+
+    /// Where a watcher begins.
+    pub(super) fn begin(&self, channel: &Channel, resume: Option<Resume>) -> Result<Position, NotFound> {
+        channel.begin(&*self.source, resume, || self.inbox.lock().waits(&channel.session))
+    }
+
+    /// Gives a place up; the channel lingers a while when it was the last one.
+    pub(super) fn leave(&self, channel: &Arc<Channel>, slot: usize) {
+        if !channel.leave(slot) {
+            return;
+        }
+        let now = Instant::now();
+        let mut table = self.table.lock();
+        if !channel.is_open() {
+            // There is nothing to come back to.
+            table.remove_unwatched(channel, &*self.source);
+        } else if !channel.lingers.swap(true, Ordering::Relaxed) {
+            let until = now + Duration::from_millis(self.settings.linger_ms);
+            table.lingering.push_back((until, Arc::clone(channel)));
+            drop(table);
+            self.wake.notify_one();
+        }
+    }
+
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let table = self.table.lock();
+        (table.channels.len(), table.channels.values().map(|channel| channel.watching()).sum())
+    }
+
+    /// Publishes what is committed: the first commit after a rest at once, then once a tick.
+    pub(super) async fn run(&self) {
+        let tick = Duration::from_millis(self.settings.coalesce_ms);
+        let mut next = Instant::now();
+        loop {
+            match self.sweep(Instant::now()) {
+                Some(until) => tokio::select! {
+                    () = self.wake.notified() => {}
+                    () = sleep_until(until) => continue,
+                },
+                None => self.wake.notified().await,
+            }
+            if !tick.is_zero() {
+                sleep_until(next).await;
+                next = Instant::now() + tick;
+            }
+            self.publish().await;
+        }
+    }
+
+    async fn publish(&self) {
+        let commits = self.inbox.lock().take();
+        for commit in commits {
+            let channel = self.table.lock().channels.get(&commit.session).cloned();
+            let Some(channel) = channel else { continue };
+            if channel.publish(commit, &*self.source) {
+                let mut slot = 0;
+                while channel.tell(slot..slot + WATCHERS_SLICE) {
+                    slot += WATCHERS_SLICE;
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    }
+
+    /// Ends the channels that nobody came back to; when to look again.
+    fn sweep(&self, now: Instant) -> Option<Instant> {
+        let mut table = self.table.lock();
+        while let Some((until, channel)) = table.lingering.front() {
+            if *until > now {
+                return Some(*until);
+            }
+            let channel = Arc::clone(channel);
+            channel.lingers.store(false, Ordering::Relaxed);
+            table.remove_unwatched(&channel, &*self.source);
+            table.lingering.pop_front();
+        }
+        None
+    }
+}
+
+impl Table {
+    /// Removes a channel that nobody watches. Under the table's lock, so that a feed that begins again does so after this.
+    fn remove_unwatched(&mut self, channel: &Arc<Channel>, source: &dyn FeedSource) {
+        let known = self.channels.get(&channel.session).is_some_and(|known| Arc::ptr_eq(known, channel));
+        if known && channel.watching() == 0 {
+            self.channels.remove(&channel.session);
+            if channel.is_open() {
+                source.end(&channel.session);
+            }
+        }
+    }
+}

@@ -1,0 +1,544 @@
+//! Watchers of every kind rebuild the map and never see a gap, whatever is committed and however they read.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::Duration,
+};
+
+use boxoffice_core::{
+    answer::{MapView, SeatCounts},
+    id::Id,
+    seat::SeatState,
+};
+use boxoffice_wire::{
+    Encoding,
+    body::Resume,
+    reply::{Event, ServerFrame},
+};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use proptest::prelude::*;
+
+use super::{Commit, FeedSettings, FeedSource, Feeds, NotFound, Watcher};
+
+const EPOCH: u64 = 7;
+
+/// The sessions of a replica, every version of them.
+#[derive(Default)]
+struct Replica {
+    sessions: Mutex<BTreeMap<Id, Session>>,
+}
+
+struct Session {
+    versions: BTreeMap<u64, Vec<SeatState>>,
+    watched: bool,
+}
+
+impl Replica {
+    fn with(sessions: &[(&str, usize)]) -> Arc<Replica> {
+        let replica = Replica::default();
+        for (name, seats) in sessions {
+            replica.open(name, *seats);
+        }
+        Arc::new(replica)
+    }
+
+    fn open(&self, name: &str, seats: usize) {
+        let versions = BTreeMap::from([(1, vec![SeatState::Free; seats])]);
+        self.sessions.lock().insert(id(name), Session { versions, watched: false });
+    }
+
+    /// Changes seats; the commit, if the session is watched.
+    fn change(&self, name: &str, changes: &[(u32, SeatState)]) -> Option<Commit> {
+        let mut sessions = self.sessions.lock();
+        let session = sessions.get_mut(&id(name))?;
+        let (from, seats) = session.versions.last_key_value().map(|(version, seats)| (*version, seats.clone()))?;
+        let mut seats = seats;
+        for (seat, state) in changes {
+            seats[*seat as usize] = *state;
+        }
+        session.versions.insert(from + 1, seats);
+        session.watched.then(|| Commit { session: id(name), from, to: from + 1, changes: changes.to_vec() })
+    }
+
+    fn at(&self, name: &str, version: u64) -> Option<Vec<SeatState>> {
+        self.sessions.lock()[&id(name)].versions.get(&version).cloned()
+    }
+
+    fn latest(&self, name: &str) -> u64 {
+        *self.sessions.lock()[&id(name)].versions.last_key_value().expect("there is a first version").0
+    }
+
+    fn is_watched(&self, name: &str) -> bool {
+        self.sessions.lock()[&id(name)].watched
+    }
+}
+
+impl FeedSource for Replica {
+    fn begin(&self, session: &Id) -> Option<MapView> {
+        let mut sessions = self.sessions.lock();
+        let found = sessions.get_mut(session)?;
+        found.watched = true;
+        let (version, seats) = found.versions.last_key_value()?;
+        let mut packed = vec![0; seats.len().div_ceil(4)];
+        for (index, state) in seats.iter().enumerate() {
+            packed[index / 4] |= (*state as u8) << (index % 4 * 2);
+        }
+        Some(MapView { session: session.clone(), version: *version, counts: counts(seats), seats: packed })
+    }
+
+    fn end(&self, session: &Id) {
+        if let Some(session) = self.sessions.lock().get_mut(session) {
+            session.watched = false;
+        }
+    }
+}
+
+/// A client that keeps the maps it is told of, and believes nothing.
+struct Reader {
+    replica: Arc<Replica>,
+    watcher: Watcher,
+    encoding: Encoding,
+    names: BTreeMap<u64, String>,
+    maps: BTreeMap<String, (u64, Vec<SeatState>)>,
+    snapshots: usize,
+    deltas: usize,
+    ended: usize,
+}
+
+impl Reader {
+    fn new(replica: &Arc<Replica>, feeds: &Feeds, encoding: Encoding) -> Reader {
+        Reader {
+            replica: Arc::clone(replica),
+            watcher: feeds.watcher(),
+            encoding,
+            names: BTreeMap::new(),
+            maps: BTreeMap::new(),
+            snapshots: 0,
+            deltas: 0,
+            ended: 0,
+        }
+    }
+
+    fn watch(&mut self, name: &str) -> Result<u64, NotFound> {
+        let resume = self.maps.get(name).map(|(version, _)| Resume { epoch: EPOCH, version: *version });
+        let feed = self.watcher.watch(&id(name), resume)?;
+        self.names.insert(feed, name.to_owned());
+        Ok(feed)
+    }
+
+    /// Pulls once; whether there is more.
+    fn pull(&mut self, bytes_max: usize) -> bool {
+        let mut frames = Vec::new();
+        let more = self.watcher.pull(self.encoding, bytes_max, |frame| frames.push(frame));
+        for frame in frames {
+            self.take(&frame);
+        }
+        more
+    }
+
+    fn take(&mut self, frame: &Bytes) {
+        let Ok(ServerFrame::Feed(feed, event)) = ServerFrame::read(self.encoding, frame) else {
+            panic!("no frame of a feed: {frame:?}");
+        };
+        let name = self.names[&feed].clone();
+        match event.read(self.encoding).expect("a readable event") {
+            Event::Snapshot(snapshot) => {
+                assert_eq!(snapshot.epoch, EPOCH);
+                assert_eq!(snapshot.entity.to_string(), format!("session/{name}"));
+                let seats = (0..self.replica.at(&name, 1).expect("the first").len())
+                    .map(|seat| state(snapshot.seats[seat / 4] >> (seat % 4 * 2) & 3))
+                    .collect::<Vec<_>>();
+                assert_eq!(snapshot.counts, counts(&seats), "counts of a snapshot (P5)");
+                self.maps.insert(name.clone(), (snapshot.version, seats));
+                self.snapshots += 1;
+            }
+            Event::Delta(delta) => {
+                let (version, seats) = self.maps.get_mut(&name).expect("a delta follows a snapshot");
+                assert_eq!(delta.from, *version, "a gap in the feed of {name}");
+                assert!(delta.to > delta.from);
+                for (seat, state) in &delta.changes {
+                    assert_ne!(seats[*seat as usize], *state, "a change that changes nothing");
+                    seats[*seat as usize] = *state;
+                }
+                *version = delta.to;
+                assert_eq!(delta.counts, counts(seats), "counts of a delta (P5)");
+                self.deltas += 1;
+            }
+            Event::Ended(ended) => {
+                assert_eq!(ended.name, "not_found");
+                self.ended += 1;
+                return;
+            }
+        }
+        let (version, seats) = &self.maps[&name];
+        assert_eq!(Some(seats), self.replica.at(&name, *version).as_ref(), "{name} was never so at {version} (P14)");
+    }
+
+    fn settle(&mut self) {
+        while self.pull(1_000) {}
+    }
+}
+
+fn id(name: &str) -> Id {
+    Id::new(name).expect("a good id")
+}
+
+fn state(number: u8) -> SeatState {
+    [SeatState::Free, SeatState::Held, SeatState::Sold, SeatState::Blocked][usize::from(number)]
+}
+
+fn counts(seats: &[SeatState]) -> SeatCounts {
+    let count = |state| seats.iter().filter(|seat| **seat == state).count() as u32;
+    SeatCounts {
+        free: count(SeatState::Free),
+        held: count(SeatState::Held),
+        sold: count(SeatState::Sold),
+        blocked: count(SeatState::Blocked),
+    }
+}
+
+/// Runs a story on a clock that is only as late as the story waits.
+fn story<F: Future<Output = ()>>(story: F) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(tokio::task::LocalSet::new().run_until(story));
+}
+
+fn hub(replica: &Arc<Replica>, coalesce_ms: u64) -> Feeds {
+    let settings = FeedSettings { coalesce_ms, linger_ms: 1_000, epoch: EPOCH };
+    let feeds = Feeds::new(Arc::clone(replica) as Arc<dyn FeedSource>, settings);
+    let running = feeds.clone();
+    tokio::task::spawn_local(async move { running.run().await });
+    feeds
+}
+
+async fn wait(ms: u64) {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+}
+
+fn commit(feeds: &Feeds, replica: &Replica, name: &str, changes: &[(u32, SeatState)]) {
+    feeds.commit(replica.change(name, changes).into_iter().collect());
+}
+
+#[test]
+fn a_snapshot_then_a_delta_for_each_commit() {
+    story(async {
+        let replica = Replica::with(&[("hamlet", 10)]);
+        let feeds = hub(&replica, 0);
+        let mut reader = Reader::new(&replica, &feeds, Encoding::Json);
+        assert!(!replica.is_watched("hamlet"));
+        reader.watch("hamlet").expect("it is there");
+        assert!(replica.is_watched("hamlet"));
+        reader.settle();
+        assert_eq!((reader.snapshots, reader.deltas), (1, 0));
+        for seat in 0..5 {
+            commit(&feeds, &replica, "hamlet", &[(seat, SeatState::Held)]);
+        }
+        reader.watcher.dirty().await;
+        wait(1).await;
+        reader.settle();
+        assert_eq!((reader.snapshots, reader.deltas), (1, 5));
+        assert_eq!(reader.maps["hamlet"].0, 6);
+    });
+}
+
+#[test]
+fn a_tick_makes_one_delta_of_many_commits_and_drops_what_came_back() {
+    story(async {
+        let replica = Replica::with(&[("hamlet", 10)]);
+        let feeds = hub(&replica, 20);
+        let mut reader = Reader::new(&replica, &feeds, Encoding::MsgPack);
+        reader.watch("hamlet").expect("it is there");
+        reader.settle();
+        commit(&feeds, &replica, "hamlet", &[(9, SeatState::Blocked)]);
+        wait(1).await;
+        reader.settle();
+        assert_eq!(reader.deltas, 1, "the first commit after a rest goes out at once");
+        for seat in 0..5 {
+            commit(&feeds, &replica, "hamlet", &[(seat, SeatState::Held)]);
+            commit(&feeds, &replica, "hamlet", &[(seat, SeatState::Free), (5, SeatState::Sold)]);
+        }
+        wait(18).await;
+        reader.settle();
+        assert_eq!(reader.deltas, 1, "within the tick nothing goes out");
+        wait(2).await;
+        reader.settle();
+        assert_eq!((reader.deltas, reader.maps["hamlet"].0), (2, 12));
+    });
+}
+
+#[test]
+fn who_is_too_slow_gets_the_newest_snapshot() {
+    story(async {
+        let replica = Replica::with(&[("hamlet", 400)]);
+        let feeds = hub(&replica, 0);
+        let mut slow = Reader::new(&replica, &feeds, Encoding::MsgPack);
+        let mut quick = Reader::new(&replica, &feeds, Encoding::MsgPack);
+        for reader in [&mut slow, &mut quick] {
+            reader.watch("hamlet").expect("it is there");
+            reader.settle();
+        }
+        for seat in 0..300 {
+            commit(&feeds, &replica, "hamlet", &[(seat, SeatState::Sold)]);
+            wait(1).await;
+            quick.settle();
+        }
+        slow.settle();
+        assert_eq!((slow.snapshots, slow.deltas), (2, 0), "300 deltas are more than the ring has");
+        assert_eq!((quick.snapshots, quick.deltas), (1, 300));
+        assert_eq!(slow.maps, quick.maps);
+    });
+}
+
+#[test]
+fn a_resume_gives_what_was_missed_or_a_snapshot() {
+    story(async {
+        let replica = Replica::with(&[("hamlet", 400)]);
+        let feeds = hub(&replica, 0);
+        let mut other = Reader::new(&replica, &feeds, Encoding::Json);
+        other.watch("hamlet").expect("it is there");
+        let mut reader = Reader::new(&replica, &feeds, Encoding::MsgPack);
+        let feed = reader.watch("hamlet").expect("it is there");
+        reader.settle();
+        assert!(reader.watcher.unwatch(feed) && !reader.watcher.unwatch(feed));
+        for seat in 0..3 {
+            commit(&feeds, &replica, "hamlet", &[(seat, SeatState::Held)]);
+        }
+        wait(1).await;
+        assert!(!reader.pull(1_000) && reader.deltas == 0, "nothing comes when nothing is watched");
+        assert_eq!(reader.watch("hamlet"), Ok(feed), "the number is the node's");
+        reader.settle();
+        assert_eq!((reader.snapshots, reader.deltas), (1, 3), "inside the ring: what was missed");
+        // Watching again what is watched sets the version anew; here nothing is missing.
+        reader.watch("hamlet").expect("it is there");
+        reader.settle();
+        assert_eq!((reader.snapshots, reader.deltas, reader.watcher.len()), (1, 3, 1));
+        reader.watcher.unwatch(feed);
+        for seat in 0..300 {
+            commit(&feeds, &replica, "hamlet", &[(seat, SeatState::Sold)]);
+            wait(1).await;
+        }
+        reader.watch("hamlet").expect("it is there");
+        reader.settle();
+        assert_eq!((reader.snapshots, reader.deltas), (2, 3), "beyond the ring: a snapshot");
+        // A version of another epoch says nothing.
+        reader.watcher.watch(&id("hamlet"), Some(Resume { epoch: EPOCH + 1, version: 304 })).expect("it is there");
+        reader.settle();
+        assert_eq!(reader.snapshots, 3);
+    });
+}
+
+#[test]
+fn who_is_ahead_of_the_hub_goes_on_where_it_was_or_gets_a_snapshot() {
+    story(async {
+        let replica = Replica::with(&[("hamlet", 10)]);
+        let feeds = hub(&replica, 20);
+        let mut reader = Reader::new(&replica, &feeds, Encoding::MsgPack);
+        reader.watch("hamlet").expect("it is there");
+        reader.settle();
+        commit(&feeds, &replica, "hamlet", &[(0, SeatState::Held)]);
+        wait(1).await;
+        reader.settle();
+        // The map was loaded in the middle of a tick.
+        for seat in 1..4 {
+            commit(&feeds, &replica, "hamlet", &[(seat, SeatState::Held)]);
+        }
+        let mut loaded = Reader::new(&replica, &feeds, Encoding::Json);
+        let latest = replica.latest("hamlet");
+        loaded.maps.insert("hamlet".into(), (latest, replica.at("hamlet", latest).expect("the latest")));
+        loaded.watch("hamlet").expect("it is there");
+        loaded.settle();
+        assert_eq!((loaded.snapshots, loaded.deltas), (0, 0), "it has what is to be published");
+        wait(20).await;
+        loaded.settle();
+        assert_eq!((loaded.snapshots, loaded.deltas), (0, 0));
+        commit(&feeds, &replica, "hamlet", &[(9, SeatState::Held)]);
+        wait(20).await;
+        loaded.settle();
+        assert_eq!((loaded.snapshots, loaded.deltas), (0, 1));
+        // A version that was never there is not waited for.
+        loaded.maps.get_mut("hamlet").expect("loaded").0 = 10_000;
+        loaded.watch("hamlet").expect("it is there");
+        loaded.settle();
+        assert_eq!(loaded.snapshots, 1);
+    });
+}
+
+#[test]
+fn the_source_is_told_when_the_last_watcher_has_gone() {
+    story(async {
+        let replica = Replica::with(&[("hamlet", 10)]);
+        let feeds = hub(&replica, 20);
+        let mut reader = Reader::new(&replica, &feeds, Encoding::Json);
+        let feed = reader.watch("hamlet").expect("it is there");
+        drop(reader);
+        wait(900).await;
+        assert!(replica.is_watched("hamlet"), "somebody may come back");
+        let mut back = Reader::new(&replica, &feeds, Encoding::Json);
+        assert_eq!(back.watch("hamlet"), Ok(feed));
+        wait(2_000).await;
+        assert!(replica.is_watched("hamlet"));
+        assert_eq!(feeds.counts(), (1, 1));
+        drop(back);
+        wait(1_100).await;
+        assert!(!replica.is_watched("hamlet"));
+        assert_eq!(feeds.counts(), (0, 0));
+        // What is committed meanwhile is in the map the next feed begins with.
+        commit(&feeds, &replica, "hamlet", &[(3, SeatState::Sold)]);
+        let mut next = Reader::new(&replica, &feeds, Encoding::Json);
+        next.watch("hamlet").expect("it is there");
+        next.settle();
+        assert_eq!(next.maps["hamlet"].0, 2);
+    });
+}
+
+#[test]
+fn a_session_that_is_not_there_is_not_kept_and_may_come() {
+    story(async {
+        let replica = Replica::with(&[]);
+        let feeds = hub(&replica, 20);
+        let mut reader = Reader::new(&replica, &feeds, Encoding::Json);
+        assert_eq!(reader.watch("hamlet"), Err(NotFound));
+        assert_eq!((feeds.counts(), reader.watcher.is_empty()), ((0, 0), true));
+        replica.open("hamlet", 10);
+        reader.watch("hamlet").expect("it is there now");
+        reader.settle();
+        assert_eq!(reader.snapshots, 1);
+    });
+}
+
+#[test]
+fn a_gap_in_the_commits_gives_a_snapshot_and_the_end_of_a_session_an_end() {
+    story(async {
+        let replica = Replica::with(&[("hamlet", 10)]);
+        let feeds = hub(&replica, 0);
+        let mut reader = Reader::new(&replica, &feeds, Encoding::MsgPack);
+        reader.watch("hamlet").expect("it is there");
+        reader.settle();
+        // A replica that was given a snapshot by its leader has no commits in between.
+        let lost = replica.change("hamlet", &[(1, SeatState::Held)]);
+        assert!(lost.is_some());
+        commit(&feeds, &replica, "hamlet", &[(2, SeatState::Held)]);
+        wait(1).await;
+        reader.settle();
+        assert_eq!((reader.snapshots, reader.maps["hamlet"].0), (2, 3));
+        replica.change("hamlet", &[(3, SeatState::Held)]);
+        let last = replica.change("hamlet", &[(4, SeatState::Held)]).expect("watched");
+        replica.sessions.lock().clear();
+        feeds.commit(vec![last]);
+        wait(1).await;
+        reader.settle();
+        assert_eq!((reader.ended, reader.watcher.len()), (1, 0));
+    });
+}
+
+/// What happens to the hub.
+#[derive(Clone, Debug)]
+enum Step {
+    Change { session: usize, changes: Vec<(u32, u8)> },
+    /// A commit that never reaches the hub.
+    Lose { session: usize },
+    Wait { ms: u64 },
+    Watch { reader: usize, session: usize },
+    Forget { reader: usize, session: usize },
+    Unwatch { reader: usize, session: usize },
+    Pull { reader: usize, bytes_max: usize },
+    Reconnect { reader: usize },
+}
+
+const SESSIONS: [(&str, usize); 3] = [("hamlet", 9), ("lear", 64), ("macbeth", 1)];
+const READERS: usize = 4;
+
+fn step() -> impl Strategy<Value = Step> {
+    let (session, reader) = (0..SESSIONS.len(), 0..READERS);
+    prop_oneof![
+        12 => (session.clone(), prop::collection::vec((any::<u32>(), 0..4u8), 0..6))
+            .prop_map(|(session, changes)| Step::Change { session, changes }),
+        1 => session.clone().prop_map(|session| Step::Lose { session }),
+        5 => (0..50u64).prop_map(|ms| Step::Wait { ms }),
+        1 => Just(Step::Wait { ms: 1_500 }),
+        4 => (reader.clone(), session.clone()).prop_map(|(reader, session)| Step::Watch { reader, session }),
+        1 => (reader.clone(), session.clone()).prop_map(|(reader, session)| Step::Forget { reader, session }),
+        2 => (reader.clone(), session).prop_map(|(reader, session)| Step::Unwatch { reader, session }),
+        8 => (reader.clone(), 1..300usize).prop_map(|(reader, bytes_max)| Step::Pull { reader, bytes_max }),
+        1 => reader.prop_map(|reader| Step::Reconnect { reader }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_watcher_rebuilds_the_map(
+        coalesce_ms in prop_oneof![Just(0u64), Just(20)],
+        steps in prop::collection::vec(step(), 1..200),
+    ) {
+        story(async {
+            let replica = Replica::with(&SESSIONS);
+            let feeds = hub(&replica, coalesce_ms);
+            let encodings = [Encoding::Json, Encoding::MsgPack];
+            let mut readers: Vec<Reader> =
+                (0..READERS).map(|reader| Reader::new(&replica, &feeds, encodings[reader % 2])).collect();
+            for step in steps {
+                match step {
+                    Step::Change { session, changes } => {
+                        let (name, seats) = SESSIONS[session];
+                        let changes: Vec<_> = changes
+                            .into_iter()
+                            .map(|(seat, number)| (seat % seats as u32, state(number)))
+                            .collect();
+                        commit(&feeds, &replica, name, &changes);
+                    }
+                    Step::Lose { session } => {
+                        replica.change(SESSIONS[session].0, &[(0, SeatState::Blocked)]);
+                    }
+                    Step::Wait { ms } => wait(ms).await,
+                    Step::Watch { reader, session } => {
+                        readers[reader].watch(SESSIONS[session].0).expect("it is there");
+                    }
+                    Step::Forget { reader, session } => {
+                        readers[reader].maps.remove(SESSIONS[session].0);
+                        readers[reader].watch(SESSIONS[session].0).expect("it is there");
+                    }
+                    Step::Unwatch { reader, session } => {
+                        let reader = &mut readers[reader];
+                        let feed = reader.names.iter().find(|(_, name)| *name == SESSIONS[session].0);
+                        if let Some(feed) = feed.map(|(feed, _)| *feed) {
+                            reader.watcher.unwatch(feed);
+                        }
+                    }
+                    Step::Pull { reader, bytes_max } => {
+                        readers[reader].pull(bytes_max);
+                    }
+                    Step::Reconnect { reader } => {
+                        let maps = std::mem::take(&mut readers[reader].maps);
+                        readers[reader] = Reader::new(&replica, &feeds, encodings[reader % 2]);
+                        readers[reader].maps = maps;
+                    }
+                }
+            }
+            // One more commit each, so that a loss before it is noticed; then everybody who watches has the last version.
+            for (name, _) in SESSIONS {
+                commit(&feeds, &replica, name, &[(0, SeatState::Sold)]);
+            }
+            wait(100).await;
+            for reader in &mut readers {
+                let mut watched = Vec::new();
+                for (name, _) in SESSIONS {
+                    if reader.watcher.is_watching(&id(name)) {
+                        watched.push(name);
+                    }
+                }
+                reader.settle();
+                for name in watched {
+                    assert_eq!(reader.maps[name].0, replica.latest(name), "the last version of {name}");
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,132 @@
+//! Looking into a data directory that no node has open. Nothing in it is changed.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use boxoffice_core::{
+    event::Event,
+    id::Entity,
+    keep::{Kept, KeptAudit},
+    time::Timestamp,
+};
+use boxoffice_shard::{EntryKind, Position, Record, ShardId, Turns};
+use bytes::Bytes;
+
+use crate::{
+    codec,
+    error::NodeError,
+    identity::{self, Identity},
+    log::{self, Recovery},
+    snapshot_files::SnapshotFiles,
+    snapshots,
+    world::Disk,
+};
+
+/// What a data directory holds.
+pub struct Inspection {
+    /// Whose it is.
+    pub identity: Identity,
+    /// What the log says of itself.
+    pub recovery: Recovery,
+    /// By shard.
+    pub shards: Vec<InspectedShard>,
+    /// Snapshots that were passed over, and why.
+    pub warnings: Vec<String>,
+}
+
+/// One shard on disk.
+pub struct InspectedShard {
+    /// Its number.
+    pub shard: ShardId,
+    /// The last entry in its newest snapshot; 0 without one.
+    pub snapshot: u64,
+    /// The last entry in the log; the snapshot's if there is none.
+    pub last: u64,
+    /// What its entities add up to, with every entry of the log applied. A cluster's last entries may not be committed.
+    pub audit: KeptAudit,
+}
+
+/// One turn of the log.
+pub struct InspectedTurn {
+    /// Where.
+    pub shard: ShardId,
+    /// In which entry.
+    pub position: Position,
+    /// When.
+    pub at: Timestamp,
+    /// Of which entity.
+    pub entity: Entity,
+    /// What happened.
+    pub events: Vec<Event>,
+}
+
+/// Reads the data directory at `dir` and hands every turn that is still in the log to `see`, shard by shard.
+///
+/// # Errors
+/// As a node that would start from it, or that there is no data directory.
+pub fn inspect(disk: Arc<dyn Disk>, dir: &Path, mut see: impl FnMut(&InspectedTurn)) -> Result<Inspection, NodeError> {
+    let identity = identity::read(&*disk, dir)?.ok_or_else(|| NodeError::NoDataDirectory { dir: dir.to_owned() })?;
+    let mut entries: BTreeMap<(ShardId, u64), (Position, Bytes)> = BTreeMap::new();
+    let mut undecodable = None;
+    let recovery = log::inspect(&*disk, &dir.join("log"), &mut |record| {
+        match Record::decode_all(Bytes::copy_from_slice(record.payload)) {
+            Ok(records) => records.into_iter().for_each(|record| keep_entry(&mut entries, record)),
+            Err(error) => undecodable = undecodable.take().or(Some((record.seq, error.to_string()))),
+        }
+    })?;
+    if let Some((seq, why)) = undecodable {
+        return Err(NodeError::UndecodableRecord { seq, why });
+    }
+    let files = SnapshotFiles::open(disk, &dir.join("snapshots"))?;
+    let mut warnings = Vec::new();
+    let mut shards = Vec::new();
+    for shard in 0..=identity.shards {
+        let (mut kept, mut snapshot) = (Kept::new(), 0);
+        if let Some(newest) = files.load_newest(shard)? {
+            warnings.extend(newest.warnings);
+            let (meta, cut) =
+                snapshots::decode(&newest.payload).map_err(|why| NodeError::BadSnapshot { shard, why })?;
+            kept = Kept::restore(cut);
+            snapshot = meta.position.index;
+        }
+        let mut last = snapshot;
+        for (position, payload) in entries.range((shard, snapshot + 1)..=(shard, u64::MAX)).map(|(_, entry)| entry) {
+            last = position.index;
+            if !payload.is_empty() {
+                apply(shard, *position, payload, &mut kept, &mut see)?;
+            }
+        }
+        shards.push(InspectedShard { shard, snapshot, last, audit: kept.audit() });
+    }
+    Ok(Inspection { identity, recovery, shards, warnings })
+}
+
+/// An entry replaces what was written at its place and after it before.
+fn keep_entry(entries: &mut BTreeMap<(ShardId, u64), (Position, Bytes)>, record: Record) {
+    if let Record::Entry { shard, position, kind, payload } = record {
+        let replaced: Vec<_> =
+            entries.range((shard, position.index)..=(shard, u64::MAX)).map(|(place, _)| *place).collect();
+        for place in replaced {
+            entries.remove(&place);
+        }
+        let payload = if kind == EntryKind::Turns { payload } else { Bytes::new() };
+        entries.insert((shard, position.index), (position, payload));
+    }
+}
+
+fn apply(
+    shard: ShardId,
+    position: Position,
+    payload: &Bytes,
+    kept: &mut Kept,
+    see: &mut impl FnMut(&InspectedTurn),
+) -> Result<(), NodeError> {
+    let undecodable = |why| NodeError::Undecodable { shard, index: position.index, why };
+    let (stamp_ms, turns) = Turns::read(payload.clone()).map_err(|error| undecodable(error.to_string()))?;
+    for turn in turns.iter() {
+        let (entity, events) = codec::decode(turn).map_err(undecodable)?;
+        let turn = InspectedTurn { shard, position, at: Timestamp(stamp_ms), entity, events };
+        see(&turn);
+        kept.apply(&turn.entity, turn.events);
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! How a log is kept: sizes, and what is left free.
+
+use super::{LogError, Maker};
+
+/// The smallest segment in bytes.
+pub const SEGMENT_BYTES_MIN: u64 = 256 << 10;
+/// The largest segment in bytes: it is read back as a whole.
+pub const SEGMENT_BYTES_MAX: u64 = 1 << 30;
+/// How a log is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogConfig {
+    /// Whose log it is: drawn at random once, when the data directory was made.
+    pub owner: u128,
+    /// The size of new segments in bytes, a multiple of 4096, 256 KiB to 1 GiB. Default 64 MiB.
+    pub segment_bytes: u64,
+    /// Bytes that ordinary records leave to vital ones when no segment can be made, at most a
+    /// quarter of a segment. Default 4 MiB or that quarter.
+    pub reserve_bytes: u64,
+    /// Bytes of the file system that new segments leave free, so that snapshots can be written,
+    /// which is what lets old segments go. Default half a segment.
+    pub keep_free_bytes: u64,
+    /// Milliseconds between attempts to make a segment on a full disk. Default 1000.
+    pub retry_ms: u64,
+    /// Who makes the segments. Default a thread.
+    pub maker: Maker,
+}
+
+impl LogConfig {
+    /// The defaults for segments of `segment_bytes`.
+    pub fn new(owner: u128, segment_bytes: u64) -> LogConfig {
+        LogConfig {
+            owner,
+            segment_bytes,
+            reserve_bytes: (4 << 20).min(segment_bytes / 4),
+            keep_free_bytes: segment_bytes / 2,
+            retry_ms: 1_000,
+            maker: Maker::Thread,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), LogError> {
+        let bad = |what: String| Err(LogError::BadConfig { what });
+        let bytes = self.segment_bytes;
+        if !(SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&bytes) || !bytes.is_multiple_of(4096)
+        {
+            return bad(format!(
+                "segments of {bytes} bytes: a multiple of 4096 from {SEGMENT_BYTES_MIN} to \
+                 {SEGMENT_BYTES_MAX} is needed"
+            ));
+        }
+        if self.reserve_bytes > bytes / 4 {
+            let reserve = self.reserve_bytes;
+            return bad(format!(
+                "a reserve of {reserve} bytes: at most a quarter of {bytes} is"
+            ));
+        }
+        if self.retry_ms == 0 {
+            return bad("0 ms between attempts to make a segment: at least 1 is".to_owned());
+        }
+        Ok(())
+    }
+}

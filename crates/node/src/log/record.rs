@@ -1,0 +1,383 @@
+//! One record: how it stands in a segment, and how a bad one is told from an unfinished one.
+//!
+//! ```text
+//! header, 64 bytes          body, when there is any
+//! ┌──────────────┬───────┐  ┌─────────┬───────┬─────────┬───────┐
+//! │ fields + crc │ stamp │  │ payload │ marks │ padding │ stamp │
+//! └──────────────┴───────┘  └─────────┴───────┴─────────┴───────┘
+//! ```
+//!
+//! Records begin at multiples of 64 bytes, so a header never straddles two sectors of the disk. All but
+//! the stamps is whitened: combined with a stream made from the segment's random salt and the
+//! position. No aligned word of eight bytes that was written is then zero, whatever the payload, and
+//! every byte of a stamp has two bits at least, so one flipped bit does not make it zero: **where a
+//! record shows a zero word or ends in a zero byte, it was not written there.** Checksums are taken over the
+//! whitened bytes, so a record moved to another place or segment is bad as well.
+
+/// Records begin at multiples of this many bytes.
+pub(super) const LINE: usize = 64;
+const STAMP: usize = 8;
+const MAGIC: u32 = u32::from_le_bytes(*b"BXR1");
+const CRC_AT: usize = 52;
+const MARK_BYTES: usize = 10;
+
+/// What a record is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// New entries. Refused when only the reserve is left.
+    Ordinary,
+    /// What must be written even when space is short, such as votes; may use the reserve.
+    Vital,
+    /// Everything that older segments say and no snapshot does: the hard states of all shards. May
+    /// use the reserve. Once it is durable, older segments may go.
+    Checkpoint,
+}
+
+/// `None` stands for a seal: a record that says only that all before it is durable.
+fn code(kind: Option<Kind>) -> u8 {
+    match kind {
+        None => 0,
+        Some(Kind::Ordinary) => 1,
+        Some(Kind::Vital) => 2,
+        Some(Kind::Checkpoint) => 3,
+    }
+}
+
+fn kind(found: u8) -> Option<Option<Kind>> {
+    let all = [
+        None,
+        Some(Kind::Ordinary),
+        Some(Kind::Vital),
+        Some(Kind::Checkpoint),
+    ];
+    all.into_iter().find(|&kind| code(kind) == found)
+}
+
+/// The last entry of a shard in a record: while it is needed, its segment stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// The shard.
+    pub shard: u16,
+    /// The highest index of its entries in the record.
+    pub last_index: u64,
+}
+
+/// The fields of a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Header {
+    /// `None` for a seal.
+    pub(super) kind: Option<Kind>,
+    pub(super) marks: u16,
+    pub(super) payload_bytes: u32,
+    pub(super) body_crc: u32,
+    pub(super) seq: u64,
+    /// The highest sequence number known to be durable when this record was written.
+    pub(super) synced: u64,
+}
+
+/// What is found where a record is looked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// A whole record of this many bytes.
+    Whole(Header, usize),
+    /// The header's place was not written.
+    Nothing,
+    /// A record of which a part was not written.
+    Unwritten(&'static str),
+    /// A record that was written and is bad.
+    Bad(&'static str),
+}
+
+/// The bytes that a record takes in its segment.
+pub(super) fn record_bytes(payload_bytes: usize, marks: usize) -> usize {
+    match payload_bytes + marks * MARK_BYTES {
+        0 => LINE,
+        body => LINE + (body + STAMP).next_multiple_of(LINE),
+    }
+}
+
+/// Writes a record that is to stand at `at` of the segment with `salt` into `out`.
+pub(super) fn encode(
+    out: &mut Vec<u8>,
+    (salt, at): (u64, u64),
+    (kind, seq, synced): (Option<Kind>, u64, u64),
+    payload: &[&[u8]],
+    marks: &[Mark],
+) {
+    assert!(
+        synced < seq,
+        "record {seq} says it is durable before it is written"
+    );
+    let payload_bytes: usize = payload.iter().map(|part| part.len()).sum();
+    let whole = record_bytes(payload_bytes, marks.len());
+    out.clear();
+    out.reserve(whole);
+    out.resize(LINE, 0);
+    for part in payload {
+        out.extend_from_slice(part);
+    }
+    for mark in marks {
+        out.extend_from_slice(&mark.shard.to_le_bytes());
+        out.extend_from_slice(&mark.last_index.to_le_bytes());
+    }
+    out.resize(whole, 0);
+    let (header, body) = out.split_at_mut(LINE);
+    if !body.is_empty() {
+        close(body, salt, at + LINE as u64);
+    }
+    let fields = Header {
+        kind,
+        marks: u16::try_from(marks.len()).expect("more marks than shards"),
+        payload_bytes: u32::try_from(payload_bytes).expect("payload beyond 4 GiB"),
+        body_crc: crc32c::crc32c(body),
+        seq,
+        synced,
+    };
+    fields.write(header);
+    close(header, salt, at);
+    let crc = crc32c::crc32c(&header[..CRC_AT]).to_le_bytes();
+    for (byte, crc) in header[CRC_AT..].iter_mut().zip(crc) {
+        *byte ^= crc;
+    }
+}
+
+/// Looks at the place `at` of the raw segment `bytes`.
+pub(super) fn find(bytes: &[u8], at: usize, salt: u64) -> Found {
+    let raw = &bytes[at..at + LINE];
+    if raw.iter().all(|&byte| byte == 0) {
+        return Found::Nothing;
+    }
+    let Some(header) = header_at(bytes, at, salt) else {
+        return match is_unwritten(raw) {
+            true => Found::Unwritten("its header is not all there"),
+            false => Found::Bad("the checksum of its header does not match"),
+        };
+    };
+    let whole = record_bytes(header.payload_bytes as usize, header.marks as usize);
+    if whole > bytes.len() - at {
+        return Found::Bad("it is longer than its segment");
+    }
+    let body = &bytes[at + LINE..at + whole];
+    let good = body.is_empty()
+        || crc32c::crc32c(body) == header.body_crc && has_stamp(body, salt, (at + LINE) as u64);
+    match good {
+        true => Found::Whole(header, whole),
+        false if is_unwritten(body) => Found::Unwritten("not all of it was written"),
+        false => Found::Bad("its checksum does not match"),
+    }
+}
+
+/// The header at `at`, if a good one stands there, whatever follows.
+pub(super) fn header_at(bytes: &[u8], at: usize, salt: u64) -> Option<Header> {
+    let raw = &bytes[at..at + LINE];
+    if !has_stamp(raw, salt, at as u64) {
+        return None;
+    }
+    let mut plain = [0; LINE];
+    plain.copy_from_slice(raw);
+    whiten(&mut plain[..LINE - STAMP], salt, at as u64);
+    let crc = u32::from_le_bytes(plain[CRC_AT..CRC_AT + 4].try_into().expect("four bytes"));
+    if crc != crc32c::crc32c(&raw[..CRC_AT]) {
+        return None;
+    }
+    Header::read(&plain)
+}
+
+/// The payload and marks of the whole record found at `at`, made readable in `out`.
+pub(super) fn open<'a>(
+    out: &'a mut Vec<u8>,
+    bytes: &[u8],
+    (salt, at): (u64, usize),
+    header: &Header,
+) -> (&'a [u8], impl Iterator<Item = Mark> + use<'a>) {
+    let whole = record_bytes(header.payload_bytes as usize, header.marks as usize);
+    out.clear();
+    out.extend_from_slice(&bytes[at + LINE..at + whole]);
+    whiten(out, salt, (at + LINE) as u64);
+    let (payload, rest) = out.split_at(header.payload_bytes as usize);
+    let marks = rest
+        .chunks_exact(MARK_BYTES)
+        .take(header.marks as usize)
+        .map(|mark| Mark {
+            shard: u16::from_le_bytes(mark[..2].try_into().expect("two bytes")),
+            last_index: u64::from_le_bytes(mark[2..].try_into().expect("eight bytes")),
+        });
+    (payload, marks)
+}
+
+impl Header {
+    fn write(&self, out: &mut [u8]) {
+        out[0..4].copy_from_slice(&MAGIC.to_le_bytes());
+        out[4] = code(self.kind);
+        out[6..8].copy_from_slice(&self.marks.to_le_bytes());
+        out[8..12].copy_from_slice(&self.payload_bytes.to_le_bytes());
+        out[12..16].copy_from_slice(&self.body_crc.to_le_bytes());
+        out[16..24].copy_from_slice(&self.seq.to_le_bytes());
+        out[24..32].copy_from_slice(&self.synced.to_le_bytes());
+    }
+
+    fn read(plain: &[u8; LINE]) -> Option<Header> {
+        let u32_at = |at: usize| u32::from_le_bytes(plain[at..at + 4].try_into().expect("four"));
+        let u64_at = |at: usize| u64::from_le_bytes(plain[at..at + 8].try_into().expect("eight"));
+        if u32_at(0) != MAGIC {
+            return None;
+        }
+        Some(Header {
+            kind: kind(plain[4])?,
+            marks: u16::from_le_bytes([plain[6], plain[7]]),
+            payload_bytes: u32_at(8),
+            body_crc: u32_at(12),
+            seq: u64_at(16),
+            synced: u64_at(24),
+        })
+    }
+}
+
+/// Whitens all of `bytes`, which stand at `at`, but the last eight, and puts the stamp there.
+fn close(bytes: &mut [u8], salt: u64, at: u64) {
+    let end = bytes.len() - STAMP;
+    whiten(&mut bytes[..end], salt, at);
+    bytes[end..].copy_from_slice(&stamp(salt, at + end as u64));
+}
+
+fn has_stamp(bytes: &[u8], salt: u64, at: u64) -> bool {
+    let end = bytes.len() - STAMP;
+    bytes[end..] == stamp(salt, at + end as u64)
+}
+
+/// Two bits of every byte are set, so that no single flipped bit makes a byte zero.
+fn stamp(salt: u64, at: u64) -> [u8; STAMP] {
+    (stream(salt, at) | 0x1818_1818_1818_1818).to_le_bytes()
+}
+
+fn is_unwritten(bytes: &[u8]) -> bool {
+    bytes.last() == Some(&0) || bytes.chunks_exact(8).any(|word| word == [0; 8])
+}
+
+/// The word of the stream at position `at`, a multiple of eight.
+fn stream(salt: u64, at: u64) -> u64 {
+    // An odd factor: all words of a segment differ, and who does not know the salt knows none.
+    salt.wrapping_add((at / 8).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+/// Whitens, and whitened a second time makes plain.
+fn whiten(bytes: &mut [u8], salt: u64, at: u64) {
+    assert!(
+        at.is_multiple_of(8) && bytes.len().is_multiple_of(8),
+        "whitening goes by words"
+    );
+    let (words, _) = bytes.as_chunks_mut::<8>();
+    for (index, word) in words.iter_mut().enumerate() {
+        let key = stream(salt, at + 8 * index as u64);
+        *word = (u64::from_le_bytes(*word) ^ key).to_le_bytes();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SALT: u64 = 0x0123_4567_89AB_CDEF;
+
+    fn record(at: usize, payload: &[u8], marks: &[Mark]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        encode(
+            &mut bytes,
+            (SALT, at as u64),
+            (Some(Kind::Ordinary), 7, 5),
+            &[payload],
+            marks,
+        );
+        let mut segment = vec![0; at];
+        segment.extend(bytes);
+        segment
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let marks = [
+            Mark {
+                shard: 3,
+                last_index: 9,
+            },
+            Mark {
+                shard: 65_535,
+                last_index: u64::MAX,
+            },
+        ];
+        for size in [0, 1, 35, 36, 37, 99, 100, 101, 4_000] {
+            for marks in [&marks[..0], &marks[..1], &marks[..]] {
+                let payload: Vec<u8> = (0..size).map(|byte| byte as u8).collect();
+                let segment = record(128, &payload, marks);
+                let Found::Whole(header, whole) = find(&segment, 128, SALT) else {
+                    panic!("not found: {size} bytes")
+                };
+                assert_eq!(whole, segment.len() - 128);
+                assert_eq!(
+                    (header.seq, header.synced, header.kind),
+                    (7, 5, Some(Kind::Ordinary))
+                );
+                let mut out = Vec::new();
+                let (read, read_marks) = open(&mut out, &segment, (SALT, 128), &header);
+                assert_eq!(read, payload);
+                assert_eq!(read_marks.collect::<Vec<_>>(), marks);
+            }
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_is_bad_and_no_tear_is() {
+        // Zeros are the hardest: unwhitened they would look unwritten.
+        let whole = record(
+            64,
+            &[0; 300],
+            &[Mark {
+                shard: 1,
+                last_index: 1,
+            }],
+        );
+        for bit in 64 * 8..whole.len() * 8 {
+            let mut flipped = whole.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(
+                matches!(find(&flipped, 64, SALT), Found::Bad(_)),
+                "bit {bit}"
+            );
+        }
+        for end in 65..whole.len() {
+            let mut torn = whole.clone();
+            torn[end..].fill(0);
+            assert!(
+                matches!(find(&torn, 64, SALT), Found::Unwritten(_)),
+                "torn at {end}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_stamp_is_one_bit_away_from_unwritten() {
+        for salt in 0..2_000_u64 {
+            let salt = salt.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+            let mut bytes = Vec::new();
+            encode(&mut bytes, (salt, 0), (Some(Kind::Vital), 1, 0), &[], &[]);
+            for bit in 0..8 {
+                let mut flipped = bytes.clone();
+                flipped[LINE - 1] ^= 1 << bit;
+                assert!(
+                    matches!(find(&flipped, 0, salt), Found::Bad(_)),
+                    "salt {salt} bit {bit}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_record_is_good_only_at_its_place() {
+        let segment = record(64, b"seat", &[]);
+        let mut moved = segment.clone();
+        moved.extend_from_within(64..);
+        assert!(matches!(find(&segment, 64, SALT), Found::Whole(..)));
+        assert!(matches!(find(&moved, segment.len(), SALT), Found::Bad(_)));
+        assert!(matches!(find(&segment, 64, SALT + 1), Found::Bad(_)));
+    }
+}

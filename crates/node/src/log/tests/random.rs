@@ -1,0 +1,240 @@
+//! Random owners of a log, with processes and power that end at any moment, and random damage.
+
+use proptest::prelude::*;
+use rand::rngs::SmallRng;
+use rand::{Rng as _, SeedableRng};
+
+use super::*;
+
+/// What the random owner of a log does.
+#[derive(Debug, Clone)]
+enum Step {
+    Append(usize),
+    Sync,
+    Seal,
+    Checkpoint,
+    Release,
+    /// The process ends; the page cache stays.
+    Kill,
+    /// The power goes now.
+    PowerCut(u64),
+    /// The power goes at some change of the disk during what follows.
+    PowerCutAfter(u64, u64),
+    /// The process ends at some change of the disk during what follows.
+    KillAfter(u64),
+    /// The disk holds this many segments from now on.
+    Capacity(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (0..3_000_usize).prop_map(Step::Append),
+        3 => (10_000..120_000_usize).prop_map(Step::Append),
+        8 => Just(Step::Sync),
+        1 => Just(Step::Seal),
+        3 => Just(Step::Checkpoint),
+        2 => Just(Step::Release),
+        2 => Just(Step::Kill),
+        2 => any::<u64>().prop_map(Step::PowerCut),
+        2 => (0..12_u64, any::<u64>()).prop_map(|(after, seed)| Step::PowerCutAfter(after, seed)),
+        2 => (0..12_u64).prop_map(Step::KillAfter),
+        1 => (1..6_u64).prop_map(Step::Capacity),
+    ]
+}
+
+/// How the owner's process ends: in a power cut of this seed, or alone.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    PowerCut(u64),
+    Kill,
+}
+
+/// What the owner knows: everything appended, up to where it is durable, and from where it is needed.
+struct Owner {
+    disk: MemoryDisk,
+    log: Option<Log>,
+    written: Records,
+    synced: u64,
+    /// All records before this one may have been released.
+    needed_from: u64,
+    /// The end that is under way.
+    end: Option<End>,
+}
+
+impl Owner {
+    fn new() -> Owner {
+        let disk = MemoryDisk::new();
+        let (log, ..) = open(&disk);
+        Owner {
+            disk,
+            log: Some(log),
+            written: Records::new(),
+            synced: 0,
+            needed_from: 0,
+            end: None,
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Append(size) => self.append(Kind::Ordinary, size),
+            Step::Checkpoint => self.append(Kind::Checkpoint, 100),
+            Step::Sync => {
+                let log = self.log.as_mut().expect("open");
+                let synced = log.sync();
+                self.after(synced.is_ok());
+            }
+            Step::Seal => {
+                let sealed = self.log.as_mut().expect("open").seal();
+                self.after(sealed.is_ok());
+            }
+            Step::Release => {
+                let log = self.log.as_mut().expect("open");
+                // Everything that is durable may go, if its segment is passed by a checkpoint.
+                let needed_from = log.synced_seq();
+                if log.release(&|_| needed_from) > 0 {
+                    self.needed_from = needed_from;
+                }
+                self.after(true);
+            }
+            Step::Kill => self.end(End::Kill),
+            Step::PowerCut(seed) => self.end(End::PowerCut(seed)),
+            Step::PowerCutAfter(after, seed) => {
+                self.disk.stop_after(after);
+                self.end = Some(End::PowerCut(seed));
+            }
+            Step::KillAfter(after) => {
+                self.disk.stop_after(after);
+                self.end = Some(End::Kill);
+            }
+            Step::Capacity(segments) => {
+                // Space returns at times, else nothing more would happen.
+                let bytes = segments * SEGMENT_BYTES_MIN + 5_000;
+                self.disk.set_capacity((segments < 5).then_some(bytes));
+                self.log.as_mut().expect("open").tend();
+            }
+        }
+    }
+
+    fn append(&mut self, kind: Kind, size: usize) {
+        let log = self.log.as_mut().expect("open");
+        let seq = log.last_seq() + 1;
+        let bytes = payload(size, seq as u8);
+        let mark = Mark {
+            shard: 1,
+            last_index: seq,
+        };
+        match log.append(kind, &[&bytes], &[mark]) {
+            Ok(given) => assert_eq!(given, seq),
+            Err(LogError::Full { .. }) => {
+                assert_eq!(log.last_seq(), seq - 1);
+                return self.after(true);
+            }
+            // The power went away within; the record may have reached the disk or not.
+            Err(LogError::Io { .. }) if self.end.is_some() => {
+                self.written.insert(seq, bytes);
+                return self.after(false);
+            }
+            Err(error) => panic!("{error}"),
+        }
+        self.written.insert(seq, bytes);
+        self.after(true);
+    }
+
+    fn after(&mut self, done: bool) {
+        let log = self.log.as_ref().expect("open");
+        self.synced = self.synced.max(log.synced_seq());
+        if !done {
+            let end = self.end.expect("nothing fails while there is power");
+            self.end(end);
+        }
+    }
+
+    fn end(&mut self, end: End) {
+        self.end = None;
+        match end {
+            End::Kill => self.disk.process_end(),
+            End::PowerCut(seed) => {
+                let mut random = SmallRng::seed_from_u64(seed);
+                let share = random.random_range(0.0..=1.0);
+                self.disk.power_cut(&mut || random.random_bool(share));
+            }
+        }
+        self.reopen();
+    }
+
+    fn reopen(&mut self) {
+        self.log = None;
+        let opened = open_with(&self.disk, config());
+        let (log, recovery, records) = match opened {
+            Ok(opened) => opened,
+            // The power went away while the log was opened.
+            Err(LogError::Io { .. }) if self.end.is_some() => {
+                let end = self.end.expect("just seen");
+                return self.end(end);
+            }
+            Err(error) => panic!("{error}"),
+        };
+        assert!(recovery.last_seq >= self.synced, "durable records are gone");
+        assert_eq!(recovery.last_seq, log.last_seq());
+        for (seq, bytes) in &records {
+            assert_eq!(self.written.get(seq), Some(bytes), "record {seq}");
+        }
+        let from = records.first_key_value().map_or(u64::MAX, |(&seq, _)| seq);
+        for (seq, _) in self.written.range(self.needed_from..=self.synced) {
+            assert!(records.contains_key(seq), "record {seq} is missing");
+        }
+        // No hole: whatever was written and stands after the first record is there, but seals.
+        for (seq, _) in self
+            .written
+            .range(from.min(recovery.last_seq)..=recovery.last_seq)
+        {
+            assert!(
+                *seq < from || records.contains_key(seq),
+                "record {seq} is missing"
+            );
+        }
+        self.written.retain(|seq, _| *seq <= recovery.last_seq);
+        self.synced = recovery.last_seq;
+        self.log = Some(log);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_durable_is_ever_lost(steps in proptest::collection::vec(step(), 1..80)) {
+        let mut owner = Owner::new();
+        for step in steps {
+            owner.step(step);
+        }
+        owner.step(Step::Kill);
+    }
+
+    #[test]
+    fn random_damage_invents_nothing(
+        changes in proptest::collection::vec((0..9_000_u64, 1..600_usize, any::<Option<u64>>()), 1..4),
+    ) {
+        let disk = MemoryDisk::new();
+        let (mut log, ..) = open(&disk);
+        for seed in 0..20 {
+            put(&mut log, &payload(usize::from(seed) * 20, seed));
+            log.sync().unwrap();
+        }
+        let (_, whole) = look(&disk).unwrap();
+        for (at, length, random) in changes {
+            let mut bytes = vec![0; length];
+            if let Some(seed) = random {
+                SmallRng::seed_from_u64(seed).fill(&mut bytes[..]);
+            }
+            file(&disk, FIRST).write_all_at(&bytes, at).unwrap();
+        }
+        if let Ok((recovery, records)) = look(&disk) {
+            prop_assert_eq!(recovery.last_seq, records.len() as u64);
+            for (seq, bytes) in records {
+                prop_assert_eq!(&whole[&seq], &bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Counters of a node, read by `/metrics` and `admin.status`.
+
+use std::{
+    fmt::Write,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+/// What a node counts since it was started.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    /// Commands that came to the door.
+    pub commands: AtomicU64,
+    /// Commands turned away because too much was under way.
+    pub busy: AtomicU64,
+    /// Passes of the replication loop that wrote something.
+    pub passes: AtomicU64,
+    /// Bytes written to the log.
+    pub log_bytes: AtomicU64,
+    /// Syncs of the log.
+    pub syncs: AtomicU64,
+    /// Time spent in them, in microseconds.
+    pub sync_us: AtomicU64,
+    /// Entries applied.
+    pub entries: AtomicU64,
+    /// Turns (of one entity each) in them.
+    pub turns: AtomicU64,
+    /// Reads and refusals that waited for a safe read.
+    pub reads: AtomicU64,
+    /// Snapshots written.
+    pub snapshots: AtomicU64,
+}
+
+impl Metrics {
+    /// The counters in Prometheus' text format.
+    pub fn text(&self) -> String {
+        let rows: [(&str, &str, &AtomicU64); 10] = [
+            ("boxoffice_commands_total", "Commands that came to the door.", &self.commands),
+            ("boxoffice_busy_total", "Commands turned away because too much was under way.", &self.busy),
+            ("boxoffice_log_passes_total", "Passes of the replication loop that wrote something.", &self.passes),
+            ("boxoffice_log_bytes_total", "Bytes written to the log.", &self.log_bytes),
+            ("boxoffice_log_syncs_total", "Syncs of the log.", &self.syncs),
+            ("boxoffice_log_sync_microseconds_total", "Time spent in syncs of the log.", &self.sync_us),
+            ("boxoffice_entries_total", "Log entries applied.", &self.entries),
+            ("boxoffice_turns_total", "Turns in them.", &self.turns),
+            ("boxoffice_safe_reads_total", "Reads and refusals that waited for a safe read.", &self.reads),
+            ("boxoffice_snapshots_total", "Snapshots written.", &self.snapshots),
+        ];
+        let mut text = String::new();
+        for (name, help, value) in rows {
+            let value = value.load(Ordering::Relaxed);
+            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}");
+        }
+        text
+    }
+}

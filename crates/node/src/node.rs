@@ -1,0 +1,314 @@
+//! A node from start to stop.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+};
+
+use boxoffice_core::{
+    answer::MapView,
+    command::Command,
+    id::{Entity, Id, Request},
+    keep::{Kept, State},
+};
+use boxoffice_shard::{Config, Engine, Record, SnapshotMeta};
+use bytes::Bytes;
+use tokio::{runtime::Handle, sync::mpsc};
+
+use crate::{
+    actor::Pool,
+    cell::ShardCell,
+    config::NodeConfig,
+    door::ReplyTo,
+    driver::{Driver, DriverInput, Settled, SnapshotsKept},
+    error::NodeError,
+    feeds::{FeedSettings, FeedSource, Feeds},
+    identity::{DataDirectory, Identity, Wanted},
+    inbox::Inbox,
+    log::{self, Log, LogConfig, Start},
+    metrics::Metrics,
+    shared::Shared,
+    snapshot_files::SnapshotFiles,
+    snapshots,
+    status::Samples,
+    timers::{self, Timers},
+    world::World,
+};
+
+/// The two runtimes of a node: selling is not to wait for watching.
+#[derive(Clone)]
+pub struct Runtimes {
+    /// Actors and the connections that sell.
+    pub selling: Handle,
+    /// Feeds and the connections that watch.
+    pub watching: Handle,
+}
+
+/// A running node. [`Node::stop`] ends it in good order; dropping it is a crash.
+pub struct Node {
+    handle: NodeHandle,
+    driver: Option<JoinHandle<Result<(), NodeError>>>,
+}
+
+/// The way to a node, for as many users as like.
+#[derive(Clone)]
+pub struct NodeHandle {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) identity: Identity,
+}
+
+impl Node {
+    /// Starts a node from its data directory, which is made if it is not there. It serves as soon as its shards have
+    /// leaders: [`NodeHandle::ready`].
+    ///
+    /// # Errors
+    /// [`NodeError`]: the directory is in use, another node's, damaged or cannot be written.
+    pub fn start(config: NodeConfig, world: World, runtimes: &Runtimes) -> Result<Node, NodeError> {
+        let wanted = Wanted { cluster: None, node: config.node_id, shards: config.shards };
+        let mut directory = DataDirectory::open(&world, &config.data_dir, &wanted)?;
+        let files = SnapshotFiles::open(Arc::clone(&world.disk), &directory.snapshot_dir())?;
+
+        let mut cells = Vec::new();
+        let mut metas = Vec::new();
+        let mut snapshots_kept = vec![SnapshotsKept::default(); usize::from(config.shards) + 1];
+        for name in files.list()? {
+            if let Some(kept) = snapshots_kept.get_mut(usize::from(name.shard)) {
+                kept.add(name.index);
+            }
+        }
+        for shard in 0..=config.shards {
+            let cell = ShardCell::new(shard);
+            if let Some(newest) = files.load_newest(shard)? {
+                for warning in &newest.warnings {
+                    tracing::warn!(shard, "{warning}");
+                }
+                let (meta, cut) =
+                    snapshots::decode(&newest.payload).map_err(|why| NodeError::BadSnapshot { shard, why })?;
+                cell.replica.lock().kept = Kept::restore(cut);
+                metas.push(meta);
+            }
+            cells.push(Arc::new(cell));
+        }
+
+        let (log, mut records) = open_log(&config, &world, &directory)?;
+        forget_bad_snapshots(&metas, &mut records);
+        directory.note_log(&*world.disk)?;
+        let identity = directory.identity().clone();
+
+        let seed = world.rng.u64();
+        let mut engine_config = Config::born(config.node_id, seed, config.shards, &[config.node_id]);
+        engine_config.snapshot_entries = config.snapshot_entries;
+        engine_config.snapshot_bytes = config.snapshot_bytes;
+        let engine = Engine::restore(engine_config, metas, records)?;
+
+        // Versions go on across restarts as long as the disk is the same; 52 bits, so that any client can hold them.
+        let epoch = (identity.disk as u64) & ((1 << 52) - 1);
+        let feed_settings = FeedSettings { coalesce_ms: config.feed_tick_ms, epoch, ..FeedSettings::default() };
+        let shared = Arc::new_cyclic(|weak: &std::sync::Weak<Shared>| Shared {
+            feeds: Feeds::new(Arc::new(Watched(weak.clone())), feed_settings),
+            inbox: Inbox::default(),
+            timers: Timers::default(),
+            pool: Pool::default(),
+            selling: runtimes.selling.clone(),
+            metrics: Metrics::default(),
+            samples: Samples::default(),
+            draining: AtomicBool::new(false),
+            read_only: AtomicBool::new(false),
+            failed: tokio::sync::watch::Sender::new(None),
+            started_ms: world.clock.monotonic_ms(),
+            config,
+            world,
+            cells,
+            _directory: directory,
+        });
+        let snapshots = snapshots::Writer::start(&shared, files)?;
+        let (settle, settled) = mpsc::unbounded_channel();
+        runtimes.selling.spawn(relay(Arc::clone(&shared), settled));
+        let feeds = shared.feeds.clone();
+        runtimes.watching.spawn(async move { feeds.run().await });
+        runtimes.selling.spawn(timers::run(Arc::downgrade(&shared)));
+        let driver = Driver::new(Arc::clone(&shared), engine, log, settle, snapshots, snapshots_kept);
+        let driver = thread::Builder::new()
+            .name("replication".into())
+            .spawn({
+                let shared = Arc::clone(&shared);
+                move || {
+                    let result = driver.run();
+                    if let Err(error) = &result {
+                        shared.draining.store(true, Ordering::Relaxed);
+                        shared.failed.send_replace(Some(error.to_string()));
+                    }
+                    result
+                }
+            })
+            .map_err(|error| NodeError::Resources(format!("thread for replication ({error})")))?;
+        Ok(Node { handle: NodeHandle { shared, identity }, driver: Some(driver) })
+    }
+
+    /// The way to this node.
+    pub fn handle(&self) -> &NodeHandle {
+        &self.handle
+    }
+
+    /// Ends the node in good order: takes no new commands, waits up to `patience_ms` for the answers under way, writes
+    /// what is decided, and stops.
+    ///
+    /// # Errors
+    /// Why the replication thread had ended before, or could not write the rest.
+    pub async fn stop(mut self, patience_ms: u64) -> Result<(), NodeError> {
+        let shared = Arc::clone(&self.handle.shared);
+        shared.draining.store(true, Ordering::Relaxed);
+        let until_ms = shared.world.clock.monotonic_ms() + patience_ms;
+        while shared.cells.iter().any(|cell| cell.under_way() > 0) && shared.world.clock.monotonic_ms() < until_ms {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        shared.inbox.push(DriverInput::Stop);
+        let driver = self.driver.take().expect("a node is stopped once");
+        let result = tokio::task::spawn_blocking(move || driver.join()).await;
+        for cell in &shared.cells {
+            let mut lead = cell.lead.lock();
+            lead.reign = None;
+            for (_, served) in lead.actors.drain() {
+                served.actor.stop(None);
+            }
+        }
+        shared.pool.stop();
+        match result {
+            Ok(Ok(result)) => result,
+            // A panic has been reported by the panic hook already.
+            Ok(Err(_)) | Err(_) => Err(NodeError::Resources("orderly end: the replication thread panicked".into())),
+        }
+    }
+}
+
+/// Opens the log and reads back what the engine had written.
+fn open_log(config: &NodeConfig, world: &World, directory: &DataDirectory) -> Result<(Log, Vec<Record>), NodeError> {
+    let identity = directory.identity();
+    let start = if identity.has_log { Start::Existing } else { Start::New };
+    let mut records = Vec::new();
+    let mut undecodable = None;
+    let mut replay = |record: log::Record<'_>| match Record::decode_all(Bytes::copy_from_slice(record.payload)) {
+        Ok(decoded) => records.extend(decoded),
+        Err(error) => undecodable = undecodable.take().or(Some((record.seq, error.to_string()))),
+    };
+    let (disk, rng) = (Arc::clone(&world.disk), Arc::clone(&world.rng));
+    let log_config = LogConfig::new(identity.disk, config.log_segment_bytes);
+    let (log, recovery) = Log::open(disk, rng, &directory.log_dir(), log_config, start, &mut replay)?;
+    if let Some((seq, why)) = undecodable {
+        return Err(NodeError::UndecodableRecord { seq, why });
+    }
+    if let Some(cut) = &recovery.cut {
+        tracing::warn!(file = %cut.file.display(), offset = cut.offset, bytes = cut.bytes, why = cut.why,
+            "the end of the log was not written whole and was cut off; it was never acknowledged");
+    }
+    Ok((log, records))
+}
+
+/// Where a damaged snapshot was passed over for an older one, the log must not insist on the newer: it is kept from the
+/// older one on. If entries are missing all the same, the engine says so.
+fn forget_bad_snapshots(metas: &[SnapshotMeta], records: &mut Vec<Record>) {
+    records.retain(|record| match record {
+        Record::Snapshot { shard, index } => {
+            metas.iter().all(|meta| meta.shard != *shard || *index <= meta.position.index)
+        }
+        _ => true,
+    });
+}
+
+/// Carries out what was held back until it was committed, on the selling runtime.
+async fn relay(shared: Arc<Shared>, mut settled: mpsc::UnboundedReceiver<Settled>) {
+    while let Some(batch) = settled.recv().await {
+        for (ticket, index) in batch {
+            shared.settle(ticket, index);
+        }
+    }
+}
+
+impl NodeHandle {
+    /// Takes a command; its answer goes to `reply`. Never blocks.
+    pub fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo) {
+        self.shared.submit(command, request, reply);
+    }
+
+    /// The live feeds of this node.
+    pub fn feeds(&self) -> &Feeds {
+        &self.shared.feeds
+    }
+
+    /// The node's counters.
+    pub fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
+    }
+
+    /// The wall clock of this node, in milliseconds since 1970.
+    pub fn now_ms(&self) -> u64 {
+        self.shared.world.clock.wall_ms()
+    }
+
+    /// Who this node is.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// How the node is set.
+    pub fn config(&self) -> &NodeConfig {
+        &self.shared.config
+    }
+
+    /// Whether every shard can be sold from.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn ready(&self) -> Result<(), String> {
+        if self.shared.draining.load(Ordering::Relaxed) {
+            return Err("draining".into());
+        }
+        let without = self.shared.cells.iter().filter(|cell| cell.lead.lock().reign.is_none()).count();
+        if without > 0 {
+            return Err(format!("{without} shards have no leader yet"));
+        }
+        if self.shared.read_only.load(Ordering::Relaxed) {
+            return Err("read-only: the disk is full".into());
+        }
+        Ok(())
+    }
+
+    /// Resolves with the reason when the node cannot go on.
+    pub async fn failed(&self) -> String {
+        let mut failed = self.shared.failed.subscribe();
+        match failed.wait_for(Option::is_some).await {
+            Ok(reason) => reason.clone().unwrap_or_default(),
+            // The sender lives in what this handle holds.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// What the feeds see of the shards.
+struct Watched(std::sync::Weak<Shared>);
+
+impl FeedSource for Watched {
+    fn begin(&self, session: &Id) -> Option<MapView> {
+        let shared = self.0.upgrade()?;
+        let mut replica = shared.cell_of(&Entity::Session(session.clone())).replica.lock();
+        let map = map_of(&replica.kept, session)?;
+        replica.watched.insert(session.clone());
+        Some(map)
+    }
+
+    fn end(&self, session: &Id) {
+        let Some(shared) = self.0.upgrade() else { return };
+        shared.cell_of(&Entity::Session(session.clone())).replica.lock().watched.remove(session);
+    }
+}
+
+/// The committed map of a session, if there is such a session.
+pub(crate) fn map_of(kept: &Kept, session: &Id) -> Option<MapView> {
+    match &*kept.get(&Entity::Session(session.clone()))? {
+        State::Session(session) => Some(session.map()),
+        State::Venue(_) | State::Cart(_) => None,
+    }
+}

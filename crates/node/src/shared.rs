@@ -1,0 +1,143 @@
+//! What every part of a node shares, and the ways between its parts.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use boxoffice_core::{
+    host::{Effect, Input},
+    id::{Entity, Request},
+    command::Command,
+};
+use boxoffice_shard::ring::shard_of;
+use tokio::runtime::Handle;
+
+use crate::{
+    actor::{self, Message, Pool, Ticket},
+    cell::{Caller, ShardCell},
+    config::NodeConfig,
+    door::{Failure, ReplyTo},
+    driver::DriverInput,
+    feeds::Feeds,
+    identity::DataDirectory,
+    inbox::Inbox,
+    metrics::Metrics,
+    status::Samples,
+    timers::Timers,
+    world::World,
+};
+
+/// The parts of a node that all others reach.
+pub(crate) struct Shared {
+    pub(crate) config: NodeConfig,
+    pub(crate) world: World,
+    /// By number; the first is the directory's.
+    pub(crate) cells: Vec<Arc<ShardCell>>,
+    pub(crate) inbox: Inbox<DriverInput>,
+    pub(crate) timers: Timers,
+    pub(crate) pool: Pool,
+    pub(crate) selling: Handle,
+    pub(crate) feeds: Feeds,
+    pub(crate) metrics: Metrics,
+    pub(crate) samples: Samples,
+    /// The node is going down: no new commands.
+    pub(crate) draining: AtomicBool,
+    /// The disk is nearly full: no new changes.
+    pub(crate) read_only: AtomicBool,
+    /// Why the node cannot go on, once it cannot.
+    pub(crate) failed: tokio::sync::watch::Sender<Option<String>>,
+    /// When it was started, in monotonic milliseconds.
+    pub(crate) started_ms: u64,
+    /// Holds the lock on the data directory as long as anything of the node is alive.
+    pub(crate) _directory: DataDirectory,
+}
+
+impl Shared {
+    /// The shard an entity lives in.
+    pub(crate) fn cell_of(&self, entity: &Entity) -> &Arc<ShardCell> {
+        let shard = entity.with_key(|key| shard_of(key, self.config.shards));
+        &self.cells[usize::from(shard)]
+    }
+
+    /// Takes a client's command: counts it against its shard's admission and hands it to its entity's actor.
+    pub(crate) fn submit(self: &Arc<Self>, command: Command, request: Option<Request>, reply: ReplyTo) {
+        self.metrics.commands.fetch_add(1, Ordering::Relaxed);
+        if self.draining.load(Ordering::Relaxed) {
+            return reply.answer(Err(Failure::Draining));
+        }
+        if request.is_some() && self.read_only.load(Ordering::Relaxed) {
+            return reply.answer(Err(Failure::ReadOnly));
+        }
+        let entity = command.entity();
+        let cell = self.cell_of(&entity);
+        let Some(from) = cell.admit(self.config.admission, reply) else {
+            self.metrics.busy.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        if let Err(Input::Command { from, .. }) = self.send(&entity, Input::Command { from, request, command }) {
+            from.answer(Err(Failure::NotReady));
+        }
+    }
+
+    /// Puts an input into the mailbox of an entity's actor, starting one if need be; gives it back if this node does
+    /// not lead the entity's shard.
+    pub(crate) fn send(self: &Arc<Self>, entity: &Entity, input: Input<Caller>) -> Result<(), Input<Caller>> {
+        let cell = self.cell_of(entity);
+        let mut lead = cell.lead.lock();
+        let Some(served) = actor::served(self, cell, &mut lead, entity) else { return Err(input) };
+        served.queued.fetch_add(1, Ordering::SeqCst);
+        // Sent under the lock, so that an actor that leaves its entity has seen every message for it. A closed mailbox
+        // drops the input, and whoever waits for its answer hears `unknown`.
+        let _ = served.actor.cast(Message::Input(input));
+        Ok(())
+    }
+
+    /// Wakes an entity only if an actor serves it: one that was dropped had nothing under way.
+    pub(crate) fn wake_if_served(&self, entity: &Entity) {
+        let lead = self.cell_of(entity).lead.lock();
+        if let Some(served) = lead.actors.get(entity) {
+            served.queued.fetch_add(1, Ordering::SeqCst);
+            let _ = served.actor.cast(Message::Input(Input::Wake));
+        }
+    }
+
+    /// Does what the core said of the entity `from`.
+    pub(crate) fn carry_out(self: &Arc<Self>, from: &Entity, effect: Effect<Caller>) {
+        // An ask or reply that cannot be delivered is lost like one on a broken link: the asker asks again.
+        match effect {
+            Effect::Answer { to, outcome } => to.answer(Ok(outcome)),
+            Effect::Ask { to, ask } => drop(self.send(&to, Input::Ask { from: from.clone(), ask })),
+            Effect::Reply { to, reply } => drop(self.send(&to, Input::Reply { from: from.clone(), reply })),
+        }
+    }
+
+    /// Carries out what was held back until the log had the turn at `index`.
+    pub(crate) fn settle(self: &Arc<Self>, ticket: Ticket, index: u64) {
+        let Ticket { entity, effects, served } = ticket;
+        for mut effect in effects {
+            if served.is_some() {
+                set_position(&mut effect, &entity, index);
+            }
+            self.carry_out(&entity, effect);
+        }
+        if let Some(served) = served {
+            let was = served.in_flight.fetch_sub(1, Ordering::SeqCst);
+            if was == 1 && served.leaving.load(Ordering::SeqCst) {
+                let _ = served.actor.cast(Message::Leave);
+            }
+        }
+    }
+}
+
+fn set_position(effect: &mut Effect<Caller>, entity: &Entity, index: u64) {
+    match effect {
+        Effect::Answer { outcome: Ok(answered), .. } => {
+            for at in answered.at.iter_mut().filter(|at| at.entity == *entity) {
+                at.position = index;
+            }
+        }
+        Effect::Reply { reply, .. } => reply.set_position(index),
+        Effect::Answer { outcome: Err(_), .. } | Effect::Ask { .. } => {}
+    }
+}

@@ -1,0 +1,106 @@
+//! How a node is: what `admin.status` says.
+
+use std::{collections::VecDeque, sync::atomic::Ordering};
+
+use boxoffice_wire::{
+    hello::Durability,
+    status::{NodeStatus, Rates, ShardStatus},
+};
+use parking_lot::Mutex;
+use smol_str::{SmolStr, format_smolstr};
+
+use crate::{node::NodeHandle, shared::Shared};
+
+/// Seconds that rates are taken over.
+const RATE_SAMPLES: usize = 5;
+
+/// A reading of the counters.
+#[derive(Clone, Copy)]
+struct Sample {
+    at_ms: u64,
+    commands: u64,
+    turns: u64,
+    syncs: u64,
+}
+
+/// Readings of the counters, one a second.
+#[derive(Default)]
+pub(crate) struct Samples(Mutex<VecDeque<Sample>>);
+
+impl Samples {
+    /// Takes a reading; called once a second.
+    pub(crate) fn take(&self, shared: &Shared) {
+        let mut samples = self.0.lock();
+        if samples.len() == RATE_SAMPLES {
+            samples.pop_front();
+        }
+        samples.push_back(Sample::of(shared));
+    }
+
+    fn rates(&self, shared: &Shared) -> Rates {
+        let Some(first) = self.0.lock().front().copied() else { return Rates::default() };
+        let last = Sample::of(shared);
+        let seconds = last.at_ms.saturating_sub(first.at_ms).max(1) as f64 / 1_000.0;
+        let rate = |from: u64, to: u64| (to - from) as f64 / seconds;
+        Rates {
+            requests: rate(first.commands, last.commands),
+            events: rate(first.turns, last.turns),
+            fsyncs: rate(first.syncs, last.syncs),
+            ..Rates::default()
+        }
+    }
+}
+
+impl Sample {
+    fn of(shared: &Shared) -> Sample {
+        let metrics = &shared.metrics;
+        Sample {
+            at_ms: shared.world.clock.monotonic_ms(),
+            commands: metrics.commands.load(Ordering::Relaxed),
+            turns: metrics.turns.load(Ordering::Relaxed),
+            syncs: metrics.syncs.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl NodeHandle {
+    /// What an ok of this node rests on.
+    pub fn durability(&self) -> Durability {
+        Durability { replicas: 1, fsync: SmolStr::new(self.shared.config.fsync.as_str()) }
+    }
+
+    /// How the node is. What only its door knows (connections, answers) is left at 0.
+    pub fn status(&self) -> NodeStatus {
+        let shared = &self.shared;
+        let mut status = NodeStatus {
+            node: format_smolstr!("{}", self.identity.node),
+            cluster: format_smolstr!("{}", self.identity.cluster),
+            version: SmolStr::new(env!("CARGO_PKG_VERSION")),
+            uptime_ms: shared.world.clock.monotonic_ms() - shared.started_ms,
+            durability: self.durability(),
+            state: self.ready().map_or_else(SmolStr::from, |()| SmolStr::new("ready")),
+            shards: Vec::with_capacity(shared.cells.len()),
+            connections: 0,
+            watchers: 0,
+            under_way: 0,
+            actors: 0,
+            rates: shared.samples.rates(shared),
+        };
+        for cell in &shared.cells {
+            let (leads, actors) = {
+                let lead = cell.lead.lock();
+                (lead.reign.is_some(), lead.actors.len() as u64)
+            };
+            status.under_way += cell.under_way() as u64;
+            status.actors += actors;
+            status.shards.push(ShardStatus {
+                shard: u32::from(cell.id),
+                role: SmolStr::new(if leads { "leader" } else { "candidate" }),
+                term: cell.term.load(Ordering::Relaxed),
+                applied: cell.applied.load(Ordering::Relaxed),
+                entities: cell.replica.lock().kept.len() as u64,
+            });
+        }
+        status
+    }
+}

@@ -1,0 +1,87 @@
+//! Wake-ups that entities asked for because of something under way: not of committed state, so they need no log.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use boxoffice_core::id::Entity;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::{actor::Message, shared::Shared};
+
+/// Wake-ups within so many milliseconds are one.
+const SLOT_MS: u64 = 10;
+/// How often idle actors are looked for, in milliseconds.
+const SWEEP_MS: u64 = 1_000;
+
+/// Wake-ups by their time.
+#[derive(Default)]
+pub(crate) struct Timers {
+    slots: Mutex<BTreeMap<u64, Vec<Entity>>>,
+    earlier: Notify,
+}
+
+impl Timers {
+    /// Wakes `entity` at `at_ms` of the monotonic clock, or up to a slot later.
+    pub(crate) fn arm(&self, at_ms: u64, entity: &Entity) {
+        let slot = at_ms.div_ceil(SLOT_MS);
+        let mut slots = self.slots.lock();
+        let first = slots.first_key_value().map(|(slot, _)| *slot);
+        slots.entry(slot).or_default().push(entity.clone());
+        drop(slots);
+        if first.is_none_or(|first| slot < first) {
+            self.earlier.notify_one();
+        }
+    }
+
+    fn due(&self, now_ms: u64) -> Vec<Vec<Entity>> {
+        let mut slots = self.slots.lock();
+        let later = slots.split_off(&(now_ms / SLOT_MS + 1));
+        std::mem::replace(&mut *slots, later).into_values().collect()
+    }
+
+    fn next_ms(&self) -> Option<u64> {
+        self.slots.lock().first_key_value().map(|(slot, _)| slot * SLOT_MS)
+    }
+}
+
+/// Fires the timers of a node and lets idle actors go, until the node is gone.
+pub(crate) async fn run(weak: Weak<Shared>) {
+    let mut sweep_at = 0;
+    loop {
+        let Some(shared) = weak.upgrade() else { return };
+        let now_ms = shared.world.clock.monotonic_ms();
+        for entity in shared.timers.due(now_ms).into_iter().flatten() {
+            shared.wake_if_served(&entity);
+        }
+        if now_ms >= sweep_at {
+            sweep_at = now_ms + SWEEP_MS;
+            sweep(&shared, now_ms);
+            shared.samples.take(&shared);
+        }
+        let until = shared.timers.next_ms().map_or(sweep_at, |next| next.min(sweep_at));
+        let wait = Duration::from_millis(until.saturating_sub(now_ms).max(1));
+        let earlier = shared.timers.earlier.notified();
+        tokio::select! {
+            biased;
+            () = earlier => {}
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+/// Tells actors that were not used for a while to leave their entity. The order does not matter: each decides by itself.
+fn sweep(shared: &Arc<Shared>, now_ms: u64) {
+    for cell in &shared.cells {
+        let lead = cell.lead.lock();
+        for served in lead.actors.values() {
+            let used_ms = served.used_ms.load(std::sync::atomic::Ordering::Relaxed);
+            if now_ms.saturating_sub(used_ms) >= shared.config.actor_idle_ms {
+                let _ = served.actor.cast(Message::Leave);
+            }
+        }
+    }
+}

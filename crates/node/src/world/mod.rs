@@ -1,0 +1,45 @@
+//! The world as a node sees it: clock, random numbers, other nodes, disk.
+//!
+//! The node reaches what lies outside its own memory through these four traits and through nothing
+//! else, so that a simulation can put a world of its own in their place.
+
+use std::sync::Arc;
+
+pub mod clock;
+pub mod disk;
+pub mod memory_disk;
+pub mod net;
+pub mod os_disk;
+pub mod rng;
+
+pub use clock::{Clock, OsClock};
+pub use disk::{Disk, DiskFile, DiskLock, OpenMode};
+pub use memory_disk::MemoryDisk;
+pub use net::{Lane, Net, NoPeers, NodeId, NotSent, PeerFrame};
+pub use os_disk::OsDisk;
+pub use rng::{OsRng, Rng};
+
+/// One node's world. Cloning it shares it.
+#[derive(Clone)]
+pub struct World {
+    /// Wall and monotonic time.
+    pub clock: Arc<dyn Clock>,
+    /// Where random numbers come from.
+    pub rng: Arc<dyn Rng>,
+    /// The way to the other nodes.
+    pub net: Arc<dyn Net>,
+    /// Files.
+    pub disk: Arc<dyn Disk>,
+}
+
+impl World {
+    /// The operating system's clock, random numbers and files, and no other node.
+    pub fn alone() -> World {
+        World {
+            clock: Arc::new(OsClock::new()),
+            rng: Arc::new(OsRng),
+            net: Arc::new(NoPeers),
+            disk: Arc::new(OsDisk),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Little-endian reading of the crate's own byte formats; writing is `bytes::BufMut`.
+
+use bytes::{Buf, Bytes};
+
+/// A stored or received value that does not have the shape it should have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// The bytes end before the value does.
+    #[error("{what} is cut off: {missing} more bytes were expected; the file or frame is damaged")]
+    Short {
+        /// What was being read.
+        what: &'static str,
+        /// How many bytes are missing at least.
+        missing: usize,
+    },
+    /// Bytes are left over after the value.
+    #[error(
+        "{what} is followed by {extra} bytes that belong to nothing; the file or frame is damaged"
+    )]
+    Long {
+        /// What was being read.
+        what: &'static str,
+        /// How many bytes are left over.
+        extra: usize,
+    },
+    /// A byte that says which kind or version follows has a value this program does not know.
+    #[error(
+        "{what} is {found}, which this version does not know; it was written by a newer version or is damaged"
+    )]
+    Unknown {
+        /// What was being read.
+        what: &'static str,
+        /// The value found.
+        found: u8,
+    },
+    /// A value contradicts another one beside it.
+    #[error("{what} says {said} where {fits} fits; the file or frame is damaged")]
+    Contradiction {
+        /// What was being read.
+        what: &'static str,
+        /// The value found.
+        said: u64,
+        /// The value that would fit.
+        fits: u64,
+    },
+}
+
+/// Takes values from the front of some bytes.
+pub(crate) struct Reader<'a> {
+    what: &'static str,
+    rest: &'a mut Bytes,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(what: &'static str, rest: &'a mut Bytes) -> Reader<'a> {
+        Reader { what, rest }
+    }
+
+    fn need(&self, wanted: usize) -> Result<(), Malformed> {
+        match wanted.checked_sub(self.rest.len()) {
+            None | Some(0) => Ok(()),
+            Some(missing) => Err(Malformed::Short {
+                what: self.what,
+                missing,
+            }),
+        }
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8, Malformed> {
+        self.need(1)?;
+        Ok(self.rest.get_u8())
+    }
+
+    pub(crate) fn u16(&mut self) -> Result<u16, Malformed> {
+        self.need(2)?;
+        Ok(self.rest.get_u16_le())
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, Malformed> {
+        self.need(4)?;
+        Ok(self.rest.get_u32_le())
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64, Malformed> {
+        self.need(8)?;
+        Ok(self.rest.get_u64_le())
+    }
+
+    /// A slice of the same memory, not a copy.
+    pub(crate) fn bytes(&mut self, length: usize) -> Result<Bytes, Malformed> {
+        self.need(length)?;
+        Ok(self.rest.split_to(length))
+    }
+
+    pub(crate) fn end(self) -> Result<(), Malformed> {
+        match self.rest.len() {
+            0 => Ok(()),
+            extra => Err(Malformed::Long {
+                what: self.what,
+                extra,
+            }),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! How raft-rs is set up and what is let in to it.
+
+use raft::ReadOnlyOption;
+use raft::eraftpb::MessageType;
+
+use crate::config::Config;
+
+/// One message carries entries of at most this many bytes, or one entry.
+const MESSAGE_BYTES: u64 = 1024 * 1024;
+
+/// Appends to one follower that are not answered yet, messages.
+const INFLIGHT_MESSAGES: usize = 256;
+
+/// Committed entries handed out in one pass, bytes, or one entry; more matter only at a restart.
+const APPLY_BYTES: u64 = 8 * 1024 * 1024;
+
+/// The settings of one shard's raft group, of which everything up to `applied` is in a snapshot.
+pub(crate) fn raft_config(config: &Config, applied: u64) -> raft::Config {
+    raft::Config {
+        id: config.node,
+        election_tick: config.election_ticks_min,
+        heartbeat_tick: config.heartbeat_ticks,
+        applied,
+        max_size_per_msg: MESSAGE_BYTES.min(config.uncommitted_bytes_max),
+        max_inflight_msgs: INFLIGHT_MESSAGES,
+        check_quorum: true,
+        pre_vote: true,
+        min_election_tick: config.election_ticks_min,
+        max_election_tick: config.election_ticks_max,
+        read_only_option: ReadOnlyOption::Safe,
+        skip_bcast_commit: false,
+        // It adds entries to an empty message that stands for a later place when a follower is probed again
+        // in the same pass; the follower then finds a gap and stops.
+        batch_append: false,
+        priority: 0,
+        max_uncommitted_size: config.uncommitted_bytes_max,
+        max_committed_size_per_ready: APPLY_BYTES,
+    }
+}
+
+/// Whether peers send each other such messages. Proposals and reads are never forwarded: they are only
+/// for the node whose actors decided them.
+pub(crate) fn travels(kind: MessageType) -> bool {
+    match kind {
+        MessageType::MsgAppend
+        | MessageType::MsgAppendResponse
+        | MessageType::MsgRequestVote
+        | MessageType::MsgRequestVoteResponse
+        | MessageType::MsgRequestPreVote
+        | MessageType::MsgRequestPreVoteResponse
+        | MessageType::MsgSnapshot
+        | MessageType::MsgHeartbeat
+        | MessageType::MsgHeartbeatResponse
+        | MessageType::MsgTimeoutNow => true,
+        MessageType::MsgHup
+        | MessageType::MsgBeat
+        | MessageType::MsgPropose
+        | MessageType::MsgUnreachable
+        | MessageType::MsgSnapStatus
+        | MessageType::MsgCheckQuorum
+        | MessageType::MsgTransferLeader
+        | MessageType::MsgReadIndex
+        | MessageType::MsgReadIndexResp => false,
+    }
+}

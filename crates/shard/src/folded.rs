@@ -1,0 +1,170 @@
+//! What is applied of one shard, and whether the next entry may follow it.
+
+use std::cmp::Ordering;
+
+use crate::batch::Header;
+use crate::config::Config;
+use crate::name::Position;
+use crate::output::Broken;
+use crate::snapshot::{Members, SnapshotMeta};
+
+/// What is applied of one shard.
+pub(crate) struct Folded {
+    // Described as a snapshot of it would be.
+    meta: SnapshotMeta,
+    // Applied since a snapshot was last due.
+    entries: u64,
+    bytes: u64,
+}
+
+impl Folded {
+    /// What a snapshot holds.
+    pub(crate) fn new(meta: SnapshotMeta) -> Folded {
+        Folded {
+            meta,
+            entries: 0,
+            bytes: 0,
+        }
+    }
+
+    pub(crate) fn meta(&self) -> &SnapshotMeta {
+        &self.meta
+    }
+
+    /// The entry at this place, with so many bytes, is the next one.
+    pub(crate) fn take(&mut self, position: Position, bytes: usize) -> Result<(), Broken> {
+        let expected = self.meta.position.index + 1;
+        if position.index != expected {
+            return Err(Broken::Index {
+                expected,
+                found: position.index,
+            });
+        }
+        self.meta.position = position;
+        self.entries += 1;
+        self.bytes += bytes as u64;
+        Ok(())
+    }
+
+    /// The turns of the entry at this place follow the last ones: none is missing between them, and time
+    /// does not go back.
+    pub(crate) fn follow(&mut self, position: Position, header: Header) -> Result<(), Broken> {
+        let meta = &mut self.meta;
+        if header.epoch.0 != position.term {
+            return Err(Broken::Epoch {
+                term: position.term,
+                epoch: header.epoch,
+            });
+        }
+        let next = match header.epoch.cmp(&meta.epoch) {
+            Ordering::Less => None,
+            Ordering::Equal => Some(meta.sequence + 1),
+            Ordering::Greater => Some(1),
+        };
+        if next != Some(header.sequence) {
+            return Err(Broken::Sequence {
+                epoch: header.epoch,
+                found: header.sequence,
+                last_epoch: meta.epoch,
+                last: meta.sequence,
+            });
+        }
+        if header.stamp_ms < meta.stamp_ms {
+            return Err(Broken::Stamp {
+                last_ms: meta.stamp_ms,
+                found_ms: header.stamp_ms,
+            });
+        }
+        meta.epoch = header.epoch;
+        meta.sequence = header.sequence;
+        meta.stamp_ms = header.stamp_ms;
+        Ok(())
+    }
+
+    pub(crate) fn change_members(&mut self, members: Members) {
+        self.meta.members = members;
+    }
+
+    /// Whether enough was applied since this was last answered with yes.
+    pub(crate) fn is_snapshot_due(&mut self, config: &Config) -> bool {
+        let due = self.entries >= config.snapshot_entries || self.bytes >= config.snapshot_bytes;
+        if due {
+            (self.entries, self.bytes) = (0, 0);
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::Epoch;
+
+    /// Epoch 3, sequence 7, stamp 900, entry 20.
+    fn folded() -> Folded {
+        let mut meta = SnapshotMeta::born(1, vec![1]);
+        meta.position = at(20, 3);
+        (meta.epoch, meta.sequence, meta.stamp_ms) = (Epoch(3), 7, 900);
+        Folded::new(meta)
+    }
+
+    fn at(index: u64, term: u64) -> Position {
+        Position { index, term }
+    }
+
+    fn follows(term: u64, epoch: u64, sequence: u64, stamp_ms: u64) -> Result<(), String> {
+        let epoch = Epoch(epoch);
+        let header = Header {
+            epoch,
+            sequence,
+            stamp_ms,
+        };
+        let followed = folded().follow(at(21, term), header);
+        followed.map_err(|broken| broken.to_string())
+    }
+
+    #[test]
+    fn the_next_of_an_epoch_and_the_first_of_a_later_one_follow() {
+        assert_eq!(follows(3, 3, 8, 900), Ok(()));
+        assert_eq!(follows(5, 5, 1, 901), Ok(()));
+    }
+
+    #[test]
+    fn nothing_else_follows() {
+        let refused = [
+            follows(3, 3, 9, 900),
+            follows(3, 3, 7, 900),
+            follows(5, 5, 2, 900),
+            follows(2, 2, 1, 900),
+            follows(5, 3, 8, 900),
+            follows(3, 3, 8, 899),
+        ];
+        let expected = [
+            "entry 9 of epoch 3 follows entry 7 of epoch 3",
+            "entry 7 of epoch 3 follows entry 7 of epoch 3",
+            "entry 2 of epoch 5 follows entry 7 of epoch 3",
+            "entry 1 of epoch 2 follows entry 7 of epoch 3",
+            "an entry of term 5 says it is of epoch 3",
+            "the shard's time goes back from 900 to 899 ms",
+        ];
+        assert_eq!(refused, expected.map(|why| Err(why.to_owned())));
+        let gap = folded().take(at(22, 3), 1).unwrap_err();
+        assert_eq!(gap.to_string(), "entry 22 was committed where 21 is next");
+    }
+
+    #[test]
+    fn a_snapshot_is_due_after_enough_entries_or_bytes() {
+        let mut config = Config::born(1, 0, 1, &[1]);
+        (config.snapshot_entries, config.snapshot_bytes) = (2, 100);
+        let mut folded = folded();
+        let due = [1, 1, 99, 1, 1, 100].map(|bytes| {
+            let next = folded.meta().position.index + 1;
+            folded.take(at(next, 3), bytes).unwrap();
+            folded.is_snapshot_due(&config)
+        });
+        assert_eq!(due, [false, true, false, true, false, true]);
+        folded.take(at(27, 3), 100).unwrap();
+        assert!(folded.is_snapshot_due(&config), "bytes alone");
+        assert!(!folded.is_snapshot_due(&config), "asked once");
+    }
+}

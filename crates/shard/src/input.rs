@@ -1,0 +1,70 @@
+//! Everything that can come into an engine.
+
+use bytes::Bytes;
+
+use crate::name::{Epoch, NodeId, ShardId};
+use crate::snapshot::SnapshotMeta;
+
+/// Everything that can come into an engine. `T` is the asker's own mark; it comes back unread.
+#[derive(Debug)]
+pub enum Input<T> {
+    /// Append one actor's atomic turn. It is answered by one `Done` or one `Lost`.
+    Propose {
+        /// Where.
+        shard: ShardId,
+        /// The leadership in which the turn was decided.
+        epoch: Epoch,
+        /// Opaque.
+        events: Vec<u8>,
+        /// Whose it is.
+        ticket: T,
+    },
+    /// Find out that this node still leads, and wait until everything proposed so far in this shard is
+    /// applied. It is answered by one `Done` or one `Lost`.
+    Read {
+        /// Where.
+        shard: ShardId,
+        /// The leadership in which the answer was decided.
+        epoch: Epoch,
+        /// Whose it is.
+        ticket: T,
+    },
+    /// What a peer's engine put out for this node. Anything that is not such a message is dropped and counted.
+    Message {
+        /// The peer, as the link knows it.
+        from: NodeId,
+        /// Where.
+        shard: ShardId,
+        /// The message.
+        bytes: Bytes,
+    },
+    /// Messages to this peer are being lost.
+    Unreachable {
+        /// The peer.
+        node: NodeId,
+    },
+    /// 100 ms have passed.
+    Tick,
+    /// A snapshot up to this entry is durable; the entries before it may be forgotten.
+    SnapshotSaved {
+        /// Whose.
+        shard: ShardId,
+        /// The last entry in it.
+        index: u64,
+    },
+    /// The answer to `CutSnapshot`: the folded state at the place that `meta` describes.
+    SnapshotCut {
+        /// What was handed out with `CutSnapshot`, or a later [`Engine::snapshot_meta`](crate::Engine::snapshot_meta).
+        meta: SnapshotMeta,
+        /// Opaque.
+        state: Bytes,
+    },
+    /// Hand the leadership over, if this node has it. The epoch takes no more proposals, even if the other
+    /// node does not take over: then a new epoch begins.
+    TransferLeader {
+        /// Where.
+        shard: ShardId,
+        /// To whom.
+        to: NodeId,
+    },
+}

@@ -1,0 +1,298 @@
+//! What a node writes to its log, and reads back at a restart.
+//!
+//! Layout, little-endian: kind 1 byte, shard 2, then by kind: entry: index 8, term 8, entry kind 1,
+//! length 4, payload; state: term 8, vote 8, commit 8; snapshot and reset: index 8. Records follow one another
+//! without padding; checksums and the cutting-off of an incomplete end are the log's duty.
+
+use bytes::{BufMut, Bytes};
+
+use crate::codec::{Malformed, Reader};
+use crate::name::{NodeId, Position, ShardId};
+
+const ENTRY: u8 = 1;
+const STATE: u8 = 2;
+const SNAPSHOT: u8 = 3;
+const RESET: u8 = 4;
+
+/// What the payload of an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A batch of turns, or nothing: the entry with which a leader begins.
+    Turns,
+    /// A change of members, as raft-rs writes it (`ConfChangeV2` of its protobuf definitions).
+    Members,
+}
+
+impl EntryKind {
+    fn byte(self) -> u8 {
+        match self {
+            EntryKind::Turns => 0,
+            EntryKind::Members => 1,
+        }
+    }
+
+    fn of(byte: u8) -> Result<EntryKind, Malformed> {
+        match byte {
+            0 => Ok(EntryKind::Turns),
+            1 => Ok(EntryKind::Members),
+            found => Err(Malformed::Unknown {
+                what: "an entry record's kind of payload",
+                found,
+            }),
+        }
+    }
+}
+
+/// One fact about one shard that outlives the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// An entry of the log. It replaces any entry with the same or a higher index.
+    Entry {
+        /// Whose log.
+        shard: ShardId,
+        /// Where in it.
+        position: Position,
+        /// What the payload is.
+        kind: EntryKind,
+        /// The payload; empty for the entry with which a leader begins.
+        payload: Bytes,
+    },
+    /// What raft must never forget. The newest one counts.
+    State {
+        /// Whose state.
+        shard: ShardId,
+        /// The highest term seen.
+        term: u64,
+        /// Whom this node voted for in that term, 0 for nobody.
+        vote: NodeId,
+        /// A lower bound of what is committed.
+        commit: u64,
+    },
+    /// A snapshot up to this place is kept elsewhere, durably; entries up to it are not needed.
+    Snapshot {
+        /// Whose snapshot.
+        shard: ShardId,
+        /// The last entry in it.
+        index: u64,
+    },
+    /// A snapshot up to this place, kept elsewhere, durably, has replaced the log: entries written before
+    /// this record are void, also those after the place.
+    Reset {
+        /// Whose log.
+        shard: ShardId,
+        /// The last entry in the snapshot.
+        index: u64,
+    },
+}
+
+impl Record {
+    /// The shard the record is about.
+    pub fn shard(&self) -> ShardId {
+        match self {
+            Record::Entry { shard, .. }
+            | Record::State { shard, .. }
+            | Record::Snapshot { shard, .. }
+            | Record::Reset { shard, .. } => *shard,
+        }
+    }
+
+    /// Appends the record's bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Record::Entry {
+                shard,
+                position,
+                kind,
+                payload,
+            } => put_entry(out, *shard, *position, *kind, payload),
+            Record::State {
+                shard,
+                term,
+                vote,
+                commit,
+            } => {
+                out.put_u8(STATE);
+                out.put_u16_le(*shard);
+                out.put_u64_le(*term);
+                out.put_u64_le(*vote);
+                out.put_u64_le(*commit);
+            }
+            Record::Snapshot { shard, index } => {
+                out.put_u8(SNAPSHOT);
+                out.put_u16_le(*shard);
+                out.put_u64_le(*index);
+            }
+            Record::Reset { shard, index } => {
+                out.put_u8(RESET);
+                out.put_u16_le(*shard);
+                out.put_u64_le(*index);
+            }
+        }
+    }
+
+    /// Takes one record from the front of `bytes`. An entry's payload shares their memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`] when the bytes are not a record or only a part of one; `bytes` is then of no use.
+    pub fn decode(bytes: &mut Bytes) -> Result<Record, Malformed> {
+        let mut reader = Reader::new("a log record", bytes);
+        let kind = reader.u8()?;
+        let shard = reader.u16()?;
+        match kind {
+            ENTRY => {
+                let position = read_position(&mut reader)?;
+                let kind = EntryKind::of(reader.u8()?)?;
+                let length = reader.u32()? as usize;
+                let payload = reader.bytes(length)?;
+                Ok(Record::Entry {
+                    shard,
+                    position,
+                    kind,
+                    payload,
+                })
+            }
+            STATE => Ok(Record::State {
+                shard,
+                term: reader.u64()?,
+                vote: reader.u64()?,
+                commit: reader.u64()?,
+            }),
+            SNAPSHOT => Ok(Record::Snapshot {
+                shard,
+                index: reader.u64()?,
+            }),
+            RESET => Ok(Record::Reset {
+                shard,
+                index: reader.u64()?,
+            }),
+            found => Err(Malformed::Unknown {
+                what: "a log record's kind",
+                found,
+            }),
+        }
+    }
+
+    /// All records of one write, in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`] when any of them is; nothing of such a write may be used.
+    pub fn decode_all(mut bytes: Bytes) -> Result<Vec<Record>, Malformed> {
+        let mut records = Vec::new();
+        while !bytes.is_empty() {
+            records.push(Record::decode(&mut bytes)?);
+        }
+        Ok(records)
+    }
+}
+
+/// Appends an entry record without building one first.
+pub(crate) fn put_entry(
+    out: &mut Vec<u8>,
+    shard: ShardId,
+    position: Position,
+    kind: EntryKind,
+    payload: &[u8],
+) {
+    let length = u32::try_from(payload.len()).expect("an entry is limited far below 4 GiB");
+    out.put_u8(ENTRY);
+    out.put_u16_le(shard);
+    put_position(out, position);
+    out.put_u8(kind.byte());
+    out.put_u32_le(length);
+    out.put_slice(payload);
+}
+
+fn put_position(out: &mut Vec<u8>, position: Position) {
+    out.put_u64_le(position.index);
+    out.put_u64_le(position.term);
+}
+
+fn read_position(reader: &mut Reader<'_>) -> Result<Position, Malformed> {
+    Ok(Position {
+        index: reader.u64()?,
+        term: reader.u64()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_position() -> impl Strategy<Value = Position> {
+        (any::<u64>(), any::<u64>()).prop_map(|(index, term)| Position { index, term })
+    }
+
+    fn any_record() -> impl Strategy<Value = Record> {
+        let kind = prop_oneof![Just(EntryKind::Turns), Just(EntryKind::Members)];
+        let payload = prop::collection::vec(any::<u8>(), 0..60);
+        prop_oneof![
+            (any::<u16>(), any_position(), kind, payload).prop_map(
+                |(shard, position, kind, payload)| Record::Entry {
+                    shard,
+                    position,
+                    kind,
+                    payload: payload.into()
+                }
+            ),
+            (any::<u16>(), any::<u64>(), any::<u64>(), any::<u64>()).prop_map(
+                |(shard, term, vote, commit)| Record::State {
+                    shard,
+                    term,
+                    vote,
+                    commit
+                }
+            ),
+            (any::<u16>(), any::<u64>())
+                .prop_map(|(shard, index)| Record::Snapshot { shard, index }),
+            (any::<u16>(), any::<u64>()).prop_map(|(shard, index)| Record::Reset { shard, index }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_write_reads_back(records in prop::collection::vec(any_record(), 0..12)) {
+            let mut bytes = Vec::new();
+            records.iter().for_each(|record| record.encode(&mut bytes));
+            prop_assert_eq!(Record::decode_all(bytes.into()).unwrap(), records);
+        }
+
+        #[test]
+        fn a_write_cut_inside_a_record_is_refused(record in any_record(), cut in any::<prop::sample::Index>()) {
+            let mut bytes = Vec::new();
+            record.encode(&mut bytes);
+            bytes.truncate(1 + cut.index(bytes.len() - 1));
+            prop_assert!(Record::decode_all(bytes.into()).is_err());
+        }
+
+        #[test]
+        fn any_bytes_are_refused_or_read_but_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            if let Ok(records) = Record::decode_all(bytes.clone().into()) {
+                let mut again = Vec::new();
+                records.iter().for_each(|record| record.encode(&mut again));
+                prop_assert_eq!(again, bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn the_layout_on_disk_is_pinned() {
+        let mut bytes = Vec::new();
+        Record::Entry {
+            shard: 0x0102,
+            position: Position { index: 3, term: 4 },
+            kind: EntryKind::Turns,
+            payload: Bytes::from_static(b"ab"),
+        }
+        .encode(&mut bytes);
+        assert_eq!(
+            bytes,
+            [
+                1, 2, 1, 3, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, b'a', b'b'
+            ]
+        );
+    }
+}

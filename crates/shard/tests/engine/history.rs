@@ -1,0 +1,255 @@
+//! What was asked, answered and applied; and whether it fits together.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use boxoffice_shard::{NodeId, Output, Position, Received, ShardId, Why};
+
+use crate::member::{Member, Ticket, ticket_of};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    UnderWay,
+    Done,
+    Never,
+    Unknown,
+}
+
+struct Asked {
+    shard: ShardId,
+    fate: Fate,
+    // For a read: what must be applied when it is done, and the proposals of the same node before it.
+    floor: u64,
+    before: Option<Ticket>,
+    is_read: bool,
+}
+
+struct Entry {
+    position: Position,
+    stamp_ms: u64,
+    turns: Vec<Ticket>,
+}
+
+#[derive(Default)]
+pub(crate) struct History {
+    asked: BTreeMap<Ticket, Asked>,
+    // By shard and index: what the first node to apply it applied.
+    entries: BTreeMap<(ShardId, u64), Entry>,
+    // By shard: the highest index that was answered.
+    answered: BTreeMap<ShardId, u64>,
+    applied: BTreeMap<(NodeId, ShardId), u64>,
+    next: Ticket,
+    pub(crate) trace: Trace,
+}
+
+/// A hash of everything that came out, in its order.
+pub(crate) struct Trace(pub(crate) u64);
+
+impl Default for Trace {
+    fn default() -> Trace {
+        Trace(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl std::fmt::Write for Trace {
+    fn write_str(&mut self, part: &str) -> std::fmt::Result {
+        for byte in part.bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        Ok(())
+    }
+}
+
+impl History {
+    pub(crate) fn ask_proposal(&mut self, shard: ShardId) -> Ticket {
+        self.ask(shard, None, false)
+    }
+
+    /// A read on a node whose last proposal to the shard, in this epoch, was `before`.
+    pub(crate) fn ask_read(&mut self, shard: ShardId, before: Option<Ticket>) -> Ticket {
+        self.ask(shard, before, true)
+    }
+
+    fn ask(&mut self, shard: ShardId, before: Option<Ticket>, is_read: bool) -> Ticket {
+        self.next += 1;
+        let floor = self.answered.get(&shard).copied().unwrap_or(0);
+        let asked = Asked {
+            shard,
+            fate: Fate::UnderWay,
+            floor,
+            before,
+            is_read,
+        };
+        self.asked.insert(self.next, asked);
+        self.next
+    }
+
+    /// The node is gone, and with it every answer it owed.
+    pub(crate) fn crashed(&mut self, node: NodeId) {
+        self.applied.retain(|(applied, _), _| *applied != node);
+    }
+
+    pub(crate) fn started(&mut self, member: &Member) {
+        for (meta, _) in member.disk.snapshots() {
+            self.applied
+                .insert((member.id(), meta.shard), meta.position.index);
+        }
+    }
+
+    pub(crate) fn take(&mut self, node: NodeId, output: &Output<Ticket>) {
+        write!(self.trace, "{node} {output:?}").unwrap();
+        match output {
+            Output::Apply {
+                shard,
+                position,
+                stamp_ms,
+                turns,
+            } => {
+                let turns = turns.iter().map(ticket_of).collect();
+                let entry = Entry {
+                    position: *position,
+                    stamp_ms: *stamp_ms,
+                    turns,
+                };
+                self.apply(node, *shard, entry);
+            }
+            Output::Restore(Received { meta, .. }) => {
+                self.applied.insert((node, meta.shard), meta.position.index);
+            }
+            Output::Done {
+                ticket,
+                shard,
+                index,
+            } => self.done(node, *ticket, *shard, *index),
+            Output::Lost { ticket, why, .. } => {
+                let asked = self.asked.get_mut(ticket).unwrap();
+                assert_eq!(asked.fate, Fate::UnderWay, "{ticket} was answered twice");
+                asked.fate = match why {
+                    Why::NotLeader | Why::Refused => Fate::Never,
+                    Why::Ended => Fate::Unknown,
+                };
+            }
+            Output::Message(_)
+            | Output::Lead { .. }
+            | Output::Follow { .. }
+            | Output::SnapshotDue { .. }
+            | Output::CutSnapshot { .. }
+            | Output::Fatal { .. } => (),
+        }
+    }
+
+    fn apply(&mut self, node: NodeId, shard: ShardId, entry: Entry) {
+        let index = entry.position.index;
+        let applied = self.applied.entry((node, shard)).or_default();
+        assert!(
+            index > *applied,
+            "node {node} applied {index} of shard {shard} after {applied}"
+        );
+        *applied = index;
+        let first = self.entries.entry((shard, index)).or_insert(Entry {
+            turns: entry.turns.clone(),
+            ..entry
+        });
+        let same = first.position == entry.position
+            && first.stamp_ms == entry.stamp_ms
+            && first.turns == entry.turns;
+        assert!(
+            same,
+            "node {node} applied something else at {index} of shard {shard}"
+        );
+    }
+
+    fn done(&mut self, node: NodeId, ticket: Ticket, shard: ShardId, index: u64) {
+        let asked = self.asked.get_mut(&ticket).unwrap();
+        assert_eq!(
+            (asked.shard, asked.fate),
+            (shard, Fate::UnderWay),
+            "{ticket} was answered twice"
+        );
+        asked.fate = Fate::Done;
+        if asked.is_read {
+            assert!(
+                index >= asked.floor,
+                "a read of shard {shard} missed entry {}",
+                asked.floor
+            );
+            let before = asked.before.map(|before| self.asked[&before].fate);
+            assert!(
+                before.is_none_or(|fate| fate == Fate::Done),
+                "a read was done before a proposal before it, which was {before:?}"
+            );
+        } else {
+            let applied = self.applied[&(node, shard)];
+            assert_eq!(
+                applied, index,
+                "node {node} answered {ticket} before applying it"
+            );
+            assert!(
+                self.entries[&(shard, index)].turns.contains(&ticket),
+                "{ticket} is not in entry {index}"
+            );
+            let answered = self.answered.entry(shard).or_default();
+            *answered = index.max(*answered);
+        }
+    }
+
+    /// How many proposals were acknowledged.
+    pub(crate) fn acknowledged(&self) -> usize {
+        let done = |asked: &&Asked| asked.fate == Fate::Done && !asked.is_read;
+        self.asked.values().filter(done).count()
+    }
+
+    /// How many asked things were lost, by whether their outcome is unknown.
+    pub(crate) fn lost(&self) -> (usize, usize) {
+        let count = |fate| {
+            self.asked
+                .values()
+                .filter(|asked| asked.fate == fate)
+                .count()
+        };
+        (count(Fate::Never), count(Fate::Unknown))
+    }
+
+    /// The whole history, after everything has come to rest.
+    pub(crate) fn check(&self, members: &[Member]) {
+        let mut counts: BTreeMap<Ticket, u32> = BTreeMap::new();
+        let mut last: BTreeMap<ShardId, (u64, u64)> = BTreeMap::new();
+        let mut order: BTreeMap<ShardId, Vec<Ticket>> = BTreeMap::new();
+        for ((shard, _), entry) in &self.entries {
+            let (stamp, term) = last.entry(*shard).or_default();
+            assert!(
+                entry.stamp_ms >= *stamp,
+                "the time of shard {shard} went back"
+            );
+            assert!(
+                entry.position.term >= *term,
+                "a term of shard {shard} went back"
+            );
+            (*stamp, *term) = (entry.stamp_ms, entry.position.term);
+            for ticket in &entry.turns {
+                *counts.entry(*ticket).or_default() += 1;
+                order.entry(*shard).or_default().push(*ticket);
+            }
+        }
+        for (ticket, asked) in &self.asked {
+            let count = counts.get(ticket).copied().unwrap_or(0);
+            match asked.fate {
+                _ if asked.is_read => assert_eq!(count, 0),
+                Fate::Done => assert_eq!(count, 1, "{ticket} was acknowledged"),
+                Fate::Never => assert_eq!(count, 0, "{ticket} was never appended"),
+                Fate::UnderWay | Fate::Unknown => assert!(count <= 1, "{ticket} is doubled"),
+            }
+        }
+        for member in members {
+            for shard in member.config.groups.keys() {
+                let folded = member.folded.get(shard).cloned().unwrap_or_default();
+                let ordered = order.get(shard).cloned().unwrap_or_default();
+                assert!(
+                    folded == ordered,
+                    "node {} differs in shard {shard}",
+                    member.id()
+                );
+            }
+        }
+    }
+}

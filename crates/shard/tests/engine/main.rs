@@ -1,0 +1,9 @@
+//! The engine from outside: stories on one node, and clusters simulated from a seed.
+
+mod dice;
+mod disk;
+mod history;
+mod member;
+mod simulation;
+mod stories;
+mod world;

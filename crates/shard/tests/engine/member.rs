@@ -1,0 +1,205 @@
+//! A node around an engine, as the node crate drives it, on a simulated disk.
+
+use std::collections::BTreeMap;
+
+use boxoffice_shard::{
+    Config, Engine, Epoch, Input, NodeId, Now, Outgoing, Output, Received, ShardId, SnapshotMeta,
+};
+use bytes::Bytes;
+
+use crate::dice::Dice;
+use crate::disk::Disk;
+
+/// What a proposal or read is known by; a proposal's turn is its ticket, and some padding.
+pub(crate) type Ticket = u64;
+
+/// Where a pass ends when the power goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// The messages have left; nothing is written.
+    BeforeWrite,
+    /// The snapshots are durable; the records are not.
+    BeforeSync,
+    /// All is durable; nobody has heard of it.
+    AfterSync,
+}
+
+/// How a node treats its disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Habit {
+    Correct,
+    /// The planted bug: says that a write is durable although it is not yet.
+    PersistedTooEarly,
+}
+
+pub(crate) struct Member {
+    pub(crate) config: Config,
+    pub(crate) disk: Disk,
+    pub(crate) engine: Option<Engine<Ticket>>,
+    /// The folded state: all tickets in the order in which they were applied.
+    pub(crate) folded: BTreeMap<ShardId, Vec<Ticket>>,
+    pub(crate) epochs: BTreeMap<ShardId, Epoch>,
+    pub(crate) inbox: Vec<Input<Ticket>>,
+    habit: Habit,
+    unsynced: u32,
+    // Snapshots being saved: passes left, description, state.
+    saving: Vec<(u64, SnapshotMeta, Bytes)>,
+}
+
+impl Member {
+    pub(crate) fn new(config: Config, habit: Habit) -> Member {
+        Member {
+            config,
+            disk: Disk::default(),
+            engine: None,
+            folded: BTreeMap::new(),
+            epochs: BTreeMap::new(),
+            inbox: Vec::new(),
+            habit,
+            unsynced: 0,
+            saving: Vec::new(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> NodeId {
+        self.config.node
+    }
+
+    pub(crate) fn start(&mut self) {
+        let metas = self.disk.snapshots().map(|(meta, _)| meta.clone());
+        let engine = Engine::restore(self.config.clone(), metas, self.disk.records());
+        self.engine = Some(engine.unwrap_or_else(|error| panic!("{error}")));
+        let states = self.disk.snapshots();
+        self.folded = states
+            .map(|(meta, state)| (meta.shard, unfold(state)))
+            .collect();
+    }
+
+    pub(crate) fn crash(&mut self, dice: &mut Dice) {
+        self.disk.crash(dice);
+        self.engine = None;
+        self.folded.clear();
+        self.epochs.clear();
+        self.inbox.clear();
+        self.saving.clear();
+    }
+
+    /// Passes until nothing is left to do, or the power goes in the first one. `send` carries messages away.
+    pub(crate) fn work(
+        &mut self,
+        now: Now,
+        cut: Option<Cut>,
+        dice: &mut Dice,
+        mut send: impl FnMut(Outgoing),
+    ) -> Vec<Output<Ticket>> {
+        let mut taken = Vec::new();
+        self.finish_saving();
+        let engine = self.engine.as_mut().unwrap();
+        loop {
+            let write = engine.step(now, std::mem::take(&mut self.inbox));
+            write.messages.iter().cloned().for_each(&mut send);
+            if cut == Some(Cut::BeforeWrite) {
+                return taken;
+            }
+            for Received { meta, state } in &write.snapshots {
+                self.disk.save(meta.clone(), state.clone());
+            }
+            if write.must_sync() {
+                self.disk.append(&write);
+            } else {
+                assert!(write.records.is_empty() && write.marks.is_empty());
+            }
+            if cut == Some(Cut::BeforeSync) {
+                return taken;
+            }
+            self.unsynced += 1;
+            if self.habit == Habit::Correct || self.unsynced == 20 {
+                self.disk.sync();
+                self.unsynced = 0;
+            }
+            if cut == Some(Cut::AfterSync) {
+                return taken;
+            }
+            let mut out = Vec::new();
+            engine.persisted(&mut out);
+            for output in out {
+                match &output {
+                    Output::Message(message) => send(message.clone()),
+                    Output::Apply { shard, turns, .. } => {
+                        let folded = self.folded.entry(*shard).or_default();
+                        folded.extend(turns.iter().map(ticket_of));
+                    }
+                    Output::Lead { shard, epoch, .. } => {
+                        self.epochs.insert(*shard, *epoch);
+                    }
+                    Output::Follow { shard, .. } => {
+                        self.epochs.remove(shard);
+                    }
+                    Output::Restore(Received { meta, state }) => {
+                        self.folded.insert(meta.shard, unfold(state));
+                    }
+                    Output::SnapshotDue { meta } => {
+                        let state = fold(self.folded.get(&meta.shard));
+                        self.saving.push((dice.below(10), meta.clone(), state));
+                    }
+                    Output::CutSnapshot { meta, .. } => {
+                        let state = fold(self.folded.get(&meta.shard));
+                        let meta = meta.clone();
+                        self.inbox.push(Input::SnapshotCut { meta, state });
+                    }
+                    Output::Done { .. } | Output::Lost { .. } => (),
+                    Output::Fatal { shard, why } => {
+                        panic!("node {} shard {shard}: {why}", self.config.node)
+                    }
+                }
+                taken.push(output);
+            }
+            if !engine.has_ready() && self.inbox.is_empty() {
+                return taken;
+            }
+        }
+    }
+
+    fn finish_saving(&mut self) {
+        self.saving
+            .iter_mut()
+            .for_each(|(left, ..)| *left = left.saturating_sub(1));
+        for (_, meta, state) in self.saving.extract_if(.., |(left, ..)| *left == 0) {
+            let (shard, index) = (meta.shard, meta.position.index);
+            let newest = self.disk.snapshots().find(|(kept, _)| kept.shard == shard);
+            // One that the leader sent meanwhile is newer.
+            if newest.is_none_or(|(kept, _)| kept.position.index < index) {
+                self.disk.save(meta, state);
+                self.inbox.push(Input::SnapshotSaved { shard, index });
+            }
+        }
+    }
+
+    /// Begins a new part of the log.
+    pub(crate) fn turn_log_over(&mut self) {
+        let engine = self.engine.as_ref().unwrap();
+        let checkpoint = engine.checkpoint();
+        self.disk
+            .turn_over(&checkpoint, |shard| engine.first_needed(shard).unwrap());
+    }
+}
+
+/// A turn of at least eight bytes.
+pub(crate) fn turn_of(ticket: Ticket, bytes: usize) -> Vec<u8> {
+    let mut turn = ticket.to_le_bytes().to_vec();
+    turn.resize(bytes.max(8), 0xa5);
+    turn
+}
+
+pub(crate) fn ticket_of(turn: &[u8]) -> Ticket {
+    u64::from_le_bytes(turn[..8].try_into().unwrap())
+}
+
+fn fold(tickets: Option<&Vec<Ticket>>) -> Bytes {
+    let tickets = tickets.into_iter().flatten();
+    tickets.flat_map(|ticket| ticket.to_le_bytes()).collect()
+}
+
+fn unfold(state: &[u8]) -> Vec<Ticket> {
+    state.chunks(8).map(ticket_of).collect()
+}

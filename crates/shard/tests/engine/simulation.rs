@@ -1,0 +1,95 @@
+//! Clusters from many seeds. `SHARD_SEEDS=111..112` runs other ones than usual.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::member::Habit;
+use crate::world::{Tally, World};
+
+const STEPS: u64 = 2_000;
+
+fn run(seed: u64, nodes: u64) -> (u64, Tally) {
+    let world = || World::new(seed, nodes, Habit::Correct).run(STEPS);
+    catch_unwind(AssertUnwindSafe(world)).unwrap_or_else(|_| {
+        let again = format!(
+            "SHARD_SEEDS={seed}..{} cargo test -p boxoffice-shard --test engine",
+            seed + 1
+        );
+        panic!("seed {seed} with {nodes} nodes failed, see above; again: {again}")
+    })
+}
+
+/// Seeds chosen by hand, if any.
+fn chosen() -> Option<std::ops::Range<u64>> {
+    let given = std::env::var("SHARD_SEEDS").ok()?;
+    let (from, to) = given.split_once("..").expect("SHARD_SEEDS is like 5..9");
+    Some(from.parse().expect("a number")..to.parse().expect("a number"))
+}
+
+fn run_all(seeds: std::ops::Range<u64>, nodes: u64, enough: impl Fn(&Tally) -> bool) {
+    let hand_picked = chosen();
+    let usual = hand_picked.is_none();
+    let seeds = hand_picked.unwrap_or(seeds);
+    let mut sum = Tally::default();
+    for seed in seeds {
+        let (_, tally) = run(seed, nodes);
+        sum.acknowledged += tally.acknowledged;
+        sum.never += tally.never;
+        sum.unknown += tally.unknown;
+        sum.reads += tally.reads;
+        sum.crashes += tally.crashes;
+        sum.leads += tally.leads;
+        sum.restores += tally.restores;
+        sum.snapshots += tally.snapshots;
+    }
+    println!("{nodes} nodes: {sum:?}");
+    // A simulation that does not get anywhere proves nothing.
+    assert!(!usual || enough(&sum), "{nodes} nodes reached only {sum:?}");
+}
+
+#[test]
+fn one_node_loses_nothing() {
+    run_all(0..150, 1, |sum| {
+        sum.acknowledged > 200_000 && sum.crashes > 500 && sum.snapshots > 1_000 && sum.never > 100
+    });
+}
+
+#[test]
+fn three_nodes_lose_nothing() {
+    run_all(0..200, 3, |sum| {
+        let answers = sum.acknowledged > 200_000 && sum.never > 1_000 && sum.unknown > 1_000;
+        answers && sum.crashes > 1_000 && sum.restores > 500 && sum.leads > 1_000
+    });
+}
+
+#[test]
+fn five_nodes_lose_nothing() {
+    run_all(0..30, 5, |sum| {
+        sum.acknowledged > 20_000 && sum.crashes > 100 && sum.restores > 50
+    });
+}
+
+#[test]
+fn a_seed_runs_the_same_way_twice() {
+    for seed in 1_000..1_010 {
+        assert_eq!(run(seed, 3).0, run(seed, 3).0, "seed {seed} with 3 nodes");
+        assert_eq!(run(seed, 1).0, run(seed, 1).0, "seed {seed} with 1 node");
+    }
+    assert_ne!(run(1_000, 3).0, run(1_001, 3).0);
+}
+
+/// The test of the test: an engine that is told too early that a write is durable must be found out.
+#[test]
+fn done_before_persisted_is_caught() {
+    for nodes in [1, 3] {
+        let broken = |seed: &u64| {
+            let world = || World::new(*seed, nodes, Habit::PersistedTooEarly).run(STEPS);
+            catch_unwind(AssertUnwindSafe(world)).is_err()
+        };
+        let caught = (0..30).filter(broken).count();
+        println!("{nodes} nodes: caught in {caught} of 30 seeds");
+        assert!(
+            caught >= 10,
+            "caught in {caught} of 30 seeds with {nodes} nodes"
+        );
+    }
+}

@@ -1,0 +1,341 @@
+//! A cluster of engines on a simulated network, with a client and every kind of fault.
+
+use std::collections::BTreeMap;
+
+use boxoffice_shard::{Config, Input, NodeId, Now, Outgoing, Output, ShardId};
+
+use crate::dice::Dice;
+use crate::history::History;
+use crate::member::{Cut, Habit, Member, Ticket, turn_of};
+
+/// A step of the simulation, ms.
+const STEP_MS: u64 = 10;
+const DATA_SHARDS: u16 = 2;
+
+/// How rough a world is, drawn from its seed. All chances are per mille and per step or message.
+#[derive(Clone, Copy, Debug)]
+struct Weather {
+    loss: u64,
+    duplicates: u64,
+    delay_steps: u64,
+    crash: u64,
+    partition: u64,
+    transfer: u64,
+    clock_jump: u64,
+    proposals: u64,
+}
+
+impl Weather {
+    const CALM: Weather = Weather {
+        loss: 0,
+        duplicates: 0,
+        delay_steps: 1,
+        crash: 0,
+        partition: 0,
+        transfer: 0,
+        clock_jump: 0,
+        proposals: 2,
+    };
+
+    fn drawn(dice: &mut Dice) -> Weather {
+        Weather {
+            loss: *dice.pick(&[0, 10, 100, 300]),
+            duplicates: *dice.pick(&[0, 50]),
+            delay_steps: *dice.pick(&[1, 3, 30]),
+            crash: *dice.pick(&[0, 2, 10]),
+            partition: *dice.pick(&[0, 3, 10]),
+            transfer: *dice.pick(&[0, 5, 20]),
+            clock_jump: *dice.pick(&[0, 5]),
+            proposals: *dice.pick(&[1, 4, 12]),
+        }
+    }
+}
+
+struct Clock {
+    wall_ms: u64,
+    mono_ms: u64,
+    tick_ms: u64,
+}
+
+/// What happened to be tried, to see that the simulation reaches what it should.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) acknowledged: usize,
+    pub(crate) never: usize,
+    pub(crate) unknown: usize,
+    pub(crate) reads: usize,
+    pub(crate) crashes: usize,
+    pub(crate) leads: usize,
+    pub(crate) restores: usize,
+    pub(crate) snapshots: usize,
+}
+
+pub(crate) struct World {
+    dice: Dice,
+    weather: Weather,
+    step: u64,
+    members: Vec<Member>,
+    clocks: Vec<Clock>,
+    // Down until this step.
+    down: Vec<u64>,
+    // Messages by the step at which they arrive, in the order in which they were sent.
+    flying: BTreeMap<(u64, u64), (NodeId, Outgoing)>,
+    sent: u64,
+    // Nodes on this side do not hear the others, until this step.
+    apart: (Vec<NodeId>, u64),
+    // The last proposal of a node to a shard in its epoch.
+    last: BTreeMap<(NodeId, ShardId), Ticket>,
+    history: History,
+    tally: Tally,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, nodes: u64, habit: Habit) -> World {
+        let mut dice = Dice::new(seed);
+        let ids: Vec<NodeId> = (1..=nodes).collect();
+        let mut weather = Weather::drawn(&mut dice);
+        if nodes == 1 {
+            weather.crash = weather.crash.max(5);
+        }
+        let config = |node| {
+            let mut config = Config::born(node, seed, DATA_SHARDS, &ids);
+            config.entry_bytes = 100;
+            config.turn_bytes_max = 900;
+            config.uncommitted_bytes_max = 3_000;
+            config.snapshot_entries = 25;
+            config.snapshot_bytes = 3_000;
+            config.tail_entries = 6;
+            config
+        };
+        let members = ids
+            .iter()
+            .map(|node| Member::new(config(*node), habit))
+            .collect();
+        let mut world = World {
+            clocks: ids.iter().map(|_| clock(&mut dice)).collect(),
+            down: vec![0; ids.len()],
+            members,
+            dice,
+            weather,
+            step: 0,
+            flying: BTreeMap::new(),
+            sent: 0,
+            apart: (Vec::new(), 0),
+            last: BTreeMap::new(),
+            history: History::default(),
+            tally: Tally::default(),
+        };
+        (0..world.members.len()).for_each(|place| world.start(place));
+        world
+    }
+
+    /// Rough weather, then calm; then everything must be there, once, everywhere.
+    pub(crate) fn run(mut self, steps: u64) -> (u64, Tally) {
+        for _ in 0..steps {
+            self.step();
+        }
+        self.weather = Weather::CALM;
+        self.apart.1 = 0;
+        self.down
+            .iter_mut()
+            .for_each(|until| *until = (*until).min(self.step));
+        let wanted = self.tally.acknowledged + self.history.acknowledged();
+        // Ten seconds: more than two rounds of elections.
+        for _ in 0..1_000 {
+            self.step();
+        }
+        assert!(
+            self.history.acknowledged() > wanted,
+            "nothing is served after the faults are over"
+        );
+        self.weather.proposals = 0;
+        for _ in 0..300 {
+            self.step();
+        }
+        self.history.check(&self.members);
+        self.tally.acknowledged = self.history.acknowledged();
+        (self.tally.never, self.tally.unknown) = self.history.lost();
+        (self.history.trace.0, self.tally)
+    }
+
+    fn start(&mut self, place: usize) {
+        self.members[place].start();
+        self.history.started(&self.members[place]);
+        // The process is new, and so is its monotonic clock.
+        self.clocks[place].mono_ms = self.dice.below(1_000_000);
+    }
+
+    fn step(&mut self) {
+        self.step += 1;
+        self.deliver();
+        self.part();
+        for place in 0..self.members.len() {
+            self.pass_time(place);
+            if self.members[place].engine.is_some() {
+                self.act(place);
+                self.work(place);
+            } else if self.down[place] <= self.step {
+                self.start(place);
+            }
+        }
+    }
+
+    fn pass_time(&mut self, place: usize) {
+        let clock = &mut self.clocks[place];
+        clock.wall_ms += STEP_MS;
+        clock.mono_ms += STEP_MS;
+        clock.tick_ms += STEP_MS;
+        if self.dice.chance(self.weather.clock_jump) {
+            clock.wall_ms = clock.wall_ms + self.dice.below(7_200_000) - 3_600_000;
+        }
+        // Ticks come a little late now and then.
+        if clock.tick_ms >= 100 && self.dice.chance(900) {
+            clock.tick_ms -= 100;
+            if self.members[place].engine.is_some() {
+                self.members[place].inbox.push(Input::Tick);
+            }
+        }
+    }
+
+    fn deliver(&mut self) {
+        while let Some(first) = self.flying.first_entry() {
+            if first.key().0 > self.step {
+                return;
+            }
+            let (from, message) = first.remove();
+            let to = usize::try_from(message.to - 1).unwrap();
+            let apart = self.step < self.apart.1
+                && self.apart.0.contains(&from) != self.apart.0.contains(&message.to);
+            if self.members[to].engine.is_none() || apart {
+                // The link of a peer that is gone says so now and then.
+                let sender = usize::try_from(from - 1).unwrap();
+                if self.members[sender].engine.is_some() && self.dice.chance(100) {
+                    let node = message.to;
+                    self.members[sender].inbox.push(Input::Unreachable { node });
+                }
+                continue;
+            }
+            self.members[to].inbox.push(Input::Message {
+                from,
+                shard: message.shard,
+                bytes: message.bytes,
+            });
+        }
+    }
+
+    fn part(&mut self) {
+        if self.step >= self.apart.1 && self.dice.chance(self.weather.partition) {
+            let ids = self.members.iter().map(Member::id);
+            let side = ids.filter(|_| self.dice.chance(400)).collect();
+            self.apart = (side, self.step + self.dice.below(300));
+        }
+    }
+
+    /// What the clients and the operators of a node do.
+    fn act(&mut self, place: usize) {
+        let id = self.members[place].id();
+        for _ in 0..self.dice.below(self.weather.proposals + 1) {
+            let shard = u16::try_from(self.dice.below(u64::from(DATA_SHARDS) + 1)).unwrap();
+            let Some(epoch) = self.members[place].epochs.get(&shard).copied() else {
+                continue;
+            };
+            let read = self.dice.chance(250);
+            let input = if read {
+                self.tally.reads += 1;
+                let before = self.last.get(&(id, shard)).copied();
+                let ticket = self.history.ask_read(shard, before);
+                Input::Read {
+                    shard,
+                    epoch,
+                    ticket,
+                }
+            } else {
+                let ticket = self.history.ask_proposal(shard);
+                self.last.insert((id, shard), ticket);
+                // Now and then one that is too big.
+                let bytes = if self.dice.chance(2) {
+                    1_000
+                } else {
+                    8 + self.dice.below(60)
+                };
+                let events = turn_of(ticket, usize::try_from(bytes).unwrap());
+                Input::Propose {
+                    shard,
+                    epoch,
+                    events,
+                    ticket,
+                }
+            };
+            self.members[place].inbox.push(input);
+        }
+        if self.dice.chance(self.weather.transfer) {
+            let shard = u16::try_from(self.dice.below(u64::from(DATA_SHARDS) + 1)).unwrap();
+            // Also to itself, and to nodes that are down.
+            let to = 1 + self.dice.below(self.members.len() as u64);
+            self.members[place]
+                .inbox
+                .push(Input::TransferLeader { shard, to });
+        }
+        if self.dice.chance(10) {
+            self.members[place].turn_log_over();
+        }
+    }
+
+    fn work(&mut self, place: usize) {
+        let cut = self.dice.chance(self.weather.crash).then(|| {
+            *self
+                .dice
+                .pick(&[Cut::BeforeWrite, Cut::BeforeSync, Cut::AfterSync])
+        });
+        let clock = &self.clocks[place];
+        let now = Now {
+            wall_ms: clock.wall_ms,
+            mono_ms: clock.mono_ms,
+        };
+        let mut messages = Vec::new();
+        let outputs =
+            self.members[place].work(now, cut, &mut self.dice, |message| messages.push(message));
+        let id = self.members[place].id();
+        for output in &outputs {
+            self.history.take(id, output);
+            match output {
+                Output::Lead { shard, .. } => {
+                    self.tally.leads += 1;
+                    self.last.remove(&(id, *shard));
+                }
+                Output::Restore(_) => self.tally.restores += 1,
+                Output::SnapshotDue { .. } => self.tally.snapshots += 1,
+                _ => (),
+            }
+        }
+        messages
+            .into_iter()
+            .for_each(|message| self.send(id, message));
+        if cut.is_some() {
+            self.tally.crashes += 1;
+            self.members[place].crash(&mut self.dice);
+            self.history.crashed(id);
+            self.down[place] = self.step + self.dice.below(200);
+        }
+    }
+
+    fn send(&mut self, from: NodeId, message: Outgoing) {
+        if self.dice.chance(self.weather.loss) {
+            return;
+        }
+        let copies = 1 + u64::from(self.dice.chance(self.weather.duplicates));
+        for _ in 0..copies {
+            let at = self.step + 1 + self.dice.below(self.weather.delay_steps);
+            self.sent += 1;
+            self.flying.insert((at, self.sent), (from, message.clone()));
+        }
+    }
+}
+
+fn clock(dice: &mut Dice) -> Clock {
+    Clock {
+        wall_ms: 1_700_000_000_000 + dice.below(3_600_000),
+        mono_ms: 0,
+        tick_ms: dice.below(100),
+    }
+}

@@ -1,0 +1,380 @@
+//! Frames of the server: answers, feeds, notices. Written straight from the core's words into the caller's buffer.
+
+use boxoffice_core::{
+    answer::{Answer, Answered, At, MapView, Outcome, SessionEntry},
+    refusal::{Refusal, TakenSeat},
+    seat::{Seat, SeatState},
+};
+use bytes::BytesMut;
+use serde::{Serialize, Serializer, ser::SerializeStruct};
+
+use crate::{
+    Encoding, Fail, Rejection, convert,
+    feed::{Delta, Ended, Notice, Snapshot},
+    form::{Nothing, On},
+    form_answer::{Each, write_order},
+    hello::Hello,
+    request::Shape,
+    status::{NodeAudit, NodeStatus},
+};
+
+/// How a request ended, whatever it was: what a batch collects and a connection sends.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "most are granted")]
+pub enum Verdict {
+    /// Granted.
+    Ok(Answered, Shape),
+    /// Refused by an entity.
+    No(Refusal),
+    /// Refused at the door.
+    Rejected(Rejection),
+    /// Failed.
+    Fail(Fail),
+}
+
+impl Verdict {
+    /// The verdict of a command that was decided.
+    pub fn decided(outcome: Outcome, shape: Shape) -> Verdict {
+        match outcome {
+            Ok(answered) => Verdict::Ok(answered, shape),
+            Err(refusal) => Verdict::No(refusal),
+        }
+    }
+}
+
+/// Answers a command that was decided.
+pub fn outcome(encoding: Encoding, out: &mut BytesMut, id: u64, outcome: &Outcome, shape: Shape) {
+    match outcome {
+        Ok(answered) => ok(encoding, out, id, &AnswerBody(&answered.answer, shape), &answered.at),
+        Err(refusal) => encoding.write(out, &NoFrame { id: Some(id), no: No::Refusal(refusal) }),
+    }
+}
+
+/// Answers with a "no" of the door; without an id if it could not be read.
+pub fn rejection(encoding: Encoding, out: &mut BytesMut, id: Option<u64>, why: &Rejection) {
+    encoding.write(out, &NoFrame { id, no: No::of(why) });
+}
+
+/// Answers with a failure.
+pub fn fail(encoding: Encoding, out: &mut BytesMut, id: u64, fail: &Fail) {
+    encoding.write(out, &FailFrame { id, fail });
+}
+
+/// Answers whatever it was.
+pub fn verdict(encoding: Encoding, out: &mut BytesMut, id: u64, verdict: &Verdict) {
+    match verdict {
+        Verdict::Ok(answered, shape) => ok(encoding, out, id, &AnswerBody(&answered.answer, *shape), &answered.at),
+        Verdict::No(refusal) => encoding.write(out, &NoFrame { id: Some(id), no: No::Refusal(refusal) }),
+        Verdict::Rejected(why) => rejection(encoding, out, Some(id), why),
+        Verdict::Fail(why) => fail(encoding, out, id, why),
+    }
+}
+
+/// Answers a batch: a verdict for each item, in their order.
+pub fn batch(encoding: Encoding, out: &mut BytesMut, id: u64, verdicts: &[Verdict]) {
+    #[derive(Serialize)]
+    struct Items<I: Serialize> {
+        items: I,
+    }
+    let items = Items { items: Each(|| verdicts.iter().map(ItemVerdict)) };
+    ok(encoding, out, id, &items, &[]);
+}
+
+/// Answers `hello` and `unwatch`: done.
+pub fn done(encoding: Encoding, out: &mut BytesMut, id: u64) {
+    ok(encoding, out, id, &Nothing, &[]);
+}
+
+/// Answers `watch` with the number of the feed.
+pub fn watching(encoding: Encoding, out: &mut BytesMut, id: u64, feed: u64) {
+    ok(encoding, out, id, &crate::body::Unwatch { feed }, &[]);
+}
+
+/// Answers `admin.status`.
+pub fn status(encoding: Encoding, out: &mut BytesMut, id: u64, status: &NodeStatus) {
+    ok(encoding, out, id, status, &[]);
+}
+
+/// Answers `admin.audit` of the whole node.
+pub fn audit(encoding: Encoding, out: &mut BytesMut, id: u64, audit: &NodeAudit) {
+    ok(encoding, out, id, audit, &[]);
+}
+
+/// Sends everything to the watchers of a feed.
+pub fn snapshot(encoding: Encoding, out: &mut BytesMut, feed: u64, snapshot: &Snapshot) {
+    #[derive(Serialize)]
+    struct Frame<'a> {
+        feed: u64,
+        snapshot: &'a Snapshot,
+    }
+    encoding.write(out, &Frame { feed, snapshot });
+}
+
+/// Sends changes to the watchers of a feed.
+pub fn delta(encoding: Encoding, out: &mut BytesMut, feed: u64, delta: &Delta) {
+    #[derive(Serialize)]
+    struct Frame<'a> {
+        feed: u64,
+        delta: &'a Delta,
+    }
+    encoding.write(out, &Frame { feed, delta });
+}
+
+/// Tells the watchers of a feed that nothing more will come.
+pub fn ended(encoding: Encoding, out: &mut BytesMut, feed: u64, ended: &Ended) {
+    #[derive(Serialize)]
+    struct Frame<'a> {
+        feed: u64,
+        ended: &'a Ended,
+    }
+    encoding.write(out, &Frame { feed, ended });
+}
+
+/// Tells a connection what is about to happen.
+pub fn notice(encoding: Encoding, out: &mut BytesMut, notice: &Notice) {
+    #[derive(Serialize)]
+    struct Frame<'a> {
+        notice: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reconnect_ms: Option<u64>,
+    }
+    encoding.write(out, &Frame { notice: &notice.name, reconnect_ms: notice.reconnect_ms });
+}
+
+/// The first frame of a connection.
+pub fn hello(encoding: Encoding, out: &mut BytesMut, hello: &Hello) {
+    #[derive(Serialize)]
+    struct Frame<'a> {
+        hello: &'a Hello,
+    }
+    encoding.write(out, &Frame { hello });
+}
+
+/// The body of an ok alone, for doors where the envelope is not in the frame.
+pub fn answer(encoding: Encoding, out: &mut BytesMut, answered: &Answered, shape: Shape) {
+    encoding.write(out, &AnswerBody(&answered.answer, shape));
+}
+
+fn ok<T: Serialize>(encoding: Encoding, out: &mut BytesMut, id: u64, body: &T, at: &[At]) {
+    encoding.write(out, &OkFrame { id, ok: body, at });
+}
+
+struct OkFrame<'a, T> {
+    id: u64,
+    ok: &'a T,
+    at: &'a [At],
+}
+
+impl<T: Serialize> Serialize for OkFrame<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut frame = serializer.serialize_struct("Ok", 2 + usize::from(!self.at.is_empty()))?;
+        frame.serialize_field("id", &self.id)?;
+        frame.serialize_field("ok", self.ok)?;
+        if !self.at.is_empty() {
+            frame.serialize_field("at", &Each(|| self.at.iter().map(On)))?;
+        }
+        frame.end()
+    }
+}
+
+#[derive(Serialize)]
+struct NoFrame<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u64>,
+    no: No<'a>,
+}
+
+#[derive(Serialize)]
+struct FailFrame<'a> {
+    id: u64,
+    fail: &'a Fail,
+}
+
+/// One answer of a batch: the fields of a frame without the id.
+struct ItemVerdict<'a>(&'a Verdict);
+
+impl Serialize for ItemVerdict<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = match self.0 {
+            Verdict::Ok(answered, _) => 1 + usize::from(!answered.at.is_empty()),
+            Verdict::No(_) | Verdict::Rejected(_) | Verdict::Fail(_) => 1,
+        };
+        let mut item = serializer.serialize_struct("Item", fields)?;
+        match self.0 {
+            Verdict::Ok(answered, shape) => {
+                item.serialize_field("ok", &AnswerBody(&answered.answer, *shape))?;
+                if !answered.at.is_empty() {
+                    item.serialize_field("at", &On(&answered.at))?;
+                }
+            }
+            Verdict::No(refusal) => item.serialize_field("no", &No::Refusal(refusal))?,
+            Verdict::Rejected(why) => item.serialize_field("no", &No::of(why))?,
+            Verdict::Fail(fail) => item.serialize_field("fail", fail)?,
+        }
+        item.end()
+    }
+}
+
+/// The body of an ok.
+struct AnswerBody<'a>(&'a Answer, Shape);
+
+impl Serialize for AnswerBody<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Answer::Done => Nothing.serialize(serializer),
+            Answer::Venue(venue) => On(venue).serialize(serializer),
+            Answer::Hall(hall) => On(hall).serialize(serializer),
+            Answer::Session(session) => On(session).serialize(serializer),
+            Answer::Sessions(sessions) => page(sessions, self.1, serializer),
+            Answer::Map(map) => match self.1 {
+                Shape::ThreeStates => three_states(map, serializer),
+                Shape::Plain | Shape::Page { .. } => On(map).serialize(serializer),
+            },
+            Answer::Cart(cart) => On(cart).serialize(serializer),
+            Answer::Held(held) => On(held).serialize(serializer),
+            Answer::Order { order, settling } => write_order(order, *settling, serializer),
+            Answer::SessionAudit(audit) => On(audit).serialize(serializer),
+            Answer::CartAudit(audit) => On(audit).serialize(serializer),
+        }
+    }
+}
+
+/// A page of sessions; a full one says where it ended.
+fn page<S: Serializer>(sessions: &[SessionEntry], shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
+    let full = matches!(shape, Shape::Page { limit } if sessions.len() >= limit as usize);
+    let cursor = sessions.last().filter(|_| full).map(|last| convert::cursor(last.starts_at, &last.id));
+    let mut map = serializer.serialize_struct("Page", 1 + usize::from(cursor.is_some()))?;
+    map.serialize_field("sessions", &Each(|| sessions.iter().map(On)))?;
+    if let Some(cursor) = cursor {
+        map.serialize_field("cursor", &cursor)?;
+    }
+    map.end()
+}
+
+/// A map in the three numbers of cinemas.
+fn three_states<S: Serializer>(view: &MapView, serializer: S) -> Result<S::Ok, S::Error> {
+    let counts = view.counts;
+    let seats = (counts.free + counts.held + counts.sold + counts.blocked) as usize;
+    assert!(seats.div_ceil(4) == view.seats.len(), "{seats} seats counted, {} bytes of map", view.seats.len());
+    let number = |index: usize| match (view.seats[index / 4] >> (index % 4 * 2)) & 3 {
+        state if state == SeatState::Free as u8 => 2u8,
+        state if state == SeatState::Held as u8 => 1,
+        _ => 0,
+    };
+    let mut map = serializer.serialize_struct("Map", 4)?;
+    map.serialize_field("session", &On(&view.session))?;
+    map.serialize_field("version", &view.version)?;
+    map.serialize_field("counts", &On(&view.counts))?;
+    map.serialize_field("states", &Each(|| (0..seats).map(number)))?;
+    map.end()
+}
+
+/// The body of a no: number, name, words, and the details of its kind.
+enum No<'a> {
+    Refusal(&'a Refusal),
+    Door(&'a Rejection),
+}
+
+impl<'a> No<'a> {
+    fn of(why: &'a Rejection) -> No<'a> {
+        match why {
+            Rejection::Refusal(refusal) => No::Refusal(refusal),
+            Rejection::UnknownOp(_)
+            | Rejection::TooLarge(_)
+            | Rejection::Unauthenticated(_)
+            | Rejection::RateLimited(_)
+            | Rejection::UnsupportedVersion(_) => No::Door(why),
+        }
+    }
+}
+
+impl Serialize for No<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            No::Door(why) => head(serializer, why.code(), why.name(), why, 0)?.end(),
+            No::Refusal(refusal) => no(refusal, serializer),
+        }
+    }
+}
+
+/// The fields every no has; room for `more`.
+fn head<S: Serializer>(
+    serializer: S,
+    code: u16,
+    name: &'static str,
+    message: &impl std::fmt::Display,
+    more: usize,
+) -> Result<S::SerializeStruct, S::Error> {
+    struct Words<'a, T>(&'a T);
+    impl<T: std::fmt::Display> Serialize for Words<'_, T> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_str(self.0)
+        }
+    }
+    let mut map = serializer.serialize_struct("No", 3 + more)?;
+    map.serialize_field("code", &code)?;
+    map.serialize_field("name", name)?;
+    map.serialize_field("message", &Words(message))?;
+    Ok(map)
+}
+
+fn no<S: Serializer>(refusal: &Refusal, serializer: S) -> Result<S::Ok, S::Error> {
+    let head = |more| head(serializer, refusal.code(), refusal.name(), refusal, more);
+    match refusal {
+        Refusal::SeatsTaken(taken) | Refusal::SeatBlocked(taken) => {
+            let mut map = head(2)?;
+            let seats = |taken: &TakenSeat| taken.seat;
+            map.serialize_field("seats", &SeatList(taken.iter().map(seats)))?;
+            map.serialize_field("states", &Each(|| taken.iter().map(|taken| On(&taken.state))))?;
+            map.end()
+        }
+        Refusal::NoSuchSeat(seats) | Refusal::DuplicateSeat(seats) => {
+            let mut map = head(1)?;
+            map.serialize_field("seats", &SeatList(seats.iter().copied()))?;
+            map.end()
+        }
+        Refusal::NoAdjacentSeats { count, free } => {
+            let mut map = head(2)?;
+            map.serialize_field("count", count)?;
+            map.serialize_field("free", free)?;
+            map.end()
+        }
+        Refusal::HallOccupied(session) => {
+            let mut map = head(1)?;
+            map.serialize_field("session", &On(session))?;
+            map.end()
+        }
+        Refusal::NoSuchLine(line) => {
+            let mut map = head(1)?;
+            map.serialize_field("line", line)?;
+            map.end()
+        }
+        Refusal::TooManyLines(limit) => {
+            let mut map = head(1)?;
+            map.serialize_field("limit", limit)?;
+            map.end()
+        }
+        Refusal::BadRequest(_)
+        | Refusal::RequestIdMissing
+        | Refusal::RequestIdReused
+        | Refusal::InProgress
+        | Refusal::Forbidden(_)
+        | Refusal::SessionClosed(_)
+        | Refusal::CartNotActive(_)
+        | Refusal::CartExpired
+        | Refusal::CartEmpty
+        | Refusal::NotYourCart
+        | Refusal::HoldAgeExceeded
+        | Refusal::NotFound(_)
+        | Refusal::AlreadyExistsDifferently(_) => head(0)?.end(),
+    }
+}
+
+/// Seats as a list.
+struct SeatList<I>(I);
+
+impl<I: Clone + ExactSizeIterator<Item = Seat>> Serialize for SeatList<I> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Each(|| self.0.clone().map(|seat| (seat.row, seat.seat))).serialize(serializer)
+    }
+}

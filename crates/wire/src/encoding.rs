@@ -1,0 +1,87 @@
+//! The two encodings of the protocol: one contract, told apart by the WebSocket subprotocol.
+
+use std::io;
+
+use bytes::BytesMut;
+use serde::{Serialize, de::DeserializeOwned};
+
+/// How frames are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// JSON in text frames: times as RFC 3339, bytes as base64.
+    Json,
+    /// MessagePack in binary frames, maps with named fields: times as milliseconds, bytes as bytes.
+    MsgPack,
+}
+
+impl Encoding {
+    /// Both, in the order a server prefers them.
+    pub const ALL: [Encoding; 2] = [Encoding::MsgPack, Encoding::Json];
+
+    /// The value of `Sec-WebSocket-Protocol`.
+    pub fn subprotocol(self) -> &'static str {
+        match self {
+            Encoding::Json => "boxoffice.v1.json",
+            Encoding::MsgPack => "boxoffice.v1.msgpack",
+        }
+    }
+
+    /// The encoding with this subprotocol.
+    pub fn from_subprotocol(name: &str) -> Option<Encoding> {
+        Encoding::ALL.into_iter().find(|encoding| encoding.subprotocol() == name)
+    }
+
+    /// A body with no fields.
+    pub(crate) fn empty(self) -> &'static [u8] {
+        match self {
+            Encoding::Json => b"{}",
+            Encoding::MsgPack => &[0x80],
+        }
+    }
+
+    /// Appends `value` to `out`.
+    ///
+    /// # Panics
+    /// If the value cannot be written in the encoding at all, which is a mistake in its shape.
+    pub(crate) fn write<T: Serialize + ?Sized>(self, out: &mut BytesMut, value: &T) {
+        match self {
+            Encoding::Json => {
+                serde_json::to_writer(Appender(out), value)
+                    .expect("every shape of the protocol can be written as JSON");
+            }
+            Encoding::MsgPack => value
+                .serialize(&mut rmp_serde::Serializer::new(Appender(out)).with_struct_map())
+                .expect("every shape of the protocol can be written as MessagePack"),
+        }
+    }
+
+    /// The value these bytes are, if they are exactly one.
+    ///
+    /// # Errors
+    /// What does not fit, in words.
+    pub(crate) fn read<T: DeserializeOwned>(self, bytes: &[u8]) -> Result<T, String> {
+        match self {
+            Encoding::Json => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
+            Encoding::MsgPack => rmp_serde::from_slice(bytes).map_err(|error| error.to_string()),
+        }
+    }
+}
+
+/// Writes to the end of a buffer; never fails.
+struct Appender<'a>(&'a mut BytesMut);
+
+impl io::Write for Appender<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

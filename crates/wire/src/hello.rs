@@ -1,0 +1,79 @@
+//! The server's first frame: who it is, what it promises, what it allows.
+
+use boxoffice_core::{seat::HOLD_SEATS_MAX, time::Timestamp};
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+use crate::{form, limits};
+
+/// `{"hello":{…}}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The cluster's id.
+    pub cluster: SmolStr,
+    /// The node's id.
+    pub node: SmolStr,
+    /// The version of the program.
+    pub version: SmolStr,
+    /// The version of the protocol.
+    pub protocol: u32,
+    /// What an ok rests on.
+    pub durability: Durability,
+    /// What is allowed.
+    pub limits: Limits,
+    /// The server's clock.
+    #[serde(with = "form")]
+    pub time: Timestamp,
+}
+
+/// What an ok rests on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Durability {
+    /// How many nodes keep each thing.
+    pub replicas: u32,
+    /// When they write it down: `always`, `interval` or `never`.
+    pub fsync: SmolStr,
+}
+
+/// The limits a client is held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// The longest frame, in bytes.
+    pub frame_bytes: u32,
+    /// The longest frame of `batch` and `hall.put`, in bytes.
+    pub import_frame_bytes: u32,
+    /// How deep a frame may be nested.
+    pub depth: u32,
+    /// Seats of one hold.
+    pub hold_seats: u32,
+    /// Lines of a cart.
+    pub cart_lines: u32,
+    /// Items of a batch.
+    pub batch_items: u32,
+    /// Requests under way on one connection.
+    pub requests_under_way: u32,
+    /// Feeds of one connection.
+    pub feeds: u32,
+    /// Time for the first frame, in milliseconds.
+    pub first_frame_ms: u64,
+    /// Time for a frame to arrive whole, in milliseconds.
+    pub whole_frame_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            frame_bytes: limits::FRAME_BYTES_MAX as u32,
+            import_frame_bytes: limits::IMPORT_FRAME_BYTES_MAX as u32,
+            depth: limits::DEPTH_MAX as u32,
+            hold_seats: HOLD_SEATS_MAX as u32,
+            cart_lines: limits::CART_LINES_MAX as u32,
+            batch_items: limits::BATCH_ITEMS_MAX as u32,
+            requests_under_way: limits::REQUESTS_UNDER_WAY_MAX as u32,
+            feeds: limits::FEEDS_MAX as u32,
+            first_frame_ms: limits::FIRST_FRAME_MS,
+            whole_frame_ms: limits::WHOLE_FRAME_MS,
+        }
+    }
+}

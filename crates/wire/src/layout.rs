@@ -1,0 +1,352 @@
+//! Layouts on the wire: short to write, always sent back in one full form.
+//!
+//! A hall may be described as a grid (`{"rows":5,"seats":16}`), as rows with a count (`{"label":"A","count":16,"gaps":[8]}`),
+//! seat by seat (`{"label":"A","seats":[{"label":"1"},null,{"label":"2"}]}`), or in the full form, row by row and run by
+//! run, which is what is answered.
+
+use boxoffice_core::{
+    id::Id,
+    layout::{LABEL_BYTES_MAX, LAYOUT_SEATS_MAX, Labels, Layout, Point, Row, Run},
+};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error as _, SeqAccess, Visitor, value::SeqAccessDeserializer},
+    ser::SerializeStruct,
+};
+use smol_str::{SmolStr, format_smolstr};
+
+use crate::{
+    form::{self, Form, Of, On},
+    form_answer::Each,
+};
+
+/// The category of seats that name none.
+const CATEGORY: &str = "standard";
+
+impl Form for Layout {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_struct("Layout", 1 + usize::from(self.focal().is_some()))?;
+        if let Some(focal) = self.focal() {
+            map.serialize_field("focal", &(focal.x, focal.y))?;
+        }
+        map.serialize_field("rows", &Each(|| self.rows().iter().map(FullRow)))?;
+        map.end()
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Layout, D::Error> {
+        let body = LayoutBody::deserialize(deserializer)?;
+        let focal = body.focal.map(|(x, y)| Point { x, y });
+        let rows = body.rows().map_err(D::Error::custom)?;
+        Layout::new(rows, focal).map_err(D::Error::custom)
+    }
+}
+
+struct FullRow<'a>(&'a Row);
+
+impl Serialize for FullRow<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let row = self.0;
+        let mut map = serializer.serialize_struct("Row", 2 + usize::from(row.section.is_some()))?;
+        map.serialize_field("label", &row.label)?;
+        if let Some(section) = &row.section {
+            map.serialize_field("section", &On(section))?;
+        }
+        map.serialize_field("runs", &Each(|| row.runs.iter().map(FullRun)))?;
+        map.end()
+    }
+}
+
+struct FullRun<'a>(&'a Run);
+
+impl Serialize for FullRun<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let run = self.0;
+        let (labels, points) = (if matches!(run.labels, Labels::Names(_)) { 1 } else { 2 }, !run.points.is_empty());
+        let mut map = serializer.serialize_struct("Run", 4 + labels + usize::from(points))?;
+        map.serialize_field("gap", &run.gap)?;
+        map.serialize_field("count", &run.count)?;
+        match &run.labels {
+            Labels::Numbers { first, step } => {
+                map.serialize_field("first", first)?;
+                map.serialize_field("step", step)?;
+            }
+            Labels::Names(names) => map.serialize_field("names", names)?,
+        }
+        map.serialize_field("category", &On(&run.category))?;
+        map.serialize_field("accessible", &run.accessible)?;
+        if points {
+            map.serialize_field("points", &Each(|| run.points.iter().map(|point| (point.x, point.y))))?;
+        }
+        map.end()
+    }
+}
+
+/// A layout in any of the forms it may be written in.
+#[derive(Deserialize)]
+struct LayoutBody {
+    rows: RowsBody,
+    /// Seats of each row of a grid.
+    #[serde(default)]
+    seats: Option<u16>,
+    /// The category of seats that name none.
+    #[serde(with = "form", default)]
+    category: Option<Id>,
+    /// The place the best seats are near to.
+    #[serde(default)]
+    focal: Option<(i32, i32)>,
+}
+
+enum RowsBody {
+    /// So many rows, all alike.
+    Grid(u32),
+    /// Each row by itself.
+    Each(Vec<RowBody>),
+}
+
+impl<'de> Deserialize<'de> for RowsBody {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RowsBody, D::Error> {
+        deserializer.deserialize_any(RowsVisitor)
+    }
+}
+
+struct RowsVisitor;
+
+impl<'de> Visitor<'de> for RowsVisitor {
+    type Value = RowsBody;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a list of rows, or how many rows a grid has")
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, rows: u64) -> Result<RowsBody, E> {
+        u32::try_from(rows).map(RowsBody::Grid).map_err(|_| E::custom("more rows than any layout has"))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, rows: A) -> Result<RowsBody, A::Error> {
+        Vec::<RowBody>::deserialize(SeqAccessDeserializer::new(rows)).map(RowsBody::Each)
+    }
+}
+
+/// A row: by count, seat by seat, or by runs.
+#[derive(Deserialize)]
+struct RowBody {
+    label: SmolStr,
+    #[serde(with = "form", default)]
+    section: Option<Id>,
+    #[serde(with = "form", default)]
+    category: Option<Id>,
+    /// Short form: how many seats,
+    #[serde(default)]
+    count: Option<u16>,
+    /// the number of the first,
+    #[serde(default)]
+    first: Option<i32>,
+    /// what the next number adds,
+    #[serde(default)]
+    step: Option<i32>,
+    /// and after how many seats an aisle one seat wide follows.
+    #[serde(default)]
+    gaps: Vec<u16>,
+    /// Seat by seat; `null` is a gap one seat wide.
+    #[serde(default)]
+    seats: Option<Vec<Option<SeatBody>>>,
+    /// The full form.
+    #[serde(default)]
+    runs: Option<Vec<RunBody>>,
+}
+
+#[derive(Deserialize)]
+struct SeatBody {
+    label: SmolStr,
+    #[serde(with = "form", default)]
+    category: Option<Id>,
+    #[serde(default)]
+    accessible: bool,
+    #[serde(default)]
+    x: Option<i32>,
+    #[serde(default)]
+    y: Option<i32>,
+}
+
+#[derive(Deserialize)]
+struct RunBody {
+    #[serde(default)]
+    gap: u16,
+    count: u16,
+    #[serde(default)]
+    first: Option<i32>,
+    #[serde(default)]
+    step: Option<i32>,
+    #[serde(default)]
+    names: Option<Vec<SmolStr>>,
+    #[serde(default)]
+    category: Option<Of<Id>>,
+    #[serde(default)]
+    accessible: bool,
+    #[serde(default)]
+    points: Vec<(i32, i32)>,
+}
+
+impl LayoutBody {
+    fn rows(self) -> Result<Vec<Row>, String> {
+        let category = self.category.unwrap_or_else(|| Id::new(CATEGORY).expect("the usual category is an id"));
+        match self.rows {
+            RowsBody::Grid(rows) => {
+                let seats = self.seats.ok_or("a grid needs `rows` and `seats`")?;
+                let all = u64::from(rows) * u64::from(seats);
+                // Counted before anything is made of it.
+                if all > LAYOUT_SEATS_MAX as u64 || rows > u32::from(u16::MAX) {
+                    return Err(format!("a layout has at most {LAYOUT_SEATS_MAX} seats"));
+                }
+                let row = |index| Row {
+                    label: letters(index),
+                    section: None,
+                    runs: vec![Run {
+                        gap: 0,
+                        count: seats,
+                        labels: Labels::Numbers { first: 1, step: 1 },
+                        category: category.clone(),
+                        accessible: false,
+                        points: Vec::new(),
+                    }],
+                };
+                Ok((0..rows).map(row).collect())
+            }
+            RowsBody::Each(_) if self.seats.is_some() => {
+                Err("`seats` beside `rows` is for grids, where `rows` is a number".into())
+            }
+            RowsBody::Each(rows) => rows.into_iter().map(|row| row.row(&category)).collect(),
+        }
+    }
+}
+
+/// What the row with this index is called: A … Z, AA, AB, …
+fn letters(index: u32) -> SmolStr {
+    let mut text = Vec::new();
+    let mut rest = index + 1;
+    while rest > 0 {
+        rest -= 1;
+        text.push(b'A' + (rest % 26) as u8);
+        rest /= 26;
+    }
+    text.reverse();
+    SmolStr::new(str::from_utf8(&text).expect("letters are ASCII"))
+}
+
+impl RowBody {
+    fn row(self, category: &Id) -> Result<Row, String> {
+        let label = label(self.label)?;
+        let category = self.category.as_ref().unwrap_or(category);
+        let runs = match (self.count, self.seats, self.runs) {
+            (Some(count), None, None) => {
+                by_count(count, self.first.unwrap_or(1), self.step.unwrap_or(1), &self.gaps, category)
+            }
+            (None, Some(seats), None) => seat_by_seat(seats, category),
+            (None, None, Some(runs)) => runs.into_iter().map(|run| run.run(category)).collect(),
+            _ => Err("a row has one of `count`, `seats` and `runs`".into()),
+        };
+        let runs = runs.map_err(|reason| format!("row {label}: {reason}"))?;
+        Ok(Row { label, section: self.section, runs })
+    }
+}
+
+fn label(text: SmolStr) -> Result<SmolStr, String> {
+    let good = (1..=LABEL_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control);
+    if good { Ok(text) } else { Err(format!("a label has 1 to {LABEL_BYTES_MAX} bytes and no control characters")) }
+}
+
+/// The runs of a row of numbered seats, cut at its gaps.
+fn by_count(count: u16, first: i32, step: i32, gaps: &[u16], category: &Id) -> Result<Vec<Run>, String> {
+    let inside = gaps.iter().all(|gap| (1..count).contains(gap)) && gaps.windows(2).all(|pair| pair[0] < pair[1]);
+    if !inside {
+        return Err(format!("`gaps` ascend and lie between the seats, from 1 to {}", count.saturating_sub(1)));
+    }
+    let mut runs = Vec::with_capacity(gaps.len() + 1);
+    let mut from = 0;
+    for to in gaps.iter().copied().chain([count]) {
+        let first = i64::from(first) + i64::from(step) * i64::from(from);
+        let first = i32::try_from(first).map_err(|_| "the numbers of its seats are too large")?;
+        runs.push(Run {
+            gap: u16::from(from > 0),
+            count: to - from,
+            labels: Labels::Numbers { first, step },
+            category: category.clone(),
+            accessible: false,
+            points: Vec::new(),
+        });
+        from = to;
+    }
+    Ok(runs)
+}
+
+/// The runs of a row written seat by seat: neighbours alike in category and accessibility are one run.
+fn seat_by_seat(seats: Vec<Option<SeatBody>>, row_category: &Id) -> Result<Vec<Run>, String> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut gap = 0u16;
+    for seat in seats {
+        let Some(seat) = seat else {
+            gap = gap.checked_add(1).ok_or("a gap is too wide")?;
+            continue;
+        };
+        let category = seat.category.unwrap_or_else(|| row_category.clone());
+        let point = match (seat.x, seat.y) {
+            (Some(x), Some(y)) => Some(Point { x, y }),
+            (None, None) => None,
+            _ => return Err("a seat has both `x` and `y`, or neither".into()),
+        };
+        let name = label(seat.label)?;
+        let goes_on = gap == 0
+            && runs.last().is_some_and(|run| {
+                run.category == category
+                    && run.accessible == seat.accessible
+                    && run.points.is_empty() == point.is_none()
+                    && run.count < u16::MAX
+            });
+        if !goes_on {
+            let labels = Labels::Names(Vec::new());
+            runs.push(Run { gap, count: 0, labels, category, accessible: seat.accessible, points: Vec::new() });
+        }
+        gap = 0;
+        let run = runs.last_mut().expect("a run was just pushed or goes on");
+        run.count += 1;
+        run.points.extend(point);
+        if let Labels::Names(names) = &mut run.labels {
+            names.push(name);
+        }
+    }
+    for run in &mut runs {
+        if let Some(numbers) = numbered(&run.labels) {
+            run.labels = numbers;
+        }
+    }
+    Ok(runs)
+}
+
+/// The same labels as numbers, if that is what they are.
+fn numbered(labels: &Labels) -> Option<Labels> {
+    let Labels::Names(names) = labels else {
+        return None;
+    };
+    let number = |name: &SmolStr| name.parse::<i32>().ok().filter(|number| format_smolstr!("{number}") == *name);
+    let first = number(names.first()?)?;
+    let step = match names.get(1) {
+        Some(second) => number(second)?.checked_sub(first)?,
+        None => 1,
+    };
+    let expected = |index: usize| i32::try_from(index).ok()?.checked_mul(step)?.checked_add(first);
+    let all = names.iter().enumerate().all(|(index, name)| number(name).is_some() && number(name) == expected(index));
+    all.then_some(Labels::Numbers { first, step })
+}
+
+impl RunBody {
+    fn run(self, category: &Id) -> Result<Run, String> {
+        let labels = match (self.names, self.first, self.step) {
+            (Some(names), None, None) => Labels::Names(names.into_iter().map(label).collect::<Result<_, _>>()?),
+            (None, first, step) => Labels::Numbers { first: first.unwrap_or(1), step: step.unwrap_or(1) },
+            _ => return Err("a run has `names`, or `first` and `step`".into()),
+        };
+        let category = self.category.map_or_else(|| category.clone(), |Of(id)| id);
+        let points = self.points.into_iter().map(|(x, y)| Point { x, y }).collect();
+        Ok(Run { gap: self.gap, count: self.count, labels, category, accessible: self.accessible, points })
+    }
+}

@@ -1,0 +1,123 @@
+//! The limits of the protocol and its close codes, by name.
+
+/// The version of the protocol.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// The longest frame a client may send, in bytes.
+pub const FRAME_BYTES_MAX: usize = 64 * 1024;
+
+/// The longest frame of `batch` and `hall.put`, in bytes: what importers send.
+pub const IMPORT_FRAME_BYTES_MAX: usize = 1024 * 1024;
+
+/// The longest frame a client reads, in bytes: a layout of the most seats, each with its own place.
+pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// How deep maps and lists may be nested; the frame itself is the first.
+pub const DEPTH_MAX: usize = 16;
+
+/// The longest request id, in bytes.
+pub const REQUEST_ID_BYTES_MAX: usize = 64;
+
+/// The most items of a `batch`.
+pub const BATCH_ITEMS_MAX: usize = 1_000;
+
+/// The most lines of a cart.
+pub const CART_LINES_MAX: usize = 50;
+
+/// The most entries of one page of a search.
+pub const PAGE_ENTRIES_MAX: u32 = 1_000;
+
+/// Entries of a page if the request does not say.
+pub const PAGE_ENTRIES: u32 = 100;
+
+/// The longest deadline a request may ask for, in milliseconds; a longer one counts as this.
+pub const DEADLINE_MS_MAX: u64 = 60_000;
+
+/// The deadline of a request that does not say, in milliseconds.
+pub const DEADLINE_MS: u64 = 10_000;
+
+/// Requests under way on one connection; more are `rate_limited`.
+pub const REQUESTS_UNDER_WAY_MAX: usize = 256;
+
+/// Feeds of one connection.
+pub const FEEDS_MAX: usize = 1_024;
+
+/// How long a connection may take to send its first frame, in milliseconds.
+pub const FIRST_FRAME_MS: u64 = 10_000;
+
+/// How long a frame may take to arrive whole, in milliseconds.
+pub const WHOLE_FRAME_MS: u64 = 10_000;
+
+/// How often the server pings, in milliseconds.
+pub const PING_MS: u64 = 15_000;
+
+/// How long the server waits for a pong, in milliseconds.
+pub const PONG_MS: u64 = 10_000;
+
+/// How long a connection without feeds may be silent before the ping decides, in milliseconds.
+pub const IDLE_MS: u64 = 60_000;
+
+/// The longest name (of a venue, a hall), in bytes.
+pub const NAME_BYTES_MAX: usize = 200;
+
+/// The longest comment, in bytes.
+pub const COMMENTS_BYTES_MAX: usize = 4_096;
+
+/// The longest name of a means of payment, and of a payer's reference, in bytes.
+pub const PAYMENT_TEXT_BYTES_MAX: usize = 200;
+
+/// The longest name a client gives itself in its hello, in bytes.
+pub const CLIENT_NAME_BYTES_MAX: usize = 100;
+
+/// Prices of a session: one a category.
+pub const CATEGORIES_MAX: usize = 1_000;
+
+/// Close codes: what the server says with its last frame, and what a client does then.
+pub mod close {
+    /// Not the protocol: do not reconnect.
+    pub const PROTOCOL: u16 = 4000;
+    /// Not who it says: do not reconnect.
+    pub const UNAUTHENTICATED: u16 = 4001;
+    /// No version in common: do not reconnect.
+    pub const VERSION: u16 = 4002;
+    /// Text where bytes belong, or the other way round: do not reconnect.
+    pub const WRONG_FRAME_TYPE: u16 = 4003;
+    /// Banned, or a page of a foreign origin: do not reconnect.
+    pub const BANNED: u16 = 4004;
+    /// The token's time is over: reconnect with another, with back-off.
+    pub const TOKEN_EXPIRED: u16 = 4101;
+    /// No first frame in time: reconnect with back-off.
+    pub const NO_HELLO: u16 = 4102;
+    /// No pong in time: reconnect with back-off.
+    pub const NO_PONG: u16 = 4103;
+    /// Too many requests: reconnect with back-off.
+    pub const TOO_MANY_REQUESTS: u16 = 4104;
+    /// Frames are not read fast enough: reconnect with back-off.
+    pub const SLOW_READER: u16 = 4106;
+    /// The node is going away: reconnect now, to another.
+    pub const DRAINING: u16 = 4200;
+    /// Another node serves this: reconnect now.
+    pub const MOVED: u16 = 4201;
+    /// A message is too big (RFC 6455).
+    pub const TOO_BIG: u16 = 1009;
+
+    /// What a client does after a close.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Advice {
+        /// Stay away: trying again would end the same way.
+        Stay,
+        /// Reconnect with exponential back-off and full jitter.
+        BackOff,
+        /// Reconnect at once.
+        Now,
+    }
+
+    /// What this close code (or none, when the connection just broke) advises.
+    pub fn advice(code: Option<u16>) -> Advice {
+        match code {
+            Some(4000..=4099 | TOO_BIG) => Advice::Stay,
+            Some(4200..=4299) => Advice::Now,
+            Some(_) | None => Advice::BackOff,
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What is not an ok: what the door itself refuses, and failures.
+
+use std::borrow::Cow;
+
+use boxoffice_core::{refusal::Refusal, seat::SeatSetError};
+use serde::{Deserialize, Serialize};
+use smol_str::{SmolStr, format_smolstr};
+
+use crate::raw::Malformed;
+
+/// A "no" said before any entity was asked. Nothing changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// A "no" in the core's words.
+    #[error(transparent)]
+    Refusal(#[from] Refusal),
+    /// 102: there is no such op.
+    #[error("there is no op `{0}`")]
+    UnknownOp(SmolStr),
+    /// 103: a frame, a list or a text is too big.
+    #[error("too large: {0}")]
+    TooLarge(SmolStr),
+    /// 107: the caller is not who it says.
+    #[error("unauthenticated: {0}")]
+    Unauthenticated(SmolStr),
+    /// 109: too many requests.
+    #[error("too many requests: {0}")]
+    RateLimited(SmolStr),
+    /// 110: no version in common.
+    #[error("unsupported version: {0}")]
+    UnsupportedVersion(SmolStr),
+}
+
+impl Rejection {
+    /// 101 with these words.
+    pub fn bad_request(reason: impl AsRef<str>) -> Rejection {
+        Rejection::Refusal(Refusal::BadRequest(SmolStr::new(reason)))
+    }
+
+    /// The number, for life.
+    pub fn code(&self) -> u16 {
+        self.code_and_name().0
+    }
+
+    /// The name, for life.
+    pub fn name(&self) -> &'static str {
+        self.code_and_name().1
+    }
+
+    fn code_and_name(&self) -> (u16, &'static str) {
+        match self {
+            Rejection::Refusal(refusal) => (refusal.code(), refusal.name()),
+            Rejection::UnknownOp(_) => (102, "unknown_op"),
+            Rejection::TooLarge(_) => (103, "too_large"),
+            Rejection::Unauthenticated(_) => (107, "unauthenticated"),
+            Rejection::RateLimited(_) => (109, "rate_limited"),
+            Rejection::UnsupportedVersion(_) => (110, "unsupported_version"),
+        }
+    }
+}
+
+impl From<Malformed> for Rejection {
+    fn from(Malformed(reason): Malformed) -> Rejection {
+        Rejection::bad_request(reason)
+    }
+}
+
+impl From<SeatSetError> for Rejection {
+    fn from(error: SeatSetError) -> Rejection {
+        match error {
+            SeatSetError::Empty => Rejection::bad_request("a list of seats is empty"),
+            SeatSetError::TooMany => {
+                let most = boxoffice_core::seat::HOLD_SEATS_MAX;
+                Rejection::TooLarge(format_smolstr!("at most {most} seats at once"))
+            }
+            SeatSetError::Duplicate(seats) => Rejection::Refusal(Refusal::DuplicateSeat(seats)),
+        }
+    }
+}
+
+/// The kinds of failure: nobody said no, it just did not work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FailKind {
+    /// 901: too much to do; it did not happen.
+    Busy,
+    /// 902: it may or may not have happened; repeat with the same request id.
+    Unknown,
+    /// 903: whoever decides is not ready; it did not happen.
+    NotReady,
+    /// 904: the node is going away; it did not happen.
+    Draining,
+    /// 905: nothing can be written; it did not happen.
+    ReadOnly,
+    /// 906: a fault of the server; it may or may not have happened.
+    Internal,
+}
+
+impl FailKind {
+    /// Every kind, by number.
+    pub const ALL: [FailKind; 6] = [
+        FailKind::Busy,
+        FailKind::Unknown,
+        FailKind::NotReady,
+        FailKind::Draining,
+        FailKind::ReadOnly,
+        FailKind::Internal,
+    ];
+
+    /// The number, for life.
+    pub fn code(self) -> u16 {
+        match self {
+            FailKind::Busy => 901,
+            FailKind::Unknown => 902,
+            FailKind::NotReady => 903,
+            FailKind::Draining => 904,
+            FailKind::ReadOnly => 905,
+            FailKind::Internal => 906,
+        }
+    }
+
+    /// The name, for life.
+    pub fn name(self) -> &'static str {
+        match self {
+            FailKind::Busy => "busy",
+            FailKind::Unknown => "unknown",
+            FailKind::NotReady => "not_ready",
+            FailKind::Draining => "draining",
+            FailKind::ReadOnly => "read_only",
+            FailKind::Internal => "internal",
+        }
+    }
+
+    /// Whether the command may have happened all the same.
+    pub fn may_have_happened(self) -> bool {
+        match self {
+            FailKind::Unknown | FailKind::Internal => true,
+            FailKind::Busy | FailKind::NotReady | FailKind::Draining | FailKind::ReadOnly => false,
+        }
+    }
+
+    /// The kind with this number; a number that is not known yet counts as internal.
+    fn from_code(code: u16) -> FailKind {
+        FailKind::ALL.into_iter().find(|kind| kind.code() == code).unwrap_or(FailKind::Internal)
+    }
+}
+
+/// A failure as it is answered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[error("{}: {message}", .kind.name())]
+#[serde(from = "FailForm", into = "FailForm")]
+pub struct Fail {
+    /// Which kind.
+    pub kind: FailKind,
+    /// In words, with what to do.
+    pub message: Cow<'static, str>,
+    /// When to try again, in milliseconds from now, if the server has an opinion.
+    pub retry_after_ms: Option<u32>,
+}
+
+impl Fail {
+    /// A failure of this kind, in the usual words and with the usual wait.
+    pub fn new(kind: FailKind) -> Fail {
+        let (message, retry_after_ms) = match kind {
+            FailKind::Busy => ("too much is under way; try again", Some(100)),
+            FailKind::Unknown => ("no answer before the deadline; repeat with the same rid", Some(100)),
+            FailKind::NotReady => ("whoever decides this is not ready yet; try again", Some(200)),
+            FailKind::Draining => ("this node is going away; try another", Some(0)),
+            FailKind::ReadOnly => ("the node cannot write: its disk is full or broken", Some(5_000)),
+            FailKind::Internal => ("a fault of the server; its log says more", None),
+        };
+        Fail { kind, message: Cow::Borrowed(message), retry_after_ms }
+    }
+
+    /// The same with other words.
+    pub fn saying(self, message: impl Into<Cow<'static, str>>) -> Fail {
+        Fail { message: message.into(), ..self }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct FailForm {
+    code: u16,
+    #[serde(default)]
+    name: Cow<'static, str>,
+    #[serde(default)]
+    message: Cow<'static, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u32>,
+}
+
+impl From<Fail> for FailForm {
+    fn from(Fail { kind, message, retry_after_ms }: Fail) -> FailForm {
+        FailForm { code: kind.code(), name: Cow::Borrowed(kind.name()), message, retry_after_ms }
+    }
+}
+
+impl From<FailForm> for Fail {
+    fn from(FailForm { code, name: _, message, retry_after_ms }: FailForm) -> Fail {
+        Fail { kind: FailKind::from_code(code), message, retry_after_ms }
+    }
+}

@@ -1,0 +1,356 @@
+//! What a client reads and writes: requests out, the server's frames in, bodies in the core's words.
+
+use std::borrow::Cow;
+
+use boxoffice_core::{
+    answer::{
+        At, CartAudit, CartView, HallView, Held, MapView, SeatCounts, SessionAudit, SessionEntry, SessionView,
+        VenueView,
+    },
+    id::Id,
+    seat::{Seat, SeatState},
+};
+use bytes::BytesMut;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use smol_str::SmolStr;
+
+pub use crate::form_answer::OrderView;
+use crate::{
+    Encoding, Fail, Op,
+    feed::{Delta, Ended, Notice, Snapshot},
+    form::{self, Form, Of},
+    hello::Hello,
+    raw,
+    status::{NodeAudit, NodeStatus},
+};
+
+/// A frame of the server that cannot be understood: a newer server, or none at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the server sent a frame that is not of protocol v1: {0}")]
+pub struct Unreadable(pub String);
+
+impl From<raw::Malformed> for Unreadable {
+    fn from(raw::Malformed(reason): raw::Malformed) -> Unreadable {
+        Unreadable(reason)
+    }
+}
+
+/// Writes a request.
+pub fn request<B: Serialize>(
+    encoding: Encoding,
+    out: &mut BytesMut,
+    id: u64,
+    op: Op,
+    rid: Option<&str>,
+    deadline_ms: Option<u64>,
+    body: &B,
+) {
+    #[derive(Serialize)]
+    struct Frame<'a, B> {
+        id: u64,
+        op: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rid: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        deadline_ms: Option<u64>,
+        body: &'a B,
+    }
+    encoding.write(out, &Frame { id, op: op.name(), rid, deadline_ms, body });
+}
+
+/// An item of a batch, to be written.
+#[derive(Clone, Debug, Serialize)]
+pub struct BatchItem<'a, B> {
+    /// Which op.
+    pub op: &'static str,
+    /// Its request id, if it changes something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rid: Option<Cow<'a, str>>,
+    /// Its body.
+    pub body: B,
+}
+
+/// The body of a batch, to be written.
+#[derive(Clone, Debug, Serialize)]
+pub struct Batch<'a, B> {
+    /// Its items.
+    pub items: Vec<BatchItem<'a, B>>,
+}
+
+/// A frame of the server, split; what belongs to a request is still bytes, for whoever asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerFrame<'a> {
+    /// The answer to the request with this id; without one if the server could not read it.
+    Answer(Option<u64>, RawVerdict<'a>),
+    /// Something of a feed.
+    Feed(u64, RawEvent<'a>),
+    /// Something is about to happen.
+    Notice(Notice),
+    /// Who the server is.
+    Hello(Box<Hello>),
+    /// Something of a newer server that this client need not know.
+    Other,
+}
+
+/// An answer whose body has not been looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RawVerdict<'a> {
+    /// Granted: the body, and what it rests on.
+    Ok(&'a [u8], Option<&'a [u8]>),
+    /// Refused.
+    No(&'a [u8]),
+    /// Failed.
+    Fail(&'a [u8]),
+}
+
+/// An event of a feed whose body has not been looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RawEvent<'a> {
+    /// Everything.
+    Snapshot(&'a [u8]),
+    /// Changes.
+    Delta(&'a [u8]),
+    /// The end.
+    Ended(&'a [u8]),
+}
+
+/// Fields of a server's frame as far as they have been seen.
+#[derive(Default)]
+struct Fields<'a> {
+    id: Option<u64>,
+    verdict: Option<RawVerdict<'a>>,
+    at: Option<&'a [u8]>,
+    feed: Option<u64>,
+    event: Option<RawEvent<'a>>,
+    notice: Option<SmolStr>,
+    reconnect_ms: Option<u64>,
+    hello: Option<&'a [u8]>,
+}
+
+impl<'a> ServerFrame<'a> {
+    /// The frame these bytes are.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if they are none.
+    pub fn read(encoding: Encoding, frame: &'a [u8]) -> Result<ServerFrame<'a>, Unreadable> {
+        raw::check_depth(encoding, frame)?;
+        let mut seen = Fields::default();
+        raw::fields(encoding, frame, |name, value| {
+            match name {
+                "id" => seen.id = raw::number(encoding, value),
+                "ok" => seen.verdict = Some(RawVerdict::Ok(value, None)),
+                "no" => seen.verdict = Some(RawVerdict::No(value)),
+                "fail" => seen.verdict = Some(RawVerdict::Fail(value)),
+                "at" => seen.at = Some(value),
+                "feed" => seen.feed = raw::number(encoding, value),
+                "snapshot" => seen.event = Some(RawEvent::Snapshot(value)),
+                "delta" => seen.event = Some(RawEvent::Delta(value)),
+                "ended" => seen.event = Some(RawEvent::Ended(value)),
+                "notice" => seen.notice = raw::text(encoding, value).map(SmolStr::new),
+                "reconnect_ms" => seen.reconnect_ms = raw::number(encoding, value),
+                "hello" => seen.hello = Some(value),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok(match seen {
+            Fields { verdict: Some(RawVerdict::Ok(body, _)), id, at, .. } => {
+                ServerFrame::Answer(id, RawVerdict::Ok(body, at))
+            }
+            Fields { verdict: Some(verdict), id, .. } => ServerFrame::Answer(id, verdict),
+            Fields { feed: Some(feed), event: Some(event), .. } => ServerFrame::Feed(feed, event),
+            Fields { notice: Some(name), reconnect_ms, .. } => ServerFrame::Notice(Notice { name, reconnect_ms }),
+            Fields { hello: Some(hello), .. } => ServerFrame::Hello(Box::new(plain(encoding, hello)?)),
+            Fields { .. } => ServerFrame::Other,
+        })
+    }
+}
+
+/// How a request ended, for the one who asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply<T> {
+    /// Granted: the answer, and what it rests on.
+    Ok(T, Vec<At>),
+    /// Refused.
+    No(No),
+    /// Failed.
+    Fail(Fail),
+}
+
+impl RawVerdict<'_> {
+    /// The answer, read.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if its body is not what the op answers with.
+    pub fn read<T: FromAnswer>(self, encoding: Encoding) -> Result<Reply<T>, Unreadable> {
+        match self {
+            RawVerdict::Ok(body, at) => {
+                let at = at.map_or(Ok(Vec::new()), |at| formed(encoding, at))?;
+                Ok(Reply::Ok(T::from_answer(encoding, body)?, at))
+            }
+            RawVerdict::No(body) => Ok(Reply::No(plain(encoding, body)?)),
+            RawVerdict::Fail(body) => Ok(Reply::Fail(plain(encoding, body)?)),
+        }
+    }
+}
+
+/// An event of a feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Everything, at a version.
+    Snapshot(Snapshot),
+    /// Changes after a version.
+    Delta(Delta),
+    /// Nothing more will come.
+    Ended(Ended),
+}
+
+impl RawEvent<'_> {
+    /// The event, read.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if it is none.
+    pub fn read(self, encoding: Encoding) -> Result<Event, Unreadable> {
+        match self {
+            RawEvent::Snapshot(body) => plain(encoding, body).map(Event::Snapshot),
+            RawEvent::Delta(body) => plain(encoding, body).map(Event::Delta),
+            RawEvent::Ended(body) => plain(encoding, body).map(Event::Ended),
+        }
+    }
+}
+
+/// A refusal as a client reads it: number and name for life, words for people, details by kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error, Deserialize)]
+#[error("{message} ({code} {name})")]
+pub struct No {
+    /// The number, for life.
+    pub code: u16,
+    /// The name, for life.
+    pub name: SmolStr,
+    /// In words.
+    #[serde(default)]
+    pub message: String,
+    /// The seats that stood in the way.
+    #[serde(default, with = "form")]
+    pub seats: Vec<Seat>,
+    /// What they were; as many as `seats`, or none.
+    #[serde(default, with = "form")]
+    pub states: Vec<SeatState>,
+    /// `no_adjacent_seats`: how many were asked for.
+    #[serde(default)]
+    pub count: Option<u16>,
+    /// `no_adjacent_seats`: how many single seats are free.
+    #[serde(default)]
+    pub free: Option<u32>,
+    /// `hall_occupied`: by which session.
+    #[serde(default, with = "form")]
+    pub session: Option<Id>,
+    /// `no_such_line`: which.
+    #[serde(default)]
+    pub line: Option<u32>,
+    /// `too_many_lines`: the most there may be.
+    #[serde(default)]
+    pub limit: Option<u32>,
+}
+
+/// A page of `session.search`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct SessionPage {
+    /// Sessions by start, then id.
+    #[serde(with = "form")]
+    pub sessions: Vec<SessionEntry>,
+    /// Where to go on, if there may be more.
+    #[serde(default)]
+    pub cursor: Option<SmolStr>,
+}
+
+/// A map in the three numbers of cinemas.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct ThreeStates {
+    /// Which session.
+    #[serde(with = "form")]
+    pub session: Id,
+    /// The version this is the state at.
+    pub version: u64,
+    /// Counts of it, in our four states.
+    #[serde(with = "form")]
+    pub counts: SeatCounts,
+    /// A number a seat in layout order: 2 on sale, 1 locked, 0 sold or blocked.
+    pub states: Vec<u8>,
+}
+
+/// What an op answers with.
+pub trait FromAnswer: Sized {
+    /// The answer with this body.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if the body is another.
+    fn from_answer(encoding: Encoding, body: &[u8]) -> Result<Self, Unreadable>;
+}
+
+macro_rules! from_answer {
+    (formed: $($formed:ty),+; plain: $($plain:ty),+ $(;)?) => {
+        $(impl FromAnswer for $formed {
+            fn from_answer(encoding: Encoding, body: &[u8]) -> Result<Self, Unreadable> {
+                formed(encoding, body)
+            }
+        })+
+        $(impl FromAnswer for $plain {
+            fn from_answer(encoding: Encoding, body: &[u8]) -> Result<Self, Unreadable> {
+                plain(encoding, body)
+            }
+        })+
+    };
+}
+
+from_answer! {
+    formed: VenueView, HallView, SessionView, MapView, CartView, Held, OrderView, SessionAudit, CartAudit;
+    plain: SessionPage, ThreeStates, NodeStatus, NodeAudit, Watching;
+}
+
+/// Of `watch`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct Watching {
+    /// The number of the feed.
+    pub feed: u64,
+}
+
+/// Done; whatever fields there may be are of no interest.
+impl FromAnswer for () {
+    fn from_answer(encoding: Encoding, body: &[u8]) -> Result<(), Unreadable> {
+        raw::fields(encoding, body, |_, _| Ok(())).map_err(Unreadable::from)
+    }
+}
+
+/// Of `batch`: an answer for each item, all of one type.
+impl<T: FromAnswer> FromAnswer for Vec<Reply<T>> {
+    fn from_answer(encoding: Encoding, body: &[u8]) -> Result<Vec<Reply<T>>, Unreadable> {
+        let mut list = None;
+        raw::fields(encoding, body, |name, value| {
+            if name == "items" {
+                list = Some(value);
+            }
+            Ok(())
+        })?;
+        let list = list.ok_or_else(|| Unreadable("`items` is missing".into()))?;
+        let mut replies = Vec::new();
+        raw::elements(encoding, list, |element| {
+            let reply = match ServerFrame::read(encoding, element) {
+                Ok(ServerFrame::Answer(_, verdict)) => verdict.read(encoding),
+                Ok(_) => Err(Unreadable("an item is no answer".into())),
+                Err(unreadable) => Err(unreadable),
+            };
+            replies.push(reply);
+            Ok(())
+        })?;
+        replies.into_iter().collect()
+    }
+}
+
+fn formed<T: Form>(encoding: Encoding, body: &[u8]) -> Result<T, Unreadable> {
+    plain::<Of<T>>(encoding, body).map(|Of(value)| value)
+}
+
+fn plain<T: DeserializeOwned>(encoding: Encoding, body: &[u8]) -> Result<T, Unreadable> {
+    encoding.read(body).map_err(Unreadable)
+}

@@ -1,0 +1,297 @@
+//! Requests, read and checked: what a connection hands on.
+
+use boxoffice_core::{
+    command::{CartCommand, Command, SessionCommand, VenueCommand},
+    id::{Entity, Id, Request as RequestKey, RequestHash, hash64},
+    refusal::Refusal,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use smol_str::{SmolStr, format_smolstr};
+
+use crate::{
+    Encoding, Op, body, convert,
+    envelope::{Envelope, Parts, Rejected},
+    limits::{
+        BATCH_ITEMS_MAX, CLIENT_NAME_BYTES_MAX, DEADLINE_MS, DEADLINE_MS_MAX, FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX,
+        REQUEST_ID_BYTES_MAX,
+    },
+    raw,
+    rejection::Rejection,
+};
+
+/// A request that is worth handing on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The client's number for it, to be echoed.
+    pub id: u64,
+    /// What it asks for.
+    pub op: Op,
+    /// How long the client waits, in milliseconds; the usual time if it did not say.
+    pub deadline_ms: u64,
+    /// The request id and a hash of the command, equal in both encodings; only of commands that change something.
+    pub key: Option<RequestKey>,
+    /// How an ok is to be written.
+    pub shape: Shape,
+    /// What is to be done.
+    pub call: Call,
+}
+
+/// How the answer to a command is written where there is a choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shape {
+    /// As usual.
+    #[default]
+    Plain,
+    /// A seat map in three numbers: 2 on sale, 1 locked, 0 sold or blocked.
+    ThreeStates,
+    /// A page of so many entries; a full one says where it ended.
+    Page {
+        /// The most entries.
+        limit: u32,
+    },
+}
+
+/// What is to be done about a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// The client says who it is.
+    Hello(body::ClientHello),
+    /// A command for the core.
+    Command(Command),
+    /// Follow a session from now on, or from a version on.
+    Watch {
+        /// Which.
+        session: Id,
+        /// What the client has already.
+        resume: Option<body::Resume>,
+    },
+    /// Follow it no longer.
+    Unwatch {
+        /// Which feed.
+        feed: u64,
+    },
+    /// Several commands, each answered by itself, in order; what is wrong with one of them is that one's answer.
+    Batch(Vec<Result<Item, Rejection>>),
+    /// How the node is.
+    Status,
+    /// What the whole node holds.
+    AuditNode,
+}
+
+/// One command of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Its request id and hash, as in [`Request`].
+    pub key: Option<RequestKey>,
+    /// How its ok is to be written.
+    pub shape: Shape,
+    /// The command.
+    pub command: Command,
+}
+
+impl Request {
+    /// The request that this frame is.
+    ///
+    /// # Errors
+    /// What to answer instead, and to whom if that could be read.
+    pub fn read(encoding: Encoding, frame: &[u8]) -> Result<Request, Rejected> {
+        // Nothing is looked at that is longer than any frame may be.
+        if frame.len() > IMPORT_FRAME_BYTES_MAX {
+            return Err(Rejected { id: None, why: too_long(IMPORT_FRAME_BYTES_MAX) });
+        }
+        let envelope = Envelope::read(encoding, frame)?;
+        let id = envelope.id;
+        let rejected = |why: Rejection| Rejected { id: Some(id), why };
+        let op = op(&envelope.op).map_err(rejected)?;
+        if frame.len() > FRAME_BYTES_MAX && !op.is_for_importers() {
+            return Err(rejected(too_long(FRAME_BYTES_MAX)));
+        }
+        let rid = envelope.rid.as_deref();
+        Request::from_parts(encoding, id, op, rid, envelope.deadline_ms, envelope.body).map_err(rejected)
+    }
+
+    /// The request with these parts: for doors where the envelope is not in the frame.
+    ///
+    /// # Errors
+    /// What to answer instead.
+    pub fn from_parts(
+        encoding: Encoding,
+        id: u64,
+        op: Op,
+        rid: Option<&str>,
+        deadline_ms: Option<u64>,
+        body: Option<&[u8]>,
+    ) -> Result<Request, Rejection> {
+        let key = request_id(op, rid)?;
+        let (call, shape) = call(encoding, op, body.unwrap_or(encoding.empty()))?;
+        let key = match &call {
+            Call::Command(command) => keyed(key, command),
+            _ => None,
+        };
+        let deadline_ms = deadline_ms.unwrap_or(DEADLINE_MS).min(DEADLINE_MS_MAX);
+        Ok(Request { id, op, deadline_ms, key, shape, call })
+    }
+}
+
+fn too_long(most: usize) -> Rejection {
+    Rejection::TooLarge(format_smolstr!("a frame of this op has at most {most} bytes"))
+}
+
+fn op(name: &str) -> Result<Op, Rejection> {
+    Op::from_name(name).ok_or_else(|| Rejection::UnknownOp(SmolStr::new(crate::form::shortened(name))))
+}
+
+/// The request id's hash, if the op needs one; one that is there although it need not be is not looked at.
+fn request_id(op: Op, rid: Option<&str>) -> Result<Option<RequestHash>, Rejection> {
+    if !op.changes() {
+        return Ok(None);
+    }
+    let printable = |rid: &str| {
+        (1..=REQUEST_ID_BYTES_MAX).contains(&rid.len()) && rid.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+    };
+    match rid {
+        None => Err(Refusal::RequestIdMissing.into()),
+        Some(rid) if printable(rid) => Ok(Some(RequestHash::of(rid))),
+        Some(_) => {
+            Err(Rejection::bad_request(format!("`rid` is 1 to {REQUEST_ID_BYTES_MAX} bytes of printable ASCII")))
+        }
+    }
+}
+
+/// The key of a command under a request id. The hash is over the core's command and not over bytes of the frame, so that
+/// a repeat may come in the other encoding, with its fields in another order.
+fn keyed(id: Option<RequestHash>, command: &Command) -> Option<RequestKey> {
+    let id = id?;
+    let mut canonical = Vec::with_capacity(128);
+    command
+        .serialize(&mut rmp_serde::Serializer::new(&mut canonical))
+        .expect("a command can be written as MessagePack");
+    Some(RequestKey { id, body: hash64(&canonical) })
+}
+
+/// What is to be done, by op.
+fn call(encoding: Encoding, op: Op, body: &[u8]) -> Result<(Call, Shape), Rejection> {
+    let call = match op {
+        Op::Hello => {
+            let hello: body::ClientHello = read(encoding, body)?;
+            if hello.client.len() > CLIENT_NAME_BYTES_MAX {
+                let why = format_smolstr!("`client` has at most {CLIENT_NAME_BYTES_MAX} bytes");
+                return Err(Rejection::TooLarge(why));
+            }
+            Call::Hello(hello)
+        }
+        Op::Watch => {
+            let body::Watch { entity, resume } = read(encoding, body)?;
+            let Entity::Session(session) = entity else {
+                return Err(Rejection::bad_request("only sessions are watched: `session/…`"));
+            };
+            Call::Watch { session, resume }
+        }
+        Op::Unwatch => {
+            let body::Unwatch { feed } = read(encoding, body)?;
+            Call::Unwatch { feed }
+        }
+        Op::Batch => Call::Batch(items(encoding, body)?),
+        Op::AdminStatus => Call::Status,
+        Op::AdminAudit => match read::<body::Audit>(encoding, body)?.entity {
+            Some(entity) => Call::Command(convert::audit(entity)?),
+            None => Call::AuditNode,
+        },
+        Op::VenuePut
+        | Op::VenueGet
+        | Op::HallPut
+        | Op::HallGet
+        | Op::SessionCreate
+        | Op::SessionGet
+        | Op::SessionSearch
+        | Op::SessionMap
+        | Op::SessionBlock
+        | Op::SessionUnblock
+        | Op::CartOpen
+        | Op::CartGet
+        | Op::CartHoldSeats
+        | Op::CartHoldBest
+        | Op::CartHoldAll
+        | Op::CartRelease
+        | Op::CartCancel
+        | Op::CartCheckout
+        | Op::OrderGet => {
+            let (command, shape) = command(encoding, op, body)?;
+            return Ok((Call::Command(command), shape));
+        }
+    };
+    Ok((call, Shape::Plain))
+}
+
+/// The command of an op that is one.
+fn command(encoding: Encoding, op: Op, body: &[u8]) -> Result<(Command, Shape), Rejection> {
+    let command = match op {
+        Op::VenuePut => convert::venue_put(read(encoding, body)?)?,
+        Op::VenueGet => Command::Venue(read::<body::Get>(encoding, body)?.id, VenueCommand::Get),
+        Op::HallPut => convert::hall_put(read(encoding, body)?)?,
+        Op::HallGet => {
+            let body::HallGet { venue, id } = read(encoding, body)?;
+            Command::Venue(venue, VenueCommand::GetHall { hall: id })
+        }
+        Op::SessionCreate => convert::session_create(read(encoding, body)?)?,
+        Op::SessionGet => Command::Session(read::<body::Get>(encoding, body)?.id, SessionCommand::Get),
+        Op::SessionSearch => return convert::session_search(read(encoding, body)?),
+        Op::SessionMap => return convert::session_map(read(encoding, body)?),
+        Op::SessionBlock => convert::session_seats(read(encoding, body)?, SessionCommand::Block)?,
+        Op::SessionUnblock => convert::session_seats(read(encoding, body)?, SessionCommand::Unblock)?,
+        Op::CartOpen => convert::cart_open(read(encoding, body)?)?,
+        Op::CartGet => convert::cart_only(read(encoding, body)?, CartCommand::Get)?,
+        Op::CartHoldSeats => convert::hold_seats(read(encoding, body)?)?,
+        Op::CartHoldBest => convert::hold_best(read(encoding, body)?)?,
+        Op::CartHoldAll => convert::hold_all(read(encoding, body)?)?,
+        Op::CartRelease => convert::release(read(encoding, body)?)?,
+        Op::CartCancel => convert::cart_only(read(encoding, body)?, CartCommand::Cancel)?,
+        Op::CartCheckout => convert::checkout(read(encoding, body)?)?,
+        Op::OrderGet => Command::Cart(read::<body::OrderGet>(encoding, body)?.order.cart(), CartCommand::Order),
+        Op::Hello | Op::Watch | Op::Unwatch | Op::Batch | Op::AdminStatus | Op::AdminAudit => {
+            return Err(Rejection::bad_request(format!("`{}` is no command and stands alone in a frame", op.name())));
+        }
+    };
+    Ok((command, Shape::Plain))
+}
+
+fn read<T: DeserializeOwned>(encoding: Encoding, body: &[u8]) -> Result<T, Rejection> {
+    encoding.read(body).map_err(|reason| Rejection::bad_request(format!("body: {reason}")))
+}
+
+/// The items of a batch, each read by itself.
+fn items(encoding: Encoding, body: &[u8]) -> Result<Vec<Result<Item, Rejection>>, Rejection> {
+    let mut list = None;
+    raw::fields(encoding, body, |name, value| {
+        if name == "items" {
+            list = Some(value);
+        }
+        Ok(())
+    })?;
+    let list = list.ok_or_else(|| Rejection::bad_request("body: `items` is missing"))?;
+    let mut elements = Vec::new();
+    let mut too_many = false;
+    raw::elements(encoding, list, |element| {
+        too_many |= elements.len() == BATCH_ITEMS_MAX;
+        if !too_many {
+            elements.push(element);
+        }
+        Ok(())
+    })?;
+    if too_many {
+        return Err(Rejection::TooLarge(format_smolstr!("at most {BATCH_ITEMS_MAX} items")));
+    }
+    if elements.is_empty() {
+        return Err(Rejection::bad_request("body: `items` is empty"));
+    }
+    Ok(elements.into_iter().map(|element| item(encoding, element)).collect())
+}
+
+fn item(encoding: Encoding, element: &[u8]) -> Result<Item, Rejection> {
+    let mut parts = Parts::default();
+    raw::fields(encoding, element, |name, value| parts.take(encoding, name, value))?;
+    let op = op(&parts.op.ok_or_else(|| Rejection::bad_request("`op` is missing"))?)?;
+    let key = request_id(op, parts.rid.as_deref())?;
+    let (command, shape) = command(encoding, op, parts.body.unwrap_or(encoding.empty()))?;
+    Ok(Item { key: keyed(key, &command), shape, command })
+}

@@ -1,0 +1,152 @@
+//! How a node is, and what it holds: filled in by the node, read by operators and checkers.
+
+use boxoffice_core::{answer::SeatCounts, money::Currency};
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+use crate::{form, hello::Durability};
+
+/// The answer to `admin.status`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeStatus {
+    /// The node's id.
+    pub node: SmolStr,
+    /// The cluster's id.
+    pub cluster: SmolStr,
+    /// The version of the program.
+    pub version: SmolStr,
+    /// Since it started, in milliseconds.
+    pub uptime_ms: u64,
+    /// What an ok rests on.
+    pub durability: Durability,
+    /// `ready`, or why it is not.
+    pub state: SmolStr,
+    /// Its shards, by number.
+    pub shards: Vec<ShardStatus>,
+    /// Connections of clients.
+    pub connections: u64,
+    /// Feeds of all connections together.
+    pub watchers: u64,
+    /// Requests under way.
+    pub under_way: u64,
+    /// Live entity actors.
+    pub actors: u64,
+    /// What it does in a second, over the last seconds.
+    pub rates: Rates,
+}
+
+/// One shard's replica on the node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardStatus {
+    /// Its number.
+    pub shard: u32,
+    /// `leader`, `follower`, `candidate` or `learner`.
+    pub role: SmolStr,
+    /// The term it is in.
+    pub term: u64,
+    /// The last position applied.
+    pub applied: u64,
+    /// How many entities it keeps.
+    pub entities: u64,
+}
+
+/// What a node does, in events a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Rates {
+    /// Requests taken in.
+    pub requests: f64,
+    /// Answered with ok.
+    pub ok: f64,
+    /// Answered with no.
+    pub no: f64,
+    /// Answered with fail.
+    pub fail: f64,
+    /// Events committed.
+    pub events: f64,
+    /// Writes to disk that were waited for.
+    pub fsyncs: f64,
+    /// Feed frames sent.
+    pub feed_frames: f64,
+}
+
+/// The answer to `admin.audit` of a whole node: counted afresh from what it keeps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeAudit {
+    /// How many venues.
+    pub venues: u64,
+    /// How many sessions.
+    pub sessions: u64,
+    /// Seats of all sessions, by state.
+    pub seats: SeatTotals,
+    /// Live holds of all sessions.
+    pub holds: u64,
+    /// Seats in those holds.
+    pub held_seats: u64,
+    /// Seats in the sales of all sessions; what orders have must be the same.
+    pub sold_seats: u64,
+    /// Carts by state.
+    pub carts: CartTotals,
+    /// Seats in the lines of active and checking-out carts.
+    pub cart_seats: u64,
+    /// Messages carts still owe sessions.
+    pub owed: u64,
+    /// How many orders.
+    pub orders: u64,
+    /// Seats in the lines of orders.
+    pub order_seats: u64,
+    /// Sum of the orders' totals, by currency, ascending.
+    pub order_totals: Vec<CurrencyTotal>,
+    /// What is wrong, in words; empty when every promise holds.
+    pub violations: Vec<SmolStr>,
+}
+
+/// Seats by state over many sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeatTotals {
+    /// Free seats.
+    pub free: u64,
+    /// Seats in carts.
+    pub held: u64,
+    /// Bought seats.
+    pub sold: u64,
+    /// Seats kept off sale.
+    pub blocked: u64,
+}
+
+impl SeatTotals {
+    /// Adds a session's seats.
+    pub fn add(&mut self, counts: SeatCounts) {
+        self.free += u64::from(counts.free);
+        self.held += u64::from(counts.held);
+        self.sold += u64::from(counts.sold);
+        self.blocked += u64::from(counts.blocked);
+    }
+}
+
+/// Carts by state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CartTotals {
+    /// Lines may be added.
+    pub active: u64,
+    /// A payment is under way.
+    pub checking_out: u64,
+    /// Became orders.
+    pub done: u64,
+    /// Given up by their owners.
+    pub canceled: u64,
+    /// Their deadline passed.
+    pub expired: u64,
+}
+
+/// A sum in one currency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CurrencyTotal {
+    /// Which currency.
+    #[serde(with = "form")]
+    pub currency: Currency,
+    /// How many orders.
+    pub orders: u64,
+    /// The sum, in minor units.
+    pub amount: i64,
+}

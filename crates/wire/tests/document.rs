@@ -1,0 +1,68 @@
+//! The document says what the program does.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use boxoffice_wire::{FailKind, Op, hello::Limits, limits};
+use common::{refusals, rejections, requests, server_frames};
+
+fn document() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocol.md");
+    std::fs::read_to_string(path).expect("the document is there")
+}
+
+#[test]
+fn every_frame_shown_is_one_that_is_sent() {
+    let (asked, said) = (requests(), server_frames());
+    let known = |samples: &[common::Sample]| samples.iter().map(|sample| sample.json.clone()).collect::<BTreeSet<_>>();
+    let (asked, said) = (known(&asked), known(&said));
+    let document = document();
+    let mut shown = 0;
+    for line in document.lines() {
+        let (frame, sent) = match line.split_once(' ') {
+            Some(("→", frame)) => (frame, &asked),
+            Some(("←", frame)) => (frame, &said),
+            _ => continue,
+        };
+        assert!(sent.contains(frame), "the document shows a frame that nobody sends:\n{line}");
+        shown += 1;
+    }
+    assert!(shown >= 15, "only {shown} frames are shown");
+}
+
+#[test]
+fn every_op_is_described_and_marked_if_it_changes_something() {
+    let document = document();
+    for op in Op::ALL {
+        let name = format!("`{}`", op.name());
+        assert!(document.contains(&name), "{name} is not described");
+        let marked = document.contains(&format!("{name}*"));
+        assert_eq!(marked, op.changes(), "{name} is marked wrongly");
+    }
+}
+
+#[test]
+fn every_refusal_and_failure_is_listed() {
+    let document = document();
+    let refusals = refusals().into_iter().map(|no| (no.code(), no.name()));
+    let rejections = rejections().into_iter().map(|no| (no.code(), no.name()));
+    let failures = FailKind::ALL.into_iter().map(|kind| (kind.code(), kind.name()));
+    let mut codes = BTreeSet::new();
+    for (code, name) in refusals.chain(rejections).chain(failures) {
+        assert!(document.contains(&format!("{code} {name}")), "{code} {name} is not listed");
+        assert!(codes.insert(code), "{code} is used twice");
+    }
+}
+
+#[test]
+fn the_limits_are_as_they_are_said_to_be() {
+    let limits = Limits::default();
+    let said = (limits.frame_bytes / 1024, limits.import_frame_bytes / 1024 / 1024, limits.depth, limits.hold_seats);
+    assert_eq!(said, (64, 1, 16, 20));
+    assert_eq!((limits.requests_under_way, limits.cart_lines, limits.batch_items), (256, 50, 1_000));
+    assert_eq!(
+        (limits::DEADLINE_MS, limits::DEADLINE_MS_MAX, limits::PING_MS, limits::PONG_MS),
+        (10_000, 60_000, 15_000, 10_000)
+    );
+}

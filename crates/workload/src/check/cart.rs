@@ -1,0 +1,33 @@
+//! A cart's audit against itself: P6 and P7.
+
+use boxoffice_core::answer::{CartAudit, CartState};
+
+use super::{Breach, Findings};
+
+/// Checks one cart.
+pub(super) fn check(audit: &CartAudit, findings: &mut Findings) {
+    let cart = &audit.cart;
+    for violation in &audit.violations {
+        findings.add(Breach::Reported, || format!("cart {}: {violation}", cart.id));
+    }
+    if cart.order.is_some() != (cart.state == CartState::Done) {
+        findings.add(Breach::WrongState, || {
+            format!("cart {} is {} and its order is {:?}", cart.id, cart.state.as_str(), cart.order)
+        });
+    }
+    if cart.order.is_some_and(|order| order != cart.id.order()) {
+        findings.add(Breach::WrongOrder, || {
+            format!("cart {} made order {:?}, which is another cart's", cart.id, cart.order)
+        });
+    }
+    let sum: i64 = cart.lines.iter().flat_map(|line| line.seats.iter()).map(|seat| seat.price).sum();
+    let total = cart.total.map_or(0, |total| total.amount);
+    if sum != total {
+        findings.add(Breach::WrongOrder, || format!("cart {} has lines of {sum} and a total of {total}", cart.id));
+    }
+    if cart.state == CartState::Done && audit.owed > 0 {
+        findings.add(Breach::Unsettled, || {
+            format!("cart {} is done and owes {} messages to sessions", cart.id, audit.owed)
+        });
+    }
+}

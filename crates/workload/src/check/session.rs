@@ -1,0 +1,39 @@
+//! A session's audit against itself: P1 and P5.
+
+use boxoffice_core::{answer::SessionAudit, seat::Seat};
+
+use super::{Breach, Findings};
+
+/// Checks one session of `seats` seats, and adds what it sold and holds to the findings' sums.
+pub(super) fn check(seats: u32, audit: &SessionAudit, findings: &mut Findings) {
+    let session = &audit.session;
+    for violation in &audit.violations {
+        findings.add(Breach::Reported, || format!("session {session}: {violation}"));
+    }
+
+    let counts = audit.counts;
+    let all = u64::from(counts.free) + u64::from(counts.held) + u64::from(counts.sold) + u64::from(counts.blocked);
+    if all != u64::from(seats) {
+        findings
+            .add(Breach::Miscounted, || format!("session {session} has {seats} seats but counts {all}: {counts:?}"));
+    }
+    let sold: usize = audit.sales.iter().map(|sale| sale.seats.len()).sum();
+    let held: usize = audit.holds.iter().map(|hold| hold.seats.len()).sum();
+    if counts.sold as usize != sold || counts.held as usize != held {
+        findings.add(Breach::Miscounted, || {
+            format!("session {session} counts {counts:?}, but its sales have {sold} seats and its holds {held}")
+        });
+    }
+
+    let sales = audit.sales.iter().flat_map(|sale| sale.seats.iter());
+    let holds = audit.holds.iter().flat_map(|hold| hold.seats.iter());
+    let mut taken: Vec<Seat> = sales.chain(holds).copied().collect();
+    taken.sort_unstable();
+    for pair in taken.windows(2).filter(|pair| pair[0] == pair[1]) {
+        findings.add(Breach::Twice, || format!("session {session}: seat {:?} is taken twice", pair[0]));
+    }
+
+    findings.seats_sold += sold as u64;
+    findings.seats_held += held as u64;
+    findings.sales += audit.sales.len() as u64;
+}

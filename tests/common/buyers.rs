@@ -1,0 +1,200 @@
+//! Buyers: many at once, each with a seed, who hold, give back, give up, forget and buy, and remember what they were told.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::{
+    Dice, PATIENCE,
+    eventually,
+    port::{Answer, Encoding, Port},
+    record::{Asked, CartRecord, Record, Stands},
+    server::Server,
+    theatre::Theatre,
+};
+
+/// Buyers that share one connection.
+const BUYERS_A_CONNECTION: usize = 8;
+
+/// A load under way.
+pub(crate) struct Buyers {
+    record: Arc<Mutex<Record>>,
+    stop: Arc<AtomicBool>,
+    tasks: JoinSet<()>,
+}
+
+impl Buyers {
+    /// Starts so many buyers, in both encodings, who go on until they are stopped or the connection breaks.
+    pub(crate) async fn start(server: &Server, theatre: &Theatre, record: Record, count: usize, dice: &mut Dice) -> Buyers {
+        let record = Arc::new(Mutex::new(record));
+        let stop = Arc::new(AtomicBool::new(false));
+        let theatre = Arc::new(theatre.clone());
+        let mut tasks = JoinSet::new();
+        let round = Dice::new(dice.next());
+        let mut port = None;
+        for number in 0..count {
+            if number % BUYERS_A_CONNECTION == 0 {
+                let encoding = Encoding::BOTH[number / BUYERS_A_CONNECTION % 2];
+                port = Some(Arc::new(server.port(encoding).await));
+            }
+            let buyer = Buyer {
+                port: Arc::clone(port.as_ref().expect("connected")),
+                theatre: Arc::clone(&theatre),
+                dice: round.fork(number as u64),
+                record: Arc::clone(&record),
+                requests: 0,
+            };
+            let stop = Arc::clone(&stop);
+            tasks.spawn(buyer.go_on(stop));
+        }
+        Buyers { record, stop, tasks }
+    }
+
+    /// Waits until there are so many more orders than there are now.
+    pub(crate) async fn orders(&mut self, more: usize) {
+        let wanted = self.count() + more;
+        eventually(&format!("{wanted} orders"), async || {
+            // A buyer that saw what must not be has panicked.
+            while let Some(ended) = self.tasks.try_join_next() {
+                ended.expect("a buyer");
+            }
+            (self.count() >= wanted).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until something was refused or failed with this code so often.
+    pub(crate) async fn refused(&self, code: u64, times: u64) {
+        eventually(&format!("{code} for {times} times"), async || {
+            let record = self.record.lock().expect("no panic");
+            (record.refused.get(&code).copied().unwrap_or_default() >= times).then_some(())
+        })
+        .await;
+    }
+
+    fn count(&self) -> usize {
+        self.record.lock().expect("no panic").orders()
+    }
+
+    /// Lets every buyer end what it is at, and hands over what they remember.
+    pub(crate) async fn stop(mut self) -> Record {
+        self.stop.store(true, Ordering::Relaxed);
+        while let Some(ended) = self.tasks.join_next().await {
+            ended.expect("a buyer");
+        }
+        std::mem::take(&mut *self.record.lock().expect("no panic"))
+    }
+}
+
+struct Buyer {
+    port: Arc<Port>,
+    theatre: Arc<Theatre>,
+    dice: Dice,
+    record: Arc<Mutex<Record>>,
+    requests: u32,
+}
+
+impl Buyer {
+    async fn go_on(mut self, stop: Arc<AtomicBool>) {
+        while !stop.load(Ordering::Relaxed) && !self.port.is_closed() {
+            let cart = self.one_cart().await;
+            self.record.lock().expect("no panic").carts.push(cart);
+        }
+    }
+
+    /// One cart, from its token to its end; or to where nobody knows.
+    async fn one_cart(&mut self) -> CartRecord {
+        let mut cart = CartRecord::new(self.dice.token());
+        for _ in 0..=self.dice.below(2) {
+            let (op, body) = self.wish(&cart);
+            self.ask(&mut cart, op, body).await;
+        }
+        if !cart.lines.is_empty() && self.dice.percent(20) {
+            let body = self.give_back(&cart);
+            self.ask(&mut cart, "cart.release", body).await;
+        }
+        if self.dice.percent(8) {
+            // Some never come back.
+            return cart;
+        }
+        if self.dice.percent(8) && cart.id.is_some() {
+            let body = json!({"token": cart.token});
+            self.ask(&mut cart, "cart.cancel", body).await;
+        }
+        if cart.stands == Stands::Active && !cart.lines.is_empty() {
+            let payment = json!({"recorded": {"method": "card", "transaction_id": cart.token[..8]}});
+            let body = json!({"token": cart.token, "payment": payment});
+            self.ask(&mut cart, "cart.checkout", body).await;
+        }
+        cart
+    }
+
+    /// What to hold: named seats, the best there are, or seats of two sessions.
+    fn wish(&mut self, cart: &CartRecord) -> (&'static str, Value) {
+        let session = self.session();
+        match self.dice.below(10) {
+            0..6 => {
+                let seats = self.seats();
+                ("cart.hold_seats", json!({"token": cart.token, "session": session, "seats": seats}))
+            }
+            6..9 => {
+                let count = 1 + self.dice.below(4);
+                ("cart.hold_best", json!({"token": cart.token, "session": session, "count": count}))
+            }
+            _ => {
+                let mut other = self.session();
+                while other == session {
+                    other = self.session();
+                }
+                let lines = json!([
+                    {"session": session, "seats": self.seats()},
+                    {"session": other, "seats": self.seats()},
+                ]);
+                ("cart.hold_all", json!({"token": cart.token, "lines": lines}))
+            }
+        }
+    }
+
+    fn session(&mut self) -> String {
+        self.theatre.sessions[self.dice.below(self.theatre.sessions.len())].clone()
+    }
+
+    /// One to four neighbours.
+    fn seats(&mut self) -> Vec<(u16, u16)> {
+        let (row, count) = (self.dice.below(self.theatre.rows.into()) as u16, 1 + self.dice.below(4) as u16);
+        let first = self.dice.below(usize::from(self.theatre.seats - count) + 1) as u16;
+        (first..first + count).map(|seat| (row, seat)).collect()
+    }
+
+    /// A line, or one seat of it.
+    fn give_back(&mut self, cart: &CartRecord) -> Value {
+        let lines: Vec<_> = cart.lines.iter().collect();
+        let (number, line) = lines[self.dice.below(lines.len())];
+        let mut body = json!({"token": cart.token, "line": number});
+        if self.dice.percent(50) {
+            let seats: Vec<_> = line.seats.keys().collect();
+            body["seats"] = json!([seats[self.dice.below(seats.len())]]);
+        }
+        body
+    }
+
+    /// Asks, unless something is unknown already, and takes the answer down.
+    async fn ask(&mut self, cart: &mut CartRecord, op: &'static str, body: Value) {
+        if cart.unknown.is_some() {
+            return;
+        }
+        self.requests += 1;
+        let rid = format!("{}-{}", &cart.token[..12], self.requests);
+        let answer = self.port.ask_within(op, &rid, body.clone(), PATIENCE / 3).await;
+        self.record.lock().expect("no panic").note(&answer);
+        cart.note(Asked { op, rid, body }, &answer);
+        if matches!(answer, Answer::Fail(_)) {
+            // Whatever it suffers from will not be over at once.
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    }
+}

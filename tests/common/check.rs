@@ -1,0 +1,184 @@
+//! The check: what the node says against what the buyers were told. Nothing acknowledged is missing, nothing is there
+//! twice, what nobody knew happened once or not at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::{
+    Theatre, eventually,
+    port::{Answer, Encoding, Port},
+    record::{Asked, CartRecord, Line, Record, Stands},
+    server::Server,
+    theatre::SeatName,
+};
+
+/// Requests under way at once while everything is read back.
+const AT_ONCE: usize = 64;
+
+impl Record {
+    /// Checks everything, after resolving what is unknown by repeating it.
+    ///
+    /// # Panics
+    /// At the first promise that does not hold.
+    pub(crate) async fn check(&mut self, server: &Server, theatre: &Theatre) {
+        let port = server.port(Encoding::MsgPack).await;
+        let versions = self.versions.clone();
+        let known: Vec<&CartRecord> = self.carts.iter().filter(|cart| cart.unknown.is_none()).collect();
+        for carts in known.chunks(AT_ONCE) {
+            let checks = carts.iter().map(|cart| check_cart(&port, cart, &versions));
+            futures_util::future::join_all(checks).await;
+        }
+        for number in 0..self.carts.len() {
+            if self.carts[number].unknown.is_some() {
+                let answer = resolve(&port, &mut self.carts[number]).await;
+                self.note(&answer);
+                check_cart(&port, &self.carts[number], &self.versions).await;
+            }
+        }
+        self.check_repeats(&port).await;
+        self.check_maps(&port, theatre).await;
+        self.check_audit(&port).await;
+        let unknown = self.refused.get(&0).copied().unwrap_or_default();
+        println!("checked {} carts, {} orders; {unknown} had been unknown; refusals {:?}", self.carts.len(), self.orders(), self.refused);
+    }
+
+    /// What was granted is granted again under its request id, with the same answer (P9).
+    async fn check_repeats(&self, port: &Port) {
+        let granted: Vec<_> = self.carts.iter().rev().filter_map(|cart| cart.granted.as_ref()).take(200).collect();
+        for some in granted.chunks(AT_ONCE) {
+            let repeats = some.iter().map(async |(asked, answer)| {
+                let again = port.ask(asked.op, &asked.rid, asked.body.clone()).await.ok();
+                let field = match asked.op {
+                    "cart.cancel" => "state",
+                    _ => "lines",
+                };
+                assert_eq!(again[field], answer[field], "the repeat of {} {} is another answer", asked.op, asked.body);
+                assert_eq!(again["total"], answer["total"], "the repeat of {} {} is another answer", asked.op, asked.body);
+            });
+            futures_util::future::join_all(repeats).await;
+        }
+    }
+
+    /// Every seat is exactly what the orders and the live carts make it. What is owed to sessions may take a moment.
+    async fn check_maps(&self, port: &Port, theatre: &Theatre) {
+        let mut expected: BTreeMap<&str, BTreeMap<SeatName, char>> = BTreeMap::new();
+        let mut taken: BTreeSet<(&str, SeatName)> = BTreeSet::new();
+        for cart in &self.carts {
+            let letter = match cart.stands {
+                Stands::Active => 'h',
+                Stands::Done => 's',
+                Stands::Canceled => continue,
+            };
+            for (session, seat) in cart.seats() {
+                assert!(taken.insert((session, seat)), "{seat:?} of {session} was granted to two carts");
+                expected.entry(session).or_default().insert(seat, letter);
+            }
+        }
+        for session in &theatre.sessions {
+            let mut seats = vec!['.'; usize::from(theatre.rows) * usize::from(theatre.seats)];
+            for (seat, letter) in expected.remove(session.as_str()).unwrap_or_default() {
+                seats[theatre.index(seat)] = letter;
+            }
+            let seats: String = seats.into_iter().collect();
+            let mut last = String::new();
+            let map = eventually(&format!("the map of {session} is\n{seats}"), async || {
+                let map = theatre.map(port, session).await;
+                if map.seats != last {
+                    println!("{session}: {}", map.seats);
+                }
+                last.clone_from(&map.seats);
+                (map.seats == seats).then_some(map)
+            });
+            let map = map.await;
+            let told = self.versions.get(&format!("session/{session}")).copied().unwrap_or_default();
+            assert!(map.version >= told, "{session} is at version {}, {told} was acknowledged", map.version);
+        }
+    }
+
+    /// The node's own audit finds nothing wrong, and its sums are ours.
+    async fn check_audit(&self, port: &Port) {
+        let audit = eventually("nothing is owed any more", async || {
+            let audit = port.read("admin.audit", json!({})).await.ok();
+            (audit["owed"] == 0).then_some(audit)
+        })
+        .await;
+        assert_eq!(audit["violations"], json!([]), "{audit}");
+        let seats = |stands: Stands| -> usize {
+            self.carts.iter().filter(|cart| cart.stands == stands).map(|cart| cart.seats().count()).sum()
+        };
+        assert_eq!(audit["orders"], self.orders(), "{audit}");
+        assert_eq!(audit["order_seats"], seats(Stands::Done), "{audit}");
+        assert_eq!(audit["sold_seats"], seats(Stands::Done), "{audit}");
+        assert_eq!(audit["held_seats"], seats(Stands::Active), "{audit}");
+        assert_eq!(audit["cart_seats"], seats(Stands::Active), "{audit}");
+        let total: i64 = self.carts.iter().filter_map(|cart| cart.order.as_ref()).map(|(_, total)| total).sum();
+        let totals = match self.orders() {
+            0 => json!([]),
+            orders => json!([{"currency": "EUR", "orders": orders, "amount": total}]),
+        };
+        assert_eq!(audit["order_totals"], totals, "{audit}");
+    }
+}
+
+impl CartRecord {
+    /// Every seat of its lines, with its session.
+    fn seats(&self) -> impl Iterator<Item = (&str, SeatName)> {
+        self.lines.values().flat_map(|line| line.seats.keys().map(|&seat| (line.session.as_str(), seat)))
+    }
+}
+
+/// The cart, and its order, are what the buyer was told, at no lower version.
+async fn check_cart(port: &Port, cart: &CartRecord, versions: &BTreeMap<String, u64>) {
+    let Some(id) = &cart.id else { return };
+    let (body, at) = match port.read("cart.get", json!({"token": cart.token})).await {
+        Answer::Ok(body, at) => (body, at),
+        other => panic!("cart {id} was acknowledged ({cart:?}): {other:?}"),
+    };
+    let state = match cart.stands {
+        Stands::Active => "active",
+        Stands::Canceled => "canceled",
+        Stands::Done => "done",
+    };
+    assert_eq!((body["id"].as_str(), body["state"].as_str()), (Some(id.as_str()), Some(state)), "{cart:?}");
+    assert_eq!(Line::read_all(&body["lines"]), cart.lines, "{cart:?}");
+    let entity = format!("cart/{id}");
+    let told = versions.get(&entity).copied().unwrap_or_default();
+    assert!(at.get(&entity).is_some_and(|&version| version >= told), "version {told} was acknowledged: {at:?} {cart:?}");
+    let Some((order, total)) = &cart.order else { return };
+    let body = port.read("order.get", json!({"order": order})).await.ok();
+    assert_eq!(body["id"], order.as_str());
+    assert_eq!(Line::read_all(&body["lines"]), cart.lines, "{cart:?}");
+    assert_eq!(body["total"], json!({"amount": total, "currency": "EUR"}));
+}
+
+/// Repeats what nobody knows until it is known, and once more: the second answer is the first one.
+async fn resolve(port: &Port, cart: &mut CartRecord) -> Answer {
+    let asked = cart.unknown.take().expect("something is unknown");
+    let repeat = async || match port.ask(asked.op, &asked.rid, asked.body.clone()).await {
+        Answer::Fail(901..=904) => None,
+        answer => Some(answer),
+    };
+    let first = eventually("an answer to a repeat", repeat).await;
+    match &first {
+        Answer::Ok(body, _) => {
+            let second = eventually("an answer to a second repeat", repeat).await.ok();
+            assert_eq!(without_settling(second), without_settling(body.clone()), "{} {}", asked.op, asked.body);
+        }
+        // Only a hold can be refused because of others; it had not happened then.
+        Answer::No(no) => {
+            assert!(asked.op.starts_with("cart.hold_"), "{} {} is refused: {}", asked.op, asked.body, no.body);
+            assert!(matches!(no.code, 201 | 206), "{} {} is refused: {}", asked.op, asked.body, no.body);
+        }
+        other => panic!("{} {}: {other:?}", asked.op, asked.body),
+    }
+    cart.note(asked, &first);
+    first
+}
+
+fn without_settling(mut answer: Value) -> Value {
+    if let Some(fields) = answer.as_object_mut() {
+        fields.remove("settling");
+    }
+    answer
+}

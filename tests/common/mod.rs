@@ -1,0 +1,44 @@
+//! What the end-to-end tests share: the real program as a child process, its port spoken by hand, a theatre, buyers with
+//! a memory of their own, and the check of that memory against what the node says.
+#![allow(dead_code, unused_imports, reason = "each of the tests uses its part")]
+
+mod dice;
+mod pack;
+mod port;
+mod server;
+mod shim;
+mod theatre;
+
+mod buyers;
+mod check;
+mod record;
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+pub(crate) use buyers::Buyers;
+pub(crate) use dice::Dice;
+pub(crate) use port::{Answer, Encoding, No, Port};
+pub(crate) use record::Record;
+pub(crate) use server::{Home, Refused, Server};
+pub(crate) use shim::{Faults, write_control};
+pub(crate) use theatre::{Map, SeatName, Theatre, time};
+
+/// How long anything that must happen may take: far more than it should, so that a busy machine fails no test.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Asks again and again until the answer is there.
+///
+/// # Panics
+/// If it is not there in [`PATIENCE`]; the message says what was waited for.
+pub(crate) async fn eventually<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain: {what}");
+        sleep(Duration::from_millis(5)).await;
+    }
+}

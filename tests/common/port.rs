@@ -1,0 +1,318 @@
+//! The client port spoken by hand: a WebSocket, frames as values, answers by number.
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::{
+    net::TcpStream,
+    sync::{Mutex, mpsc, oneshot, watch},
+    task::JoinHandle,
+    time::timeout,
+};
+use tokio_tungstenite::{
+    client_async_with_config,
+    tungstenite::{ClientRequestBuilder, Message, protocol::WebSocketConfig},
+};
+
+use super::{
+    PATIENCE,
+    pack::{pack, unpack},
+};
+
+/// How frames are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Json,
+    MsgPack,
+}
+
+impl Encoding {
+    pub(crate) const BOTH: [Encoding; 2] = [Encoding::Json, Encoding::MsgPack];
+
+    fn subprotocol(self) -> &'static str {
+        match self {
+            Encoding::Json => "boxoffice.v1.json",
+            Encoding::MsgPack => "boxoffice.v1.msgpack",
+        }
+    }
+
+    pub(crate) fn message(self, frame: &Value) -> Message {
+        match self {
+            Encoding::Json => Message::text(frame.to_string()),
+            Encoding::MsgPack => Message::binary(pack(frame)),
+        }
+    }
+
+    /// The message with these bytes, whatever they are.
+    pub(crate) fn raw(self, bytes: &[u8]) -> Message {
+        match self {
+            Encoding::Json => Message::text(String::from_utf8(bytes.to_owned()).expect("text frames are UTF-8")),
+            Encoding::MsgPack => Message::binary(bytes.to_owned()),
+        }
+    }
+}
+
+/// How a request ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Answer {
+    /// Granted: the body, and versions by entity.
+    Ok(Value, BTreeMap<String, u64>),
+    /// Refused.
+    No(No),
+    /// Failed: the code.
+    Fail(u64),
+    /// The connection broke, or no answer came: it may or may not have happened.
+    Gone,
+}
+
+/// A refusal.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct No {
+    pub(crate) code: u64,
+    pub(crate) name: String,
+    pub(crate) body: Value,
+}
+
+impl Answer {
+    fn read(frame: &Value) -> Answer {
+        if let Some(body) = frame.get("ok") {
+            let versions = frame["at"].as_array().into_iter().flatten();
+            let version = |at: &Value| (at["entity"].as_str().expect("an entity").to_owned(), at["version"].as_u64().expect("a version"));
+            return Answer::Ok(body.clone(), versions.map(version).collect());
+        }
+        if let Some(no) = frame.get("no") {
+            let code = no["code"].as_u64().expect("a refusal has a code");
+            let name = no["name"].as_str().expect("a refusal has a name").to_owned();
+            assert!(no["message"].as_str().is_some_and(|message| !message.is_empty()), "a refusal without words: {no}");
+            return Answer::No(No { code, name, body: no.clone() });
+        }
+        let fail = frame.get("fail").unwrap_or_else(|| panic!("an answer is ok, no or fail: {frame}"));
+        Answer::Fail(fail["code"].as_u64().expect("a failure has a code"))
+    }
+
+    /// The body of an ok.
+    #[track_caller]
+    pub(crate) fn ok(self) -> Value {
+        match self {
+            Answer::Ok(body, _) => body,
+            Answer::No(no) => panic!("refused: {}", no.body),
+            Answer::Fail(code) => panic!("failed with {code}"),
+            Answer::Gone => panic!("the connection is gone"),
+        }
+    }
+
+    /// The body of a refusal with this code and name.
+    #[track_caller]
+    pub(crate) fn no(self, code: u64, name: &str) -> Value {
+        match self {
+            Answer::No(no) => {
+                assert_eq!((no.code, no.name.as_str()), (code, name), "{}", no.body);
+                no.body
+            }
+            other => panic!("a refusal with {code} {name} was expected: {other:?}"),
+        }
+    }
+
+    /// Whether nobody can know if it happened.
+    pub(crate) fn is_unknown(&self) -> bool {
+        matches!(self, Answer::Gone | Answer::Fail(902 | 906))
+    }
+}
+
+/// Answers under way, by number.
+type Waiting = Arc<Mutex<BTreeMap<u64, oneshot::Sender<Value>>>>;
+
+/// One connection. Requests may be asked side by side.
+pub(crate) struct Port {
+    encoding: Encoding,
+    out: mpsc::UnboundedSender<Message>,
+    waiting: Waiting,
+    next: AtomicU64,
+    /// What the server said first.
+    pub(crate) hello: Value,
+    /// Frames that answer nothing: feeds, notices, and what could not be read.
+    others: Mutex<mpsc::UnboundedReceiver<Value>>,
+    /// The close code, once it is closed; 0 if there was none.
+    closed: watch::Receiver<Option<u16>>,
+    reader: JoinHandle<()>,
+    writer: JoinHandle<()>,
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.reader.abort();
+        self.writer.abort();
+    }
+}
+
+impl Port {
+    /// Connects.
+    pub(crate) async fn connect(address: SocketAddr, encoding: Encoding) -> Port {
+        Port::try_connect(address, encoding).await.unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"))
+    }
+
+    /// Connects, if there is a node.
+    pub(crate) async fn try_connect(address: SocketAddr, encoding: Encoding) -> Result<Port, String> {
+        let stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
+        stream.set_nodelay(true).map_err(|error| error.to_string())?;
+        let uri = format!("ws://{address}/v1/ws").parse().expect("a good address");
+        let request = ClientRequestBuilder::new(uri).with_sub_protocol(encoding.subprotocol());
+        let config = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
+        let handshake = client_async_with_config(request, stream, Some(config));
+        let (socket, response) = timeout(PATIENCE, handshake)
+            .await
+            .map_err(|_| "no handshake in time".to_owned())?
+            .map_err(|error| error.to_string())?;
+        let chosen = response.headers().get("sec-websocket-protocol").map(|chosen| chosen.as_bytes());
+        assert_eq!(chosen, Some(encoding.subprotocol().as_bytes()));
+
+        let (mut sink, mut frames) = socket.split();
+        let (out, mut out_queue) = mpsc::unbounded_channel::<Message>();
+        let (other, others) = mpsc::unbounded_channel();
+        let (close, closed) = watch::channel(None);
+        let waiting = Waiting::default();
+        let writer = tokio::spawn(async move {
+            while let Some(message) = out_queue.recv().await {
+                // The reader notices that the connection is gone.
+                if sink.feed(message).await.is_err() || (out_queue.is_empty() && sink.flush().await.is_err()) {
+                    break;
+                }
+            }
+        });
+        let answers = Arc::clone(&waiting);
+        let (greet, greeting) = oneshot::channel();
+        let reader = tokio::spawn(async move {
+            let mut greet = Some(greet);
+            let mut code = 0;
+            while let Some(Ok(message)) = frames.next().await {
+                let frame = match message {
+                    Message::Text(text) => {
+                        assert_eq!(encoding, Encoding::Json, "a text frame in MessagePack");
+                        serde_json::from_str(&text).expect("the server's JSON is JSON")
+                    }
+                    Message::Binary(bytes) => {
+                        assert_eq!(encoding, Encoding::MsgPack, "a binary frame in JSON");
+                        unpack(&bytes)
+                    }
+                    Message::Close(farewell) => {
+                        code = farewell.map_or(0, |farewell| farewell.code.into());
+                        break;
+                    }
+                    Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => continue,
+                };
+                if let Some(greet) = greet.take() {
+                    // Whoever connects may have given up.
+                    let _ = greet.send(frame);
+                    continue;
+                }
+                let asker = match frame["id"].as_u64() {
+                    Some(id) => answers.lock().await.remove(&id),
+                    None => None,
+                };
+                match asker {
+                    Some(asker) => drop(asker.send(frame)),
+                    None => drop(other.send(frame)),
+                }
+            }
+            close.send_replace(Some(code));
+            answers.lock().await.clear();
+        });
+        let greeted = timeout(PATIENCE, greeting).await.map_err(|_| "no hello in time".to_owned())?;
+        let hello = greeted.map_err(|_| "closed before the hello".to_owned())?;
+        let others = Mutex::new(others);
+        let next = AtomicU64::new(1);
+        Ok(Port { encoding, out, waiting, next, hello: hello["hello"].clone(), others, closed, reader, writer })
+    }
+
+    pub(crate) fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// Asks, and waits for the answer.
+    pub(crate) async fn ask(&self, op: &str, rid: &str, body: Value) -> Answer {
+        self.ask_within(op, rid, body, PATIENCE).await
+    }
+
+    /// Asks for something that changes nothing.
+    pub(crate) async fn read(&self, op: &str, body: Value) -> Answer {
+        self.frame(json!({"op": op, "body": body})).await
+    }
+
+    /// Asks, and waits for the answer for so long.
+    pub(crate) async fn ask_within(&self, op: &str, rid: &str, body: Value, patience: Duration) -> Answer {
+        let deadline_ms = patience.as_millis() as u64;
+        self.exchange(json!({"op": op, "rid": rid, "deadline_ms": deadline_ms, "body": body}), patience).await
+    }
+
+    /// Sends a frame, with a number if it has none, and waits for its answer.
+    pub(crate) async fn frame(&self, frame: Value) -> Answer {
+        self.exchange(frame, PATIENCE).await
+    }
+
+    /// Sends a frame and waits for the whole frame that answers it.
+    pub(crate) async fn exchange_whole(&self, frame: Value) -> Value {
+        self.answer_to(frame, PATIENCE).await.expect("an answer")
+    }
+
+    async fn exchange(&self, frame: Value, patience: Duration) -> Answer {
+        self.answer_to(frame, patience).await.map_or(Answer::Gone, |answer| Answer::read(&answer))
+    }
+
+    async fn answer_to(&self, mut frame: Value, patience: Duration) -> Option<Value> {
+        let id = frame["id"].as_u64().unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed));
+        frame["id"] = id.into();
+        let (tell, told) = oneshot::channel();
+        self.waiting.lock().await.insert(id, tell);
+        self.send(self.encoding.message(&frame));
+        if self.closed.borrow().is_some() {
+            return None;
+        }
+        match timeout(patience, told).await {
+            Ok(answer) => answer.ok(),
+            Err(_) => {
+                self.waiting.lock().await.remove(&id);
+                None
+            }
+        }
+    }
+
+    /// Sends a message as it is.
+    pub(crate) fn send(&self, message: Message) {
+        // If it is closed, whoever waits for an answer will notice.
+        let _ = self.out.send(message);
+    }
+
+    /// The next frame that answers nothing that was asked.
+    pub(crate) async fn other(&self) -> Value {
+        let mut others = self.others.lock().await;
+        let frame = timeout(PATIENCE, others.recv()).await.expect("a frame in time");
+        frame.unwrap_or_else(|| panic!("the connection was closed with {:?}", *self.closed.borrow()))
+    }
+
+    /// What is answered to a frame that is no request: without a number, or with the one it had.
+    pub(crate) async fn refusal_of_a_frame(&self) -> Value {
+        let frame = self.other().await;
+        assert!(frame.get("no").is_some(), "{frame}");
+        frame
+    }
+
+    /// The code this connection is closed with; 0 if it just broke.
+    pub(crate) async fn closed(&self) -> u16 {
+        let mut closed = self.closed.clone();
+        let code = timeout(PATIENCE, closed.wait_for(Option::is_some)).await.expect("the server closes in time");
+        code.expect("the reader says how it ended").expect("closed")
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.borrow().is_some()
+    }
+}

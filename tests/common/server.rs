@@ -1,0 +1,268 @@
+//! The real program as a child process, with a home directory that outlives it.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, Mutex, mpsc},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+use tokio::task::block_in_place;
+
+use super::{PATIENCE, port::{Encoding, Port}, shim};
+
+/// The program under test.
+pub(crate) const BOXOFFICE: &str = env!("CARGO_BIN_EXE_boxoffice");
+
+/// Log segments are made small, so that a test waits for no 64 MiB of zeros.
+const CONFIG: &str = "[log]\nsegment_bytes = 1_048_576\n";
+
+/// Where a node lives: data directory, configuration, the control file of the fault library. Removed at the end.
+pub(crate) struct Home {
+    dir: TempDir,
+    args: Vec<String>,
+    shim: bool,
+}
+
+/// A node that did not start.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) code: Option<i32>,
+    pub(crate) stderr: String,
+}
+
+impl Home {
+    /// A home with the usual configuration.
+    pub(crate) fn new() -> Home {
+        Home::with_config(CONFIG)
+    }
+
+    /// A home with this configuration file.
+    pub(crate) fn with_config(config: &str) -> Home {
+        let dir = tempfile::Builder::new().prefix("boxoffice-test-").tempdir().expect("a temporary directory");
+        let home = Home { dir, args: Vec::new(), shim: false };
+        home.write_config(config);
+        home
+    }
+
+    /// The same, with the fault library loaded: kill -9 is a power cut from now on.
+    pub(crate) fn with_faults(self) -> Home {
+        shim::library();
+        fs::create_dir_all(self.data_dir()).expect("a data directory");
+        Home { shim: true, ..self }
+    }
+
+    /// The same, with these arguments of `serve` besides.
+    pub(crate) fn with_args(mut self, args: &[&str]) -> Home {
+        self.args.extend(args.iter().map(|&arg| arg.to_owned()));
+        self
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    pub(crate) fn log_dir(&self) -> PathBuf {
+        self.data_dir().join("log")
+    }
+
+    pub(crate) fn config_file(&self) -> PathBuf {
+        self.dir.path().join("boxoffice.toml")
+    }
+
+    pub(crate) fn control_file(&self) -> PathBuf {
+        self.dir.path().join("faults")
+    }
+
+    pub(crate) fn write_config(&self, config: &str) {
+        fs::write(self.config_file(), config).expect("a written configuration");
+    }
+
+    /// The command that serves from here.
+    pub(crate) fn command(&self) -> Command {
+        self.command_at("127.0.0.1:0")
+    }
+
+    fn command_at(&self, listen: &str) -> Command {
+        let mut command = Command::new(BOXOFFICE);
+        command.arg("serve").args(["--listen", listen]).arg("--data-dir").arg(self.data_dir());
+        command.arg("--config").arg(self.config_file()).args(&self.args);
+        if self.shim {
+            command.env("LD_PRELOAD", shim::library());
+            command.env("BOXOFFICE_FAULT_DIR", self.data_dir()).env("BOXOFFICE_FAULT_CONTROL", self.control_file());
+        }
+        command
+    }
+
+    /// Starts a node and waits until it serves.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub(crate) fn start(&self) -> Server {
+        Server::spawn(self.command()).unwrap_or_else(|refused| panic!("the node does not serve: {refused:?}"))
+    }
+
+    /// The same at a certain address: where it was before.
+    pub(crate) fn start_at(&self, address: SocketAddr) -> Server {
+        let command = self.command_at(&address.to_string());
+        Server::spawn(command).unwrap_or_else(|refused| panic!("the node does not serve: {refused:?}"))
+    }
+
+    /// Starts a node that must refuse to.
+    ///
+    /// # Panics
+    /// If it serves.
+    pub(crate) fn refused(&self) -> Refused {
+        match Server::spawn(self.command()) {
+            Ok(server) => panic!("the node serves at {}, although it must not", server.address),
+            Err(refused) => refused,
+        }
+    }
+
+    /// What `boxoffice inspect` says of the data directory: exit code and all output.
+    pub(crate) fn inspect(&self) -> (Option<i32>, String) {
+        let output = Command::new(BOXOFFICE).arg("inspect").arg(self.data_dir()).output().expect("the program runs");
+        let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        (output.status.code(), text.concat())
+    }
+
+    /// The log's segments, by age.
+    pub(crate) fn segments(&self) -> Vec<PathBuf> {
+        let mut segments: Vec<PathBuf> = fs::read_dir(self.log_dir())
+            .expect("a log")
+            .map(|entry| entry.expect("an entry").path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
+            .collect();
+        segments.sort();
+        segments
+    }
+}
+
+/// A node that serves. It is killed when this is dropped.
+pub(crate) struct Server {
+    child: Child,
+    address: SocketAddr,
+    stderr: Arc<Mutex<String>>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts this command and waits until it serves or ends.
+    pub(crate) fn spawn(mut command: Command) -> Result<Server, Refused> {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let (line, lines) = mpsc::channel();
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let said = thread::spawn(move || {
+            for text in stdout.lines().map_while(Result::ok) {
+                // The test may know all it wants to know.
+                let _ = line.send(text);
+            }
+        });
+        let stderr = Arc::new(Mutex::new(String::new()));
+        let (mut pipe, heard) = (child.stderr.take().expect("a pipe"), Arc::clone(&stderr));
+        let complained = thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(bytes @ 1..) = pipe.read(&mut buffer) {
+                heard.lock().expect("no panic").push_str(&String::from_utf8_lossy(&buffer[..bytes]));
+            }
+        });
+        let address = SocketAddr::from(([0, 0, 0, 0], 0));
+        let mut server = Server { child, address, stderr, readers: vec![said, complained] };
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match block_in_place(|| lines.recv_timeout(deadline.saturating_duration_since(Instant::now()))) {
+                Ok(text) => {
+                    if let Some((_, rest)) = text.split_once("boxoffice serves on http://") {
+                        let address = rest.split_whitespace().next().expect("an address");
+                        server.address = address.parse().expect("an address");
+                        return Ok(server);
+                    }
+                }
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    let code = server.wait().code();
+                    return Err(Refused { code, stderr: server.stderr() });
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => panic!("neither serving nor ended: {}", server.stderr()),
+            }
+        }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A connection to it.
+    pub(crate) async fn port(&self, encoding: Encoding) -> Port {
+        Port::connect(self.address, encoding).await
+    }
+
+    /// What it has written to its standard error so far.
+    pub(crate) fn stderr(&self) -> String {
+        self.stderr.lock().expect("no panic").clone()
+    }
+
+    /// Kills it without warning; with the fault library loaded that is a power cut.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("a child that can be killed");
+        self.wait();
+    }
+
+    /// Tells it to stop, and waits until it has.
+    pub(crate) fn stop(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("a child that can be signalled");
+        let status = self.wait();
+        assert!(status.success(), "the node was told to stop and ended with {status}: {}", self.stderr());
+    }
+
+    /// Waits until it ends by itself.
+    pub(crate) fn ended(mut self) -> (ExitStatus, String) {
+        let status = self.wait();
+        (status, self.stderr())
+    }
+
+    /// # Panics
+    /// If it does not end in time.
+    fn wait(&mut self) -> ExitStatus {
+        block_in_place(|| {
+            let deadline = Instant::now() + PATIENCE;
+            loop {
+                if let Some(status) = self.child.try_wait().expect("a child") {
+                    self.readers.drain(..).for_each(|reader| reader.join().expect("a reader of a pipe"));
+                    return status;
+                }
+                assert!(Instant::now() < deadline, "the node does not end: {}", self.stderr());
+                thread::sleep(Duration::from_millis(2));
+            }
+        })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if thread::panicking() {
+            eprintln!("--- the node said ---\n{}---", self.stderr());
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A venue with a hall and sessions, made through the port, and its maps read back.
+
+use serde_json::{Value, json};
+
+use super::port::Port;
+
+/// A seat: row and seat, from 0.
+pub(crate) type SeatName = (u16, u16);
+
+/// Sessions that are all alike: same hall, same price for every seat.
+#[derive(Clone, Debug)]
+pub(crate) struct Theatre {
+    pub(crate) sessions: Vec<String>,
+    pub(crate) rows: u16,
+    pub(crate) seats: u16,
+    /// In cents.
+    pub(crate) price: i64,
+}
+
+/// A map as it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Map {
+    pub(crate) version: u64,
+    /// A letter a seat, in layout order: `.` free, `h` held, `s` sold, `b` blocked.
+    pub(crate) seats: String,
+    pub(crate) free: u64,
+    pub(crate) held: u64,
+    pub(crate) sold: u64,
+    pub(crate) blocked: u64,
+}
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+impl Theatre {
+    /// Makes so many sessions of a hall of rows × seats, in one batch, with carts that live so long if not as usual.
+    pub(crate) async fn open(port: &Port, sessions: usize, (rows, seats): (u16, u16), hold_ttl_ms: Option<u64>) -> Theatre {
+        let names: Vec<String> = (0..sessions).map(|number| format!("hamlet-{number}")).collect();
+        let price = 1_000;
+        let mut items = vec![
+            json!({"op": "venue.put", "rid": "v", "body": {"id": "royal", "name": "Royal", "city": "Vienna"}}),
+            json!({"op": "hall.put", "rid": "h", "body": {
+                "venue": "royal", "id": "main", "name": "Main", "layout": {"rows": rows, "seats": seats}
+            }}),
+        ];
+        items.extend(names.iter().enumerate().map(|(number, name)| {
+            let starts_at = 1_900_000_000_000 + number as u64 * DAY_MS;
+            json!({"op": "session.create", "rid": format!("s-{name}"), "body": {
+                "id": name, "venue": "royal", "hall": "main", "title": "hamlet",
+                "starts_at": time(port, starts_at), "ends_at": time(port, starts_at + DAY_MS / 8),
+                "prices": {"standard": {"amount": price, "currency": "EUR"}}, "hold_ttl_ms": hold_ttl_ms,
+            }})
+        }));
+        let count = items.len();
+        let answers = port.read("batch", json!({"items": items})).await.ok();
+        let answers = answers["items"].as_array().expect("items");
+        assert_eq!(answers.len(), count);
+        for answer in answers {
+            assert!(answer.get("ok").is_some(), "an item of the set-up: {answer}");
+        }
+        Theatre { sessions: names, rows, seats, price }
+    }
+
+    /// The first session.
+    pub(crate) fn session(&self) -> &str {
+        &self.sessions[0]
+    }
+
+    /// Where a seat stands in maps.
+    pub(crate) fn index(&self, (row, seat): SeatName) -> usize {
+        usize::from(row) * usize::from(self.seats) + usize::from(seat)
+    }
+
+    /// The map of a session.
+    pub(crate) async fn map(&self, port: &Port, session: &str) -> Map {
+        let body = port.read("session.map", json!({"id": session})).await.ok();
+        let map = Map::read(&body, usize::from(self.rows) * usize::from(self.seats));
+        assert_eq!(body["session"], session);
+        map
+    }
+}
+
+/// A time as this connection writes it.
+pub(crate) fn time(port: &Port, ms: u64) -> Value {
+    match port.encoding() {
+        super::Encoding::MsgPack => ms.into(),
+        super::Encoding::Json => {
+            let time = boxoffice_wire::form::rfc3339(boxoffice_core::time::Timestamp(ms));
+            time.expect("a time within the calendar").into()
+        }
+    }
+}
+
+impl Map {
+    /// The map in this body, of so many seats; its counts are those of its seats (P5).
+    pub(crate) fn read(body: &Value, seats: usize) -> Map {
+        let packed = packed(&body["seats"]);
+        assert_eq!(packed.len(), seats.div_ceil(4), "{body}");
+        let letter = |seat: usize| ['.', 'h', 's', 'b'][usize::from(packed[seat / 4] >> (seat % 4 * 2) & 3)];
+        let counts = &body["counts"];
+        let count = |name: &str| counts[name].as_u64().expect("a count");
+        let map = Map {
+            version: body["version"].as_u64().expect("a version"),
+            seats: (0..seats).map(letter).collect(),
+            free: count("free"),
+            held: count("held"),
+            sold: count("sold"),
+            blocked: count("blocked"),
+        };
+        map.assert_counts();
+        map
+    }
+
+    pub(crate) fn assert_counts(&self) {
+        let counted = ['.', 'h', 's', 'b'].map(|letter| self.seats.matches(letter).count() as u64);
+        assert_eq!(counted, [self.free, self.held, self.sold, self.blocked], "the counts are not those of {}", self.seats);
+    }
+
+    /// What a delta makes of it.
+    ///
+    /// # Panics
+    /// If it does not begin where this map stands.
+    pub(crate) fn apply(&mut self, delta: &Value) {
+        assert_eq!(delta["from"].as_u64(), Some(self.version), "a gap: {delta}");
+        let to = delta["to"].as_u64().expect("a version");
+        assert!(to > self.version, "{delta}");
+        let mut seats: Vec<char> = self.seats.chars().collect();
+        for change in delta["changes"].as_array().expect("changes") {
+            let index = change[0].as_u64().expect("an index") as usize;
+            seats[index] = match change[1].as_str().expect("a state") {
+                "free" => '.',
+                "held" => 'h',
+                "sold" => 's',
+                "blocked" => 'b',
+                other => panic!("no state: {other}"),
+            };
+        }
+        let count = |name: &str| delta["counts"][name].as_u64().expect("a count");
+        *self = Map {
+            version: to,
+            seats: seats.into_iter().collect(),
+            free: count("free"),
+            held: count("held"),
+            sold: count("sold"),
+            blocked: count("blocked"),
+        };
+        self.assert_counts();
+    }
+}
+
+/// Bytes as a list of numbers (MessagePack) or as base64 (JSON).
+fn packed(value: &Value) -> Vec<u8> {
+    if let Some(bytes) = value.as_array() {
+        return bytes.iter().map(|byte| byte.as_u64().expect("a byte") as u8).collect();
+    }
+    let text = value.as_str().expect("base64").trim_end_matches('=');
+    let (mut bytes, mut bits, mut count) = (Vec::new(), 0u32, 0);
+    for char in text.bytes() {
+        let six = match char {
+            b'A'..=b'Z' => char - b'A',
+            b'a'..=b'z' => char - b'a' + 26,
+            b'0'..=b'9' => char - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            other => panic!("{other} is not of base64"),
+        };
+        (bits, count) = (bits << 6 | u32::from(six), count + 6);
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+        }
+    }
+    bytes
+}

@@ -1,0 +1,417 @@
+//! What was acknowledged survives: the real program is killed, loses power, meets full and broken disks and damaged files,
+//! under load. After each the record of what buyers were told is held against what the node says.
+//!
+//! kill -9 alone tests no durability, since the system keeps what was written; the fault library (`tests/faults/shim.c`)
+//! holds back what was not synced, so that with it kill -9 is a power cut.
+
+mod common;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use common::{Buyers, Dice, Encoding, Faults, Home, PATIENCE, Record, Server, Theatre, eventually, write_control};
+use serde_json::json;
+
+/// Buyers at once.
+const BUYERS: usize = 16;
+
+/// Small segments, so that the log goes through several, and snapshots soon enough to be read at the next start.
+const SMALL: &str = "[node]\nshards = 4\n\n[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 500\n";
+
+/// The number a node ends with that cannot start or go on.
+const NODE: i32 = 4;
+
+async fn theatre(server: &Server) -> Theatre {
+    let port = server.port(Encoding::MsgPack).await;
+    Theatre::open(&port, 60, (12, 20), None).await
+}
+
+/// Buyers from the start until there are so many orders, then the node ends as `end` says; what buyers remember.
+async fn load(server: Server, theatre: &Theatre, record: Record, orders: usize, dice: &mut Dice, end: fn(Server)) -> Record {
+    let mut buyers = Buyers::start(&server, theatre, record, BUYERS, dice).await;
+    buyers.orders(orders).await;
+    end(server);
+    buyers.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_three_times() {
+    let mut dice = Dice::of_test("killed_three_times");
+    let home = Home::with_config(SMALL);
+    let mut server = home.start();
+    let theatre = theatre(&server).await;
+    let mut record = Record::default();
+    for _ in 0..3 {
+        record = load(server, &theatre, record, 100, &mut dice, Server::kill).await;
+        server = home.start();
+        record.check(&server, &theatre).await;
+    }
+    record = load(server, &theatre, record, 50, &mut dice, Server::stop).await;
+    let server = home.start();
+    record.check(&server, &theatre).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_power_is_cut() {
+    let mut dice = Dice::of_test("the_power_is_cut");
+    let home = Home::with_config(SMALL).with_faults();
+    let mut server = home.start();
+    let theatre = theatre(&server).await;
+    let mut record = Record::default();
+    for _ in 0..3 {
+        record = load(server, &theatre, record, 80, &mut dice, Server::kill).await;
+        server = home.start();
+        record.check(&server, &theatre).await;
+    }
+}
+
+/// The power goes in the middle of a record: at byte 0, within the header, within the body.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_record_is_torn() {
+    let mut dice = Dice::of_test("the_last_record_is_torn");
+    let home = Home::with_config(SMALL).with_faults();
+    let mut server = home.start();
+    let theatre = theatre(&server).await;
+    let mut record = Record::default();
+    for bytes in [0, 40, 64 + dice.below(128) as u32] {
+        let mut buyers = Buyers::start(&server, &theatre, record, BUYERS, &mut dice).await;
+        buyers.orders(40).await;
+        write_control(&home.control_file(), Faults::Torn(bytes));
+        let (status, _) = server.ended();
+        assert!(status.code().is_none(), "the power goes, and with it the process: {status}");
+        record = buyers.stop().await;
+        write_control(&home.control_file(), Faults::None);
+        let (code, said) = home.inspect();
+        assert_eq!(code, Some(0), "{said}");
+        if bytes > 0 {
+            assert!(said.contains("was not written whole"), "{said}");
+        }
+        server = home.start();
+        record.check(&server, &theatre).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_while_starting() {
+    let mut dice = Dice::of_test("killed_while_starting");
+    let home = Home::with_config(SMALL).with_faults();
+    let server = home.start();
+    let theatre = theatre(&server).await;
+    let mut record = load(server, &theatre, Record::default(), 100, &mut dice, Server::kill).await;
+    for _ in 0..8 {
+        let mut child = home.command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
+        tokio::time::sleep(Duration::from_micros(dice.below(60_000) as u64)).await;
+        child.kill().expect("a child that can be killed");
+        child.wait().expect("a child");
+    }
+    let server = home.start();
+    record.check(&server, &theatre).await;
+}
+
+/// A data directory with a load's traces, of a node that was killed.
+async fn used(home: &Home, dice: &mut Dice) -> (Theatre, Record) {
+    let server = home.start();
+    let theatre = theatre(&server).await;
+    let record = load(server, &theatre, Record::default(), 60, dice, Server::kill).await;
+    (theatre, record)
+}
+
+/// Flips one bit of a byte.
+fn flip(file: &Path, at: usize, dice: &mut Dice) {
+    let mut bytes = fs::read(file).expect("a file");
+    bytes[at] ^= 1 << dice.below(8);
+    fs::write(file, bytes).expect("written");
+}
+
+/// Where what was written of a segment ends: the rest is zeros.
+fn written(segment: &Path) -> usize {
+    let bytes = fs::read(segment).expect("a segment");
+    bytes.iter().rposition(|byte| *byte != 0).expect("a segment has a head") + 1
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flipped_bit_in_the_log_is_refused_by_name() {
+    const HEAD: usize = 4_096;
+    let mut dice = Dice::of_test("a_flipped_bit_in_the_log_is_refused_by_name");
+    let home = Home::new();
+    let (theatre, mut record) = used(&home, &mut dice).await;
+    let segment = home.segments().into_iter().find(|segment| written(segment) > HEAD + 16_384).expect("a used segment");
+    let end = written(&segment);
+    let whole = fs::read(&segment).expect("a segment");
+    for _ in 0..6 {
+        // Anywhere but in the last tenth, where the last record, which may have been torn, stands.
+        let at = HEAD + dice.below((end - HEAD) * 9 / 10);
+        flip(&segment, at, &mut dice);
+        let refused = home.refused();
+        println!("byte {at} flipped: {}", refused.stderr.trim());
+        assert_eq!(refused.code, Some(NODE), "{}", refused.stderr);
+        assert!(refused.stderr.contains(segment.to_str().expect("a path")), "the file is not named: {}", refused.stderr);
+        let offset: usize = number_after(&refused.stderr, " at byte ");
+        assert!((at.saturating_sub(65_536)..=at).contains(&offset), "byte {at} was flipped: {}", refused.stderr);
+        let (code, said) = home.inspect();
+        assert_eq!(code, Some(NODE), "{said}");
+        assert!(said.contains(&format!("{} at byte {offset}", segment.display())), "{said}");
+        fs::write(&segment, &whole).expect("written");
+    }
+    // Nothing was changed by looking: with the byte put right everything is there.
+    let server = home.start();
+    record.check(&server, &theatre).await;
+}
+
+fn number_after(text: &str, words: &str) -> usize {
+    let (_, rest) = text.split_once(words).unwrap_or_else(|| panic!("{words:?} is not in {text:?}"));
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().expect("a number")
+}
+
+fn newest_snapshot(home: &Home) -> Option<PathBuf> {
+    let mut files = Vec::new();
+    let mut directories = vec![home.data_dir().join("snapshots")];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).ok()? {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                directories.push(path);
+            } else {
+                let metadata = fs::metadata(&path).expect("a file");
+                if metadata.len() > 0 {
+                    files.push((metadata.modified().expect("a time"), path));
+                }
+            }
+        }
+    }
+    files.into_iter().max().map(|(_, path)| path)
+}
+
+/// Either what the snapshot said is still in the log, or the node does not start and says which file is bad.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flipped_bit_in_a_snapshot_is_never_believed() {
+    let mut dice = Dice::of_test("a_flipped_bit_in_a_snapshot_is_never_believed");
+    let home = Home::with_config("[node]\nshards = 2\n\n[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 40\n");
+    let server = home.start();
+    let theatre = theatre(&server).await;
+    let mut record = load(server, &theatre, Record::default(), 150, &mut dice, Server::kill).await;
+    let snapshot = newest_snapshot(&home).expect("a snapshot was cut");
+    let whole = fs::read(&snapshot).expect("a snapshot");
+    for _ in 0..4 {
+        let at = dice.below(whole.len());
+        flip(&snapshot, at, &mut dice);
+        match Server::spawn(home.command()) {
+            Ok(server) => {
+                println!("byte {at} of {} flipped: an older snapshot and the log are enough", snapshot.display());
+                record.check(&server, &theatre).await;
+                return;
+            }
+            Err(refused) => {
+                println!("byte {at} flipped: {}", refused.stderr.trim());
+                assert_eq!(refused.code, Some(NODE), "{}", refused.stderr);
+                let name = snapshot.file_name().and_then(|name| name.to_str()).expect("a name");
+                assert!(refused.stderr.contains(name), "{name} is not named: {}", refused.stderr);
+            }
+        }
+        fs::write(&snapshot, &whole).expect("written");
+    }
+    let server = home.start();
+    record.check(&server, &theatre).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_log_is_refused_by_name() {
+    let mut dice = Dice::of_test("a_lost_log_is_refused_by_name");
+    let home = Home::new();
+    let (theatre, mut record) = used(&home, &mut dice).await;
+    let aside = home.path().join("aside");
+    fs::rename(home.log_dir(), &aside).expect("the log is moved away");
+    for made_empty in [false, true] {
+        if made_empty {
+            fs::create_dir(home.log_dir()).expect("an empty directory");
+        }
+        let refused = home.refused();
+        assert_eq!(refused.code, Some(NODE), "{}", refused.stderr);
+        let named = format!("the log in {} is gone", home.log_dir().display());
+        assert!(refused.stderr.contains(&named), "{}", refused.stderr);
+    }
+    fs::remove_dir(home.log_dir()).expect("an empty directory");
+    fs::rename(&aside, home.log_dir()).expect("the log is put back");
+    let server = home.start();
+    record.check(&server, &theatre).await;
+}
+
+/// What a full disk does and does not do; `full` fills it and empties it.
+async fn full_disk(server: &Server, theatre: &Theatre, dice: &mut Dice, mut full: impl FnMut(bool)) -> Record {
+    let port = server.port(Encoding::Json).await;
+    let mut buyers = Buyers::start(server, theatre, Record::default(), BUYERS, dice).await;
+    buyers.orders(30).await;
+    full(true);
+    buyers.refused(905, 50).await;
+    // Reads go on, and nothing that is refused happens.
+    let token = dice.token();
+    let read_only = async || {
+        let answer = port.ask("cart.open", "1", json!({"token": token})).await;
+        assert_eq!(answer, common::Answer::Fail(905));
+        port.read("cart.get", json!({"token": token})).await.no(701, "not_found");
+        theatre.map(&port, theatre.session()).await;
+    };
+    for _ in 0..5 {
+        read_only().await;
+    }
+    full(false);
+    // Selling goes on by itself.
+    buyers.orders(30).await;
+    buyers.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_refuses_and_recovers() {
+    let mut dice = Dice::of_test("a_full_disk_refuses_and_recovers");
+    let home = Home::with_config(SMALL).with_faults();
+    let server = home.start();
+    let theatre = theatre(&server).await;
+    let control = home.control_file();
+    let mut record = full_disk(&server, &theatre, &mut dice, |full| {
+        write_control(&control, if full { Faults::NoSpace } else { Faults::None });
+    })
+    .await;
+    record.check(&server, &theatre).await;
+    // And what was decided while the disk was full is on it.
+    server.kill();
+    let server = home.start();
+    record.check(&server, &theatre).await;
+}
+
+/// The same on a real file system that is full, where a namespace for it may be made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_file_system_refuses_and_recovers() {
+    let mut dice = Dice::of_test("a_full_file_system_refuses_and_recovers");
+    let home = Home::with_config(SMALL);
+    fs::create_dir_all(home.data_dir()).expect("a directory");
+    let allowed = Command::new("unshare").args(["-Urm", "mount", "-t", "tmpfs", "tmpfs"]).arg(home.data_dir()).output();
+    match allowed {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => return println!("skipped: no mount in a namespace: {}", String::from_utf8_lossy(&output.stderr).trim()),
+        Err(error) => return println!("skipped: no `unshare`: {error}"),
+    }
+    let served = home.command();
+    let mut command = Command::new("unshare");
+    command.args(["-Urm", "sh", "-c", "mount -t tmpfs -o size=6m tmpfs \"$0\" && exec \"$@\""]).arg(home.data_dir());
+    command.arg(served.get_program()).args(served.get_args());
+    let server = Server::spawn(command).unwrap_or_else(|refused| panic!("the node does not serve: {refused:?}"));
+    // Seen from here the directory is empty; through the process one sees what it sees.
+    let inside = PathBuf::from(format!("/proc/{}/root{}", server.pid(), home.data_dir().display()));
+    if let Err(error) = fs::write(inside.join("filler"), "") {
+        return println!("skipped: its file system cannot be reached from here: {error}");
+    }
+    let theatre = theatre(&server).await;
+    let filler = inside.join("filler");
+    let mut record = full_disk(&server, &theatre, &mut dice, |full| {
+        if full {
+            let piece = [0x5a; 65_536];
+            let mut file = fs::File::create(&filler).expect("a file");
+            while std::io::Write::write(&mut file, &piece).is_ok() {}
+        } else {
+            fs::remove_file(&filler).expect("removed");
+        }
+    })
+    .await;
+    record.check(&server, &theatre).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failing_sync_ends_the_node() {
+    let mut dice = Dice::of_test("a_failing_sync_ends_the_node");
+    let home = Home::with_config(SMALL).with_faults();
+    let server = home.start();
+    let theatre = theatre(&server).await;
+    let mut buyers = Buyers::start(&server, &theatre, Record::default(), BUYERS, &mut dice).await;
+    buyers.orders(50).await;
+    write_control(&home.control_file(), Faults::SyncFails);
+    let (status, said) = server.ended();
+    assert_eq!(status.code(), Some(NODE), "{said}");
+    assert!(said.contains("cannot sync") && said.contains("Input/output error"), "the reason is not named: {said}");
+    assert!(said.contains(home.log_dir().to_str().expect("a path")), "the file is not named: {said}");
+    let mut record = buyers.stop().await;
+    write_control(&home.control_file(), Faults::None);
+    let server = home.start();
+    record.check(&server, &theatre).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_sync_is_only_slow() {
+    const SYNC_MS: u64 = 300;
+    let mut dice = Dice::of_test("a_slow_sync_is_only_slow");
+    let home = Home::new().with_faults();
+    let server = home.start();
+    let theatre = theatre(&server).await;
+    let mut buyers = Buyers::start(&server, &theatre, Record::default(), BUYERS, &mut dice).await;
+    buyers.orders(20).await;
+    write_control(&home.control_file(), Faults::SlowSync(SYNC_MS as u32));
+    let port = server.port(Encoding::MsgPack).await;
+    // The sync that is under way may still be a fast one.
+    port.ask("cart.open", "0", json!({"token": dice.token()})).await.ok();
+    let before = Instant::now();
+    port.ask("cart.open", "1", json!({"token": dice.token()})).await.ok();
+    assert!(before.elapsed() >= Duration::from_millis(SYNC_MS), "answered before it was on disk");
+    buyers.orders(20).await;
+    let mut record = buyers.stop().await;
+    assert!(record.refused.keys().all(|code| (200..300).contains(code)), "nothing fails: {:?}", record.refused);
+    write_control(&home.control_file(), Faults::None);
+    record.check(&server, &theatre).await;
+}
+
+/// Buyers with the client library notice a kill as a pause: it repeats what nobody knows under the same request id.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_client_library_rides_over_a_kill() {
+    use boxoffice_client::{BestWish, Cart, Client, ClientConfig, Id, recorded};
+    let home = Home::new();
+    let server = home.start();
+    let address = server.address();
+    let theatre = theatre(&server).await;
+    let mut config = ClientConfig::new([address.to_string()]);
+    config.deadline = PATIENCE;
+    let client = Client::connect(config).await.expect("a connection");
+    let sold = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let mut buyers = tokio::task::JoinSet::new();
+    for number in 0..BUYERS {
+        let (client, sold, stop) = (client.clone(), std::sync::Arc::clone(&sold), std::sync::Arc::clone(&stop));
+        let session = Id::new(&theatre.sessions[number]).expect("an id");
+        buyers.spawn(async move {
+            let mut seats = 0;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let cart = Cart::new(&client);
+                let wish = BestWish { count: 2, category: None, section: None, accessible: 0, split: true };
+                match cart.hold_best(&session, wish).await {
+                    Ok(_) => {}
+                    Err(error) if error.refusal().is_some_and(|no| no.code == 206) => break,
+                    Err(error) => panic!("a hold: {error}"),
+                }
+                cart.checkout(recorded("card", "1"), None).await.expect("a sale");
+                seats += 2;
+                sold.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            }
+            seats
+        });
+    }
+    let orders = async |more: usize| {
+        let wanted = sold.load(std::sync::atomic::Ordering::Relaxed) + more;
+        eventually("more orders", async || (sold.load(std::sync::atomic::Ordering::Relaxed) >= wanted).then_some(())).await;
+    };
+    orders(100).await;
+    server.kill();
+    let server = home.start_at(address);
+    orders(100).await;
+    server.kill();
+    let server = home.start_at(address);
+    orders(50).await;
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    let seats: usize = buyers.join_all().await.into_iter().sum();
+    let audit = client.audit_node().await.expect("an audit").value;
+    assert!(audit.violations.is_empty(), "{:?}", audit.violations);
+    assert_eq!((audit.orders as usize, audit.sold_seats as usize), (sold.load(std::sync::atomic::Ordering::Relaxed), seats));
+    assert_eq!(audit.held_seats, 0, "no hold was left behind by a repeat");
+    server.stop();
+}

@@ -1,0 +1,75 @@
+//! The arrows between crates: who may use whom. A new arrow is a decision: it changes this picture and a sentence in
+//! `docs/architecture.md`.
+
+use std::{collections::BTreeMap, process::Command};
+
+/// Each crate and the crates of this workspace it uses.
+const HOUSE: &[(&str, &[&str])] = &[
+    ("boxoffice", &["client", "core", "edge", "load", "node", "shard", "wire"]),
+    ("boxoffice-bench", &["client", "core", "load", "node", "workload"]),
+    ("boxoffice-client", &["core", "wire"]),
+    ("boxoffice-core", &[]),
+    ("boxoffice-edge", &["core", "node", "wire"]),
+    ("boxoffice-load", &["client", "core", "wire", "workload"]),
+    ("boxoffice-node", &["core", "shard", "wire"]),
+    ("boxoffice-shard", &[]),
+    ("boxoffice-wire", &["core"]),
+    ("boxoffice-workload", &["core"]),
+];
+
+/// Crates that reach no clock, socket, thread or file, and what else they may use.
+const PURE: &[(&str, &[&str])] = &[
+    ("boxoffice-core", &["blake3", "serde", "smol_str", "thiserror"]),
+    ("boxoffice-shard", &["bytes", "hashring", "protobuf", "raft", "slog", "thiserror"]),
+];
+
+fn metadata() -> serde_json::Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline", "--manifest-path"])
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"))
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON")
+}
+
+/// The names of what each crate uses outside its tests, as they stand in its manifest.
+fn uses(metadata: &serde_json::Value) -> BTreeMap<String, Vec<String>> {
+    let packages = metadata["packages"].as_array().expect("packages");
+    let mut uses = BTreeMap::new();
+    for package in packages {
+        let mut names: Vec<String> = package["dependencies"]
+            .as_array()
+            .expect("dependencies")
+            .iter()
+            .filter(|dependency| dependency["kind"].is_null())
+            .map(|dependency| dependency["name"].as_str().expect("a name").to_owned())
+            .collect();
+        names.sort();
+        uses.insert(package["name"].as_str().expect("a name").to_owned(), names);
+    }
+    uses
+}
+
+#[test]
+fn arrows_point_down_and_are_all_in_the_picture() {
+    let found = uses(&metadata());
+    let picture: BTreeMap<String, Vec<String>> = HOUSE
+        .iter()
+        .map(|(name, uses)| ((*name).to_owned(), uses.iter().map(|used| format!("boxoffice-{used}")).collect()))
+        .collect();
+    let inside: BTreeMap<String, Vec<String>> = found
+        .into_iter()
+        .map(|(name, uses)| (name, uses.into_iter().filter(|used| used.starts_with("boxoffice")).collect()))
+        .collect();
+    assert_eq!(inside, picture);
+}
+
+#[test]
+fn the_rules_and_the_keeping_reach_nothing_outside() {
+    let found = uses(&metadata());
+    for (name, may) in PURE {
+        let beyond: Vec<&String> = found[*name].iter().filter(|used| !may.contains(&used.as_str())).collect();
+        assert!(beyond.is_empty(), "{name} uses {beyond:?}; its purity is what the simulation rests on");
+    }
+}
