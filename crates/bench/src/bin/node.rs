@@ -210,6 +210,10 @@ fn round(node: &NodeHandle, round: u64, clients: u64, span: Duration) -> (f64, f
     (flows as f64 / began.elapsed().as_secs_f64(), mean_ms)
 }
 
+/// What one thread allocates another frees: the system's allocator would have them wait for each other.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let seconds: u64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(5);
     println!("{:>8} {:>8} {:>12} {:>10}", "fsync", "clients", "flows/s", "mean ms");
