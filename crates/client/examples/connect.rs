@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! boxoffice serve &
-//! cargo run -p boxoffice-client --example connect -- 127.0.0.1:7070
+//! cargo run -p boxoffice-client --example connect -- 127.0.0.1:7180
 //! ```
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use boxoffice_core::layout::{Labels, Layout, Row, Run};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7070".into());
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7180".into());
     let client = Client::connect(ClientConfig::new([address])).await?;
 
     let id = |text: &str| Id::new(text).expect("ids in this example are good");
@@ -26,8 +26,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         id: session.clone(),
         hall,
         title: id("hamlet"),
-        starts_at: Timestamp(1_775_995_200_000),
-        ends_at: Timestamp(1_776_006_000_000),
+        starts_at: Timestamp(4_102_513_200_000),
+        ends_at: Timestamp(4_102_524_000_000),
         prices: vec![(id("standard"), Money { amount: 1_000, currency: Currency::new("EUR").expect("a currency") })],
         hold_ttl_ms: None,
     };

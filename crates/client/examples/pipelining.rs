@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! boxoffice serve &
-//! cargo run --release -p boxoffice-client --example pipelining -- 127.0.0.1:7070
+//! cargo run --release -p boxoffice-client --example pipelining -- 127.0.0.1:7180
 //! ```
 
 use std::time::Instant;
@@ -17,7 +17,7 @@ const BUYERS: usize = 200;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7070".into());
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7180".into());
     let client = Client::connect(ClientConfig::new([address])).await?;
     let begin = Instant::now();
     let mut buyers = tokio::task::JoinSet::new();

@@ -3,7 +3,7 @@
 //! Kill the server while this runs and start it again: no seat is bought twice, and none is lost.
 //!
 //! ```text
-//! cargo run -p boxoffice-client --example retry -- 127.0.0.1:7070 hamlet-0412
+//! cargo run -p boxoffice-client --example retry -- 127.0.0.1:7180 hamlet-0412
 //! ```
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use boxoffice_client::{BestWish, Cart, Client, ClientConfig, Error, Id, recorded
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let address = arguments.next().unwrap_or_else(|| "127.0.0.1:7070".into());
+    let address = arguments.next().unwrap_or_else(|| "127.0.0.1:7180".into());
     let session = arguments.next().unwrap_or_else(|| "hamlet-0412".into());
     let session = Id::new(&session).ok_or("a session's id has letters, digits, and . _ : -")?;
     let config = ClientConfig { deadline: Duration::from_secs(2), ..ClientConfig::new([address]) };

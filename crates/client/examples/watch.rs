@@ -1,7 +1,7 @@
 //! Follows a session: every change of its seats, across reconnects.
 //!
 //! ```text
-//! cargo run -p boxoffice-client --example watch -- 127.0.0.1:7070 hamlet-0412
+//! cargo run -p boxoffice-client --example watch -- 127.0.0.1:7180 hamlet-0412
 //! ```
 
 use boxoffice_client::{Change, Client, ClientConfig, Id};
@@ -9,7 +9,7 @@ use boxoffice_client::{Change, Client, ClientConfig, Id};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let address = arguments.next().unwrap_or_else(|| "127.0.0.1:7070".into());
+    let address = arguments.next().unwrap_or_else(|| "127.0.0.1:7180".into());
     let session = arguments.next().unwrap_or_else(|| "hamlet-0412".into());
     let session = Id::new(&session).ok_or("a session's id has letters, digits, and . _ : -")?;
     let client = Client::connect(ClientConfig::new([address])).await?;

@@ -4,7 +4,7 @@
 //! # async fn buy() -> Result<(), Box<dyn std::error::Error>> {
 //! use boxoffice_client::{Cart, Client, ClientConfig, Id, Seat, recorded};
 //!
-//! let client = Client::connect(ClientConfig::new(["127.0.0.1:7070"])).await?;
+//! let client = Client::connect(ClientConfig::new(["127.0.0.1:7180"])).await?;
 //! let session = Id::new("hamlet-0412").expect("a good id");
 //! let cart = Cart::new(&client);
 //! cart.hold_seats(&session, [Seat { row: 1, seat: 5 }, Seat { row: 1, seat: 6 }]).await?;

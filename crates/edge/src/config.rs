@@ -24,7 +24,7 @@ pub struct EdgeConfig {
 impl Default for EdgeConfig {
     fn default() -> EdgeConfig {
         EdgeConfig {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7420)),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7180)),
             admin_token: None,
             origins: Vec::new(),
             limits: Limits::default(),

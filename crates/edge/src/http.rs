@@ -72,9 +72,7 @@ async fn upgrade(State(shared): State<Arc<Shared>>, mut request: Request) -> Res
     if !origin_is_welcome(headers, &shared.config.origins) {
         return refuse(StatusCode::FORBIDDEN, "pages of this origin may not connect");
     }
-    let is_offered = |encoding: &Encoding| {
-        has_token(headers, header::SEC_WEBSOCKET_PROTOCOL, encoding.subprotocol())
-    };
+    let is_offered = |encoding: &Encoding| has_token(headers, header::SEC_WEBSOCKET_PROTOCOL, encoding.subprotocol());
     let Some(encoding) = Encoding::ALL.into_iter().find(is_offered) else {
         let words = "offer the subprotocol boxoffice.v1.msgpack or boxoffice.v1.json";
         return refuse(StatusCode::BAD_REQUEST, words);

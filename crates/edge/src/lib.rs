@@ -6,9 +6,9 @@
 
 // In reading order: what is behind the door, how it is set up, what it counts, the port, the pages, a connection.
 pub mod backend;
-mod node;
 pub mod config;
 pub mod metrics;
+mod node;
 
 pub mod server;
 

@@ -165,7 +165,8 @@ fn set_up(stream: &TcpStream) -> io::Result<()> {
 /// There is no room: says so in the few bytes the kernel takes at once.
 async fn turn_away(mut stream: TcpStream, shared: &Shared) {
     shared.metrics.turned_away.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    let answer = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+    let answer =
+        b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
     let _ = stream.write_all(answer).await;
 }
 

@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(files.oldest_index(3).unwrap(), None);
         let newest = files.load_newest(1).unwrap().unwrap();
         assert_eq!((newest.index, newest.payload), (100, payload(1_000, 100)));
-        assert_eq!(files.load_newest(2).unwrap().unwrap().payload, []);
+        assert_eq!(files.load_newest(2).unwrap().unwrap().payload, b"");
         files.remove_shard(1).unwrap();
         assert_eq!(files.load_newest(1).unwrap(), None);
     }

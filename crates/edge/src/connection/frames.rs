@@ -84,6 +84,11 @@ impl Frames {
         (socket.bytes_in, socket.bytes_out)
     }
 
+    /// Moves the stream to the runtime that this is called on.
+    pub(super) fn move_here(&mut self) -> Result<(), End> {
+        self.socket.get_mut().move_here().map_err(|_| End::Gone)
+    }
+
     /// Waits until there is something to read.
     pub(super) async fn readable(&mut self) -> Result<(), End> {
         self.socket.get_mut().readable().await.map_err(|_| End::Gone)

@@ -42,6 +42,15 @@ impl Socket {
         Socket { stream, rest: read, drained: false, boundary, bytes_in: 0, bytes_out: 0 }
     }
 
+    /// Has the runtime that this is called on tell when the stream is ready, and no longer the one before: what watchers
+    /// send and read then wakes nobody who sells.
+    pub(super) fn move_here(&mut self) -> io::Result<()> {
+        let same = SockRef::from(&self.stream).try_clone()?;
+        self.stream = TcpStream::from_std(same.into())?;
+        self.drained = false;
+        Ok(())
+    }
+
     /// Waits until there is something to read, or the end.
     pub(super) async fn readable(&mut self) -> io::Result<()> {
         if !self.rest.is_empty() {

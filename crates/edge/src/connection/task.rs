@@ -135,6 +135,7 @@ impl Connection {
         let mut armed = self.next_due();
         let mut timer = pin!(sleep_until(armed));
         if let Some(watch) = self.carried.take() {
+            self.frames.move_here()?;
             self.watcher = Some(shared.backend.feeds().watcher());
             self.request(watch, Instant::now())?;
         }

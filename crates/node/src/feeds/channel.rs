@@ -19,8 +19,8 @@ use boxoffice_wire::{
     feed::{Delta, Ended, Snapshot},
 };
 use bytes::{Bytes, BytesMut};
-use smol_str::SmolStr;
 use parking_lot::Mutex;
+use smol_str::SmolStr;
 
 use super::{Commit, FeedSource, NotFound, published::Published, watcher::Dirty};
 

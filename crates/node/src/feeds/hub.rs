@@ -58,7 +58,11 @@ impl Hub {
         }
         let mut inbox = self.inbox.lock();
         for commit in commits {
-            assert!(commit.from < commit.to, "a commit of {} goes from {} to {}", commit.session, commit.from, commit.to);
+            let Commit { session, from, to, changes } = &commit;
+            assert!(from < to || from == to && changes.is_empty(), "a commit of {session} goes from {from} to {to}");
+            if from == to {
+                continue;
+            }
             inbox.push(commit, self.settings.coalesce_ms > 0);
         }
         drop(inbox);

@@ -1,10 +1,6 @@
 //! Watchers of every kind rebuild the map and never see a gap, whatever is committed and however they read.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use boxoffice_core::{
     answer::{MapView, SeatCounts},
@@ -201,11 +197,8 @@ fn counts(seats: &[SeatState]) -> SeatCounts {
 
 /// Runs a story on a clock that is only as late as the story waits.
 fn story<F: Future<Output = ()>>(story: F) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
     runtime.block_on(tokio::task::LocalSet::new().run_until(story));
 }
 
@@ -440,15 +433,36 @@ fn a_gap_in_the_commits_gives_a_snapshot_and_the_end_of_a_session_an_end() {
 /// What happens to the hub.
 #[derive(Clone, Debug)]
 enum Step {
-    Change { session: usize, changes: Vec<(u32, u8)> },
+    Change {
+        session: usize,
+        changes: Vec<(u32, u8)>,
+    },
     /// A commit that never reaches the hub.
-    Lose { session: usize },
-    Wait { ms: u64 },
-    Watch { reader: usize, session: usize },
-    Forget { reader: usize, session: usize },
-    Unwatch { reader: usize, session: usize },
-    Pull { reader: usize, bytes_max: usize },
-    Reconnect { reader: usize },
+    Lose {
+        session: usize,
+    },
+    Wait {
+        ms: u64,
+    },
+    Watch {
+        reader: usize,
+        session: usize,
+    },
+    Forget {
+        reader: usize,
+        session: usize,
+    },
+    Unwatch {
+        reader: usize,
+        session: usize,
+    },
+    Pull {
+        reader: usize,
+        bytes_max: usize,
+    },
+    Reconnect {
+        reader: usize,
+    },
 }
 
 const SESSIONS: [(&str, usize); 3] = [("hamlet", 9), ("lear", 64), ("macbeth", 1)];

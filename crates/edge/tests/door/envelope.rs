@@ -1,10 +1,8 @@
 //! What is not a request, or not one this door takes, is named and changes nothing.
 
-mod common;
-
+use crate::common::{Client, Door, Sent, in_both, token};
 use boxoffice_edge::Limits;
 use boxoffice_wire::{Encoding, Op, limits};
-use common::{Client, Door, Sent, in_both, token};
 use futures_util::SinkExt;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
@@ -48,7 +46,11 @@ async fn bad_envelopes_are_answered_by_their_number() {
             (json!({"id": 7, "op": "session.map", "body": {"id": "unknown"}}), Some(7), 701),
             (json!({"id": 8, "op": "unwatch", "body": {"feed": 5}}), Some(8), 701),
             (json!({"id": 9, "op": "watch", "body": {"entity": "session/unknown"}}), Some(9), 701),
-            (json!({"id": 10, "op": "cart.open", "rid": "r", "body": {"token": token, "new": true}, "x": 1}), Some(10), 0),
+            (
+                json!({"id": 10, "op": "cart.open", "rid": "r", "body": {"token": token, "new": true}, "x": 1}),
+                Some(10),
+                0,
+            ),
         ] {
             let frame_bytes = client.encoded(&frame);
             client.send_frame(&frame_bytes).await;

@@ -1,9 +1,8 @@
 //! Requests: many under way, each answered once, by its deadline.
 
-mod common;
-
 use std::{collections::BTreeSet, time::Duration};
 
+use crate::common::{Client, Door, PATIENCE, cart, in_both, opened, token};
 use boxoffice_core::{
     answer::{CartView, MapView},
     id::{Request, RequestHash},
@@ -14,7 +13,6 @@ use boxoffice_wire::{
     reply::{Reply, ServerFrame},
     status::{NodeAudit, NodeStatus},
 };
-use common::{Client, Door, PATIENCE, cart, in_both, opened, token};
 use futures_util::SinkExt;
 use serde_json::json;
 
@@ -31,7 +29,13 @@ async fn an_ok_says_what_it_rests_on() {
         let (_, reply) = client.answer::<MapView>().await;
         let Reply::Ok(map, _) = reply else { panic!("{reply:?}") };
         assert_eq!((map.version, map.seats.len()), (5, 250));
-        client.send(9, Op::CartCheckout, json!({"token": token(1), "payment": {"recorded": {"method": "cash", "transaction_id": "1"}}})).await;
+        client
+            .send(
+                9,
+                Op::CartCheckout,
+                json!({"token": token(1), "payment": {"recorded": {"method": "cash", "transaction_id": "1"}}}),
+            )
+            .await;
         assert_eq!(client.code().await, (Some(9), FailKind::ReadOnly.code()));
         // The request id reaches the node with what changes something, and only with that.
         let keys = door.node.keys.lock().clone();
@@ -122,7 +126,8 @@ async fn a_batch_goes_in_waves() {
     in_both(|encoding| async move {
         let door = Door::open(Limits::default());
         let mut client = Client::connect(door.address, encoding).await;
-        let venue = |n: u32| json!({"op": "venue.put", "rid": format!("v{n}"), "body": {"id": format!("v{n}"), "name": "V"}});
+        let venue =
+            |n: u32| json!({"op": "venue.put", "rid": format!("v{n}"), "body": {"id": format!("v{n}"), "name": "V"}});
         let get = json!({"op": "venue.get", "body": {"id": "v1"}});
         let unknown = json!({"op": "venue.burn", "rid": "x"});
         let no_rid = json!({"op": "venue.put", "body": {"id": "v1", "name": "V"}});
@@ -214,11 +219,11 @@ async fn answers_longer_than_a_fragment_arrive_whole() {
         let seats = 100_000;
         {
             let mut sessions = door.node.theatre.sessions.lock();
-            let map = sessions.get_mut(&common::id("hamlet")).expect("it is there");
+            let map = sessions.get_mut(&crate::common::id("hamlet")).expect("it is there");
             map.seats = (0..seats / 4).map(|byte| byte as u8).collect();
             let count = |state: u8| {
                 let bits = |byte: &u8| (0..4).filter(move |seat| byte >> (seat * 2) & 3 == state).count();
-                map.seats.iter().map(|byte| bits(byte)).sum::<usize>() as u32
+                map.seats.iter().map(bits).sum::<usize>() as u32
             };
             map.counts = boxoffice_core::answer::SeatCounts {
                 free: count(0),
@@ -231,7 +236,7 @@ async fn answers_longer_than_a_fragment_arrive_whole() {
         for id in 0..20 {
             client.send(id, Op::SessionMap, json!({"id": "hamlet"})).await;
         }
-        let expected = door.node.theatre.sessions.lock()[&common::id("hamlet")].clone();
+        let expected = door.node.theatre.sessions.lock()[&crate::common::id("hamlet")].clone();
         for _ in 0..20 {
             let frame = tokio::time::timeout(PATIENCE, client.frame()).await.expect("in time");
             let Ok(ServerFrame::Answer(_, verdict)) = ServerFrame::read(encoding, &frame) else { panic!("no answer") };

@@ -1,13 +1,11 @@
 //! Watching: a snapshot, then deltas, on the runtime of the watchers, beside everything else.
 
-mod common;
-
+use crate::common::{Client, Door, in_both, token};
 use boxoffice_edge::Limits;
 use boxoffice_wire::{
     Encoding, Op,
     reply::{Event, Reply, Watching},
 };
-use common::{Client, Door, in_both, token};
 use serde_json::json;
 
 async fn watch(client: &mut Client, id: u64, body: serde_json::Value) -> u64 {
@@ -43,7 +41,7 @@ async fn a_snapshot_then_every_change() {
         door.node.sell(&[999]);
         assert_eq!(delta(&mut client).await, (feed, 6, 7, vec![999]));
         let reply = door.node.waiting.lock().pop().expect("it reached the node");
-        reply.answer(Ok(Ok(common::opened(common::cart(1)))));
+        reply.answer(Ok(Ok(crate::common::opened(crate::common::cart(1)))));
         assert_eq!(client.code().await, (Some(1), 0), "asked on one runtime, answered on the other");
         assert_eq!(*door.node.theatre.threads.lock(), ["watching"]);
         // Others get the same number, and may go on from a version.

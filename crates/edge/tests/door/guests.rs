@@ -1,15 +1,13 @@
 //! Who is let in, who is shown out, and that nobody is left behind.
 
-mod common;
-
 use std::time::Duration;
 
+use crate::common::{Client, Door, PATIENCE, Sent, cart, get, http, in_both, opened, refused, request, token};
 use boxoffice_edge::{Edge, EdgeConfig, EdgeError, Limits, Runtimes};
 use boxoffice_wire::{
     Encoding, Op,
     reply::{Event, ServerFrame},
 };
-use common::{Client, Door, PATIENCE, Sent, cart, get, http, in_both, opened, refused, request, token};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -76,7 +74,9 @@ async fn operators_have_a_token() {
     }
     client.send(2, Op::VenuePut, json!({"id": "v", "name": "V"})).await;
     assert_eq!(client.code().await, (Some(2), 107));
-    client.send(3, Op::Batch, json!({"items": [{"op": "venue.put", "rid": "r", "body": {"id": "v", "name": "V"}}]})).await;
+    client
+        .send(3, Op::Batch, json!({"items": [{"op": "venue.put", "rid": "r", "body": {"id": "v", "name": "V"}}]}))
+        .await;
     assert_eq!(client.code().await, (Some(3), 107));
     assert!(door.node.diary.lock().is_empty(), "nothing reached the node");
     // With it, at the upgrade or in the hello.
@@ -246,7 +246,9 @@ async fn a_closing_door_lets_everybody_finish() {
         door.close();
         for client in [&mut idle, &mut watching, &mut busy] {
             let frame = client.frame().await;
-            let Ok(ServerFrame::Notice(notice)) = ServerFrame::read(client.encoding, &frame) else { panic!("{frame:?}") };
+            let Ok(ServerFrame::Notice(notice)) = ServerFrame::read(client.encoding, &frame) else {
+                panic!("{frame:?}")
+            };
             assert_eq!(notice.name, "draining");
             assert!(notice.reconnect_ms.is_some_and(|ms| ms <= 5_000), "{notice:?}");
         }

@@ -1,15 +1,6 @@
 //! A door in front of a node that answers as the test wants, and clients that speak to it over real sockets.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
-
-use std::{
-    collections::BTreeMap,
-    io,
-    net::SocketAddr,
-    pin::Pin,
-    sync::{Arc, atomic::AtomicUsize},
-    time::Duration,
-};
+use std::{collections::BTreeMap, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use boxoffice_core::{
     answer::{Answer, Answered, At, CartState, CartView, MapView, SeatCounts},
@@ -52,28 +43,27 @@ use tokio_tungstenite::{
 };
 
 /// Longer than anything here takes on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A node of one session, `hamlet`, whose carts answer at once, later or never.
-pub struct Node {
+pub(crate) struct Node {
     feeds: Feeds,
-    pub theatre: Arc<Theatre>,
+    pub(crate) theatre: Arc<Theatre>,
     /// Commands in the order they came, as `name begins` and `name ends`.
-    pub diary: Arc<Mutex<Vec<String>>>,
+    pub(crate) diary: Arc<Mutex<Vec<String>>>,
     /// Commands that wait for the test to answer them.
-    pub waiting: Mutex<Vec<ReplyTo>>,
-    pub keys: Mutex<Vec<Option<Request>>>,
-    pub not_ready: Mutex<Option<String>>,
+    pub(crate) waiting: Mutex<Vec<ReplyTo>>,
+    pub(crate) keys: Mutex<Vec<Option<Request>>>,
+    pub(crate) not_ready: Mutex<Option<String>>,
     runtime: Handle,
 }
 
 /// Sessions and their maps.
 #[derive(Default)]
-pub struct Theatre {
-    pub sessions: Mutex<BTreeMap<Id, MapView>>,
+pub(crate) struct Theatre {
+    pub(crate) sessions: Mutex<BTreeMap<Id, MapView>>,
     /// The threads that began feeds.
-    pub threads: Mutex<Vec<String>>,
-    pub watched: AtomicUsize,
+    pub(crate) threads: Mutex<Vec<String>>,
 }
 
 impl FeedSource for Theatre {
@@ -87,7 +77,7 @@ impl FeedSource for Theatre {
 
 impl Node {
     /// Changes seats of `hamlet` and publishes it.
-    pub fn sell(&self, seats: &[u32]) {
+    pub(crate) fn sell(&self, seats: &[u32]) {
         let mut sessions = self.theatre.sessions.lock();
         let map = sessions.get_mut(&id("hamlet")).expect("it is open");
         for seat in seats {
@@ -187,7 +177,7 @@ impl Backend for Node {
     }
 }
 
-pub fn opened(cart: CartId) -> Answered {
+pub(crate) fn opened(cart: CartId) -> Answered {
     let view = CartView {
         id: cart,
         state: CartState::Active,
@@ -201,22 +191,22 @@ pub fn opened(cart: CartId) -> Answered {
     Answered { answer: Answer::Cart(view), at: vec![At { entity: Entity::Cart(cart), version: 1, position: 7 }] }
 }
 
-pub fn id(name: &str) -> Id {
+pub(crate) fn id(name: &str) -> Id {
     Id::new(name).expect("a good id")
 }
 
-pub fn token(number: u128) -> String {
+pub(crate) fn token(number: u128) -> String {
     format!("{number:032x}")
 }
 
-pub fn cart(number: u128) -> CartId {
+pub(crate) fn cart(number: u128) -> CartId {
     CartToken(number).cart()
 }
 
 /// A door that is open, with everything behind it.
-pub struct Door {
-    pub address: SocketAddr,
-    pub node: Arc<Node>,
+pub(crate) struct Door {
+    pub(crate) address: SocketAddr,
+    pub(crate) node: Arc<Node>,
     running: Option<JoinHandle<()>>,
     stop: Option<oneshot::Sender<()>>,
     watching: Option<Runtime>,
@@ -224,12 +214,12 @@ pub struct Door {
 
 impl Door {
     /// Opens a door on any port with these limits.
-    pub fn open(limits: Limits) -> Door {
+    pub(crate) fn open(limits: Limits) -> Door {
         Door::with(EdgeConfig { limits, ..EdgeConfig::default() })
     }
 
     /// Opens a door on any port.
-    pub fn with(mut config: EdgeConfig) -> Door {
+    pub(crate) fn with(mut config: EdgeConfig) -> Door {
         config.listen.set_port(0);
         let watching = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -270,25 +260,25 @@ impl Door {
     }
 
     /// Begins to close the door.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.stop.take().expect("it is closed once").send(()).expect("it is open");
     }
 
     /// Waits until the door is closed.
-    pub async fn closed(&mut self) {
+    pub(crate) async fn closed(&mut self) {
         let running = self.running.take().expect("it is waited for once");
         tokio::time::timeout(PATIENCE, running).await.expect("it closes").expect("without a panic");
     }
 
     /// The value of a counter or gauge.
-    pub async fn metric(&self, name: &str) -> f64 {
+    pub(crate) async fn metric(&self, name: &str) -> f64 {
         let (_, text) = get(self.address, "/metrics").await;
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.unwrap_or_else(|| panic!("no {name} in\n{text}")).parse().expect("a number")
     }
 
     /// Waits until a counter or gauge has this value.
-    pub async fn metric_is(&self, name: &str, value: f64) {
+    pub(crate) async fn metric_is(&self, name: &str, value: f64) {
         let begun = tokio::time::Instant::now();
         loop {
             let found = self.metric(name).await;
@@ -310,12 +300,12 @@ impl Drop for Door {
 }
 
 /// Status and body of a page.
-pub async fn get(address: SocketAddr, path: &str) -> (u16, String) {
+pub(crate) async fn get(address: SocketAddr, path: &str) -> (u16, String) {
     http(address, &format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n")).await
 }
 
 /// Status and body of the answer to an HTTP request.
-pub async fn http(address: SocketAddr, request: &str) -> (u16, String) {
+pub(crate) async fn http(address: SocketAddr, request: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     stream.write_all(request.as_bytes()).await.expect("written");
     let mut answer = String::new();
@@ -330,7 +320,7 @@ pub async fn http(address: SocketAddr, request: &str) -> (u16, String) {
 
 /// What a client was sent.
 #[derive(Debug, PartialEq)]
-pub enum Sent {
+pub(crate) enum Sent {
     /// A frame of the protocol.
     Frame(Bytes),
     /// A close with this code.
@@ -340,18 +330,18 @@ pub enum Sent {
 }
 
 /// A client over a real socket.
-pub struct Client {
-    pub socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
-    pub encoding: Encoding,
-    pub hello: Hello,
+pub(crate) struct Client {
+    pub(crate) socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    pub(crate) encoding: Encoding,
+    pub(crate) hello: Hello,
 }
 
 impl Client {
-    pub async fn connect(address: SocketAddr, encoding: Encoding) -> Client {
+    pub(crate) async fn connect(address: SocketAddr, encoding: Encoding) -> Client {
         Client::connect_with(request(address, encoding.subprotocol(), &[]), encoding).await
     }
 
-    pub async fn connect_with(request: HttpRequest, encoding: Encoding) -> Client {
+    pub(crate) async fn connect_with(request: HttpRequest, encoding: Encoding) -> Client {
         let (socket, answer) = tokio_tungstenite::connect_async(request).await.expect("an upgrade");
         let agreed = answer.headers().get("sec-websocket-protocol").expect("a subprotocol");
         assert_eq!(agreed, encoding.subprotocol());
@@ -374,20 +364,27 @@ impl Client {
     }
 
     /// Sends a request.
-    pub async fn send(&mut self, id: u64, op: Op, body: Value) {
+    pub(crate) async fn send(&mut self, id: u64, op: Op, body: Value) {
         let rid = op.changes().then(|| format!("r{id}"));
         self.send_frame(&self.request(id, op, rid.as_deref(), None, &body)).await;
     }
 
     /// A request's frame.
-    pub fn request(&self, id: u64, op: Op, rid: Option<&str>, deadline_ms: Option<u64>, body: &Value) -> Vec<u8> {
+    pub(crate) fn request(
+        &self,
+        id: u64,
+        op: Op,
+        rid: Option<&str>,
+        deadline_ms: Option<u64>,
+        body: &Value,
+    ) -> Vec<u8> {
         let mut out = BytesMut::new();
         reply::request(self.encoding, &mut out, id, op, rid, deadline_ms, body);
         out.to_vec()
     }
 
     /// The frame this value is.
-    pub fn encoded(&self, value: &Value) -> Vec<u8> {
+    pub(crate) fn encoded(&self, value: &Value) -> Vec<u8> {
         match self.encoding {
             Encoding::Json => serde_json::to_vec(value).expect("JSON"),
             Encoding::MsgPack => rmp_serde::to_vec_named(value).expect("MessagePack"),
@@ -395,12 +392,12 @@ impl Client {
     }
 
     /// Sends these bytes as a frame of the right type.
-    pub async fn send_frame(&mut self, frame: &[u8]) {
+    pub(crate) async fn send_frame(&mut self, frame: &[u8]) {
         let message = self.message(frame);
         self.socket.send(message).await.expect("sent");
     }
 
-    pub fn message(&self, frame: &[u8]) -> Message {
+    pub(crate) fn message(&self, frame: &[u8]) -> Message {
         match self.encoding {
             Encoding::Json => Message::Text(str::from_utf8(frame).expect("UTF-8").into()),
             Encoding::MsgPack => Message::Binary(Bytes::copy_from_slice(frame)),
@@ -408,7 +405,7 @@ impl Client {
     }
 
     /// What comes next.
-    pub async fn next(&mut self) -> Sent {
+    pub(crate) async fn next(&mut self) -> Sent {
         loop {
             let next = tokio::time::timeout(PATIENCE, self.socket.next()).await.expect("something comes");
             return match next {
@@ -422,7 +419,7 @@ impl Client {
     }
 
     /// The frame that comes next.
-    pub async fn frame(&mut self) -> Bytes {
+    pub(crate) async fn frame(&mut self) -> Bytes {
         match self.next().await {
             Sent::Frame(frame) => frame,
             other => panic!("not a frame: {other:?}"),
@@ -430,7 +427,7 @@ impl Client {
     }
 
     /// The code of the close that comes next.
-    pub async fn close_code(&mut self) -> u16 {
+    pub(crate) async fn close_code(&mut self) -> u16 {
         match self.next().await {
             Sent::Closed(code, _) => code,
             other => panic!("not a close: {other:?}"),
@@ -438,7 +435,7 @@ impl Client {
     }
 
     /// The answer that comes next.
-    pub async fn answer<T: FromAnswer>(&mut self) -> (Option<u64>, Reply<T>) {
+    pub(crate) async fn answer<T: FromAnswer>(&mut self) -> (Option<u64>, Reply<T>) {
         let frame = self.frame().await;
         match ServerFrame::read(self.encoding, &frame).expect("readable") {
             ServerFrame::Answer(id, verdict) => (id, verdict.read(self.encoding).expect("readable")),
@@ -447,7 +444,7 @@ impl Client {
     }
 
     /// The code of the refusal or failure that comes next, and whom it answers.
-    pub async fn code(&mut self) -> (Option<u64>, u16) {
+    pub(crate) async fn code(&mut self) -> (Option<u64>, u16) {
         let (id, reply) = self.answer::<()>().await;
         match reply {
             Reply::Ok((), _) => (id, 0),
@@ -457,7 +454,7 @@ impl Client {
     }
 
     /// The event of a feed that comes next.
-    pub async fn event(&mut self) -> (u64, Event) {
+    pub(crate) async fn event(&mut self) -> (u64, Event) {
         let frame = self.frame().await;
         match ServerFrame::read(self.encoding, &frame).expect("readable") {
             ServerFrame::Feed(feed, event) => (feed, event.read(self.encoding).expect("readable")),
@@ -466,13 +463,13 @@ impl Client {
     }
 
     /// Asks for something that is answered at once.
-    pub async fn is_alive(&mut self) {
+    pub(crate) async fn is_alive(&mut self) {
         self.send(999, Op::CartOpen, json!({"token": token(9)})).await;
         assert_eq!(self.code().await, (Some(999), 0));
     }
 
     /// The stream below the WebSocket.
-    pub fn stream(&mut self) -> &mut TcpStream {
+    pub(crate) fn stream(&mut self) -> &mut TcpStream {
         match self.socket.get_mut() {
             MaybeTlsStream::Plain(stream) => stream,
             _ => panic!("no TLS here"),
@@ -481,7 +478,7 @@ impl Client {
 }
 
 /// An upgrade request.
-pub fn request(address: SocketAddr, subprotocol: &str, headers: &[(&str, &str)]) -> HttpRequest {
+pub(crate) fn request(address: SocketAddr, subprotocol: &str, headers: &[(&str, &str)]) -> HttpRequest {
     let mut request = format!("ws://{address}/v1/ws").into_client_request().expect("a request");
     let subprotocol = HeaderValue::from_str(subprotocol).expect("a header");
     request.headers_mut().insert("sec-websocket-protocol", subprotocol);
@@ -493,7 +490,7 @@ pub fn request(address: SocketAddr, subprotocol: &str, headers: &[(&str, &str)])
 }
 
 /// The status with which an upgrade is refused.
-pub async fn refused(request: HttpRequest) -> u16 {
+pub(crate) async fn refused(request: HttpRequest) -> u16 {
     match tokio_tungstenite::connect_async(request).await {
         Err(Error::Http(answer)) => answer.status().as_u16(),
         Ok(_) => panic!("it was let in"),
@@ -502,7 +499,7 @@ pub async fn refused(request: HttpRequest) -> u16 {
 }
 
 /// The test, for each encoding.
-pub async fn in_both<F: Future<Output = ()>>(mut test: impl FnMut(Encoding) -> F) {
+pub(crate) async fn in_both<F: Future<Output = ()>>(mut test: impl FnMut(Encoding) -> F) {
     for encoding in Encoding::ALL {
         test(encoding).await;
     }
