@@ -69,7 +69,8 @@ impl Reach {
             )),
             Error::Closed(why) => Failure::Unreachable(format!(
                 "no node reached at {address} ({}). Is `boxoffice serve` running there? --address names another node",
-                why.split(';').next().unwrap_or_default()
+                // The reason without the address, which stands before it, and without its own question.
+                why.split(';').next().unwrap_or_default().trim_start_matches(&format!("{address}: "))
             )),
             Error::Protocol(error) => Failure::Unreachable(format!(
                 "what answers at {address} does not speak this program's protocol: {error}. Is it a boxoffice node of \

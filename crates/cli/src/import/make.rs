@@ -295,6 +295,8 @@ async fn send_batch(client: &Client, steps: &mut [Step]) -> Result<(), Error> {
         for (index, reply) in open.into_iter().zip(replies) {
             match reply {
                 reply::Reply::Ok((), _) => {}
+                // Nothing else of the file would fare better.
+                reply::Reply::No(no) if no.name == "unauthenticated" => return Err(Error::Refused(Box::new(no))),
                 reply::Reply::No(no) => steps[index].fate = Fate::Refused(no.to_string()),
                 reply::Reply::Fail(fail) if attempt < ATTEMPTS => {
                     wait = wait.max(Duration::from_millis(fail.retry_after_ms.unwrap_or(200).into()));
