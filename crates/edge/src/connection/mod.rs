@@ -48,10 +48,12 @@ pub(crate) async fn serve(newcomer: Newcomer, shared: Arc<Shared>) {
             let watching = shared.runtimes.watching.clone();
             watching.spawn(async move {
                 let ended = connection.run().await;
-                finish(connection, ended.expect_err("a connection moves once"), &shared).await;
+                let end = ended.expect_err("a connection moves once");
+                Box::pin(finish(connection, end, &shared)).await;
             });
         }
-        Err(end) => finish(connection, end, &shared).await,
+        // Boxed, so that a task does not keep room for its end all its life.
+        Err(end) => Box::pin(finish(connection, end, &shared)).await,
     }
 }
 

@@ -39,7 +39,9 @@ impl Socket {
     pub(super) fn new(stream: TcpStream, read: Bytes) -> Socket {
         let mut boundary = Boundary::default();
         boundary.pass(&read);
-        Socket { stream, rest: read, drained: false, boundary, bytes_in: 0, bytes_out: 0 }
+        // A copy: even when it is empty, it keeps the whole buffer alive in which the HTTP head came.
+        let rest = if read.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(&read) };
+        Socket { stream, rest, drained: false, boundary, bytes_in: 0, bytes_out: 0 }
     }
 
     /// Has the runtime that this is called on tell when the stream is ready, and no longer the one before: what watchers
@@ -68,10 +70,9 @@ impl Socket {
 
     /// Reads and forgets until the peer has closed.
     pub(super) async fn drain(&mut self) -> io::Result<()> {
-        let mut nowhere = [0; 4_096];
         loop {
             self.stream.readable().await?;
-            match self.stream.try_read(&mut nowhere) {
+            match SCRATCH.with_borrow_mut(|scratch| self.stream.try_read(scratch)) {
                 Ok(0) => return Ok(()),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
