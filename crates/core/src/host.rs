@@ -24,8 +24,9 @@ use session::SessionHost;
 use speculation::Speculation;
 use venue::VenueHost;
 
-/// Clients that wait for the answer of one request; those beyond it are told that it is in progress.
-const WAITERS_MAX: usize = 64;
+/// Clients that wait for the answer of one request; those beyond it are told that it is in progress. As many as one
+/// connection may have under way.
+const WAITERS_MAX: usize = 256;
 
 /// What can come to an entity. `R` says where an answer goes; it means nothing to the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
