@@ -94,7 +94,12 @@ async fn ids_nobody_knows() {
             ("venue.get", json!({"id": "nowhere"}), 701, "not_found"),
             ("hall.get", json!({"venue": "royal", "id": "attic"}), 701, "not_found"),
             ("hall.get", json!({"venue": "nowhere", "id": "main"}), 701, "not_found"),
-            ("hall.put", json!({"venue": "nowhere", "id": "main", "name": "M", "layout": {"rows": 1, "seats": 1}}), 701, "not_found"),
+            (
+                "hall.put",
+                json!({"venue": "nowhere", "id": "main", "name": "M", "layout": {"rows": 1, "seats": 1}}),
+                701,
+                "not_found",
+            ),
             ("session.create", session("nowhere", "main"), 701, "not_found"),
             ("session.create", session("royal", "attic"), 701, "not_found"),
             ("session.get", json!({"id": "nowhere"}), 701, "not_found"),
@@ -107,7 +112,12 @@ async fn ids_nobody_knows() {
             ("cart.checkout", checkout(nobody), 701, "not_found"),
             ("cart.hold_seats", json!({"token": nobody, "session": "nowhere", "seats": [[0, 0]]}), 701, "not_found"),
             ("cart.hold_best", json!({"token": nobody, "session": "nowhere", "count": 1}), 701, "not_found"),
-            ("cart.hold_best", json!({"token": nobody, "session": "hamlet-0", "count": 1, "category": "royalty"}), 701, "not_found"),
+            (
+                "cart.hold_best",
+                json!({"token": nobody, "session": "hamlet-0", "count": 1, "category": "royalty"}),
+                701,
+                "not_found",
+            ),
             ("order.get", json!({"order": nobody}), 701, "not_found"),
             ("watch", json!({"entity": "session/nowhere"}), 701, "not_found"),
             ("unwatch", json!({"feed": 12_345}), 701, "not_found"),
@@ -184,8 +194,18 @@ async fn numbers_that_are_too_much() {
             ("session.create", price(json!(-1)), 101, "bad_request"),
             ("session.create", price(json!(9.99)), 101, "bad_request"),
             ("session.create", session(json!({"prices": {}})), 101, "bad_request"),
-            ("session.create", session(json!({"prices": {"royalty": {"amount": 1, "currency": "EUR"}}})), 101, "bad_request"),
-            ("session.create", session(json!({"prices": {"standard": {"amount": 1, "currency": "euro"}}})), 101, "bad_request"),
+            (
+                "session.create",
+                session(json!({"prices": {"royalty": {"amount": 1, "currency": "EUR"}}})),
+                101,
+                "bad_request",
+            ),
+            (
+                "session.create",
+                session(json!({"prices": {"standard": {"amount": 1, "currency": "euro"}}})),
+                101,
+                "bad_request",
+            ),
             ("session.create", session(json!({"hold_ttl_ms": 0})), 101, "bad_request"),
             ("session.create", session(json!({"hold_ttl_ms": u64::MAX})), 101, "bad_request"),
             ("session.create", session(json!({"starts_at": 2_000_000})), 101, "bad_request"),
@@ -273,8 +293,18 @@ async fn frames_that_are_no_requests() {
     let deep_json = "[".repeat(100_000);
     let inside = format!(r#"{{"id":1,"op":"cart.get","body":{}{}}}"#, "[".repeat(20), "]".repeat(20));
     let json: Vec<Vec<u8>> = [
-        "", "{", "null", "7", "\"text\"", "[]", "{}", "{\"id\":1}garbage", "{\"id\":-1,\"op\":\"hello\"}",
-        "{\"id\":1.5,\"op\":\"hello\"}", &deep_json, &inside,
+        "",
+        "{",
+        "null",
+        "7",
+        "\"text\"",
+        "[]",
+        "{}",
+        "{\"id\":1}garbage",
+        "{\"id\":-1,\"op\":\"hello\"}",
+        "{\"id\":1.5,\"op\":\"hello\"}",
+        &deep_json,
+        &inside,
     ]
     .iter()
     .map(|text| text.as_bytes().to_owned())
@@ -334,7 +364,11 @@ async fn frames_that_are_too_long() {
         // Longer than frames of this op may be: refused, the connection goes on.
         stage.port.ask("venue.get", "1", json!({"id": long})).await.no(103, "too_large");
         let seats: Vec<_> = (0..20_000).map(|seat| json!([0, seat])).collect();
-        stage.port.ask("cart.hold_seats", "2", json!({"token": TOKEN, "session": stage.session(), "seats": seats})).await.no(103, "too_large");
+        stage
+            .port
+            .ask("cart.hold_seats", "2", json!({"token": TOKEN, "session": stage.session(), "seats": seats}))
+            .await
+            .no(103, "too_large");
         // Longer than any frame may be: closed before it is read.
         let port = stage.server.port(encoding).await;
         let huge = "x".repeat(2 << 20);
@@ -479,10 +513,14 @@ async fn half_a_frame_and_silence() {
     half.write_all(b"GET /v1/ws HTTP/1.1\r\nhost: a").expect("written");
     stage.sells().await;
     assert!(begun.elapsed() < LIMIT, "a purchase waits for others' silence");
-    let ended: Vec<_> = tokio::task::block_in_place(|| waiting.into_iter().map(|waiting| waiting.join().expect("a wire")).collect());
+    let ended: Vec<_> =
+        tokio::task::block_in_place(|| waiting.into_iter().map(|waiting| waiting.join().expect("a wire")).collect());
     for (code, after) in ended {
         assert!((4000..4200).contains(&code), "closed with {code}");
-        assert!(after >= LIMIT - Duration::from_secs(1) && after < 2 * LIMIT + Duration::from_secs(5), "closed after {after:?}");
+        assert!(
+            after >= LIMIT - Duration::from_secs(1) && after < 2 * LIMIT + Duration::from_secs(5),
+            "closed after {after:?}"
+        );
     }
     half.set_read_timeout(Some(PATIENCE)).expect("a time-out");
     let mut rest = Vec::new();
@@ -532,13 +570,7 @@ fn a_port_that_is_taken() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address").to_string();
     let home = Home::new();
-    let mut command = home.command();
-    command.args(["--listen", &address]);
-    // `--listen` stands twice then; the program says so itself where that is not allowed.
-    let listen: Vec<_> = ["serve", "--listen", &address, "--data-dir"].into_iter().map(str::to_owned).collect();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_boxoffice"));
-    command.args(listen).arg(home.data_dir()).arg("--config").arg(home.config_file());
-    let Err(refused) = Server::spawn(command) else { panic!("the port is taken") };
+    let Err(refused) = Server::spawn(home.command_at(&address)) else { panic!("the port is taken") };
     assert_eq!(refused.code, Some(NODE), "{}", refused.stderr);
     assert!(refused.stderr.contains(&address) && refused.stderr.contains("in use"), "{}", refused.stderr);
     drop(taken);
@@ -629,7 +661,11 @@ fn a_data_directory_that_cannot_be_written() {
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
         fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).expect("set");
         command.arg(served.get_program()).args(served.get_args());
-        let may = Command::new("setpriv").args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(served.get_program()).arg("--version").output();
+        let may = Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(served.get_program())
+            .arg("--version")
+            .output();
         match may {
             Ok(output) if output.status.success() => Server::spawn(command),
             _ => return println!("skipped: root cannot become nobody here"),

@@ -20,7 +20,7 @@ use serde_json::json;
 const BUYERS: usize = 16;
 
 /// Small segments, so that the log goes through several, and snapshots soon enough to be read at the next start.
-const SMALL: &str = "[node]\nshards = 4\n\n[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 500\n";
+const SMALL: &str = "[node]\nshards = 4\n\n[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 60\n";
 
 /// The number a node ends with that cannot start or go on.
 const NODE: i32 = 4;
@@ -31,7 +31,14 @@ async fn theatre(server: &Server) -> Theatre {
 }
 
 /// Buyers from the start until there are so many orders, then the node ends as `end` says; what buyers remember.
-async fn load(server: Server, theatre: &Theatre, record: Record, orders: usize, dice: &mut Dice, end: fn(Server)) -> Record {
+async fn load(
+    server: Server,
+    theatre: &Theatre,
+    record: Record,
+    orders: usize,
+    dice: &mut Dice,
+    end: fn(Server),
+) -> Record {
     let mut buyers = Buyers::start(&server, theatre, record, BUYERS, dice).await;
     buyers.orders(orders).await;
     end(server);
@@ -46,10 +53,15 @@ async fn killed_three_times() {
     let theatre = theatre(&server).await;
     let mut record = Record::default();
     for _ in 0..3 {
-        record = load(server, &theatre, record, 100, &mut dice, Server::kill).await;
+        record = load(server, &theatre, record, 120, &mut dice, Server::kill).await;
         server = home.start();
         record.check(&server, &theatre).await;
     }
+    assert!(newest_snapshot(&home).is_some(), "the load cut no snapshot");
+    assert!(
+        home.segments().last().is_some_and(|last| !last.ends_with("0000000000000001.log")),
+        "the load filled no segment"
+    );
     record = load(server, &theatre, record, 50, &mut dice, Server::stop).await;
     let server = home.start();
     record.check(&server, &theatre).await;
@@ -67,6 +79,23 @@ async fn the_power_is_cut() {
         server = home.start();
         record.check(&server, &theatre).await;
     }
+}
+
+/// The check is worth something: where nothing is synced, a power cut loses what was acknowledged, and the check sees it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_syncs_a_power_cut_is_noticed() {
+    let mut dice = Dice::of_test("without_syncs_a_power_cut_is_noticed");
+    let home = Home::new().with_faults().with_args(&["--fsync", "never"]);
+    let server = home.start();
+    let port = server.port(Encoding::MsgPack).await;
+    assert_eq!(port.hello["durability"]["fsync"], "never", "what is switched off is said");
+    let theatre = theatre(&server).await;
+    let record = load(server, &theatre, Record::default(), 30, &mut dice, Server::kill).await;
+    let server = home.start();
+    let port = server.port(Encoding::MsgPack).await;
+    let lost = record.lost(&port).await;
+    println!("{lost} of {} carts are lost", record.carts.len());
+    assert!(lost > 0, "the fault library holds back nothing");
 }
 
 /// The power goes in the middle of a record: at byte 0, within the header, within the body.
@@ -149,7 +178,11 @@ async fn a_flipped_bit_in_the_log_is_refused_by_name() {
         let refused = home.refused();
         println!("byte {at} flipped: {}", refused.stderr.trim());
         assert_eq!(refused.code, Some(NODE), "{}", refused.stderr);
-        assert!(refused.stderr.contains(segment.to_str().expect("a path")), "the file is not named: {}", refused.stderr);
+        assert!(
+            refused.stderr.contains(segment.to_str().expect("a path")),
+            "the file is not named: {}",
+            refused.stderr
+        );
         let offset: usize = number_after(&refused.stderr, " at byte ");
         assert!((at.saturating_sub(65_536)..=at).contains(&offset), "byte {at} was flipped: {}", refused.stderr);
         let (code, said) = home.inspect();
@@ -292,7 +325,9 @@ async fn a_full_file_system_refuses_and_recovers() {
     let allowed = Command::new("unshare").args(["-Urm", "mount", "-t", "tmpfs", "tmpfs"]).arg(home.data_dir()).output();
     match allowed {
         Ok(output) if output.status.success() => {}
-        Ok(output) => return println!("skipped: no mount in a namespace: {}", String::from_utf8_lossy(&output.stderr).trim()),
+        Ok(output) => {
+            return println!("skipped: no mount in a namespace: {}", String::from_utf8_lossy(&output.stderr).trim());
+        }
         Err(error) => return println!("skipped: no `unshare`: {error}"),
     }
     let served = home.command();
@@ -398,7 +433,8 @@ async fn the_client_library_rides_over_a_kill() {
     }
     let orders = async |more: usize| {
         let wanted = sold.load(std::sync::atomic::Ordering::Relaxed) + more;
-        eventually("more orders", async || (sold.load(std::sync::atomic::Ordering::Relaxed) >= wanted).then_some(())).await;
+        eventually("more orders", async || (sold.load(std::sync::atomic::Ordering::Relaxed) >= wanted).then_some(()))
+            .await;
     };
     orders(100).await;
     server.kill();
@@ -411,7 +447,10 @@ async fn the_client_library_rides_over_a_kill() {
     let seats: usize = buyers.join_all().await.into_iter().sum();
     let audit = client.audit_node().await.expect("an audit").value;
     assert!(audit.violations.is_empty(), "{:?}", audit.violations);
-    assert_eq!((audit.orders as usize, audit.sold_seats as usize), (sold.load(std::sync::atomic::Ordering::Relaxed), seats));
+    assert_eq!(
+        (audit.orders as usize, audit.sold_seats as usize),
+        (sold.load(std::sync::atomic::Ordering::Relaxed), seats)
+    );
     assert_eq!(audit.held_seats, 0, "no hold was left behind by a repeat");
     server.stop();
 }

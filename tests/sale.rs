@@ -15,7 +15,7 @@ use tokio::{
 
 /// A token and the id of the cart it opens: the first half of its BLAKE3 hash, for ever.
 const TOKEN: &str = "000102030405060708090a0b0c0d0e0f";
-const CART: &str = "d81293fda863f008c09e92fc382a81f5";
+const CART: &str = "a6a492965517a830cb75fdb713465aa4";
 
 const HALF_AN_HOUR_MS: u64 = 30 * 60 * 1000;
 
@@ -36,7 +36,8 @@ fn steady(port: &Port, mut frame: Value) -> Value {
                     match name.as_str() {
                         "deadline" | "opened_at" | "at" if !value.is_array() => {
                             assert_eq!(value.is_u64(), encoding == Encoding::MsgPack, "{name} is {value}");
-                            let rfc3339 = |text: &str| text.len() == "2026-01-01T00:00:00.000Z".len() && text.ends_with('Z');
+                            let rfc3339 =
+                                |text: &str| text.len() == "2026-01-01T00:00:00.000Z".len() && text.ends_with('Z');
                             assert!(value.is_u64() || value.as_str().is_some_and(rfc3339), "{name} is {value}");
                             *value = "a time".into();
                         }
@@ -139,16 +140,20 @@ async fn frame_by_frame(encoding: Encoding) {
         json!({"id": 9, "ok": order, "at": at(&[&cart, session])}),
     )
     .await;
-    expect(json!({"id": 10, "op": "order.get", "body": {"order": CART}}), json!({"id": 10, "ok": order, "at": at(&[&cart])}))
-        .await;
+    expect(
+        json!({"id": 10, "op": "order.get", "body": {"order": CART}}),
+        json!({"id": 10, "ok": order, "at": at(&[&cart])}),
+    )
+    .await;
     let map = port.read("session.map", json!({"id": "hamlet-0412"})).await.ok();
     let map = Map::read(&map, 80);
     assert_eq!((map.free, map.held, map.sold), (77, 0, 3));
     assert_eq!(&map.seats[16..32], ".....sss........");
     let three = port.read("session.map", json!({"id": "hamlet-0412", "view": "2,1,0"})).await.ok();
-    assert_eq!(three["states"][20..25], [2, 0, 0, 0, 2].map(Value::from));
+    assert_eq!(three["states"].as_array().expect("states")[20..25], [2, 0, 0, 0, 2]);
     // A bought seat is refused as one.
-    let no = port.ask("cart.hold_seats", "c2-2", hold(other, "hamlet-0412", json!([[1, 6]]))).await.no(201, "seats_taken");
+    let no =
+        port.ask("cart.hold_seats", "c2-2", hold(other, "hamlet-0412", json!([[1, 6]]))).await.no(201, "seats_taken");
     assert_eq!((&no["seats"], &no["states"]), (&json!([[1, 6]]), &json!(["sold"])));
     let audit = port.read("admin.audit", json!({})).await.ok();
     assert_eq!(audit["violations"], json!([]));
@@ -202,8 +207,14 @@ async fn rows_may_differ_in_length() {
     let server = home.start();
     let port = server.port(Encoding::MsgPack).await;
     Theatre::open(&port, 1, (2, 8), None).await;
-    let rows: Vec<Value> = ["A", "B", "C", "D", "E"].iter().zip(1..).map(|(label, count)| json!({"label": label, "count": count})).collect();
-    port.ask("hall.put", "h2", json!({"venue": "royal", "id": "wedge", "name": "Wedge", "layout": {"rows": rows}})).await.ok();
+    let rows: Vec<Value> = ["A", "B", "C", "D", "E"]
+        .iter()
+        .zip(1..)
+        .map(|(label, count)| json!({"label": label, "count": count}))
+        .collect();
+    port.ask("hall.put", "h2", json!({"venue": "royal", "id": "wedge", "name": "Wedge", "layout": {"rows": rows}}))
+        .await
+        .ok();
     let body = json!({"id": "wedge-1", "venue": "royal", "hall": "wedge", "title": "hamlet",
         "starts_at": 1_900_000_000_000u64, "ends_at": 1_900_010_000_000u64,
         "prices": {"standard": {"amount": 500, "currency": "EUR"}}});
@@ -235,7 +246,11 @@ async fn a_cinema_row_in_its_three_numbers() {
     assert_eq!(row().await, [2, 1, 1, 2, 2]);
     let order = port.ask("cart.checkout", "3", checkout(TOKEN)).await.ok();
     assert_eq!(row().await, [2, 0, 0, 2, 2]);
-    assert_eq!(port.ask("cart.checkout", "3", checkout(TOKEN)).await.ok(), order, "the repeat answers as the first did");
+    assert_eq!(
+        port.ask("cart.checkout", "3", checkout(TOKEN)).await.ok(),
+        order,
+        "the repeat answers as the first did"
+    );
     port.ask("cart.checkout", "4", checkout(TOKEN)).await.no(301, "cart_not_active");
     assert_eq!(row().await, [2, 0, 0, 2, 2]);
 }
@@ -304,11 +319,13 @@ async fn several_lines_are_held_all_or_none() {
         .await;
     }
     let held = port.ask("cart.hold_all", "2", lines(json!([[0, 1], [1, 1]]))).await.ok();
-    let counts: Vec<_> = held["lines"].as_array().expect("lines").iter().map(|line| line["seats"].as_array().map(Vec::len)).collect();
+    let counts: Vec<_> =
+        held["lines"].as_array().expect("lines").iter().map(|line| line["seats"].as_array().map(Vec::len)).collect();
     assert_eq!(counts, [Some(2), Some(3), Some(2)], "{held}");
     let order = port.ask("cart.checkout", "3", checkout(TOKEN)).await.ok();
     assert_eq!(order["total"]["amount"], 7_000);
-    let sold = [theatre.map(&port, one).await, theatre.map(&port, two).await, theatre.map(&port, three).await].map(|map| map.sold);
+    let sold = [theatre.map(&port, one).await, theatre.map(&port, two).await, theatre.map(&port, three).await]
+        .map(|map| map.sold);
     assert_eq!(sold, [2, 3, 2]);
 }
 
@@ -358,7 +375,8 @@ async fn an_untouched_cart_expires() {
     let held = port.ask("cart.hold_seats", "1", hold(TOKEN, session, json!([[0, 0], [0, 1]]))).await.ok();
     let deadline = held["deadline"].as_u64().expect("a time");
     let line = &held["lines"][0];
-    let now_ms = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_millis() as u64;
+    let now_ms =
+        || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_millis() as u64;
     let freed = eventually("the seats are free", async || {
         let before = now_ms();
         let map = theatre.map(&port, session).await;
@@ -418,7 +436,10 @@ async fn checkout_and_expiry_have_one_winner() {
     }
     let audit = port.read("admin.audit", json!({})).await.ok();
     assert_eq!(audit["violations"], json!([]), "{audit}");
-    assert_eq!(audit["carts"]["done"].as_u64().zip(audit["carts"]["expired"].as_u64()).map(|(done, expired)| done + expired), Some(60));
+    assert_eq!(
+        audit["carts"]["done"].as_u64().zip(audit["carts"]["expired"].as_u64()).map(|(done, expired)| done + expired),
+        Some(60)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -451,11 +472,14 @@ async fn blocked_seats_are_off_sale() {
     port.ask("session.block", "2", json!({"id": session, "seats": [[0, 6], [0, 7]]})).await.no(201, "seats_taken");
     port.ask("session.block", "3", json!({"id": session, "seats": [[0, 0], [0, 1]]})).await.ok();
     assert_eq!(theatre.map(&port, session).await.seats, "bb.....h");
-    let no = port.ask("cart.hold_seats", "4", hold(TOKEN, session, json!([[0, 1], [0, 2]]))).await.no(204, "seat_blocked");
+    let no =
+        port.ask("cart.hold_seats", "4", hold(TOKEN, session, json!([[0, 1], [0, 2]]))).await.no(204, "seat_blocked");
     assert_eq!(no["seats"], json!([[0, 1]]));
     let best = port.ask("cart.hold_best", "5", json!({"token": TOKEN, "session": session, "count": 5})).await.ok();
     assert_eq!(best["lines"][0]["seats"], json!([[0, 2], [0, 3], [0, 4], [0, 5], [0, 6]]));
-    port.ask("cart.hold_best", "6", json!({"token": TOKEN, "session": session, "count": 1})).await.no(206, "no_adjacent_seats");
+    port.ask("cart.hold_best", "6", json!({"token": TOKEN, "session": session, "count": 1}))
+        .await
+        .no(206, "no_adjacent_seats");
     port.ask("session.unblock", "7", json!({"id": session, "seats": [[0, 0], [0, 1]]})).await.ok();
     assert_eq!(theatre.map(&port, session).await.seats, "..hhhhhh");
 }
@@ -505,7 +529,8 @@ async fn watchers_see_every_version_and_each_other() {
         let (token, row, seat) = (dice.token(), dice.below(4), dice.below(7));
         let (buyer, buys) = (&buyer, dice.percent(50));
         async move {
-            let held = buyer.ask("cart.hold_seats", "1", hold(&token, session, json!([[row, seat], [row, seat + 1]]))).await;
+            let held =
+                buyer.ask("cart.hold_seats", "1", hold(&token, session, json!([[row, seat], [row, seat + 1]]))).await;
             if matches!(held, Answer::Ok(..)) {
                 let op = if buys { "cart.checkout" } else { "cart.cancel" };
                 let body = if buys { checkout(&token) } else { json!({"token": token}) };
@@ -553,10 +578,17 @@ async fn the_client_library_rides_over_a_restart() {
     assert_eq!(map.counts().free, 32);
 
     let cart = Cart::new(&client);
-    let held = cart.hold_seats(&session, [Seat { row: 0, seat: 0 }, Seat { row: 0, seat: 1 }]).await.expect("held").value;
+    let held =
+        cart.hold_seats(&session, [Seat { row: 0, seat: 0 }, Seat { row: 0, seat: 1 }]).await.expect("held").value;
     let lines = [
-        WantedLine { session: session.clone(), want: Want::Best(BestWish { count: 2, category: None, section: None, accessible: 0, split: false }) },
-        WantedLine { session: other.clone(), want: Want::Best(BestWish { count: 4, category: None, section: None, accessible: 0, split: false }) },
+        WantedLine {
+            session: session.clone(),
+            want: Want::Best(BestWish { count: 2, category: None, section: None, accessible: 0, split: false }),
+        },
+        WantedLine {
+            session: other.clone(),
+            want: Want::Best(BestWish { count: 4, category: None, section: None, accessible: 0, split: false }),
+        },
     ];
     let more = cart.hold_all(lines).await.expect("held").value;
     assert_eq!((held.lines.len(), more.lines.len()), (1, 2));
@@ -624,10 +656,12 @@ async fn a_house_is_imported_in_one_batch() {
         let theatre = Theatre::open(&port, 40, (5, 16), None).await;
         let found = port.read("session.search", json!({"venue": "royal", "limit": 30})).await.ok();
         assert_eq!(found["sessions"].as_array().map(Vec::len), Some(30));
-        let rest = port.read("session.search", json!({"venue": "royal", "limit": 30, "cursor": found["cursor"]})).await.ok();
+        let rest =
+            port.read("session.search", json!({"venue": "royal", "limit": 30, "cursor": found["cursor"]})).await.ok();
         assert_eq!(rest["sessions"].as_array().map(Vec::len), Some(10), "{}", rest["cursor"]);
         assert!(rest["sessions"].as_array().expect("a list").iter().all(|session| session["open"] == true));
-        let window = json!({"venue": "royal", "from": time(&port, 1_900_000_000_000), "to": time(&port, 1_900_000_000_001)});
+        let window =
+            json!({"venue": "royal", "from": time(&port, 1_900_000_000_000), "to": time(&port, 1_900_000_000_001)});
         let first = port.read("session.search", window).await.ok();
         assert_eq!(first["sessions"][0]["id"], theatre.session());
         // One wrong item does not touch the others.
@@ -639,7 +673,8 @@ async fn a_house_is_imported_in_one_batch() {
             {"op": "no.such.op"},
         ]);
         let answers = port.read("batch", json!({"items": items})).await.ok();
-        let codes: Vec<_> = answers["items"].as_array().expect("items").iter().map(|answer| answer["no"]["code"].as_u64()).collect();
+        let codes: Vec<_> =
+            answers["items"].as_array().expect("items").iter().map(|answer| answer["no"]["code"].as_u64()).collect();
         assert_eq!(codes, [Some(701), None, Some(101), Some(104), Some(102)], "{answers}");
         assert_eq!(theatre.map(&port, theatre.session()).await.blocked, 1);
     }
@@ -667,7 +702,10 @@ async fn five_hundred_want_one_seat() {
     let theatre = Arc::new(Theatre::open(&port, 1, (2, 8), None).await);
     let ports = join_all((0..500).map(|number| server.port(Encoding::BOTH[number % 2]))).await;
     let tokens: Vec<String> = ports.iter().map(|_| dice.token()).collect();
-    let asks = ports.iter().zip(&tokens).map(|(port, token)| port.ask("cart.hold_seats", "1", hold(token, theatre.session(), json!([[1, 3]]))));
+    let asks = ports
+        .iter()
+        .zip(&tokens)
+        .map(|(port, token)| port.ask("cart.hold_seats", "1", hold(token, theatre.session(), json!([[1, 3]]))));
     let answers = join_all(asks).await;
     let mut holders = Vec::new();
     for (answer, token) in answers.into_iter().zip(&tokens) {

@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::{
-    Dice, PATIENCE,
-    eventually,
+    Dice, PATIENCE, eventually,
     port::{Answer, Encoding, Port},
     record::{Asked, CartRecord, Record, Stands},
     server::Server,
@@ -29,7 +28,13 @@ pub(crate) struct Buyers {
 
 impl Buyers {
     /// Starts so many buyers, in both encodings, who go on until they are stopped or the connection breaks.
-    pub(crate) async fn start(server: &Server, theatre: &Theatre, record: Record, count: usize, dice: &mut Dice) -> Buyers {
+    pub(crate) async fn start(
+        server: &Server,
+        theatre: &Theatre,
+        record: Record,
+        count: usize,
+        dice: &mut Dice,
+    ) -> Buyers {
         let record = Arc::new(Mutex::new(record));
         let stop = Arc::new(AtomicBool::new(false));
         let theatre = Arc::new(theatre.clone());

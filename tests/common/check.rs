@@ -40,7 +40,22 @@ impl Record {
         self.check_maps(&port, theatre).await;
         self.check_audit(&port).await;
         let unknown = self.refused.get(&0).copied().unwrap_or_default();
-        println!("checked {} carts, {} orders; {unknown} had been unknown; refusals {:?}", self.carts.len(), self.orders(), self.refused);
+        println!(
+            "checked {} carts, {} orders; {unknown} had been unknown; refusals {:?}",
+            self.carts.len(),
+            self.orders(),
+            self.refused
+        );
+    }
+
+    /// How many carts that were acknowledged the node does not know.
+    pub(crate) async fn lost(&self, port: &Port) -> usize {
+        let mut lost = 0;
+        for cart in self.carts.iter().filter(|cart| cart.id.is_some()) {
+            let answer = port.read("cart.get", json!({"token": cart.token})).await;
+            lost += usize::from(matches!(answer, Answer::No(no) if no.code == 701));
+        }
+        lost
     }
 
     /// What was granted is granted again under its request id, with the same answer (P9).
@@ -54,7 +69,11 @@ impl Record {
                     _ => "lines",
                 };
                 assert_eq!(again[field], answer[field], "the repeat of {} {} is another answer", asked.op, asked.body);
-                assert_eq!(again["total"], answer["total"], "the repeat of {} {} is another answer", asked.op, asked.body);
+                assert_eq!(
+                    again["total"], answer["total"],
+                    "the repeat of {} {} is another answer",
+                    asked.op, asked.body
+                );
             });
             futures_util::future::join_all(repeats).await;
         }
@@ -82,15 +101,16 @@ impl Record {
             }
             let seats: String = seats.into_iter().collect();
             let mut last = String::new();
-            let map = eventually(&format!("the map of {session} is\n{seats}"), async || {
+            let what = format!("the map of {session} is\n{seats}");
+            let map = eventually(&what, async || {
                 let map = theatre.map(port, session).await;
                 if map.seats != last {
                     println!("{session}: {}", map.seats);
                 }
                 last.clone_from(&map.seats);
                 (map.seats == seats).then_some(map)
-            });
-            let map = map.await;
+            })
+            .await;
             let told = self.versions.get(&format!("session/{session}")).copied().unwrap_or_default();
             assert!(map.version >= told, "{session} is at version {}, {told} was acknowledged", map.version);
         }
@@ -144,7 +164,10 @@ async fn check_cart(port: &Port, cart: &CartRecord, versions: &BTreeMap<String, 
     assert_eq!(Line::read_all(&body["lines"]), cart.lines, "{cart:?}");
     let entity = format!("cart/{id}");
     let told = versions.get(&entity).copied().unwrap_or_default();
-    assert!(at.get(&entity).is_some_and(|&version| version >= told), "version {told} was acknowledged: {at:?} {cart:?}");
+    assert!(
+        at.get(&entity).is_some_and(|&version| version >= told),
+        "version {told} was acknowledged: {at:?} {cart:?}"
+    );
     let Some((order, total)) = &cart.order else { return };
     let body = port.read("order.get", json!({"order": order})).await.ok();
     assert_eq!(body["id"], order.as_str());

@@ -86,7 +86,9 @@ impl Answer {
     fn read(frame: &Value) -> Answer {
         if let Some(body) = frame.get("ok") {
             let versions = frame["at"].as_array().into_iter().flatten();
-            let version = |at: &Value| (at["entity"].as_str().expect("an entity").to_owned(), at["version"].as_u64().expect("a version"));
+            let version = |at: &Value| {
+                (at["entity"].as_str().expect("an entity").to_owned(), at["version"].as_u64().expect("a version"))
+            };
             return Answer::Ok(body.clone(), versions.map(version).collect());
         }
         if let Some(no) = frame.get("no") {
@@ -157,7 +159,9 @@ impl Drop for Port {
 impl Port {
     /// Connects.
     pub(crate) async fn connect(address: SocketAddr, encoding: Encoding) -> Port {
-        Port::try_connect(address, encoding).await.unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"))
+        Port::try_connect(address, encoding)
+            .await
+            .unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"))
     }
 
     /// Connects, if there is a node.

@@ -120,7 +120,7 @@ impl CartRecord {
                 match asked.body["seats"].as_array() {
                     Some(seats) => {
                         let line = self.lines.get_mut(&number).expect("the line that is released from");
-                        seats.iter().for_each(|given| drop(line.seats.remove(&seat(given))));
+                        line.seats.retain(|held, _| !seats.iter().any(|given| seat(given) == *held));
                         if line.seats.is_empty() {
                             self.lines.remove(&number);
                         }

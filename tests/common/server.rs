@@ -14,7 +14,11 @@ use std::{
 use tempfile::TempDir;
 use tokio::task::block_in_place;
 
-use super::{PATIENCE, port::{Encoding, Port}, shim};
+use super::{
+    PATIENCE,
+    port::{Encoding, Port},
+    shim,
+};
 
 /// The program under test.
 pub(crate) const BOXOFFICE: &str = env!("CARGO_BIN_EXE_boxoffice");
@@ -92,7 +96,8 @@ impl Home {
         self.command_at("127.0.0.1:0")
     }
 
-    fn command_at(&self, listen: &str) -> Command {
+    /// The same at a certain address.
+    pub(crate) fn command_at(&self, listen: &str) -> Command {
         let mut command = Command::new(BOXOFFICE);
         command.arg("serve").args(["--listen", listen]).arg("--data-dir").arg(self.data_dir());
         command.arg("--config").arg(self.config_file()).args(&self.args);

@@ -33,7 +33,12 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 impl Theatre {
     /// Makes so many sessions of a hall of rows × seats, in one batch, with carts that live so long if not as usual.
-    pub(crate) async fn open(port: &Port, sessions: usize, (rows, seats): (u16, u16), hold_ttl_ms: Option<u64>) -> Theatre {
+    pub(crate) async fn open(
+        port: &Port,
+        sessions: usize,
+        (rows, seats): (u16, u16),
+        hold_ttl_ms: Option<u64>,
+    ) -> Theatre {
         let names: Vec<String> = (0..sessions).map(|number| format!("hamlet-{number}")).collect();
         let price = 1_000;
         let mut items = vec![
@@ -112,7 +117,12 @@ impl Map {
 
     pub(crate) fn assert_counts(&self) {
         let counted = ['.', 'h', 's', 'b'].map(|letter| self.seats.matches(letter).count() as u64);
-        assert_eq!(counted, [self.free, self.held, self.sold, self.blocked], "the counts are not those of {}", self.seats);
+        assert_eq!(
+            counted,
+            [self.free, self.held, self.sold, self.blocked],
+            "the counts are not those of {}",
+            self.seats
+        );
     }
 
     /// What a delta makes of it.

@@ -7,8 +7,12 @@ use clap::{Parser, Subcommand, ValueEnum};
 /// Sells things that exist once: seats of theatres and cinemas, held and sold exactly once, durable before they are
 /// answered, with live seat maps.
 #[derive(Debug, Parser)]
-#[command(name = "boxoffice", version, after_help = "Exit codes: 0 done, 1 refused or verdict \"no\", 2 wrong command \
-    line or file, 3 no node reached, 4 the node cannot start or go on.")]
+#[command(
+    name = "boxoffice",
+    version,
+    after_help = "Exit codes: 0 done, 1 refused or verdict \"no\", 2 wrong command \
+    line or file, 3 no node reached, 4 the node cannot start or go on."
+)]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -110,7 +114,7 @@ pub struct Import {
     /// For CSV: also make this session in the hall …
     #[arg(long)]
     pub session: Option<String>,
-    /// … starting then (RFC 3339; default: tomorrow) …
+    /// … starting then (RFC 3339, or from now like `+1d 19:30` [built in]) …
     #[arg(long)]
     pub starts_at: Option<String>,
     /// … at these prices: `category=amount` in minor units, repeated; `*=amount` for every other one.
@@ -129,12 +133,12 @@ pub struct Import {
 pub struct Book {
     /// Which session.
     pub session: String,
-    /// Seats to hold, as labels like `B5 B6 B7`; asked for at the terminal if there are none.
+    /// Seats to hold, by row and seat: `B5 B6`, `B5-B8`, `balcony/A3`; asked for at the terminal if there are none.
     pub seats: Vec<String>,
     /// Instead of naming seats: the best so many side by side.
     #[arg(long, conflicts_with = "seats")]
     pub best: Option<u16>,
-    /// Check out at once, without asking.
+    /// Check out at once, without asking; needed where there is no terminal.
     #[arg(long)]
     pub yes: bool,
     /// The node to buy from.
@@ -215,7 +219,7 @@ pub enum AdminCommand {
     Block {
         /// Which session.
         session: String,
-        /// Seats, as labels.
+        /// Seats, by row and seat, like `B5 B6` or `B5-B8`.
         #[arg(required = true)]
         seats: Vec<String>,
     },
@@ -223,7 +227,7 @@ pub enum AdminCommand {
     Unblock {
         /// Which session.
         session: String,
-        /// Seats, as labels.
+        /// Seats, by row and seat, like `B5 B6` or `B5-B8`.
         #[arg(required = true)]
         seats: Vec<String>,
     },

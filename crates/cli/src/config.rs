@@ -138,8 +138,8 @@ impl Config {
     pub fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
         let mut sources = Vec::new();
         if let Some(path) = file {
-            let text = fs::read_to_string(path)
-                .map_err(|error| ConfigError::Unreadable { file: path.to_owned(), error })?;
+            let text =
+                fs::read_to_string(path).map_err(|error| ConfigError::Unreadable { file: path.to_owned(), error })?;
             sources.push(Source::read(path, text)?);
         }
         sources.push(Source::read(Path::new("built-in configuration"), DEFAULT.to_owned())?);
@@ -158,7 +158,9 @@ impl Source {
     fn read(path: &Path, text: String) -> Result<Source, ConfigError> {
         let file = toml::from_str(&text).map_err(|error: toml::de::Error| {
             let start = error.span().map_or(0, |span| span.start);
-            let key = text[start.min(text.len())..].split(['=', '\n']).next().unwrap_or_default().trim();
+            let start = start.min(text.len());
+            let line_start = text[..start].rfind('\n').map_or(0, |end| end + 1);
+            let key = text[line_start..].split(['=', '\n']).next().unwrap_or_default().trim();
             let what = match error.message() {
                 message if message.contains("unknown field") || key.is_empty() => message.to_owned(),
                 message => format!("{message} (at `{key}`)"),

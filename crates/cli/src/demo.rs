@@ -4,8 +4,9 @@ use std::io::IsTerminal;
 
 use crate::{
     args::{Book, Demo, FsyncWord, Reach},
-    book, import,
+    book,
     failure::Outcome,
+    import,
     local_node::LocalNode,
 };
 
@@ -19,7 +20,10 @@ pub fn run(args: &Demo) -> Outcome {
     let node = LocalNode::start(FsyncWord::Always)?;
     let reach = Reach { address: node.address.clone(), admin_token: None };
     import::text(ROYAL, &reach)?;
-    println!("\nSee every seat move in a second terminal:\n\n    boxoffice watch {SESSION} --address {}\n", node.address);
+    println!(
+        "\nSee every seat move in a second terminal:\n\n    boxoffice watch {SESSION} --address {}\n",
+        node.address
+    );
     let alone = args.yes || !std::io::stdin().is_terminal();
     let best = alone.then_some(2);
     book::run(&Book { session: SESSION.into(), seats: Vec::new(), best, yes: alone, reach })

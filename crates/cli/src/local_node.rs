@@ -26,7 +26,8 @@ impl LocalNode {
     /// # Errors
     /// [`Failure::Node`] with what the process said.
     pub fn start(fsync: FsyncWord) -> Result<LocalNode, Failure> {
-        let program = std::env::current_exe().map_err(|error| Failure::Node(format!("no path to this program: {error}")))?;
+        let program =
+            std::env::current_exe().map_err(|error| Failure::Node(format!("no path to this program: {error}")))?;
         let data_dir = std::env::temp_dir().join(format!("boxoffice-{}", std::process::id()));
         let word = match fsync {
             FsyncWord::Always => "always",

@@ -23,6 +23,10 @@ use clap::Parser;
 
 use crate::args::{Args, Command};
 
+/// What one thread allocates another frees: the system's allocator would have them wait for each other.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match args.command {

@@ -6,8 +6,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use boxoffice_client::{Client, ClientConfig, Error, Timestamp};
-use boxoffice_wire::form;
+use boxoffice_client::{AdminToken, Client, ClientConfig, Error, Timestamp};
+use boxoffice_wire::{form, limits::close};
 
 use crate::{args::Reach, draw::Look, failure::Failure};
 
@@ -42,6 +42,7 @@ impl Reach {
     pub async fn connect(&self) -> Result<Client, Failure> {
         let config = ClientConfig {
             name: concat!("boxoffice ", env!("CARGO_PKG_VERSION")).into(),
+            admin_token: self.admin_token.clone().map(AdminToken),
             connect_timeout: CONNECT_TIME,
             ..ClientConfig::new([self.host_and_port()])
         };
@@ -54,14 +55,22 @@ impl Reach {
     pub fn failure(&self, error: Error) -> Failure {
         let address = self.host_and_port();
         match error {
+            Error::Refused(no) if no.name == "unauthenticated" => {
+                Failure::Refused(format!("{no}: show it with --admin-token or in BOXOFFICE_ADMIN_TOKEN"))
+            }
             Error::Refused(no) => Failure::Refused(no.to_string()),
             Error::Failed(fail) => Failure::Node(format!("the node at {address} {fail}")),
             Error::Unknown(_) => Failure::Unreachable(format!(
                 "no answer from the node at {address}; whether it happened is not known. Is the node still running? \
                  Look with `boxoffice admin status --address {address}`, then repeat the command"
             )),
+            Error::Closed(why) if why.starts_with(&close::UNAUTHENTICATED.to_string()) => Failure::Refused(format!(
+                "the node at {address} does not take this admin token; mend --admin-token or BOXOFFICE_ADMIN_TOKEN"
+            )),
             Error::Closed(why) => Failure::Unreachable(format!(
-                "no node reached at {address}: {why}. Start one with `boxoffice serve`, or name another with --address"
+                "no node reached at {address} ({}). Is `boxoffice serve` running there? --address names another node",
+                // The reason without the address, which stands before it, and without its own question.
+                why.split(';').next().unwrap_or_default().trim_start_matches(&format!("{address}: "))
             )),
             Error::Protocol(error) => Failure::Unreachable(format!(
                 "what answers at {address} does not speak this program's protocol: {error}. Is it a boxoffice node of \

@@ -50,8 +50,7 @@ pub fn run(args: &Serve) -> Outcome {
 }
 
 fn settings(args: &Serve) -> Result<Config, Failure> {
-    let mut config =
-        Config::load(args.config.as_deref()).map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut config = Config::load(args.config.as_deref()).map_err(|error| Failure::Usage(error.to_string()))?;
     if let Some(listen) = &args.listen {
         config.listen = listen
             .parse::<SocketAddr>()
@@ -89,7 +88,11 @@ fn start_logging(filter: &str, json: bool) -> Outcome {
     let filter = tracing_subscriber::EnvFilter::try_new(filter)
         .map_err(|error| Failure::Usage(format!("--log {filter}: {error}")))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    if json { builder.json().init() } else { builder.init() }
+    if json {
+        builder.json().init()
+    } else {
+        builder.init()
+    }
     Ok(())
 }
 

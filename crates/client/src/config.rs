@@ -4,6 +4,16 @@ use std::time::Duration;
 
 use boxoffice_wire::{Encoding, limits::REQUESTS_UNDER_WAY_MAX};
 
+/// What operators show the server; never written to logs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AdminToken(pub String);
+
+impl std::fmt::Debug for AdminToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AdminToken(secret)")
+    }
+}
+
 /// Where to connect to, and how to behave.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
@@ -13,6 +23,8 @@ pub struct ClientConfig {
     pub encoding: Encoding,
     /// What this client calls itself, for the server's operators.
     pub name: String,
+    /// The admin token, where the server asks operators for one.
+    pub admin_token: Option<AdminToken>,
     /// How long a request may take, all its repeats together. 10 seconds.
     pub deadline: Duration,
     /// Whether requests are repeated until their deadline. Without it the first failure is the answer.
@@ -32,6 +44,7 @@ impl ClientConfig {
             addresses: addresses.into_iter().map(Into::into).collect(),
             encoding: Encoding::MsgPack,
             name: concat!("boxoffice-client ", env!("CARGO_PKG_VERSION")).into(),
+            admin_token: None,
             deadline: Duration::from_secs(10),
             retry: true,
             under_way_max: REQUESTS_UNDER_WAY_MAX,

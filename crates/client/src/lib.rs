@@ -60,7 +60,7 @@ pub use boxoffice_wire::{
 
 pub use cart::{Cart, recorded};
 pub use client::{BatchCommand, Client};
-pub use config::ClientConfig;
+pub use config::{AdminToken, ClientConfig};
 pub use error::{Error, Reply};
 pub use map_state::{Change, MapState};
 pub use watch::Watch;

@@ -237,7 +237,8 @@ impl Post {
 
     /// The first frame: who this is.
     fn greet(&mut self, link: &mut Link) -> Result<(), String> {
-        let hello = ClientHello { client: SmolStr::new(&self.config.name), token: None };
+        let token = self.config.admin_token.as_ref().map(|token| SmolStr::new(&token.0));
+        let hello = ClientHello { client: SmolStr::new(&self.config.name), token };
         let mut frame = BytesMut::new();
         request(self.config.encoding, &mut frame, OWN_ID, Op::Hello, None, None, &hello);
         link.send(frame.freeze())

@@ -98,7 +98,7 @@ impl<'a, F: Fn(u32) -> u64> Search<'a, F> {
         let mut word = self.free_word(start) >> (start % 64);
         for (place, spot) in spots.iter().enumerate() {
             let index = start + place as u32;
-            if index % 64 == 0 {
+            if index.is_multiple_of(64) {
                 word = self.free_word(index);
             }
             let fits = word & 1 == 1 && self.fits(spot.category);

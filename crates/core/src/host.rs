@@ -9,7 +9,7 @@ mod venue;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use crate::{
-    answer::{CartState, Outcome},
+    answer::Outcome,
     ask::{Ask, Reply},
     cart::Cart,
     command::Command,
@@ -24,8 +24,9 @@ use session::SessionHost;
 use speculation::Speculation;
 use venue::VenueHost;
 
-/// Clients that wait for the answer of one request; those beyond it are told that it is in progress.
-const WAITERS_MAX: usize = 64;
+/// Clients that wait for the answer of one request; those beyond it are told that it is in progress. As many as one
+/// connection may have under way.
+const WAITERS_MAX: usize = 256;
 
 /// What can come to an entity. `R` says where an answer goes; it means nothing to the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -190,9 +191,7 @@ impl<R> Host<R> {
     pub fn ended(&self) -> bool {
         match &self.role {
             Role::Venue(_) | Role::Session(_) => false,
-            Role::Cart(_) => self.entity.cart().and_then(Cart::state).is_some_and(|state| {
-                matches!(state, CartState::Done | CartState::Canceled | CartState::Expired)
-            }),
+            Role::Cart(_) => self.entity.cart().is_some_and(Cart::terminal),
         }
     }
 

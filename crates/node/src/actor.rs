@@ -28,6 +28,7 @@ use crate::{
 const POOL_MAX: usize = 2_048;
 
 /// What an actor is sent.
+#[expect(clippy::large_enum_variant, reason = "mailboxes box every message anyway")]
 pub(crate) enum Message {
     /// Serve this entity from now on.
     Serve(Box<Serving>),
@@ -156,8 +157,8 @@ impl Doorman {
         // state is the whole state only when nothing is in flight.
         let mut lead = serving.cell.lead.lock();
         let still = lead.reign.is_some_and(|reign| reign.epoch == serving.reign.epoch);
-        let quiet = serving.served.queued.load(Ordering::SeqCst) == 0
-            && serving.served.in_flight.load(Ordering::SeqCst) == 0;
+        let quiet =
+            serving.served.queued.load(Ordering::SeqCst) == 0 && serving.served.in_flight.load(Ordering::SeqCst) == 0;
         if !still || !quiet {
             return;
         }
@@ -204,7 +205,12 @@ impl Pool {
 }
 
 /// The actor that serves `entity`, starting on it if none does.
-pub(crate) fn served(shared: &Arc<Shared>, cell: &Arc<ShardCell>, lead: &mut Lead, entity: &Entity) -> Option<Arc<Served>> {
+pub(crate) fn served(
+    shared: &Arc<Shared>,
+    cell: &Arc<ShardCell>,
+    lead: &mut Lead,
+    entity: &Entity,
+) -> Option<Arc<Served>> {
     if let Some(served) = lead.actors.get(entity) {
         return Some(Arc::clone(served));
     }
@@ -219,8 +225,7 @@ pub(crate) fn served(shared: &Arc<Shared>, cell: &Arc<ShardCell>, lead: &mut Lea
         leaving: AtomicBool::new(false),
         used_ms: AtomicU64::new(shared.world.clock.monotonic_ms()),
     });
-    let serving =
-        Serving { entity: entity.clone(), host, cell: Arc::clone(cell), served: Arc::clone(&served), reign };
+    let serving = Serving { entity: entity.clone(), host, cell: Arc::clone(cell), served: Arc::clone(&served), reign };
     // A stopped actor's mailbox is closed only while the node goes down; its callers then hear `unknown`.
     let _ = actor.cast(Message::Serve(Box::new(serving)));
     lead.actors.insert(entity.clone(), Arc::clone(&served));

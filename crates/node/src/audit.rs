@@ -96,7 +96,11 @@ impl Books {
             *total = (total.0 + 1, total.1.saturating_add(order.total.amount));
         }
         if (cart.cart.state == CartState::Done) != order.is_some() {
-            self.violation(format_smolstr!("P7 cart {id} is {}, its order is there: {}", cart.cart.state.as_str(), order.is_some()));
+            self.violation(format_smolstr!(
+                "P7 cart {id} is {}, its order is there: {}",
+                cart.cart.state.as_str(),
+                order.is_some()
+            ));
         }
         self.carts.push((id, cart, order));
     }
@@ -117,7 +121,10 @@ impl Books {
                 .binary_search_by_key(&order.cart(), |(id, _, _)| *id)
                 .is_ok_and(|at| covers(carts[at].2.as_deref(), session, seats));
             if !bought {
-                self.violation(format_smolstr!("P7 session {session} sold {} seats to {order}, which is no such order", seats.len()));
+                self.violation(format_smolstr!(
+                    "P7 session {session} sold {} seats to {order}, which is no such order",
+                    seats.len()
+                ));
             }
         }
         self.audit.order_totals = self
@@ -150,9 +157,14 @@ impl Books {
         for (session, hold, _, seats) in &cart.holds {
             let sold = self.sales.get(&(session.clone(), order.id));
             let held = self.holds.get(&(session.clone(), *hold)).filter(|_| cart.owed > 0);
-            let there = |seat: &Seat| sold.is_some_and(|sold| sold.contains(seat)) || held.is_some_and(|held| held.contains(seat));
+            let there = |seat: &Seat| {
+                sold.is_some_and(|sold| sold.contains(seat)) || held.is_some_and(|held| held.contains(seat))
+            };
             if !seats.iter().all(there) {
-                self.violation(format_smolstr!("P7 order {} bought seats of session {session} that are not sold to it", order.id));
+                self.violation(format_smolstr!(
+                    "P7 order {} bought seats of session {session} that are not sold to it",
+                    order.id
+                ));
             }
         }
     }

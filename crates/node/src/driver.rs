@@ -168,10 +168,11 @@ impl Driver {
 
     /// What is done ten times a second: housekeeping of the log.
     fn tick(&mut self, now_ms: u64) -> Result<(), NodeError> {
-        if let Fsync::Interval(interval_ms) = self.shared.config.fsync {
-            if self.unsynced && now_ms.saturating_sub(self.synced_ms) >= interval_ms {
-                self.sync(now_ms)?;
-            }
+        if let Fsync::Interval(interval_ms) = self.shared.config.fsync
+            && self.unsynced
+            && now_ms.saturating_sub(self.synced_ms) >= interval_ms
+        {
+            self.sync(now_ms)?;
         }
         let headroom = self.log.headroom();
         let low = headroom.no_space && headroom.bytes < self.shared.config.log_segment_bytes / HEADROOM_SHARE;

@@ -54,7 +54,9 @@ pub enum NodeError {
         why: String,
     },
     /// An invariant of replication does not hold.
-    #[error("shard {shard} is broken: {why}; this node stops before it could answer wrongly: keep its data directory and report this")]
+    #[error(
+        "shard {shard} is broken: {why}; this node stops before it could answer wrongly: keep its data directory and report this"
+    )]
     Broken {
         /// The shard.
         shard: ShardId,

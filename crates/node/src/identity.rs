@@ -38,17 +38,13 @@ impl std::str::FromStr for ClusterId {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<ClusterId, Self::Err> {
-        hex128(text)
-            .map(ClusterId)
-            .ok_or("a cluster id has 32 hexadecimal digits")
+        hex128(text).map(ClusterId).ok_or("a cluster id has 32 hexadecimal digits")
     }
 }
 
 fn hex128(text: &str) -> Option<u128> {
     let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    digits
-        .then(|| u128::from_str_radix(text, 16).ok())
-        .flatten()
+    digits.then(|| u128::from_str_radix(text, 16).ok()).flatten()
 }
 
 /// What a data directory belongs to.
@@ -98,9 +94,7 @@ impl DataDirectory {
         disk.create_dir_all(path).map_err(failed("create", path))?;
         let lock_file = path.join(LOCK);
         let lock = disk.lock(&lock_file).map_err(failed("lock", &lock_file))?;
-        let lock = lock.ok_or_else(|| IdentityError::InUse {
-            dir: path.to_owned(),
-        })?;
+        let lock = lock.ok_or_else(|| IdentityError::InUse { dir: path.to_owned() })?;
         let identity = match read(disk, path)? {
             Some(identity) => {
                 check(path, &identity, wanted)?;
@@ -109,9 +103,7 @@ impl DataDirectory {
             None => {
                 refuse_orphans(disk, path)?;
                 let identity = Identity {
-                    cluster: wanted
-                        .cluster
-                        .unwrap_or_else(|| ClusterId(world.rng.u128())),
+                    cluster: wanted.cluster.unwrap_or_else(|| ClusterId(world.rng.u128())),
                     node: wanted.node,
                     disk: world.rng.u128(),
                     shards: wanted.shards,
@@ -122,11 +114,7 @@ impl DataDirectory {
                 identity
             }
         };
-        Ok(DataDirectory {
-            path: path.to_owned(),
-            identity,
-            _lock: lock,
-        })
+        Ok(DataDirectory { path: path.to_owned(), identity, _lock: lock })
     }
 
     /// What it belongs to.
@@ -158,10 +146,7 @@ impl DataDirectory {
     /// [`IdentityError::Io`].
     pub fn note_log(&mut self, disk: &dyn Disk) -> Result<(), IdentityError> {
         if !self.identity.has_log {
-            let identity = Identity {
-                has_log: true,
-                ..self.identity.clone()
-            };
+            let identity = Identity { has_log: true, ..self.identity.clone() };
             write(disk, &self.path, &identity)?;
             self.identity = identity;
         }
@@ -185,10 +170,8 @@ pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Identity>, IdentityErr
         return Err(unreadable(dir, format!("{FILE} has {length} bytes")));
     }
     let mut bytes = vec![0; length as usize];
-    file.read_exact_at(&mut bytes, 0)
-        .map_err(failed("read", &path))?;
-    let text =
-        String::from_utf8(bytes).map_err(|_| unreadable(dir, format!("{FILE} is no text")))?;
+    file.read_exact_at(&mut bytes, 0).map_err(failed("read", &path))?;
+    let text = String::from_utf8(bytes).map_err(|_| unreadable(dir, format!("{FILE} is no text")))?;
     parse(dir, &text).map(Some)
 }
 
@@ -219,16 +202,11 @@ fn parse(dir: &Path, text: &str) -> Result<Identity, IdentityError> {
     };
     let Version { format } = toml::from_str(text).map_err(malformed)?;
     if format != FORMAT {
-        return Err(IdentityError::OtherVersion {
-            dir: dir.to_owned(),
-            found: format,
-            known: FORMAT,
-        });
+        return Err(IdentityError::OtherVersion { dir: dir.to_owned(), found: format, known: FORMAT });
     }
     let fields: Fields = toml::from_str(text).map_err(malformed)?;
     let number = |name: &str, text: &str| {
-        hex128(text)
-            .ok_or_else(|| unreadable(dir, format!("{FILE}: {name} is not 32 hexadecimal digits")))
+        hex128(text).ok_or_else(|| unreadable(dir, format!("{FILE}: {name} is not 32 hexadecimal digits")))
     };
     let identity = Identity {
         cluster: ClusterId(number("cluster", &fields.cluster)?),
@@ -240,22 +218,12 @@ fn parse(dir: &Path, text: &str) -> Result<Identity, IdentityError> {
     };
     match checksum(&identity) == fields.checksum {
         true => Ok(identity),
-        false => Err(unreadable(
-            dir,
-            format!("the checksum in {FILE} does not match"),
-        )),
+        false => Err(unreadable(dir, format!("the checksum in {FILE} does not match"))),
     }
 }
 
 fn checksum(identity: &Identity) -> String {
-    let Identity {
-        cluster,
-        node,
-        disk,
-        shards,
-        created_at_ms,
-        has_log,
-    } = identity;
+    let Identity { cluster, node, disk, shards, created_at_ms, has_log } = identity;
     let said = format!("{FORMAT} {cluster} {node} {disk:032x} {shards} {created_at_ms} {has_log}");
     format!("{:08x}", crc32c::crc32c(said.as_bytes()))
 }
@@ -273,8 +241,7 @@ fn write(disk: &dyn Disk, dir: &Path, identity: &Identity) -> Result<(), Identit
         checksum: checksum(identity),
     };
     let fields = toml::to_string(&fields).expect("plain fields have a text");
-    let text =
-        format!("# Whose data this is. Do not edit: another value loses or mixes data.\n{fields}");
+    let text = format!("# Whose data this is. Do not edit: another value loses or mixes data.\n{fields}");
     let (aside, path) = (dir.join("identity.tmp"), dir.join(FILE));
     match disk.remove(&aside) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -282,14 +249,10 @@ fn write(disk: &dyn Disk, dir: &Path, identity: &Identity) -> Result<(), Identit
         }
         _ => {}
     }
-    let file = disk
-        .open(&aside, OpenMode::Create)
-        .map_err(failed("create", &aside))?;
-    file.write_all_at(text.as_bytes(), 0)
-        .map_err(failed("write", &aside))?;
+    let file = disk.open(&aside, OpenMode::Create).map_err(failed("create", &aside))?;
+    file.write_all_at(text.as_bytes(), 0).map_err(failed("write", &aside))?;
     file.sync_data().map_err(failed("sync", &aside))?;
-    disk.rename(&aside, &path)
-        .map_err(failed("rename", &aside))?;
+    disk.rename(&aside, &path).map_err(failed("rename", &aside))?;
     disk.sync_dir(dir).map_err(failed("sync", dir))
 }
 
@@ -298,10 +261,7 @@ fn refuse_orphans(disk: &dyn Disk, dir: &Path) -> Result<(), IdentityError> {
     for below in [LOG, SNAPSHOTS] {
         let names = disk.list(&dir.join(below)).unwrap_or_default();
         if !names.is_empty() {
-            return Err(unreadable(
-                dir,
-                format!("{FILE} is missing, but there are files in {below}/"),
-            ));
+            return Err(unreadable(dir, format!("{FILE} is missing, but there are files in {below}/")));
         }
     }
     Ok(())
@@ -311,27 +271,15 @@ fn check(dir: &Path, found: &Identity, wanted: &Wanted) -> Result<(), IdentityEr
     let dir = || dir.to_owned();
     if let Some(cluster) = wanted.cluster.filter(|&cluster| cluster != found.cluster) {
         let found = found.cluster;
-        return Err(IdentityError::OtherCluster {
-            dir: dir(),
-            found,
-            wanted: cluster,
-        });
+        return Err(IdentityError::OtherCluster { dir: dir(), found, wanted: cluster });
     }
     if found.node != wanted.node {
         let (found, wanted) = (found.node, wanted.node);
-        return Err(IdentityError::OtherNode {
-            dir: dir(),
-            found,
-            wanted,
-        });
+        return Err(IdentityError::OtherNode { dir: dir(), found, wanted });
     }
     if found.shards != wanted.shards {
         let (found, wanted) = (found.shards, wanted.shards);
-        return Err(IdentityError::OtherShards {
-            dir: dir(),
-            found,
-            wanted,
-        });
+        return Err(IdentityError::OtherShards { dir: dir(), found, wanted });
     }
     Ok(())
 }
@@ -344,15 +292,8 @@ fn unreadable(dir: &Path, reason: String) -> IdentityError {
     }
 }
 
-fn failed<'a>(
-    doing: &'static str,
-    file: &'a Path,
-) -> impl FnOnce(io::Error) -> IdentityError + use<'a> {
-    move |source| IdentityError::Io {
-        doing,
-        file: file.to_owned(),
-        source,
-    }
+fn failed<'a>(doing: &'static str, file: &'a Path) -> impl FnOnce(io::Error) -> IdentityError + use<'a> {
+    move |source| IdentityError::Io { doing, file: file.to_owned(), source }
 }
 
 #[cfg(test)]
@@ -363,21 +304,11 @@ mod tests {
     use crate::world::MemoryDisk;
 
     const DIR: &str = "/srv/data";
-    const WANTED: Wanted = Wanted {
-        cluster: None,
-        node: 7,
-        shards: 32,
-    };
+    const WANTED: Wanted = Wanted { cluster: None, node: 7, shards: 32 };
 
     fn world() -> (World, MemoryDisk) {
         let disk = MemoryDisk::new();
-        (
-            World {
-                disk: Arc::new(disk.clone()),
-                ..World::alone()
-            },
-            disk,
-        )
+        (World { disk: Arc::new(disk.clone()), ..World::alone() }, disk)
     }
 
     fn open(world: &World, wanted: Wanted) -> Result<DataDirectory, IdentityError> {
@@ -398,18 +329,9 @@ mod tests {
         made.note_log(&disk).unwrap();
         drop(made);
         disk.power_cut(&mut || false);
-        let wanted = Wanted {
-            cluster: Some(first.cluster),
-            ..WANTED
-        };
+        let wanted = Wanted { cluster: Some(first.cluster), ..WANTED };
         let found = open(&world, wanted).unwrap();
-        assert_eq!(
-            found.identity(),
-            &Identity {
-                has_log: true,
-                ..first.clone()
-            }
-        );
+        assert_eq!(found.identity(), &Identity { has_log: true, ..first.clone() });
         assert_eq!(first.cluster.to_string().parse(), Ok(first.cluster));
         assert!("abc".parse::<ClusterId>().is_err());
     }
@@ -438,30 +360,14 @@ mod tests {
     fn each_foreign_directory_is_refused_by_name() {
         let (world, disk) = world();
         let made = open(&world, WANTED).unwrap();
-        assert!(matches!(
-            refusal(&world, WANTED),
-            IdentityError::InUse { .. }
-        ));
+        assert!(matches!(refusal(&world, WANTED), IdentityError::InUse { .. }));
         let cluster = Some(ClusterId(made.identity().cluster.0 ^ 1));
         drop(made);
         let other = refusal(&world, Wanted { cluster, ..WANTED });
         assert!(matches!(other, IdentityError::OtherCluster { .. }));
         let other = refusal(&world, Wanted { node: 8, ..WANTED });
-        assert!(matches!(
-            other,
-            IdentityError::OtherNode {
-                found: 7,
-                wanted: 8,
-                ..
-            }
-        ));
-        let other = refusal(
-            &world,
-            Wanted {
-                shards: 64,
-                ..WANTED
-            },
-        );
+        assert!(matches!(other, IdentityError::OtherNode { found: 7, wanted: 8, .. }));
+        let other = refusal(&world, Wanted { shards: 64, ..WANTED });
         assert_eq!(
             other.to_string(),
             "/srv/data was made for 32 shards, 64 are configured; the number can never change: \
@@ -470,22 +376,16 @@ mod tests {
         let path = Path::new(DIR).join(FILE);
         disk.rename(&path, &Path::new(DIR).join("away")).unwrap();
         disk.create_dir_all(&Path::new(DIR).join(LOG)).unwrap();
-        disk.open(&Path::new(DIR).join("log/1"), OpenMode::Create)
-            .unwrap();
+        disk.open(&Path::new(DIR).join("log/1"), OpenMode::Create).unwrap();
         let orphan = refusal(&world, WANTED).to_string();
-        assert!(
-            orphan.contains("identity.toml is missing, but there are files in log/"),
-            "{orphan}"
-        );
+        assert!(orphan.contains("identity.toml is missing, but there are files in log/"), "{orphan}");
     }
 
     #[test]
     fn every_changed_byte_is_noticed() {
         let (world, disk) = world();
         let identity = open(&world, WANTED).unwrap().identity().clone();
-        let file = disk
-            .open(&Path::new(DIR).join(FILE), OpenMode::Write)
-            .unwrap();
+        let file = disk.open(&Path::new(DIR).join(FILE), OpenMode::Write).unwrap();
         let mut text = vec![0; file.length().unwrap() as usize];
         file.read_exact_at(&mut text, 0).unwrap();
         for (at, &old) in text.iter().enumerate() {
@@ -503,21 +403,12 @@ mod tests {
             file.write_all_at(&[old], at as u64).unwrap();
         }
         file.set_length(100).unwrap();
-        assert!(matches!(
-            refusal(&world, WANTED),
-            IdentityError::Unreadable { .. }
-        ));
+        assert!(matches!(refusal(&world, WANTED), IdentityError::Unreadable { .. }));
         file.set_length(FILE_BYTES_MAX + 1).unwrap();
-        assert!(matches!(
-            refusal(&world, WANTED),
-            IdentityError::Unreadable { .. }
-        ));
+        assert!(matches!(refusal(&world, WANTED), IdentityError::Unreadable { .. }));
         file.set_length(4).unwrap();
         file.write_all_at(&[0xFF; 4], 0).unwrap();
-        assert!(matches!(
-            refusal(&world, WANTED),
-            IdentityError::Unreadable { .. }
-        ));
+        assert!(matches!(refusal(&world, WANTED), IdentityError::Unreadable { .. }));
     }
 
     proptest::proptest! {

@@ -34,10 +34,11 @@ impl<M> Inbox<M> {
 
     /// Wakes the reader, so that it looks at its deadlines.
     pub(crate) fn wake(&self) {
-        if self.asleep.load(Ordering::SeqCst) && self.asleep.swap(false, Ordering::SeqCst) {
-            if let Some(reader) = self.reader.get() {
-                reader.unpark();
-            }
+        if self.asleep.load(Ordering::SeqCst)
+            && self.asleep.swap(false, Ordering::SeqCst)
+            && let Some(reader) = self.reader.get()
+        {
+            reader.unpark();
         }
     }
 

@@ -67,11 +67,11 @@ pub fn inspect(disk: Arc<dyn Disk>, dir: &Path, mut see: impl FnMut(&InspectedTu
     let identity = identity::read(&*disk, dir)?.ok_or_else(|| NodeError::NoDataDirectory { dir: dir.to_owned() })?;
     let mut entries: BTreeMap<(ShardId, u64), (Position, Bytes)> = BTreeMap::new();
     let mut undecodable = None;
-    let recovery = log::inspect(&*disk, &dir.join("log"), &mut |record| {
-        match Record::decode_all(Bytes::copy_from_slice(record.payload)) {
-            Ok(records) => records.into_iter().for_each(|record| keep_entry(&mut entries, record)),
-            Err(error) => undecodable = undecodable.take().or(Some((record.seq, error.to_string()))),
-        }
+    let recovery = log::inspect(&*disk, &dir.join("log"), &mut |record| match Record::decode_all(
+        Bytes::copy_from_slice(record.payload),
+    ) {
+        Ok(records) => records.into_iter().for_each(|record| keep_entry(&mut entries, record)),
+        Err(error) => undecodable = undecodable.take().or(Some((record.seq, error.to_string()))),
     })?;
     if let Some((seq, why)) = undecodable {
         return Err(NodeError::UndecodableRecord { seq, why });

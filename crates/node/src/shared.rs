@@ -6,9 +6,9 @@ use std::sync::{
 };
 
 use boxoffice_core::{
+    command::Command,
     host::{Effect, Input},
     id::{Entity, Request},
-    command::Command,
 };
 use boxoffice_shard::ring::shard_of;
 use tokio::runtime::Handle;
@@ -82,6 +82,7 @@ impl Shared {
 
     /// Puts an input into the mailbox of an entity's actor, starting one if need be; gives it back if this node does
     /// not lead the entity's shard.
+    #[expect(clippy::result_large_err, reason = "it goes back to its sender; a box would cost every command")]
     pub(crate) fn send(self: &Arc<Self>, entity: &Entity, input: Input<Caller>) -> Result<(), Input<Caller>> {
         let cell = self.cell_of(entity);
         let mut lead = cell.lead.lock();

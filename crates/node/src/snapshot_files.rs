@@ -62,10 +62,7 @@ impl SnapshotName {
     /// The snapshot in a file's name; `None` for other files.
     pub fn parse(name: &str) -> Option<SnapshotName> {
         let (shard, index) = name.strip_suffix(".snap")?.split_once('-')?;
-        let parsed = SnapshotName {
-            shard: shard.parse().ok()?,
-            index: index.parse().ok()?,
-        };
+        let parsed = SnapshotName { shard: shard.parse().ok()?, index: index.parse().ok()? };
         // "+1-02.snap" means the same numbers and is nobody's file.
         (parsed.file_name() == name).then_some(parsed)
     }
@@ -84,10 +81,7 @@ impl SnapshotFiles {
             let path = dir.join(unfinished);
             disk.remove(&path).map_err(failed("remove", &path))?;
         }
-        Ok(SnapshotFiles {
-            disk,
-            dir: dir.to_owned(),
-        })
+        Ok(SnapshotFiles { disk, dir: dir.to_owned() })
     }
 
     /// The snapshots that are there, by shard and index.
@@ -95,14 +89,8 @@ impl SnapshotFiles {
     /// # Errors
     /// [`SnapshotError::Io`].
     pub fn list(&self) -> Result<Vec<SnapshotName>, SnapshotError> {
-        let names = self
-            .disk
-            .list(&self.dir)
-            .map_err(failed("list", &self.dir))?;
-        let mut found: Vec<_> = names
-            .iter()
-            .filter_map(|name| SnapshotName::parse(name))
-            .collect();
+        let names = self.disk.list(&self.dir).map_err(failed("list", &self.dir))?;
+        let mut found: Vec<_> = names.iter().filter_map(|name| SnapshotName::parse(name)).collect();
         found.sort_unstable();
         Ok(found)
     }
@@ -114,10 +102,7 @@ impl SnapshotFiles {
     /// [`SnapshotError::Io`].
     pub fn oldest_index(&self, shard: u16) -> Result<Option<u64>, SnapshotError> {
         let all = self.list()?;
-        Ok(all
-            .into_iter()
-            .find(|name| name.shard == shard)
-            .map(|name| name.index))
+        Ok(all.into_iter().find(|name| name.shard == shard).map(|name| name.index))
     }
 
     /// Saves a snapshot; when this returns it is durable and older ones than the newest two are gone.
@@ -143,10 +128,7 @@ impl SnapshotFiles {
             }
             _ => {}
         }
-        let file = self
-            .disk
-            .open(&aside, OpenMode::Create)
-            .map_err(failed("create", &aside))?;
+        let file = self.disk.open(&aside, OpenMode::Create).map_err(failed("create", &aside))?;
         Ok(SnapshotWriter {
             files: self.clone(),
             name,
@@ -170,11 +152,7 @@ impl SnapshotFiles {
             match self.load(name)? {
                 Ok(payload) => {
                     let index = name.index;
-                    return Ok(Some(Loaded {
-                        index,
-                        payload,
-                        warnings: reasons,
-                    }));
+                    return Ok(Some(Loaded { index, payload, warnings: reasons }));
                 }
                 Err(reason) => reasons.push(reason),
             }
@@ -197,17 +175,13 @@ impl SnapshotFiles {
     fn load(&self, name: SnapshotName) -> Result<Result<Vec<u8>, String>, SnapshotError> {
         let path = self.dir.join(name.file_name());
         let bad = |what: &str| Ok(Err(format!("{} {what}", path.display())));
-        let file = self
-            .disk
-            .open(&path, OpenMode::Read)
-            .map_err(failed("open", &path))?;
+        let file = self.disk.open(&path, OpenMode::Read).map_err(failed("open", &path))?;
         let length = file.length().map_err(failed("measure", &path))?;
         let mut header = [0; HEADER];
         if length < HEADER as u64 {
             return bad("is cut short");
         }
-        file.read_exact_at(&mut header, 0)
-            .map_err(failed("read", &path))?;
+        file.read_exact_at(&mut header, 0).map_err(failed("read", &path))?;
         let u32_at = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four"));
         let u64_at = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight"));
         if &header[..8] != MAGIC {
@@ -217,10 +191,7 @@ impl SnapshotFiles {
             return bad("has a bad checksum in its header");
         }
         if u32_at(8) != FORMAT {
-            let what = format!(
-                "has format {}, this program reads format {FORMAT}",
-                u32_at(8)
-            );
+            let what = format!("has format {}, this program reads format {FORMAT}", u32_at(8));
             return bad(&what);
         }
         if (u64_at(16), u64_at(24)) != (u64::from(name.shard), name.index) {
@@ -233,8 +204,7 @@ impl SnapshotFiles {
         let mut crc = 0;
         for (number, piece) in payload.chunks_mut(PIECE).enumerate() {
             let at = (HEADER + number * PIECE) as u64;
-            file.read_exact_at(piece, at)
-                .map_err(failed("read", &path))?;
+            file.read_exact_at(piece, at).map_err(failed("read", &path))?;
             crc = crc32c::crc32c_append(crc, piece);
         }
         match crc == u32_at(12) {
@@ -254,10 +224,7 @@ impl SnapshotFiles {
         }
         match old {
             0 => Ok(()),
-            _ => self
-                .disk
-                .sync_dir(&self.dir)
-                .map_err(failed("sync", &self.dir)),
+            _ => self.disk.sync_dir(&self.dir).map_err(failed("sync", &self.dir)),
         }
     }
 }
@@ -302,8 +269,7 @@ impl SnapshotWriter {
         self.sync()?;
         let SnapshotFiles { disk, dir } = &self.files;
         let path = dir.join(self.name.file_name());
-        disk.rename(&self.aside, &path)
-            .map_err(failed("rename", &self.aside))?;
+        disk.rename(&self.aside, &path).map_err(failed("rename", &self.aside))?;
         self.is_finished = true;
         disk.sync_dir(dir).map_err(failed("sync", dir))?;
         self.files.remove_older(self.name.shard, KEPT)
@@ -323,24 +289,19 @@ impl SnapshotWriter {
     }
 
     fn put(&self, bytes: &[u8], at: u64) -> Result<(), SnapshotError> {
-        self.file
-            .write_all_at(bytes, at)
-            .map_err(|error| self.refused("write", error))
+        self.file.write_all_at(bytes, at).map_err(|error| self.refused("write", error))
     }
 
     fn sync(&mut self) -> Result<(), SnapshotError> {
         self.unsynced = 0;
-        self.file
-            .sync_data()
-            .map_err(|error| self.refused("sync", error))
+        self.file.sync_data().map_err(|error| self.refused("sync", error))
     }
 
     fn refused(&self, doing: &'static str, source: io::Error) -> SnapshotError {
         match source.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => SnapshotError::Full {
-                file: self.aside.clone(),
-                source,
-            },
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                SnapshotError::Full { file: self.aside.clone(), source }
+            }
             _ => failed(doing, &self.aside)(source),
         }
     }
@@ -355,15 +316,8 @@ impl Drop for SnapshotWriter {
     }
 }
 
-fn failed<'a>(
-    doing: &'static str,
-    file: &'a Path,
-) -> impl FnOnce(io::Error) -> SnapshotError + use<'a> {
-    move |source| SnapshotError::Io {
-        doing,
-        file: file.to_owned(),
-        source,
-    }
+fn failed<'a>(doing: &'static str, file: &'a Path) -> impl FnOnce(io::Error) -> SnapshotError + use<'a> {
+    move |source| SnapshotError::Io { doing, file: file.to_owned(), source }
 }
 
 #[cfg(test)]
@@ -382,9 +336,7 @@ mod tests {
     }
 
     fn flip(disk: &MemoryDisk, name: &str, at: u64) {
-        let file = disk
-            .open(&Path::new(DIR).join(name), OpenMode::Write)
-            .unwrap();
+        let file = disk.open(&Path::new(DIR).join(name), OpenMode::Write).unwrap();
         let mut byte = [0];
         file.read_exact_at(&mut byte, at).unwrap();
         file.write_all_at(&[byte[0] ^ 4], at).unwrap();
@@ -399,12 +351,7 @@ mod tests {
             files.save(1, index, &payload(1_000, index as u8)).unwrap();
         }
         files.save(2, 5, &[]).unwrap();
-        let names: Vec<_> = files
-            .list()
-            .unwrap()
-            .iter()
-            .map(SnapshotName::file_name)
-            .collect();
+        let names: Vec<_> = files.list().unwrap().iter().map(SnapshotName::file_name).collect();
         assert_eq!(names, ["1-10.snap", "1-100.snap", "2-5.snap"]);
         disk.power_cut(&mut || false);
         let files = open(&disk);
@@ -440,43 +387,24 @@ mod tests {
         for at in 0..HEADER as u64 + 100 {
             flip(&disk, "1-2.snap", at);
             let older = files.load_newest(1).unwrap().unwrap();
-            assert_eq!(
-                (older.index, older.payload),
-                (1, payload(100, 1)),
-                "byte {at}"
-            );
+            assert_eq!((older.index, older.payload), (1, payload(100, 1)), "byte {at}");
             assert_eq!(older.warnings.len(), 1);
             assert!(older.warnings[0].starts_with("/data/snapshots/1-2.snap "));
             flip(&disk, "1-2.snap", at);
         }
         assert_eq!(files.load_newest(1).unwrap().unwrap().index, 2);
-        let newest = disk
-            .open(&Path::new(DIR).join("1-2.snap"), OpenMode::Write)
-            .unwrap();
+        let newest = disk.open(&Path::new(DIR).join("1-2.snap"), OpenMode::Write).unwrap();
         for length in [HEADER as u64 + 99, 10, 0] {
             newest.set_length(length).unwrap();
-            assert_eq!(
-                files.load_newest(1).unwrap().unwrap().index,
-                1,
-                "{length} bytes"
-            );
+            assert_eq!(files.load_newest(1).unwrap().unwrap().index, 1, "{length} bytes");
         }
         flip(&disk, "1-1.snap", 70);
         let error = files.load_newest(1).unwrap_err();
-        assert!(
-            matches!(&error, SnapshotError::AllBad { shard: 1, reasons } if reasons.len() == 2)
-        );
+        assert!(matches!(&error, SnapshotError::AllBad { shard: 1, reasons } if reasons.len() == 2));
         // One put in another's place is not taken for it.
         files.save(3, 2, &payload(100, 2)).unwrap();
-        disk.rename(
-            &Path::new(DIR).join("3-2.snap"),
-            &Path::new(DIR).join("1-3.snap"),
-        )
-        .unwrap();
-        assert!(matches!(
-            files.load_newest(1),
-            Err(SnapshotError::AllBad { .. })
-        ));
+        disk.rename(&Path::new(DIR).join("3-2.snap"), &Path::new(DIR).join("1-3.snap")).unwrap();
+        assert!(matches!(files.load_newest(1), Err(SnapshotError::AllBad { .. })));
     }
 
     #[test]
@@ -495,10 +423,7 @@ mod tests {
                 });
                 let found = open(&disk).load_newest(1).unwrap().unwrap();
                 assert_eq!(found.warnings, [""; 0]);
-                assert_eq!(
-                    found.payload,
-                    payload(700 * found.index as usize, found.index as u8)
-                );
+                assert_eq!(found.payload, payload(700 * found.index as usize, found.index as u8));
                 assert!(saved.is_err() || found.index == 2);
             }
         }
@@ -510,46 +435,23 @@ mod tests {
         let files = open(&disk);
         disk.set_capacity(Some(1_000));
         files.save(1, 1, &payload(500, 1)).unwrap();
-        assert!(matches!(
-            files.save(1, 2, &payload(500, 2)),
-            Err(SnapshotError::Full { .. })
-        ));
+        assert!(matches!(files.save(1, 2, &payload(500, 2)), Err(SnapshotError::Full { .. })));
         assert_eq!(disk.list(Path::new(DIR)).unwrap(), ["1-1.snap"]);
         disk.set_capacity(None);
         drop(files.begin(1, 3).unwrap());
         assert_eq!(disk.list(Path::new(DIR)).unwrap(), ["1-1.snap"]);
         disk.fail_syncs(true);
-        assert!(matches!(
-            files.save(1, 2, &[]),
-            Err(SnapshotError::Io { doing: "sync", .. })
-        ));
+        assert!(matches!(files.save(1, 2, &[]), Err(SnapshotError::Io { doing: "sync", .. })));
         disk.fail_syncs(false);
-        disk.open(&Path::new(DIR).join("1-9.snap.tmp"), OpenMode::Create)
-            .unwrap();
-        assert_eq!(
-            open(&disk).list().unwrap(),
-            [SnapshotName { shard: 1, index: 1 }]
-        );
+        disk.open(&Path::new(DIR).join("1-9.snap.tmp"), OpenMode::Create).unwrap();
+        assert_eq!(open(&disk).list().unwrap(), [SnapshotName { shard: 1, index: 1 }]);
         assert_eq!(disk.list(Path::new(DIR)).unwrap(), ["1-1.snap"]);
     }
 
     #[test]
     fn only_its_own_names_are_snapshots() {
-        assert_eq!(
-            SnapshotName::parse("3-14.snap"),
-            Some(SnapshotName {
-                shard: 3,
-                index: 14
-            })
-        );
-        for other in [
-            "3-014.snap",
-            "+3-14.snap",
-            "3-14.snap.tmp",
-            "3.snap",
-            "70000-1.snap",
-            "-.snap",
-        ] {
+        assert_eq!(SnapshotName::parse("3-14.snap"), Some(SnapshotName { shard: 3, index: 14 }));
+        for other in ["3-014.snap", "+3-14.snap", "3-14.snap.tmp", "3.snap", "70000-1.snap", "-.snap"] {
             assert_eq!(SnapshotName::parse(other), None, "{other}");
         }
     }

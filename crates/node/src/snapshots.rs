@@ -66,7 +66,9 @@ fn report(shared: &Weak<Shared>, meta: &SnapshotMeta, written: Result<(), NodeEr
             shared.metrics.snapshots.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             shared.inbox.push(DriverInput::Engine(EngineInput::SnapshotSaved { shard, index }));
         }
-        Err(error) => tracing::error!(shard, index, %error, "a snapshot could not be written; the log keeps growing until one is"),
+        Err(error) => {
+            tracing::error!(shard, index, %error, "a snapshot could not be written; the log keeps growing until one is")
+        }
     }
 }
 

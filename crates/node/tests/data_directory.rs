@@ -1,5 +1,7 @@
 //! A whole data directory on the real disk: identity, log and snapshots together.
 
+#![allow(clippy::disallowed_methods, reason = "a test reaches the disk and the clock as it likes")]
+
 use std::path::Path;
 
 use boxoffice_node::identity::{DataDirectory, IdentityError, Wanted};
@@ -7,30 +9,15 @@ use boxoffice_node::log::{self, Kind, Log, LogConfig, LogError, Mark, SEGMENT_BY
 use boxoffice_node::snapshot_files::SnapshotFiles;
 use boxoffice_node::world::World;
 
-const WANTED: Wanted = Wanted {
-    cluster: None,
-    node: 1,
-    shards: 4,
-};
+const WANTED: Wanted = Wanted { cluster: None, node: 1, shards: 4 };
 
-fn open_log(
-    world: &World,
-    directory: &DataDirectory,
-    records: &mut Vec<(u64, Vec<u8>)>,
-) -> Result<Log, LogError> {
+fn open_log(world: &World, directory: &DataDirectory, records: &mut Vec<(u64, Vec<u8>)>) -> Result<Log, LogError> {
     let config = LogConfig::new(directory.identity().disk, SEGMENT_BYTES_MIN);
     let (disk, rng) = (world.disk.clone(), world.rng.clone());
     let start = directory.log_start();
-    let (log, _) = Log::open(
-        disk,
-        rng,
-        &directory.log_dir(),
-        config,
-        start,
-        &mut |record| {
-            records.push((record.seq, record.payload.to_vec()));
-        },
-    )?;
+    let (log, _) = Log::open(disk, rng, &directory.log_dir(), config, start, &mut |record| {
+        records.push((record.seq, record.payload.to_vec()));
+    })?;
     Ok(log)
 }
 
@@ -46,33 +33,22 @@ fn a_node_finds_its_state_again_and_misses_a_log_that_was_deleted() {
     let mut directory = open(&world, &path).unwrap();
     let mut log = open_log(&world, &directory, &mut Vec::new()).unwrap();
     directory.note_log(&*world.disk).unwrap();
-    assert!(matches!(
-        open(&world, &path),
-        Err(IdentityError::InUse { .. })
-    ));
+    assert!(matches!(open(&world, &path), Err(IdentityError::InUse { .. })));
 
     let snapshots = SnapshotFiles::open(world.disk.clone(), &directory.snapshot_dir()).unwrap();
     let mut index = 0;
     for round in 1..=3_u64 {
         while log.segments() < 3 {
             if log.wants_checkpoint() {
-                log.append(Kind::Checkpoint, &[b"hard states"], &[])
-                    .unwrap();
+                log.append(Kind::Checkpoint, &[b"hard states"], &[]).unwrap();
             }
             index += 1;
-            let mark = Mark {
-                shard: 2,
-                last_index: index,
-            };
-            log.append(Kind::Ordinary, &[&[round as u8; 9_000]], &[mark])
-                .unwrap();
+            let mark = Mark { shard: 2, last_index: index };
+            log.append(Kind::Ordinary, &[&[round as u8; 9_000]], &[mark]).unwrap();
         }
-        log.append(Kind::Checkpoint, &[b"hard states"], &[])
-            .unwrap();
+        log.append(Kind::Checkpoint, &[b"hard states"], &[]).unwrap();
         log.sync().unwrap();
-        snapshots
-            .save(2, index, format!("state at {index}").as_bytes())
-            .unwrap();
+        snapshots.save(2, index, format!("state at {index}").as_bytes()).unwrap();
         // The log keeps what the older snapshot needs.
         let oldest = snapshots.oldest_index(2).unwrap().unwrap();
         log.release(&|shard| if shard == 2 { oldest + 1 } else { 0 });
@@ -89,10 +65,7 @@ fn a_node_finds_its_state_again_and_misses_a_log_that_was_deleted() {
     let log = open_log(&world, &directory, &mut records).unwrap();
     assert_eq!(log.last_seq(), last_seq);
     // The last record of all is the seal, which is not handed out.
-    assert_eq!(
-        records.last().unwrap(),
-        &(last_seq - 1, b"hard states".to_vec())
-    );
+    assert_eq!(records.last().unwrap(), &(last_seq - 1, b"hard states".to_vec()));
     let newest = snapshots.load_newest(2).unwrap().unwrap();
     assert_eq!(newest.payload, format!("state at {index}").as_bytes());
     drop(log);

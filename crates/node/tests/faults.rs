@@ -3,6 +3,8 @@
 //! Built here: the preload library `tests/faults/shim.c`, which other tests use against the whole program.
 //! Without a C compiler these tests say so and prove nothing.
 
+#![allow(clippy::disallowed_methods, reason = "a test reaches the disk and the clock as it likes")]
+
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, IoSlice, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
@@ -20,21 +22,11 @@ const CONTROL: &str = "BOXOFFICE_FAULT_CONTROL";
 const SIGKILL: i32 = 9;
 
 fn open(dir: &Path, replay: &mut dyn FnMut(u64, &[u8])) -> Result<(Log, Recovery), LogError> {
-    let config = LogConfig {
-        retry_ms: 20,
-        ..LogConfig::new(1, SEGMENT_BYTES_MIN)
-    };
+    let config = LogConfig { retry_ms: 20, ..LogConfig::new(1, SEGMENT_BYTES_MIN) };
     let (disk, rng) = (Arc::new(OsDisk), Arc::new(OsRng));
-    Log::open(
-        disk,
-        rng,
-        &dir.join("log"),
-        config,
-        Start::New,
-        &mut |record| {
-            replay(record.seq, record.payload);
-        },
-    )
+    Log::open(disk, rng, &dir.join("log"), config, Start::New, &mut |record| {
+        replay(record.seq, record.payload);
+    })
 }
 
 fn payload(bytes: usize) -> Vec<u8> {
@@ -81,34 +73,18 @@ fn process_with_a_log() {
 #[ignore = "another test starts it as a process of its own"]
 fn process_with_files() {
     let dir = PathBuf::from(std::env::var_os("BOXOFFICE_TEST_LOG").expect("started by a test"));
-    let options = || {
-        OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .clone()
-    };
+    let options = || OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
     let mut file = options().open(dir.join("one")).expect("a file");
     file.write_all(b"seat by seat").expect("room");
     let parts = [IoSlice::new(b" and "), IoSlice::new(b"row by row")];
     assert_eq!(file.write_vectored(&parts).expect("room"), 15);
     file.write_all_at(b"SEAT", 8).expect("room");
-    let mut added = OpenOptions::new()
-        .append(true)
-        .open(dir.join("one"))
-        .expect("a file");
+    let mut added = OpenOptions::new().append(true).open(dir.join("one")).expect("a file");
     added.write_all(b".").expect("room");
     drop(added);
     let whole = "seat by SEAT and row by row.";
-    assert_eq!(
-        std::fs::read_to_string(dir.join("one")).expect("text"),
-        whole
-    );
-    assert_eq!(
-        std::fs::metadata(dir.join("one")).expect("a file").len(),
-        28
-    );
+    assert_eq!(std::fs::read_to_string(dir.join("one")).expect("text"), whole);
+    assert_eq!(std::fs::metadata(dir.join("one")).expect("a file").len(), 28);
     assert_eq!(file.metadata().expect("a file").len(), 28);
     assert_eq!(file.seek(SeekFrom::End(-1)).expect("a place"), 27);
     let mut last = String::new();
@@ -116,10 +92,7 @@ fn process_with_files() {
     assert_eq!(last, ".");
     file.set_len(12).expect("a shorter file");
     file.set_len(14).expect("a longer file");
-    assert_eq!(
-        std::fs::read(dir.join("one")).expect("bytes"),
-        b"seat by SEAT\0\0"
-    );
+    assert_eq!(std::fs::read(dir.join("one")).expect("bytes"), b"seat by SEAT\0\0");
 
     let two = options().open(dir.join("two")).expect("a file");
     two.write_all_at(b"kept", 0).expect("room");
@@ -148,15 +121,9 @@ impl Process {
     fn start_named(name: &str, dir: &Path, shim: Option<&Path>) -> Process {
         let mut command = Command::new(std::env::current_exe().expect("this test's program"));
         command.args([name, "--exact", "--ignored", "--nocapture"]);
-        command
-            .env("BOXOFFICE_TEST_LOG", dir)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
+        command.env("BOXOFFICE_TEST_LOG", dir).stdin(Stdio::piped()).stdout(Stdio::piped());
         if let Some(shim) = shim {
-            command
-                .env("LD_PRELOAD", shim)
-                .env(DIR, dir)
-                .env(CONTROL, dir.join("control"));
+            command.env("LD_PRELOAD", shim).env(DIR, dir).env(CONTROL, dir.join("control"));
         }
         let mut child = command.spawn().expect("the process starts");
         let says = BufReader::new(child.stdout.take().expect("piped"));
@@ -169,12 +136,7 @@ impl Process {
     fn answer(&mut self) -> Option<String> {
         loop {
             let mut line = String::new();
-            if self
-                .says
-                .read_line(&mut line)
-                .expect("the process's output")
-                == 0
-            {
+            if self.says.read_line(&mut line).expect("the process's output") == 0 {
                 return None;
             }
             if let Some(answer) = line.trim_end().strip_prefix("> ") {
@@ -192,9 +154,7 @@ impl Process {
 
     fn must(&mut self, command: &str) -> u64 {
         let answer = self.tell(command).expect("the process lives");
-        let seq = answer
-            .strip_prefix("ok ")
-            .unwrap_or_else(|| panic!("{command}: {answer}"));
+        let seq = answer.strip_prefix("ok ").unwrap_or_else(|| panic!("{command}: {answer}"));
         seq.parse().expect("a number")
     }
 
@@ -218,9 +178,7 @@ fn shim(dir: &Path) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/faults/shim.c");
     let library = dir.join("shim.so");
     let built = Command::new("cc")
-        .args([
-            "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1", "-o",
-        ])
+        .args(["-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1", "-o"])
         .args([&library, &source])
         .args(["-ldl", "-lpthread"])
         .status();
@@ -283,10 +241,7 @@ fn a_process_sees_what_it_wrote_and_the_disk_only_what_was_synced() {
     assert_eq!(std::fs::read(dir.join("three")).expect("bytes"), b"kept");
     // An orderly end loses nothing.
     Process::start_named("process_with_files", &dir, Some(&library)).stop();
-    assert_eq!(
-        std::fs::read(dir.join("one")).expect("bytes"),
-        b"seat by SEAT\0\0"
-    );
+    assert_eq!(std::fs::read(dir.join("one")).expect("bytes"), b"seat by SEAT\0\0");
     assert_eq!(std::fs::read(dir.join("three")).expect("bytes"), b"lost");
 }
 
@@ -318,9 +273,7 @@ fn a_record_torn_at_any_byte_is_cut_off() {
         return;
     };
     // A record of 3000 bytes takes 3072.
-    for torn in [
-        0, 1, 7, 8, 55, 63, 64, 65, 100, 512, 700, 2_048, 3_064, 3_071, 3_072,
-    ] {
+    for torn in [0, 1, 7, 8, 55, 63, 64, 65, 100, 512, 700, 2_048, 3_064, 3_071, 3_072] {
         let _ = std::fs::remove_dir_all(dir.join("log"));
         let mut process = Process::start(&dir, Some(&library));
         process.must("append 500");
@@ -363,11 +316,7 @@ fn a_full_disk_is_refused_by_name_and_recovers() {
     process.must("sync");
     order(&dir, "");
     let deadline = Instant::now() + Duration::from_secs(20);
-    while !process
-        .tell("append 5000")
-        .expect("the process lives")
-        .starts_with("ok ")
-    {
+    while !process.tell("append 5000").expect("the process lives").starts_with("ok ") {
         assert!(Instant::now() < deadline, "the log does not recover");
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -390,16 +339,10 @@ fn a_failed_sync_is_the_end_and_a_slow_one_is_slow() {
     process.must("append 20");
     order(&dir, "eio .log\n");
     let failed = process.tell("sync").expect("the process lives");
-    assert!(
-        failed.starts_with("cannot sync ") && failed.contains("os error 5"),
-        "{failed}"
-    );
+    assert!(failed.starts_with("cannot sync ") && failed.contains("os error 5"), "{failed}");
     order(&dir, "");
     let after = process.tell("sync").expect("the process lives");
-    assert!(
-        after.starts_with("the log cannot be used any more: "),
-        "{after}"
-    );
+    assert!(after.starts_with("the log cannot be used any more: "), "{after}");
     process.stop();
     assert_eq!(recovered(&dir).1, [10]);
 }

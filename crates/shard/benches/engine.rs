@@ -37,10 +37,7 @@ impl Driver {
     /// One pass; how many tickets it answered.
     fn pass(&mut self) -> u64 {
         self.mono_ms += 1;
-        let now = Now {
-            wall_ms: 1_700_000_000_000,
-            mono_ms: self.mono_ms,
-        };
+        let now = Now { wall_ms: 1_700_000_000_000, mono_ms: self.mono_ms };
         black_box(self.engine.step(now, self.inputs.drain(..)));
         self.engine.persisted(&mut self.out);
         let mut done = 0;
@@ -51,10 +48,9 @@ impl Driver {
                 }),
                 Output::Done { .. } => done += 1,
                 Output::Lead { shard, epoch, .. } => self.epochs[usize::from(shard)] = epoch,
-                Output::SnapshotDue { meta } => self.inputs.push(Input::SnapshotSaved {
-                    shard: meta.shard,
-                    index: meta.position.index,
-                }),
+                Output::SnapshotDue { meta } => {
+                    self.inputs.push(Input::SnapshotSaved { shard: meta.shard, index: meta.position.index })
+                }
                 other => panic!("{other:?}"),
             }
         }

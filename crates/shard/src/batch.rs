@@ -33,10 +33,7 @@ pub struct Turns {
 
 impl Turns {
     /// How many turns there are, never 0.
-    #[expect(
-        clippy::len_without_is_empty,
-        reason = "an entry without turns is never applied"
-    )]
+    #[expect(clippy::len_without_is_empty, reason = "an entry without turns is never applied")]
     pub fn len(&self) -> usize {
         self.count as usize
     }
@@ -79,9 +76,7 @@ pub(crate) fn cost(turn: &[u8]) -> usize {
 
 /// Builds the payload of an entry in one allocation. The caller sees to it that there is at least one turn.
 pub(crate) fn seal<'a>(header: Header, turns: impl Iterator<Item = &'a [u8]> + Clone) -> Vec<u8> {
-    let (count, body) = turns.clone().fold((0u32, 0usize), |(count, body), turn| {
-        (count + 1, body + cost(turn))
-    });
+    let (count, body) = turns.clone().fold((0u32, 0usize), |(count, body), turn| (count + 1, body + cost(turn)));
     assert!(count > 0, "an entry without turns");
     let mut payload = Vec::with_capacity(HEADER_BYTES + body);
     payload.put_u8(VERSION);
@@ -106,40 +101,23 @@ pub(crate) fn open(mut payload: Bytes) -> Result<(Header, Turns), Malformed> {
     let mut reader = Reader::new("an entry's header", &mut payload);
     let version = reader.u8()?;
     if version != VERSION {
-        return Err(Malformed::Unknown {
-            what: "an entry's version",
-            found: version,
-        });
+        return Err(Malformed::Unknown { what: "an entry's version", found: version });
     }
     let count = reader.u32()?;
-    let header = Header {
-        epoch: Epoch(reader.u64()?),
-        sequence: reader.u64()?,
-        stamp_ms: reader.u64()?,
-    };
+    let header = Header { epoch: Epoch(reader.u64()?), sequence: reader.u64()?, stamp_ms: reader.u64()? };
     check_lengths(count, &payload)?;
-    let turns = Turns {
-        count,
-        body: payload,
-    };
+    let turns = Turns { count, body: payload };
     Ok((header, turns))
 }
 
 fn check_lengths(count: u32, body: &[u8]) -> Result<(), Malformed> {
     const WHAT: &str = "an entry's list of turns";
     if count == 0 {
-        return Err(Malformed::Contradiction {
-            what: "an entry's count of turns",
-            said: 0,
-            fits: 1,
-        });
+        return Err(Malformed::Contradiction { what: "an entry's count of turns", said: 0, fits: 1 });
     }
     let mut rest = body;
     for _ in 0..count {
-        let short = |missing| Malformed::Short {
-            what: WHAT,
-            missing,
-        };
+        let short = |missing| Malformed::Short { what: WHAT, missing };
         if rest.len() < LENGTH_BYTES {
             return Err(short(LENGTH_BYTES - rest.len()));
         }
@@ -161,11 +139,7 @@ mod tests {
 
     use super::*;
 
-    const HEADER: Header = Header {
-        epoch: Epoch(3),
-        sequence: 9,
-        stamp_ms: 1_700_000_000_123,
-    };
+    const HEADER: Header = Header { epoch: Epoch(3), sequence: 9, stamp_ms: 1_700_000_000_123 };
 
     fn sealed(turns: &[Vec<u8>]) -> Vec<u8> {
         seal(HEADER, turns.iter().map(Vec::as_slice))
@@ -197,10 +171,7 @@ mod tests {
     fn a_payload_cut_anywhere_is_refused() {
         let whole = sealed(&[b"hold a3".to_vec(), b"release a3".to_vec()]);
         for length in 0..whole.len() {
-            assert!(
-                open(Bytes::copy_from_slice(&whole[..length])).is_err(),
-                "{length}"
-            );
+            assert!(open(Bytes::copy_from_slice(&whole[..length])).is_err(), "{length}");
         }
     }
 
@@ -209,13 +180,7 @@ mod tests {
         let mut long = sealed(&[b"hold a3".to_vec()]);
         long.push(0);
         let refusal = open(long.into()).unwrap_err();
-        assert_eq!(
-            refusal,
-            Malformed::Long {
-                what: "an entry's list of turns",
-                extra: 1
-            }
-        );
+        assert_eq!(refusal, Malformed::Long { what: "an entry's list of turns", extra: 1 });
     }
 
     #[test]
@@ -223,12 +188,6 @@ mod tests {
         let mut newer = sealed(&[b"hold a3".to_vec()]);
         newer[0] = 2;
         let refusal = open(newer.into()).unwrap_err();
-        assert_eq!(
-            refusal,
-            Malformed::Unknown {
-                what: "an entry's version",
-                found: 2
-            }
-        );
+        assert_eq!(refusal, Malformed::Unknown { what: "an entry's version", found: 2 });
     }
 }

@@ -14,9 +14,7 @@ pub enum Malformed {
         missing: usize,
     },
     /// Bytes are left over after the value.
-    #[error(
-        "{what} is followed by {extra} bytes that belong to nothing; the file or frame is damaged"
-    )]
+    #[error("{what} is followed by {extra} bytes that belong to nothing; the file or frame is damaged")]
     Long {
         /// What was being read.
         what: &'static str,
@@ -24,9 +22,7 @@ pub enum Malformed {
         extra: usize,
     },
     /// A byte that says which kind or version follows has a value this program does not know.
-    #[error(
-        "{what} is {found}, which this version does not know; it was written by a newer version or is damaged"
-    )]
+    #[error("{what} is {found}, which this version does not know; it was written by a newer version or is damaged")]
     Unknown {
         /// What was being read.
         what: &'static str,
@@ -59,10 +55,7 @@ impl<'a> Reader<'a> {
     fn need(&self, wanted: usize) -> Result<(), Malformed> {
         match wanted.checked_sub(self.rest.len()) {
             None | Some(0) => Ok(()),
-            Some(missing) => Err(Malformed::Short {
-                what: self.what,
-                missing,
-            }),
+            Some(missing) => Err(Malformed::Short { what: self.what, missing }),
         }
     }
 
@@ -95,10 +88,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn end(self) -> Result<(), Malformed> {
         match self.rest.len() {
             0 => Ok(()),
-            extra => Err(Malformed::Long {
-                what: self.what,
-                extra,
-            }),
+            extra => Err(Malformed::Long { what: self.what, extra }),
         }
     }
 }

@@ -79,9 +79,8 @@ impl Config {
     /// The election time-out of this node for a shard and a term, ticks: the same every time it is asked,
     /// different from node to node, so that elections do not stay split.
     pub(crate) fn election_ticks(&self, shard: ShardId, term: u64) -> usize {
-        let drawn = [self.node, u64::from(shard), term]
-            .into_iter()
-            .fold(self.seed, |drawn, part| scramble(drawn ^ part));
+        let drawn =
+            [self.node, u64::from(shard), term].into_iter().fold(self.seed, |drawn, part| scramble(drawn ^ part));
         let span = (self.election_ticks_max - self.election_ticks_min) as u64;
         let extra = usize::try_from(drawn % span).expect("a span of ticks is small");
         self.election_ticks_min + extra
@@ -109,9 +108,7 @@ mod tests {
             seen[ticks(1, term)] += 1;
         }
         assert!(seen[5..].iter().all(|count| *count > 120), "{seen:?}");
-        let equal = (0..1_000)
-            .filter(|term| ticks(1, *term) == ticks(2, *term))
-            .count();
+        let equal = (0..1_000).filter(|term| ticks(1, *term) == ticks(2, *term)).count();
         assert!((120..280).contains(&equal), "{equal}");
     }
 }

@@ -61,10 +61,7 @@ impl<T> Engine<T> {
         check(&config)?;
         let logger = slog::Logger::root(Discard, slog::o!());
         let revived = replay(&config, snapshots, records)?;
-        let size = revived
-            .keys()
-            .next_back()
-            .map_or(0, |last| usize::from(*last) + 1);
+        let size = revived.keys().next_back().map_or(0, |last| usize::from(*last) + 1);
         let mut engine = Engine {
             config,
             groups: (0..size).map(|_| None).collect(),
@@ -95,17 +92,11 @@ impl<T> Engine<T> {
         }
         assert_eq!(self.phase, Phase::Step, "a pass was begun inside a pass");
         self.phase = Phase::Persisted;
-        self.now = Now {
-            wall_ms: now.wall_ms,
-            mono_ms: now.mono_ms.max(self.now.mono_ms),
-        };
+        self.now = Now { wall_ms: now.wall_ms, mono_ms: now.mono_ms.max(self.now.mono_ms) };
         for input in inputs {
             self.take(input);
         }
-        let mut write = Write {
-            records: Vec::with_capacity(self.write_bytes),
-            ..Write::default()
-        };
+        let mut write = Write { records: Vec::with_capacity(self.write_bytes), ..Write::default() };
         for place in 0..self.touched.len() {
             let shard = self.touched[place];
             let group = group_of(&mut self.groups, shard);
@@ -128,11 +119,7 @@ impl<T> Engine<T> {
             self.phase = Phase::Step;
             self.finish();
         } else {
-            assert_eq!(
-                self.phase,
-                Phase::Stopped,
-                "a pass was ended that was not begun"
-            );
+            assert_eq!(self.phase, Phase::Stopped, "a pass was ended that was not begun");
         }
         out.append(&mut self.out);
     }
@@ -210,11 +197,7 @@ impl<T> Engine<T> {
     }
 
     /// Does something with a shard that then has something to do; says whether this node has it.
-    fn with(
-        &mut self,
-        shard: ShardId,
-        act: impl FnOnce(&mut Group<T>, Now, &Config, &mut Vec<Output<T>>),
-    ) -> bool {
+    fn with(&mut self, shard: ShardId, act: impl FnOnce(&mut Group<T>, Now, &Config, &mut Vec<Output<T>>)) -> bool {
         let Some(Some(group)) = self.groups.get_mut(usize::from(shard)) else {
             return false;
         };
@@ -225,12 +208,7 @@ impl<T> Engine<T> {
 
     fn take(&mut self, input: Input<T>) {
         match input {
-            Input::Propose {
-                shard,
-                epoch,
-                events,
-                ticket,
-            } => {
+            Input::Propose { shard, epoch, events, ticket } => {
                 if self.group(shard).is_none() {
                     return self.out.push(lost(shard, ticket, Why::NotLeader));
                 }
@@ -238,11 +216,7 @@ impl<T> Engine<T> {
                     group.propose(now, config, (epoch, events, ticket), out);
                 });
             }
-            Input::Read {
-                shard,
-                epoch,
-                ticket,
-            } => {
+            Input::Read { shard, epoch, ticket } => {
                 if self.group(shard).is_none() {
                     return self.out.push(lost(shard, ticket, Why::NotLeader));
                 }
@@ -261,14 +235,10 @@ impl<T> Engine<T> {
             }),
             Input::Tick => self.all(|group, config, out| group.tick(config, out)),
             Input::SnapshotSaved { shard, index } => {
-                self.with(shard, |group, _, config, _| {
-                    group.snapshot_saved(config, index)
-                });
+                self.with(shard, |group, _, config, _| group.snapshot_saved(config, index));
             }
             Input::SnapshotCut { meta, state } => {
-                self.with(meta.shard, |group, _, _, _| {
-                    group.snapshot_cut(&meta, &state)
-                });
+                self.with(meta.shard, |group, _, _, _| group.snapshot_cut(&meta, &state));
             }
             Input::TransferLeader { shard, to } => {
                 self.with(shard, |group, now, config, out| {
@@ -298,9 +268,7 @@ impl<T> Engine<T> {
 }
 
 fn group_of<T>(groups: &mut [Option<Box<Group<T>>>], shard: ShardId) -> &mut Group<T> {
-    groups[usize::from(shard)]
-        .as_mut()
-        .expect("only shards of this node are touched")
+    groups[usize::from(shard)].as_mut().expect("only shards of this node are touched")
 }
 
 fn check(config: &Config) -> Result<(), RestoreError> {

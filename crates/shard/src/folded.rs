@@ -20,11 +20,7 @@ pub(crate) struct Folded {
 impl Folded {
     /// What a snapshot holds.
     pub(crate) fn new(meta: SnapshotMeta) -> Folded {
-        Folded {
-            meta,
-            entries: 0,
-            bytes: 0,
-        }
+        Folded { meta, entries: 0, bytes: 0 }
     }
 
     pub(crate) fn meta(&self) -> &SnapshotMeta {
@@ -35,10 +31,7 @@ impl Folded {
     pub(crate) fn take(&mut self, position: Position, bytes: usize) -> Result<(), Broken> {
         let expected = self.meta.position.index + 1;
         if position.index != expected {
-            return Err(Broken::Index {
-                expected,
-                found: position.index,
-            });
+            return Err(Broken::Index { expected, found: position.index });
         }
         self.meta.position = position;
         self.entries += 1;
@@ -51,10 +44,7 @@ impl Folded {
     pub(crate) fn follow(&mut self, position: Position, header: Header) -> Result<(), Broken> {
         let meta = &mut self.meta;
         if header.epoch.0 != position.term {
-            return Err(Broken::Epoch {
-                term: position.term,
-                epoch: header.epoch,
-            });
+            return Err(Broken::Epoch { term: position.term, epoch: header.epoch });
         }
         let next = match header.epoch.cmp(&meta.epoch) {
             Ordering::Less => None,
@@ -70,10 +60,7 @@ impl Folded {
             });
         }
         if header.stamp_ms < meta.stamp_ms {
-            return Err(Broken::Stamp {
-                last_ms: meta.stamp_ms,
-                found_ms: header.stamp_ms,
-            });
+            return Err(Broken::Stamp { last_ms: meta.stamp_ms, found_ms: header.stamp_ms });
         }
         meta.epoch = header.epoch;
         meta.sequence = header.sequence;
@@ -114,11 +101,7 @@ mod tests {
 
     fn follows(term: u64, epoch: u64, sequence: u64, stamp_ms: u64) -> Result<(), String> {
         let epoch = Epoch(epoch);
-        let header = Header {
-            epoch,
-            sequence,
-            stamp_ms,
-        };
+        let header = Header { epoch, sequence, stamp_ms };
         let followed = folded().follow(at(21, term), header);
         followed.map_err(|broken| broken.to_string())
     }

@@ -45,11 +45,7 @@ pub(crate) struct Group<T> {
 
 impl<T> Group<T> {
     /// Takes up a shard as it is on disk. A voter that is alone stands for election at once.
-    pub(crate) fn new(
-        config: &Config,
-        revived: Revived,
-        logger: &slog::Logger,
-    ) -> Result<Group<T>, RestoreError> {
+    pub(crate) fn new(config: &Config, revived: Revived, logger: &slog::Logger) -> Result<Group<T>, RestoreError> {
         let meta = revived.meta;
         let broken = |error: raft::Error| RestoreError::Config(error.to_string());
         let raft_config = raft_config(config, meta.position.index);
@@ -101,16 +97,8 @@ impl<T> Group<T> {
     pub(crate) fn checkpoint(&self) -> [Record; 2] {
         let shard = self.shard;
         let raft = &self.raft.raft;
-        let state = Record::State {
-            shard,
-            term: raft.term,
-            vote: raft.vote,
-            commit: raft.raft_log.committed,
-        };
-        let snapshot = Record::Snapshot {
-            shard,
-            index: self.saved,
-        };
+        let state = Record::State { shard, term: raft.term, vote: raft.vote, commit: raft.raft_log.committed };
+        let snapshot = Record::Snapshot { shard, index: self.saved };
         [state, snapshot]
     }
 
@@ -147,18 +135,11 @@ impl<T> Group<T> {
     }
 
     /// Whether the message was one for this node.
-    pub(crate) fn message(
-        &mut self,
-        config: &Config,
-        from: NodeId,
-        bytes: &Bytes,
-        out: &mut Vec<Output<T>>,
-    ) -> bool {
+    pub(crate) fn message(&mut self, config: &Config, from: NodeId, bytes: &Bytes, out: &mut Vec<Output<T>>) -> bool {
         let Ok(message) = Message::parse_from_bytes(bytes) else {
             return false;
         };
-        let expected =
-            message.from == from && message.to == config.node && travels(message.get_msg_type());
+        let expected = message.from == from && message.to == config.node && travels(message.get_msg_type());
         let taken = expected && self.raft.step(message).is_ok();
         self.watch(config, out);
         taken
@@ -187,19 +168,14 @@ impl<T> Group<T> {
             if free {
                 self.raft.mut_store().prepare(None);
             }
-            unheard
-                .into_iter()
-                .for_each(|node| self.snapshot_lost(node));
+            unheard.into_iter().for_each(|node| self.snapshot_lost(node));
         }
         (moved && self.raft.has_ready()) || self.is_spent()
     }
 
     pub(crate) fn snapshot_saved(&mut self, config: &Config, index: u64) {
         let applied = self.meta().position.index;
-        assert!(
-            index <= applied,
-            "a snapshot up to {index} of what is applied up to {applied}"
-        );
+        assert!(index <= applied, "a snapshot up to {index} of what is applied up to {applied}");
         if index <= self.saved {
             return;
         }
@@ -222,13 +198,7 @@ impl<T> Group<T> {
         }
     }
 
-    pub(crate) fn transfer_leader(
-        &mut self,
-        now: Now,
-        config: &Config,
-        to: NodeId,
-        out: &mut Vec<Output<T>>,
-    ) {
+    pub(crate) fn transfer_leader(&mut self, now: Now, config: &Config, to: NodeId, out: &mut Vec<Output<T>>) {
         if self.raft.raft.state != StateRole::Leader {
             return;
         }
@@ -259,9 +229,7 @@ impl<T> Group<T> {
         }
         let mut ready = self.raft.ready();
         let messages = ready.take_messages();
-        write
-            .messages
-            .extend(messages.iter().map(|message| self.outgoing(message)));
+        write.messages.extend(messages.iter().map(|message| self.outgoing(message)));
         if !ready.snapshot().is_empty() {
             self.receive(ready.snapshot(), write)?;
         }
@@ -272,19 +240,10 @@ impl<T> Group<T> {
     }
 
     /// The second half, after the write is durable.
-    pub(crate) fn finish(
-        &mut self,
-        now: Now,
-        config: &Config,
-        out: &mut Vec<Output<T>>,
-    ) -> Result<(), Broken> {
+    pub(crate) fn finish(&mut self, now: Now, config: &Config, out: &mut Vec<Output<T>>) -> Result<(), Broken> {
         if let Some(mut ready) = self.ready.take() {
             let messages = ready.take_persisted_messages();
-            out.extend(
-                messages
-                    .iter()
-                    .map(|message| Output::Message(self.outgoing(message))),
-            );
+            out.extend(messages.iter().map(|message| Output::Message(self.outgoing(message))));
             if let Some(received) = self.received.take() {
                 self.folded = Folded::new(received.meta.clone());
                 self.saved = received.meta.position.index;
@@ -294,11 +253,7 @@ impl<T> Group<T> {
             let safe = ready.take_read_states();
             let mut light = self.raft.advance_append(ready);
             let messages = light.take_messages();
-            out.extend(
-                messages
-                    .iter()
-                    .map(|message| Output::Message(self.outgoing(message))),
-            );
+            out.extend(messages.iter().map(|message| Output::Message(self.outgoing(message))));
             self.apply_all(committed, now, out)?;
             self.apply_all(light.take_committed_entries(), now, out)?;
             self.raft.advance_apply();
@@ -387,11 +342,7 @@ impl<T> Group<T> {
         let (leader, term) = self.leader();
         if !leading && self.told != Some((leader, term)) {
             self.told = Some((leader, term));
-            out.push(Output::Follow {
-                shard: self.shard,
-                leader,
-                term,
-            });
+            out.push(Output::Follow { shard: self.shard, leader, term });
         }
     }
 
@@ -407,26 +358,16 @@ impl<T> Group<T> {
         let time = ShardTime::elected(now, self.meta().stamp_ms);
         self.reign = Some(Reign::new(self.shard, epoch, time));
         self.told = None;
-        out.push(Output::Lead {
-            shard: self.shard,
-            epoch,
-            time,
-        });
+        out.push(Output::Lead { shard: self.shard, epoch, time });
     }
 
     // Writing.
 
     fn receive(&mut self, found: &Snapshot, write: &mut Write) -> Result<(), Broken> {
         let (meta, state) = snapshot::unpack(found.data.clone())?;
-        let position = Position {
-            index: found.get_metadata().index,
-            term: found.get_metadata().term,
-        };
+        let position = Position { index: found.get_metadata().index, term: found.get_metadata().term };
         if meta.position != position || meta.shard != self.shard {
-            return Err(Broken::Snapshot {
-                said: meta.position.index,
-                found: position.index,
-            });
+            return Err(Broken::Snapshot { said: meta.position.index, found: position.index });
         }
         self.raft.mut_store().reset(position);
         self.write_reset(position.index, write);
@@ -452,13 +393,7 @@ impl<T> Group<T> {
                 EntryType::EntryNormal => EntryKind::Turns,
                 EntryType::EntryConfChange | EntryType::EntryConfChangeV2 => EntryKind::Members,
             };
-            record::put_entry(
-                &mut write.records,
-                self.shard,
-                position(entry),
-                kind,
-                &entry.data,
-            );
+            record::put_entry(&mut write.records, self.shard, position(entry), kind, &entry.data);
         }
         write.marks.push((self.shard, last.index));
         self.raft.mut_store().append(entries);
@@ -472,12 +407,8 @@ impl<T> Group<T> {
             return;
         }
         self.written = (raft.term, raft.vote);
-        let record = Record::State {
-            shard: self.shard,
-            term: raft.term,
-            vote: raft.vote,
-            commit: raft.raft_log.committed,
-        };
+        let record =
+            Record::State { shard: self.shard, term: raft.term, vote: raft.vote, commit: raft.raft_log.committed };
         record.encode(&mut write.records);
     }
 
@@ -486,25 +417,13 @@ impl<T> Group<T> {
         if snapshot {
             self.lagging.send(message.to);
         }
-        let bytes = message
-            .write_to_bytes()
-            .expect("a message fits into memory");
-        Outgoing {
-            to: message.to,
-            shard: self.shard,
-            snapshot,
-            bytes: bytes.into(),
-        }
+        let bytes = message.write_to_bytes().expect("a message fits into memory");
+        Outgoing { to: message.to, shard: self.shard, snapshot, bytes: bytes.into() }
     }
 
     // Applying.
 
-    fn apply_all(
-        &mut self,
-        entries: Vec<Entry>,
-        now: Now,
-        out: &mut Vec<Output<T>>,
-    ) -> Result<(), Broken> {
+    fn apply_all(&mut self, entries: Vec<Entry>, now: Now, out: &mut Vec<Output<T>>) -> Result<(), Broken> {
         for entry in entries {
             self.apply(entry, now, out)?;
         }
@@ -532,30 +451,16 @@ impl<T> Group<T> {
         Ok(())
     }
 
-    fn apply_turns(
-        &mut self,
-        position: Position,
-        payload: Bytes,
-        out: &mut Vec<Output<T>>,
-    ) -> Result<(), Broken> {
+    fn apply_turns(&mut self, position: Position, payload: Bytes, out: &mut Vec<Output<T>>) -> Result<(), Broken> {
         let (header, turns) = batch::open(payload)?;
         self.folded.follow(position, header)?;
-        out.push(Output::Apply {
-            shard: self.shard,
-            position,
-            stamp_ms: header.stamp_ms,
-            turns,
-        });
+        out.push(Output::Apply { shard: self.shard, position, stamp_ms: header.stamp_ms, turns });
         Ok(())
     }
 
     fn change_members(&mut self, payload: &[u8]) -> Result<(), Broken> {
-        let change = ConfChangeV2::parse_from_bytes(payload)
-            .map_err(|error| Broken::Members(error.to_string()))?;
-        let state = self
-            .raft
-            .apply_conf_change(&change)
-            .map_err(|error| Broken::Members(error.to_string()))?;
+        let change = ConfChangeV2::parse_from_bytes(payload).map_err(|error| Broken::Members(error.to_string()))?;
+        let state = self.raft.apply_conf_change(&change).map_err(|error| Broken::Members(error.to_string()))?;
         self.folded.change_members(Members::of(&state));
         Ok(())
     }
@@ -585,24 +490,16 @@ impl<T> Group<T> {
 
     fn ask_for_snapshots(&mut self, config: &Config, out: &mut Vec<Output<T>>) {
         if self.folded.is_snapshot_due(config) {
-            out.push(Output::SnapshotDue {
-                meta: self.meta().clone(),
-            });
+            out.push(Output::SnapshotDue { meta: self.meta().clone() });
         }
         for to in self.raft.store().take_wanted() {
             if self.lagging.ask() {
-                out.push(Output::CutSnapshot {
-                    to,
-                    meta: self.meta().clone(),
-                });
+                out.push(Output::CutSnapshot { to, meta: self.meta().clone() });
             }
         }
     }
 }
 
 fn position(entry: &Entry) -> Position {
-    Position {
-        index: entry.index,
-        term: entry.term,
-    }
+    Position { index: entry.index, term: entry.term }
 }

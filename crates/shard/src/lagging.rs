@@ -20,9 +20,7 @@ pub(crate) struct Lagging {
 impl Lagging {
     /// Whether to ask for a snapshot now that raft wants one. It is asked for once, whoever needs it.
     pub(crate) fn ask(&mut self) -> bool {
-        self.asked
-            .replace(self.asked.unwrap_or(PATIENCE_TICKS))
-            .is_none()
+        self.asked.replace(self.asked.unwrap_or(PATIENCE_TICKS)).is_none()
     }
 
     /// The snapshot asked for is here.

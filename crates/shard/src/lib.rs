@@ -26,8 +26,8 @@ mod time;
 pub use batch::Turns;
 pub use codec::Malformed;
 pub use config::{
-    Config, ENTRY_BYTES, SNAPSHOT_BYTES, SNAPSHOT_ENTRIES, TAIL_BYTES, TAIL_ENTRIES,
-    TURN_BYTES_MAX, UNCOMMITTED_BYTES_MAX,
+    Config, ENTRY_BYTES, SNAPSHOT_BYTES, SNAPSHOT_ENTRIES, TAIL_BYTES, TAIL_ENTRIES, TURN_BYTES_MAX,
+    UNCOMMITTED_BYTES_MAX,
 };
 pub use engine::Engine;
 pub use input::Input;

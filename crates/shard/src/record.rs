@@ -35,10 +35,7 @@ impl EntryKind {
         match byte {
             0 => Ok(EntryKind::Turns),
             1 => Ok(EntryKind::Members),
-            found => Err(Malformed::Unknown {
-                what: "an entry record's kind of payload",
-                found,
-            }),
+            found => Err(Malformed::Unknown { what: "an entry record's kind of payload", found }),
         }
     }
 }
@@ -99,18 +96,8 @@ impl Record {
     /// Appends the record's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Record::Entry {
-                shard,
-                position,
-                kind,
-                payload,
-            } => put_entry(out, *shard, *position, *kind, payload),
-            Record::State {
-                shard,
-                term,
-                vote,
-                commit,
-            } => {
+            Record::Entry { shard, position, kind, payload } => put_entry(out, *shard, *position, *kind, payload),
+            Record::State { shard, term, vote, commit } => {
                 out.put_u8(STATE);
                 out.put_u16_le(*shard);
                 out.put_u64_le(*term);
@@ -145,31 +132,12 @@ impl Record {
                 let kind = EntryKind::of(reader.u8()?)?;
                 let length = reader.u32()? as usize;
                 let payload = reader.bytes(length)?;
-                Ok(Record::Entry {
-                    shard,
-                    position,
-                    kind,
-                    payload,
-                })
+                Ok(Record::Entry { shard, position, kind, payload })
             }
-            STATE => Ok(Record::State {
-                shard,
-                term: reader.u64()?,
-                vote: reader.u64()?,
-                commit: reader.u64()?,
-            }),
-            SNAPSHOT => Ok(Record::Snapshot {
-                shard,
-                index: reader.u64()?,
-            }),
-            RESET => Ok(Record::Reset {
-                shard,
-                index: reader.u64()?,
-            }),
-            found => Err(Malformed::Unknown {
-                what: "a log record's kind",
-                found,
-            }),
+            STATE => Ok(Record::State { shard, term: reader.u64()?, vote: reader.u64()?, commit: reader.u64()? }),
+            SNAPSHOT => Ok(Record::Snapshot { shard, index: reader.u64()? }),
+            RESET => Ok(Record::Reset { shard, index: reader.u64()? }),
+            found => Err(Malformed::Unknown { what: "a log record's kind", found }),
         }
     }
 
@@ -188,13 +156,7 @@ impl Record {
 }
 
 /// Appends an entry record without building one first.
-pub(crate) fn put_entry(
-    out: &mut Vec<u8>,
-    shard: ShardId,
-    position: Position,
-    kind: EntryKind,
-    payload: &[u8],
-) {
+pub(crate) fn put_entry(out: &mut Vec<u8>, shard: ShardId, position: Position, kind: EntryKind, payload: &[u8]) {
     let length = u32::try_from(payload.len()).expect("an entry is limited far below 4 GiB");
     out.put_u8(ENTRY);
     out.put_u16_le(shard);
@@ -210,10 +172,7 @@ fn put_position(out: &mut Vec<u8>, position: Position) {
 }
 
 fn read_position(reader: &mut Reader<'_>) -> Result<Position, Malformed> {
-    Ok(Position {
-        index: reader.u64()?,
-        term: reader.u64()?,
-    })
+    Ok(Position { index: reader.u64()?, term: reader.u64()? })
 }
 
 #[cfg(test)]
@@ -230,24 +189,15 @@ mod tests {
         let kind = prop_oneof![Just(EntryKind::Turns), Just(EntryKind::Members)];
         let payload = prop::collection::vec(any::<u8>(), 0..60);
         prop_oneof![
-            (any::<u16>(), any_position(), kind, payload).prop_map(
-                |(shard, position, kind, payload)| Record::Entry {
-                    shard,
-                    position,
-                    kind,
-                    payload: payload.into()
-                }
-            ),
-            (any::<u16>(), any::<u64>(), any::<u64>(), any::<u64>()).prop_map(
-                |(shard, term, vote, commit)| Record::State {
-                    shard,
-                    term,
-                    vote,
-                    commit
-                }
-            ),
-            (any::<u16>(), any::<u64>())
-                .prop_map(|(shard, index)| Record::Snapshot { shard, index }),
+            (any::<u16>(), any_position(), kind, payload).prop_map(|(shard, position, kind, payload)| Record::Entry {
+                shard,
+                position,
+                kind,
+                payload: payload.into()
+            }),
+            (any::<u16>(), any::<u64>(), any::<u64>(), any::<u64>())
+                .prop_map(|(shard, term, vote, commit)| Record::State { shard, term, vote, commit }),
+            (any::<u16>(), any::<u64>()).prop_map(|(shard, index)| Record::Snapshot { shard, index }),
             (any::<u16>(), any::<u64>()).prop_map(|(shard, index)| Record::Reset { shard, index }),
         ]
     }
@@ -288,11 +238,6 @@ mod tests {
             payload: Bytes::from_static(b"ab"),
         }
         .encode(&mut bytes);
-        assert_eq!(
-            bytes,
-            [
-                1, 2, 1, 3, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, b'a', b'b'
-            ]
-        );
+        assert_eq!(bytes, [1, 2, 1, 3, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, b'a', b'b']);
     }
 }

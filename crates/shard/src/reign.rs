@@ -72,11 +72,7 @@ impl<T> Reign<T> {
     pub(crate) fn seal(&mut self, count: usize, mono_ms: u64) -> Vec<u8> {
         self.sequence += 1;
         self.stamp_ms = self.stamp_ms.max(self.time.at(mono_ms));
-        let header = Header {
-            epoch: self.epoch,
-            sequence: self.sequence,
-            stamp_ms: self.stamp_ms,
-        };
+        let header = Header { epoch: self.epoch, sequence: self.sequence, stamp_ms: self.stamp_ms };
         let turns = self.turns.range(..count);
         batch::seal(header, turns.map(|(events, _)| events.as_slice()))
     }
@@ -84,8 +80,7 @@ impl<T> Reign<T> {
     /// The first `count` turns are appended at `index`.
     pub(crate) fn appended(&mut self, count: usize, index: u64) {
         let turns = self.turns.drain(..count);
-        self.waiting
-            .extend(turns.map(|(_, ticket)| (index, ticket)));
+        self.waiting.extend(turns.map(|(_, ticket)| (index, ticket)));
     }
 
     /// Whether reads wait to be handed to raft.
@@ -96,21 +91,13 @@ impl<T> Reign<T> {
     /// The reads taken are handed to raft under the name `context`, after everything up to `barrier` was proposed.
     pub(crate) fn begin_reading(&mut self, context: u64, barrier: u64) {
         let tickets = std::mem::take(&mut self.asked);
-        self.readings.push_back(Reading {
-            context,
-            barrier,
-            safe: None,
-            tickets,
-        });
+        self.readings.push_back(Reading { context, barrier, safe: None, tickets });
     }
 
     /// Raft answers: when the reads named `context` were asked, everything up to `index` was committed.
     pub(crate) fn safe(&mut self, context: u64, index: u64) {
         // Reads of an epoch that ended have no one waiting.
-        if let Ok(found) = self
-            .readings
-            .binary_search_by_key(&context, |reading| reading.context)
-        {
+        if let Ok(found) = self.readings.binary_search_by_key(&context, |reading| reading.context) {
             self.readings[found].safe = Some(index);
         }
     }
@@ -118,19 +105,12 @@ impl<T> Reign<T> {
     /// The entry at `index` is applied.
     pub(crate) fn applied(&mut self, index: u64, out: &mut Vec<Output<T>>) {
         while let Some((appended, _)) = self.waiting.front() {
-            assert!(
-                *appended >= index,
-                "an entry was applied before an earlier one"
-            );
+            assert!(*appended >= index, "an entry was applied before an earlier one");
             if *appended > index {
                 return;
             }
             let (_, ticket) = self.waiting.pop_front().expect("it was looked at");
-            out.push(Output::Done {
-                ticket,
-                shard: self.shard,
-                index,
-            });
+            out.push(Output::Done { ticket, shard: self.shard, index });
         }
     }
 

@@ -14,9 +14,7 @@ use crate::tail::Tail;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
     /// The disk holds a shard that the configuration does not name.
-    #[error(
-        "the disk holds shard {shard}, which this node is not configured for; was the number of shards changed?"
-    )]
+    #[error("the disk holds shard {shard}, which this node is not configured for; was the number of shards changed?")]
     UnknownShard {
         /// The shard.
         shard: ShardId,
@@ -71,33 +69,21 @@ pub(crate) fn replay(
     let mut found: BTreeMap<ShardId, Found> = config
         .groups
         .iter()
-        .map(|(shard, voters)| {
-            (
-                *shard,
-                Found::new(SnapshotMeta::born(*shard, voters.clone())),
-            )
-        })
+        .map(|(shard, voters)| (*shard, Found::new(SnapshotMeta::born(*shard, voters.clone()))))
         .collect();
     for meta in snapshots {
         let shard = meta.shard;
-        let place = found
-            .get_mut(&shard)
-            .ok_or(RestoreError::UnknownShard { shard })?;
+        let place = found.get_mut(&shard).ok_or(RestoreError::UnknownShard { shard })?;
         if meta.position >= place.meta.position {
             *place = Found::new(meta);
         }
     }
     for record in records {
         let shard = record.shard();
-        let place = found
-            .get_mut(&shard)
-            .ok_or(RestoreError::UnknownShard { shard })?;
+        let place = found.get_mut(&shard).ok_or(RestoreError::UnknownShard { shard })?;
         place.read(record, config.tail_entries);
     }
-    found
-        .into_iter()
-        .map(|(shard, place)| Ok((shard, place.revive()?)))
-        .collect()
+    found.into_iter().map(|(shard, place)| Ok((shard, place.revive()?))).collect()
 }
 
 /// What is found of one shard.
@@ -114,36 +100,17 @@ struct Found {
 
 impl Found {
     fn new(meta: SnapshotMeta) -> Found {
-        Found {
-            meta,
-            entries: VecDeque::new(),
-            term: 0,
-            vote: 0,
-            commit: 0,
-            named: 0,
-        }
+        Found { meta, entries: VecDeque::new(), term: 0, vote: 0, commit: 0, named: 0 }
     }
 
     fn read(&mut self, record: Record, tail_entries: u64) {
         match record {
-            Record::Entry {
-                position,
-                kind,
-                payload,
-                ..
-            } => {
-                let mut entry = Entry {
-                    index: position.index,
-                    term: position.term,
-                    data: payload,
-                    ..Entry::default()
-                };
+            Record::Entry { position, kind, payload, .. } => {
+                let mut entry = Entry { index: position.index, term: position.term, data: payload, ..Entry::default() };
                 entry.set_entry_type(entry_type(kind));
                 self.put(entry, tail_entries);
             }
-            Record::State {
-                term, vote, commit, ..
-            } => (self.term, self.vote, self.commit) = (term, vote, commit),
+            Record::State { term, vote, commit, .. } => (self.term, self.vote, self.commit) = (term, vote, commit),
             Record::Snapshot { index, .. } => self.named = self.named.max(index),
             Record::Reset { index, .. } => {
                 self.named = self.named.max(index);
@@ -153,20 +120,12 @@ impl Found {
     }
 
     fn put(&mut self, entry: Entry, tail_entries: u64) {
-        while self
-            .entries
-            .back()
-            .is_some_and(|last| last.index >= entry.index)
-        {
+        while self.entries.back().is_some_and(|last| last.index >= entry.index) {
             self.entries.pop_back();
         }
         // Old parts of the log are removed a piece at a time, so entries that a snapshot covers may lack
         // a beginning. Whether it is only those is checked at the end.
-        if self
-            .entries
-            .back()
-            .is_some_and(|last| last.index + 1 < entry.index)
-        {
+        if self.entries.back().is_some_and(|last| last.index + 1 < entry.index) {
             self.entries.clear();
         }
         if entry.index + tail_entries > self.meta.position.index {
@@ -178,11 +137,7 @@ impl Found {
         let shard = self.meta.shard;
         let snapshot = self.meta.position;
         if self.named > snapshot.index {
-            return Err(RestoreError::SnapshotMissing {
-                shard,
-                named: self.named,
-                found: snapshot.index,
-            });
+            return Err(RestoreError::SnapshotMissing { shard, named: self.named, found: snapshot.index });
         }
         let mut tail = self.tail()?;
         let last = tail.last();
@@ -191,20 +146,10 @@ impl Found {
             newer if newer > self.term => (newer, 0),
             _ => (self.term, self.vote),
         };
-        let hard = HardState {
-            term,
-            vote,
-            commit: self.commit.max(snapshot.index).min(last.index),
-            ..HardState::default()
-        };
+        let hard =
+            HardState { term, vote, commit: self.commit.max(snapshot.index).min(last.index), ..HardState::default() };
         tail.start_with(hard, self.meta.members.conf_state());
-        Ok(Revived {
-            reset_due: tail.is_empty() && !self.entries.is_empty(),
-            meta: self.meta,
-            tail,
-            term,
-            vote,
-        })
+        Ok(Revived { reset_due: tail.is_empty() && !self.entries.is_empty(), meta: self.meta, tail, term, vote })
     }
 
     fn tail(&self) -> Result<Tail, RestoreError> {
@@ -213,19 +158,12 @@ impl Found {
             return Ok(Tail::after(snapshot));
         };
         if first.index > snapshot.index + 1 {
-            return Err(RestoreError::Gap {
-                shard: self.meta.shard,
-                snapshot: snapshot.index,
-                log: first.index,
-            });
+            return Err(RestoreError::Gap { shard: self.meta.shard, snapshot: snapshot.index, log: first.index });
         }
         if first.index == snapshot.index + 1 {
             return Ok(self.tail_after(snapshot));
         }
-        let mut tail = self.tail_after(Position {
-            index: first.index - 1,
-            term: 0,
-        });
+        let mut tail = self.tail_after(Position { index: first.index - 1, term: 0 });
         // A log that ends before the snapshot, or disagrees with it, was being replaced by it.
         if tail.term_at(snapshot.index) != Some(snapshot.term) {
             return Ok(Tail::after(snapshot));
@@ -259,12 +197,7 @@ mod tests {
     use super::*;
 
     fn entry(index: u64, term: u64) -> Record {
-        Record::Entry {
-            shard: 1,
-            position: Position { index, term },
-            kind: EntryKind::Turns,
-            payload: Bytes::new(),
-        }
+        Record::Entry { shard: 1, position: Position { index, term }, kind: EntryKind::Turns, payload: Bytes::new() }
     }
 
     fn entries(range: std::ops::RangeInclusive<u64>, term: u64) -> Vec<Record> {
@@ -272,12 +205,7 @@ mod tests {
     }
 
     fn state(term: u64, vote: u64, commit: u64) -> Vec<Record> {
-        vec![Record::State {
-            shard: 1,
-            term,
-            vote,
-            commit,
-        }]
+        vec![Record::State { shard: 1, term, vote, commit }]
     }
 
     fn snapshot(index: u64, term: u64) -> Option<SnapshotMeta> {
@@ -297,13 +225,7 @@ mod tests {
         let one = shards.remove(&1).unwrap();
         let hard = one.tail.initial_state().unwrap().hard_state;
         assert_eq!((hard.term, hard.vote), (one.term, one.vote));
-        Ok((
-            one.tail.first() - 1,
-            one.tail.last(),
-            one.term,
-            one.vote,
-            hard.commit,
-        ))
+        Ok((one.tail.first() - 1, one.tail.last(), one.term, one.vote, hard.commit))
     }
 
     fn at(index: u64, term: u64) -> Position {
@@ -330,45 +252,26 @@ mod tests {
     #[test]
     fn a_snapshot_inside_the_log_keeps_a_tail_before_it() {
         let disk = [entries(1..=20, 2), state(2, 7, 12)];
-        assert_eq!(
-            revived(snapshot(15, 2), &disk).unwrap(),
-            (11, at(20, 2), 2, 7, 15)
-        );
+        assert_eq!(revived(snapshot(15, 2), &disk).unwrap(), (11, at(20, 2), 2, 7, 15));
     }
 
     #[test]
     fn a_snapshot_beyond_the_log_replaces_it() {
         let disk = [entries(1..=12, 2), state(2, 7, 12)];
-        assert_eq!(
-            revived(snapshot(15, 3), &disk).unwrap(),
-            (15, at(15, 3), 3, 0, 15)
-        );
+        assert_eq!(revived(snapshot(15, 3), &disk).unwrap(), (15, at(15, 3), 3, 0, 15));
     }
 
     #[test]
     fn a_snapshot_that_disagrees_with_the_log_replaces_it() {
         let disk = [entries(1..=20, 2), state(4, 7, 10)];
-        assert_eq!(
-            revived(snapshot(15, 3), &disk).unwrap(),
-            (15, at(15, 3), 4, 7, 15)
-        );
+        assert_eq!(revived(snapshot(15, 3), &disk).unwrap(), (15, at(15, 3), 4, 7, 15));
     }
 
     #[test]
     fn a_log_whose_beginning_was_removed_needs_its_snapshot() {
         let disk = [entries(1..=3, 1), entries(10..=20, 2)];
-        assert_eq!(
-            revived(snapshot(9, 2), &disk).unwrap(),
-            (9, at(20, 2), 2, 0, 9)
-        );
-        assert_eq!(
-            revived(snapshot(8, 2), &disk),
-            Err(RestoreError::Gap {
-                shard: 1,
-                snapshot: 8,
-                log: 10
-            })
-        );
+        assert_eq!(revived(snapshot(9, 2), &disk).unwrap(), (9, at(20, 2), 2, 0, 9));
+        assert_eq!(revived(snapshot(8, 2), &disk), Err(RestoreError::Gap { shard: 1, snapshot: 8, log: 10 }));
     }
 
     #[test]
@@ -376,16 +279,9 @@ mod tests {
         let named = vec![Record::Snapshot { shard: 1, index: 9 }];
         assert_eq!(
             revived(snapshot(8, 2), std::slice::from_ref(&named)),
-            Err(RestoreError::SnapshotMissing {
-                shard: 1,
-                named: 9,
-                found: 8
-            })
+            Err(RestoreError::SnapshotMissing { shard: 1, named: 9, found: 8 })
         );
-        assert_eq!(
-            revived(snapshot(9, 2), &[named]).unwrap(),
-            (9, at(9, 2), 2, 0, 9)
-        );
+        assert_eq!(revived(snapshot(9, 2), &[named]).unwrap(), (9, at(9, 2), 2, 0, 9));
     }
 
     #[test]

@@ -17,8 +17,7 @@ const VNODES: u16 = 16;
 /// When `shards` is 0.
 pub fn shard_of(key: &[u8], shards: u16) -> ShardId {
     assert!(shards > 0, "a cluster has at least one data shard");
-    let place =
-        u16::try_from(hash(key) % u64::from(shards)).expect("less than the number of shards");
+    let place = u16::try_from(hash(key) % u64::from(shards)).expect("less than the number of shards");
     1 + place
 }
 
@@ -54,10 +53,7 @@ pub fn place(nodes: &[NodeId], shards: u16, replicas: usize) -> Vec<Placement> {
     let mut distinct = nodes.to_vec();
     distinct.sort_unstable();
     distinct.dedup();
-    assert!(
-        !nodes.is_empty() && distinct.len() == nodes.len(),
-        "nodes are distinct and some: {nodes:?}"
-    );
+    assert!(!nodes.is_empty() && distinct.len() == nodes.len(), "nodes are distinct and some: {nodes:?}");
     assert!(replicas > 0, "a shard has at least one replica");
     let mut table = Table::new(distinct, shards, replicas);
     for shard in 1..=shards {
@@ -65,13 +61,7 @@ pub fn place(nodes: &[NodeId], shards: u16, replicas: usize) -> Vec<Placement> {
     }
     let leaders = table.leaders();
     let placed = (1..=shards).zip(table.chosen).zip(leaders);
-    placed
-        .map(|((shard, replicas), leader)| Placement {
-            shard,
-            replicas,
-            leader,
-        })
-        .collect()
+    placed.map(|((shard, replicas), leader)| Placement { shard, replicas, leader }).collect()
 }
 
 /// One of the places of a node, or the place of a shard, on the ring.
@@ -113,9 +103,7 @@ struct Table {
 impl Table {
     fn new(nodes: Vec<NodeId>, shards: u16, replicas: usize) -> Table {
         let mut ring = HashRing::new();
-        let places = nodes
-            .iter()
-            .flat_map(|node| (0..VNODES).map(|vnode| Place::Node(*node, vnode)));
+        let places = nodes.iter().flat_map(|node| (0..VNODES).map(|vnode| Place::Node(*node, vnode)));
         ring.batch_add(places.collect());
         let copies = replicas.min(nodes.len());
         let shards = usize::from(shards);
@@ -170,16 +158,13 @@ impl Table {
     fn swap(&mut self, walk: &[NodeId], replicas: &[NodeId]) -> NodeId {
         let full = || walk.iter().filter(|node| !replicas.contains(node));
         let roomy = || walk.iter().filter(|node| self.has_room(**node));
-        let can_move = |chosen: &Vec<NodeId>, full: &NodeId, roomy: &NodeId| {
-            chosen.contains(full) && !chosen.contains(roomy)
-        };
+        let can_move =
+            |chosen: &Vec<NodeId>, full: &NodeId, roomy: &NodeId| chosen.contains(full) && !chosen.contains(roomy);
         let (full, roomy, earlier) = full()
             .flat_map(|full| roomy().map(move |roomy| (*full, *roomy)))
             .find_map(|(full, roomy)| {
                 let chosen = &self.chosen;
-                let earlier = chosen
-                    .iter()
-                    .rposition(|chosen| can_move(chosen, &full, &roomy));
+                let earlier = chosen.iter().rposition(|chosen| can_move(chosen, &full, &roomy));
                 Some((full, roomy, earlier?))
             })
             .expect("while there is room, a copy can be moved to it");
@@ -204,12 +189,7 @@ impl Table {
         leaders
     }
 
-    fn give(
-        &self,
-        shard: usize,
-        led: &mut BTreeMap<NodeId, Vec<usize>>,
-        asked: &mut Vec<NodeId>,
-    ) -> bool {
+    fn give(&self, shard: usize, led: &mut BTreeMap<NodeId, Vec<usize>>, asked: &mut Vec<NodeId>) -> bool {
         for node in &self.chosen[shard] {
             if led.entry(*node).or_default().len() < self.leads_max {
                 led.entry(*node).or_default().push(shard);
@@ -240,16 +220,8 @@ mod tests {
 
     #[test]
     fn keys_stay_in_their_shards_for_ever() {
-        let shards: Vec<_> = [
-            &b""[..],
-            b"a",
-            b"cart:1",
-            b"cart:2",
-            b"session:hamlet",
-            b"\0\xff",
-        ]
-        .map(|key| shard_of(key, 32))
-        .into();
+        let shards: Vec<_> =
+            [&b""[..], b"a", b"cart:1", b"cart:2", b"session:hamlet", b"\0\xff"].map(|key| shard_of(key, 32)).into();
         assert_eq!(shards, [7, 28, 22, 29, 17, 25]);
         assert_eq!(shard_of(b"cart:1", 1), 1);
     }
@@ -261,10 +233,7 @@ mod tests {
             counts[usize::from(shard_of(format!("cart:{key}").as_bytes(), 32))] += 1;
         }
         assert_eq!(counts[0], 0, "the directory holds no keys");
-        assert!(
-            counts[1..].iter().all(|count| (880..1_120).contains(count)),
-            "{counts:?}"
-        );
+        assert!(counts[1..].iter().all(|count| (880..1_120).contains(count)), "{counts:?}");
     }
 
     fn check_bounds(nodes: &[NodeId], shards: u16, replicas: usize) {
@@ -276,33 +245,17 @@ mod tests {
             let mut distinct = placement.replicas.clone();
             distinct.sort_unstable();
             distinct.dedup();
-            assert_eq!(
-                (placement.shard, distinct.len()),
-                (shard, copies),
-                "{placement:?}"
-            );
-            assert!(
-                placement.replicas.contains(&placement.leader),
-                "{placement:?}"
-            );
-            placement
-                .replicas
-                .iter()
-                .for_each(|node| *held.entry(*node).or_default() += 1);
+            assert_eq!((placement.shard, distinct.len()), (shard, copies), "{placement:?}");
+            assert!(placement.replicas.contains(&placement.leader), "{placement:?}");
+            placement.replicas.iter().for_each(|node| *held.entry(*node).or_default() += 1);
             *led.entry(placement.leader).or_default() += 1;
         }
         let shards = usize::from(shards);
         assert_eq!(table.len(), shards);
         let copies_max = (shards * copies).div_ceil(nodes.len());
-        assert!(
-            held.values().all(|count| *count <= copies_max),
-            "{nodes:?} {shards} {replicas}: {held:?}"
-        );
+        assert!(held.values().all(|count| *count <= copies_max), "{nodes:?} {shards} {replicas}: {held:?}");
         let leads_max = shards.div_ceil(nodes.len());
-        assert!(
-            led.values().all(|count| *count <= leads_max),
-            "{nodes:?} {shards} {replicas}: {led:?}"
-        );
+        assert!(led.values().all(|count| *count <= leads_max), "{nodes:?} {shards} {replicas}: {led:?}");
     }
 
     #[test]

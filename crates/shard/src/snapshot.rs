@@ -31,17 +31,12 @@ impl Members {
     /// Members at the birth of a shard: voters only.
     pub fn born(mut voters: Vec<NodeId>) -> Members {
         voters.sort_unstable();
-        Members {
-            voters,
-            ..Members::default()
-        }
+        Members { voters, ..Members::default() }
     }
 
     /// Whether `node` has, or is to get, a copy of the shard.
     pub fn contains(&self, node: NodeId) -> bool {
-        [&self.voters, &self.learners, &self.voters_outgoing]
-            .into_iter()
-            .any(|list| list.contains(&node))
+        [&self.voters, &self.learners, &self.voters_outgoing].into_iter().any(|list| list.contains(&node))
     }
 
     pub(crate) fn of(state: &ConfState) -> Members {
@@ -91,11 +86,7 @@ pub struct SnapshotMeta {
 impl SnapshotMeta {
     /// A shard before its first entry.
     pub(crate) fn born(shard: ShardId, voters: Vec<NodeId>) -> SnapshotMeta {
-        SnapshotMeta {
-            shard,
-            members: Members::born(voters),
-            ..SnapshotMeta::default()
-        }
+        SnapshotMeta { shard, members: Members::born(voters), ..SnapshotMeta::default() }
     }
 
     /// The bytes to keep.
@@ -126,17 +117,11 @@ impl SnapshotMeta {
         let mut reader = Reader::new("a snapshot's description", &mut bytes);
         let version = reader.u8()?;
         if version != VERSION {
-            return Err(Malformed::Unknown {
-                what: "a snapshot's version",
-                found: version,
-            });
+            return Err(Malformed::Unknown { what: "a snapshot's version", found: version });
         }
         let meta = SnapshotMeta {
             shard: reader.u16()?,
-            position: Position {
-                index: reader.u64()?,
-                term: reader.u64()?,
-            },
+            position: Position { index: reader.u64()?, term: reader.u64()? },
             stamp_ms: reader.u64()?,
             epoch: Epoch(reader.u64()?),
             sequence: reader.u64()?,
@@ -158,10 +143,7 @@ fn read_members(reader: &mut Reader<'_>) -> Result<Members, Malformed> {
         0 => false,
         1 => true,
         found => {
-            return Err(Malformed::Unknown {
-                what: "a snapshot's mark of a joint change",
-                found,
-            });
+            return Err(Malformed::Unknown { what: "a snapshot's mark of a joint change", found });
         }
     };
     Ok(Members {
@@ -205,10 +187,7 @@ mod tests {
     fn meta() -> SnapshotMeta {
         SnapshotMeta {
             shard: 7,
-            position: Position {
-                index: 10_000,
-                term: 4,
-            },
+            position: Position { index: 10_000, term: 4 },
             stamp_ms: 1_700_000_000_123,
             epoch: Epoch(4),
             sequence: 88,
@@ -224,10 +203,7 @@ mod tests {
 
     #[test]
     fn a_description_reads_back() {
-        assert_eq!(
-            SnapshotMeta::decode(meta().encode().into()).unwrap(),
-            meta()
-        );
+        assert_eq!(SnapshotMeta::decode(meta().encode().into()).unwrap(), meta());
         let members = meta().members;
         assert_eq!(Members::of(&members.conf_state()), members);
     }

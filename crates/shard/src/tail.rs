@@ -51,10 +51,7 @@ impl Tail {
     }
 
     pub(crate) fn last(&self) -> Position {
-        self.entries.back().map_or(self.before, |entry| Position {
-            index: entry.index,
-            term: entry.term,
-        })
+        self.entries.back().map_or(self.before, |entry| Position { index: entry.index, term: entry.term })
     }
 
     /// The term of the entry at `index`, if it is known.
@@ -62,9 +59,7 @@ impl Tail {
         if index == self.before.index {
             return Some(self.before.term);
         }
-        self.entries
-            .get(self.offset(index)?)
-            .map(|entry| entry.term)
+        self.entries.get(self.offset(index)?).map(|entry| entry.term)
     }
 
     fn offset(&self, index: u64) -> Option<usize> {
@@ -74,14 +69,8 @@ impl Tail {
     /// Puts entries at the end, in place of what was there from the first one's index on.
     pub(crate) fn append(&mut self, entries: &[Entry]) {
         let Some(first) = entries.first() else { return };
-        let offset = self
-            .offset(first.index)
-            .expect("entries before the kept ones are never written again");
-        assert!(
-            offset <= self.entries.len(),
-            "a gap in the log before {}",
-            first.index
-        );
+        let offset = self.offset(first.index).expect("entries before the kept ones are never written again");
+        assert!(offset <= self.entries.len(), "a gap in the log before {}", first.index);
         self.entries.truncate(offset);
         self.entries.extend(entries.iter().cloned());
     }
@@ -99,10 +88,7 @@ impl Tail {
             let Some(entry) = self.entries.pop_front() else {
                 return;
             };
-            self.before = Position {
-                index: entry.index,
-                term: entry.term,
-            };
+            self.before = Position { index: entry.index, term: entry.term };
         }
     }
 
@@ -136,13 +122,9 @@ impl Tail {
         self.prepared.as_ref().filter(|snapshot| {
             let meta = snapshot.get_metadata();
             let conf = meta.get_conf_state();
-            let knows = [
-                conf.get_voters(),
-                conf.get_learners(),
-                conf.get_voters_outgoing(),
-            ]
-            .iter()
-            .any(|list| list.contains(&to));
+            let knows = [conf.get_voters(), conf.get_learners(), conf.get_voters_outgoing()]
+                .iter()
+                .any(|list| list.contains(&to));
             knows && meta.index >= index_min && meta.index >= self.before.index
         })
     }
@@ -180,11 +162,7 @@ impl Storage for Tail {
 
     fn term(&self, index: u64) -> raft::Result<u64> {
         self.term_at(index).ok_or_else(|| {
-            let error = if index < self.before.index {
-                StorageError::Compacted
-            } else {
-                StorageError::Unavailable
-            };
+            let error = if index < self.before.index { StorageError::Compacted } else { StorageError::Unavailable };
             error.into()
         })
     }
@@ -198,15 +176,13 @@ impl Storage for Tail {
     }
 
     fn snapshot(&self, request_index: u64, to: u64) -> raft::Result<Snapshot> {
-        self.prepared_for(to, request_index)
-            .cloned()
-            .ok_or_else(|| {
-                let mut wanted = self.wanted.borrow_mut();
-                if !wanted.contains(&to) {
-                    wanted.push(to);
-                }
-                StorageError::SnapshotTemporarilyUnavailable.into()
-            })
+        self.prepared_for(to, request_index).cloned().ok_or_else(|| {
+            let mut wanted = self.wanted.borrow_mut();
+            if !wanted.contains(&to) {
+                wanted.push(to);
+            }
+            StorageError::SnapshotTemporarilyUnavailable.into()
+        })
     }
 }
 
@@ -215,24 +191,12 @@ mod tests {
     use super::*;
 
     fn entry(index: u64, term: u64) -> Entry {
-        Entry {
-            index,
-            term,
-            data: vec![0; 76].into(),
-            ..Entry::default()
-        }
+        Entry { index, term, data: vec![0; 76].into(), ..Entry::default() }
     }
 
     fn tail(before: u64, last: u64) -> Tail {
-        let mut tail = Tail::after(Position {
-            index: before,
-            term: 1,
-        });
-        tail.append(
-            &(before + 1..=last)
-                .map(|index| entry(index, 2))
-                .collect::<Vec<_>>(),
-        );
+        let mut tail = Tail::after(Position { index: before, term: 1 });
+        tail.append(&(before + 1..=last).map(|index| entry(index, 2)).collect::<Vec<_>>());
         tail
     }
 
@@ -244,17 +208,11 @@ mod tests {
     #[test]
     fn the_place_before_the_first_entry_has_a_term_but_no_entry() {
         let tail = tail(10, 12);
-        assert_eq!(
-            (tail.first_index().unwrap(), tail.last_index().unwrap()),
-            (11, 12)
-        );
+        assert_eq!((tail.first_index().unwrap(), tail.last_index().unwrap()), (11, 12));
         assert_eq!((tail.term(10).unwrap(), tail.term(11).unwrap()), (1, 2));
         assert_eq!(tail.term(9), Err(StorageError::Compacted.into()));
         assert_eq!(tail.term(13), Err(StorageError::Unavailable.into()));
-        assert_eq!(
-            read(&tail, 10, 12, None),
-            Err(StorageError::Compacted.into())
-        );
+        assert_eq!(read(&tail, 10, 12, None), Err(StorageError::Compacted.into()));
     }
 
     #[test]
@@ -263,10 +221,7 @@ mod tests {
         assert_eq!(read(&tail, 11, 21, Some(0)).unwrap(), [11]);
         assert_eq!(read(&tail, 11, 21, Some(250)).unwrap(), [11, 12]);
         assert_eq!(read(&tail, 12, 14, None).unwrap(), [12, 13]);
-        assert_eq!(
-            read(&tail, 12, 22, None),
-            Err(StorageError::Unavailable.into())
-        );
+        assert_eq!(read(&tail, 12, 22, None), Err(StorageError::Unavailable.into()));
     }
 
     #[test]
@@ -287,10 +242,7 @@ mod tests {
     fn what_is_forgotten_leaves_its_last_term() {
         let mut tail = tail(10, 20);
         tail.forget(15);
-        assert_eq!(
-            (tail.first(), tail.term_at(15), tail.term_at(14)),
-            (16, Some(2), None)
-        );
+        assert_eq!((tail.first(), tail.term_at(15), tail.term_at(14)), (16, Some(2), None));
         tail.forget(40);
         assert_eq!((tail.first(), tail.last().index), (21, 20));
     }
@@ -315,10 +267,7 @@ mod tests {
         let prepared = |index, voters: &[u64]| {
             let mut snapshot = Snapshot::default();
             snapshot.mut_metadata().index = index;
-            snapshot
-                .mut_metadata()
-                .mut_conf_state()
-                .set_voters(voters.to_vec());
+            snapshot.mut_metadata().mut_conf_state().set_voters(voters.to_vec());
             Some(snapshot)
         };
         tail.prepare(prepared(15, &[1, 2]));

@@ -22,16 +22,12 @@ pub struct ShardTime {
 impl ShardTime {
     /// The time of an epoch that begins `now`, after an entry stamped `last_stamp_ms`.
     pub fn elected(now: Now, last_stamp_ms: u64) -> ShardTime {
-        ShardTime {
-            base_ms: now.wall_ms.max(last_stamp_ms),
-            mono_base_ms: now.mono_ms,
-        }
+        ShardTime { base_ms: now.wall_ms.max(last_stamp_ms), mono_base_ms: now.mono_ms }
     }
 
     /// The shard's time, milliseconds since 1970, when the monotonic clock shows `mono_ms`.
     pub fn at(&self, mono_ms: u64) -> u64 {
-        self.base_ms
-            .saturating_add(mono_ms.saturating_sub(self.mono_base_ms))
+        self.base_ms.saturating_add(mono_ms.saturating_sub(self.mono_base_ms))
     }
 }
 
@@ -41,20 +37,14 @@ mod tests {
 
     #[test]
     fn a_clock_behind_the_last_stamp_starts_at_the_stamp() {
-        let now = Now {
-            wall_ms: 500,
-            mono_ms: 7,
-        };
+        let now = Now { wall_ms: 500, mono_ms: 7 };
         let time = ShardTime::elected(now, 900);
         assert_eq!((time.at(7), time.at(17), time.at(0)), (900, 910, 900));
     }
 
     #[test]
     fn a_clock_ahead_of_the_last_stamp_is_believed() {
-        let now = Now {
-            wall_ms: 1_500,
-            mono_ms: 7,
-        };
+        let now = Now { wall_ms: 1_500, mono_ms: 7 };
         assert_eq!(ShardTime::elected(now, 900).at(8), 1_501);
     }
 }

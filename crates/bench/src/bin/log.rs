@@ -61,22 +61,13 @@ impl Bare {
     fn open(dir: &Path) -> Bare {
         let length = 256 << 20;
         let path = dir.join("bare");
-        let file = OpenOptions::new()
-            .create_new(true)
-            .write(true)
-            .open(path)
-            .expect("a file");
+        let file = OpenOptions::new().create_new(true).write(true).open(path).expect("a file");
         let zeros = vec![0; 1 << 20];
         for at in (0..length).step_by(zeros.len()) {
             file.write_all_at(&zeros, at).expect("room on the disk");
         }
         file.sync_all().expect("a disk that syncs");
-        Bare {
-            file,
-            at: 0,
-            length,
-            buffer: Vec::new(),
-        }
+        Bare { file, at: 0, length, buffer: Vec::new() }
     }
 }
 
@@ -87,15 +78,11 @@ impl Contender for Bare {
 
     fn append(&mut self, _last_index: u64, entries: &[Vec<u8>]) {
         self.buffer.clear();
-        entries
-            .iter()
-            .for_each(|entry| self.buffer.extend_from_slice(entry));
+        entries.iter().for_each(|entry| self.buffer.extend_from_slice(entry));
         if self.at + self.buffer.len() as u64 > self.length {
             self.at = 0;
         }
-        self.file
-            .write_all_at(&self.buffer, self.at)
-            .expect("a write");
+        self.file.write_all_at(&self.buffer, self.at).expect("a write");
         self.file.sync_data().expect("a sync");
         self.at += self.buffer.len() as u64;
     }
@@ -109,14 +96,7 @@ impl Ours {
     fn open(dir: &Path, segment_mib: u64) -> Ours {
         let config = LogConfig::new(1, segment_mib << 20);
         let (disk, rng) = (Arc::new(OsDisk), Arc::new(OsRng));
-        let opened = Log::open(
-            disk,
-            rng,
-            &dir.join("ours"),
-            config,
-            Start::New,
-            &mut |_| {},
-        );
+        let opened = Log::open(disk, rng, &dir.join("ours"), config, Start::New, &mut |_| {});
         Ours(opened.expect("a log").0)
     }
 }
@@ -128,18 +108,11 @@ impl Contender for Ours {
 
     fn append(&mut self, last_index: u64, entries: &[Vec<u8>]) {
         if self.0.wants_checkpoint() {
-            self.0
-                .append(Kind::Checkpoint, &[b"hard states"], &[])
-                .expect("room");
+            self.0.append(Kind::Checkpoint, &[b"hard states"], &[]).expect("room");
         }
         let parts: Vec<&[u8]> = entries.iter().map(Vec::as_slice).collect();
-        let mark = Mark {
-            shard: 1,
-            last_index: last_index + entries.len() as u64,
-        };
-        self.0
-            .append(Kind::Ordinary, &parts, &[mark])
-            .expect("room");
+        let mark = Mark { shard: 1, last_index: last_index + entries.len() as u64 };
+        self.0.append(Kind::Ordinary, &parts, &[mark]).expect("room");
         self.0.sync().expect("a sync");
     }
 
@@ -194,11 +167,7 @@ impl Contender for RaftEngine {
     fn append(&mut self, last_index: u64, entries: &[Vec<u8>]) {
         let entries: Vec<Entry> = (last_index + 1..)
             .zip(entries)
-            .map(|(index, data)| Entry {
-                index,
-                data: data.clone().into(),
-                ..Entry::default()
-            })
+            .map(|(index, data)| Entry { index, data: data.clone().into(), ..Entry::default() })
             .collect();
         let mut batch = LogBatch::with_capacity(entries.len());
         batch.add_entries::<Entries>(1, &entries).expect("a batch");
@@ -217,12 +186,7 @@ struct Measured {
 }
 
 /// Appends to `contender` for `time`; `last_index` counts its entries across rounds.
-fn measure(
-    contender: &mut dyn Contender,
-    last_index: &mut u64,
-    entries: &[Vec<u8>],
-    time: Duration,
-) -> Measured {
+fn measure(contender: &mut dyn Contender, last_index: &mut u64, entries: &[Vec<u8>], time: Duration) -> Measured {
     let mut times = Histogram::<u64>::new(3).expect("a histogram");
     let begun = Instant::now();
     while begun.elapsed() < time {
@@ -232,9 +196,7 @@ fn measure(
         if (times.len() + 1).is_multiple_of(RELEASE_EVERY) {
             contender.release(last_index.saturating_sub(ENTRIES_KEPT));
         }
-        times
-            .record(append.elapsed().as_micros() as u64)
-            .expect("it grows");
+        times.record(append.elapsed().as_micros() as u64).expect("it grows");
     }
     Measured {
         syncs_per_second: times.len() as f64 / begun.elapsed().as_secs_f64(),
@@ -252,20 +214,11 @@ fn median<T: PartialOrd>(values: impl Iterator<Item = T>) -> T {
 
 fn compare(options: &Options, batch: usize) {
     let dir = tempfile::tempdir_in(&options.dir).expect("a directory");
-    let entries: Vec<Vec<u8>> = (0..batch)
-        .map(|entry| {
-            (0..ENTRY_BYTES)
-                .map(|at| (at * 31 + entry * 7) as u8)
-                .collect()
-        })
-        .collect();
+    let entries: Vec<Vec<u8>> =
+        (0..batch).map(|entry| (0..ENTRY_BYTES).map(|at| (at * 31 + entry * 7) as u8).collect()).collect();
     let mut contenders: [(Box<dyn Contender>, u64, Vec<Measured>); 3] = [
         (Box::new(Bare::open(dir.path())), 0, Vec::new()),
-        (
-            Box::new(Ours::open(dir.path(), options.segment_mib)),
-            0,
-            Vec::new(),
-        ),
+        (Box::new(Ours::open(dir.path(), options.segment_mib)), 0, Vec::new()),
         (Box::new(RaftEngine::open(dir.path())), 0, Vec::new()),
     ];
     for _ in 0..options.rounds {
@@ -291,15 +244,10 @@ fn compare(options: &Options, batch: usize) {
 fn main() {
     let options = Options::parse();
     assert!(options.rounds > 0, "at least one round is needed");
-    println!(
-        "{ENTRY_BYTES} bytes an entry, medians of {} rounds of {} ms",
-        options.rounds, options.millis
-    );
+    println!("{ENTRY_BYTES} bytes an entry, medians of {} rounds of {} ms", options.rounds, options.millis);
     println!(
         "{:>5}  {:<22} {:>9} {:>9} {:>8} {:>8} {:>8}",
         "batch", "log", "syncs/s", "entries/s", "p50 us", "p99 us", "of bare"
     );
-    BATCHES
-        .into_iter()
-        .for_each(|batch| compare(&options, batch));
+    BATCHES.into_iter().for_each(|batch| compare(&options, batch));
 }

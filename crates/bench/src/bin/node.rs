@@ -70,9 +70,8 @@ fn set_up(node: &NodeHandle) {
         accessible: false,
         points: Vec::new(),
     };
-    let rows = (0..ROWS)
-        .map(|row| Row { label: format!("{row}").into(), section: None, runs: vec![run(row)] })
-        .collect();
+    let rows =
+        (0..ROWS).map(|row| Row { label: format!("{row}").into(), section: None, runs: vec![run(row)] }).collect();
     let layout = Arc::new(Layout::new(rows, None).expect("a good layout"));
     let venue = id("v");
     let details = VenueDetails { name: "V".into(), city: "C".into(), position: None, comments: "".into() };
@@ -162,7 +161,11 @@ impl Buyers {
             },
         };
         let request = Request { id: RequestHash(step), body: 0 };
-        self.node.submit(Command::Cart(cart, command), Some(request), ReplyTo::new(Arc::new(Sink(Arc::clone(self))), tag));
+        self.node.submit(
+            Command::Cart(cart, command),
+            Some(request),
+            ReplyTo::new(Arc::new(Sink(Arc::clone(self))), tag),
+        );
     }
 }
 
@@ -207,12 +210,18 @@ fn round(node: &NodeHandle, round: u64, clients: u64, span: Duration) -> (f64, f
     (flows as f64 / began.elapsed().as_secs_f64(), mean_ms)
 }
 
+/// What one thread allocates another frees: the system's allocator would have them wait for each other.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let seconds: u64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(5);
     println!("{:>8} {:>8} {:>12} {:>10}", "fsync", "clients", "flows/s", "mean ms");
     for fsync in [Fsync::Always, Fsync::Never] {
-        let selling = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-        let watching = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let selling =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let watching =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let runtimes = Runtimes { selling: selling.handle().clone(), watching: watching.handle().clone() };
         let dir = tempfile::tempdir_in(".").expect("a temporary directory on this disk");
         let config = NodeConfig { data_dir: dir.path().join("data"), fsync, ..NodeConfig::default() };

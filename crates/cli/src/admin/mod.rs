@@ -119,10 +119,10 @@ fn set_blocked(reach: &Reach, id: &str, seats: &[String], block: bool) -> Outcom
                 Ok(())
             }
             Err(error) => match error.refusal() {
-                Some(no) => {
+                Some(no) if !no.seats.is_empty() => {
                     Err(Failure::Refused(format!("{}; nothing was changed", refusal(no, &session.layout, &names))))
                 }
-                None => Err(reach.failure(error)),
+                _ => Err(reach.failure(error)),
             },
         }
     })

@@ -102,13 +102,17 @@ impl Desk {
         ];
         let body = match self.plan.states.is_empty() {
             true => vec!["waiting for the map …".into()],
-            false => draw::draw(&self.plan, look),
+            false => draw::house(&self.plan, look),
         };
         Page { head, body, foot: self.foot(at, look), cursor: !self.waiting }
     }
 
     fn foot(&self, at: Timestamp, look: &Look) -> Vec<String> {
         let mut foot = vec![String::new()];
+        if !self.plan.states.is_empty() {
+            foot.extend(draw::legend(&self.plan, look));
+            foot.push(String::new());
+        }
         if self.holding() {
             foot.extend(receipt::lines(&self.lines, self.currency(), &self.session.layout, &self.names));
             let total = amount(receipt::total(&self.lines, self.currency()));

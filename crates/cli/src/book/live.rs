@@ -199,6 +199,9 @@ impl Sale<'_> {
         };
         if answer.as_ref().is_err_and(over) {
             // The time ran out while the buyer was thinking: the next cart is as good.
+            if self.desk.holding() {
+                self.desk.message = "The time of the earlier seats was up: they are free again.".into();
+            }
             self.start_anew();
             answer = self.ask_to_hold(&wanted).await?;
         }

@@ -101,7 +101,16 @@ impl Purchase<'_> {
             () = &mut stop => return self.stopped(&cart).await,
         };
         let held = held.map_err(|error| self.failure(error))?.value;
-        self.show(&held).await?;
+        let shown = tokio::select! {
+            biased;
+            shown = self.show(&held) => shown,
+            () = &mut stop => return self.stopped(&cart).await,
+        };
+        if let Err(failure) = shown {
+            // What cannot be shown is not bought; if this does not work the seats are free at the deadline.
+            let _ = cart.cancel().await;
+            return Err(failure);
+        }
         // A checkout that is on its way cannot be called back: its answer is waited for.
         match cart.checkout(recorded(METHOD, cart.id().to_string()), None).await {
             Ok(reply) => {
@@ -138,7 +147,7 @@ impl Purchase<'_> {
 
     async fn stopped(&self, cart: &Cart) -> Outcome {
         cart.cancel().await.map_err(|error| self.reach.failure(error))?;
-        Err(Failure::Refused("stopped before anything was bought; the seats are free again".into()))
+        Err(Failure::Refused("stopped before anything was bought; the seats are given back".into()))
     }
 
     fn failure(&self, error: Error) -> Failure {

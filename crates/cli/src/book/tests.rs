@@ -79,8 +79,8 @@ fn the_desk_before_and_after_a_hold() {
         12 free, 0 held, 0 sold, 0 blocked   live
 
                   stage
-        A   1  2  3  4  5  6   standard 1–2, premium 3–4, standard …
-        B   1  2  3  4  5  6   standard 1–2, premium 3–4, standard …
+        A   1  2  3  4  5  6   standard 1–2 5–6, premium 3–4
+        B   1  2  3  4  5  6   standard 1–2 5–6, premium 3–4
 
         ▒ held   █ sold   × blocked
         standard 10.00 EUR: 8 free
@@ -102,8 +102,8 @@ fn the_desk_before_and_after_a_hold() {
         9 free, 3 held, 0 sold, 0 blocked   live
 
                   stage
-        A   1  2  3  4  5  6   standard 1–2, premium 3–4, standard …
-        B   1 ●● ●● ●●  5  6   standard 1–2, premium 3–4, standard …
+        A   1  2  3  4  5  6   standard 1–2 5–6, premium 3–4
+        B   1 ●● ●● ●●  5  6   standard 1–2 5–6, premium 3–4
 
         ▒ held   █ sold   × blocked   ● yours
         standard 10.00 EUR: 7 free

@@ -97,10 +97,12 @@ fn known<T>(answer: Result<Reply<T>, Error>) -> Result<Option<T>, Error> {
 
 fn venue_step(client: &Client, venue: &WantedVenue, there: Option<&VenueView>) -> Step {
     let WantedVenue { id, details, .. } = venue;
+    // One that stays as it is shows itself by its own name.
+    let details = there.filter(|_| venue.only_if_absent).map_or(details, |there| &there.details);
     let city = if details.city.is_empty() { String::new() } else { format!(", {}", details.city) };
     let thing = format!("venue {id} ({}{city})", details.name);
     let fate = match there {
-        Some(there) if venue.only_if_absent || there.details == *details => return Step::settled(Fate::There, thing),
+        Some(there) if there.details == *details => return Step::settled(Fate::There, thing),
         Some(_) => Fate::Changed,
         None => Fate::Made,
     };
@@ -293,6 +295,8 @@ async fn send_batch(client: &Client, steps: &mut [Step]) -> Result<(), Error> {
         for (index, reply) in open.into_iter().zip(replies) {
             match reply {
                 reply::Reply::Ok((), _) => {}
+                // Nothing else of the file would fare better.
+                reply::Reply::No(no) if no.name == "unauthenticated" => return Err(Error::Refused(Box::new(no))),
                 reply::Reply::No(no) => steps[index].fate = Fate::Refused(no.to_string()),
                 reply::Reply::Fail(fail) if attempt < ATTEMPTS => {
                     wait = wait.max(Duration::from_millis(fail.retry_after_ms.unwrap_or(200).into()));

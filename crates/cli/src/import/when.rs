@@ -205,6 +205,6 @@ mod tests {
             assert!(error.contains("is no time; write RFC 3339"), "{error}");
         }
         assert_eq!(shown("+99999999999d", "2026-11-21T23:10:00Z"), "too far");
-        assert_eq!(shown("+999999999999999999999d", "2026-11-21T23:10:00Z").contains("is no time"), true);
+        assert!(shown("+999999999999999999999d", "2026-11-21T23:10:00Z").contains("is no time"));
     }
 }

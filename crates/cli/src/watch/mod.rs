@@ -134,9 +134,11 @@ impl Watched {
             String::new(),
         ];
         let mut foot = vec![String::new()];
+        foot.extend(draw::legend(&self.plan, &look));
+        foot.push(String::new());
         foot.extend(self.last.iter().map(|line| draw::paint(line, "2", look.colours)));
         foot.push("q leaves".into());
-        Page { head, body: draw::draw(&self.plan, &look), foot, cursor: false }
+        Page { head, body: draw::house(&self.plan, &look), foot, cursor: false }
     }
 }
 

@@ -79,11 +79,11 @@ fn the_page_tells_the_state_of_the_connection() {
                 "       stage",
                 "A   1  2  3  4",
                 "B   1  2  3  4",
+            ],
+            foot: [
                 "",
                 "▒ held   █ sold   × blocked",
                 "standard 10.00 EUR: 8 free",
-            ],
-            foot: [
                 "",
                 "version 391  19:30:00.000  A1 free",
                 "q leaves",

@@ -1,1 +1,253 @@
-//! bounds
+//! Bad input and limits: each gets its named refusal, nothing changes, and life goes on.
+
+use boxoffice_core::{
+    answer::{Answer, Outcome},
+    cart::{CART_LINES_MAX, CART_REQUESTS_MAX},
+    command::{CartCommand, Command, SessionCommand, VenueCommand, Want, WantedLine},
+    id::{CartId, CartToken, Entity, Id},
+    money::{Currency, Money},
+    refusal::Refusal,
+    seat::{HOLD_SEATS_MAX, Seat, SeatSet, SeatSetError},
+    time::{Rules, Timestamp},
+};
+
+use crate::{
+    catalogue::open,
+    script::{details, id, layout, new_session, recorded},
+    town::Town,
+};
+
+fn town(picture: &str, sessions: &[&str]) -> Town {
+    let mut town = Town::new(Rules::default());
+    open(&mut town, &layout(picture), sessions);
+    town
+}
+
+fn say(town: &mut Town, request: &str, command: CartCommand) -> Outcome {
+    let ticket = town.send(Some(request), Command::Cart(CartId(1), command));
+    town.run();
+    town.answers[&ticket].clone()
+}
+
+fn line(session: &str, seat: u16) -> WantedLine {
+    let seats = SeatSet::new([Seat { row: 0, seat }]).expect("a seat");
+    WantedLine { session: id(session), want: Want::Seats { seats, best_effort: false } }
+}
+
+#[test]
+fn seat_sets_have_one_to_twenty_seats() {
+    let seats = |count: usize| SeatSet::new((0..count as u16).map(|seat| Seat { row: 0, seat }));
+    assert_eq!(seats(HOLD_SEATS_MAX).map(|set| set.len()), Ok(HOLD_SEATS_MAX));
+    assert_eq!(seats(HOLD_SEATS_MAX + 1), Err(SeatSetError::TooMany));
+    // A million seats are looked at no further than the limit.
+    assert_eq!(
+        SeatSet::new((0..1_000_000u32).map(|n| Seat { row: (n >> 16) as u16, seat: n as u16 })),
+        Err(SeatSetError::TooMany)
+    );
+}
+
+#[test]
+fn what_changes_something_needs_a_request() {
+    let mut town = town("aa", &["s"]);
+    let changes = [
+        Command::Cart(CartId(1), CartCommand::Open { customer: None, ttl_ms: None }),
+        Command::Cart(CartId(1), CartCommand::Hold(vec![line("s", 0)])),
+        Command::Cart(CartId(1), CartCommand::Cancel),
+        Command::Cart(CartId(1), CartCommand::Checkout { payment: recorded(), customer: None }),
+        Command::Cart(CartId(1), CartCommand::Release { line: 1, seats: None }),
+        Command::Session(id("s"), SessionCommand::Block(vec![Seat { row: 0, seat: 0 }])),
+        Command::Session(id("s"), SessionCommand::Unblock(vec![Seat { row: 0, seat: 0 }])),
+        Command::Venue(id("venue"), VenueCommand::Put(details())),
+        Command::Venue(id("venue"), VenueCommand::CreateSession(new_session("x", &layout("a"), 1, 2, None))),
+    ];
+    let before = town.log.len();
+    for command in changes {
+        let ticket = town.send(None, command);
+        town.run();
+        assert_eq!(town.answers[&ticket], Err(Refusal::RequestIdMissing));
+    }
+    assert_eq!(town.log.len(), before);
+}
+
+#[test]
+fn unknown_things_are_not_found() {
+    let mut town = town("aa", &["s"]);
+    let cart = || Refusal::NotFound("cart 00000000000000000000000000000001".into());
+    assert_eq!(say(&mut town, "1", CartCommand::Get), Err(cart()));
+    assert_eq!(say(&mut town, "2", CartCommand::Cancel), Err(cart()));
+    assert_eq!(say(&mut town, "3", CartCommand::Checkout { payment: recorded(), customer: None }), Err(cart()));
+    assert_eq!(say(&mut town, "4", CartCommand::Release { line: 1, seats: None }), Err(cart()));
+    assert_eq!(say(&mut town, "5", CartCommand::Audit), Err(cart()));
+    let order = Refusal::NotFound("order 00000000000000000000000000000001".into());
+    assert_eq!(say(&mut town, "6", CartCommand::Order), Err(order));
+    let session = Refusal::NotFound("session x".into());
+    assert_eq!(say(&mut town, "7", CartCommand::Hold(vec![line("s", 0), line("x", 0)])), Err(session.clone()));
+    for command in [SessionCommand::Get, SessionCommand::Map, SessionCommand::Audit, SessionCommand::Block(vec![])] {
+        let ticket = town.send(Some("request"), Command::Session(id("x"), command));
+        town.run();
+        assert_eq!(town.answers[&ticket], Err(session.clone()));
+    }
+    assert_eq!(town.kept.audit().seats.held, 0, "the other session's seat was given back");
+    assert!(say(&mut town, "8", CartCommand::Hold(vec![line("s", 0)])).is_ok());
+}
+
+#[test]
+fn times_to_live_have_bounds() {
+    let mut town = town("aa", &["s"]);
+    let max = Rules::default().hold_ttl_max_ms;
+    for ttl_ms in [0, max + 1, u64::MAX] {
+        let refusal = say(&mut town, "open", CartCommand::Open { customer: None, ttl_ms: Some(ttl_ms) });
+        assert!(matches!(refusal, Err(Refusal::BadRequest(_))), "{refusal:?}");
+    }
+    let opened = say(&mut town, "open", CartCommand::Open { customer: None, ttl_ms: Some(max) }).expect("a day");
+    let Answer::Cart(view) = opened.answer else { panic!("a cart is answered otherwise") };
+    assert_eq!(view.deadline, Timestamp(max));
+}
+
+#[test]
+fn an_active_cart_ends_at_its_highest_age_however_often_it_is_touched() {
+    let mut town = town("aa", &["s"]);
+    let age = Rules::default().cart_age_max_ms;
+    let step = Rules::default().hold_ttl_ms - 1;
+    let mut touched = 0;
+    loop {
+        let held = say(&mut town, &format!("h{touched}"), CartCommand::Hold(vec![line("s", 0)]));
+        let number = match held {
+            Ok(held) => {
+                let Answer::Held(held) = held.answer else { panic!("a hold is answered otherwise") };
+                assert!(held.deadline <= Timestamp(age));
+                held.lines[0].line
+            }
+            Err(refusal) => {
+                assert_eq!(refusal, Refusal::CartExpired);
+                break;
+            }
+        };
+        say(&mut town, &format!("g{touched}"), CartCommand::Release { line: number, seats: None }).expect("its line");
+        touched += 1;
+        let now = town.now.after(step);
+        while let Some(wake) = town.next_wake().filter(|wake| *wake <= now) {
+            town.pass(wake);
+            town.run();
+        }
+        town.pass(now);
+        town.run();
+    }
+    assert_eq!(touched, age.div_ceil(step));
+}
+
+#[test]
+fn a_cart_has_at_most_fifty_lines() {
+    let mut town = town(&"a".repeat(60), &["s"]);
+    let lines = |from: u16, to: u16| CartCommand::Hold((from..to).map(|seat| line("s", seat)).collect());
+    let empty = say(&mut town, "0", CartCommand::Hold(vec![]));
+    assert!(matches!(empty, Err(Refusal::BadRequest(_))), "{empty:?}");
+    let many = say(&mut town, "1", lines(0, 51));
+    assert!(matches!(many, Err(Refusal::BadRequest(_))), "{many:?}");
+    assert!(say(&mut town, "2", lines(0, 49)).is_ok());
+    assert_eq!(say(&mut town, "3", lines(49, 51)), Err(Refusal::TooManyLines(CART_LINES_MAX as u32)));
+    assert!(say(&mut town, "4", lines(49, 50)).is_ok());
+    assert_eq!(say(&mut town, "5", lines(50, 51)), Err(Refusal::TooManyLines(CART_LINES_MAX as u32)));
+    let order = say(&mut town, "6", CartCommand::Checkout { payment: recorded(), customer: None }).expect("an order");
+    assert!(matches!(order.answer, Answer::Order { order, settling: false } if order.total.amount == 50_000));
+}
+
+#[test]
+fn two_holds_under_way_do_not_add_up_to_too_many_lines() {
+    let mut town = town(&"a".repeat(60), &["s"]);
+    let lines = |from: u16, to: u16| {
+        Command::Cart(CartId(1), CartCommand::Hold((from..to).map(|seat| line("s", seat)).collect()))
+    };
+    let first = town.send(Some("1"), lines(0, 30));
+    let second = town.send(Some("2"), lines(30, 60));
+    let third = town.send(Some("3"), lines(30, 50));
+    town.run();
+    assert!(town.answers[&first].is_ok() && town.answers[&third].is_ok());
+    assert_eq!(town.answers[&second], Err(Refusal::TooManyLines(50)));
+}
+
+#[test]
+fn a_cart_remembers_a_bounded_number_of_requests() {
+    let mut town = town("aa", &["s"]);
+    let mut granted = 0;
+    let refusal = loop {
+        match say(&mut town, &format!("h{granted}"), CartCommand::Hold(vec![line("s", 0)])) {
+            Ok(_) => granted += 1,
+            Err(refusal) => break refusal,
+        }
+        match say(&mut town, &format!("g{granted}"), CartCommand::Release { line: granted, seats: None }) {
+            Ok(_) => {}
+            Err(refusal) => break refusal,
+        }
+    };
+    assert!(matches!(refusal, Refusal::BadRequest(_)), "{refusal:?}");
+    assert_eq!(granted as usize, CART_REQUESTS_MAX / 2);
+    // It may still be ended.
+    assert!(say(&mut town, "end", CartCommand::Cancel).is_ok());
+}
+
+#[test]
+fn holds_and_waiters_under_way_are_bounded() {
+    let mut town = town(&"a".repeat(20), &["s"]);
+    let session = Entity::Session(id("s"));
+    let hold = |seat| Command::Cart(CartId(1), CartCommand::Hold(vec![line("s", seat)]));
+    let holds: Vec<_> = (0..17).map(|seat| town.send(Some(&format!("h{seat}")), hold(seat))).collect();
+    let waiters: Vec<_> = (0..64).map(|_| town.send(Some("h0"), hold(0))).collect();
+    town.run_but(|to| *to != session, |_| true);
+    assert!(matches!(town.answers[&holds[16]], Err(Refusal::BadRequest(_))));
+    assert_eq!(town.answers[&waiters[63]], Err(Refusal::InProgress));
+    assert_eq!(town.answers.len(), 2 + 3, "the others wait");
+    town.run();
+    assert!(waiters[..63].iter().chain(&holds[..16]).all(|ticket| town.answers[ticket].is_ok()));
+}
+
+#[test]
+fn one_cart_pays_in_one_currency() {
+    let mut town = town("aa", &["s"]);
+    let mut session = new_session("d", &layout("aa"), 1_000, 2_000, None);
+    let dollars = Money { amount: 1, currency: Currency::new("USD").expect("three letters") };
+    session.prices.iter_mut().for_each(|(_, price)| *price = dollars);
+    town.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
+    town.run();
+    let both = say(&mut town, "1", CartCommand::Hold(vec![line("s", 0), line("d", 0)]));
+    let text = "the cart pays in EUR, session d asks for USD; use another cart";
+    assert_eq!(both, Err(Refusal::BadRequest(text.into())));
+    assert_eq!(town.kept.audit().seats.held, 0);
+    assert!(say(&mut town, "2", CartCommand::Hold(vec![line("d", 0)])).is_ok());
+    assert!(say(&mut town, "3", CartCommand::Hold(vec![line("s", 0)])).is_err());
+    assert_eq!(town.kept.audit().seats.held, 1);
+}
+
+#[test]
+fn a_session_that_is_over_sells_no_more_but_what_is_held() {
+    let mut town = Town::new(Rules::default());
+    let hall = layout("aaa");
+    open(&mut town, &hall, &[]);
+    let session = new_session("s", &hall, 1_000, 2_000, None);
+    town.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
+    town.run();
+    town.pass(Timestamp(1_999));
+    assert!(say(&mut town, "1", CartCommand::Hold(vec![line("s", 0)])).is_ok());
+    town.pass(Timestamp(2_000));
+    let over = say(&mut town, "2", CartCommand::Hold(vec![line("s", 1)]));
+    assert_eq!(over, Err(Refusal::SessionClosed("it is over".into())));
+    assert!(say(&mut town, "3", CartCommand::Checkout { payment: recorded(), customer: None }).is_ok());
+    assert_eq!(town.kept.audit().seats.sold, 1);
+}
+
+#[test]
+fn ids_tokens_and_codes() {
+    assert!(Id::new("A-z_0.9:x").is_some());
+    let long = "x".repeat(65);
+    assert!(["", "a b", "ä", "a/b", &long].into_iter().all(|text| Id::new(text).is_none()));
+    assert!(["EU", "EURO", "eur", "E1R"].into_iter().all(|code| Currency::new(code).is_none()));
+    let (token, other) = (CartToken(1), CartToken(2));
+    assert!(boxoffice_core::command::owns(token, token.cart()) && !boxoffice_core::command::owns(other, token.cart()));
+    assert_eq!(format!("{token:?}"), "CartToken(secret)");
+    assert_eq!(token.cart().order().cart(), token.cart());
+    // Placed by these bytes for ever.
+    let key = |entity: &Entity| entity.with_key(<[u8]>::to_vec);
+    assert_eq!(key(&Entity::Session(id("s1"))), b"s/s1");
+    assert_eq!(key(&Entity::Venue(id("v"))), b"v/v");
+    assert_eq!(key(&Entity::Cart(CartId(258)))[..], *b"c/\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x02");
+}

@@ -214,6 +214,37 @@ fn a_crash_between_the_session_and_the_cart() {
             a hold s 0.0 0.1 as h -> line 1 s 0.0 0.1, until 1800.000
         "#]],
     );
+    // The grant of the first body comes while the second is asked for: it is not what was asked for.
+    check(
+        "hall aaaa
+         session s
+         freeze s
+         a hold s 0.0 0.1 as h
+         crash a
+         stop s
+         a hold s 0.2 as h
+         thaw s
+         answers
+         go s
+         answers
+         a hold s 0.0 0.1 as h",
+        expect![[r#"
+            hall aaaa -> done
+            session s -> 4 free, 0 held, 0 sold, 0 blocked
+            freeze s
+            a hold s 0.0 0.1 as h -> (waits as #3)
+            crash a
+            stop s
+            a hold s 0.2 as h -> (waits as #4)
+            thaw s
+                aa..
+            answers -> none of 2
+            go s
+            answers
+                #4 no: request_id_reused, this request id was used before with another body
+            a hold s 0.0 0.1 as h -> line 1 s 0.0 0.1, until 1800.000
+        "#]],
+    );
     // The same with another session: the first session's grant makes no line there.
     check(
         "hall aaaa

@@ -1,1 +1,147 @@
-//! keeping
+//! The keeping: who is due, what is owed, and that a snapshot is the whole truth.
+
+use std::sync::Arc;
+
+use boxoffice_core::{
+    command::{CartCommand, Command, SessionCommand, Want, WantedLine},
+    id::{CartId, Entity},
+    keep::{Cut, DUE_AGAIN_MS, Kept, State},
+    seat::{Seat, SeatSet},
+    time::{Rules, Timestamp},
+};
+
+use crate::{
+    catalogue::open,
+    script::{draw, id, layout, recorded},
+    town::Town,
+};
+
+fn hold(session: &str, row: u16, first: u16, count: u16) -> CartCommand {
+    let seats = SeatSet::new((first..first + count).map(|seat| Seat { row, seat })).expect("some seats");
+    CartCommand::Hold(vec![WantedLine { session: id(session), want: Want::Seats { seats, best_effort: false } }])
+}
+
+fn send(town: &mut Town, cart: u128, request: &str, command: CartCommand) {
+    town.send(Some(request), Command::Cart(CartId(cart), command));
+}
+
+/// Two sessions with something of everything: held, sold, blocked, given back, owed.
+fn busy() -> Town {
+    let mut town = Town::new(Rules::default());
+    open(&mut town, &layout("aaaaa/bbBbb"), &["s", "t"]);
+    send(&mut town, 1, "hold", hold("s", 0, 0, 3));
+    send(&mut town, 2, "hold", hold("s", 1, 0, 2));
+    send(&mut town, 3, "hold", hold("t", 0, 0, 2));
+    send(&mut town, 4, "hold", hold("t", 1, 0, 5));
+    town.run();
+    send(&mut town, 1, "give", CartCommand::Release { line: 1, seats: None });
+    send(&mut town, 1, "more", hold("s", 0, 3, 1));
+    send(&mut town, 2, "pay", CartCommand::Checkout { payment: recorded(), customer: None });
+    let seats = vec![Seat { row: 0, seat: 4 }];
+    town.send(Some("block"), Command::Session(id("s"), SessionCommand::Block(seats)));
+    town.run();
+    // The second session is out of reach.
+    send(&mut town, 3, "pay", CartCommand::Checkout { payment: recorded(), customer: None });
+    send(&mut town, 4, "end", CartCommand::Cancel);
+    town.run_but(|to| *to != Entity::Session(id("t")), |_| true);
+    town
+}
+
+fn written_and_read(kept: &Kept) -> Kept {
+    let bytes = rmp_serde::to_vec(&kept.cut()).expect("cuts can be written");
+    Kept::restore(rmp_serde::from_slice::<Cut>(&bytes).expect("and read"))
+}
+
+#[test]
+fn a_snapshot_is_the_whole_truth() {
+    let town = busy();
+    let kept = written_and_read(&town.kept);
+    assert!(kept.entities().eq(town.kept.entities()), "states differ");
+    assert_eq!((kept.audit(), draw(&kept)), (town.kept.audit(), draw(&town.kept)));
+    assert!(kept.unfinished().eq(town.kept.unfinished()));
+    assert_eq!(kept.unfinished().count(), 2);
+    assert_eq!(kept.next_deadline(), town.kept.next_deadline());
+    let same = Kept::restore(town.kept.cut());
+    assert!(same.entities().eq(town.kept.entities()));
+    let audit = kept.audit();
+    assert_eq!((audit.venues, audit.sessions, audit.carts), (1, 2, [1, 0, 2, 1, 0]));
+    assert_eq!((audit.seats.free, audit.seats.held, audit.seats.sold, audit.seats.blocked), (9, 8, 2, 1));
+    assert_eq!((audit.orders, audit.owed, audit.broken), (2, 2, 0));
+    assert_eq!(audit.revenue.iter().map(|sum| sum.amount).collect::<Vec<_>>(), [6_000]);
+}
+
+#[test]
+fn a_snapshot_has_each_layout_once() {
+    let rows = vec!["a".repeat(100); 50].join("/");
+    let size = |sessions: &[&str]| {
+        let mut town = Town::new(Rules::default());
+        open(&mut town, &layout(&rows), sessions);
+        rmp_serde::to_vec(&town.kept.cut()).expect("cuts can be written").len()
+    };
+    let (one, many) = (size(&["s"]), size(&["s", "t", "u", "v", "w"]));
+    assert!(many < one + 1_000, "one session {one} bytes, five {many}");
+    let mut town = Town::new(Rules::default());
+    open(&mut town, &layout(&rows), &["s", "t"]);
+    let kept = written_and_read(&town.kept);
+    let layouts: Vec<_> = kept
+        .entities()
+        .filter_map(|(_, state)| match &**state {
+            State::Session(session) => Some(Arc::clone(session.layout())),
+            State::Venue(_) | State::Cart(_) => None,
+        })
+        .collect();
+    assert!(Arc::ptr_eq(&layouts[0], &layouts[1]), "equal layouts are kept once after reading, too");
+}
+
+#[test]
+fn a_damaged_snapshot_is_refused() {
+    let mut bytes = rmp_serde::to_vec(&busy().kept.cut()).expect("cuts can be written");
+    let whole = bytes.len();
+    bytes.truncate(whole - 1);
+    rmp_serde::from_slice::<Cut>(&bytes).expect_err("cut off");
+    rmp_serde::from_slice::<Cut>(&[]).expect_err("nothing");
+}
+
+#[test]
+fn replicas_that_apply_the_same_events_are_equal() {
+    let town = busy();
+    let mut replica = Kept::new();
+    for (entity, event) in &town.log {
+        replica.apply(entity, vec![event.clone()]);
+    }
+    assert!(replica.entities().eq(town.kept.entities()));
+    // From a snapshot in the middle as well.
+    let middle = town.log.len() / 2;
+    let mut first = Kept::new();
+    town.log[..middle].iter().for_each(|(entity, event)| first.apply(entity, vec![event.clone()]));
+    let mut second = written_and_read(&first);
+    town.log[middle..].iter().for_each(|(entity, event)| second.apply(entity, vec![event.clone()]));
+    assert!(second.entities().eq(town.kept.entities()));
+    assert_eq!(second.next_deadline(), town.kept.next_deadline());
+}
+
+#[test]
+fn whoever_is_due_is_named_once_and_again_later() {
+    let mut town = Town::new(Rules::default());
+    open(&mut town, &layout("aaaaa"), &["s"]);
+    for cart in 0..5 {
+        town.now = Timestamp(u64::from(cart) * 10);
+        send(&mut town, u128::from(cart) + 1, "hold", hold("s", 0, cart, 1));
+        town.run();
+    }
+    let kept = &mut town.kept;
+    let ttl_ms = Rules::default().hold_ttl_ms;
+    assert_eq!(kept.next_deadline(), Some(Timestamp(ttl_ms)));
+    let due = |kept: &mut Kept, now: u64, max: usize| {
+        let mut due = Vec::new();
+        kept.due(Timestamp(now), max, &mut due);
+        due.into_iter().map(|entity| format!("{entity}")[5 + 31..].to_owned()).collect::<Vec<_>>().concat()
+    };
+    assert_eq!(due(kept, ttl_ms - 1, 10), "");
+    assert_eq!(due(kept, ttl_ms + 40, 2), "12");
+    assert_eq!(due(kept, ttl_ms + 40, 2), "34");
+    assert_eq!(due(kept, ttl_ms + 40, 2), "5");
+    assert_eq!(due(kept, ttl_ms + 40, 2), "");
+    assert_eq!(kept.next_deadline(), Some(Timestamp(ttl_ms + 40 + DUE_AGAIN_MS)));
+    assert_eq!(due(kept, ttl_ms + 40 + DUE_AGAIN_MS, 10), "12345");
+}

@@ -84,7 +84,7 @@ impl Drop for Named {
     }
 }
 
-fn storm(seed: u64, weather: Weather) {
+fn storm(seed: u64, weather: Weather) -> Town {
     let _named = Named(seed);
     let rules = Rules {
         hold_ttl_ms: 1_000,
@@ -100,6 +100,12 @@ fn storm(seed: u64, weather: Weather) {
     }
     sea.calm();
     sea.check_rest(weather.lose == 0 && weather.crash == 0);
+    sea.town
+}
+
+/// What is left after a rough storm.
+pub(crate) fn aftermath(seed: u64) -> Town {
+    storm(seed, Weather::ROUGH)
 }
 
 /// Two sessions in a hall of seven seats, one of them with a short time to live.

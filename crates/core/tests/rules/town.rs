@@ -15,7 +15,7 @@ use boxoffice_core::{
     event::Event,
     host::{Effect, Host, Input, Turn},
     id::{CartId, Entity, Request, RequestHash, hash64},
-    keep::{Kept, State},
+    keep::Kept,
     time::{Rules, Timestamp},
 };
 
@@ -279,13 +279,6 @@ impl Town {
     /// Whether the client behind this ticket knows nothing, and never will.
     pub(crate) fn is_lost(&self, ticket: Ticket) -> bool {
         self.lost.contains(&ticket)
-    }
-
-    pub(crate) fn cart_state(&self, cart: CartId) -> Option<boxoffice_core::answer::CartState> {
-        match &*self.kept.get(&Entity::Cart(cart))? {
-            State::Cart(cart) => cart.state(),
-            State::Venue(_) | State::Session(_) => panic!("a cart is kept as something else"),
-        }
     }
 }
 

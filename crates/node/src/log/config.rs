@@ -41,8 +41,7 @@ impl LogConfig {
     pub(super) fn check(&self) -> Result<(), LogError> {
         let bad = |what: String| Err(LogError::BadConfig { what });
         let bytes = self.segment_bytes;
-        if !(SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&bytes) || !bytes.is_multiple_of(4096)
-        {
+        if !(SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&bytes) || !bytes.is_multiple_of(4096) {
             return bad(format!(
                 "segments of {bytes} bytes: a multiple of 4096 from {SEGMENT_BYTES_MIN} to \
                  {SEGMENT_BYTES_MAX} is needed"
@@ -50,9 +49,7 @@ impl LogConfig {
         }
         if self.reserve_bytes > bytes / 4 {
             let reserve = self.reserve_bytes;
-            return bad(format!(
-                "a reserve of {reserve} bytes: at most a quarter of {bytes} is"
-            ));
+            return bad(format!("a reserve of {reserve} bytes: at most a quarter of {bytes} is"));
         }
         if self.retry_ms == 0 {
             return bad("0 ms between attempts to make a segment: at least 1 is".to_owned());

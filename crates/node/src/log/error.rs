@@ -115,15 +115,8 @@ pub enum LogError {
 
 impl LogError {
     /// Makes an [`LogError::Io`] of an error met while `doing` something with `file`.
-    pub(super) fn io<'a>(
-        doing: &'static str,
-        file: &'a Path,
-    ) -> impl FnOnce(io::Error) -> LogError + use<'a> {
-        move |source| LogError::Io {
-            doing,
-            file: file.to_owned(),
-            source,
-        }
+    pub(super) fn io<'a>(doing: &'static str, file: &'a Path) -> impl FnOnce(io::Error) -> LogError + use<'a> {
+        move |source| LogError::Io { doing, file: file.to_owned(), source }
     }
 }
 

@@ -90,9 +90,7 @@ impl Marks {
     }
 
     fn are_below(&self, first_needed: &dyn Fn(u16) -> u64) -> bool {
-        self.0
-            .iter()
-            .all(|(&shard, &last)| last < first_needed(shard))
+        self.0.iter().all(|(&shard, &last)| last < first_needed(shard))
     }
 }
 
@@ -106,21 +104,13 @@ struct Used {
 
 impl Used {
     fn new(segment: Segment) -> Used {
-        Used {
-            segment,
-            marks: Marks::default(),
-            checkpoint_seq: None,
-        }
+        Used { segment, marks: Marks::default(), checkpoint_seq: None }
     }
 }
 
 impl From<Read> for Used {
     fn from(read: Read) -> Used {
-        Used {
-            segment: read.segment,
-            marks: read.marks,
-            checkpoint_seq: read.checkpoint_seq,
-        }
+        Used { segment: read.segment, marks: read.marks, checkpoint_seq: read.checkpoint_seq }
     }
 }
 
@@ -161,38 +151,24 @@ impl Log {
     ) -> Result<(Log, Recovery), LogError> {
         config.check()?;
         match start {
-            Start::New => disk
-                .create_dir_all(dir)
-                .map_err(LogError::io("create", dir))?,
+            Start::New => disk.create_dir_all(dir).map_err(LogError::io("create", dir))?,
             Start::Existing => {
-                if disk
-                    .list(dir)
-                    .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-                {
-                    return Err(LogError::Missing {
-                        dir: dir.to_owned(),
-                    });
+                if disk.list(dir).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+                    return Err(LogError::Missing { dir: dir.to_owned() });
                 }
             }
         }
         let unfinished = dir.join(segment::UNFINISHED);
-        segment::remove_if_there(&*disk, &unfinished)
-            .map_err(LogError::io("remove", &unfinished))?;
+        segment::remove_if_there(&*disk, &unfinished).map_err(LogError::io("remove", &unfinished))?;
         let owner = Some(config.owner);
-        let (mut reads, mut recovery) =
-            recovery::read(&*disk, dir, owner, OpenMode::Write, replay)?;
+        let (mut reads, mut recovery) = recovery::read(&*disk, dir, owner, OpenMode::Write, replay)?;
         if reads.is_empty() && start == Start::Existing {
-            return Err(LogError::Missing {
-                dir: dir.to_owned(),
-            });
+            return Err(LogError::Missing { dir: dir.to_owned() });
         }
         recovery.created = reads.is_empty();
         if let Some(cut) = &recovery.cut {
             let read = reads.iter().find(|read| read.segment.path == cut.file);
-            clear(
-                &read.expect("the cut is in a segment that was read").segment,
-                cut,
-            )?;
+            clear(&read.expect("the cut is in a segment that was read").segment, cut)?;
         }
 
         if recovery.created {
@@ -207,11 +183,7 @@ impl Log {
 
         // The process before may have ended between a write and its sync, or between the name of a
         // segment and the directory's sync: what was read must not be lost from now on.
-        active
-            .segment
-            .file
-            .sync_data()
-            .map_err(LogError::io("sync", &active.segment.path))?;
+        active.segment.file.sync_data().map_err(LogError::io("sync", &active.segment.path))?;
         disk.sync_dir(dir).map_err(LogError::io("sync", dir))?;
 
         let workshop = Workshop::open(disk, rng, dir, config.clone(), spares, next_number)
@@ -225,11 +197,7 @@ impl Log {
             active: Used::from(active),
             next_seq: recovery.last_seq + 1,
             synced: recovery.last_seq,
-            last_seal: if recovery.clean_stop {
-                recovery.last_seq
-            } else {
-                0
-            },
+            last_seal: if recovery.clean_stop { recovery.last_seq } else { 0 },
             buffer: Vec::new(),
             unusable: None,
         };
@@ -243,20 +211,12 @@ impl Log {
     /// # Errors
     /// [`LogError::Full`] and [`LogError::TooLarge`], with nothing written and the log as before;
     /// [`LogError::Io`], after which it is unusable if a write or sync failed; [`LogError::Unusable`].
-    pub fn append(
-        &mut self,
-        kind: Kind,
-        payload: &[&[u8]],
-        marks: &[Mark],
-    ) -> Result<u64, LogError> {
+    pub fn append(&mut self, kind: Kind, payload: &[&[u8]], marks: &[Mark]) -> Result<u64, LogError> {
         self.check_usable()?;
         let payload_bytes: usize = payload.iter().map(|part| part.len()).sum();
         let needed = record::record_bytes(payload_bytes, marks.len()) as u64;
         if needed > self.record_bytes_max() {
-            return Err(LogError::TooLarge {
-                bytes: needed,
-                max: self.record_bytes_max(),
-            });
+            return Err(LogError::TooLarge { bytes: needed, max: self.record_bytes_max() });
         }
         if kind == Kind::Ordinary && self.would_use_reserve(needed) {
             return Err(self.full(needed));
@@ -385,11 +345,7 @@ impl Log {
     }
 
     fn full(&self, needed: u64) -> LogError {
-        LogError::Full {
-            needed,
-            left: self.headroom().bytes,
-            dir: self.dir.clone(),
-        }
+        LogError::Full { needed, left: self.headroom().bytes, dir: self.dir.clone() }
     }
 
     /// The old segment is synced before anything is written into the next, so that a later
@@ -397,38 +353,19 @@ impl Log {
     fn next_segment(&mut self) -> Result<(), LogError> {
         self.sync()?;
         let next = Used::new(self.workshop.take());
-        assert_eq!(
-            next.segment.number,
-            self.active.segment.number + 1,
-            "segments follow each other"
-        );
-        self.sealed
-            .push_back(std::mem::replace(&mut self.active, next));
+        assert_eq!(next.segment.number, self.active.segment.number + 1, "segments follow each other");
+        self.sealed.push_back(std::mem::replace(&mut self.active, next));
         self.at = PAGE as u64;
         self.workshop.note_used(self.at);
         Ok(())
     }
 
-    fn write(
-        &mut self,
-        kind: Option<Kind>,
-        payload: &[&[u8]],
-        marks: &[Mark],
-    ) -> Result<u64, LogError> {
+    fn write(&mut self, kind: Option<Kind>, payload: &[&[u8]], marks: &[Mark]) -> Result<u64, LogError> {
         let seq = self.next_seq;
         let place = (self.active.segment.salt, self.at);
-        record::encode(
-            &mut self.buffer,
-            place,
-            (kind, seq, self.synced),
-            payload,
-            marks,
-        );
+        record::encode(&mut self.buffer, place, (kind, seq, self.synced), payload, marks);
         let bytes = self.buffer.len() as u64;
-        assert!(
-            bytes <= self.rest(),
-            "record {seq} does not fit where it is written"
-        );
+        assert!(bytes <= self.rest(), "record {seq} does not fit where it is written");
         if let Err(error) = self.active.segment.file.write_all_at(&self.buffer, self.at) {
             // Some file systems need new space even here. The place is written anew by the next
             // record, and until then it is an unfinished end.
@@ -452,9 +389,7 @@ impl Log {
 
     fn check_usable(&self) -> Result<(), LogError> {
         match &self.unusable {
-            Some(reason) => Err(LogError::Unusable {
-                reason: reason.clone(),
-            }),
+            Some(reason) => Err(LogError::Unusable { reason: reason.clone() }),
             None => Ok(()),
         }
     }
@@ -471,54 +406,31 @@ impl Log {
 ///
 /// # Errors
 /// As [`Log::open`].
-pub fn inspect(
-    disk: &dyn Disk,
-    dir: &Path,
-    replay: &mut dyn FnMut(Record<'_>),
-) -> Result<Recovery, LogError> {
+pub fn inspect(disk: &dyn Disk, dir: &Path, replay: &mut dyn FnMut(Record<'_>)) -> Result<Recovery, LogError> {
     let (reads, recovery) = recovery::read(disk, dir, None, OpenMode::Read, replay)?;
     match reads.is_empty() {
-        true => Err(LogError::Missing {
-            dir: dir.to_owned(),
-        }),
+        true => Err(LogError::Missing { dir: dir.to_owned() }),
         false => Ok(recovery),
     }
 }
 
-fn first_segment(
-    disk: &dyn Disk,
-    rng: &dyn Rng,
-    dir: &Path,
-    config: &LogConfig,
-) -> Result<Segment, LogError> {
-    let making = Making {
-        number: 1,
-        is_recycled: false,
-        pace: &|_| Ok(segment::LARGE_PIECE),
-    };
-    segment::make(disk, rng, dir, config, &making).map_err(|source| {
-        match spare::is_no_space(&source) {
-            true => LogError::Full {
-                needed: config.segment_bytes.saturating_add(config.keep_free_bytes),
-                left: disk.free_bytes(dir).unwrap_or(0),
-                dir: dir.to_owned(),
-            },
-            false => LogError::io("make a segment in", dir)(source),
-        }
+fn first_segment(disk: &dyn Disk, rng: &dyn Rng, dir: &Path, config: &LogConfig) -> Result<Segment, LogError> {
+    let making = Making { number: 1, is_recycled: false, pace: &|_| Ok(segment::LARGE_PIECE) };
+    segment::make(disk, rng, dir, config, &making).map_err(|source| match spare::is_no_space(&source) {
+        true => LogError::Full {
+            needed: config.segment_bytes.saturating_add(config.keep_free_bytes),
+            left: disk.free_bytes(dir).unwrap_or(0),
+            dir: dir.to_owned(),
+        },
+        false => LogError::io("make a segment in", dir)(source),
     })
 }
 
 /// Writes zeros over an unfinished end, durably, before anything new is written there.
 fn clear(segment: &Segment, cut: &Cut) -> Result<(), LogError> {
     let zeros = vec![0; cut.bytes as usize];
-    segment
-        .file
-        .write_all_at(&zeros, cut.offset)
-        .map_err(LogError::io("clear", &segment.path))?;
-    segment
-        .file
-        .sync_data()
-        .map_err(LogError::io("sync", &segment.path))
+    segment.file.write_all_at(&zeros, cut.offset).map_err(LogError::io("clear", &segment.path))?;
+    segment.file.sync_data().map_err(LogError::io("sync", &segment.path))
 }
 
 /// Removes spares from the first of another size on, the last one first: no gap at any time.
@@ -531,8 +443,7 @@ fn usable_spares(
     let mut spares: VecDeque<Segment> = spares.into_iter().map(|read| read.segment).collect();
     while spares.iter().any(|spare| spare.bytes != segment_bytes) {
         let last = spares.pop_back().expect("one of them has another size");
-        disk.remove(&last.path)
-            .map_err(LogError::io("remove", &last.path))?;
+        disk.remove(&last.path).map_err(LogError::io("remove", &last.path))?;
         disk.sync_dir(dir).map_err(LogError::io("sync", dir))?;
     }
     Ok(spares)

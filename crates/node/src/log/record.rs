@@ -44,12 +44,7 @@ fn code(kind: Option<Kind>) -> u8 {
 }
 
 fn kind(found: u8) -> Option<Option<Kind>> {
-    let all = [
-        None,
-        Some(Kind::Ordinary),
-        Some(Kind::Vital),
-        Some(Kind::Checkpoint),
-    ];
+    let all = [None, Some(Kind::Ordinary), Some(Kind::Vital), Some(Kind::Checkpoint)];
     all.into_iter().find(|&kind| code(kind) == found)
 }
 
@@ -104,10 +99,7 @@ pub(super) fn encode(
     payload: &[&[u8]],
     marks: &[Mark],
 ) {
-    assert!(
-        synced < seq,
-        "record {seq} says it is durable before it is written"
-    );
+    assert!(synced < seq, "record {seq} says it is durable before it is written");
     let payload_bytes: usize = payload.iter().map(|part| part.len()).sum();
     let whole = record_bytes(payload_bytes, marks.len());
     out.clear();
@@ -158,8 +150,7 @@ pub(super) fn find(bytes: &[u8], at: usize, salt: u64) -> Found {
         return Found::Bad("it is longer than its segment");
     }
     let body = &bytes[at + LINE..at + whole];
-    let good = body.is_empty()
-        || crc32c::crc32c(body) == header.body_crc && has_stamp(body, salt, (at + LINE) as u64);
+    let good = body.is_empty() || crc32c::crc32c(body) == header.body_crc && has_stamp(body, salt, (at + LINE) as u64);
     match good {
         true => Found::Whole(header, whole),
         false if is_unwritten(body) => Found::Unwritten("not all of it was written"),
@@ -195,13 +186,10 @@ pub(super) fn open<'a>(
     out.extend_from_slice(&bytes[at + LINE..at + whole]);
     whiten(out, salt, (at + LINE) as u64);
     let (payload, rest) = out.split_at(header.payload_bytes as usize);
-    let marks = rest
-        .chunks_exact(MARK_BYTES)
-        .take(header.marks as usize)
-        .map(|mark| Mark {
-            shard: u16::from_le_bytes(mark[..2].try_into().expect("two bytes")),
-            last_index: u64::from_le_bytes(mark[2..].try_into().expect("eight bytes")),
-        });
+    let marks = rest.chunks_exact(MARK_BYTES).take(header.marks as usize).map(|mark| Mark {
+        shard: u16::from_le_bytes(mark[..2].try_into().expect("two bytes")),
+        last_index: u64::from_le_bytes(mark[2..].try_into().expect("eight bytes")),
+    });
     (payload, marks)
 }
 
@@ -262,10 +250,7 @@ fn stream(salt: u64, at: u64) -> u64 {
 
 /// Whitens, and whitened a second time makes plain.
 fn whiten(bytes: &mut [u8], salt: u64, at: u64) {
-    assert!(
-        at.is_multiple_of(8) && bytes.len().is_multiple_of(8),
-        "whitening goes by words"
-    );
+    assert!(at.is_multiple_of(8) && bytes.len().is_multiple_of(8), "whitening goes by words");
     let (words, _) = bytes.as_chunks_mut::<8>();
     for (index, word) in words.iter_mut().enumerate() {
         let key = stream(salt, at + 8 * index as u64);
@@ -281,13 +266,7 @@ mod tests {
 
     fn record(at: usize, payload: &[u8], marks: &[Mark]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        encode(
-            &mut bytes,
-            (SALT, at as u64),
-            (Some(Kind::Ordinary), 7, 5),
-            &[payload],
-            marks,
-        );
+        encode(&mut bytes, (SALT, at as u64), (Some(Kind::Ordinary), 7, 5), &[payload], marks);
         let mut segment = vec![0; at];
         segment.extend(bytes);
         segment
@@ -295,28 +274,14 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read() {
-        let marks = [
-            Mark {
-                shard: 3,
-                last_index: 9,
-            },
-            Mark {
-                shard: 65_535,
-                last_index: u64::MAX,
-            },
-        ];
+        let marks = [Mark { shard: 3, last_index: 9 }, Mark { shard: 65_535, last_index: u64::MAX }];
         for size in [0, 1, 35, 36, 37, 99, 100, 101, 4_000] {
             for marks in [&marks[..0], &marks[..1], &marks[..]] {
                 let payload: Vec<u8> = (0..size).map(|byte| byte as u8).collect();
                 let segment = record(128, &payload, marks);
-                let Found::Whole(header, whole) = find(&segment, 128, SALT) else {
-                    panic!("not found: {size} bytes")
-                };
+                let Found::Whole(header, whole) = find(&segment, 128, SALT) else { panic!("not found: {size} bytes") };
                 assert_eq!(whole, segment.len() - 128);
-                assert_eq!(
-                    (header.seq, header.synced, header.kind),
-                    (7, 5, Some(Kind::Ordinary))
-                );
+                assert_eq!((header.seq, header.synced, header.kind), (7, 5, Some(Kind::Ordinary)));
                 let mut out = Vec::new();
                 let (read, read_marks) = open(&mut out, &segment, (SALT, 128), &header);
                 assert_eq!(read, payload);
@@ -328,29 +293,16 @@ mod tests {
     #[test]
     fn every_flipped_bit_is_bad_and_no_tear_is() {
         // Zeros are the hardest: unwhitened they would look unwritten.
-        let whole = record(
-            64,
-            &[0; 300],
-            &[Mark {
-                shard: 1,
-                last_index: 1,
-            }],
-        );
+        let whole = record(64, &[0; 300], &[Mark { shard: 1, last_index: 1 }]);
         for bit in 64 * 8..whole.len() * 8 {
             let mut flipped = whole.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert!(
-                matches!(find(&flipped, 64, SALT), Found::Bad(_)),
-                "bit {bit}"
-            );
+            assert!(matches!(find(&flipped, 64, SALT), Found::Bad(_)), "bit {bit}");
         }
         for end in 65..whole.len() {
             let mut torn = whole.clone();
             torn[end..].fill(0);
-            assert!(
-                matches!(find(&torn, 64, SALT), Found::Unwritten(_)),
-                "torn at {end}"
-            );
+            assert!(matches!(find(&torn, 64, SALT), Found::Unwritten(_)), "torn at {end}");
         }
     }
 
@@ -363,10 +315,7 @@ mod tests {
             for bit in 0..8 {
                 let mut flipped = bytes.clone();
                 flipped[LINE - 1] ^= 1 << bit;
-                assert!(
-                    matches!(find(&flipped, 0, salt), Found::Bad(_)),
-                    "salt {salt} bit {bit}"
-                );
+                assert!(matches!(find(&flipped, 0, salt), Found::Bad(_)), "salt {salt} bit {bit}");
             }
         }
     }

@@ -82,10 +82,7 @@ pub(super) fn read(
             // A release keeps the segment with the newest checkpoint, so the first one is empty only
             // when nothing was ever written.
             if reader.next_seq.is_none() {
-                return Err(LogError::MissingSegment {
-                    number: number - 1,
-                    dir: dir.to_owned(),
-                });
+                return Err(LogError::MissingSegment { number: number - 1, dir: dir.to_owned() });
             }
             ended.get_or_insert_with(|| reader.overtaken(&segment.path, PAGE, "it is empty"));
             reads.push(Read::empty(segment));
@@ -106,35 +103,21 @@ pub(super) fn read(
 /// The segments' numbers, which must follow each other.
 fn numbers(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>, LogError> {
     let names = disk.list(dir).map_err(LogError::io("list", dir))?;
-    let numbers: Vec<u64> = names
-        .iter()
-        .filter_map(|name| segment::number_in(name))
-        .collect();
+    let numbers: Vec<u64> = names.iter().filter_map(|name| segment::number_in(name)).collect();
     match numbers.windows(2).find(|pair| pair[1] != pair[0] + 1) {
-        Some(gap) => Err(LogError::MissingSegment {
-            number: gap[0] + 1,
-            dir: dir.to_owned(),
-        }),
+        Some(gap) => Err(LogError::MissingSegment { number: gap[0] + 1, dir: dir.to_owned() }),
         None => Ok(numbers),
     }
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
     const ZEROS: [u8; 4096] = [0; 4096];
-    bytes
-        .chunks(ZEROS.len())
-        .all(|piece| piece == &ZEROS[..piece.len()])
+    bytes.chunks(ZEROS.len()).all(|piece| piece == &ZEROS[..piece.len()])
 }
 
 impl Read {
     pub(super) fn empty(segment: Segment) -> Read {
-        Read {
-            segment,
-            marks: Marks::default(),
-            checkpoint_seq: None,
-            end: PAGE,
-            records: 0,
-        }
+        Read { segment, marks: Marks::default(), checkpoint_seq: None, end: PAGE, records: 0 }
     }
 }
 
@@ -157,9 +140,7 @@ impl Reader {
         let mut read = Read::empty(segment);
         while read.end + LINE <= bytes.len() {
             let (why, torn) = match record::find(bytes, read.end, salt) {
-                Found::Whole(header, whole)
-                    if self.next_seq.is_none_or(|seq| seq == header.seq) =>
-                {
+                Found::Whole(header, whole) if self.next_seq.is_none_or(|seq| seq == header.seq) => {
                     self.record(&mut read, bytes, &header, replay);
                     read.end += whole;
                     continue;
@@ -177,13 +158,7 @@ impl Reader {
         Ok(read)
     }
 
-    fn record(
-        &mut self,
-        read: &mut Read,
-        bytes: &[u8],
-        header: &Header,
-        replay: &mut dyn FnMut(Record<'_>),
-    ) {
+    fn record(&mut self, read: &mut Read, bytes: &[u8], header: &Header, replay: &mut dyn FnMut(Record<'_>)) {
         let place = (read.segment.salt, read.end);
         let (payload, marks) = record::open(&mut self.scratch, bytes, place, header);
         for mark in marks {
@@ -193,38 +168,21 @@ impl Reader {
             read.checkpoint_seq = Some(header.seq);
         }
         if let Some(kind) = header.kind {
-            replay(Record {
-                seq: header.seq,
-                kind,
-                payload,
-            });
+            replay(Record { seq: header.seq, kind, payload });
         }
         self.recovery.clean_stop = header.kind.is_none();
         read.records += 1;
         self.next_seq = Some(header.seq + 1);
         self.recovery.records += 1;
-        self.recovery.bytes +=
-            record::record_bytes(header.payload_bytes as usize, header.marks as usize) as u64;
+        self.recovery.bytes += record::record_bytes(header.payload_bytes as usize, header.marks as usize) as u64;
         self.recovery.last_seq = header.seq;
     }
 
     /// Decides about the bad place at the end of `read`: notes the cut, or returns the damage.
-    fn judge(
-        &mut self,
-        read: &Read,
-        bytes: &[u8],
-        why: &'static str,
-        torn: bool,
-    ) -> Result<(), LogError> {
+    fn judge(&mut self, read: &Read, bytes: &[u8], why: &'static str, torn: bool) -> Result<(), LogError> {
         let file = &read.segment.path;
-        let damaged = |seq, why: String| {
-            Err(LogError::Damaged {
-                file: file.clone(),
-                offset: read.end as u64,
-                seq,
-                why,
-            })
-        };
+        let damaged =
+            |seq, why: String| Err(LogError::Damaged { file: file.clone(), offset: read.end as u64, seq, why });
         let Some(seq) = self.next_seq else {
             return damaged(None, why.to_owned());
         };
@@ -244,10 +202,7 @@ impl Reader {
             }
             further_records += 1;
         }
-        let last = bytes
-            .iter()
-            .rposition(|&byte| byte != 0)
-            .map_or(read.end, |at| at + 1);
+        let last = bytes.iter().rposition(|&byte| byte != 0).map_or(read.end, |at| at + 1);
         self.recovery.cut = Some(Cut {
             file: file.clone(),
             offset: read.end as u64,

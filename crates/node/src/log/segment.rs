@@ -73,12 +73,7 @@ pub(super) fn make(
         }
     };
     let (number, bytes, salt) = (making.number, config.segment_bytes, rng.u64());
-    if let Err(error) = fill(
-        &*file,
-        &page(number, bytes, config.owner, salt),
-        bytes,
-        making.pace,
-    ) {
+    if let Err(error) = fill(&*file, &page(number, bytes, config.owner, salt), bytes, making.pace) {
         // Half a spare is worth nothing, its space is; the next attempt begins anew.
         let _ = disk.remove(&unfinished);
         return Err(error);
@@ -86,21 +81,10 @@ pub(super) fn make(
     let path = dir.join(name(number));
     disk.rename(&unfinished, &path)?;
     disk.sync_dir(dir)?;
-    Ok(Segment {
-        number,
-        path,
-        file,
-        bytes,
-        salt,
-    })
+    Ok(Segment { number, path, file, bytes, salt })
 }
 
-fn fill(
-    file: &dyn DiskFile,
-    page: &[u8],
-    bytes: u64,
-    pace: &dyn Fn(u64) -> io::Result<usize>,
-) -> io::Result<()> {
+fn fill(file: &dyn DiskFile, page: &[u8], bytes: u64, pace: &dyn Fn(u64) -> io::Result<usize>) -> io::Result<()> {
     let zeros = vec![0; LARGE_PIECE];
     let mut at = 0;
     while at < bytes {
@@ -170,49 +154,24 @@ pub(super) fn open(
     }
     let format = u32::from_le_bytes(bytes[8..12].try_into().expect("four bytes"));
     if format != FORMAT {
-        return Err(LogError::OtherVersion {
-            file: path,
-            found: format,
-            known: FORMAT,
-        });
+        return Err(LogError::OtherVersion { file: path, found: format, known: FORMAT });
     }
     let found_owner = u128::from_le_bytes(bytes[32..48].try_into().expect("sixteen bytes"));
     if let Some(owner) = owner.filter(|&owner| owner != found_owner) {
-        return Err(LogError::Foreign {
-            file: path,
-            found: found_owner,
-            owner,
-        });
+        return Err(LogError::Foreign { file: path, found: found_owner, owner });
     }
     if u64_at(16) != number {
-        return Err(damaged(
-            0,
-            &format!("it is segment {} under another name", u64_at(16)),
-        ));
+        return Err(damaged(0, &format!("it is segment {} under another name", u64_at(16))));
     }
     if u64_at(24) != length {
-        let why = format!(
-            "the file has {length} bytes and was made with {}",
-            u64_at(24)
-        );
+        let why = format!("the file has {length} bytes and was made with {}", u64_at(24));
         return Err(damaged(length as usize, &why));
     }
     let salt = u64_at(48);
     let whole = usize::try_from(length).map_err(|_| damaged(0, "too large for this machine"))?;
     bytes.resize(whole, 0);
-    file.read_exact_at(&mut bytes[PAGE..], PAGE as u64)
-        .map_err(io("read"))?;
-    Ok((
-        Segment {
-            number,
-            path,
-            file,
-            bytes: length,
-            salt,
-        },
-        found_owner,
-        bytes,
-    ))
+    file.read_exact_at(&mut bytes[PAGE..], PAGE as u64).map_err(io("read"))?;
+    Ok((Segment { number, path, file, bytes: length, salt }, found_owner, bytes))
 }
 
 #[cfg(test)]
@@ -223,13 +182,7 @@ mod tests {
     fn names_and_numbers_go_both_ways() {
         assert_eq!(number_in(&name(42)), Some(42));
         assert_eq!(name(42), "0000000000000042.log");
-        for other in [
-            "42.log",
-            "0000000000000042.log~",
-            "000000000000004x.log",
-            UNFINISHED,
-            "",
-        ] {
+        for other in ["42.log", "0000000000000042.log~", "000000000000004x.log", UNFINISHED, ""] {
             assert_eq!(number_in(other), None, "{other}");
         }
     }

@@ -85,13 +85,7 @@ impl Workshop {
         ready: VecDeque<Segment>,
         next_number: u64,
     ) -> io::Result<Workshop> {
-        let bench = Bench {
-            ready,
-            next_number,
-            released: VecDeque::new(),
-            is_one_aside: false,
-            trouble: None,
-        };
+        let bench = Bench { ready, next_number, released: VecDeque::new(), is_one_aside: false, trouble: None };
         let shared = Arc::new(Shared {
             disk,
             rng,
@@ -156,14 +150,9 @@ impl Workshop {
                 None => {}
             }
             let thread = self.thread.as_ref();
-            assert!(
-                thread.is_some_and(|thread| !thread.is_finished()),
-                "nobody makes the segment that is waited for"
-            );
+            assert!(thread.is_some_and(|thread| !thread.is_finished()), "nobody makes the segment that is waited for");
             // Woken by the maker; the time-out only notices that the maker has died.
-            self.shared
-                .changed
-                .wait_for(bench, Duration::from_millis(100));
+            self.shared.changed.wait_for(bench, Duration::from_millis(100));
         }
         Ok(true)
     }
@@ -239,11 +228,7 @@ impl Shared {
         // Whatever comes of it, what was kept aside is then used or removed.
         let is_recycled = std::mem::take(&mut bench.is_one_aside);
         let made = MutexGuard::unlocked(bench, || {
-            let making = segment::Making {
-                number,
-                is_recycled,
-                pace: &|done| self.rest(done),
-            };
+            let making = segment::Making { number, is_recycled, pace: &|done| self.rest(done) };
             segment::make(&*self.disk, &*self.rng, &self.dir, &self.config, &making)
         });
         let made = made.map(|segment| {

@@ -1,5 +1,7 @@
 //! Logs on a disk in memory: cut, flipped, filled up, and read back.
 
+#![allow(clippy::disallowed_methods, reason = "a test reaches the disk and the clock as it likes")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,25 +18,17 @@ const FIRST: &str = "/data/log/0000000000000001.log";
 
 fn config() -> LogConfig {
     let config = LogConfig::new(OWNER, SEGMENT_BYTES_MIN);
-    LogConfig {
-        maker: Maker::Caller,
-        keep_free_bytes: 0,
-        ..config
-    }
+    LogConfig { maker: Maker::Caller, keep_free_bytes: 0, ..config }
 }
 
 type Records = BTreeMap<u64, Vec<u8>>;
 
 fn open_with(disk: &MemoryDisk, config: LogConfig) -> Result<(Log, Recovery, Records), LogError> {
     let mut records = Records::new();
-    let (log, recovery) = Log::open(
-        Arc::new(disk.clone()),
-        Arc::new(OsRng),
-        Path::new(DIR),
-        config,
-        Start::New,
-        &mut |record| assert_eq!(records.insert(record.seq, record.payload.to_vec()), None),
-    )?;
+    let (log, recovery) =
+        Log::open(Arc::new(disk.clone()), Arc::new(OsRng), Path::new(DIR), config, Start::New, &mut |record| {
+            assert_eq!(records.insert(record.seq, record.payload.to_vec()), None)
+        })?;
     Ok((log, recovery, records))
 }
 
@@ -43,19 +37,15 @@ fn open(disk: &MemoryDisk) -> (Log, Recovery, Records) {
 }
 
 fn put(log: &mut Log, payload: &[u8]) -> u64 {
-    log.append(Kind::Ordinary, &[payload], &[])
-        .expect("the record is appended")
+    log.append(Kind::Ordinary, &[payload], &[]).expect("the record is appended")
 }
 
 fn payload(size: usize, seed: u8) -> Vec<u8> {
-    (0..size)
-        .map(|at| (at as u8).wrapping_mul(31) ^ seed)
-        .collect()
+    (0..size).map(|at| (at as u8).wrapping_mul(31) ^ seed).collect()
 }
 
 fn file(disk: &MemoryDisk, path: &str) -> Arc<dyn DiskFile> {
-    disk.open(Path::new(path), OpenMode::Write)
-        .expect("the file is there")
+    disk.open(Path::new(path), OpenMode::Write).expect("the file is there")
 }
 
 fn overwrite(disk: &MemoryDisk, path: &str, at: u64, change: &mut dyn FnMut(&mut [u8])) {
@@ -186,17 +176,9 @@ fn a_sector_lost_from_a_durable_record_is_damage() {
         bytes.fill(0);
     });
     let error = look(&disk).unwrap_err();
-    assert!(
-        matches!(error, LogError::Damaged { seq: Some(1), .. }),
-        "{error}"
-    );
-    assert!(
-        error.to_string().contains("durable before record 2"),
-        "{error}"
-    );
-    overwrite(&disk, FIRST, lost, &mut |bytes| {
-        bytes.copy_from_slice(&saved)
-    });
+    assert!(matches!(error, LogError::Damaged { seq: Some(1), .. }), "{error}");
+    assert!(error.to_string().contains("durable before record 2"), "{error}");
+    overwrite(&disk, FIRST, lost, &mut |bytes| bytes.copy_from_slice(&saved));
 
     // Nothing vouches for the very last record, unless the log was sealed.
     let lost = second_at.next_multiple_of(512);
@@ -205,9 +187,7 @@ fn a_sector_lost_from_a_durable_record_is_damage() {
         bytes.fill(0);
     });
     assert_eq!(look(&disk).unwrap().0.cut.unwrap().seq, 2);
-    overwrite(&disk, FIRST, lost, &mut |bytes| {
-        bytes.copy_from_slice(&saved)
-    });
+    overwrite(&disk, FIRST, lost, &mut |bytes| bytes.copy_from_slice(&saved));
     let (mut log, recovery, _) = open(&disk);
     assert!(!recovery.clean_stop);
     log.seal().unwrap();
@@ -215,15 +195,9 @@ fn a_sector_lost_from_a_durable_record_is_damage() {
     assert_eq!(log.last_seq(), 3, "a second seal says nothing new");
     drop(log);
     let (recovery, records) = look(&disk).unwrap();
-    assert_eq!(
-        (recovery.clean_stop, recovery.last_seq, records.len()),
-        (true, 3, 2)
-    );
+    assert_eq!((recovery.clean_stop, recovery.last_seq, records.len()), (true, 3, 2));
     overwrite(&disk, FIRST, lost, &mut |bytes| bytes.fill(0));
-    assert!(matches!(
-        look(&disk),
-        Err(LogError::Damaged { seq: Some(2), .. })
-    ));
+    assert!(matches!(look(&disk), Err(LogError::Damaged { seq: Some(2), .. })));
 }
 
 #[test]
@@ -252,16 +226,11 @@ fn fill_segments(log: &mut Log, segments: usize, shard: u16) -> u64 {
     let mut index = 0;
     while log.segments() < segments {
         if log.wants_checkpoint() {
-            log.append(Kind::Checkpoint, &[b"hard states"], &[])
-                .unwrap();
+            log.append(Kind::Checkpoint, &[b"hard states"], &[]).unwrap();
         }
         index += 1;
-        let mark = Mark {
-            shard,
-            last_index: index,
-        };
-        log.append(Kind::Ordinary, &[&payload(20_000, index as u8)], &[mark])
-            .unwrap();
+        let mark = Mark { shard, last_index: index };
+        log.append(Kind::Ordinary, &[&payload(20_000, index as u8)], &[mark]).unwrap();
         log.tend();
     }
     index
@@ -275,17 +244,9 @@ fn segments_go_when_nobody_needs_them_and_a_checkpoint_stands() {
     assert!(log.wants_checkpoint());
     assert_eq!(log.release(&|_| 0), 0, "all is needed");
     // The newest checkpoint stands in the third segment: the third and the fourth must stay.
-    assert_eq!(
-        log.release(&|shard| if shard == 5 { last + 1 } else { 0 }),
-        2
-    );
-    log.append(Kind::Checkpoint, &[b"hard states"], &[])
-        .unwrap();
-    assert_eq!(
-        log.release(&|_| u64::MAX),
-        0,
-        "the checkpoint is not durable yet"
-    );
+    assert_eq!(log.release(&|shard| if shard == 5 { last + 1 } else { 0 }), 2);
+    log.append(Kind::Checkpoint, &[b"hard states"], &[]).unwrap();
+    assert_eq!(log.release(&|_| u64::MAX), 0, "the checkpoint is not durable yet");
     log.sync().unwrap();
     // The third ends with the entry before the last: it stays while that one is needed.
     assert_eq!(log.release(&|_| last - 1), 0);
@@ -308,8 +269,7 @@ fn marks_are_known_again_after_a_restart() {
     let last = fill_segments(&mut log, 3, 5);
     drop(log);
     let (mut log, _, _) = open(&disk);
-    log.append(Kind::Checkpoint, &[b"hard states"], &[])
-        .unwrap();
+    log.append(Kind::Checkpoint, &[b"hard states"], &[]).unwrap();
     log.sync().unwrap();
     assert_eq!(log.release(&|_| 1), 0);
     assert_eq!(log.release(&|_| last), 2);
@@ -330,11 +290,7 @@ fn a_spare_named_by_a_killed_process_is_made_sure_of_before_use() {
         log.sync().unwrap();
         let durable = log.last_seq();
         disk.power_cut(&mut || false);
-        assert_eq!(
-            open(&disk).1.last_seq,
-            durable,
-            "killed after {stop} changes"
-        );
+        assert_eq!(open(&disk).1.last_seq, durable, "killed after {stop} changes");
     }
 }
 
@@ -386,13 +342,9 @@ fn a_full_disk_heals_by_releasing_alone() {
     let mut last_index = 0;
     let mut write_until_full = |log: &mut Log| loop {
         if log.wants_checkpoint() {
-            log.append(Kind::Checkpoint, &[b"hard states"], &[])
-                .unwrap();
+            log.append(Kind::Checkpoint, &[b"hard states"], &[]).unwrap();
         }
-        let mark = Mark {
-            shard: 1,
-            last_index: last_index + 1,
-        };
+        let mark = Mark { shard: 1, last_index: last_index + 1 };
         match log.append(Kind::Ordinary, &[&payload(10_000, 1)], &[mark]) {
             Ok(_) => last_index += 1,
             Err(LogError::Full { .. }) => break last_index,
@@ -417,18 +369,12 @@ fn a_full_disk_heals_by_releasing_alone() {
 fn space_that_must_stay_free_is_left_free() {
     let disk = MemoryDisk::new();
     disk.set_capacity(Some(3 * SEGMENT_BYTES_MIN));
-    let config = LogConfig {
-        keep_free_bytes: 2 * SEGMENT_BYTES_MIN,
-        ..config()
-    };
+    let config = LogConfig { keep_free_bytes: 2 * SEGMENT_BYTES_MIN, ..config() };
     let (log, _, _) = open_with(&disk, config.clone()).unwrap();
     assert!(log.headroom().no_space);
     let disk = MemoryDisk::new();
     disk.set_capacity(Some(SEGMENT_BYTES_MIN));
-    assert!(matches!(
-        open_with(&disk, config),
-        Err(LogError::Full { .. })
-    ));
+    assert!(matches!(open_with(&disk, config), Err(LogError::Full { .. })));
 }
 
 #[test]
@@ -437,16 +383,10 @@ fn a_failed_sync_ends_the_log() {
     let (mut log, _, _) = open(&disk);
     put(&mut log, b"one");
     disk.fail_syncs(true);
-    assert!(matches!(
-        log.sync(),
-        Err(LogError::Io { doing: "sync", .. })
-    ));
+    assert!(matches!(log.sync(), Err(LogError::Io { doing: "sync", .. })));
     disk.fail_syncs(false);
     assert!(matches!(log.sync(), Err(LogError::Unusable { .. })));
-    assert!(matches!(
-        log.append(Kind::Vital, &[], &[]),
-        Err(LogError::Unusable { .. })
-    ));
+    assert!(matches!(log.append(Kind::Vital, &[], &[]), Err(LogError::Unusable { .. })));
 }
 
 #[test]
@@ -477,71 +417,37 @@ fn a_log_that_is_not_whole_or_not_ours_is_refused_by_name() {
     };
     assert!(start(OWNER, Start::Existing).is_ok());
 
-    assert!(matches!(
-        start(OWNER + 1, Start::New),
-        Err(LogError::Foreign { .. })
-    ));
+    assert!(matches!(start(OWNER + 1, Start::New), Err(LogError::Foreign { .. })));
     let set_format = |format: u32| {
-        overwrite(&disk, FIRST, 0, &mut |bytes| {
-            bytes[8..12].copy_from_slice(&format.to_le_bytes())
-        });
+        overwrite(&disk, FIRST, 0, &mut |bytes| bytes[8..12].copy_from_slice(&format.to_le_bytes()));
         let mut page = vec![0; PAGE];
         file(&disk, FIRST).read_exact_at(&mut page, 0).unwrap();
         let crc = crc32c::crc32c(&page[..PAGE - 4]).to_le_bytes();
-        file(&disk, FIRST)
-            .write_all_at(&crc, PAGE as u64 - 4)
-            .unwrap();
+        file(&disk, FIRST).write_all_at(&crc, PAGE as u64 - 4).unwrap();
     };
     set_format(2);
-    let other = LogError::OtherVersion {
-        file: path(1),
-        found: 2,
-        known: FORMAT,
-    };
-    assert_eq!(
-        start(OWNER, Start::New).unwrap_err().to_string(),
-        other.to_string()
-    );
+    let other = LogError::OtherVersion { file: path(1), found: 2, known: FORMAT };
+    assert_eq!(start(OWNER, Start::New).unwrap_err().to_string(), other.to_string());
     set_format(FORMAT);
 
     disk.rename(&path(2), &path(9)).unwrap();
-    assert!(matches!(
-        start(OWNER, Start::New),
-        Err(LogError::MissingSegment { number: 2, .. })
-    ));
+    assert!(matches!(start(OWNER, Start::New), Err(LogError::MissingSegment { number: 2, .. })));
     disk.rename(&path(9), &path(2)).unwrap();
     // The newest segment with records goes: the spare behind it shows the gap.
     disk.rename(&path(4), Path::new("/data/log/away")).unwrap();
-    assert!(matches!(
-        start(OWNER, Start::New),
-        Err(LogError::MissingSegment { number: 4, .. })
-    ));
+    assert!(matches!(start(OWNER, Start::New), Err(LogError::MissingSegment { number: 4, .. })));
     disk.rename(Path::new("/data/log/away"), &path(4)).unwrap();
 
-    file(&disk, FIRST)
-        .set_length(SEGMENT_BYTES_MIN - 512)
-        .unwrap();
-    assert!(matches!(
-        start(OWNER, Start::New),
-        Err(LogError::Damaged { .. })
-    ));
+    file(&disk, FIRST).set_length(SEGMENT_BYTES_MIN - 512).unwrap();
+    assert!(matches!(start(OWNER, Start::New), Err(LogError::Damaged { .. })));
     file(&disk, FIRST).set_length(100).unwrap();
-    assert!(matches!(
-        start(OWNER, Start::New),
-        Err(LogError::Damaged { .. })
-    ));
+    assert!(matches!(start(OWNER, Start::New), Err(LogError::Damaged { .. })));
     for number in 1..=4 {
         disk.remove(&path(number)).unwrap();
     }
-    assert!(matches!(
-        start(OWNER, Start::New),
-        Err(LogError::MissingSegment { number: 4, .. })
-    ));
+    assert!(matches!(start(OWNER, Start::New), Err(LogError::MissingSegment { number: 4, .. })));
     disk.remove(&path(5)).unwrap();
-    assert!(matches!(
-        start(OWNER, Start::Existing),
-        Err(LogError::Missing { .. })
-    ));
+    assert!(matches!(start(OWNER, Start::Existing), Err(LogError::Missing { .. })));
     assert!(start(OWNER, Start::New).is_ok());
 }
 
@@ -559,25 +465,12 @@ fn records_wiped_from_a_segments_end_are_missed() {
     let records = (SEGMENT_BYTES_MIN - PAGE as u64) / whole;
     let last_at = PAGE as u64 + (records - 1) * whole;
     let zeros = vec![0; whole as usize];
-    file(&disk, FIRST)
-        .write_all_at(&zeros[512..], last_at + 512)
-        .unwrap();
+    file(&disk, FIRST).write_all_at(&zeros[512..], last_at + 512).unwrap();
     let error = look(&disk).unwrap_err();
-    assert!(
-        matches!(error, LogError::Damaged { seq: Some(12), .. }),
-        "{error}"
-    );
-    assert!(
-        error
-            .to_string()
-            .contains("although a later segment was begun"),
-        "{error}"
-    );
+    assert!(matches!(error, LogError::Damaged { seq: Some(12), .. }), "{error}");
+    assert!(error.to_string().contains("although a later segment was begun"), "{error}");
     file(&disk, FIRST).write_all_at(&zeros, last_at).unwrap();
-    assert!(matches!(
-        look(&disk),
-        Err(LogError::Damaged { seq: Some(12), .. })
-    ));
+    assert!(matches!(look(&disk), Err(LogError::Damaged { seq: Some(12), .. })));
 }
 
 #[test]
@@ -587,30 +480,14 @@ fn configurations_have_limits_and_segments_may_change_size() {
         LogConfig::new(OWNER, SEGMENT_BYTES_MIN - 4096),
         LogConfig::new(OWNER, SEGMENT_BYTES_MIN + 1),
         LogConfig::new(OWNER, SEGMENT_BYTES_MAX + 4096),
-        LogConfig {
-            reserve_bytes: SEGMENT_BYTES_MIN / 4 + 1,
-            ..config()
-        },
-        LogConfig {
-            retry_ms: 0,
-            ..config()
-        },
+        LogConfig { reserve_bytes: SEGMENT_BYTES_MIN / 4 + 1, ..config() },
+        LogConfig { retry_ms: 0, ..config() },
     ] {
-        assert!(matches!(
-            open_with(&disk, bad),
-            Err(LogError::BadConfig { .. })
-        ));
+        assert!(matches!(open_with(&disk, bad), Err(LogError::BadConfig { .. })));
     }
     let mut expected = Records::new();
     for segment_bytes in [SEGMENT_BYTES_MIN, 4 * SEGMENT_BYTES_MIN, SEGMENT_BYTES_MIN] {
-        let (mut log, _, records) = open_with(
-            &disk,
-            LogConfig {
-                segment_bytes,
-                ..config()
-            },
-        )
-        .unwrap();
+        let (mut log, _, records) = open_with(&disk, LogConfig { segment_bytes, ..config() }).unwrap();
         assert_eq!(records, expected);
         for _ in 0..3 {
             let largest = payload(log.record_bytes_max() as usize - 100, 3);
@@ -624,19 +501,9 @@ fn configurations_have_limits_and_segments_may_change_size() {
 fn a_thread_makes_spares_and_removes_released_segments() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
-    let config = LogConfig {
-        maker: Maker::Thread,
-        ..config()
-    };
+    let config = LogConfig { maker: Maker::Thread, ..config() };
     let open = |replay: &mut dyn FnMut(Record<'_>)| {
-        Log::open(
-            Arc::new(OsDisk),
-            Arc::new(OsRng),
-            &path,
-            config.clone(),
-            Start::New,
-            replay,
-        )
+        Log::open(Arc::new(OsDisk), Arc::new(OsRng), &path, config.clone(), Start::New, replay)
     };
     let (mut log, _) = open(&mut |_| {}).unwrap();
     let last = fill_segments(&mut log, 12, 1);
@@ -645,10 +512,7 @@ fn a_thread_makes_spares_and_removes_released_segments() {
     assert_eq!(log.release(&|_| last), 11);
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
     while log.removals() > 0 || log.headroom().bytes < SEGMENT_BYTES_MIN {
-        assert!(
-            std::time::Instant::now() < deadline,
-            "the thread does not do its work"
-        );
+        assert!(std::time::Instant::now() < deadline, "the thread does not do its work");
         std::thread::sleep(Duration::from_millis(5));
     }
     let seq = log.last_seq();
@@ -664,11 +528,7 @@ fn a_thread_makes_spares_and_removes_released_segments() {
 fn a_thread_waits_for_space_and_goes_on() {
     let disk = MemoryDisk::new();
     disk.set_capacity(Some(2 * SEGMENT_BYTES_MIN));
-    let config = LogConfig {
-        maker: Maker::Thread,
-        retry_ms: 5,
-        ..config()
-    };
+    let config = LogConfig { maker: Maker::Thread, retry_ms: 5, ..config() };
     let (mut log, _, _) = open_with(&disk, config).unwrap();
     let record = payload(10_000, 1);
     while log.append(Kind::Ordinary, &[&record], &[]).is_ok() {}
@@ -676,10 +536,7 @@ fn a_thread_waits_for_space_and_goes_on() {
     disk.set_capacity(None);
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
     while log.append(Kind::Ordinary, &[&record], &[]).is_err() {
-        assert!(
-            std::time::Instant::now() < deadline,
-            "the log does not go on"
-        );
+        assert!(std::time::Instant::now() < deadline, "the log does not go on");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -27,14 +27,9 @@ pub struct OsClock {
 
 impl OsClock {
     /// A clock whose monotonic time starts now.
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "this is the one door to the system's clock"
-    )]
+    #[allow(clippy::disallowed_methods, reason = "this is the one door to the system's clock")]
     pub fn new() -> OsClock {
-        OsClock {
-            started: Instant::now(),
-        }
+        OsClock { started: Instant::now() }
     }
 }
 
@@ -45,22 +40,14 @@ impl Default for OsClock {
 }
 
 impl Clock for OsClock {
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "this is the one door to the system's clock"
-    )]
+    #[allow(clippy::disallowed_methods, reason = "this is the one door to the system's clock")]
     fn wall_ms(&self) -> u64 {
         // A machine whose clock stands before 1970 is told apart from no real time: it reads 0.
-        let since = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "this is the one door to the system's clock"
-    )]
+    #[allow(clippy::disallowed_methods, reason = "this is the one door to the system's clock")]
     fn monotonic_ns(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }

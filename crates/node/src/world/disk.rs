@@ -125,10 +125,7 @@ pub(super) mod promises {
         let missing = disk.open(&one, OpenMode::Write).err().unwrap();
         assert_eq!(missing.kind(), ErrorKind::NotFound);
         let file = disk.open(&one, OpenMode::Create).unwrap();
-        assert_eq!(
-            disk.open(&one, OpenMode::Create).err().unwrap().kind(),
-            ErrorKind::AlreadyExists
-        );
+        assert_eq!(disk.open(&one, OpenMode::Create).err().unwrap().kind(), ErrorKind::AlreadyExists);
         file.write_all_at(b"seats", 1_000).unwrap();
         assert_eq!(file.length().unwrap(), 1_005);
         let mut read = [9; 7];
@@ -148,10 +145,7 @@ pub(super) mod promises {
         assert_eq!(disk.list(dir).unwrap(), ["one", "two"]);
         disk.rename(&one, &two).unwrap();
         assert_eq!(disk.list(dir).unwrap(), ["two"]);
-        assert_eq!(
-            disk.open(&two, OpenMode::Read).unwrap().length().unwrap(),
-            2_000
-        );
+        assert_eq!(disk.open(&two, OpenMode::Read).unwrap().length().unwrap(), 2_000);
         disk.remove(&two).unwrap();
         assert_eq!(disk.remove(&two).unwrap_err().kind(), ErrorKind::NotFound);
         // An open file outlives its name.

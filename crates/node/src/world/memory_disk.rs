@@ -93,11 +93,7 @@ impl MemoryDisk {
         self.process_end();
         let mut state = self.state.lock();
         let changes = std::mem::take(&mut state.name_changes);
-        let State {
-            durable_names,
-            files,
-            ..
-        } = &mut *state;
+        let State { durable_names, files, .. } = &mut *state;
         for change in changes {
             if keeps() {
                 change.apply(durable_names);
@@ -122,10 +118,7 @@ impl State {
     }
 
     fn used_bytes(&self) -> u64 {
-        self.names
-            .values()
-            .map(|&id| self.files[id].bytes.len() as u64)
-            .sum()
+        self.names.values().map(|&id| self.files[id].bytes.len() as u64).sum()
     }
 
     fn room_for(&self, more: usize) -> io::Result<()> {
@@ -162,9 +155,7 @@ impl NameChange {
     fn is_in(&self, dir: &Path) -> bool {
         match self {
             NameChange::Set(path, _) | NameChange::Unset(path) => path.parent() == Some(dir),
-            NameChange::Rename(from, to, _) => {
-                from.parent() == Some(dir) || to.parent() == Some(dir)
-            }
+            NameChange::Rename(from, to, _) => from.parent() == Some(dir) || to.parent() == Some(dir),
         }
     }
 }
@@ -233,9 +224,7 @@ impl Disk for MemoryDisk {
             (Some(&id), OpenMode::Read | OpenMode::Write) => id,
             (None, OpenMode::Read | OpenMode::Write) => return Err(ErrorKind::NotFound.into()),
             (None, OpenMode::Create) => {
-                let known = path
-                    .parent()
-                    .is_some_and(|dir| state.directories.contains(dir));
+                let known = path.parent().is_some_and(|dir| state.directories.contains(dir));
                 if !known {
                     return Err(ErrorKind::NotFound.into());
                 }
@@ -247,12 +236,7 @@ impl Disk for MemoryDisk {
             }
         };
         let epoch = state.epoch;
-        Ok(Arc::new(MemoryFile {
-            state: self.state.clone(),
-            id,
-            epoch,
-            mode,
-        }))
+        Ok(Arc::new(MemoryFile { state: self.state.clone(), id, epoch, mode }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -277,9 +261,8 @@ impl Disk for MemoryDisk {
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let mut state = self.state.lock();
         state.change()?;
-        let (durable, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut state.name_changes)
-            .into_iter()
-            .partition(|change| change.is_in(dir));
+        let (durable, rest): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut state.name_changes).into_iter().partition(|change| change.is_in(dir));
         for change in durable {
             change.apply(&mut state.durable_names);
         }
@@ -294,24 +277,18 @@ impl Disk for MemoryDisk {
         }
         let inside = state.names.keys().filter(|path| path.parent() == Some(dir));
         let names = inside.filter_map(|path| path.file_name());
-        Ok(names
-            .map(|name| name.to_string_lossy().into_owned())
-            .collect())
+        Ok(names.map(|name| name.to_string_lossy().into_owned()).collect())
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         let mut state = self.state.lock();
-        state
-            .directories
-            .extend(dir.ancestors().map(Path::to_owned));
+        state.directories.extend(dir.ancestors().map(Path::to_owned));
         Ok(())
     }
 
     fn free_bytes(&self, _dir: &Path) -> io::Result<u64> {
         let state = self.state.lock();
-        Ok(state
-            .capacity_bytes
-            .map_or(u64::MAX, |all| all.saturating_sub(state.used_bytes())))
+        Ok(state.capacity_bytes.map_or(u64::MAX, |all| all.saturating_sub(state.used_bytes())))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>> {
@@ -325,11 +302,7 @@ impl Disk for MemoryDisk {
             return Ok(None);
         }
         let epoch = state.epoch;
-        Ok(Some(Box::new(MemoryLock {
-            state: self.state.clone(),
-            path: path.to_owned(),
-            epoch,
-        })))
+        Ok(Some(Box::new(MemoryLock { state: self.state.clone(), path: path.to_owned(), epoch })))
     }
 }
 
@@ -428,8 +401,7 @@ mod tests {
 
     fn file(disk: &MemoryDisk, name: &str) -> Arc<dyn DiskFile> {
         disk.create_dir_all(Path::new("/data")).unwrap();
-        disk.open(&Path::new("/data").join(name), OpenMode::Create)
-            .unwrap()
+        disk.open(&Path::new("/data").join(name), OpenMode::Create).unwrap()
     }
 
     #[test]

@@ -35,11 +35,6 @@ pub struct World {
 impl World {
     /// The operating system's clock, random numbers and files, and no other node.
     pub fn alone() -> World {
-        World {
-            clock: Arc::new(OsClock::new()),
-            rng: Arc::new(OsRng),
-            net: Arc::new(NoPeers),
-            disk: Arc::new(OsDisk),
-        }
+        World { clock: Arc::new(OsClock::new()), rng: Arc::new(OsRng), net: Arc::new(NoPeers), disk: Arc::new(OsDisk) }
     }
 }

@@ -1,5 +1,7 @@
 //! The operating system's files.
 
+#![allow(clippy::disallowed_methods, reason = "this is the one door to the system's files")]
+
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -49,10 +51,8 @@ impl Disk for OsDisk {
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        let missing: Vec<&Path> = dir
-            .ancestors()
-            .take_while(|place| !place.as_os_str().is_empty() && !place.exists())
-            .collect();
+        let missing: Vec<&Path> =
+            dir.ancestors().take_while(|place| !place.as_os_str().is_empty() && !place.exists()).collect();
         fs::create_dir_all(dir)?;
         for place in missing {
             let above = match place.parent() {
@@ -70,12 +70,7 @@ impl Disk for OsDisk {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Box::new(OsLock { _file: file }))),
             Err(TryLockError::WouldBlock) => Ok(None),

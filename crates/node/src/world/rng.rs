@@ -30,9 +30,7 @@ impl Rng for OsRng {
     /// # Panics
     /// When the operating system has no random numbers to give: nothing secret can be made then.
     fn fill(&self, bytes: &mut [u8]) {
-        rand::rngs::OsRng
-            .try_fill_bytes(bytes)
-            .expect("the operating system gives no random numbers");
+        rand::rngs::OsRng.try_fill_bytes(bytes).expect("the operating system gives no random numbers");
     }
 }
 

@@ -37,36 +37,17 @@ impl Disk {
     }
 
     pub(crate) fn sync(&mut self) {
-        self.parts
-            .iter_mut()
-            .for_each(|part| part.synced = part.writes.len());
+        self.parts.iter_mut().for_each(|part| part.synced = part.writes.len());
     }
 
     /// Begins a new part and removes those before it that hold nothing that is still needed.
-    pub(crate) fn turn_over(
-        &mut self,
-        checkpoint: &[Record],
-        first_needed: impl Fn(ShardId) -> u64,
-    ) {
+    pub(crate) fn turn_over(&mut self, checkpoint: &[Record], first_needed: impl Fn(ShardId) -> u64) {
         let mut head = Vec::new();
-        checkpoint
-            .iter()
-            .for_each(|record| record.encode(&mut head));
-        self.parts.push(Part {
-            writes: vec![head],
-            ..Part::default()
-        });
+        checkpoint.iter().for_each(|record| record.encode(&mut head));
+        self.parts.push(Part { writes: vec![head], ..Part::default() });
         self.sync();
-        let needed = |part: &Part| {
-            part.last
-                .iter()
-                .any(|(shard, last)| *last >= first_needed(*shard))
-        };
-        let kept = self
-            .parts
-            .iter()
-            .position(needed)
-            .unwrap_or(self.parts.len() - 1);
+        let needed = |part: &Part| part.last.iter().any(|(shard, last)| *last >= first_needed(*shard));
+        let kept = self.parts.iter().position(needed).unwrap_or(self.parts.len() - 1);
         self.parts.drain(..kept);
     }
 
@@ -82,9 +63,7 @@ impl Disk {
 
     pub(crate) fn records(&self) -> Vec<Record> {
         let writes = self.parts.iter().flat_map(|part| &part.writes);
-        writes
-            .flat_map(|write| Record::decode_all(Bytes::copy_from_slice(write)).unwrap())
-            .collect()
+        writes.flat_map(|write| Record::decode_all(Bytes::copy_from_slice(write)).unwrap()).collect()
     }
 
     pub(crate) fn writes(&self) -> usize {

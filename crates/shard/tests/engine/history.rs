@@ -73,13 +73,7 @@ impl History {
     fn ask(&mut self, shard: ShardId, before: Option<Ticket>, is_read: bool) -> Ticket {
         self.next += 1;
         let floor = self.answered.get(&shard).copied().unwrap_or(0);
-        let asked = Asked {
-            shard,
-            fate: Fate::UnderWay,
-            floor,
-            before,
-            is_read,
-        };
+        let asked = Asked { shard, fate: Fate::UnderWay, floor, before, is_read };
         self.asked.insert(self.next, asked);
         self.next
     }
@@ -91,36 +85,22 @@ impl History {
 
     pub(crate) fn started(&mut self, member: &Member) {
         for (meta, _) in member.disk.snapshots() {
-            self.applied
-                .insert((member.id(), meta.shard), meta.position.index);
+            self.applied.insert((member.id(), meta.shard), meta.position.index);
         }
     }
 
     pub(crate) fn take(&mut self, node: NodeId, output: &Output<Ticket>) {
         write!(self.trace, "{node} {output:?}").unwrap();
         match output {
-            Output::Apply {
-                shard,
-                position,
-                stamp_ms,
-                turns,
-            } => {
+            Output::Apply { shard, position, stamp_ms, turns } => {
                 let turns = turns.iter().map(ticket_of).collect();
-                let entry = Entry {
-                    position: *position,
-                    stamp_ms: *stamp_ms,
-                    turns,
-                };
+                let entry = Entry { position: *position, stamp_ms: *stamp_ms, turns };
                 self.apply(node, *shard, entry);
             }
             Output::Restore(Received { meta, .. }) => {
                 self.applied.insert((node, meta.shard), meta.position.index);
             }
-            Output::Done {
-                ticket,
-                shard,
-                index,
-            } => self.done(node, *ticket, *shard, *index),
+            Output::Done { ticket, shard, index } => self.done(node, *ticket, *shard, *index),
             Output::Lost { ticket, why, .. } => {
                 let asked = self.asked.get_mut(ticket).unwrap();
                 assert_eq!(asked.fate, Fate::UnderWay, "{ticket} was answered twice");
@@ -141,38 +121,19 @@ impl History {
     fn apply(&mut self, node: NodeId, shard: ShardId, entry: Entry) {
         let index = entry.position.index;
         let applied = self.applied.entry((node, shard)).or_default();
-        assert!(
-            index > *applied,
-            "node {node} applied {index} of shard {shard} after {applied}"
-        );
+        assert!(index > *applied, "node {node} applied {index} of shard {shard} after {applied}");
         *applied = index;
-        let first = self.entries.entry((shard, index)).or_insert(Entry {
-            turns: entry.turns.clone(),
-            ..entry
-        });
-        let same = first.position == entry.position
-            && first.stamp_ms == entry.stamp_ms
-            && first.turns == entry.turns;
-        assert!(
-            same,
-            "node {node} applied something else at {index} of shard {shard}"
-        );
+        let first = self.entries.entry((shard, index)).or_insert(Entry { turns: entry.turns.clone(), ..entry });
+        let same = first.position == entry.position && first.stamp_ms == entry.stamp_ms && first.turns == entry.turns;
+        assert!(same, "node {node} applied something else at {index} of shard {shard}");
     }
 
     fn done(&mut self, node: NodeId, ticket: Ticket, shard: ShardId, index: u64) {
         let asked = self.asked.get_mut(&ticket).unwrap();
-        assert_eq!(
-            (asked.shard, asked.fate),
-            (shard, Fate::UnderWay),
-            "{ticket} was answered twice"
-        );
+        assert_eq!((asked.shard, asked.fate), (shard, Fate::UnderWay), "{ticket} was answered twice");
         asked.fate = Fate::Done;
         if asked.is_read {
-            assert!(
-                index >= asked.floor,
-                "a read of shard {shard} missed entry {}",
-                asked.floor
-            );
+            assert!(index >= asked.floor, "a read of shard {shard} missed entry {}", asked.floor);
             let before = asked.before.map(|before| self.asked[&before].fate);
             assert!(
                 before.is_none_or(|fate| fate == Fate::Done),
@@ -180,14 +141,8 @@ impl History {
             );
         } else {
             let applied = self.applied[&(node, shard)];
-            assert_eq!(
-                applied, index,
-                "node {node} answered {ticket} before applying it"
-            );
-            assert!(
-                self.entries[&(shard, index)].turns.contains(&ticket),
-                "{ticket} is not in entry {index}"
-            );
+            assert_eq!(applied, index, "node {node} answered {ticket} before applying it");
+            assert!(self.entries[&(shard, index)].turns.contains(&ticket), "{ticket} is not in entry {index}");
             let answered = self.answered.entry(shard).or_default();
             *answered = index.max(*answered);
         }
@@ -201,12 +156,7 @@ impl History {
 
     /// How many asked things were lost, by whether their outcome is unknown.
     pub(crate) fn lost(&self) -> (usize, usize) {
-        let count = |fate| {
-            self.asked
-                .values()
-                .filter(|asked| asked.fate == fate)
-                .count()
-        };
+        let count = |fate| self.asked.values().filter(|asked| asked.fate == fate).count();
         (count(Fate::Never), count(Fate::Unknown))
     }
 
@@ -217,14 +167,8 @@ impl History {
         let mut order: BTreeMap<ShardId, Vec<Ticket>> = BTreeMap::new();
         for ((shard, _), entry) in &self.entries {
             let (stamp, term) = last.entry(*shard).or_default();
-            assert!(
-                entry.stamp_ms >= *stamp,
-                "the time of shard {shard} went back"
-            );
-            assert!(
-                entry.position.term >= *term,
-                "a term of shard {shard} went back"
-            );
+            assert!(entry.stamp_ms >= *stamp, "the time of shard {shard} went back");
+            assert!(entry.position.term >= *term, "a term of shard {shard} went back");
             (*stamp, *term) = (entry.stamp_ms, entry.position.term);
             for ticket in &entry.turns {
                 *counts.entry(*ticket).or_default() += 1;
@@ -244,11 +188,7 @@ impl History {
             for shard in member.config.groups.keys() {
                 let folded = member.folded.get(shard).cloned().unwrap_or_default();
                 let ordered = order.get(shard).cloned().unwrap_or_default();
-                assert!(
-                    folded == ordered,
-                    "node {} differs in shard {shard}",
-                    member.id()
-                );
+                assert!(folded == ordered, "node {} differs in shard {shard}", member.id());
             }
         }
     }

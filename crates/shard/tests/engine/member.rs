@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use boxoffice_shard::{
-    Config, Engine, Epoch, Input, NodeId, Now, Outgoing, Output, Received, ShardId, SnapshotMeta,
-};
+use boxoffice_shard::{Config, Engine, Epoch, Input, NodeId, Now, Outgoing, Output, Received, ShardId, SnapshotMeta};
 use bytes::Bytes;
 
 use crate::dice::Dice;
@@ -70,9 +68,7 @@ impl Member {
         let engine = Engine::restore(self.config.clone(), metas, self.disk.records());
         self.engine = Some(engine.unwrap_or_else(|error| panic!("{error}")));
         let states = self.disk.snapshots();
-        self.folded = states
-            .map(|(meta, state)| (meta.shard, unfold(state)))
-            .collect();
+        self.folded = states.map(|(meta, state)| (meta.shard, unfold(state))).collect();
     }
 
     pub(crate) fn crash(&mut self, dice: &mut Dice) {
@@ -161,9 +157,7 @@ impl Member {
     }
 
     fn finish_saving(&mut self) {
-        self.saving
-            .iter_mut()
-            .for_each(|(left, ..)| *left = left.saturating_sub(1));
+        self.saving.iter_mut().for_each(|(left, ..)| *left = left.saturating_sub(1));
         for (_, meta, state) in self.saving.extract_if(.., |(left, ..)| *left == 0) {
             let (shard, index) = (meta.shard, meta.position.index);
             let newest = self.disk.snapshots().find(|(kept, _)| kept.shard == shard);
@@ -179,8 +173,7 @@ impl Member {
     pub(crate) fn turn_log_over(&mut self) {
         let engine = self.engine.as_ref().unwrap();
         let checkpoint = engine.checkpoint();
-        self.disk
-            .turn_over(&checkpoint, |shard| engine.first_needed(shard).unwrap());
+        self.disk.turn_over(&checkpoint, |shard| engine.first_needed(shard).unwrap());
     }
 }
 

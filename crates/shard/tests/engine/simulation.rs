@@ -10,10 +10,7 @@ const STEPS: u64 = 2_000;
 fn run(seed: u64, nodes: u64) -> (u64, Tally) {
     let world = || World::new(seed, nodes, Habit::Correct).run(STEPS);
     catch_unwind(AssertUnwindSafe(world)).unwrap_or_else(|_| {
-        let again = format!(
-            "SHARD_SEEDS={seed}..{} cargo test -p boxoffice-shard --test engine",
-            seed + 1
-        );
+        let again = format!("SHARD_SEEDS={seed}..{} cargo test -p boxoffice-shard --test engine", seed + 1);
         panic!("seed {seed} with {nodes} nodes failed, see above; again: {again}")
     })
 }
@@ -63,9 +60,7 @@ fn three_nodes_lose_nothing() {
 
 #[test]
 fn five_nodes_lose_nothing() {
-    run_all(0..30, 5, |sum| {
-        sum.acknowledged > 20_000 && sum.crashes > 100 && sum.restores > 50
-    });
+    run_all(0..30, 5, |sum| sum.acknowledged > 20_000 && sum.crashes > 100 && sum.restores > 50);
 }
 
 #[test]
@@ -87,9 +82,6 @@ fn done_before_persisted_is_caught() {
         };
         let caught = (0..30).filter(broken).count();
         println!("{nodes} nodes: caught in {caught} of 30 seeds");
-        assert!(
-            caught >= 10,
-            "caught in {caught} of 30 seeds with {nodes} nodes"
-        );
+        assert!(caught >= 10, "caught in {caught} of 30 seeds with {nodes} nodes");
     }
 }

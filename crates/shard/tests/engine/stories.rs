@@ -25,20 +25,14 @@ impl Node {
             engine: Engine::restore(config.clone(), [], []).unwrap(),
             config,
             disk: Disk::default(),
-            now: Now {
-                wall_ms: 5_000,
-                mono_ms: 70,
-            },
+            now: Now { wall_ms: 5_000, mono_ms: 70 },
         }
     }
 
     /// One pass, which must be enough; its outputs, drawn.
     fn pass(&mut self, inputs: Vec<Input<&'static str>>) -> Vec<String> {
         let write = self.engine.step(self.now, inputs);
-        assert!(
-            write.messages.is_empty(),
-            "a node that is alone sends nothing"
-        );
+        assert!(write.messages.is_empty(), "a node that is alone sends nothing");
         if write.must_sync() {
             self.disk.append(&write);
             self.disk.sync();
@@ -62,33 +56,17 @@ impl Node {
 
 fn draw(output: &Output<&'static str>) -> String {
     match output {
-        Output::Apply {
-            shard,
-            position,
-            stamp_ms,
-            turns,
-        } => {
+        Output::Apply { shard, position, stamp_ms, turns } => {
             let turns: Vec<_> = turns.iter().map(String::from_utf8_lossy).collect();
             let (index, term) = (position.index, position.term);
-            format!(
-                "{shard}: apply {index}.{term} at {stamp_ms}: {}",
-                turns.join(", ")
-            )
+            format!("{shard}: apply {index}.{term} at {stamp_ms}: {}", turns.join(", "))
         }
-        Output::Done {
-            ticket,
-            shard,
-            index,
-        } => format!("{shard}: {ticket} done at {index}"),
+        Output::Done { ticket, shard, index } => format!("{shard}: {ticket} done at {index}"),
         Output::Lost { ticket, shard, why } => format!("{shard}: {ticket} lost, {why:?}"),
         Output::Lead { shard, epoch, time } => {
             format!("{shard}: lead {} from {}", epoch.0, time.base_ms)
         }
-        Output::Follow {
-            shard,
-            leader,
-            term,
-        } => format!("{shard}: follow {leader:?} in {term}"),
+        Output::Follow { shard, leader, term } => format!("{shard}: follow {leader:?} in {term}"),
         Output::SnapshotDue { meta } => {
             format!("{}: snapshot due at {}", meta.shard, meta.position.index)
         }
@@ -97,37 +75,21 @@ fn draw(output: &Output<&'static str>) -> String {
 }
 
 fn propose(shard: ShardId, epoch: u64, events: &str, ticket: &'static str) -> Input<&'static str> {
-    Input::Propose {
-        shard,
-        epoch: Epoch(epoch),
-        events: events.as_bytes().to_vec(),
-        ticket,
-    }
+    Input::Propose { shard, epoch: Epoch(epoch), events: events.as_bytes().to_vec(), ticket }
 }
 
 fn read(shard: ShardId, epoch: u64, ticket: &'static str) -> Input<&'static str> {
-    Input::Read {
-        shard,
-        epoch: Epoch(epoch),
-        ticket,
-    }
+    Input::Read { shard, epoch: Epoch(epoch), ticket }
 }
 
 #[test]
 fn a_node_alone_leads_everything_after_one_pass() {
     let mut node = Node::born();
     assert!(node.engine.has_ready());
-    let expected = [
-        "0: lead 1 from 5000",
-        "1: lead 1 from 5000",
-        "2: lead 1 from 5000",
-    ];
+    let expected = ["0: lead 1 from 5000", "1: lead 1 from 5000", "2: lead 1 from 5000"];
     assert_eq!(node.only_pass(vec![]), expected);
     assert_eq!(node.disk.writes(), 1);
-    assert_eq!(
-        (node.engine.epoch(2), node.engine.leader(2)),
-        (Some(Epoch(1)), Some(1))
-    );
+    assert_eq!((node.engine.epoch(2), node.engine.leader(2)), (Some(Epoch(1)), Some(1)));
     assert_eq!((node.engine.epoch(3), node.engine.leader(3)), (None, None));
 }
 
@@ -158,10 +120,7 @@ fn a_pass_is_one_entry_a_shard_one_write_and_the_answers() {
 fn a_read_alone_writes_nothing() {
     let mut node = Node::born();
     node.only_pass(vec![]);
-    assert_eq!(
-        node.only_pass(vec![read(1, 1, "ann")]),
-        ["1: ann done at 1"]
-    );
+    assert_eq!(node.only_pass(vec![read(1, 1, "ann")]), ["1: ann done at 1"]);
     assert_eq!(node.disk.writes(), 1);
 }
 
@@ -203,12 +162,8 @@ fn an_epoch_that_is_not_the_present_one_is_refused() {
         propose(9, 1, "hold a3", "cid"),
         read(9, 1, "dan"),
     ]);
-    let expected = [
-        "1: ann lost, NotLeader",
-        "1: ben lost, NotLeader",
-        "9: cid lost, NotLeader",
-        "9: dan lost, NotLeader",
-    ];
+    let expected =
+        ["1: ann lost, NotLeader", "1: ben lost, NotLeader", "9: cid lost, NotLeader", "9: dan lost, NotLeader"];
     assert_eq!(out, expected);
 }
 
@@ -268,17 +223,10 @@ fn a_restart_applies_the_log_again_and_leads_in_a_new_epoch() {
     node.only_pass(vec![]);
     node.only_pass(vec![propose(1, 1, "hold a3", "ann")]);
     // A clock that was set back does not take the shard's time with it.
-    node.now = Now {
-        wall_ms: 1_000,
-        mono_ms: 0,
-    };
+    node.now = Now { wall_ms: 1_000, mono_ms: 0 };
     node.restart();
-    let expected = [
-        "0: lead 2 from 1000",
-        "1: apply 2.1 at 5000: hold a3",
-        "1: lead 2 from 5000",
-        "2: lead 2 from 1000",
-    ];
+    let expected =
+        ["0: lead 2 from 1000", "1: apply 2.1 at 5000: hold a3", "1: lead 2 from 5000", "2: lead 2 from 1000"];
     assert_eq!(node.only_pass(vec![]), expected);
 }
 
@@ -290,16 +238,9 @@ fn the_time_of_an_epoch_does_not_follow_the_wall_clock() {
         node.now = Now { wall_ms, mono_ms };
         node.only_pass(vec![propose(1, 1, "x", "ann")])[0].clone()
     });
-    let expected = [
-        "apply 2.1 at 5010",
-        "apply 3.1 at 5020",
-        "apply 4.1 at 5020",
-    ];
+    let expected = ["apply 2.1 at 5010", "apply 3.1 at 5020", "apply 4.1 at 5020"];
     assert_eq!(stamps, expected.map(|stamp| format!("1: {stamp}: x")));
-    let time = ShardTime {
-        base_ms: 5_000,
-        mono_base_ms: 70,
-    };
+    let time = ShardTime { base_ms: 5_000, mono_base_ms: 70 };
     assert_eq!((time.at(80), time.at(90)), (5_010, 5_020));
 }
 
@@ -314,25 +255,14 @@ fn a_snapshot_shortens_the_log_and_the_restart() {
     assert_eq!(drawn.last().unwrap(), "1: snapshot due at 4");
     assert_eq!(node.engine.first_needed(1), Some(1));
     let meta = node.engine.snapshot_meta(1).unwrap().clone();
-    assert_eq!(
-        (
-            meta.position.index,
-            meta.epoch,
-            meta.sequence,
-            meta.stamp_ms
-        ),
-        (4, Epoch(1), 3, 5_000)
-    );
+    assert_eq!((meta.position.index, meta.epoch, meta.sequence, meta.stamp_ms), (4, Epoch(1), 3, 5_000));
     node.disk.save(meta, Bytes::new());
     node.only_pass(vec![Input::SnapshotSaved { shard: 1, index: 4 }]);
     assert_eq!(node.engine.first_needed(1), Some(5));
     node.only_pass(vec![propose(1, 1, "hold a4", "ben")]);
     node.restart();
     let out = node.only_pass(vec![]);
-    assert_eq!(
-        out[1..3],
-        ["1: apply 5.1 at 5000: hold a4", "1: lead 2 from 5000"]
-    );
+    assert_eq!(out[1..3], ["1: apply 5.1 at 5000: hold a4", "1: lead 2 from 5000"]);
 }
 
 #[test]
@@ -340,23 +270,14 @@ fn a_checkpoint_alone_remembers_terms_and_snapshots() {
     let mut node = Node::born();
     node.only_pass(vec![]);
     let checkpoint = node.engine.checkpoint();
-    let state = Record::State {
-        shard: 1,
-        term: 1,
-        vote: 1,
-        commit: 1,
-    };
+    let state = Record::State { shard: 1, term: 1, vote: 1, commit: 1 };
     assert!(checkpoint.contains(&state), "{checkpoint:?}");
     assert_eq!(checkpoint.len(), 6);
     let mut lost_log = Engine::<()>::restore(node.config.clone(), [], checkpoint).unwrap();
     lost_log.step(node.now, []);
     let mut out = Vec::new();
     lost_log.persisted(&mut out);
-    assert_eq!(
-        lost_log.epoch(1),
-        Some(Epoch(2)),
-        "a term is never used twice"
-    );
+    assert_eq!(lost_log.epoch(1), Some(Epoch(2)), "a term is never used twice");
 }
 
 #[test]
@@ -366,23 +287,13 @@ fn a_gap_in_the_sequence_stops_the_node() {
     node.only_pass(vec![propose(1, 1, "hold a3", "ann")]);
     node.only_pass(vec![propose(1, 1, "hold a4", "ben")]);
     let twist = |record: Record| match record {
-        Record::Entry {
-            shard: 1,
-            position,
-            kind,
-            payload,
-        } if position.index == 3 => {
+        Record::Entry { shard: 1, position, kind, payload } if position.index == 3 => {
             let mut payload = payload.to_vec();
             // Little-endian: version 1, count 4, epoch 8, then the sequence.
             assert_eq!(payload[13], 2);
             payload[13] = 3;
             let payload = payload.into();
-            Record::Entry {
-                shard: 1,
-                position,
-                kind,
-                payload,
-            }
+            Record::Entry { shard: 1, position, kind, payload }
         }
         other => other,
     };
@@ -394,10 +305,7 @@ fn a_gap_in_the_sequence_stops_the_node() {
     let Some(Output::Fatal { shard: 1, why }) = out.last() else {
         panic!("{out:?}");
     };
-    assert_eq!(
-        why.to_string(),
-        "entry 3 of epoch 1 follows entry 1 of epoch 1"
-    );
+    assert_eq!(why.to_string(), "entry 3 of epoch 1 follows entry 1 of epoch 1");
     assert!(!engine.has_ready());
     out.clear();
     assert!(!engine.step(node.now, [Input::Tick]).must_sync());
@@ -409,16 +317,8 @@ fn a_gap_in_the_sequence_stops_the_node() {
 fn what_is_not_a_message_for_this_node_is_dropped_and_counted() {
     let mut node = Node::born();
     node.only_pass(vec![]);
-    let message = |shard, bytes: &'static [u8]| Input::Message {
-        from: 2,
-        shard,
-        bytes: Bytes::from_static(bytes),
-    };
-    let out = node.only_pass(vec![
-        message(1, b"\xff\xff"),
-        message(1, b""),
-        message(9, b""),
-    ]);
+    let message = |shard, bytes: &'static [u8]| Input::Message { from: 2, shard, bytes: Bytes::from_static(bytes) };
+    let out = node.only_pass(vec![message(1, b"\xff\xff"), message(1, b""), message(9, b"")]);
     assert_eq!(out, [""; 0]);
     assert_eq!(node.engine.dropped_messages(), 3);
 }

@@ -107,10 +107,7 @@ impl World {
             config.tail_entries = 6;
             config
         };
-        let members = ids
-            .iter()
-            .map(|node| Member::new(config(*node), habit))
-            .collect();
+        let members = ids.iter().map(|node| Member::new(config(*node), habit)).collect();
         let mut world = World {
             clocks: ids.iter().map(|_| clock(&mut dice)).collect(),
             down: vec![0; ids.len()],
@@ -136,18 +133,13 @@ impl World {
         }
         self.weather = Weather::CALM;
         self.apart.1 = 0;
-        self.down
-            .iter_mut()
-            .for_each(|until| *until = (*until).min(self.step));
+        self.down.iter_mut().for_each(|until| *until = (*until).min(self.step));
         let wanted = self.tally.acknowledged + self.history.acknowledged();
         // Ten seconds: more than two rounds of elections.
         for _ in 0..1_000 {
             self.step();
         }
-        assert!(
-            self.history.acknowledged() > wanted,
-            "nothing is served after the faults are over"
-        );
+        assert!(self.history.acknowledged() > wanted, "nothing is served after the faults are over");
         self.weather.proposals = 0;
         for _ in 0..300 {
             self.step();
@@ -204,8 +196,7 @@ impl World {
             }
             let (from, message) = first.remove();
             let to = usize::try_from(message.to - 1).unwrap();
-            let apart = self.step < self.apart.1
-                && self.apart.0.contains(&from) != self.apart.0.contains(&message.to);
+            let apart = self.step < self.apart.1 && self.apart.0.contains(&from) != self.apart.0.contains(&message.to);
             if self.members[to].engine.is_none() || apart {
                 // The link of a peer that is gone says so now and then.
                 let sender = usize::try_from(from - 1).unwrap();
@@ -215,11 +206,7 @@ impl World {
                 }
                 continue;
             }
-            self.members[to].inbox.push(Input::Message {
-                from,
-                shard: message.shard,
-                bytes: message.bytes,
-            });
+            self.members[to].inbox.push(Input::Message { from, shard: message.shard, bytes: message.bytes });
         }
     }
 
@@ -244,27 +231,14 @@ impl World {
                 self.tally.reads += 1;
                 let before = self.last.get(&(id, shard)).copied();
                 let ticket = self.history.ask_read(shard, before);
-                Input::Read {
-                    shard,
-                    epoch,
-                    ticket,
-                }
+                Input::Read { shard, epoch, ticket }
             } else {
                 let ticket = self.history.ask_proposal(shard);
                 self.last.insert((id, shard), ticket);
                 // Now and then one that is too big.
-                let bytes = if self.dice.chance(2) {
-                    1_000
-                } else {
-                    8 + self.dice.below(60)
-                };
+                let bytes = if self.dice.chance(2) { 1_000 } else { 8 + self.dice.below(60) };
                 let events = turn_of(ticket, usize::try_from(bytes).unwrap());
-                Input::Propose {
-                    shard,
-                    epoch,
-                    events,
-                    ticket,
-                }
+                Input::Propose { shard, epoch, events, ticket }
             };
             self.members[place].inbox.push(input);
         }
@@ -272,9 +246,7 @@ impl World {
             let shard = u16::try_from(self.dice.below(u64::from(DATA_SHARDS) + 1)).unwrap();
             // Also to itself, and to nodes that are down.
             let to = 1 + self.dice.below(self.members.len() as u64);
-            self.members[place]
-                .inbox
-                .push(Input::TransferLeader { shard, to });
+            self.members[place].inbox.push(Input::TransferLeader { shard, to });
         }
         if self.dice.chance(10) {
             self.members[place].turn_log_over();
@@ -282,19 +254,14 @@ impl World {
     }
 
     fn work(&mut self, place: usize) {
-        let cut = self.dice.chance(self.weather.crash).then(|| {
-            *self
-                .dice
-                .pick(&[Cut::BeforeWrite, Cut::BeforeSync, Cut::AfterSync])
-        });
+        let cut = self
+            .dice
+            .chance(self.weather.crash)
+            .then(|| *self.dice.pick(&[Cut::BeforeWrite, Cut::BeforeSync, Cut::AfterSync]));
         let clock = &self.clocks[place];
-        let now = Now {
-            wall_ms: clock.wall_ms,
-            mono_ms: clock.mono_ms,
-        };
+        let now = Now { wall_ms: clock.wall_ms, mono_ms: clock.mono_ms };
         let mut messages = Vec::new();
-        let outputs =
-            self.members[place].work(now, cut, &mut self.dice, |message| messages.push(message));
+        let outputs = self.members[place].work(now, cut, &mut self.dice, |message| messages.push(message));
         let id = self.members[place].id();
         for output in &outputs {
             self.history.take(id, output);
@@ -308,9 +275,7 @@ impl World {
                 _ => (),
             }
         }
-        messages
-            .into_iter()
-            .for_each(|message| self.send(id, message));
+        messages.into_iter().for_each(|message| self.send(id, message));
         if cut.is_some() {
             self.tally.crashes += 1;
             self.members[place].crash(&mut self.dice);
@@ -333,9 +298,5 @@ impl World {
 }
 
 fn clock(dice: &mut Dice) -> Clock {
-    Clock {
-        wall_ms: 1_700_000_000_000 + dice.below(3_600_000),
-        mono_ms: 0,
-        tick_ms: dice.below(100),
-    }
+    Clock { wall_ms: 1_700_000_000_000 + dice.below(3_600_000), mono_ms: 0, tick_ms: dice.below(100) }
 }

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     future::Future,
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -75,14 +76,15 @@ pub(crate) fn purchase(picker: &Picker, index: u32) -> Purchase {
     Purchase { token, cart: token.cart(), choice: picker.choose(flow, 0) }
 }
 
-/// Buys `flows` times with `clients` tasks over these tills; every purchase must be sold.
+/// Makes these purchases with `clients` tasks over these tills; every one must be sold.
 pub(crate) async fn closed_loop<T: Till>(
     tills: &[T],
     clients: usize,
     picker: Arc<Picker>,
-    flows: u32,
+    purchases: Range<u32>,
 ) -> Result<Measured, Failed> {
-    let next = Arc::new(AtomicU32::new(0));
+    let flows = purchases.end - purchases.start;
+    let next = Arc::new(AtomicU32::new(purchases.start));
     let start = Instant::now();
     let tasks: Vec<_> = (0..clients)
         .map(|client| {
@@ -92,7 +94,7 @@ pub(crate) async fn closed_loop<T: Till>(
                 let mut durations_us = Vec::with_capacity(flows as usize / clients * 2);
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    if index >= flows {
+                    if index >= purchases.end {
                         return Ok::<_, Failed>(durations_us);
                     }
                     let purchase = purchase(&picker, index);

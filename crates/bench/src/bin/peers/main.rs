@@ -47,6 +47,9 @@ const SEED: u64 = 1;
 /// How long a server may take to answer its first request.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
+/// Purchases over each connection before a turn is measured: plans are made and code is warm, in every system.
+const WARM_UP: u32 = 5;
+
 /// Purchases of sold seats tried after each turn; each must be refused.
 const CHALLENGES: u32 = 50;
 
@@ -154,31 +157,26 @@ impl System {
 
     /// One turn: fresh sessions, the closed loop, the challenge, the count.
     async fn turn(&self, shape: Shape, flows: u32) -> Result<Turn, Failed> {
-        let house = fresh_house(flows);
+        let warm_up = WARM_UP * shape.connections as u32;
+        let purchases = warm_up + flows;
+        let house = fresh_house(purchases);
         self.prepare(&house).await?;
-        let picker = Arc::new(Picker::new(house.clone(), Pick::Next, SEATS, u64::from(flows), SEED)?);
-        let cpu = CpuTimes::now();
-        let used = self.server().cpu()?;
-        let measured = match self {
+        let picker = Arc::new(Picker::new(house.clone(), Pick::Next, SEATS, u64::from(purchases), SEED)?);
+        let looped = match self {
             System::Boxoffice(boxoffice) => {
-                run(&boxoffice.connect(&house, shape.connections).await?, shape, &picker, flows).await?
+                self.run(&boxoffice.connect(&house, shape.connections).await?, shape, &picker, warm_up, flows).await?
             }
             System::Redis(redis) => {
-                run(&redis.connect(&house, shape.connections).await?, shape, &picker, flows).await?
+                self.run(&redis.connect(&house, shape.connections).await?, shape, &picker, warm_up, flows).await?
             }
             System::Postgres(postgres) => {
-                run(&postgres.connect(&house, shape.connections).await?, shape, &picker, flows).await?
+                self.run(&postgres.connect(&house, shape.connections).await?, shape, &picker, warm_up, flows).await?
             }
         };
-        let used = self.server().cpu()?.saturating_sub(used);
-        let steal_percent = match (cpu, CpuTimes::now()) {
-            (Some(before), Some(after)) => after.since(before).steal_percent,
-            (None, _) | (_, None) => 0.0,
-        };
 
-        let carts: Vec<Purchase> = (0..flows).map(|index| purchase(&picker, index)).collect();
+        let carts: Vec<Purchase> = (0..purchases).map(|index| purchase(&picker, index)).collect();
         let verified = self.verify(&house, &carts).await?;
-        let wanted = Verified { seats_sold: u64::from(flows) * u64::from(SEATS), orders: u64::from(flows) };
+        let wanted = Verified { seats_sold: u64::from(purchases) * u64::from(SEATS), orders: u64::from(purchases) };
         if verified != wanted {
             return Err(format!("{} has {verified:?} after {wanted:?} were acknowledged", self.name()).into());
         }
@@ -186,19 +184,44 @@ impl System {
             system: self.name(),
             clients: shape.clients,
             connections: shape.connections,
-            flows_per_second: measured.flows_per_second,
-            mean_ms: measured.mean_ms,
-            p99_ms: measured.p99_ms,
-            server_cpu_us: used.as_secs_f64() * 1e6 / f64::from(flows),
-            steal_percent,
+            flows_per_second: looped.measured.flows_per_second,
+            mean_ms: looped.measured.mean_ms,
+            p99_ms: looped.measured.p99_ms,
+            server_cpu_us: looped.server_cpu.as_secs_f64() * 1e6 / f64::from(flows),
+            steal_percent: looped.steal_percent,
         })
+    }
+
+    /// Warms up, measures, challenges.
+    async fn run<T: Till>(
+        &self,
+        tills: &[T],
+        shape: Shape,
+        picker: &Arc<Picker>,
+        warm_up: u32,
+        flows: u32,
+    ) -> Result<Looped, Failed> {
+        // A client for each connection, so that each of them is warm.
+        closed_loop(tills, tills.len(), picker.clone(), 0..warm_up).await?;
+        let cpu = CpuTimes::now();
+        let used = self.server().cpu()?;
+        let measured = closed_loop(tills, shape.clients, picker.clone(), warm_up..warm_up + flows).await?;
+        let server_cpu = self.server().cpu()?.saturating_sub(used);
+        let steal_percent = match (cpu, CpuTimes::now()) {
+            (Some(before), Some(after)) => after.since(before).steal_percent,
+            (None, _) | (_, None) => 0.0,
+        };
+        challenge(&tills[0], picker, flows, CHALLENGES.min(flows)).await?;
+        Ok(Looped { measured, server_cpu, steal_percent })
     }
 }
 
-async fn run<T: Till>(tills: &[T], shape: Shape, picker: &Arc<Picker>, flows: u32) -> Result<Measured, Failed> {
-    let measured = closed_loop(tills, shape.clients, picker.clone(), flows).await?;
-    challenge(&tills[0], picker, flows, CHALLENGES.min(flows)).await?;
-    Ok(measured)
+/// A closed loop with what it cost.
+struct Looped {
+    measured: Measured,
+    /// Processor time of the server's processes.
+    server_cpu: Duration,
+    steal_percent: f64,
 }
 
 /// A house nobody has used, with seats for so many purchases. Group 1 is only there for the tokens of challengers.

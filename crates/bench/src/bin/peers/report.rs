@@ -69,7 +69,7 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "{:>7} {:>11}  {:16} {:>8} {:>9} {:>8} {:>7} {:>12} {:>10}",
-            "clients", "connections", "system", "flows/s", "mean ms", "p99 ms", "CPU µs", "of PostgreSQL", "of Redis"
+            "clients", "connections", "system", "flows/s", "mean ms", "p99 ms", "CPU µs", "× PostgreSQL", "× Redis"
         )?;
         for &shape in &shapes {
             for system in &systems {

@@ -65,14 +65,7 @@ impl Owner {
     fn new() -> Owner {
         let disk = MemoryDisk::new();
         let (log, ..) = open(&disk);
-        Owner {
-            disk,
-            log: Some(log),
-            written: Records::new(),
-            synced: 0,
-            needed_from: 0,
-            end: None,
-        }
+        Owner { disk, log: Some(log), written: Records::new(), synced: 0, needed_from: 0, end: None }
     }
 
     fn step(&mut self, step: Step) {
@@ -120,10 +113,7 @@ impl Owner {
         let log = self.log.as_mut().expect("open");
         let seq = log.last_seq() + 1;
         let bytes = payload(size, seq as u8);
-        let mark = Mark {
-            shard: 1,
-            last_index: seq,
-        };
+        let mark = Mark { shard: 1, last_index: seq };
         match log.append(kind, &[&bytes], &[mark]) {
             Ok(given) => assert_eq!(given, seq),
             Err(LogError::Full { .. }) => {
@@ -185,14 +175,8 @@ impl Owner {
             assert!(records.contains_key(seq), "record {seq} is missing");
         }
         // No hole: whatever was written and stands after the first record is there, but seals.
-        for (seq, _) in self
-            .written
-            .range(from.min(recovery.last_seq)..=recovery.last_seq)
-        {
-            assert!(
-                *seq < from || records.contains_key(seq),
-                "record {seq} is missing"
-            );
+        for (seq, _) in self.written.range(from.min(recovery.last_seq)..=recovery.last_seq) {
+            assert!(*seq < from || records.contains_key(seq), "record {seq} is missing");
         }
         self.written.retain(|seq, _| *seq <= recovery.last_seq);
         self.synced = recovery.last_seq;
