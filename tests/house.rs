@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, process::Command};
 
 /// Each crate and the crates of this workspace it uses.
 const HOUSE: &[(&str, &[&str])] = &[
-    ("boxoffice", &["client", "core", "edge", "load", "node", "shard", "wire"]),
+    ("boxoffice", &["client", "core", "edge", "load", "node", "wire"]),
     ("boxoffice-bench", &["client", "core", "load", "node", "workload"]),
     ("boxoffice-client", &["core", "wire"]),
     ("boxoffice-core", &[]),

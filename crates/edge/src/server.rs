@@ -14,10 +14,10 @@ use hyper_util::{
 };
 use socket2::SockRef;
 use tokio::{
-    io::AsyncWriteExt,
+    io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     runtime::Handle,
-    sync::{Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
 };
 
 use crate::{
@@ -38,6 +38,12 @@ const USER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The most an HTTP head may have, in bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// Connections that are being turned away at the same time.
+const TURNED_AWAY_MAX: usize = 64;
+
+/// How long one who is turned away may take to read that.
+const TURN_AWAY: Duration = Duration::from_millis(500);
 
 /// How long to wait when the process has no descriptors left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
@@ -127,6 +133,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 async fn accept(listener: TcpListener, shared: Arc<Shared>, seats: Arc<Semaphore>) {
     let router = TowerToHyperService::new(http::router(Arc::clone(&shared)));
     let mut phase = shared.phase.clone();
+    let leaving = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
     loop {
         let accepted = tokio::select! {
             biased;
@@ -143,7 +150,11 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, seats: Arc<Semaphore
             }
         };
         let Ok(permit) = Arc::clone(&seats).try_acquire_owned() else {
-            turn_away(stream, &shared).await;
+            shared.metrics.turned_away.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            // With too many of them at once the rest is closed without a word.
+            if let Ok(room) = Arc::clone(&leaving).try_acquire_owned() {
+                tokio::spawn(turn_away(stream, room));
+            }
             continue;
         };
         let guest = Arc::new(Guest::new(Arc::clone(&shared), permit));
@@ -163,11 +174,16 @@ fn set_up(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// There is no room: says so in the few bytes the kernel takes at once.
-async fn turn_away(mut stream: TcpStream, shared: &Shared) {
-    shared.metrics.turned_away.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+async fn turn_away(mut stream: TcpStream, _room: OwnedSemaphorePermit) {
     let answer =
         b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
     let _ = stream.write_all(answer).await;
+    let _ = stream.shutdown().await;
+    // What the client has sent is read: a socket that is closed with bytes unread resets the connection, and the answer
+    // may be lost with it.
+    let mut asked = [0; 1024];
+    let listen = async { while stream.read(&mut asked).await.is_ok_and(|read| read > 0) {} };
+    let _ = within(TURN_AWAY, listen).await;
 }
 
 type Router = TowerToHyperService<axum::Router>;
