@@ -192,13 +192,13 @@ fn holds_and_waiters_under_way_are_bounded() {
     let session = Entity::Session(id("s"));
     let hold = |seat| Command::Cart(CartId(1), CartCommand::Hold(vec![line("s", seat)]));
     let holds: Vec<_> = (0..17).map(|seat| town.send(Some(&format!("h{seat}")), hold(seat))).collect();
-    let waiters: Vec<_> = (0..64).map(|_| town.send(Some("h0"), hold(0))).collect();
+    let waiters: Vec<_> = (0..256).map(|_| town.send(Some("h0"), hold(0))).collect();
     town.run_but(|to| *to != session, |_| true);
     assert!(matches!(town.answers[&holds[16]], Err(Refusal::BadRequest(_))));
-    assert_eq!(town.answers[&waiters[63]], Err(Refusal::InProgress));
+    assert_eq!(town.answers[&waiters[255]], Err(Refusal::InProgress));
     assert_eq!(town.answers.len(), 2 + 3, "the others wait");
     town.run();
-    assert!(waiters[..63].iter().chain(&holds[..16]).all(|ticket| town.answers[ticket].is_ok()));
+    assert!(waiters[..255].iter().chain(&holds[..16]).all(|ticket| town.answers[ticket].is_ok()));
 }
 
 #[test]
