@@ -1,14 +1,17 @@
 //! `boxoffice serve`: a node and its door, until it is told to stop or cannot go on.
 
-use std::{io::Write, net::SocketAddr, sync::Arc, thread};
+use std::{io::Write, net::SocketAddr, pin::pin, sync::Arc, thread};
 
 use boxoffice_edge::{Edge, EdgeConfig, Runtimes as EdgeRuntimes};
 use boxoffice_node::{
     config::Fsync,
-    node::{Node, Runtimes},
+    node::{Node, NodeHandle, Runtimes},
     world::World,
 };
-use tokio::{runtime, signal::unix::SignalKind};
+use tokio::{
+    runtime,
+    signal::unix::{self, Signal, SignalKind},
+};
 
 use crate::{
     args::{FsyncWord, Serve},
@@ -109,6 +112,7 @@ fn stop_on_panic() {
 async fn serve(config: Config, runtimes: Runtimes) -> Outcome {
     let data_dir = config.node.data_dir.clone();
     let fsync = config.node.fsync;
+    let signals = Signals::listen()?;
     let node = Node::start(config.node, World::alone(), &runtimes).map_err(|error| Failure::Node(error.to_string()))?;
     let handle = node.handle().clone();
     let edge_config = EdgeConfig { listen: config.listen, admin_token: config.admin_token, ..EdgeConfig::default() };
@@ -120,29 +124,34 @@ async fn serve(config: Config, runtimes: Runtimes) -> Outcome {
             return Err(Failure::Node(error.to_string()));
         }
     };
-    while handle.ready().is_err() {
-        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-    }
-    println!(
-        "boxoffice serves on http://{}  (data in {}, fsync {})",
-        edge.local_addr(),
-        data_dir.display(),
-        fsync.as_str()
-    );
-    let (stop, stopping) = tokio::sync::oneshot::channel::<()>();
-    let door = tokio::spawn(edge.run(async {
-        // A sender that is gone says the same.
-        let _ = stopping.await;
-    }));
-    let failed = tokio::select! {
+    let mut ended = pin!(ended(&handle, signals));
+    let early = tokio::select! {
         biased;
-        reason = handle.failed() => Some(reason),
-        () = told_to_stop() => None,
+        failed = &mut ended => Some(failed),
+        () = ready(&handle) => None,
     };
-    eprintln!("boxoffice: stopping");
-    drop(stop);
-    // The door has its own bound on how long it waits for everybody to leave.
-    let _ = door.await;
+    let failed = match early {
+        Some(failed) => failed,
+        None => {
+            println!(
+                "boxoffice serves on http://{}  (data in {}, fsync {})",
+                edge.local_addr(),
+                data_dir.display(),
+                fsync.as_str()
+            );
+            let (stop, stopping) = tokio::sync::oneshot::channel::<()>();
+            let door = tokio::spawn(edge.run(async {
+                // A sender that is gone says the same.
+                let _ = stopping.await;
+            }));
+            let failed = ended.await;
+            eprintln!("boxoffice: stopping");
+            drop(stop);
+            // The door has its own bound on how long it waits for everybody to leave.
+            let _ = door.await;
+            failed
+        }
+    };
     let stopped = node.stop(PATIENCE_MS).await;
     match (failed, stopped) {
         (Some(reason), _) => Err(Failure::Node(reason)),
@@ -151,12 +160,39 @@ async fn serve(config: Config, runtimes: Runtimes) -> Outcome {
     }
 }
 
-async fn told_to_stop() {
-    let mut terminate =
-        tokio::signal::unix::signal(SignalKind::terminate()).expect("a handler of SIGTERM can be installed");
+async fn ready(handle: &NodeHandle) {
+    while handle.ready().is_err() {
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+}
+
+/// Waits until the node cannot go on, and why; or is told to stop.
+async fn ended(handle: &NodeHandle, mut signals: Signals) -> Option<String> {
     tokio::select! {
         biased;
-        _ = terminate.recv() => {}
-        result = tokio::signal::ctrl_c() => result.expect("a handler of Ctrl-C can be installed"),
+        reason = handle.failed() => Some(reason),
+        () = signals.told_to_stop() => None,
+    }
+}
+
+/// SIGTERM and Ctrl-C. They are heard from when this is made on: whoever reads that the node serves may tell it to stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Signals, Failure> {
+        let listen =
+            |kind| unix::signal(kind).map_err(|error| Failure::Node(format!("cannot listen to signals: {error}")));
+        Ok(Signals { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    async fn told_to_stop(&mut self) {
+        tokio::select! {
+            biased;
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
     }
 }
