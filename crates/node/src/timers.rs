@@ -1,10 +1,6 @@
 //! Wake-ups that entities asked for because of something under way: not of committed state, so they need no log.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Weak, time::Duration};
 
 use boxoffice_core::id::Entity;
 use parking_lot::Mutex;
@@ -14,8 +10,11 @@ use crate::{actor::Message, shared::Shared};
 
 /// Wake-ups within so many milliseconds are one.
 const SLOT_MS: u64 = 10;
-/// How often idle actors are looked for, in milliseconds.
+/// How often each shard's idle actors are looked for, in milliseconds. The shards take turns: letting all go at once
+/// would hold up selling for some milliseconds.
 const SWEEP_MS: u64 = 1_000;
+/// How often the counters are read for rates, in milliseconds.
+const SAMPLE_MS: u64 = 1_000;
 
 /// Wake-ups by their time.
 #[derive(Default)]
@@ -50,7 +49,7 @@ impl Timers {
 
 /// Fires the timers of a node and lets idle actors go, until the node is gone.
 pub(crate) async fn run(weak: Weak<Shared>) {
-    let mut sweep_at = 0;
+    let (mut sweep_at, mut sample_at, mut turn) = (0, 0, 0);
     loop {
         let Some(shared) = weak.upgrade() else { return };
         let now_ms = shared.world.clock.monotonic_ms();
@@ -58,8 +57,12 @@ pub(crate) async fn run(weak: Weak<Shared>) {
             shared.wake_if_served(&entity);
         }
         if now_ms >= sweep_at {
-            sweep_at = now_ms + SWEEP_MS;
-            sweep(&shared, now_ms);
+            sweep_at = now_ms + (SWEEP_MS / shared.cells.len() as u64).max(SLOT_MS);
+            sweep(&shared, turn % shared.cells.len(), now_ms);
+            turn += 1;
+        }
+        if now_ms >= sample_at {
+            sample_at = now_ms + SAMPLE_MS;
             shared.samples.take(&shared);
         }
         let until = shared.timers.next_ms().map_or(sweep_at, |next| next.min(sweep_at));
@@ -73,15 +76,14 @@ pub(crate) async fn run(weak: Weak<Shared>) {
     }
 }
 
-/// Tells actors that were not used for a while to leave their entity. The order does not matter: each decides by itself.
-fn sweep(shared: &Arc<Shared>, now_ms: u64) {
-    for cell in &shared.cells {
-        let lead = cell.lead.lock();
-        for served in lead.actors.values() {
-            let used_ms = served.used_ms.load(std::sync::atomic::Ordering::Relaxed);
-            if now_ms.saturating_sub(used_ms) >= shared.config.actor_idle_ms {
-                let _ = served.actor.cast(Message::Leave);
-            }
+/// Tells actors of a shard that were not used for a while to leave their entity. The order does not matter: each
+/// decides by itself.
+fn sweep(shared: &Shared, shard: usize, now_ms: u64) {
+    let lead = shared.cells[shard].lead.lock();
+    for served in lead.actors.values() {
+        let used_ms = served.used_ms.load(std::sync::atomic::Ordering::Relaxed);
+        if now_ms.saturating_sub(used_ms) >= shared.config.actor_idle_ms {
+            let _ = served.actor.cast(Message::Leave);
         }
     }
 }
