@@ -22,6 +22,7 @@ pub mod refusal;
 
 mod best;
 mod seat_bits;
+pub mod shared_map;
 
 pub mod cart;
 pub mod session;
