@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
-    command::{Payment, VenueDetails},
+    command::{Area, Limits, Payment, ProductDetails, ResourceDetails, Shipping, Title, VenueDetails},
     id::{CartId, Entity, HoldId, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
-    refusal::Refusal,
+    payment::{PaymentStatus, RefundRecord},
+    portion::{Content, Portion},
+    refusal::{Conflict, Refusal},
     seat::Seat,
     time::Timestamp,
 };
@@ -61,13 +63,176 @@ pub enum Answer {
     Order {
         /// The order.
         order: Arc<Order>,
-        /// Sold for certain, but not every session has said so yet.
+        /// Sold for certain, but not everything sold has said so yet.
         settling: bool,
+        /// How the money stands.
+        payment: PaymentStatus,
+        /// What was paid back, in order.
+        refunds: Vec<RefundRecord>,
     },
+    /// Of `order.refund`: what is paid back.
+    Refund(RefundRecord),
+    /// Of `title.get`.
+    Title(TitleView),
+    /// Of `title.search`.
+    Titles(Vec<TitleView>),
+    /// Of `venue.search`.
+    Venues(VenuesPage),
+    /// Ids of venues, ascending.
+    VenueIds(Vec<Id>),
+    /// Of `product.get` and `product.put`.
+    Product(Arc<ProductView>),
+    /// Of `resource.get` and `resource.put`.
+    Resource(Arc<ResourceView>),
+    /// Of `resource.reserve` and `resource.move`: what is booked now, by begin.
+    Booked(Vec<BookingView>),
+    /// Of `resource.is_available`: nothing in the way, or what is.
+    Available(Vec<Conflict>),
+    /// Of `resource.bookings`.
+    Bookings(Vec<BookingView>),
+    /// Of `resource.free_slots`: begin and end.
+    FreeSlots(Vec<(Timestamp, Timestamp)>),
+    /// Of `customer.purchases`, by cursor.
+    Purchases(PurchasesPage),
     /// Of `admin.audit` of a session.
     SessionAudit(SessionAudit),
     /// Of `admin.audit` of a cart.
     CartAudit(CartAudit),
+    /// Of `admin.audit` of a product.
+    ProductAudit(ProductAudit),
+    /// Of `admin.audit` of a resource.
+    ResourceAudit(ResourceAudit),
+    /// Of `admin.audit` of a customer.
+    CustomerAudit(CustomerAudit),
+}
+
+/// A title as clients see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TitleView {
+    /// Its id.
+    pub id: Id,
+    /// What is known of it.
+    pub title: Title,
+}
+
+/// Some of the venues that were looked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VenuesPage {
+    /// In order.
+    pub venues: Vec<VenueEntry>,
+    /// Where to go on; absent if this was all.
+    pub next: Option<SmolStr>,
+}
+
+/// A venue in the directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VenueEntry {
+    /// Its id.
+    pub id: Id,
+    /// What it is called.
+    pub name: SmolStr,
+    /// Where it is.
+    pub city: SmolStr,
+    /// Longitude and latitude in millionths of a degree.
+    pub position: Option<(i32, i32)>,
+    /// How far it is from the point asked for, in metres.
+    pub distance_m: Option<u64>,
+}
+
+/// Units of a product by state; they add up to its stock (P1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StockCounts {
+    /// Free units.
+    pub free: u64,
+    /// Units in carts.
+    pub held: u64,
+    /// Bought units.
+    pub sold: u64,
+}
+
+/// A product as clients see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProductView {
+    /// Its id.
+    pub id: Id,
+    /// What is known of it.
+    pub details: ProductDetails,
+    /// Units by state.
+    pub counts: StockCounts,
+}
+
+/// A resource as clients see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceView {
+    /// Its id.
+    pub id: Id,
+    /// What is known of it.
+    pub details: ResourceDetails,
+    /// How many bookings it has, held ones counted.
+    pub bookings: u64,
+}
+
+/// What a booking is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BookingState {
+    /// Made with `resource.reserve`.
+    Reserved,
+    /// In somebody's cart.
+    Held,
+    /// Bought.
+    Sold,
+}
+
+/// A booking as clients see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BookingView {
+    /// Its id; of one made through a cart, a text that names the hold.
+    pub booking: SmolStr,
+    /// From.
+    pub begin: Timestamp,
+    /// Up to, exclusive.
+    pub end: Timestamp,
+    /// What it is.
+    pub state: BookingState,
+    /// What was said of it.
+    pub details: SmolStr,
+    /// The order that bought it.
+    pub order: Option<OrderId>,
+}
+
+/// An order in its customer's purchases.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Purchase {
+    /// Where it stands among the customer's purchases, from 1; 0 while it is on its way there.
+    pub cursor: u64,
+    /// Which order.
+    pub order: OrderId,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// What it came to.
+    pub total: Money,
+}
+
+/// Some of a customer's purchases.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PurchasesPage {
+    /// By cursor.
+    pub purchases: Vec<Purchase>,
+    /// The cursor of the newest one there is; 0 if there is none.
+    pub newest: u64,
+}
+
+/// Places of an area by state; they add up to its capacity (P1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AreaCounts {
+    /// Which area.
+    pub area: Id,
+    /// Free places.
+    pub free: u32,
+    /// Places in carts.
+    pub held: u32,
+    /// Bought places.
+    pub sold: u32,
 }
 
 /// A venue as clients see it.
@@ -124,10 +289,18 @@ pub struct SessionView {
     pub ends_at: Timestamp,
     /// A price for each category.
     pub prices: Vec<(Id, Money)>,
+    /// Places without seats.
+    pub areas: Vec<Area>,
     /// How long carts with seats of it live untouched, if it says so itself.
     pub hold_ttl_ms: Option<u64>,
+    /// How many one order and one customer may have.
+    pub limits: Limits,
+    /// Why it will not take place, if it will not.
+    pub canceled: Option<SmolStr>,
     /// Seats by state.
     pub counts: SeatCounts,
+    /// Places by area and state.
+    pub area_counts: Vec<AreaCounts>,
     /// Its seats: the hall's as they were when the session was made.
     pub layout: Arc<Layout>,
 }
@@ -158,6 +331,8 @@ pub struct MapView {
     pub version: u64,
     /// Counts of it.
     pub counts: SeatCounts,
+    /// Places by area and state.
+    pub areas: Vec<AreaCounts>,
     /// Two bits a seat in layout order ([`crate::seat::SeatState`] as a number), four seats a byte, the first in the lowest bits.
     pub seats: Vec<u8>,
 }
@@ -204,10 +379,12 @@ pub struct PricedSeat {
 pub struct LineView {
     /// The line's number in its cart; never used again.
     pub line: u32,
-    /// Of which session.
-    pub session: Id,
-    /// Its seats, ascending, with prices.
-    pub seats: Vec<PricedSeat>,
+    /// Of which session, product or resource.
+    pub entity: Entity,
+    /// What of it, with the prices captured when it was held.
+    pub content: Content,
+    /// Nothing is set aside before the checkout.
+    pub late: bool,
 }
 
 /// A cart as its owner sees it.
@@ -259,28 +436,32 @@ pub struct Order {
     pub total: Money,
     /// How it was paid.
     pub payment: Payment,
+    /// Where it goes.
+    pub shipping: Option<Shipping>,
 }
 
-/// A hold as a session keeps it.
+/// A hold as its inventory keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HoldView {
     /// Whose, and which.
     pub hold: HoldId,
     /// The highest revision seen.
     pub revision: u64,
-    /// When the session asks the cart about it.
+    /// When the cart is asked about it.
     pub deadline: Timestamp,
-    /// Its seats.
-    pub seats: Vec<Seat>,
+    /// What it has.
+    pub portion: Portion,
 }
 
-/// A sale as a session keeps it.
+/// A sale as its inventory keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaleView {
-    /// The order that bought them.
+    /// The order that bought it.
     pub order: OrderId,
-    /// The seats.
-    pub seats: Vec<Seat>,
+    /// The hold that was sold.
+    pub hold: HoldId,
+    /// What was bought.
+    pub portion: Portion,
     /// When.
     pub at: Timestamp,
 }
@@ -292,9 +473,11 @@ pub struct SessionAudit {
     pub session: Id,
     /// Counted seat by seat.
     pub counts: SeatCounts,
+    /// Counted hold by hold and sale by sale.
+    pub areas: Vec<AreaCounts>,
     /// Live holds, by id.
     pub holds: Vec<HoldView>,
-    /// Sales, in their order.
+    /// Sales, by hold.
     pub sales: Vec<SaleView>,
     /// What is wrong, in words; empty when every promise holds.
     pub violations: Vec<SmolStr>,
@@ -305,10 +488,76 @@ pub struct SessionAudit {
 pub struct CartAudit {
     /// The cart.
     pub cart: CartView,
-    /// The holds its lines rest on: session, hold, revision, seats.
-    pub holds: Vec<(Id, HoldId, u64, Vec<Seat>)>,
-    /// How many messages it still owes sessions.
+    /// The holds its lines rest on.
+    pub holds: Vec<Claim>,
+    /// How the money of its order stands.
+    pub payment: Option<PaymentStatus>,
+    /// What was paid back.
+    pub refunds: Vec<RefundRecord>,
+    /// How many messages it still owes others.
     pub owed: u32,
+    /// What is wrong, in words; empty when every promise holds.
+    pub violations: Vec<SmolStr>,
+}
+
+/// A hold that a line of a cart rests on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Which line.
+    pub line: u32,
+    /// Of which inventory.
+    pub entity: Entity,
+    /// Which hold.
+    pub hold: HoldId,
+    /// The revision the cart knows of.
+    pub revision: u64,
+    /// What the line needs of it; nothing any more if the line was refunded.
+    pub portion: Option<Portion>,
+}
+
+/// Everything a product knows of its units, counted afresh.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProductAudit {
+    /// Which product.
+    pub product: Id,
+    /// Counted hold by hold and sale by sale.
+    pub counts: StockCounts,
+    /// Live holds, by id.
+    pub holds: Vec<HoldView>,
+    /// Sales, by hold.
+    pub sales: Vec<SaleView>,
+    /// What is wrong, in words; empty when every promise holds.
+    pub violations: Vec<SmolStr>,
+}
+
+/// Everything a resource knows of its time, counted afresh.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceAudit {
+    /// Which resource.
+    pub resource: Id,
+    /// Bookings, held ones counted.
+    pub bookings: u64,
+    /// Live holds, by id.
+    pub holds: Vec<HoldView>,
+    /// Sales, by hold.
+    pub sales: Vec<SaleView>,
+    /// What is wrong, in words; empty when every promise holds.
+    pub violations: Vec<SmolStr>,
+}
+
+/// Everything a customer entity knows, counted afresh.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CustomerAudit {
+    /// Which customer.
+    pub customer: Id,
+    /// Quotas with how many are in carts and how many were bought.
+    pub quotas: Vec<(Id, u64, u64)>,
+    /// Live holds of quotas, by id.
+    pub holds: Vec<HoldView>,
+    /// Quotas used up for good, by hold.
+    pub sales: Vec<SaleView>,
+    /// Orders posted, by cursor.
+    pub purchases: Vec<OrderId>,
     /// What is wrong, in words; empty when every promise holds.
     pub violations: Vec<SmolStr>,
 }

@@ -1,67 +1,97 @@
 //! What entities ask each other, and reply. Every ask may be repeated: a second one changes nothing and gets the same reply.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use crate::{
-    answer::PricedSeat,
-    command::{NewSession, Want},
+    answer::Purchase,
+    command::{Limits, NewSession, VenueDetails, Want},
     id::{HoldId, Id, OrderId},
     layout::Layout,
     money::Currency,
+    payment::GatewayCall,
+    portion::{Content, Portion},
     refusal::Refusal,
-    seat::SeatSet,
     time::Timestamp,
 };
 
-/// A question or a demand of one entity to another.
+/// A question or a demand of one entity to another. "Inventory" is what holds are of: a session, a product, a resource, or
+/// a customer's quotas.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ask {
-    /// Cart to session: hold these until the deadline.
+    /// Cart to inventory: hold this until the deadline. With a higher revision of a live hold of places, units or a quota:
+    /// hold so many altogether from now on, or keep what it was and refuse.
     Hold {
         /// The hold's id; asking again with it finds the same hold.
         hold: HoldId,
         /// Rises with everything said of this hold; lower or equal ones never act.
         revision: u64,
-        /// What of the session.
+        /// What of the inventory.
         want: Want,
         /// The cart's deadline as it will be if this is granted.
         deadline: Timestamp,
     },
-    /// Cart to session: these seats of the hold, or all, are given back. The cart has committed that already.
+    /// Cart to inventory: this is left of the hold, the rest is given back. The cart has committed that already.
     Release {
         /// Which hold.
         hold: HoldId,
         /// As in `Hold`.
         revision: u64,
-        /// Which seats; all if absent.
-        seats: Option<SeatSet>,
-        /// The cart is terminal: nothing more will ever be said of this hold, the session need not remember it.
+        /// What is left; nothing if absent.
+        left: Option<Portion>,
+        /// The cart is terminal: nothing more will ever be said of this hold, it need not be remembered.
         last: bool,
     },
-    /// Cart to session: these seats of the hold are sold, the rest of the hold is free. Cannot be refused for a live hold.
+    /// Cart to inventory: exactly this of the hold is sold, the rest of the hold is free. Cannot be refused for a live hold.
     Sell {
         /// Which hold.
         hold: HoldId,
         /// As in `Hold`.
         revision: u64,
-        /// Exactly these seats.
-        seats: SeatSet,
+        /// Exactly this.
+        portion: Portion,
         /// By this order.
         order: OrderId,
         /// When the order was decided.
         at: Timestamp,
     },
-    /// Cart to session: the cart is terminal; forget every released hold of it that is still remembered.
+    /// Cart to inventory: the sale of this hold is over, it is on sale again. The cart has committed the refund already.
+    Refund {
+        /// Which hold.
+        hold: HoldId,
+    },
+    /// Cart to inventory: the cart is terminal; forget every released hold of it that is still remembered.
     Forget,
-    /// Session to cart: the hold's deadline and the grace have passed; is it still yours?
+    /// Inventory to cart: the hold's deadline and the grace have passed; is it still yours?
     Overdue {
         /// Which hold.
         hold: HoldId,
     },
+    /// Inventory to cart: it is not to be had any more; give the hold back, or refund what was sold of it.
+    Revoke {
+        /// Which hold.
+        hold: HoldId,
+        /// Why.
+        reason: SmolStr,
+    },
     /// Venue to session: open with this.
     Open(Opening),
+    /// Venue to directory: this is where I am.
+    List {
+        /// Name, city and position.
+        details: VenueDetails,
+        /// The venue's version with them: an older one changes nothing.
+        version: u64,
+    },
+    /// Cart to customer: this was bought. Posted once by its order id (P12).
+    Post {
+        /// Everything but the cursor, which the customer gives.
+        purchase: Purchase,
+    },
+    /// Cart to the gateway.
+    Pay(GatewayCall),
 }
 
 /// What a session is opened with.
@@ -84,15 +114,20 @@ pub enum Reply {
     Refused {
         /// Which hold.
         hold: HoldId,
+        /// The revision of the ask.
+        revision: u64,
         /// Why.
         refusal: Refusal,
     },
-    /// To `Hold`: this hold was released before; it can never be held again. Ask with the next attempt.
+    /// To `Hold`: a higher or equal revision of this hold was seen with other content, or it was released before. Ask with
+    /// the next revision, or, if it was released, the next attempt.
     Stale {
         /// Which hold.
         hold: HoldId,
-        /// The revision it ended with.
+        /// The highest revision seen.
         revision: u64,
+        /// Whether the hold is still live.
+        live: bool,
     },
     /// To `Release`: given back (now, or already).
     Released {
@@ -105,10 +140,15 @@ pub enum Reply {
     Sold {
         /// Which hold.
         hold: HoldId,
-        /// The session's version after the sale.
+        /// The inventory's version after the sale.
         version: u64,
-        /// Place of the sale in the session's log; filled in by the node.
+        /// Place of the sale in the inventory's log; filled in by the node.
         position: u64,
+    },
+    /// To `Refund`: the sale is over (now, or already).
+    Refunded {
+        /// Which hold.
+        hold: HoldId,
     },
     /// To `Forget`.
     Forgotten,
@@ -128,6 +168,16 @@ pub enum Reply {
     Opened,
     /// To `Open`: a session with this id is open already, with other content.
     OpenRefused,
+    /// To `List`: listed (now, or already).
+    Listed {
+        /// The version of the ask.
+        version: u64,
+    },
+    /// To `Post`: posted (now, or already).
+    Posted {
+        /// Which order.
+        order: OrderId,
+    },
 }
 
 /// A granted hold.
@@ -137,17 +187,21 @@ pub struct Granted {
     pub hold: HoldId,
     /// Its revision.
     pub revision: u64,
-    /// What was asked for when it was granted first, as a hash: tells a repeat from another body under the same request id.
+    /// What was asked for at this revision, as a hash: tells a repeat from another body under the same request id.
     pub want_hash: u64,
-    /// Its seats, ascending, with their prices.
-    pub seats: Vec<PricedSeat>,
+    /// What it has, with prices; nothing of a quota, which is no line.
+    pub content: Option<Content>,
     /// Of what the prices are.
-    pub currency: Currency,
-    /// How long carts with seats of this session live untouched, if it says so itself.
+    pub currency: Option<Currency>,
+    /// How long carts with this live untouched, if the inventory says so itself.
     pub ttl_ms: Option<u64>,
-    /// The session's version with the hold.
+    /// How many one order and one customer may have.
+    pub limits: Limits,
+    /// Nothing is set aside: it will be asked for at the checkout.
+    pub late: bool,
+    /// The inventory's version with the hold.
     pub version: u64,
-    /// Place of the hold in the session's log; filled in by the node.
+    /// Place of the hold in the inventory's log; filled in by the node.
     pub position: u64,
 }
 
@@ -160,11 +214,14 @@ impl Reply {
             Reply::Refused { .. }
             | Reply::Stale { .. }
             | Reply::Released { .. }
+            | Reply::Refunded { .. }
             | Reply::Forgotten
             | Reply::MineUntil { .. }
             | Reply::NotMine { .. }
             | Reply::Opened
-            | Reply::OpenRefused => {}
+            | Reply::OpenRefused
+            | Reply::Listed { .. }
+            | Reply::Posted { .. } => {}
         }
     }
 }

@@ -6,12 +6,14 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
-    answer::{Answer, Order, PricedSeat},
+    answer::{Answer, Order, Purchase},
     ask::{Ask, Opening},
-    command::{NewSession, VenueDetails},
-    id::{CartId, HoldId, Id, OrderId, Request},
+    command::{NewSession, Payment, ProductDetails, ResourceDetails, Shipping, Title, VenueDetails},
+    id::{CartId, Entity, HoldId, Id, OrderId, Request},
     layout::Layout,
-    money::Currency,
+    money::{Currency, Money},
+    payment::{PaymentStatus, RefundRecord, RefundStatus},
+    portion::Content,
     seat::{Seat, SeatState},
     time::Timestamp,
 };
@@ -25,6 +27,14 @@ pub enum Event {
     Session(SessionEvent),
     /// To a cart.
     Cart(CartEvent),
+    /// To a product.
+    Product(ProductEvent),
+    /// To a resource.
+    Resource(ResourceEvent),
+    /// To a customer.
+    Customer(CustomerEvent),
+    /// To the directory.
+    Directory(DirectoryEvent),
 }
 
 /// An answer kept so that a repeat of its request gets the same (P9).
@@ -61,6 +71,222 @@ pub enum VenueEvent {
     SessionOpened(Id),
     /// The session could not be opened under this id: the hall's time is free again.
     SessionRefused(Id),
+    /// The directory has said that it knows the venue as it was at this version.
+    Listed {
+        /// The venue's version that it was told.
+        version: u64,
+    },
+}
+
+/// What happens to the directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DirectoryEvent {
+    /// A title was created or changed.
+    TitlePut(Id, Title),
+    /// A venue has said where it is.
+    VenueListed {
+        /// Which venue.
+        venue: Id,
+        /// Name, city and position.
+        details: VenueDetails,
+        /// The venue's version with them.
+        version: u64,
+    },
+}
+
+/// What happens to the holds of an inventory, whatever it is that they hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HoldEvent {
+    /// The cart said that the hold is its own for longer.
+    Extended {
+        /// Which hold.
+        hold: HoldId,
+        /// When the cart is asked again: what it said, and the grace.
+        deadline: Timestamp,
+    },
+    /// A hold that has nothing was spoken of as released: it is remembered, for the ask for it may still be on its way.
+    Remembered {
+        /// Which hold.
+        hold: HoldId,
+        /// Its revision.
+        revision: u64,
+    },
+    /// The cart is terminal: its released holds need not be remembered.
+    Forgotten(CartId),
+}
+
+/// What happens to products.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ProductEvent {
+    /// Created or changed.
+    Put(ProductDetails),
+    /// Units were given to a cart, or more of them to a hold that it has.
+    UnitsHeld {
+        /// Whose.
+        hold: HoldId,
+        /// The hold's revision.
+        revision: u64,
+        /// Hash of what was asked for.
+        want_hash: u64,
+        /// How many it has altogether.
+        quantity: u32,
+        /// Minor units for one, captured when it was held first.
+        price: i64,
+        /// When the cart is asked about them: the cart's deadline and the grace.
+        deadline: Timestamp,
+    },
+    /// Units of a hold are free again.
+    UnitsReleased {
+        /// Which hold.
+        hold: HoldId,
+        /// The hold's revision.
+        revision: u64,
+        /// How many are left; the hold is over with 0.
+        left: u32,
+        /// Whether the revision is remembered when nothing is left.
+        remember: bool,
+    },
+    /// All units the hold has left are sold, the hold is over. What is not sold was released by the event before.
+    UnitsSold {
+        /// Which hold.
+        hold: HoldId,
+        /// How many.
+        quantity: u32,
+        /// When the order was decided.
+        at: Timestamp,
+    },
+    /// The sale of this hold is over, its units are free again.
+    UnitsRefunded {
+        /// Which hold.
+        hold: HoldId,
+    },
+    /// To a hold, whatever it has.
+    Hold(HoldEvent),
+}
+
+/// What happens to resources.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ResourceEvent {
+    /// Created or changed.
+    Put(ResourceDetails),
+    /// Time was given to a cart.
+    SlotHeld {
+        /// Whose.
+        hold: HoldId,
+        /// The hold's revision.
+        revision: u64,
+        /// Hash of what was asked for.
+        want_hash: u64,
+        /// From.
+        begin: Timestamp,
+        /// Up to, exclusive.
+        end: Timestamp,
+        /// Minor units.
+        price: i64,
+        /// When the cart is asked about it: the cart's deadline and the grace.
+        deadline: Timestamp,
+    },
+    /// The time of a hold is free again.
+    SlotReleased {
+        /// Which hold.
+        hold: HoldId,
+        /// The hold's revision.
+        revision: u64,
+        /// Whether the revision is remembered.
+        remember: bool,
+    },
+    /// The hold is sold.
+    SlotSold {
+        /// Which hold.
+        hold: HoldId,
+        /// When the order was decided.
+        at: Timestamp,
+    },
+    /// The sale of this hold is over, its time is free again.
+    SlotRefunded {
+        /// Which hold.
+        hold: HoldId,
+    },
+    /// Booked without a cart.
+    Reserved {
+        /// Id, begin and end of every booking, by begin.
+        bookings: Vec<(Id, Timestamp, Timestamp)>,
+        /// The id of the series, if it is one.
+        series: Option<Id>,
+        /// What was said of them.
+        details: SmolStr,
+        /// The request.
+        remembered: Remembered,
+    },
+    /// Bookings were canceled; their time is free again.
+    BookingsCanceled {
+        /// Which.
+        bookings: Vec<Id>,
+        /// The request.
+        remembered: Remembered,
+    },
+    /// A booking is at another time.
+    BookingMoved {
+        /// Which.
+        booking: Id,
+        /// From.
+        begin: Timestamp,
+        /// Up to, exclusive.
+        end: Timestamp,
+        /// The request.
+        remembered: Remembered,
+    },
+    /// To a hold.
+    Hold(HoldEvent),
+}
+
+/// What happens to customers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CustomerEvent {
+    /// Part of a quota was given to a cart, or more of it to a hold that it has.
+    QuotaHeld {
+        /// Whose.
+        hold: HoldId,
+        /// The hold's revision.
+        revision: u64,
+        /// Hash of what was asked for.
+        want_hash: u64,
+        /// Which quota.
+        quota: Id,
+        /// How many it has altogether.
+        count: u32,
+        /// When the cart is asked about it: the cart's deadline and the grace.
+        deadline: Timestamp,
+    },
+    /// Part of a hold, or all of it, may be used again.
+    QuotaReleased {
+        /// Which hold.
+        hold: HoldId,
+        /// The hold's revision.
+        revision: u64,
+        /// How many are left; the hold is over with 0.
+        left: u32,
+        /// Whether the revision is remembered when nothing is left.
+        remember: bool,
+    },
+    /// What the hold has left is used up for good.
+    QuotaSold {
+        /// Which hold.
+        hold: HoldId,
+        /// How many.
+        count: u32,
+        /// When the order was decided.
+        at: Timestamp,
+    },
+    /// The sale of this hold is over: it may be used again.
+    QuotaRefunded {
+        /// Which hold.
+        hold: HoldId,
+    },
+    /// To a hold.
+    Hold(HoldEvent),
+    /// An order is among the purchases, under the next cursor.
+    Posted(Purchase),
 }
 
 /// What happens to sessions.
@@ -103,15 +329,57 @@ pub enum SessionEvent {
         /// When the order was decided.
         at: Timestamp,
     },
-    /// The cart said that the hold is its own for longer.
-    HoldExtended {
+    /// The sale of this hold is over, its seats or places are free again.
+    SaleRefunded {
         /// Which hold.
         hold: HoldId,
-        /// When the cart is asked again: what it said, and the grace.
+        /// Its seats, if it had seats.
+        seats: Vec<Seat>,
+    },
+    /// Places were given to a cart, or more of them to a hold that it has.
+    PlacesHeld {
+        /// Whose.
+        hold: HoldId,
+        /// The hold's revision.
+        revision: u64,
+        /// Hash of what was asked for.
+        want_hash: u64,
+        /// In which area.
+        area: Id,
+        /// How many it has altogether.
+        quantity: u32,
+        /// When the cart is asked about them: the cart's deadline and the grace.
         deadline: Timestamp,
     },
-    /// The cart is terminal: its released holds need not be remembered.
-    Forgotten(CartId),
+    /// Places of a hold are free again.
+    PlacesReleased {
+        /// Which hold.
+        hold: HoldId,
+        /// The hold's revision.
+        revision: u64,
+        /// How many are left; the hold is over with 0.
+        left: u32,
+        /// Whether the revision is remembered when nothing is left.
+        remember: bool,
+    },
+    /// All places the hold has left are sold, the hold is over. What is not sold was released by the event before.
+    PlacesSold {
+        /// Which hold.
+        hold: HoldId,
+        /// How many.
+        quantity: u32,
+        /// When the order was decided.
+        at: Timestamp,
+    },
+    /// To a hold, whatever it has.
+    Hold(HoldEvent),
+    /// It will not take place: nothing more is held, and every cart is asked to give back what it has.
+    Canceled {
+        /// Why.
+        reason: SmolStr,
+        /// The request.
+        remembered: Remembered,
+    },
     /// The box office keeps these seats off sale.
     SeatsBlocked {
         /// Which, all of them free before.
@@ -133,12 +401,17 @@ impl SessionEvent {
     pub fn change(&self) -> Option<(SeatState, &[Seat])> {
         match self {
             SessionEvent::SeatsHeld { seats, .. } => Some((SeatState::Held, seats)),
-            SessionEvent::SeatsReleased { seats, .. } | SessionEvent::SeatsUnblocked { seats, .. } => {
-                Some((SeatState::Free, seats))
-            }
+            SessionEvent::SeatsReleased { seats, .. }
+            | SessionEvent::SeatsUnblocked { seats, .. }
+            | SessionEvent::SaleRefunded { seats, .. } => Some((SeatState::Free, seats)),
             SessionEvent::SeatsSold { seats, .. } => Some((SeatState::Sold, seats)),
             SessionEvent::SeatsBlocked { seats, .. } => Some((SeatState::Blocked, seats)),
-            SessionEvent::Opened(_) | SessionEvent::HoldExtended { .. } | SessionEvent::Forgotten(_) => None,
+            SessionEvent::Opened(_)
+            | SessionEvent::PlacesHeld { .. }
+            | SessionEvent::PlacesReleased { .. }
+            | SessionEvent::PlacesSold { .. }
+            | SessionEvent::Hold(_)
+            | SessionEvent::Canceled { .. } => None,
         }
     }
 }
@@ -146,23 +419,36 @@ impl SessionEvent {
 /// A line as it is added to a cart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewLine {
-    /// Of which session.
-    pub session: Id,
-    /// The hold it rests on.
-    pub hold: HoldId,
-    /// The hold's revision.
-    pub revision: u64,
-    /// Its seats with the prices captured now.
-    pub seats: Vec<PricedSeat>,
-    /// How long the session lets carts live untouched, if it says so.
+    /// Of which session, product or resource.
+    pub entity: Entity,
+    /// The hold it rests on and its revision; `None` for one that is validated at the checkout.
+    pub hold: Option<(HoldId, u64)>,
+    /// The hold on the customer's quota, if there is a limit.
+    pub quota: Option<QuotaClaim>,
+    /// What it has, with the prices captured now.
+    pub content: Content,
+    /// How long the inventory lets carts live untouched, if it says so.
     pub ttl_ms: Option<u64>,
+}
+
+/// The hold of a line on its customer's quota.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuotaClaim {
+    /// Which hold of the customer's.
+    pub hold: HoldId,
+    /// Its revision.
+    pub revision: u64,
+    /// Which quota.
+    pub quota: Id,
+    /// How many the customer may have of it.
+    pub max: u32,
 }
 
 /// A message owed to another entity until it is acknowledged: an entry of the outbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owed {
-    /// To which session.
-    pub session: Id,
+    /// To whom; `None` is the gateway.
+    pub to: Option<Entity>,
     /// What it is told.
     pub ask: Ask,
 }
@@ -183,10 +469,14 @@ pub enum CartEvent {
         /// The request, unless a hold opened it.
         remembered: Option<Remembered>,
     },
-    /// Lines were added; the cart was touched.
+    /// Lines were added, or grew; the cart was touched.
     LinesAdded {
         /// The new lines, in order.
         lines: Vec<NewLine>,
+        /// Lines that have more than before.
+        grown: Vec<GrownLine>,
+        /// Whose the cart is, if that was not known before.
+        customer: Option<Id>,
         /// Their currency; the same for every line of the cart.
         currency: Currency,
         /// The new deadline of the cart.
@@ -194,43 +484,121 @@ pub enum CartEvent {
         /// The request.
         remembered: Remembered,
     },
-    /// A line lost seats, or ended; the session is owed the release.
-    LineReleased {
+    /// A line has less, or ended; the inventory is owed the release.
+    LineReduced {
         /// Which line.
         line: u32,
-        /// Which seats.
-        seats: Vec<Seat>,
+        /// What it has now; nothing if it ended.
+        left: Option<Content>,
         /// The hold's new revision.
         revision: u64,
+        /// The new revision of the hold on the customer's quota; 0 if there is none.
+        quota_revision: u64,
         /// The new deadline of the cart.
         deadline: Timestamp,
-        /// The request.
-        remembered: Remembered,
+        /// The request; none if an operator or a canceled session took it.
+        remembered: Option<Remembered>,
     },
-    /// These holds can never become lines; their sessions are owed releases.
+    /// Grown holds did not become lines: they are to be what the lines have. Their inventories are owed releases.
+    GrowthUndone {
+        /// Line, new revision of its hold, new revision of the hold on the customer's quota (0: untouched).
+        lines: Vec<(u32, u64, u64)>,
+    },
+    /// These holds can never become lines; their inventories are owed releases.
     Disowned {
-        /// Session and hold, and the revision of the release.
-        holds: Vec<(Id, HoldId, u64)>,
+        /// Inventory and hold, and the revision of the release.
+        holds: Vec<(Entity, HoldId, u64)>,
     },
-    /// Given up by its owner; every session is owed its seats.
+    /// Given up by its owner; every inventory is owed what it held.
     Canceled {
         /// When.
         at: Timestamp,
         /// The request.
         remembered: Remembered,
     },
-    /// Its deadline passed; every session is owed its seats.
+    /// Its deadline passed; every inventory is owed what it held.
     Expired {
         /// When.
         at: Timestamp,
     },
-    /// The decision: done, with this order; every session is owed the sale.
-    CheckedOut {
-        /// What was bought.
-        order: Arc<Order>,
+    /// A checkout that takes more than one step: lines are frozen and do not expire until it is decided or abandoned.
+    CheckoutBegun {
+        /// The how-manieth attempt, from 1.
+        attempt: u32,
+        /// When.
+        at: Timestamp,
+        /// How it is to be paid.
+        payment: Payment,
+        /// Who buys.
+        customer: Option<Id>,
+        /// Where it goes.
+        shipping: Option<Shipping>,
+        /// What it comes to.
+        amount: Money,
+        /// The cart's deadline if it is active again.
+        deadline: Timestamp,
         /// The request.
         request: Request,
     },
+    /// The checkout under way came to nothing. What was held for it only is disowned by the event before.
+    CheckoutAbandoned {
+        /// When.
+        at: Timestamp,
+        /// Whether the cart ends and everything is given back, or it is active again.
+        release: bool,
+        /// Whether the gateway is owed a void.
+        void: bool,
+        /// The gateway's name for what it set aside, if it is known.
+        reference: Option<SmolStr>,
+    },
+    /// The decision: done, with this order; every inventory is owed the sale, the gateway the capture, the customer the
+    /// purchase.
+    CheckedOut {
+        /// What was bought.
+        order: Arc<Order>,
+        /// Holds of lines that were validated at the checkout: line, hold, revision.
+        reserved: Vec<(u32, HoldId, u64)>,
+        /// The gateway's name for what it set aside.
+        reference: Option<SmolStr>,
+        /// The request.
+        request: Request,
+    },
+    /// How the money of the order stands.
+    PaymentChanged(PaymentStatus),
+    /// Lines of the order are paid back: their inventories are owed the refund, and so is the gateway.
+    Refunded {
+        /// What, how much and why.
+        refund: RefundRecord,
+        /// The request; none if a session was canceled.
+        remembered: Option<Remembered>,
+    },
+    /// How the money of a refund stands.
+    RefundChanged {
+        /// The how-manieth of the order.
+        number: u32,
+        /// How it stands.
+        status: RefundStatus,
+    },
+    /// An attempt that had been given up turned out to have set money aside: the gateway is owed a void.
+    StrayAuthorized {
+        /// Which attempt.
+        attempt: u32,
+        /// The gateway's name for it.
+        reference: SmolStr,
+    },
     /// Owed messages were acknowledged: their numbers in the outbox.
     Delivered(Vec<u64>),
+}
+
+/// A line with more than before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrownLine {
+    /// Which line.
+    pub line: u32,
+    /// The hold's revision; 0 for a line that is validated at the checkout.
+    pub revision: u64,
+    /// The revision of the hold on the customer's quota; 0 if there is none.
+    pub quota_revision: u64,
+    /// What it has altogether.
+    pub content: Content,
 }

@@ -174,6 +174,14 @@ pub enum Entity {
     Session(Id),
     /// One buyer's lines, and the order they became.
     Cart(CartId),
+    /// A thing sold by quantity.
+    Product(Id),
+    /// A thing booked by time.
+    Resource(Id),
+    /// One customer's quotas and purchases.
+    Customer(Id),
+    /// The catalogue: where venues are, and what titles there are. There is one.
+    Directory,
 }
 
 impl Entity {
@@ -183,6 +191,10 @@ impl Entity {
         let (kind, id): (u8, &[u8]) = match self {
             Entity::Venue(id) => (b'v', id.as_str().as_bytes()),
             Entity::Session(id) => (b's', id.as_str().as_bytes()),
+            Entity::Product(id) => (b'p', id.as_str().as_bytes()),
+            Entity::Resource(id) => (b'r', id.as_str().as_bytes()),
+            Entity::Customer(id) => (b'u', id.as_str().as_bytes()),
+            Entity::Directory => (b'd', &[]),
             Entity::Cart(id) => {
                 key[2..18].copy_from_slice(&id.0.to_be_bytes());
                 key[0] = b'c';
@@ -203,6 +215,10 @@ impl fmt::Display for Entity {
             Entity::Venue(id) => write!(f, "venue/{id}"),
             Entity::Session(id) => write!(f, "session/{id}"),
             Entity::Cart(id) => write!(f, "cart/{id}"),
+            Entity::Product(id) => write!(f, "product/{id}"),
+            Entity::Resource(id) => write!(f, "resource/{id}"),
+            Entity::Customer(id) => write!(f, "customer/{id}"),
+            Entity::Directory => f.write_str("directory"),
         }
     }
 }

@@ -11,6 +11,8 @@ extern crate alloc;
 pub mod id;
 pub mod layout;
 pub mod money;
+pub mod payment;
+pub mod portion;
 pub mod seat;
 pub mod time;
 
@@ -23,6 +25,8 @@ pub mod refusal;
 mod best;
 mod seat_bits;
 pub mod shared_map;
+
+mod inventory;
 
 pub mod cart;
 pub mod session;

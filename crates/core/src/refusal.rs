@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
-    id::Id,
+    id::{Entity, Id},
     seat::{Seat, SeatState},
+    time::Timestamp,
 };
 
 /// A seat that stood in the way, and what it was.
@@ -49,6 +50,14 @@ pub enum Refusal {
     /// 204: seats the box office keeps off sale; every seat that stood in the way is named.
     #[error("{} of the seats are blocked", .0.len())]
     SeatBlocked(Vec<TakenSeat>),
+    /// 205: the area has not so many places left.
+    #[error("{free} places are free in {area}")]
+    NotEnoughPlaces {
+        /// Which area.
+        area: Id,
+        /// How many are free.
+        free: u32,
+    },
     /// 206: no run of that many neighbouring free seats.
     #[error("no {count} neighbouring seats are free ({free} single ones are)")]
     NoAdjacentSeats {
@@ -63,6 +72,24 @@ pub enum Refusal {
     /// 208: the hall is booked by another session at that time.
     #[error("the hall is occupied at that time by session {0}")]
     HallOccupied(Id),
+    /// 209: the customer has as many as one customer may have.
+    #[error("a customer may have {max} of {quota} and has {taken}")]
+    LimitPerCustomer {
+        /// Which quota.
+        quota: Id,
+        /// How many a customer may have.
+        max: u32,
+        /// How many this one has, in carts and orders.
+        taken: u32,
+    },
+    /// 210: one order may not have so many.
+    #[error("an order may have {max} of {entity}")]
+    LimitPerOrder {
+        /// Of which session, product or resource.
+        entity: Entity,
+        /// How many an order may have.
+        max: u32,
+    },
     /// 301: the cart is done or canceled.
     #[error("the cart is {0}")]
     CartNotActive(SmolStr),
@@ -84,12 +111,87 @@ pub enum Refusal {
     /// 307: the cart has reached the highest age of an active cart.
     #[error("the cart has reached its highest age")]
     HoldAgeExceeded,
+    /// 401: products have not so many units left; every one that fell short is named.
+    #[error("{} of the products are out of stock", .0.len())]
+    OutOfStock(Vec<Shortage>),
+    /// 402: a quantity that cannot be.
+    #[error("bad quantity: {0}")]
+    BadQuantity(SmolStr),
+    /// 403: no such product.
+    #[error("product {0} is not known")]
+    NoSuchProduct(Id),
+    /// 501: the time is taken; every booking that stands in the way is named, the first hundred.
+    #[error("{} bookings are in the way", .0.len())]
+    SlotTaken(Vec<Conflict>),
+    /// 502: a time that cannot be.
+    #[error("bad interval: {0}")]
+    BadInterval(SmolStr),
+    /// 503: a booking with this id exists already.
+    #[error("there is a booking {0} already")]
+    IdInUse(Id),
+    /// 504: not within opening hours.
+    #[error("outside opening hours: {0}")]
+    OutsideHours(SmolStr),
+    /// 505: no such booking.
+    #[error("there is no booking {0}")]
+    NoSuchBooking(Id),
+    /// 506: sooner than the notice or later than the horizon allows.
+    #[error("{0}")]
+    TooSoonOrFar(SmolStr),
+    /// 601: the gateway declined.
+    #[error("the payment was declined: {0}")]
+    PaymentDeclined(SmolStr),
+    /// 602: how the payment ended is not known yet. The cart stays as it is until it is.
+    #[error("how the payment ended is not known yet; ask again with the same request id")]
+    PaymentPending,
+    /// 603: the gateway set aside another amount than was asked for; it is given up.
+    #[error("the gateway answered {got} instead of {asked} minor units")]
+    AmountMismatch {
+        /// Minor units asked for.
+        asked: i64,
+        /// Minor units answered.
+        got: i64,
+    },
+    /// Several lines of one request were refused. Its number and name are those of the first.
+    #[error("{} of the lines are refused; the first: {}", .0.len(), .0[0].refusal)]
+    Lines(Vec<LineRefusal>),
     /// 701: no such venue, hall, session, cart or order.
     #[error("{0} is not known")]
     NotFound(SmolStr),
     /// 702: it exists already with other content.
     #[error("{0} exists already and is different")]
     AlreadyExistsDifferently(SmolStr),
+}
+
+/// A product with fewer free units than were asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shortage {
+    /// Which product.
+    pub product: Id,
+    /// How many more were asked for.
+    pub wanted: u32,
+    /// How many are free.
+    pub free: u64,
+}
+
+/// A booking in the way, or a time that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conflict {
+    /// The time asked for that it is about.
+    pub begin: Timestamp,
+    /// Up to.
+    pub end: Timestamp,
+    /// Why: the booking in the way, or what is wrong with the time.
+    pub why: SmolStr,
+}
+
+/// One line of a request, and why it was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineRefusal {
+    /// The how-manieth line of the request, from 0.
+    pub line: u16,
+    /// Why.
+    pub refusal: Refusal,
 }
 
 impl Refusal {
@@ -114,9 +216,12 @@ impl Refusal {
             Refusal::NoSuchSeat(_) => (202, "no_such_seat"),
             Refusal::DuplicateSeat(_) => (203, "duplicate_seat"),
             Refusal::SeatBlocked(_) => (204, "seat_blocked"),
+            Refusal::NotEnoughPlaces { .. } => (205, "not_enough_places"),
             Refusal::NoAdjacentSeats { .. } => (206, "no_adjacent_seats"),
             Refusal::SessionClosed(_) => (207, "session_closed"),
             Refusal::HallOccupied(_) => (208, "hall_occupied"),
+            Refusal::LimitPerCustomer { .. } => (209, "limit_per_customer"),
+            Refusal::LimitPerOrder { .. } => (210, "limit_per_order"),
             Refusal::CartNotActive(_) => (301, "cart_not_active"),
             Refusal::CartExpired => (302, "cart_expired"),
             Refusal::NoSuchLine(_) => (303, "no_such_line"),
@@ -124,6 +229,19 @@ impl Refusal {
             Refusal::NotYourCart => (305, "not_your_cart"),
             Refusal::TooManyLines(_) => (306, "too_many_lines"),
             Refusal::HoldAgeExceeded => (307, "hold_age_exceeded"),
+            Refusal::OutOfStock(_) => (401, "out_of_stock"),
+            Refusal::BadQuantity(_) => (402, "bad_quantity"),
+            Refusal::NoSuchProduct(_) => (403, "no_such_product"),
+            Refusal::SlotTaken(_) => (501, "slot_taken"),
+            Refusal::BadInterval(_) => (502, "bad_interval"),
+            Refusal::IdInUse(_) => (503, "id_in_use"),
+            Refusal::OutsideHours(_) => (504, "outside_hours"),
+            Refusal::NoSuchBooking(_) => (505, "no_such_booking"),
+            Refusal::TooSoonOrFar(_) => (506, "too_soon_or_far"),
+            Refusal::PaymentDeclined(_) => (601, "payment_declined"),
+            Refusal::PaymentPending => (602, "payment_pending"),
+            Refusal::AmountMismatch { .. } => (603, "amount_mismatch"),
+            Refusal::Lines(lines) => lines[0].refusal.code_and_name(),
             Refusal::NotFound(_) => (701, "not_found"),
             Refusal::AlreadyExistsDifferently(_) => (702, "already_exists_differently"),
         }

@@ -1,0 +1,164 @@
+//! What a hold has of its entity: seats, places, units, a slot or a part of a quota.
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    answer::PricedSeat,
+    id::Id,
+    money::AMOUNT_MAX,
+    seat::{Seat, SeatSet},
+    time::Timestamp,
+};
+
+/// The most units or places of one line.
+pub const LINE_QUANTITY_MAX: u32 = 1_000_000;
+
+/// What a hold has, without prices: how carts and entities speak of it to each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Portion {
+    /// Seats of a session.
+    Seats(SeatSet),
+    /// Places in an area of a session.
+    Places {
+        /// Which area.
+        area: Id,
+        /// How many; at least 1.
+        quantity: u32,
+    },
+    /// Units of a product: how many; at least 1.
+    Units(u32),
+    /// Time of a resource: `[begin, end)`.
+    Slot {
+        /// From.
+        begin: Timestamp,
+        /// Up to, exclusive.
+        end: Timestamp,
+    },
+    /// A part of what a customer may have.
+    Quota {
+        /// Which quota.
+        quota: Id,
+        /// How many; at least 1.
+        count: u32,
+    },
+}
+
+impl Portion {
+    /// How many seats, places, units or parts; 1 of a slot.
+    pub fn quantity(&self) -> u32 {
+        match self {
+            Portion::Seats(seats) => seats.len() as u32,
+            Portion::Places { quantity, .. } | Portion::Units(quantity) => *quantity,
+            Portion::Slot { .. } => 1,
+            Portion::Quota { count, .. } => *count,
+        }
+    }
+}
+
+/// What a line has, with the prices captured when it was held. They stay until the line ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Content {
+    /// Seats, ascending, each with its price.
+    Seats(Vec<PricedSeat>),
+    /// Places in an area.
+    Places {
+        /// Which area.
+        area: Id,
+        /// How many.
+        quantity: u32,
+        /// Minor units for one.
+        price: i64,
+    },
+    /// Units of a product.
+    Units {
+        /// How many.
+        quantity: u32,
+        /// Minor units for one.
+        price: i64,
+    },
+    /// Time of a resource: `[begin, end)`.
+    Slot {
+        /// From.
+        begin: Timestamp,
+        /// Up to, exclusive.
+        end: Timestamp,
+        /// Minor units for all of it.
+        price: i64,
+    },
+}
+
+impl Content {
+    /// The same without prices.
+    pub fn portion(&self) -> Portion {
+        match self {
+            Content::Seats(seats) => {
+                let seats = SeatSet::new(seats.iter().map(|priced| priced.seat));
+                Portion::Seats(seats.expect("a line has one to twenty seats, none twice"))
+            }
+            Content::Places { area, quantity, .. } => Portion::Places { area: area.clone(), quantity: *quantity },
+            Content::Units { quantity, .. } => Portion::Units(*quantity),
+            Content::Slot { begin, end, .. } => Portion::Slot { begin: *begin, end: *end },
+        }
+    }
+
+    /// How many seats, places or units; 1 of a slot.
+    pub fn quantity(&self) -> u32 {
+        match self {
+            Content::Seats(seats) => seats.len() as u32,
+            Content::Places { quantity, .. } | Content::Units { quantity, .. } => *quantity,
+            Content::Slot { .. } => 1,
+        }
+    }
+
+    /// Its seats; none if it has no seats.
+    pub fn seats(&self) -> &[PricedSeat] {
+        match self {
+            Content::Seats(seats) => seats,
+            Content::Places { .. } | Content::Units { .. } | Content::Slot { .. } => &[],
+        }
+    }
+
+    /// Σ of price × quantity, in minor units; exact, whatever the numbers.
+    pub fn amount(&self) -> i128 {
+        let times = |quantity: u32, price: i64| i128::from(quantity) * i128::from(price);
+        match self {
+            Content::Seats(seats) => seats.iter().map(|priced| i128::from(priced.price)).sum(),
+            Content::Places { quantity, price, .. } | Content::Units { quantity, price } => times(*quantity, *price),
+            Content::Slot { price, .. } => i128::from(*price),
+        }
+    }
+
+    /// The same with another quantity; `None` for what is not counted.
+    pub(crate) fn with_quantity(&self, quantity: u32) -> Option<Content> {
+        match self {
+            Content::Places { area, price, .. } => {
+                Some(Content::Places { area: area.clone(), quantity, price: *price })
+            }
+            Content::Units { price, .. } => Some(Content::Units { quantity, price: *price }),
+            Content::Seats(_) | Content::Slot { .. } => None,
+        }
+    }
+
+    /// The same without these seats; `None` if nothing is left.
+    pub(crate) fn without(&self, seats: &[Seat]) -> Option<Content> {
+        let left: Vec<PricedSeat> = self.seats().iter().filter(|priced| !seats.contains(&priced.seat)).copied().collect();
+        (!left.is_empty()).then_some(Content::Seats(left))
+    }
+
+    /// Bytes on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Content::Seats(seats) => seats.capacity() * size_of::<PricedSeat>(),
+            Content::Places { area, .. } => area.heap_bytes(),
+            Content::Units { .. } | Content::Slot { .. } => 0,
+        }
+    }
+}
+
+/// Σ of the contents; `None` if it is more than [`AMOUNT_MAX`].
+pub fn total<'a>(contents: impl Iterator<Item = &'a Content>) -> Option<i64> {
+    let sum: i128 = contents.map(Content::amount).sum();
+    i64::try_from(sum).ok().filter(|sum| *sum <= AMOUNT_MAX)
+}
