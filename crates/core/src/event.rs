@@ -520,6 +520,8 @@ pub enum CartEvent {
     Expired {
         /// When.
         at: Timestamp,
+        /// It had reached the highest age of a cart: touching it would not have helped.
+        aged: bool,
     },
     /// A checkout that takes more than one step: lines are frozen and do not expire until it is decided or abandoned.
     CheckoutBegun {
@@ -556,8 +558,8 @@ pub enum CartEvent {
     CheckedOut {
         /// What was bought.
         order: Arc<Order>,
-        /// Holds of lines that were validated at the checkout: line, hold, revision.
-        reserved: Vec<(u32, HoldId, u64)>,
+        /// Holds of lines that were validated at the checkout.
+        reserved: Vec<Reserved>,
         /// The gateway's name for what it set aside.
         reference: Option<SmolStr>,
         /// The request.
@@ -588,6 +590,19 @@ pub enum CartEvent {
     },
     /// Owed messages were acknowledged: their numbers in the outbox.
     Delivered(Vec<u64>),
+}
+
+/// What was set aside at the checkout for a line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserved {
+    /// Which line.
+    pub line: u32,
+    /// The hold it rests on.
+    pub hold: HoldId,
+    /// The hold's revision.
+    pub revision: u64,
+    /// The hold on the customer's quota, if there is a limit.
+    pub quota: Option<QuotaClaim>,
 }
 
 /// A line with more than before.

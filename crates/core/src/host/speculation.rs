@@ -8,11 +8,10 @@ use super::Turn;
 use crate::{
     answer::{Answer, Answered, At, Outcome},
     cart::Cart,
-    event::{CartEvent, Event, SessionEvent, VenueEvent},
+    event::{CartEvent, Event, VenueEvent},
     id::Entity,
     keep::State,
     refusal::Refusal,
-    session::Session,
     venue::Venue,
 };
 
@@ -30,29 +29,23 @@ impl Speculation {
         &self.entity
     }
 
-    pub(super) fn session(&self) -> Option<&Session> {
-        match self.state.as_deref()? {
-            State::Session(session) => Some(session),
-            State::Venue(_) | State::Cart(_) => panic!("{} is kept as something else", self.entity),
-        }
+    /// What is kept of it.
+    pub(super) fn state(&self) -> Option<&State> {
+        self.state.as_deref()
     }
 
     pub(super) fn cart(&self) -> Option<&Cart> {
-        match self.state.as_deref()? {
+        match self.state()? {
             State::Cart(cart) => Some(cart),
-            State::Venue(_) | State::Session(_) => panic!("{} is kept as something else", self.entity),
+            other => panic!("{} is kept as something else: {other:?}", self.entity),
         }
     }
 
     pub(super) fn venue(&self) -> Option<&Venue> {
-        match self.state.as_deref()? {
+        match self.state()? {
             State::Venue(venue) => Some(venue),
-            State::Session(_) | State::Cart(_) => panic!("{} is kept as something else", self.entity),
+            other => panic!("{} is kept as something else: {other:?}", self.entity),
         }
-    }
-
-    pub(super) fn apply_session<R>(&mut self, event: SessionEvent, turn: &mut Turn<R>) {
-        self.apply(Event::Session(event), turn);
     }
 
     pub(super) fn apply_cart<R>(&mut self, event: CartEvent, turn: &mut Turn<R>) {
@@ -63,7 +56,8 @@ impl Speculation {
         self.apply(Event::Venue(event), turn);
     }
 
-    fn apply<R>(&mut self, event: Event, turn: &mut Turn<R>) {
+    /// Writes an event, here and in the turn.
+    pub(super) fn apply<R>(&mut self, event: Event, turn: &mut Turn<R>) {
         match &mut self.state {
             Some(state) => Arc::make_mut(state).apply(&event),
             None => self.state = Some(Arc::new(State::first(&self.entity, &event))),
@@ -77,6 +71,10 @@ impl Speculation {
             Entity::Venue(id) => format_smolstr!("venue {id}"),
             Entity::Session(id) => format_smolstr!("session {id}"),
             Entity::Cart(id) => format_smolstr!("cart {id}"),
+            Entity::Product(id) => return Refusal::NoSuchProduct(id.clone()),
+            Entity::Resource(id) => format_smolstr!("resource {id}"),
+            Entity::Customer(id) => format_smolstr!("customer {id}"),
+            Entity::Directory => "the directory".into(),
         })
     }
 
