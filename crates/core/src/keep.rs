@@ -2,6 +2,7 @@
 
 mod audit;
 mod cut;
+mod leaving;
 
 use alloc::{
     boxed::Box,
@@ -16,12 +17,14 @@ use crate::{
     id::Entity,
     layout::Layout,
     session::Session,
+    shared_map::SharedMap,
     time::Timestamp,
     venue::Venue,
 };
 
 pub use audit::KeptAudit;
 pub use cut::Cut;
+pub use leaving::Leaving;
 
 /// An entity that was named as due is named again after so many milliseconds, unless its state has changed.
 pub const DUE_AGAIN_MS: u64 = 1_000;
@@ -103,13 +106,20 @@ impl State {
     }
 }
 
-/// All entities of one shard.
+/// All entities of one shard that are in memory. Ended ones may be taken out and kept elsewhere: [`Kept::take_leaving`].
 #[derive(Clone, Debug, Default)]
 pub struct Kept {
-    entries: BTreeMap<Entity, Entry>,
+    /// The place in the shard's log up to which it is applied, as [`Kept::advance`] said.
+    index: u64,
+    /// Shared with cuts: making one copies references to leaves only.
+    entries: SharedMap<Entity, Entry>,
     /// When which entity is named as due.
     calls: BTreeSet<(Timestamp, Entity)>,
     unfinished: BTreeSet<Entity>,
+    /// Entities that may leave, with the place in the log up to which their states tell.
+    leaving: BTreeMap<Entity, u64>,
+    /// Those of them that were not handed out yet.
+    to_hand_out: Vec<Entity>,
     layouts: Layouts,
 }
 
@@ -131,7 +141,23 @@ impl Kept {
         self.entries.get(entity).map(|entry| Arc::clone(&entry.state))
     }
 
-    /// Writes what was committed for an entity.
+    /// Whether an entity is in memory.
+    pub fn contains(&self, entity: &Entity) -> bool {
+        self.entries.contains_key(entity)
+    }
+
+    /// Says at which place in the shard's log what is applied from now on stands; it never goes back.
+    pub fn advance(&mut self, index: u64) {
+        assert!(index >= self.index, "the log goes back from {} to {index}", self.index);
+        self.index = index;
+    }
+
+    /// The last place given to [`Kept::advance`], or of the cut it was restored from.
+    pub fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// Writes what was committed for an entity. One that has left must be put back before, unless it begins anew.
     ///
     /// # Panics
     /// If a promise is broken: the events were not decided against this state.
@@ -163,6 +189,11 @@ impl Kept {
             (true, false) => _ = self.unfinished.remove(entity),
             (false, false) | (true, true) => {}
         }
+        if entry.state.leaves() {
+            self.leave(entity);
+        } else {
+            self.leaving.remove(entity);
+        }
     }
 
     /// Names up to `max` entities that want a wake at `now`, those that wait longest first. One that was named is named
@@ -192,7 +223,7 @@ impl Kept {
         self.unfinished.iter()
     }
 
-    /// How many entities there are.
+    /// How many entities are in memory.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -202,7 +233,7 @@ impl Kept {
         self.entries.is_empty()
     }
 
-    /// All entities, in order.
+    /// All entities in memory, in order.
     pub fn entities(&self) -> impl Iterator<Item = (&Entity, &Arc<State>)> {
         self.entries.iter().map(|(entity, entry)| (entity, &entry.state))
     }
@@ -212,6 +243,9 @@ impl Kept {
         self.calls.extend(call.map(|call| (call, entity.clone())));
         if state.unfinished() {
             self.unfinished.insert(entity.clone());
+        }
+        if state.leaves() {
+            self.leave(&entity);
         }
         self.entries.insert(entity, Entry { state, call });
     }
