@@ -25,6 +25,7 @@ mod seat_bits;
 pub mod shared_map;
 
 pub mod cart;
+pub mod directory;
 pub mod session;
 pub mod venue;
 
