@@ -118,7 +118,7 @@ mod tests {
     use super::{Places, RECENT_MIN};
     use crate::id::Id;
 
-    /// Every write is made to a copy, as an actor does it: what is copied is bounded by what is made anew.
+    /// Every write is made to a copy, as an actor does it: it copies no tree.
     #[test]
     fn writes_to_copies_share_the_tree_and_seldom_make_a_new_one() {
         let (mut places, mut made, mut loaded) = (Places::default(), 0, 0);
@@ -133,7 +133,8 @@ mod tests {
             assert!(places.recent.len() <= RECENT_MIN.max(places.settled.size() / 8));
             assert_eq!(places.settled.size() + places.recent.len(), number as usize + 1);
         }
-        assert_eq!((made, loaded), (27, 40_417), "trees made, and points loaded into them");
+        // Trees grow by a ninth at least, so all of them together are at most nine times the last.
+        assert_eq!((made, loaded), (27, 41_800), "trees made, and points loaded into them");
         assert_eq!(places.nearest((0, 0)).count(), 5_000);
     }
 

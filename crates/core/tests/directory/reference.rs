@@ -147,8 +147,9 @@ fn small_position() -> impl Strategy<Value = (i32, i32)> {
 }
 
 fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
-    let listing = (name(), select(&["Wien", "wien", "WIEN ", "Ürümqi", "ÜRÜMQI", ""][..]), option::of(small_position()))
-        .prop_map(|(name, city, position)| Listing { name: name.into(), city: city.into(), position });
+    let listing =
+        (name(), select(&["Wien", "wien", "WIEN ", "Ürümqi", "ÜRÜMQI", ""][..]), option::of(small_position()))
+            .prop_map(|(name, city, position)| Listing { name: name.into(), city: city.into(), position });
     let step = prop_oneof![
         12 => (any::<u8>(), listing).prop_map(|(number, listing)| Step::Venue(number, listing)),
         4 => (0..40u8, name()).prop_map(|(number, name)| Step::Title(number, name)),
@@ -241,7 +242,8 @@ fn all_pages(directory: &Directory, wish: &Wish, mut between: impl FnMut() -> Op
     let (mut told, mut after): (_, Option<VenueCursor>) = (Vec::new(), None);
     loop {
         let name = wish.name.as_deref();
-        let page = directory.search_venues(wish.city, name, wish.near, wish.limit, after.as_ref()).expect("a good search");
+        let page =
+            directory.search_venues(wish.city, name, wish.near, wish.limit, after.as_ref()).expect("a good search");
         let full = page.venues.len() == wish.limit as usize;
         told.extend(page.venues);
         let Some(next) = page.next else { return told };
@@ -265,8 +267,8 @@ proptest! {
             let told = all_pages(&directory, wish, || None);
             prop_assert_eq!(told.len(), expected.len());
             if let Some(near) = wish.near {
-                let position = |(id, listing): &(&'_ Id, &Listing)| (*id, listing.position.expect("near has a place"));
-                let among: BTreeMap<&Id, (i32, i32)> = expected.iter().map(position).map(|(id, at)| (&model.venues.get_key_value(id).expect("it is there").0 as &Id, at)).collect();
+                let place = |listing: &Listing| listing.position.expect("near has a place");
+                let among = expected.iter().map(|(id, listing)| (*id, place(listing))).collect();
                 check_near(near, &told, &among);
             } else {
                 let order: Vec<&Id> = told.iter().map(|venue| &venue.id).collect();
