@@ -29,6 +29,7 @@ pub mod shared_map;
 mod inventory;
 
 pub mod cart;
+pub mod directory;
 pub mod session;
 pub mod venue;
 
