@@ -22,15 +22,4 @@ pub mod command;
 pub mod event;
 pub mod refusal;
 
-mod best;
-mod seat_bits;
 pub mod shared_map;
-
-mod inventory;
-
-pub mod cart;
-pub mod session;
-pub mod venue;
-
-pub mod host;
-pub mod keep;
