@@ -23,3 +23,14 @@ pub mod event;
 pub mod refusal;
 
 pub mod shared_map;
+
+mod best;
+mod holds;
+mod inventory;
+mod memory;
+mod seat_bits;
+mod taken;
+mod terms;
+
+pub mod session;
+
