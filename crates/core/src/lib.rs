@@ -34,3 +34,7 @@ mod terms;
 
 pub mod session;
 
+pub mod product;
+
+pub mod customer;
+
