@@ -18,6 +18,8 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
+    command::{Title, VenueDetails},
+    event::DirectoryEvent,
     id::Id,
     shared_map::{SharedMap, SharedSet},
 };
@@ -27,7 +29,7 @@ use places::Places;
 pub use listing::Listing;
 pub use position::check_position;
 pub use search::{PAGE_MAX, TitleEntry, TitlePage, VenueCursor, VenueEntry, VenuePage};
-pub use title::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX, Title};
+pub use title::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX};
 
 /// The longest name of a venue, a city, a title or a person, in bytes.
 pub const NAME_BYTES_MAX: usize = 200;
@@ -39,6 +41,8 @@ pub struct Directory {
     version: u64,
     venues: SharedMap<Id, Arc<Listing>>,
     titles: SharedMap<Id, Arc<Title>>,
+    /// The version of each venue with what is listed of it.
+    told: SharedMap<Id, u64>,
     /// Venues by folded city, folded name, id.
     #[serde(skip)]
     by_city: SharedSet<(SmolStr, SmolStr, Id)>,
@@ -56,7 +60,7 @@ pub struct Directory {
 impl Directory {
     /// Nothing in it.
     pub fn new() -> Directory {
-        Directory::from(Kept { version: 0, venues: SharedMap::new(), titles: SharedMap::new() })
+        Directory::from(Kept { version: 0, venues: SharedMap::new(), titles: SharedMap::new(), told: SharedMap::new() })
     }
 
     /// How many events it has had.
@@ -82,6 +86,24 @@ impl Directory {
     /// A title.
     pub fn title(&self, id: &Id) -> Option<&Title> {
         self.titles.get(id).map(|title| &**title)
+    }
+
+    /// Writes what happened. It was decided before, so it cannot fail.
+    pub(crate) fn apply(&mut self, event: &DirectoryEvent) {
+        match event {
+            DirectoryEvent::TitlePut(id, title) => self.put_title(id, title.clone()),
+            DirectoryEvent::VenueListed { venue, details, version } => {
+                let VenueDetails { name, city, position, .. } = details;
+                let listing = Listing { name: name.clone(), city: city.clone(), position: *position };
+                self.told.insert(venue.clone(), *version);
+                self.put_venue(venue, listing);
+            }
+        }
+    }
+
+    /// The version of a venue whose details are listed.
+    pub(crate) fn listed_version(&self, venue: &Id) -> Option<u64> {
+        self.told.get(venue).copied()
     }
 
     /// Lists a venue, or changes what is listed of it. [`Listing::check`] was asked before, so it cannot fail.
@@ -143,10 +165,11 @@ struct Kept {
     version: u64,
     venues: SharedMap<Id, Arc<Listing>>,
     titles: SharedMap<Id, Arc<Title>>,
+    told: SharedMap<Id, u64>,
 }
 
 impl From<Kept> for Directory {
-    fn from(Kept { version, venues, titles }: Kept) -> Directory {
+    fn from(Kept { version, venues, titles, told }: Kept) -> Directory {
         // Sorted first, because a map is filled quickest in order.
         let mut by_city: Vec<_> = venues
             .iter()
@@ -167,6 +190,7 @@ impl From<Kept> for Directory {
             titles_by_name: titles_by_name.into_iter().map(|key| (key, ())).collect(),
             venues,
             titles,
+            told,
         }
     }
 }

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, ToSmolStr, format_smolstr};
 
 use super::{
-    Directory, Title, check_position,
+    Directory, check_position,
     places::Nearest,
     words::{Words, fold},
 };
-use crate::id::Id;
+use crate::{command::Title, id::Id};
 
 /// The most entries of one page.
 pub const PAGE_MAX: u32 = 1_000;

@@ -1,11 +1,9 @@
-//! A title: what is shown.
+//! What a title may be.
 
-use alloc::vec::Vec;
-
-use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
 use super::NAME_BYTES_MAX;
+use crate::command::Title;
 
 /// The most names in a cast.
 pub const CAST_MAX: usize = 100;
@@ -15,21 +13,6 @@ pub const COMMENTS_BYTES_MAX: usize = 4_096;
 
 /// The longest title: as long as the longest session, 31 days, in milliseconds.
 pub const DURATION_MS_MAX: u64 = 31 * 24 * 60 * 60 * 1000;
-
-/// What is shown: a film, a play, a match.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Title {
-    /// What it is called.
-    pub name: SmolStr,
-    /// Who directed it; may be empty.
-    pub director: SmolStr,
-    /// Who is in it.
-    pub cast: Vec<SmolStr>,
-    /// Anything worth saying.
-    pub comments: SmolStr,
-    /// How long it takes, in milliseconds.
-    pub duration_ms: Option<u64>,
-}
 
 impl Title {
     /// Whether it may be kept.

@@ -8,10 +8,16 @@ use super::Turn;
 use crate::{
     answer::{Answer, Answered, At, Outcome},
     cart::Cart,
+    customer::Customer,
+    directory::Directory,
     event::{CartEvent, Event, VenueEvent},
     id::Entity,
+    inventory::Inventory,
     keep::State,
+    product::Product,
     refusal::Refusal,
+    resource::Resource,
+    session::Session,
     venue::Venue,
 };
 
@@ -46,6 +52,46 @@ impl Speculation {
             State::Venue(venue) => Some(venue),
             other => panic!("{} is kept as something else: {other:?}", self.entity),
         }
+    }
+
+    pub(super) fn session(&self) -> Option<&Session> {
+        match self.state()? {
+            State::Session(session) => Some(session),
+            other => panic!("{} is kept as something else: {other:?}", self.entity),
+        }
+    }
+
+    pub(super) fn product(&self) -> Option<&Product> {
+        match self.state()? {
+            State::Product(product) => Some(product),
+            other => panic!("{} is kept as something else: {other:?}", self.entity),
+        }
+    }
+
+    pub(super) fn resource(&self) -> Option<&Resource> {
+        match self.state()? {
+            State::Resource(resource) => Some(resource),
+            other => panic!("{} is kept as something else: {other:?}", self.entity),
+        }
+    }
+
+    pub(super) fn customer(&self) -> Option<&Customer> {
+        match self.state()? {
+            State::Customer(customer) => Some(customer),
+            other => panic!("{} is kept as something else: {other:?}", self.entity),
+        }
+    }
+
+    pub(super) fn directory(&self) -> Option<&Directory> {
+        match self.state()? {
+            State::Directory(directory) => Some(directory),
+            other => panic!("{} is kept as something else: {other:?}", self.entity),
+        }
+    }
+
+    /// The side of it that carts hold things of.
+    pub(super) fn inventory(&self) -> Option<&dyn Inventory> {
+        Some(self.state()?.inventory().unwrap_or_else(|| panic!("{} is no inventory", self.entity)))
     }
 
     pub(super) fn apply_cart<R>(&mut self, event: CartEvent, turn: &mut Turn<R>) {

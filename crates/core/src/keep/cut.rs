@@ -10,7 +10,10 @@ use serde::{
 };
 
 use super::{Entry, Kept, State};
-use crate::{cart::Cart, id::Entity, layout::Layout, session::Session, shared_map::SharedMap, venue::Venue};
+use crate::{
+    cart::Cart, customer::Customer, directory::Directory, id::Entity, layout::Layout, product::Product,
+    resource::Resource, session::Session, shared_map::SharedMap, venue::Venue,
+};
 
 /// A copy of a shard's entities at one moment; making it copies references to the leaves they are kept in.
 #[derive(Clone, Debug)]
@@ -67,7 +70,7 @@ impl Kept {
             let strange = match &*state {
                 State::Session(session) => !Arc::ptr_eq(&kept.layouts.one(session.layout()), session.layout()),
                 State::Venue(_) => true,
-                State::Cart(_) => false,
+                _ => false,
             };
             if strange {
                 kept.layouts.adopt(Arc::make_mut(&mut state));
@@ -91,7 +94,7 @@ impl super::Layouts {
                 let shared = self.one(session.layout());
                 session.set_layout(shared);
             }
-            State::Cart(_) => {}
+            _ => {}
         }
     }
 }
@@ -102,6 +105,10 @@ enum Written<'a> {
     Venue(&'a Venue, Vec<u32>),
     Session(&'a Session, u32),
     Cart(&'a Cart),
+    Product(&'a Product),
+    Resource(&'a Resource),
+    Customer(&'a Customer),
+    Directory(&'a Directory),
 }
 
 /// A state as it is read.
@@ -110,6 +117,10 @@ enum Read {
     Venue(Box<Venue>, Vec<u32>),
     Session(Session, u32),
     Cart(Box<Cart>),
+    Product(Box<Product>),
+    Resource(Box<Resource>),
+    Customer(Box<Customer>),
+    Directory(Box<Directory>),
 }
 
 /// The layouts of a cut in the order in which they first come up, found again by their address.
@@ -137,7 +148,7 @@ impl Serialize for Cut {
             match &**state {
                 State::Venue(venue) => venue.layouts().for_each(|layout| _ = numbers.of(layout)),
                 State::Session(session) => _ = numbers.of(session.layout()),
-                State::Cart(_) => {}
+                _ => {}
             }
         }
         let mut tuple = serializer.serialize_tuple(3)?;
@@ -161,6 +172,10 @@ impl Serialize for States<'_> {
                 State::Venue(venue) => Written::Venue(venue, venue.layouts().map(number).collect()),
                 State::Session(session) => Written::Session(session, number(session.layout())),
                 State::Cart(cart) => Written::Cart(cart),
+                State::Product(product) => Written::Product(product),
+                State::Resource(resource) => Written::Resource(resource),
+                State::Customer(customer) => Written::Customer(customer),
+                State::Directory(directory) => Written::Directory(directory),
             };
             (entity, written)
         }))
@@ -201,6 +216,19 @@ impl Read {
         let unknown = || String::from("a state names a layout that the cut does not have");
         Ok(match self {
             Read::Cart(cart) => State::Cart(cart),
+            Read::Product(mut product) => {
+                product.rebuild();
+                State::Product(product)
+            }
+            Read::Resource(mut resource) => {
+                resource.rebuild();
+                State::Resource(resource)
+            }
+            Read::Customer(mut customer) => {
+                customer.rebuild();
+                State::Customer(customer)
+            }
+            Read::Directory(directory) => State::Directory(directory),
             Read::Session(mut session, number) => {
                 session.set_layout(layout(number).ok_or_else(unknown)?);
                 session.rebuild();

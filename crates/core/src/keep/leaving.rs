@@ -24,7 +24,9 @@ impl State {
     /// elsewhere.
     pub fn leaves(&self) -> bool {
         match self {
-            State::Venue(_) | State::Session(_) => false,
+            State::Venue(_) | State::Session(_) | State::Product(_) | State::Resource(_) | State::Directory(_) => false,
+            // Customers come back.
+            State::Customer(_) => false,
             State::Cart(cart) => cart.terminal() && !cart.unfinished(),
         }
     }
@@ -33,7 +35,9 @@ impl State {
     /// elsewhere: either they can only be the first of all, or such entities never leave.
     pub fn begins(events: &[Event]) -> bool {
         match events.first() {
-            None | Some(Event::Venue(_) | Event::Session(_)) => true,
+            Some(Event::Customer(_)) => false,
+            None | Some(Event::Venue(_) | Event::Session(_) | Event::Product(_)) => true,
+            Some(Event::Resource(_) | Event::Directory(_)) => true,
             Some(Event::Cart(event)) => matches!(event, CartEvent::Opened { .. }),
         }
     }
