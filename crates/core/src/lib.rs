@@ -24,6 +24,7 @@ mod best;
 mod seat_bits;
 pub mod shared_map;
 
+pub mod calendar;
 pub mod cart;
 pub mod session;
 pub mod venue;
