@@ -125,7 +125,11 @@ mod tests {
         let mut calendar = booked();
         let slot = Slot::new(Timestamp(2 * DAY), Timestamp(4 * DAY)).expect("a slot");
         calendar.put(key("c"), slot);
-        let text = alloc::format!("2 at once between {} and {}, 1 may be: booking/a booking/c booking/b", 2 * DAY, 3 * DAY + 1);
+        let text = alloc::format!(
+            "2 at once between {} and {}, 1 may be: booking/a booking/c booking/b",
+            2 * DAY,
+            3 * DAY + 1
+        );
         assert_eq!(found(&calendar), [text]);
     }
 }

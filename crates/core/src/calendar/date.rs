@@ -48,7 +48,8 @@ impl Date {
 
     /// Year, month (1 to 12) and day of the month.
     pub fn year_month_day(self) -> (u16, u8, u8) {
-        let midnight = jiff::Timestamp::from_second(self.days() * DAY_SECONDS).expect("a day of the years 1970 to 9999");
+        let midnight =
+            jiff::Timestamp::from_second(self.days() * DAY_SECONDS).expect("a day of the years 1970 to 9999");
         let date = Offset::UTC.to_datetime(midnight).date();
         (date.year().unsigned_abs(), date.month().unsigned_abs(), date.day().unsigned_abs())
     }

@@ -104,7 +104,9 @@ impl Calendar {
             at = at.max(opens);
             loop {
                 at = aligned(at, search.step_ms, zone);
-                let Some(slot) = Slot::of_length(at, search.length_ms).filter(|slot| slot.end() <= closes) else { break };
+                let Some(slot) = Slot::of_length(at, search.length_ms).filter(|slot| slot.end() <= closes) else {
+                    break;
+                };
                 while full.next_if(|level| level.end <= at.0).is_some() {}
                 let (_, widened_end) = widened(slot, terms.buffers());
                 match full.peek() {

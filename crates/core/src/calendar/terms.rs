@@ -87,7 +87,10 @@ impl Slot {
             return Ok(());
         }
         let days = SLOT_SPAN_MAX_MS / DAY_MS;
-        Err(SlotRefusal::BadInterval(format_smolstr!("a slot is at most {days} days long, not {} ms", self.length_ms())))
+        Err(SlotRefusal::BadInterval(format_smolstr!(
+            "a slot is at most {days} days long, not {} ms",
+            self.length_ms()
+        )))
     }
 }
 

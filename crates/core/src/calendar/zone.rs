@@ -97,7 +97,8 @@ impl Zone {
             let instant = jiff_instant(begin).filter(|_| begin < to)?;
             let offset_ms = i64::from(self.rules.to_offset(instant).seconds()) * 1000;
             let change = self.rules.following(instant).next().map(|change| change.timestamp().as_millisecond());
-            let end = change.and_then(|change| u64::try_from(change).ok()).map_or(to, |change| to.min(Timestamp(change)));
+            let end =
+                change.and_then(|change| u64::try_from(change).ok()).map_or(to, |change| to.min(Timestamp(change)));
             assert!(begin < end, "a change of clocks follows, so it is later: {end:?} in {}", self.name);
             let stretch = Stretch { begin, end, offset_ms };
             begin = end;
