@@ -146,7 +146,8 @@ fn what_was_held_gets_another_name_also_under_narrower_terms() {
         [
             "2 at once between 1767263400000 and 1767265200000, 1 may be: booking/sold booking/a",
         ]
-    "#]].assert_debug_eq(&calendar.violations(1, Buffers::NONE));
+    "#]]
+    .assert_debug_eq(&calendar.violations(1, Buffers::NONE));
 }
 
 #[test]
@@ -215,7 +216,8 @@ fn written_and_read_it_is_the_same_and_what_is_wrong_is_refused() {
             "a slot ends after it begins and before the year 10000",
             "booking/a is booked for too long",
         ]
-    "#]].assert_debug_eq(&[
+    "#]]
+    .assert_debug_eq(&[
         refused(&[(key("a"), (0, day)), (key("a"), (day, 2 * day))]),
         refused(&[(key("a"), (5, 5))]),
         refused(&[(key("a"), (6, 5))]),

@@ -33,7 +33,11 @@ fn shop() -> Hours {
 
 #[test]
 fn a_week_with_holidays() {
-    check(&shop(), "2026-12-21T00:00", "2026-12-28T00:00", expect![[r#"
+    check(
+        &shop(),
+        "2026-12-21T00:00",
+        "2026-12-28T00:00",
+        expect![[r#"
         2026-12-21T09:00 to 2026-12-21T12:00, 180 min
         2026-12-21T13:00 to 2026-12-21T18:00, 300 min
         2026-12-22T09:00 to 2026-12-22T12:00, 180 min
@@ -42,7 +46,8 @@ fn a_week_with_holidays() {
         2026-12-23T13:00 to 2026-12-23T18:00, 300 min
         2026-12-24T09:00 to 2026-12-24T12:00, 180 min
         2026-12-26T10:00 to 2026-12-26T14:00, 240 min
-    "#]]);
+    "#]],
+    );
     assert_eq!(shop().weekly(Weekday::Monday), times("09:00-12:00 13:00-18:00"));
     assert_eq!(shop().exceptions().count(), 2);
 }
@@ -68,64 +73,119 @@ fn a_slot_is_covered_if_all_of_it_is_open() {
 #[test]
 fn times_that_meet_at_midnight_are_one() {
     let bar = daily("Europe/Berlin", "00:00-02:00 20:00-24:00");
-    check(&bar, "2026-01-01T12:00", "2026-01-03T12:00", expect![[r#"
+    check(
+        &bar,
+        "2026-01-01T12:00",
+        "2026-01-03T12:00",
+        expect![[r#"
         2026-01-01T20:00 to 2026-01-02T02:00, 360 min
         2026-01-02T20:00 to 2026-01-03T02:00, 360 min
-    "#]]);
+    "#]],
+    );
     assert!(bar.covers(slot("2026-01-01T19:00", "2026-01-02T01:00")));
     assert!(!bar.covers(slot("2026-01-01T19:00", "2026-01-02T01:01")));
 
     let always = daily("Europe/Berlin", "00:00-24:00");
-    check(&always, "2026-01-01T00:00", "2027-01-01T00:00", expect![[r#"
+    check(
+        &always,
+        "2026-01-01T00:00",
+        "2027-01-01T00:00",
+        expect![[r#"
         2026-01-01T00:00 to 2027-01-01T00:00, 525600 min
-    "#]]);
+    "#]],
+    );
     assert!(always.covers(slot("2026-01-01T00:00", "2027-01-02T00:00")));
 }
 
 #[test]
 fn an_hour_that_the_clocks_skip_is_not_open() {
     let hours = daily("Europe/Berlin", "01:00-05:00");
-    check(&hours, "2026-03-28T00:00", "2026-03-31T00:00", expect![[r#"
+    check(
+        &hours,
+        "2026-03-28T00:00",
+        "2026-03-31T00:00",
+        expect![[r#"
         2026-03-28T01:00 to 2026-03-28T05:00, 240 min
         2026-03-29T01:00 to 2026-03-29T05:00, 180 min
         2026-03-30T01:00 to 2026-03-30T05:00, 240 min
-    "#]]);
+    "#]],
+    );
     // Opens or closes at a time that does not exist: with the change of clocks.
-    check(&daily("Europe/Berlin", "02:30-05:00"), "2026-03-29T00:00", "2026-03-30T00:00", expect![[r#"
+    check(
+        &daily("Europe/Berlin", "02:30-05:00"),
+        "2026-03-29T00:00",
+        "2026-03-30T00:00",
+        expect![[r#"
         2026-03-29T03:00 to 2026-03-29T05:00, 120 min
-    "#]]);
-    check(&daily("Europe/Berlin", "00:00-02:30"), "2026-03-29T00:00", "2026-03-30T00:00", expect![[r#"
+    "#]],
+    );
+    check(
+        &daily("Europe/Berlin", "00:00-02:30"),
+        "2026-03-29T00:00",
+        "2026-03-30T00:00",
+        expect![[r#"
         2026-03-29T00:00 to 2026-03-29T03:00, 120 min
-    "#]]);
+    "#]],
+    );
     check(&daily("Europe/Berlin", "02:10-02:50"), "2026-03-29T00:00", "2026-03-30T00:00", expect![[r#""#]]);
 }
 
 #[test]
 fn an_hour_that_the_clocks_show_twice_is_open_twice() {
-    check(&daily("Europe/Berlin", "01:00-05:00"), "2026-10-25T00:00", "2026-10-26T00:00", expect![[r#"
+    check(
+        &daily("Europe/Berlin", "01:00-05:00"),
+        "2026-10-25T00:00",
+        "2026-10-26T00:00",
+        expect![[r#"
         2026-10-25T01:00 to 2026-10-25T05:00, 300 min
-    "#]]);
+    "#]],
+    );
     // The second showing of 02:10 to 02:50 is as open as the first.
-    check(&daily("Europe/Berlin", "02:10-02:50"), "2026-10-25T00:00", "2026-10-26T00:00", expect![[r#"
+    check(
+        &daily("Europe/Berlin", "02:10-02:50"),
+        "2026-10-25T00:00",
+        "2026-10-26T00:00",
+        expect![[r#"
         2026-10-25T02:10 to 2026-10-25T02:50, 40 min
         2026-10-25T02:10 to 2026-10-25T02:50, 40 min
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn half_an_hour_in_lord_howe_and_midnight_in_beirut() {
-    check(&daily("Australia/Lord_Howe", "01:00-03:00"), "2026-10-04T00:00", "2026-10-05T00:00", expect![[r#"
+    check(
+        &daily("Australia/Lord_Howe", "01:00-03:00"),
+        "2026-10-04T00:00",
+        "2026-10-05T00:00",
+        expect![[r#"
         2026-10-04T01:00 to 2026-10-04T03:00, 90 min
-    "#]]);
-    check(&daily("Australia/Lord_Howe", "01:00-03:00"), "2026-04-05T00:00", "2026-04-06T00:00", expect![[r#"
+    "#]],
+    );
+    check(
+        &daily("Australia/Lord_Howe", "01:00-03:00"),
+        "2026-04-05T00:00",
+        "2026-04-06T00:00",
+        expect![[r#"
         2026-04-05T01:00 to 2026-04-05T03:00, 150 min
-    "#]]);
-    check(&daily("Asia/Beirut", "00:00-02:00 23:00-24:00"), "2026-03-28T12:00", "2026-03-29T12:00", expect![[r#"
+    "#]],
+    );
+    check(
+        &daily("Asia/Beirut", "00:00-02:00 23:00-24:00"),
+        "2026-03-28T12:00",
+        "2026-03-29T12:00",
+        expect![[r#"
         2026-03-28T23:00 to 2026-03-29T02:00, 120 min
-    "#]]);
-    check(&daily("Asia/Beirut", "00:00-02:00 23:00-24:00"), "2026-10-24T12:00", "2026-10-25T12:00", expect![[r#"
+    "#]],
+    );
+    check(
+        &daily("Asia/Beirut", "00:00-02:00 23:00-24:00"),
+        "2026-10-24T12:00",
+        "2026-10-25T12:00",
+        expect![[r#"
         2026-10-24T23:00 to 2026-10-25T02:00, 240 min
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -151,7 +211,8 @@ fn bad_hours_are_refused_with_a_reason() {
             "at most 1000 days have hours of their own",
             "2026-02-01: at most 24 times a day",
         ]
-    "#]].assert_debug_eq(&[
+    "#]]
+    .assert_debug_eq(&[
         refused("10:00-10:00"),
         refused("22:00-02:00"),
         refused("22:00-24:01"),

@@ -47,7 +47,7 @@ fn answer(calendar: &mut Calendar, words: &[&str], capacity: u32, buffers: Buffe
             }
             Err(refusal) => refusal,
         },
-        ["cancel", name] => calendar.remove(&key(name)).map_or("no such booking".into(), |slot| shown(slot)),
+        ["cancel", name] => calendar.remove(&key(name)).map_or("no such booking".into(), shown),
         ["list", from, to] => {
             let of = |(key, slot): (&BookingKey, Slot)| format!("{key} {}", shown(slot));
             calendar.bookings(at(from), at(to)).map(of).collect::<Vec<_>>().join(", ")

@@ -52,7 +52,8 @@ fn terms_out_of_bounds_are_refused_with_a_reason() {
             "notice and horizon are at most 316224000000 ms",
             "the horizon is nearer than the notice: nothing could be booked",
         ]
-    "#]].assert_debug_eq(&[
+    "#]]
+    .assert_debug_eq(&[
         refused(Terms { capacity: 0, ..terms() }),
         refused(Terms { capacity: 10_001, ..terms() }),
         refused(Terms { before_ms: 7 * DAY + 1, ..terms() }),

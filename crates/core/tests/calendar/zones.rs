@@ -146,24 +146,36 @@ fn in_beirut_midnight_is_skipped_and_in_apia_a_whole_day() {
             2026-10-24T23:30 = exists twice: 2026-10-24T20:30Z and 2026-10-24T21:30Z
         "#]],
     );
-    check("Pacific/Apia", &["2011-12-29T23:59", "2011-12-30T12:00", "2011-12-31T00:00"], expect![[r#"
+    check(
+        "Pacific/Apia",
+        &["2011-12-29T23:59", "2011-12-30T12:00", "2011-12-31T00:00"],
+        expect![[r#"
         2011-12-29T23:59 = 2011-12-30T09:59Z
         2011-12-30T12:00 = this time does not exist: the clocks go forward over it
         2011-12-31T00:00 = 2011-12-30T10:00Z
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn time_begins_in_1970_and_ends_with_9999() {
-    check("Asia/Tokyo", &["1970-01-01T08:59", "1970-01-01T09:00"], expect![[r#"
+    check(
+        "Asia/Tokyo",
+        &["1970-01-01T08:59", "1970-01-01T09:00"],
+        expect![[r#"
         1970-01-01T08:59 = this time is out of range
         1970-01-01T09:00 = 1970-01-01T00:00Z
-    "#]]);
-    check("America/New_York", &["1970-01-01T00:00", "9999-12-30T12:00", "9999-12-30T23:00"], expect![[r#"
+    "#]],
+    );
+    check(
+        "America/New_York",
+        &["1970-01-01T00:00", "9999-12-30T12:00", "9999-12-30T23:00"],
+        expect![[r#"
         1970-01-01T00:00 = 1970-01-01T05:00Z
         9999-12-30T12:00 = 9999-12-30T17:00Z
         9999-12-30T23:00 = this time is out of range
-    "#]]);
+    "#]],
+    );
     assert_eq!(zone("America/New_York").civil(Timestamp(0)), None, "it is still 1969 there");
     assert_eq!(zone("Asia/Tokyo").civil(Timestamp(0)), Some(civil("1970-01-01T09:00")));
     assert_eq!(zone("Asia/Tokyo").civil(TIMESTAMP_MAX), None);
