@@ -36,5 +36,7 @@ pub mod session;
 
 pub mod product;
 
-pub mod customer;
+pub mod calendar;
+pub mod resource;
 
+pub mod customer;
