@@ -33,10 +33,13 @@ mod seat_bits;
 mod taken;
 mod terms;
 
+pub mod calendar;
+
 pub mod cart;
 pub mod customer;
 pub mod directory;
 pub mod product;
+pub mod resource;
 pub mod session;
 pub mod venue;
 

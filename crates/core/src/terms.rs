@@ -1,7 +1,5 @@
 //! What clients may say of products, resources and areas: the limits of it, each with a refusal that says which.
 
-use alloc::vec::Vec;
-
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
@@ -36,7 +34,7 @@ pub(crate) fn check_name(name: &SmolStr) -> Result<(), Refusal> {
 }
 
 /// Properties: unique names, ascending.
-pub(crate) fn check_properties(properties: &Vec<(SmolStr, SmolStr)>) -> Result<(), Refusal> {
+pub(crate) fn check_properties(properties: &[(SmolStr, SmolStr)]) -> Result<(), Refusal> {
     if properties.len() > PROPERTIES_MAX {
         return bad(format_smolstr!("there are more than {PROPERTIES_MAX} properties"));
     }

@@ -1,17 +1,17 @@
 //! An inventory at work: a session, a product, a resource or a customer. Carts ask it for holds; it asks carts about holds
 //! whose time is over, and, when it is canceled, for everything back.
 
-use alloc::sync::Arc;
+use smol_str::SmolStr;
 
 use super::{Effect, Input, Stage, Turn, speculation::Speculation};
 use crate::{
     answer::{Answer, Outcome},
     ask::{Ask, Reply},
     command::{Command, CustomerCommand, ProductCommand, ResourceCommand, SessionCommand},
-    event::{CustomerEvent, Event, ProductEvent, ResourceEvent, SessionEvent},
+    customer::Customer,
+    event::{Event, SessionEvent},
     id::{CartId, Entity, HoldId, Request, RequestHash},
     inventory::{HoldAsk, Inventory},
-    keep::State,
     product::Product,
     refusal::Refusal,
     resource::Resource,
@@ -77,19 +77,165 @@ impl InventoryHost {
             self.asked = (deadline, hold);
             turn.now.push(Effect::Ask { to: Entity::Cart(hold.cart), ask: Ask::Overdue { hold } });
         }
-        let reason = entity.state().and_then(State::canceled);
+        let reason = entity.state().and_then(crate::keep::State::canceled);
         for hold in unwanted {
             self.revoked = Some(hold);
-            let reason = reason.clone().expect("only what is canceled wants holds back");
+            let reason = SmolStr::new(reason.expect("only what is canceled wants holds back"));
             // Only after a read: the cancellation may not be committed yet.
             turn.read.push(Effect::Ask { to: Entity::Cart(hold.cart), ask: Ask::Revoke { hold, reason } });
         }
         if full {
             turn.wake(at.after(BATCH_PAUSE_MS));
-        } else if some || entity.state().is_some_and(|state| state.asks_back(at)) {
+        } else if some || entity.state().is_some_and(|state| state.unfinished() || state.deadline() <= Some(at)) {
             turn.wake(self.round_ends);
         }
     }
+}
+
+fn command_outcome<R>(
+    entity: &mut Speculation,
+    rules: &Rules,
+    at: Timestamp,
+    request: Option<Request>,
+    command: Command,
+    turn: &mut Turn<R>,
+) -> Outcome {
+    match command {
+        Command::Session(_, command) => session_outcome(entity, request, command, turn),
+        Command::Product(_, command) => product_outcome(entity, rules, request, command, turn),
+        Command::Resource(_, command) => resource_outcome(entity, rules, at, request, command, turn),
+        Command::Customer(id, command) => {
+            let unknown;
+            let customer = match entity.customer() {
+                Some(customer) => customer,
+                None => {
+                    unknown = Customer::unknown(id);
+                    &unknown
+                }
+            };
+            let answer = match command {
+                CustomerCommand::Purchases { after, limit } => Answer::Purchases(customer.purchases(after, limit)?),
+                CustomerCommand::Audit => Answer::CustomerAudit(customer.audit()),
+            };
+            entity.ok(answer)
+        }
+        other => panic!("{} was handed a command to {}", entity.entity(), other.entity()),
+    }
+}
+
+fn session_outcome<R>(
+    entity: &mut Speculation,
+    request: Option<Request>,
+    command: SessionCommand,
+    turn: &mut Turn<R>,
+) -> Outcome {
+    let session = entity.session().ok_or_else(|| entity.not_found())?;
+    let write = |decide: &dyn Fn(&Session, Request) -> Result<SessionEvent, Refusal>| {
+        let request = request.ok_or(Refusal::RequestIdMissing)?;
+        match session.answered(request) {
+            Some(known) => known.map(Err),
+            None => decide(session, request).map(Ok),
+        }
+    };
+    let written = match command {
+        SessionCommand::Get => return entity.ok(Answer::Session(session.view())),
+        SessionCommand::Map => return entity.ok(Answer::Map(session.map())),
+        SessionCommand::Audit => return entity.ok(Answer::SessionAudit(session.audit())),
+        SessionCommand::Block(seats) => write(&|session, request| session.decide_block(&seats, request))?,
+        SessionCommand::Unblock(seats) => write(&|session, request| session.decide_unblock(&seats, request))?,
+        SessionCommand::Cancel { reason } => write(&|session, request| session.decide_cancel(&reason, request))?,
+    };
+    match written {
+        Err(answer) => entity.ok(answer),
+        Ok(event) => {
+            entity.apply(Event::Session(event), turn);
+            entity.ok(Answer::Done)
+        }
+    }
+}
+
+fn product_outcome<R>(
+    entity: &mut Speculation,
+    rules: &Rules,
+    request: Option<Request>,
+    command: ProductCommand,
+    turn: &mut Turn<R>,
+) -> Outcome {
+    match command {
+        ProductCommand::Put(details) => {
+            request.ok_or(Refusal::RequestIdMissing)?;
+            if let Some(event) = Product::decide_put(entity.product(), rules, &details)? {
+                entity.apply(Event::Product(event), turn);
+            }
+            let product = entity.product().expect("it has just been put");
+            entity.ok(Answer::Product(product.view()))
+        }
+        ProductCommand::Get => {
+            let product = entity.product().ok_or_else(|| entity.not_found())?;
+            entity.ok(Answer::Product(product.view()))
+        }
+        ProductCommand::Audit => {
+            let product = entity.product().ok_or_else(|| entity.not_found())?;
+            entity.ok(Answer::ProductAudit(product.audit()))
+        }
+    }
+}
+
+fn resource_outcome<R>(
+    entity: &mut Speculation,
+    rules: &Rules,
+    at: Timestamp,
+    request: Option<Request>,
+    command: ResourceCommand,
+    turn: &mut Turn<R>,
+) -> Outcome {
+    if let ResourceCommand::Put(details) = &command {
+        request.ok_or(Refusal::RequestIdMissing)?;
+        if let Some(event) = Resource::decide_put(entity.resource(), rules, details)? {
+            entity.apply(Event::Resource(event), turn);
+        }
+        let resource = entity.resource().expect("it has just been put");
+        return entity.ok(Answer::Resource(resource.view()));
+    }
+    let resource = entity.resource().ok_or_else(|| entity.not_found())?;
+    let changes = matches!(
+        command,
+        ResourceCommand::Reserve { .. } | ResourceCommand::Cancel { .. } | ResourceCommand::Move { .. }
+    );
+    if !changes {
+        let answer = resource_read(resource, at, command)?;
+        return entity.ok(answer);
+    }
+    let request = request.ok_or(Refusal::RequestIdMissing)?;
+    if let Some(known) = resource.answered(request) {
+        return entity.ok(known?);
+    }
+    let event = match command {
+        ResourceCommand::Reserve { booking, when, repeat, details } => {
+            resource.decide_reserve(at, &booking, &when, repeat.as_ref(), &details, request)?
+        }
+        ResourceCommand::Cancel { booking, series } => resource.decide_cancel(&booking, series, request)?,
+        ResourceCommand::Move { booking, when } => resource.decide_move(at, &booking, &when, request)?,
+        other => panic!("{other:?} changes nothing"),
+    };
+    entity.apply(Event::Resource(event), turn);
+    let answered = entity.resource().and_then(|resource| resource.answered(request));
+    entity.ok(answered.expect("a change is remembered")?)
+}
+
+fn resource_read(resource: &Resource, at: Timestamp, command: ResourceCommand) -> Result<Answer, Refusal> {
+    Ok(match command {
+        ResourceCommand::Get => Answer::Resource(resource.view()),
+        ResourceCommand::IsAvailable(when) => Answer::Available(resource.is_available(at, &when)?),
+        ResourceCommand::Bookings { from, to, limit, after } => {
+            Answer::Bookings(resource.bookings(from, to, limit, after.as_ref())?)
+        }
+        ResourceCommand::FreeSlots { from, to, length_ms, count } => {
+            Answer::FreeSlots(resource.free_slots(at, from, to, length_ms, count)?)
+        }
+        ResourceCommand::Audit => Answer::ResourceAudit(resource.audit()),
+        other => panic!("{other:?} is no read"),
+    })
 }
 
 fn hear<R>(entity: &mut Speculation, rules: &Rules, reply: Reply, turn: &mut Turn<R>) {
@@ -121,7 +267,7 @@ fn answer_ask<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, from: E
             let decided = match (entity.inventory(), entity.entity()) {
                 (Some(inventory), _) => inventory.decide_hold(at, &ask),
                 // Customers are what they have done.
-                (None, Entity::Customer(id)) => crate::customer::Customer::new(id.clone()).decide_hold(at, &ask),
+                (None, Entity::Customer(id)) => Customer::unknown(id.clone()).decide_hold(at, &ask),
                 (None, _) => Err(Reply::Refused { hold, revision, refusal: entity.not_found() }),
             };
             match decided {
@@ -175,7 +321,7 @@ fn answer_ask<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, from: E
                 Some(customer) => customer.decide_post(&purchase),
                 None => {
                     let Entity::Customer(id) = entity.entity() else { panic!("only customers have purchases") };
-                    crate::customer::Customer::new(id.clone()).decide_post(&purchase)
+                    Customer::unknown(id.clone()).decide_post(&purchase)
                 }
             };
             if let Some(event) = posted {
