@@ -29,8 +29,8 @@ use crate::{
 };
 
 pub(crate) use decide::{Asked, check_wanted};
-pub(crate) use memory::Recalled;
 use memory::Memory;
+pub(crate) use memory::Recalled;
 pub(crate) use outbox::Outbox;
 
 /// The most lines of a cart.
@@ -433,13 +433,7 @@ impl Cart {
         }
     }
 
-    fn check_out(
-        &mut self,
-        order: &Arc<Order>,
-        reserved: &[Reserved],
-        reference: Option<SmolStr>,
-        request: Request,
-    ) {
+    fn check_out(&mut self, order: &Arc<Order>, reserved: &[Reserved], reference: Option<SmolStr>, request: Request) {
         let (decided, id) = (self.version, self.id);
         let body = self.body.as_mut().expect("only opened carts are paid");
         let attempt = match body.state {
@@ -464,8 +458,7 @@ impl Cart {
         let capture = reference.clone().map(|reference| GatewayCall::Capture { key, reference, amount: order.total });
         let payment = if capture.is_some() { PaymentStatus::Authorized } else { PaymentStatus::Recorded };
         let (order, refunds) = (Arc::clone(order), Vec::new());
-        body.done =
-            Some(Box::new(Done { order: Arc::clone(&order), decided, attempt, reference, payment, refunds }));
+        body.done = Some(Box::new(Done { order: Arc::clone(&order), decided, attempt, reference, payment, refunds }));
         let lines = core::mem::take(&mut body.lines);
         for line in &lines {
             let hold = line.hold.as_ref().expect("every line of an order is held");

@@ -153,7 +153,7 @@ impl Eq for Directory {}
 
 impl fmt::Debug for Directory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Directory { version, venues, titles, by_city: _, by_name: _, places: _, titles_by_name: _ } = self;
+        let Directory { version, venues, titles, by_city: _, by_name: _, places: _, titles_by_name: _, told: _ } = self;
         let mut shown = f.debug_struct("Directory");
         shown.field("version", version).field("venues", venues).field("titles", titles).finish()
     }

@@ -204,7 +204,8 @@ impl<R> CartHost<R> {
                 Ok(None) => Cart::decide_open(id, stage.at, stage.rules, request, customer, ttl_ms),
                 Ok(Some(_)) => {
                     let view = cart.view().expect("an active cart is open");
-                    let outcome = cart.customer_with(customer.as_ref()).and_then(|_| stage.entity.ok(Answer::Cart(view)));
+                    let outcome =
+                        cart.customer_with(customer.as_ref()).and_then(|_| stage.entity.ok(Answer::Cart(view)));
                     return stage.turn.answer(from, outcome);
                 }
             },

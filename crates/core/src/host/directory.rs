@@ -62,7 +62,9 @@ fn outcome<R>(
         }
         DirectoryCommand::SearchTitles { name, limit, after } => {
             let page = directory.search_titles(name.as_deref(), limit, after.as_ref()).map_err(bad)?;
-            Answer::Titles(page.titles.into_iter().map(|entry| TitleView { id: entry.id, title: entry.title }).collect())
+            Answer::Titles(
+                page.titles.into_iter().map(|entry| TitleView { id: entry.id, title: entry.title }).collect(),
+            )
         }
         DirectoryCommand::SearchVenues { city, name, near, limit, after } => {
             let after = after.map(|text| VenueCursor::parse(&text)).transpose().map_err(bad)?;

@@ -288,7 +288,8 @@ fn answer_ask<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, from: E
         }
         Ask::Sell { hold, revision, portion, order, at } => {
             let inventory = entity.inventory();
-            let inventory = inventory.unwrap_or_else(|| panic!("{hold:?} is sold by {}, which never was", entity.entity()));
+            let inventory =
+                inventory.unwrap_or_else(|| panic!("{hold:?} is sold by {}, which never was", entity.entity()));
             for event in inventory.decide_sell(hold, revision, &portion, order, at) {
                 entity.apply(event, turn);
             }

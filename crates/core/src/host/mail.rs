@@ -115,7 +115,9 @@ impl Mail {
     fn is_due(&mut self, number: u64, owed: &Owed, at: Timestamp, late: bool) -> bool {
         match &owed.to {
             Some(_) => late,
-            None => self.paying.get_mut(&number).is_some_and(|(_, again_at)| again_at.take_if(|due| *due <= at).is_some()),
+            None => {
+                self.paying.get_mut(&number).is_some_and(|(_, again_at)| again_at.take_if(|due| *due <= at).is_some())
+            }
         }
     }
 

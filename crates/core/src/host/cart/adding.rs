@@ -1,12 +1,13 @@
 //! Lines under way: asked of their inventories, not yet in the cart.
 
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::vec::Vec;
 
 use smol_str::format_smolstr;
 
 use super::{
     CartHost, changed,
     parts::{FIRST_REVISION, Part, Parts, Stage as PartStage},
+    paying::Paying,
 };
 use crate::{
     answer::{Answer, At, Outcome},
@@ -120,11 +121,9 @@ impl<R> CartHost<R> {
     fn is_under_way(&self, stage: &Stage<'_, R>, items: &[Item], queued: usize) -> bool {
         let parts = self.adding.iter().flat_map(|adding| &adding.parts.list);
         let mut under_way = parts.filter_map(|part| item_of(&part.entity, &part.want));
-        let waits = |waiting: &Queued<R>| {
-            waiting.change.items(stage.entity.cart()).iter().any(|item| items.contains(item))
-        };
-        !items.is_empty()
-            && (under_way.any(|item| items.contains(&item)) || self.queued.iter().take(queued).any(waits))
+        let waits =
+            |waiting: &Queued<R>| waiting.change.items(stage.entity.cart()).iter().any(|item| items.contains(item));
+        !items.is_empty() && (under_way.any(|item| items.contains(&item)) || self.queued.iter().take(queued).any(waits))
     }
 
     fn begin(&mut self, stage: &mut Stage<'_, R>, queued: Queued<R>) {
@@ -234,7 +233,7 @@ impl<R> CartHost<R> {
         let deadline = stage.deadline();
         let mut asks = Vec::new();
         let cart = stage.entity.cart();
-        let all = self.adding.iter_mut().map(|adding| &mut adding.parts).chain(self.reserving());
+        let all = all_parts(&mut self.adding, &mut self.paying);
         let mut awaited = false;
         for parts in all {
             awaited = awaited || parts.granted(cart, from, &granted, deadline, &mut asks);
@@ -280,7 +279,7 @@ impl<R> CartHost<R> {
         revision: u64,
         refusal: &Refusal,
     ) {
-        let all = self.adding.iter_mut().map(|adding| &mut adding.parts).chain(self.reserving());
+        let all = all_parts(&mut self.adding, &mut self.paying);
         let mut awaited = false;
         for parts in all {
             awaited = awaited || parts.refused(from, hold, revision, refusal);
@@ -294,9 +293,9 @@ impl<R> CartHost<R> {
     /// next attempt.
     pub(super) fn stale(&mut self, stage: &mut Stage<'_, R>, from: &Entity, hold: HoldId, revision: u64, live: bool) {
         let deadline = stage.deadline();
-        let all = self.adding.iter_mut().map(|adding| &mut adding.parts).chain(self.reserving());
-        let mut found = all.filter_map(|parts| Some((parts.find(from, hold)?, parts)));
-        let Some((place, parts)) = found.next() else { return };
+        let all = all_parts(&mut self.adding, &mut self.paying);
+        let found = all.filter_map(|parts| Some((parts.find(from, hold)?, parts))).next();
+        let Some((place, parts)) = found else { return };
         let customer = parts.customer.clone();
         let part = &mut parts.list[place];
         let of_quota = matches!(from, Entity::Customer(_));
@@ -334,7 +333,7 @@ impl<R> CartHost<R> {
         let deadline = stage.deadline();
         let of_quota = matches!(from, Entity::Customer(_));
         let mut asks = Vec::new();
-        let all = self.adding.iter_mut().map(|adding| &mut adding.parts).chain(self.reserving());
+        let all = all_parts(&mut self.adding, &mut self.paying);
         for parts in all {
             let customer = parts.customer.clone();
             let Some(place) = parts.find(from, hold) else { continue };
@@ -360,7 +359,7 @@ impl<R> CartHost<R> {
     pub(super) fn ask_again(&mut self, stage: &mut Stage<'_, R>) {
         let deadline = stage.deadline();
         let (at, again_at) = (stage.at, stage.at.after(stage.rules.ask_again_ms));
-        let all = self.adding.iter_mut().map(|adding| &mut adding.parts).chain(self.reserving());
+        let all = all_parts(&mut self.adding, &mut self.paying);
         for parts in all.filter(|parts| at >= parts.again_at) {
             stage.turn.now.extend(parts.asks(deadline));
             parts.again_at = again_at;
@@ -391,7 +390,8 @@ impl<R> CartHost<R> {
             self.disown(stage, held);
         }
         let grown = parts.perhaps_grown();
-        let event = stage.entity.cart().filter(|cart| cart.may_change().is_ok()).and_then(|cart| cart.decide_undo(&grown));
+        let event =
+            stage.entity.cart().filter(|cart| cart.may_change().is_ok()).and_then(|cart| cart.decide_undo(&grown));
         if let Some(event) = event {
             stage.entity.apply_cart(event, stage.turn);
         }
@@ -425,6 +425,15 @@ impl<R> CartHost<R> {
         };
         Ok(stage.entity.ok_with(added.answer, asked.iter().map(at).collect()))
     }
+}
+
+/// Everything that was asked for: by requests for lines, and by the checkout.
+fn all_parts<'a, R>(
+    adding: &'a mut [Adding<R>],
+    paying: &'a mut Option<Paying<R>>,
+) -> impl Iterator<Item = &'a mut Parts> {
+    let reserving = paying.as_mut().and_then(Paying::reserving);
+    adding.iter_mut().map(|adding| &mut adding.parts).chain(reserving)
 }
 
 /// A part that was granted, as the cart decides on it.

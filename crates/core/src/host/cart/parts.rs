@@ -201,8 +201,9 @@ impl Part {
 
     /// What is to be asked now.
     pub(super) fn ask<R>(&self, customer: Option<&Id>, deadline: Timestamp) -> Option<Effect<R>> {
-        let hold = |to: Entity, hold: HoldId, revision: u64, want: Want| {
-            Effect::Ask { to, ask: Ask::Hold { hold, revision, want, deadline } }
+        let hold = |to: Entity, hold: HoldId, revision: u64, want: Want| Effect::Ask {
+            to,
+            ask: Ask::Hold { hold, revision, want, deadline },
         };
         if let Stage::Asked = self.main {
             return Some(hold(self.entity.clone(), self.hold, self.revision, self.want.clone()));

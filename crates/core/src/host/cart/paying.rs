@@ -47,6 +47,11 @@ impl<R> Paying<R> {
         self.reserve.as_ref().is_some_and(|parts| parts.expects(entity, hold)) || self.reserved.iter().any(reserved)
     }
 
+    /// Lines being set aside.
+    pub(super) fn reserving(&mut self) -> Option<&mut Parts> {
+        self.reserve.as_mut()
+    }
+
     /// When it wants to be woken.
     pub(super) fn timers(&self) -> impl Iterator<Item = Timestamp> {
         let asks = self.reserve.as_ref().map(|parts| parts.again_at);
@@ -70,7 +75,8 @@ impl<R> CartHost<R> {
             };
             // Numbers of lines are fewer than requests times lines of a request.
             let part = u16::try_from(number).expect("a cart has far fewer lines in its life");
-            let hold = cart.next_hold(request, part).unwrap_or_else(|refusal| panic!("{refusal}: fewer than checkouts"));
+            let hold =
+                cart.next_hold(request, part).unwrap_or_else(|refusal| panic!("{refusal}: fewer than checkouts"));
             let mut part = Part::new(entity.clone(), want, hold);
             part.line = Some(number);
             list.push(part);
@@ -91,9 +97,9 @@ impl<R> CartHost<R> {
         effects
     }
 
-    /// Lines being set aside for a checkout.
-    pub(super) fn reserving(&mut self) -> Option<&mut Parts> {
-        self.paying.as_mut()?.reserve.as_mut()
+    /// Whether lines are being set aside for the checkout: the gateway was not asked yet.
+    fn is_reserving(&self) -> bool {
+        self.paying.as_ref().is_some_and(|paying| paying.reserve.is_some())
     }
 
     /// Goes on when everything late is set aside, or gives up if something cannot be.
@@ -142,9 +148,11 @@ impl<R> CartHost<R> {
             let cart = stage.entity.cart();
             let entity = cart.and_then(|cart| cart.line(reserved.line).ok()).map(|(entity, _)| entity.clone());
             let customer: Option<&Id> = cart.and_then(Cart::checkout).and_then(|checkout| checkout.customer.as_ref());
-            let quota = reserved.quota.as_ref().zip(customer).map(|(quota, customer)| {
-                (Entity::Customer(customer.clone()), quota.hold, quota.revision)
-            });
+            let quota = reserved
+                .quota
+                .as_ref()
+                .zip(customer)
+                .map(|(quota, customer)| (Entity::Customer(customer.clone()), quota.hold, quota.revision));
             entity.map(|entity| (entity, reserved.hold, reserved.revision)).into_iter().chain(quota)
         });
         let held: Vec<_> = held.into_iter().chain(reserved).collect();
@@ -175,7 +183,7 @@ impl<R> CartHost<R> {
                     event.into_iter().for_each(|event| stage.entity.apply_cart(event, stage.turn));
                     return Ok(());
                 }
-                if self.reserving().is_some() {
+                if self.is_reserving() {
                     // Before it was asked: whoever says so will say so again when it is.
                     return Ok(());
                 }
@@ -189,7 +197,7 @@ impl<R> CartHost<R> {
                 }
             }
             (PaymentStep::Authorize, GatewayOutcome::Declined { reason } | GatewayOutcome::Failed { reason }) => {
-                if cart.is_paying(key.attempt) && self.reserving().is_none() {
+                if cart.is_paying(key.attempt) && !self.is_reserving() {
                     let release = self.releases(stage);
                     let how = GivenUp { release, void: false, reference: None };
                     self.give_up(stage, how, Refusal::PaymentDeclined(reason));
@@ -240,7 +248,7 @@ impl<R> CartHost<R> {
         let key = PaymentKey { cart: stage.cart_id(), attempt };
         match (outcome, cart.authorization().filter(|_| cart.is_paying(attempt))) {
             (Settlement::Authorized { reference }, Some(GatewayCall::Authorize { amount, .. })) => {
-                if self.reserving().is_some() {
+                if self.is_reserving() {
                     return Err(Refusal::BadRequest("the gateway was not asked for this attempt yet".into()));
                 }
                 self.paid(stage, key, PaymentStep::Authorize, GatewayOutcome::Authorized { reference, amount })
@@ -257,9 +265,7 @@ impl<R> CartHost<R> {
                 self.give_up(stage, how, Refusal::PaymentDeclined("an operator has said so".into()));
                 Ok(())
             }
-            (Settlement::Declined, None) => {
-                cart.decide_stray(attempt, &smol_str::SmolStr::default()).map(|_| ())
-            }
+            (Settlement::Declined, None) => cart.decide_stray(attempt, &smol_str::SmolStr::default()).map(|_| ()),
         }
     }
 
