@@ -14,7 +14,7 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 use crate::{id, put};
 
 /// The earth's mean radius, in metres.
-const RADIUS_M: f64 = 6_371_008.7714;
+const RADIUS_M: f64 = 6_371_008.771_4;
 
 /// The way along the great circle, in metres, by the haversine formula.
 fn haversine_m(a: (i32, i32), b: (i32, i32)) -> f64 {
@@ -67,7 +67,10 @@ fn anywhere(seed: u64) -> (i32, i32) {
 
 const MANY: u64 = 5_000;
 
-static WORLD: LazyLock<(Directory, BTreeMap<Id, (i32, i32)>)> = LazyLock::new(|| {
+/// Where each venue is.
+type Positions = BTreeMap<Id, (i32, i32)>;
+
+static WORLD: LazyLock<(Directory, Positions)> = LazyLock::new(|| {
     let (mut directory, mut positions) = (Directory::new(), BTreeMap::new());
     for number in 0..MANY {
         let (name, position) = (format!("v{number}"), anywhere(number));
