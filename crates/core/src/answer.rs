@@ -1,6 +1,6 @@
 //! What commands are answered with.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -95,15 +95,15 @@ pub enum Answer {
     /// Of `customer.purchases`, by cursor.
     Purchases(PurchasesPage),
     /// Of `admin.audit` of a session.
-    SessionAudit(SessionAudit),
+    SessionAudit(Box<SessionAudit>),
     /// Of `admin.audit` of a cart.
-    CartAudit(CartAudit),
+    CartAudit(Box<CartAudit>),
     /// Of `admin.audit` of a product.
-    ProductAudit(ProductAudit),
+    ProductAudit(Box<ProductAudit>),
     /// Of `admin.audit` of a resource.
-    ResourceAudit(ResourceAudit),
+    ResourceAudit(Box<ResourceAudit>),
     /// Of `admin.audit` of a customer.
-    CustomerAudit(CustomerAudit),
+    CustomerAudit(Box<CustomerAudit>),
 }
 
 /// A title as clients see it.

@@ -278,8 +278,8 @@ impl Cart {
                 self.give_up(CartState::Expired);
             }
             CartEvent::CheckoutBegun { attempt, at: _, payment, customer, shipping, amount, deadline, request } => {
-                let (payment, customer) = (payment.clone(), customer.clone());
-                let (shipping, amount, request) = (shipping.clone(), *amount, *request);
+                let (payment, customer) = ((**payment).clone(), customer.clone());
+                let (shipping, amount, request) = (shipping.as_deref().cloned(), *amount, *request);
                 let checkout = Checkout { attempt: *attempt, payment, customer, shipping, amount, request };
                 self.active().begin_checkout(checkout, *deadline);
             }

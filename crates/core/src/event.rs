@@ -1,6 +1,6 @@
 //! What happened: the content of the log. Events carry absolute values and are applied without a question.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -119,7 +119,7 @@ pub enum HoldEvent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProductEvent {
     /// Created or changed.
-    Put(ProductDetails),
+    Put(Box<ProductDetails>),
     /// Units were given to a cart, or more of them to a hold that it has.
     UnitsHeld {
         /// Whose.
@@ -168,7 +168,7 @@ pub enum ProductEvent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ResourceEvent {
     /// Created or changed.
-    Put(ResourceDetails),
+    Put(Box<ResourceDetails>),
     /// Time was given to a cart.
     SlotHeld {
         /// Whose.
@@ -530,11 +530,11 @@ pub enum CartEvent {
         /// When.
         at: Timestamp,
         /// How it is to be paid.
-        payment: Payment,
+        payment: Box<Payment>,
         /// Who buys.
         customer: Option<Id>,
         /// Where it goes.
-        shipping: Option<Shipping>,
+        shipping: Option<Box<Shipping>>,
         /// What it comes to.
         amount: Money,
         /// The cart's deadline if it is active again.

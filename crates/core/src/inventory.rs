@@ -27,6 +27,7 @@ pub(crate) struct HoldAsk<'a> {
 pub(crate) trait Inventory {
     /// A cart asks for a hold, or for more or less of one that it has. The event, or what is replied without one: that it
     /// is so already, that it is refused, that the ask is stale.
+    #[expect(clippy::result_large_err, reason = "a reply is no error, and goes on its way at once")]
     fn decide_hold(&self, at: Timestamp, ask: &HoldAsk<'_>) -> Result<Event, Reply>;
 
     /// The reply to a hold that is live: what it has now.

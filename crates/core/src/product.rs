@@ -56,7 +56,7 @@ impl Product {
     /// If that is not that it was put.
     pub fn first(id: Id, event: &ProductEvent) -> Product {
         let ProductEvent::Put(details) = event else { panic!("product {id} begins with {event:?}") };
-        let details = Arc::new(details.clone());
+        let details = Arc::new((**details).clone());
         Product { id, version: 1, details, holds: Holds::default(), taken: Taken::default() }
     }
 
@@ -77,7 +77,7 @@ impl Product {
     pub fn apply(&mut self, event: &ProductEvent) {
         self.version += 1;
         match event {
-            ProductEvent::Put(details) => self.details = Arc::new(details.clone()),
+            ProductEvent::Put(details) => self.details = Arc::new((**details).clone()),
             ProductEvent::UnitsHeld { hold, revision, want_hash, quantity, price, deadline } => {
                 assert!(*quantity > 0, "hold {hold:?} of nothing");
                 let what = Units { quantity: *quantity, price: *price };

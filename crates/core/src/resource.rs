@@ -102,7 +102,7 @@ impl Resource {
         Resource {
             id,
             version: 1,
-            details: Arc::new(details.clone()),
+            details: Arc::new((**details).clone()),
             calendar: Calendar::new(),
             holds: Holds::default(),
             notes: SharedMap::new(),

@@ -1,6 +1,6 @@
 //! What a cart decides about paying: the attempt, its end, and the order.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use smol_str::SmolStr;
 
@@ -45,6 +45,7 @@ impl Cart {
                 let deadline =
                     if attempts == 0 { body.touched(at, rules, core::iter::empty(), 0) } else { body.deadline };
                 let attempt = attempts + 1;
+                let (payment, shipping) = (Box::new(payment), shipping.map(Box::new));
                 Ok(CartEvent::CheckoutBegun { attempt, at, payment, customer, shipping, amount, deadline, request })
             }
         }

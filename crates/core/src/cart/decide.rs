@@ -30,6 +30,14 @@ pub(crate) struct Asked<'a> {
     pub(crate) quota: Option<QuotaClaim>,
 }
 
+/// What a line rests on.
+pub(crate) struct HoldsOfLine<'a> {
+    /// The hold with its revision; `None` while it is to be validated at the checkout.
+    pub(crate) hold: Option<(HoldId, u64)>,
+    /// The hold on the customer's quota, if there is a limit.
+    pub(crate) quota: Option<&'a QuotaClaim>,
+}
+
 /// What an add came to, before it is written.
 pub(crate) struct Added {
     /// What happens.
@@ -110,10 +118,10 @@ impl Cart {
     }
 
     /// Hold, revision and quota of a line, to ask for more of it.
-    pub(crate) fn line_hold(&self, number: u32) -> Option<(Option<(HoldId, u64)>, Option<&QuotaClaim>)> {
+    pub(crate) fn line_hold(&self, number: u32) -> Option<HoldsOfLine<'_>> {
         let line = self.body.as_ref()?.lines.iter().find(|line| line.number == number)?;
         let hold = line.hold.map(|hold| (hold.id(self.id), hold.revision));
-        Some((hold, line.quota.as_deref()))
+        Some(HoldsOfLine { hold, quota: line.quota.as_deref() })
     }
 
     /// A line's entity and what it has.
@@ -302,7 +310,7 @@ impl Cart {
         left: Option<Content>,
         request: Option<Request>,
     ) -> CartEvent {
-        let (hold, quota) = self.line_hold(number).expect("looked up by the caller");
+        let HoldsOfLine { hold, quota } = self.line_hold(number).expect("looked up by the caller");
         let revision = hold.map_or(0, |(_, revision)| committed_after(revision));
         let quota_revision = quota.map_or(0, |quota| committed_after(quota.revision));
         let mut view = self.view().expect("an active cart is open");

@@ -9,7 +9,7 @@ mod adding;
 mod parts;
 mod paying;
 
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 
 use smol_str::{SmolStr, format_smolstr};
 
@@ -501,7 +501,7 @@ fn read(entity: &Speculation, id: CartId, command: &CartCommand) -> Outcome {
     let cart = entity.cart();
     let answer = match command {
         CartCommand::Get => Answer::Cart(cart.and_then(Cart::view).ok_or_else(unknown)?),
-        CartCommand::Audit => Answer::CartAudit(cart.and_then(Cart::audit).ok_or_else(unknown)?),
+        CartCommand::Audit => Answer::CartAudit(Box::new(cart.and_then(Cart::audit).ok_or_else(unknown)?)),
         CartCommand::Order => match cart.and_then(Cart::order) {
             Some(_) => order_answer(entity, cart.is_some_and(|cart| cart.outbox().owes_sales())),
             None => return Err(Refusal::NotFound(format_smolstr!("order {}", id.order()))),

@@ -1,6 +1,8 @@
 //! An inventory at work: a session, a product, a resource or a customer. Carts ask it for holds; it asks carts about holds
 //! whose time is over, and, when it is canceled, for everything back.
 
+use alloc::boxed::Box;
+
 use smol_str::SmolStr;
 
 use super::{Effect, Input, Stage, Turn, speculation::Speculation};
@@ -115,7 +117,7 @@ fn command_outcome<R>(
             };
             let answer = match command {
                 CustomerCommand::Purchases { after, limit } => Answer::Purchases(customer.purchases(after, limit)?),
-                CustomerCommand::Audit => Answer::CustomerAudit(customer.audit()),
+                CustomerCommand::Audit => Answer::CustomerAudit(Box::new(customer.audit())),
             };
             entity.ok(answer)
         }
@@ -140,7 +142,7 @@ fn session_outcome<R>(
     let written = match command {
         SessionCommand::Get => return entity.ok(Answer::Session(session.view())),
         SessionCommand::Map => return entity.ok(Answer::Map(session.map())),
-        SessionCommand::Audit => return entity.ok(Answer::SessionAudit(session.audit())),
+        SessionCommand::Audit => return entity.ok(Answer::SessionAudit(Box::new(session.audit()))),
         SessionCommand::Block(seats) => write(&|session, request| session.decide_block(&seats, request))?,
         SessionCommand::Unblock(seats) => write(&|session, request| session.decide_unblock(&seats, request))?,
         SessionCommand::Cancel { reason } => write(&|session, request| session.decide_cancel(&reason, request))?,
@@ -176,7 +178,7 @@ fn product_outcome<R>(
         }
         ProductCommand::Audit => {
             let product = entity.product().ok_or_else(|| entity.not_found())?;
-            entity.ok(Answer::ProductAudit(product.audit()))
+            entity.ok(Answer::ProductAudit(Box::new(product.audit())))
         }
     }
 }
@@ -233,7 +235,7 @@ fn resource_read(resource: &Resource, at: Timestamp, command: ResourceCommand) -
         ResourceCommand::FreeSlots { from, to, length_ms, count } => {
             Answer::FreeSlots(resource.free_slots(at, from, to, length_ms, count)?)
         }
-        ResourceCommand::Audit => Answer::ResourceAudit(resource.audit()),
+        ResourceCommand::Audit => Answer::ResourceAudit(Box::new(resource.audit())),
         other => panic!("{other:?} is no read"),
     })
 }

@@ -1,6 +1,6 @@
 //! What a product decides. Everything is looked at before anything is written.
 
-use alloc::{vec, vec::Vec};
+use alloc::{boxed::Box, vec, vec::Vec};
 
 use smol_str::format_smolstr;
 
@@ -30,7 +30,7 @@ impl Product {
         details: &ProductDetails,
     ) -> Result<Option<ProductEvent>, Refusal> {
         check(rules, details)?;
-        let Some(product) = product else { return Ok(Some(ProductEvent::Put(details.clone()))) };
+        let Some(product) = product else { return Ok(Some(ProductEvent::Put(Box::new(details.clone())))) };
         if *product.details == *details {
             return Ok(None);
         }
@@ -42,7 +42,7 @@ impl Product {
         if details.price.currency != product.details.price.currency && taken > 0 {
             return bad(format_smolstr!("{taken} units are held and sold; the currency stays as it is"));
         }
-        Ok(Some(ProductEvent::Put(details.clone())))
+        Ok(Some(ProductEvent::Put(Box::new(details.clone()))))
     }
 
     /// The reply to an ask that sets nothing aside before the checkout.

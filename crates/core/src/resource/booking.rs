@@ -1,7 +1,7 @@
 //! What a resource decides about itself and about bookings without a cart. Everything is looked at before anything is
 //! written.
 
-use alloc::{vec, vec::Vec};
+use alloc::{boxed::Box, vec, vec::Vec};
 
 use smol_str::{SmolStr, format_smolstr};
 
@@ -44,7 +44,7 @@ impl Resource {
                 return bad("time is held or sold; the currency stays as it is".into());
             }
         }
-        Ok(Some(ResourceEvent::Put(details.clone())))
+        Ok(Some(ResourceEvent::Put(Box::new(details.clone()))))
     }
 
     /// Books time without a cart, once or again and again: all of it, or a refusal with every conflict.

@@ -51,7 +51,6 @@ pub(super) enum Change {
 }
 
 /// What became of a change at its beginning.
-#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
 enum Begun {
     /// It is decided.
     Written(Outcome),
@@ -253,7 +252,7 @@ impl<R> CartHost<R> {
         }
         if let Some(cart) = stage.entity.cart() {
             if let Some(line) = cart.line_on(from, granted.hold) {
-                let known = cart.line_hold(line).and_then(|(hold, _)| hold).map_or(0, |(_, revision)| revision);
+                let known = cart.line_hold(line).and_then(|line| line.hold).map_or(0, |(_, revision)| revision);
                 let of_line = !matches!(from, Entity::Customer(_));
                 if of_line && granted.revision > known && cart.may_change().is_ok() {
                     // More was granted to a cart that has forgotten the request since.
@@ -469,7 +468,7 @@ fn growing(
         let most = crate::portion::LINE_QUANTITY_MAX;
         return Err(Refusal::BadQuantity(format_smolstr!("a line has at most {most}, not {quantity}")));
     }
-    let held = cart.line_hold(line).and_then(|(hold, _)| hold);
+    let held = cart.line_hold(line).and_then(|line| line.hold);
     let want = match content {
         Content::Places { area, .. } => Want::Places { area: area.clone(), quantity },
         // What is set aside stays so, whatever has become of the product's policy.

@@ -49,7 +49,6 @@ pub(super) struct QuotaPart {
 }
 
 /// How far one ask is.
-#[expect(clippy::large_enum_variant, reason = "nearly all of them become grants")]
 pub(super) enum Stage {
     Asked,
     Granted(Granted),
@@ -217,7 +216,7 @@ impl Part {
     fn want_quota(&mut self, cart: Option<&Cart>, granted: &Granted, customer: Option<&Id>) {
         let held = self.line.filter(|_| self.grows);
         if let Some(number) = held {
-            let claim = cart.and_then(|cart| cart.line_hold(number)).and_then(|(_, quota)| quota.cloned());
+            let claim = cart.and_then(|cart| cart.line_hold(number)).and_then(|line| line.quota.cloned());
             if let Some(mut claim) = claim {
                 claim.revision += 1;
                 self.quota = Some(QuotaPart { claim, count: granted.quantity(), stage: Stage::Asked });
