@@ -11,6 +11,7 @@ extern crate alloc;
 pub mod id;
 pub mod layout;
 pub mod money;
+pub mod payment;
 pub mod seat;
 pub mod time;
 

@@ -4,8 +4,11 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The highest price of one seat, in minor units: totals of the largest cart stay far below 2⁶³.
+/// The highest price of one seat, place, unit or slot, in minor units.
 pub const PRICE_MAX: i64 = 1_000_000_000_000;
+
+/// The highest total of a cart, in minor units: every number of JSON up to here is exact.
+pub const AMOUNT_MAX: i64 = (1 << 53) - 1;
 
 /// An ISO 4217 code: three capital letters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::payment::OnDecline;
+
 /// Milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -32,6 +34,13 @@ pub struct Rules {
     pub settle_ms: u64,
     /// How long an unanswered ask waits before it is asked again. One second.
     pub ask_again_ms: u64,
+    /// How long a client waits for a gateway before it is answered `payment_pending`; the attempt goes on. 10 seconds.
+    pub payment_wait_ms: u64,
+    /// How long a gateway has before it is asked again, with the same key; doubled with each time, up to 32 times as
+    /// long. Two seconds.
+    pub payment_again_ms: u64,
+    /// What becomes of a cart whose payment is declined, if the checkout does not say.
+    pub on_decline: OnDecline,
 }
 
 impl Default for Rules {
@@ -43,6 +52,9 @@ impl Default for Rules {
             grace_ms: 2_000,
             settle_ms: 2_000,
             ask_again_ms: 1_000,
+            payment_wait_ms: 10_000,
+            payment_again_ms: 2_000,
+            on_decline: OnDecline::Release,
         }
     }
 }

@@ -1,0 +1,245 @@
+//! Payment: what is asked of a gateway, what it answers, and what is written down beside an order.
+
+use core::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+use crate::{
+    id::{CartId, OrderId},
+    money::Money,
+    time::Timestamp,
+};
+
+/// The longest opaque token of a client for its gateway, in bytes.
+pub const SOURCE_BYTES_MAX: usize = 256;
+
+/// One attempt of a cart to pay: the idempotency key of everything that is asked of the gateway for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PaymentKey {
+    /// Who pays.
+    pub cart: CartId,
+    /// The how-manieth attempt, from 1.
+    pub attempt: u32,
+}
+
+impl fmt::Display for PaymentKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.cart, self.attempt)
+    }
+}
+
+impl FromStr for PaymentKey {
+    type Err = ();
+
+    /// The key with this text: 32 hexadecimal digits, `-`, the attempt.
+    fn from_str(text: &str) -> Result<PaymentKey, ()> {
+        let (cart, attempt) = text.split_once('-').ok_or(())?;
+        let plain = cart.len() == 32 && cart.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let number = !attempt.is_empty() && attempt.bytes().all(|byte| byte.is_ascii_digit());
+        if !plain || !number {
+            return Err(());
+        }
+        let cart = CartId(u128::from_str_radix(cart, 16).map_err(|_| ())?);
+        Ok(PaymentKey { cart, attempt: attempt.parse().map_err(|_| ())? })
+    }
+}
+
+/// Something a gateway is asked for. Asking again with the same key and step has no second effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GatewayCall {
+    /// Set the amount aside.
+    Authorize {
+        /// Which attempt.
+        key: PaymentKey,
+        /// How much.
+        amount: Money,
+        /// What the client had from the gateway.
+        source: SmolStr,
+        /// The order it will be for.
+        order: OrderId,
+    },
+    /// Take what was set aside: the order is decided.
+    Capture {
+        /// Which attempt.
+        key: PaymentKey,
+        /// The gateway's name for the authorization.
+        reference: SmolStr,
+        /// How much.
+        amount: Money,
+    },
+    /// Give up what was, or may have been, set aside.
+    Void {
+        /// Which attempt.
+        key: PaymentKey,
+        /// The gateway's name for the authorization, if it is known.
+        reference: Option<SmolStr>,
+    },
+    /// Pay back.
+    Refund {
+        /// Which attempt.
+        key: PaymentKey,
+        /// The how-manieth refund of the order, from 1.
+        refund: u32,
+        /// The gateway's name for the authorization.
+        reference: SmolStr,
+        /// How much.
+        amount: Money,
+    },
+}
+
+/// Which step of an attempt a call is, and an outcome is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PaymentStep {
+    /// The authorization.
+    Authorize,
+    /// The capture.
+    Capture,
+    /// The void.
+    Void,
+    /// The refund with this number.
+    Refund(u32),
+}
+
+impl GatewayCall {
+    /// The attempt it belongs to.
+    pub fn key(&self) -> PaymentKey {
+        match self {
+            GatewayCall::Authorize { key, .. }
+            | GatewayCall::Capture { key, .. }
+            | GatewayCall::Void { key, .. }
+            | GatewayCall::Refund { key, .. } => *key,
+        }
+    }
+
+    /// Which step of the attempt it is.
+    pub fn step(&self) -> PaymentStep {
+        match self {
+            GatewayCall::Authorize { .. } => PaymentStep::Authorize,
+            GatewayCall::Capture { .. } => PaymentStep::Capture,
+            GatewayCall::Void { .. } => PaymentStep::Void,
+            GatewayCall::Refund { refund, .. } => PaymentStep::Refund(*refund),
+        }
+    }
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GatewayOutcome {
+    /// The amount is set aside.
+    Authorized {
+        /// The gateway's name for it.
+        reference: SmolStr,
+        /// How much.
+        amount: Money,
+    },
+    /// Taken.
+    Captured,
+    /// Given up.
+    Voided,
+    /// Paid back.
+    Refunded,
+    /// The payer's side said no.
+    Declined {
+        /// Why, in the gateway's words.
+        reason: SmolStr,
+    },
+    /// A capture, void or refund that will not succeed however often it is asked for.
+    Failed {
+        /// Why, in the gateway's words.
+        reason: SmolStr,
+    },
+    /// It may or may not have happened: to be asked again with the same key.
+    Unknown {
+        /// What went wrong.
+        reason: SmolStr,
+    },
+}
+
+/// What becomes of a cart whose payment is declined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OnDecline {
+    /// Everything is given back at once and the cart is canceled (AE).
+    Release,
+    /// The cart is active again until its deadline.
+    Keep,
+}
+
+/// How the money of an order stands: a record beside the order, which itself never changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PaymentStatus {
+    /// Paid elsewhere, as the client said.
+    Recorded,
+    /// Set aside; the capture is on its way.
+    Authorized,
+    /// Taken.
+    Captured,
+    /// The capture failed: the operator has to see to it.
+    CaptureFailed {
+        /// Why, in the gateway's words.
+        reason: SmolStr,
+    },
+}
+
+/// Something paid back, or to be paid back, for an order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefundRecord {
+    /// The how-manieth of the order, from 1.
+    pub number: u32,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// Which lines of the order.
+    pub lines: alloc::vec::Vec<u32>,
+    /// How much.
+    pub amount: Money,
+    /// Why, in the operator's words.
+    pub reason: SmolStr,
+    /// How the money stands.
+    pub status: RefundStatus,
+}
+
+/// How the money of a refund stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RefundStatus {
+    /// The order was paid elsewhere: so is this.
+    Recorded,
+    /// The gateway was asked, or is about to be.
+    Pending,
+    /// Paid back.
+    Refunded,
+    /// It failed: the operator has to see to it.
+    Failed {
+        /// Why, in the gateway's words.
+        reason: SmolStr,
+    },
+}
+
+/// What an operator says of an attempt whose outcome the gateway does not tell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Settlement {
+    /// The amount was set aside under this name.
+    Authorized {
+        /// The gateway's name for it.
+        reference: SmolStr,
+    },
+    /// It was not.
+    Declined,
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::PaymentKey;
+    use crate::id::CartId;
+
+    #[test]
+    fn keys_are_read_as_they_are_written() {
+        let key = PaymentKey { cart: CartId(0xab), attempt: 7 };
+        assert_eq!(key.to_string(), "000000000000000000000000000000ab-7");
+        assert_eq!(key.to_string().parse(), Ok(key));
+        for bad in ["", "ab-1", "000000000000000000000000000000AB-1", "000000000000000000000000000000ab", "000000000000000000000000000000ab-", "000000000000000000000000000000ab-+1", "000000000000000000000000000000ab-99999999999"] {
+            assert_eq!(bad.parse::<PaymentKey>(), Err(()), "{bad}");
+        }
+    }
+}
