@@ -279,7 +279,7 @@ impl GatewayAnswer {
 }
 
 /// Somebody else's words, made fit to be kept and shown: no control characters, and not too long.
-pub(crate) fn plain(words: &str) -> SmolStr {
+pub fn plain(words: &str) -> SmolStr {
     let mut text = SmolStrBuilder::new();
     let mut bytes = 0;
     for letter in words.chars() {

@@ -1,12 +1,13 @@
-//! The world as a node sees it: clock, random numbers, other nodes, disk.
+//! The world as a node sees it: clock, random numbers, other nodes, disk, payment gateway.
 //!
-//! The node reaches what lies outside its own memory through these four traits and through nothing
+//! The node reaches what lies outside its own memory through these five traits and through nothing
 //! else, so that a simulation can put a world of its own in their place.
 
 use std::sync::Arc;
 
 pub mod clock;
 pub mod disk;
+pub mod gateway;
 pub mod memory_disk;
 pub mod net;
 pub mod os_disk;
@@ -14,6 +15,7 @@ pub mod rng;
 
 pub use clock::{Clock, OsClock};
 pub use disk::{Disk, DiskFile, DiskLock, OpenMode};
+pub use gateway::{Gateway, NoGateway};
 pub use memory_disk::MemoryDisk;
 pub use net::{Lane, Net, NoPeers, NodeId, NotSent, PeerFrame};
 pub use os_disk::OsDisk;
@@ -30,11 +32,19 @@ pub struct World {
     pub net: Arc<dyn Net>,
     /// Files.
     pub disk: Arc<dyn Disk>,
+    /// Who is asked for money.
+    pub gateway: Arc<dyn Gateway>,
 }
 
 impl World {
-    /// The operating system's clock, random numbers and files, and no other node.
+    /// The operating system's clock, random numbers and files; no other node and no payment gateway.
     pub fn alone() -> World {
-        World { clock: Arc::new(OsClock::new()), rng: Arc::new(OsRng), net: Arc::new(NoPeers), disk: Arc::new(OsDisk) }
+        World {
+            clock: Arc::new(OsClock::new()),
+            rng: Arc::new(OsRng),
+            net: Arc::new(NoPeers),
+            disk: Arc::new(OsDisk),
+            gateway: Arc::new(NoGateway),
+        }
     }
 }
