@@ -1,8 +1,10 @@
 //! What an operator may set about a node.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 use boxoffice_core::time::Rules;
+
+use crate::gateway::GatewayConfig;
 
 /// When an answered change is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +53,37 @@ pub struct NodeConfig {
     pub feed_tick_ms: u64,
     /// Terms of time of carts and holds.
     pub rules: Arc<Rules>,
+    /// Who is asked for money, and who may tell of it.
+    pub payments: PaymentConfig,
+}
+
+/// How a node reaches its payment gateway, and how the gateway proves that it is the one who calls.
+#[derive(Clone, Debug, Default)]
+pub struct PaymentConfig {
+    /// Where it is; none if payments are only recorded.
+    pub gateway: Option<GatewayConfig>,
+    /// Secrets that webhooks may be signed with, each of at least [`WEBHOOK_SECRET_BYTES_MIN`] bytes; none if there are no
+    /// webhooks. Several while one takes the place of another.
+    pub webhook_secrets: Vec<Secret>,
+}
+
+/// The shortest secret of webhooks, in bytes: a shorter one could be guessed.
+pub const WEBHOOK_SECRET_BYTES_MIN: usize = 16;
+
+/// Something that must not stand in a log.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl AsRef<[u8]> for Secret {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
 }
 
 impl Default for NodeConfig {
@@ -67,6 +100,7 @@ impl Default for NodeConfig {
             actor_idle_ms: 5_000,
             feed_tick_ms: 20,
             rules: Arc::new(Rules::default()),
+            payments: PaymentConfig::default(),
         }
     }
 }

@@ -12,6 +12,7 @@ mod cell;
 mod codec;
 mod driver;
 pub mod feeds;
+pub mod gateway;
 pub mod identity;
 mod inbox;
 pub mod inspect;

@@ -1,6 +1,6 @@
-//! The world as a node sees it: clock, random numbers, other nodes, disk, stores.
+//! The world as a node sees it: clock, random numbers, other nodes, disk, stores, payment gateway.
 //!
-//! The node reaches what lies outside its own memory through these five traits and through nothing
+//! The node reaches what lies outside its own memory through these six traits and through nothing
 //! else, so that a simulation can put a world of its own in their place.
 
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use std::sync::Arc;
 pub mod clock;
 pub mod disk;
 pub mod fjall_store;
+pub mod gateway;
 pub mod memory_disk;
 pub mod memory_store;
 pub mod net;
@@ -18,6 +19,7 @@ pub mod store;
 pub use clock::{Clock, OsClock};
 pub use disk::{Disk, DiskFile, DiskLock, OpenMode};
 pub use fjall_store::FjallStores;
+pub use gateway::{Gateway, NoGateway};
 pub use memory_disk::MemoryDisk;
 pub use memory_store::MemoryStores;
 pub use net::{Lane, Net, NoPeers, NodeId, NotSent, PeerFrame};
@@ -38,10 +40,12 @@ pub struct World {
     pub disk: Arc<dyn Disk>,
     /// Keys and values on disk.
     pub stores: Arc<dyn Stores>,
+    /// Who is asked for money.
+    pub gateway: Arc<dyn Gateway>,
 }
 
 impl World {
-    /// The operating system's clock, random numbers files and stores, and no other node.
+    /// The operating system's clock, random numbers, files and stores; no other node and no payment gateway.
     pub fn alone() -> World {
         World {
             clock: Arc::new(OsClock::new()),
@@ -49,6 +53,7 @@ impl World {
             net: Arc::new(NoPeers),
             disk: Arc::new(OsDisk),
             stores: Arc::new(FjallStores),
+            gateway: Arc::new(NoGateway),
         }
     }
 }
