@@ -32,7 +32,7 @@ use crate::{
     feeds::Commit,
     log::{Kind, Log, LogError, Mark},
     node::map_of,
-    past::{Keeper, Order},
+    past::{Brought, Keeper, Order},
     shared::Shared,
     snapshots::{self, Snapshot},
     world::Lane,
@@ -334,7 +334,7 @@ impl Driver {
             let (entity, events) =
                 codec::decode(turn).map_err(|why| NodeError::Undecodable { shard, index: position.index, why })?;
             let in_memory = replica.kept.contains(&entity);
-            if !in_memory && !self.fetch(&mut replica, shard, position.index, &entity, &events)? {
+            if !in_memory && !self.fetch(&mut replica.kept, shard, position.index, (&entity, &events))? {
                 continue;
             }
             match watched(&replica, &entity) {
@@ -356,27 +356,26 @@ impl Driver {
         Ok(())
     }
 
-    /// Looks in the store for an entity to which something happens at `index` and that is not in memory, and puts it back;
-    /// `false` if its record has these events already, as it may when the log is applied again after a crash.
+    /// Looks in the store for an entity that is not in memory; `false` if what happens to it at `index` has left with it.
     fn fetch(
         &self,
-        replica: &mut Replica,
+        kept: &mut Kept,
         shard: ShardId,
         index: u64,
-        entity: &Entity,
-        events: &[Event],
+        (entity, events): (&Entity, &[Event]),
     ) -> Result<bool, NodeError> {
         // Whatever begins beyond what the store knew at the start begins for the first time: no look at the disk for it.
         if State::begins(events) && index > self.applied_before[usize::from(shard)] {
             return Ok(true);
         }
-        let Some(stored) = self.shared.past.get(shard, entity)? else { return Ok(true) };
-        if stored.index >= index {
-            return Ok(false);
+        match self.shared.past.bring_back(kept, shard, index, entity)? {
+            Brought::New => Ok(true),
+            Brought::Already => Ok(false),
+            Brought::Back => {
+                self.shared.metrics.put_back.fetch_add(1, Ordering::Relaxed);
+                Ok(true)
+            }
         }
-        self.shared.metrics.put_back.fetch_add(1, Ordering::Relaxed);
-        replica.kept.put_back(stored.entity, stored.state);
-        Ok(true)
     }
 
     fn set_due(&mut self, shard: ShardId, deadline: Option<Timestamp>) {

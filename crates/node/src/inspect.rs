@@ -17,7 +17,7 @@ use crate::{
     error::NodeError,
     identity::{self, Identity},
     log::{self, Recovery},
-    past::{Past, Totals},
+    past::{Brought, Past, Totals},
     snapshot_files::SnapshotFiles,
     snapshots::{self, Snapshot},
     world::{StoreSettings, World},
@@ -148,12 +148,9 @@ fn apply(
         // As a node that starts from it: see `past`.
         if !kept.contains(&turn.entity)
             && let Some(past) = past
-            && let Some(stored) = past.get(shard, &turn.entity)?
+            && past.bring_back(kept, shard, position.index, &turn.entity)? == Brought::Already
         {
-            if stored.index >= position.index {
-                continue;
-            }
-            kept.put_back(stored.entity, stored.state);
+            continue;
         }
         kept.apply(&turn.entity, turn.events);
     }

@@ -8,7 +8,7 @@ pub mod node;
 
 mod actor;
 pub mod archive_files;
-mod audit;
+pub mod audit;
 mod cell;
 mod codec;
 mod driver;
@@ -23,6 +23,6 @@ pub mod past;
 mod shared;
 pub mod snapshot_files;
 mod snapshots;
-mod status;
+pub mod status;
 mod timers;
 pub mod world;
