@@ -12,24 +12,47 @@ use boxoffice_core::{
 use boxoffice_wire::status::{CurrencyTotal, NodeAudit};
 use smol_str::format_smolstr;
 
-use crate::{cell::ShardCell, node::NodeHandle};
+use crate::{
+    node::NodeHandle,
+    past::{PastError, Totals},
+    shared::Shared,
+};
 
 /// Violations named one by one; the rest are counted.
 const VIOLATIONS_MAX: usize = 100;
 
+/// How deep an audit looks into what has left memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Its sums are taken from the store's running totals, and every sale of a session is held against its order, which
+    /// is looked up: some microseconds a sale.
+    Sales,
+    /// Also, every record of the store is read and checked, and the running totals are held against them: some
+    /// microseconds a record, however many there are.
+    Records,
+}
+
 impl NodeHandle {
-    /// Counts everything afresh and checks P1 to P7 across entities, at one moment of the whole node. Selling goes on
-    /// meanwhile. Takes about a microsecond a seat; not for the selling threads.
+    /// Counts everything afresh and checks P1 to P7 across entities, at one moment of the whole node, looking as deep as
+    /// [`Depth::Sales`]. Selling goes on meanwhile; nothing leaves memory. Takes about a microsecond a seat and some a
+    /// sale; not for the selling threads. In memory are at a time copies of what is in memory anyway.
     pub fn audit(&self) -> NodeAudit {
-        audit(&self.shared.cells)
+        self.audit_to(Depth::Sales)
+    }
+
+    /// As [`NodeHandle::audit`], looking as deep as asked.
+    pub fn audit_to(&self, depth: Depth) -> NodeAudit {
+        audit(&self.shared, depth)
     }
 }
 
 /// Everything the cells keep, at one moment: a hold is applied before the line that rests on it, in whatever shards they
 /// are, so at every moment the sessions' holds cover the carts' lines.
-fn audit(cells: &[Arc<ShardCell>]) -> NodeAudit {
+fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
+    // Before the replicas: whoever writes to the store takes these locks in the same order.
+    let _still = shared.past.still();
     let states: Vec<(Entity, Arc<State>)> = {
-        let replicas: Vec<_> = cells.iter().map(|cell| cell.replica.lock()).collect();
+        let replicas: Vec<_> = shared.cells.iter().map(|cell| cell.replica.lock()).collect();
         replicas
             .iter()
             .flat_map(|replica| replica.kept.entities().map(|(entity, state)| (entity.clone(), Arc::clone(state))))
@@ -47,7 +70,25 @@ fn audit(cells: &[Arc<ShardCell>]) -> NodeAudit {
             }
         }
     }
+    let past = books.past(shared, &states).and_then(|()| match depth {
+        Depth::Sales => Ok(()),
+        Depth::Records => books.records(shared),
+    });
+    let lookup = |id: CartId| order_of(shared, id);
+    if let Err(error) = past.and_then(|()| books.sales_have_orders(&lookup)) {
+        books.violation(format_smolstr!("what has left memory cannot be read: {error}"));
+    }
     books.close()
+}
+
+/// The order of a cart that has left memory.
+fn order_of(shared: &Shared, id: CartId) -> Result<Option<Arc<Order>>, PastError> {
+    let entity = Entity::Cart(id);
+    let stored = shared.past.get(shared.cell_of(&entity).id, &entity)?;
+    Ok(stored.and_then(|stored| match &*stored.state {
+        State::Cart(cart) => cart.order().cloned(),
+        State::Venue(_) | State::Session(_) => None,
+    }))
 }
 
 /// What sessions and carts say, to be compared.
@@ -58,6 +99,8 @@ struct Books {
     sales: BTreeMap<(Id, OrderId), Vec<Seat>>,
     carts: Vec<(CartId, CartAudit, Option<Arc<Order>>)>,
     totals: BTreeMap<Currency, (u64, i64)>,
+    /// What has left memory adds up to.
+    left: Totals,
 }
 
 impl Books {
@@ -105,21 +148,54 @@ impl Books {
         self.carts.push((id, cart, order));
     }
 
-    fn close(mut self) -> NodeAudit {
-        let mut carts = std::mem::take(&mut self.carts);
-        carts.sort_unstable_by_key(|(id, _, _)| *id);
-        for (id, cart, order) in &carts {
-            match cart.cart.state {
-                CartState::Active | CartState::CheckingOut => self.lines_are_held(*id, cart),
-                CartState::Done => self.order_is_sold(cart, order.as_deref()),
-                CartState::Canceled | CartState::Expired => {}
+    /// Adds the sums of what is in the store and not in memory.
+    fn past(&mut self, shared: &Shared, states: &[(Entity, Arc<State>)]) -> Result<(), PastError> {
+        for cell in &shared.cells {
+            self.left.add(&shared.past.shard(cell.id)?.totals);
+        }
+        // What is on its way to the store, or came back, may have a record there beside its state here.
+        for (entity, _) in states.iter().filter(|(_, state)| state.may_have_left()) {
+            if let Some(stored) = shared.past.get(shared.cell_of(entity).id, entity)? {
+                self.left.subtract(&Totals::of(&stored.state));
             }
         }
+        Ok(())
+    }
+
+    /// Every record is what a cart that has ended must be, its order is sold, and the totals are their sums.
+    fn records(&mut self, shared: &Shared) -> Result<(), PastError> {
+        for cell in &shared.cells {
+            let mut counted = Totals::default();
+            shared.past.each(cell.id, |stored| {
+                counted.add(&Totals::of(&stored.state));
+                let State::Cart(cart) = &*stored.state else { return };
+                let Some(audit) = cart.audit() else { return };
+                self.audit.violations.extend(audit.violations.iter().cloned());
+                if audit.cart.state == CartState::Done {
+                    self.order_is_sold(&audit, cart.order().map(|order| &**order));
+                }
+            })?;
+            let said = shared.past.shard(cell.id)?.totals;
+            if said != counted {
+                self.violation(format_smolstr!("the store's totals of shard {} are {said:?}, its records {counted:?}", cell.id));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every sale has its order, in memory or in the store.
+    fn sales_have_orders(
+        &mut self,
+        lookup: &dyn Fn(CartId) -> Result<Option<Arc<Order>>, PastError>,
+    ) -> Result<(), PastError> {
+        self.carts.sort_unstable_by_key(|(id, _, _)| *id);
         let sales = std::mem::take(&mut self.sales);
         for ((session, order), seats) in &sales {
-            let bought = carts
-                .binary_search_by_key(&order.cart(), |(id, _, _)| *id)
-                .is_ok_and(|at| covers(carts[at].2.as_deref(), session, seats));
+            let id = order.cart();
+            let bought = match self.carts.binary_search_by_key(&id, |(id, _, _)| *id) {
+                Ok(at) => covers(self.carts[at].2.as_deref(), session, seats),
+                Err(_) => covers(lookup(id)?.as_deref(), session, seats),
+            };
             if !bought {
                 self.violation(format_smolstr!(
                     "P7 session {session} sold {} seats to {order}, which is no such order",
@@ -127,11 +203,25 @@ impl Books {
                 ));
             }
         }
+        self.sales = sales;
+        Ok(())
+    }
+
+    fn close(mut self) -> NodeAudit {
+        let carts = std::mem::take(&mut self.carts);
+        for (id, cart, order) in &carts {
+            match cart.cart.state {
+                CartState::Active | CartState::CheckingOut => self.lines_are_held(*id, cart),
+                CartState::Done => self.order_is_sold(cart, order.as_deref()),
+                CartState::Canceled | CartState::Expired => {}
+            }
+        }
         self.audit.order_totals = self
             .totals
             .iter()
             .map(|(&currency, &(orders, amount))| CurrencyTotal { currency, orders, amount })
             .collect();
+        self.left.add_to(&mut self.audit);
         let count = self.audit.violations.len();
         if count > VIOLATIONS_MAX {
             self.audit.violations.truncate(VIOLATIONS_MAX);

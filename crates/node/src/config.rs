@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf, sync::Arc};
 
 use boxoffice_core::time::Rules;
 
-use crate::gateway::GatewayConfig;
+use crate::{gateway::GatewayConfig, world::StoreSettings};
 
 /// When an answered change is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,10 @@ pub struct NodeConfig {
     pub snapshot_entries: u64,
     /// … or after so many bytes of them.
     pub snapshot_bytes: u64,
+    /// How much memory the store of what has left memory may use.
+    pub history_store: StoreSettings,
+    /// Old segments of the log are kept, compressed, up to so many bytes in all; 0 = they are removed.
+    pub history_archive_bytes: u64,
     /// Commands under way in one shard; beyond this they are answered `busy`.
     pub admission: usize,
     /// An actor with nothing to do for so long is dropped, in milliseconds.
@@ -96,6 +100,8 @@ impl Default for NodeConfig {
             log_segment_bytes: 64 << 20,
             snapshot_entries: 10_000,
             snapshot_bytes: 64 << 20,
+            history_store: StoreSettings::default(),
+            history_archive_bytes: 4 << 30,
             admission: 4_096,
             actor_idle_ms: 5_000,
             feed_tick_ms: 20,

@@ -28,12 +28,20 @@ pub struct Metrics {
     pub reads: AtomicU64,
     /// Snapshots written.
     pub snapshots: AtomicU64,
+    /// Entities written to the store of what has left memory.
+    pub left: AtomicU64,
+    /// Entities taken back from it because something happened to them.
+    pub put_back: AtomicU64,
+    /// Syncs of it.
+    pub history_syncs: AtomicU64,
+    /// Segments of the log that were archived.
+    pub archived: AtomicU64,
 }
 
 impl Metrics {
     /// The counters in Prometheus' text format.
     pub fn text(&self) -> String {
-        let rows: [(&str, &str, &AtomicU64); 10] = [
+        let rows: [(&str, &str, &AtomicU64); 14] = [
             ("boxoffice_commands_total", "Commands that came to the door.", &self.commands),
             ("boxoffice_busy_total", "Commands turned away because too much was under way.", &self.busy),
             ("boxoffice_log_passes_total", "Passes of the replication loop that wrote something.", &self.passes),
@@ -44,6 +52,10 @@ impl Metrics {
             ("boxoffice_turns_total", "Turns in them.", &self.turns),
             ("boxoffice_safe_reads_total", "Reads and refusals that waited for a safe read.", &self.reads),
             ("boxoffice_snapshots_total", "Snapshots written.", &self.snapshots),
+            ("boxoffice_left_total", "Ended entities written to the store.", &self.left),
+            ("boxoffice_put_back_total", "Entities taken back from the store.", &self.put_back),
+            ("boxoffice_history_syncs_total", "Syncs of the store.", &self.history_syncs),
+            ("boxoffice_archived_segments_total", "Log segments archived.", &self.archived),
         ];
         let mut text = String::new();
         for (name, help, value) in rows {

@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 
 use crate::{
     actor::{self, Message, Pool, Ticket},
+    archive_files::ArchiveFiles,
     cell::{Caller, ShardCell},
     config::NodeConfig,
     door::{Failure, ReplyTo},
@@ -23,6 +24,7 @@ use crate::{
     identity::DataDirectory,
     inbox::Inbox,
     metrics::Metrics,
+    past::Past,
     status::Samples,
     timers::Timers,
     world::World,
@@ -45,6 +47,15 @@ pub(crate) struct Shared {
     pub(crate) draining: AtomicBool,
     /// The disk is nearly full: no new changes.
     pub(crate) read_only: AtomicBool,
+    /// The disk has no room for what leaves memory.
+    pub(crate) history_full: AtomicBool,
+    /// Entities that have left memory. It is closed before the lock on the data directory ends.
+    pub(crate) past: Past,
+    /// Old segments of the log, and where those in use are.
+    pub(crate) archives: ArchiveFiles,
+    pub(crate) log_dir: std::path::PathBuf,
+    /// Histories being read.
+    pub(crate) histories: tokio::sync::Semaphore,
     /// Why the node cannot go on, once it cannot.
     pub(crate) failed: tokio::sync::watch::Sender<Option<String>>,
     /// When it was started, in monotonic milliseconds.

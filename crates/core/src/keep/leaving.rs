@@ -31,6 +31,14 @@ impl State {
         }
     }
 
+    /// Whether the entity may have left once and come back: whoever left had ended.
+    pub fn may_have_left(&self) -> bool {
+        match self {
+            State::Venue(_) | State::Session(_) => false,
+            State::Cart(cart) => cart.terminal(),
+        }
+    }
+
     /// Whether these events, the next of an entity that is not in memory, show by themselves that it was never kept
     /// elsewhere: either they can only be the first of all, or such entities never leave.
     pub fn begins(events: &[Event]) -> bool {
