@@ -1,21 +1,26 @@
 //! Frames of the server: answers, feeds, notices. Written straight from the core's words into the caller's buffer.
 
 use boxoffice_core::{
-    answer::{Answer, Answered, At, MapView, Outcome, SessionEntry},
-    refusal::{Refusal, TakenSeat},
-    seat::{Seat, SeatState},
+    answer::{Answer, Answered, At, BookingView, MapView, Outcome, SessionEntry, TitleView},
+    refusal::{Conflict, Refusal},
+    seat::SeatState,
+    time::Timestamp,
 };
 use bytes::BytesMut;
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
 use crate::{
-    Encoding, Fail, Rejection, convert,
-    feed::{Delta, Ended, Notice, Snapshot},
-    form::{Nothing, On},
-    form_answer::{Each, write_order},
+    Encoding, Fail, Rejection,
+    city::CityPage,
+    convert,
+    feed::{DeltaBody, Ended, Notice, SnapshotBody},
+    form::{Form, Nothing, On},
+    form_answer::Each,
+    form_order::write_order,
     hello::Hello,
+    no::No,
     request::Shape,
-    status::{NodeAudit, NodeStatus},
+    status::{HistoryPage, NodeAudit, NodeStatus},
 };
 
 /// How a request ended, whatever it was: what a batch collects and a connection sends.
@@ -100,22 +105,32 @@ pub fn audit(encoding: Encoding, out: &mut BytesMut, id: u64, audit: &NodeAudit)
     ok(encoding, out, id, audit, &[]);
 }
 
+/// Answers `admin.history`.
+pub fn history(encoding: Encoding, out: &mut BytesMut, id: u64, page: &HistoryPage) {
+    ok(encoding, out, id, page, &[]);
+}
+
+/// Answers `session.search` over a city.
+pub fn city(encoding: Encoding, out: &mut BytesMut, id: u64, page: &CityPage) {
+    ok(encoding, out, id, page, &[]);
+}
+
 /// Sends everything to the watchers of a feed.
-pub fn snapshot(encoding: Encoding, out: &mut BytesMut, feed: u64, snapshot: &Snapshot) {
+pub fn snapshot<B: SnapshotBody>(encoding: Encoding, out: &mut BytesMut, feed: u64, snapshot: &B) {
     #[derive(Serialize)]
-    struct Frame<'a> {
+    struct Frame<'a, B> {
         feed: u64,
-        snapshot: &'a Snapshot,
+        snapshot: &'a B,
     }
     encoding.write(out, &Frame { feed, snapshot });
 }
 
 /// Sends changes to the watchers of a feed.
-pub fn delta(encoding: Encoding, out: &mut BytesMut, feed: u64, delta: &Delta) {
+pub fn delta<B: DeltaBody>(encoding: Encoding, out: &mut BytesMut, feed: u64, delta: &B) {
     #[derive(Serialize)]
-    struct Frame<'a> {
+    struct Frame<'a, B> {
         feed: u64,
-        delta: &'a Delta,
+        delta: &'a B,
     }
     encoding.write(out, &Frame { feed, delta });
 }
@@ -153,6 +168,11 @@ pub fn hello(encoding: Encoding, out: &mut BytesMut, hello: &Hello) {
 /// The body of an ok alone, for doors where the envelope is not in the frame.
 pub fn answer(encoding: Encoding, out: &mut BytesMut, answered: &Answered, shape: Shape) {
     encoding.write(out, &AnswerBody(&answered.answer, shape));
+}
+
+/// The body of an ok of the door alone (a status, an audit, a history, a page of a city), for the same doors.
+pub fn body<T: Serialize>(encoding: Encoding, out: &mut BytesMut, body: &T) {
+    encoding.write(out, body);
 }
 
 fn ok<T: Serialize>(encoding: Encoding, out: &mut BytesMut, id: u64, body: &T, at: &[At]) {
@@ -225,29 +245,83 @@ impl Serialize for AnswerBody<'_> {
             Answer::Venue(venue) => On(venue).serialize(serializer),
             Answer::Hall(hall) => On(hall).serialize(serializer),
             Answer::Session(session) => On(session).serialize(serializer),
-            Answer::Sessions(sessions) => page(sessions, self.1, serializer),
+            Answer::Sessions(sessions) => {
+                let cursor = |last: &SessionEntry| convert::cursor(last.starts_at, last.id.as_str());
+                page("sessions", sessions, cursor, self.1, serializer)
+            }
             Answer::Map(map) => match self.1 {
                 Shape::ThreeStates => three_states(map, serializer),
                 Shape::Plain | Shape::Page { .. } => On(map).serialize(serializer),
             },
             Answer::Cart(cart) => On(cart).serialize(serializer),
             Answer::Held(held) => On(held).serialize(serializer),
-            Answer::Order { order, settling } => write_order(order, *settling, serializer),
+            Answer::Order { order, settling, payment, refunds } => {
+                write_order(order, *settling, payment, refunds, serializer)
+            }
+            Answer::Refund(refund) => On(refund).serialize(serializer),
+            Answer::Title(title) => On(title).serialize(serializer),
+            Answer::Titles(titles) => {
+                let cursor = |last: &TitleView| convert::title_cursor(&last.title.name, &last.id);
+                page("titles", titles, cursor, self.1, serializer)
+            }
+            Answer::Venues(venues) => On(venues).serialize(serializer),
+            Answer::VenueIds(ids) => list("ids", ids, serializer),
+            Answer::Product(product) => On(product).serialize(serializer),
+            Answer::Resource(resource) => On(resource).serialize(serializer),
+            Answer::Booked(bookings) => list("bookings", bookings, serializer),
+            Answer::Available(conflicts) => available(conflicts, serializer),
+            Answer::Bookings(bookings) => {
+                let cursor = |last: &BookingView| convert::cursor(last.begin, &last.booking);
+                page("bookings", bookings, cursor, self.1, serializer)
+            }
+            Answer::FreeSlots(free) => slots(free, serializer),
+            Answer::Purchases(purchases) => On(purchases).serialize(serializer),
             Answer::SessionAudit(audit) => On(audit).serialize(serializer),
             Answer::CartAudit(audit) => On(audit).serialize(serializer),
+            Answer::ProductAudit(audit) => On(audit).serialize(serializer),
+            Answer::ResourceAudit(audit) => On(audit).serialize(serializer),
+            Answer::CustomerAudit(audit) => On(audit).serialize(serializer),
         }
     }
 }
 
-/// A page of sessions; a full one says where it ended.
-fn page<S: Serializer>(sessions: &[SessionEntry], shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
-    let full = matches!(shape, Shape::Page { limit } if sessions.len() >= limit as usize);
-    let cursor = sessions.last().filter(|_| full).map(|last| convert::cursor(last.starts_at, &last.id));
+/// A list under its name; with the cursor of its last entry if it is a full page.
+fn page<T: Form, S: Serializer>(
+    name: &'static str,
+    entries: &[T],
+    cursor: impl FnOnce(&T) -> String,
+    shape: Shape,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let full = matches!(shape, Shape::Page { limit } if entries.len() >= limit as usize);
+    let cursor = entries.last().filter(|_| full).map(cursor);
     let mut map = serializer.serialize_struct("Page", 1 + usize::from(cursor.is_some()))?;
-    map.serialize_field("sessions", &Each(|| sessions.iter().map(On)))?;
+    map.serialize_field(name, &Each(|| entries.iter().map(On)))?;
     if let Some(cursor) = cursor {
         map.serialize_field("cursor", &cursor)?;
     }
+    map.end()
+}
+
+/// A whole list under its name.
+fn list<T: Form, S: Serializer>(name: &'static str, entries: &[T], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_struct("List", 1)?;
+    map.serialize_field(name, &Each(|| entries.iter().map(On)))?;
+    map.end()
+}
+
+/// Whether a time is free, and what is in the way if it is not.
+fn available<S: Serializer>(conflicts: &[Conflict], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_struct("Available", 2)?;
+    map.serialize_field("available", &conflicts.is_empty())?;
+    map.serialize_field("conflicts", &Each(|| conflicts.iter().map(On)))?;
+    map.end()
+}
+
+/// Free slots: begin and end of each.
+fn slots<S: Serializer>(slots: &[(Timestamp, Timestamp)], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_struct("Slots", 1)?;
+    map.serialize_field("slots", &Each(|| slots.iter().map(|(begin, end)| (On(begin), On(end)))))?;
     map.end()
 }
 
@@ -267,114 +341,4 @@ fn three_states<S: Serializer>(view: &MapView, serializer: S) -> Result<S::Ok, S
     map.serialize_field("counts", &On(&view.counts))?;
     map.serialize_field("states", &Each(|| (0..seats).map(number)))?;
     map.end()
-}
-
-/// The body of a no: number, name, words, and the details of its kind.
-enum No<'a> {
-    Refusal(&'a Refusal),
-    Door(&'a Rejection),
-}
-
-impl<'a> No<'a> {
-    fn of(why: &'a Rejection) -> No<'a> {
-        match why {
-            Rejection::Refusal(refusal) => No::Refusal(refusal),
-            Rejection::UnknownOp(_)
-            | Rejection::TooLarge(_)
-            | Rejection::Unauthenticated(_)
-            | Rejection::RateLimited(_)
-            | Rejection::UnsupportedVersion(_) => No::Door(why),
-        }
-    }
-}
-
-impl Serialize for No<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            No::Door(why) => head(serializer, why.code(), why.name(), why, 0)?.end(),
-            No::Refusal(refusal) => no(refusal, serializer),
-        }
-    }
-}
-
-/// The fields every no has; room for `more`.
-fn head<S: Serializer>(
-    serializer: S,
-    code: u16,
-    name: &'static str,
-    message: &impl std::fmt::Display,
-    more: usize,
-) -> Result<S::SerializeStruct, S::Error> {
-    struct Words<'a, T>(&'a T);
-    impl<T: std::fmt::Display> Serialize for Words<'_, T> {
-        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            serializer.collect_str(self.0)
-        }
-    }
-    let mut map = serializer.serialize_struct("No", 3 + more)?;
-    map.serialize_field("code", &code)?;
-    map.serialize_field("name", name)?;
-    map.serialize_field("message", &Words(message))?;
-    Ok(map)
-}
-
-fn no<S: Serializer>(refusal: &Refusal, serializer: S) -> Result<S::Ok, S::Error> {
-    let head = |more| head(serializer, refusal.code(), refusal.name(), refusal, more);
-    match refusal {
-        Refusal::SeatsTaken(taken) | Refusal::SeatBlocked(taken) => {
-            let mut map = head(2)?;
-            let seats = |taken: &TakenSeat| taken.seat;
-            map.serialize_field("seats", &SeatList(taken.iter().map(seats)))?;
-            map.serialize_field("states", &Each(|| taken.iter().map(|taken| On(&taken.state))))?;
-            map.end()
-        }
-        Refusal::NoSuchSeat(seats) | Refusal::DuplicateSeat(seats) => {
-            let mut map = head(1)?;
-            map.serialize_field("seats", &SeatList(seats.iter().copied()))?;
-            map.end()
-        }
-        Refusal::NoAdjacentSeats { count, free } => {
-            let mut map = head(2)?;
-            map.serialize_field("count", count)?;
-            map.serialize_field("free", free)?;
-            map.end()
-        }
-        Refusal::HallOccupied(session) => {
-            let mut map = head(1)?;
-            map.serialize_field("session", &On(session))?;
-            map.end()
-        }
-        Refusal::NoSuchLine(line) => {
-            let mut map = head(1)?;
-            map.serialize_field("line", line)?;
-            map.end()
-        }
-        Refusal::TooManyLines(limit) => {
-            let mut map = head(1)?;
-            map.serialize_field("limit", limit)?;
-            map.end()
-        }
-        Refusal::BadRequest(_)
-        | Refusal::RequestIdMissing
-        | Refusal::RequestIdReused
-        | Refusal::InProgress
-        | Refusal::Forbidden(_)
-        | Refusal::SessionClosed(_)
-        | Refusal::CartNotActive(_)
-        | Refusal::CartExpired
-        | Refusal::CartEmpty
-        | Refusal::NotYourCart
-        | Refusal::HoldAgeExceeded
-        | Refusal::NotFound(_)
-        | Refusal::AlreadyExistsDifferently(_) => head(0)?.end(),
-    }
-}
-
-/// Seats as a list.
-struct SeatList<I>(I);
-
-impl<I: Clone + ExactSizeIterator<Item = Seat>> Serialize for SeatList<I> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Each(|| self.0.clone().map(|seat| (seat.row, seat.seat))).serialize(serializer)
-    }
 }

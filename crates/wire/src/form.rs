@@ -19,6 +19,7 @@ use serde::{
     de::{Error as _, MapAccess, SeqAccess, Visitor},
     ser::{Error as _, SerializeMap, SerializeSeq, SerializeStruct, SerializeTuple},
 };
+use smol_str::SmolStr;
 
 /// A value with a form on the wire.
 pub trait Form: Sized {
@@ -78,6 +79,24 @@ macro_rules! remote_form {
     )+};
 }
 pub(crate) use remote_form;
+
+/// Gives a type that is the same everywhere the form it has.
+macro_rules! plain_form {
+    ($($value:ty),+ $(,)?) => {$(
+        impl $crate::form::Form for $value {
+            fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serde::Serialize::serialize(self, serializer)
+            }
+
+            fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                serde::Deserialize::deserialize(deserializer)
+            }
+        }
+    )+};
+}
+pub(crate) use plain_form;
+
+plain_form!(u32, SmolStr);
 
 impl<T: Form> Form for Vec<T> {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -321,12 +340,17 @@ hexadecimal_form! {
     OrderId: "an order id is 32 hexadecimal digits",
 }
 
-/// The entity with this text: `venue/…`, `session/…` or `cart/…`.
+/// The entity with this text: `venue/…`, `session/…`, `product/…`, `resource/…`, `cart/…`, `customer/…` or `directory`.
 pub fn entity(text: &str) -> Option<Entity> {
-    let (kind, id) = text.split_once('/')?;
+    let Some((kind, id)) = text.split_once('/') else {
+        return (text == "directory").then_some(Entity::Directory);
+    };
     match kind {
         "venue" => Id::new(id).map(Entity::Venue),
         "session" => Id::new(id).map(Entity::Session),
+        "product" => Id::new(id).map(Entity::Product),
+        "resource" => Id::new(id).map(Entity::Resource),
+        "customer" => Id::new(id).map(Entity::Customer),
         "cart" => cart_id(id).map(Entity::Cart),
         _ => None,
     }
@@ -334,11 +358,15 @@ pub fn entity(text: &str) -> Option<Entity> {
 
 impl Form for Entity {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut text = [0u8; 8 + boxoffice_core::id::ID_BYTES_MAX];
+        let mut text = [0u8; "resource/".len() + boxoffice_core::id::ID_BYTES_MAX];
         let hex;
         let (kind, id) = match self {
             Entity::Venue(id) => ("venue/", id.as_str()),
             Entity::Session(id) => ("session/", id.as_str()),
+            Entity::Product(id) => ("product/", id.as_str()),
+            Entity::Resource(id) => ("resource/", id.as_str()),
+            Entity::Customer(id) => ("customer/", id.as_str()),
+            Entity::Directory => ("directory", ""),
             Entity::Cart(id) => {
                 hex = Hex::of(id.0);
                 ("cart/", hex.as_str())
@@ -351,7 +379,11 @@ impl Form for Entity {
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Entity, D::Error> {
-        read_text(deserializer, "an entity (venue/…, session/… or cart/…)", entity)
+        read_text(
+            deserializer,
+            "an entity (session/…, product/…, resource/…, cart/…, customer/…, venue/… or directory)",
+            entity,
+        )
     }
 }
 
@@ -386,6 +418,38 @@ pub fn timestamp(text: &str) -> Option<Timestamp> {
     let instant: jiff::Timestamp = text.parse().ok()?;
     let millis = Timestamp(u64::try_from(instant.as_millisecond()).ok()?);
     (millis <= TIMESTAMP_MAX).then_some(millis)
+}
+
+/// Milliseconds of a day.
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The day with this number since 1970-01-01, as `2026-04-12`; `None` beyond the year 9999.
+pub fn day_text(day: u32) -> Option<SmolStr> {
+    let text = rfc3339(Timestamp(u64::from(day) * DAY_MS))?;
+    text.split_once('T').map(|(day, _)| SmolStr::new(day))
+}
+
+/// The number since 1970-01-01 of the day with this text, from 1970 to 9999.
+pub fn day(text: &str) -> Option<u32> {
+    let begin = is_date(text).then(|| timestamp(&format!("{text}T00:00:00Z")))??;
+    u32::try_from(begin.0 / DAY_MS).ok()
+}
+
+/// Whether this is the text of a day of the calendar, as `2026-04-12`.
+pub(crate) fn is_date(text: &str) -> bool {
+    fits(text, "dddd-dd-dd") && text.parse::<jiff::civil::Date>().is_ok()
+}
+
+/// The time on a wall with this text, as `2026-04-12T12:30` with seconds if need be.
+pub(crate) fn wall_time(text: &str) -> Option<jiff::civil::DateTime> {
+    (fits(text, "dddd-dd-ddTdd:dd") || fits(text, "dddd-dd-ddTdd:dd:dd")).then(|| text.parse().ok())?
+}
+
+/// Whether the text has digits where the pattern has `d`, and else the same.
+fn fits(text: &str, pattern: &str) -> bool {
+    let digit_or_same =
+        |(byte, pattern): (u8, u8)| if pattern == b'd' { byte.is_ascii_digit() } else { byte == pattern };
+    text.len() == pattern.len() && text.bytes().zip(pattern.bytes()).all(digit_or_same)
 }
 
 impl Form for Currency {
@@ -543,6 +607,44 @@ pub(crate) mod prices {
                 prices.push((category, price));
             }
             Ok(prices)
+        }
+    }
+}
+
+/// Texts by name: a map. For `#[serde(with = "form::properties")]`.
+pub(crate) mod properties {
+    use super::{Deserializer, MapAccess, SerializeMap, Serializer, SmolStr, Visitor, fmt};
+
+    pub(crate) fn serialize<S: Serializer>(
+        properties: &[(SmolStr, SmolStr)],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(properties.len()))?;
+        for (name, value) in properties {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(SmolStr, SmolStr)>, D::Error> {
+        deserializer.deserialize_map(Properties)
+    }
+
+    struct Properties;
+
+    impl<'de> Visitor<'de> for Properties {
+        type Value = Vec<(SmolStr, SmolStr)>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a map from name to text")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut properties = Vec::new();
+            while let Some(property) = map.next_entry()? {
+                properties.push(property);
+            }
+            Ok(properties)
         }
     }
 }

@@ -1,27 +1,25 @@
-//! The forms of answers: venues, sessions, maps, carts, orders, audits.
+//! The forms of answers: venues, titles, sessions, maps, carts.
 
 use std::sync::Arc;
 
 use boxoffice_core::{
     answer::{
-        At, CartAudit, CartState, CartView, HallView, Held, HoldView, LineView, MapView, Order, PricedSeat, SaleView,
-        SeatCounts, SessionAudit, SessionEntry, SessionView, VenueView,
+        AreaCounts, At, CartState, CartView, HallView, Held, LineView, MapView, SeatCounts, SessionEntry, SessionView,
+        TitleView, VenueEntry, VenueView, VenuesPage,
     },
-    command::{Payment, VenueDetails},
-    id::{CartId, Entity, HoldId, Id, OrderId},
+    command::{Area, CustomerLimit, Limits, Title, VenueDetails},
+    id::{CartId, Entity, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
-    seat::Seat,
     time::Timestamp,
 };
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
-    de::Error as _,
     ser::{SerializeSeq, SerializeStruct},
 };
 use smol_str::SmolStr;
 
-use crate::form::{self, Form, Of, On, remote_form};
+use crate::form::{self, Form, On, remote_form};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "At")]
@@ -54,28 +52,35 @@ struct HallForm {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "SessionView")]
-struct SessionForm {
-    #[serde(with = "form")]
-    id: Id,
-    #[serde(with = "form")]
-    venue: Id,
-    #[serde(with = "form")]
-    hall: Id,
-    #[serde(with = "form")]
-    title: Id,
-    #[serde(with = "form")]
-    starts_at: Timestamp,
-    #[serde(with = "form")]
-    ends_at: Timestamp,
-    #[serde(with = "form::prices")]
-    prices: Vec<(Id, Money)>,
+#[serde(remote = "Limits")]
+struct LimitsForm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    hold_ttl_ms: Option<u64>,
+    per_order: Option<u32>,
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    per_customer: Option<CustomerLimit>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "CustomerLimit")]
+struct CustomerLimitForm {
     #[serde(with = "form")]
-    counts: SeatCounts,
+    quota: Id,
+    max: u32,
+}
+
+/// Whether nothing is limited: then nothing is written.
+pub(crate) fn is_unlimited(limits: &Limits) -> bool {
+    limits.per_order.is_none() && limits.per_customer.is_none()
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "AreaCounts")]
+struct AreaCountsForm {
     #[serde(with = "form")]
-    layout: Arc<Layout>,
+    area: Id,
+    free: u32,
+    held: u32,
+    sold: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -102,8 +107,173 @@ struct MapForm {
     version: u64,
     #[serde(with = "form")]
     counts: SeatCounts,
+    #[serde(with = "form", default, skip_serializing_if = "Vec::is_empty")]
+    areas: Vec<AreaCounts>,
     #[serde(with = "form::bytes")]
     seats: Vec<u8>,
+}
+
+/// A title as it is answered: what `title.put` says.
+#[derive(Deserialize)]
+struct TitleFields {
+    #[serde(with = "form")]
+    id: Id,
+    name: SmolStr,
+    #[serde(default)]
+    director: SmolStr,
+    #[serde(default)]
+    cast: Vec<SmolStr>,
+    #[serde(default)]
+    comments: SmolStr,
+    #[serde(default)]
+    duration_ms: Option<u64>,
+}
+
+impl Form for TitleView {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Title { name, director, cast, comments, duration_ms } = &self.title;
+        let mut map = serializer.serialize_struct("Title", 5 + usize::from(duration_ms.is_some()))?;
+        map.serialize_field("id", &On(&self.id))?;
+        map.serialize_field("name", name)?;
+        map.serialize_field("director", director)?;
+        map.serialize_field("cast", cast)?;
+        map.serialize_field("comments", comments)?;
+        if let Some(duration_ms) = duration_ms {
+            map.serialize_field("duration_ms", duration_ms)?;
+        }
+        map.end()
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TitleView, D::Error> {
+        let TitleFields { id, name, director, cast, comments, duration_ms } = TitleFields::deserialize(deserializer)?;
+        Ok(TitleView { id, title: Title { name, director, cast, comments, duration_ms } })
+    }
+}
+
+/// An area as it is answered: what it is, and its places by state.
+#[derive(Serialize, Deserialize)]
+struct AreaFields {
+    #[serde(with = "form")]
+    id: Id,
+    #[serde(default)]
+    name: SmolStr,
+    capacity: u32,
+    #[serde(with = "form")]
+    price: Money,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    free: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    held: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sold: Option<u32>,
+}
+
+#[derive(Deserialize)]
+struct SessionFields {
+    #[serde(with = "form")]
+    id: Id,
+    #[serde(with = "form")]
+    venue: Id,
+    #[serde(with = "form")]
+    hall: Id,
+    #[serde(with = "form")]
+    title: Id,
+    #[serde(with = "form")]
+    starts_at: Timestamp,
+    #[serde(with = "form")]
+    ends_at: Timestamp,
+    #[serde(with = "form::prices", default)]
+    prices: Vec<(Id, Money)>,
+    #[serde(default)]
+    areas: Vec<AreaFields>,
+    #[serde(default)]
+    hold_ttl_ms: Option<u64>,
+    #[serde(with = "form", default)]
+    limits: Limits,
+    #[serde(default)]
+    canceled: Option<SmolStr>,
+    #[serde(with = "form")]
+    counts: SeatCounts,
+    #[serde(with = "form")]
+    layout: Arc<Layout>,
+}
+
+struct Prices<'a>(&'a [(Id, Money)]);
+
+impl Serialize for Prices<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        form::prices::serialize(self.0, serializer)
+    }
+}
+
+/// Areas and their counts are one list on the wire.
+impl Form for SessionView {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let area = |area: &Area| {
+            let counts = self.area_counts.iter().find(|counts| counts.area == area.id);
+            AreaFields {
+                id: area.id.clone(),
+                name: area.name.clone(),
+                capacity: area.capacity,
+                price: area.price,
+                free: counts.map(|counts| counts.free),
+                held: counts.map(|counts| counts.held),
+                sold: counts.map(|counts| counts.sold),
+            }
+        };
+        let limited = !is_unlimited(&self.limits);
+        let optional =
+            [!self.areas.is_empty(), self.hold_ttl_ms.is_some(), limited, self.canceled.is_some()].map(usize::from);
+        let mut map = serializer.serialize_struct("Session", 9 + optional.iter().sum::<usize>())?;
+        map.serialize_field("id", &On(&self.id))?;
+        map.serialize_field("venue", &On(&self.venue))?;
+        map.serialize_field("hall", &On(&self.hall))?;
+        map.serialize_field("title", &On(&self.title))?;
+        map.serialize_field("starts_at", &On(&self.starts_at))?;
+        map.serialize_field("ends_at", &On(&self.ends_at))?;
+        map.serialize_field("prices", &Prices(&self.prices))?;
+        if !self.areas.is_empty() {
+            map.serialize_field("areas", &Each(|| self.areas.iter().map(area)))?;
+        }
+        if let Some(hold_ttl_ms) = self.hold_ttl_ms {
+            map.serialize_field("hold_ttl_ms", &hold_ttl_ms)?;
+        }
+        if limited {
+            map.serialize_field("limits", &On(&self.limits))?;
+        }
+        if let Some(reason) = &self.canceled {
+            map.serialize_field("canceled", reason)?;
+        }
+        map.serialize_field("counts", &On(&self.counts))?;
+        map.serialize_field("layout", &On(&self.layout))?;
+        map.end()
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SessionView, D::Error> {
+        let fields = SessionFields::deserialize(deserializer)?;
+        let counts = |area: &AreaFields| {
+            let (free, held, sold) = (area.free?, area.held?, area.sold?);
+            Some(AreaCounts { area: area.id.clone(), free, held, sold })
+        };
+        let area_counts = fields.areas.iter().filter_map(counts).collect();
+        let area = |AreaFields { id, name, capacity, price, .. }: AreaFields| Area { id, name, capacity, price };
+        Ok(SessionView {
+            id: fields.id,
+            venue: fields.venue,
+            hall: fields.hall,
+            title: fields.title,
+            starts_at: fields.starts_at,
+            ends_at: fields.ends_at,
+            prices: fields.prices,
+            areas: fields.areas.into_iter().map(area).collect(),
+            hold_ttl_ms: fields.hold_ttl_ms,
+            limits: fields.limits,
+            canceled: fields.canceled,
+            counts: fields.counts,
+            area_counts,
+            layout: fields.layout,
+        })
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -150,56 +320,18 @@ struct HeldForm {
     deadline: Timestamp,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "HoldView")]
-struct HoldForm {
-    #[serde(with = "form")]
-    hold: HoldId,
-    revision: u64,
-    #[serde(with = "form")]
-    deadline: Timestamp,
-    #[serde(with = "form")]
-    seats: Vec<Seat>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "SaleView")]
-struct SaleForm {
-    #[serde(with = "form")]
-    order: OrderId,
-    #[serde(with = "form")]
-    seats: Vec<Seat>,
-    #[serde(with = "form")]
-    at: Timestamp,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "SessionAudit")]
-struct SessionAuditForm {
-    #[serde(with = "form")]
-    session: Id,
-    #[serde(with = "form")]
-    counts: SeatCounts,
-    #[serde(with = "form")]
-    holds: Vec<HoldView>,
-    #[serde(with = "form")]
-    sales: Vec<SaleView>,
-    violations: Vec<SmolStr>,
-}
-
 remote_form! {
     At => AtForm,
     SeatCounts => SeatCountsForm,
     HallView => HallForm,
-    SessionView => SessionForm,
     SessionEntry => SessionEntryForm,
     MapView => MapForm,
     CartState => CartStateForm,
     CartView => CartForm,
     Held => HeldForm,
-    HoldView => HoldForm,
-    SaleView => SaleForm,
-    SessionAudit => SessionAuditForm,
+    AreaCounts => AreaCountsForm,
+    Limits => LimitsForm,
+    CustomerLimit => CustomerLimitForm,
 }
 
 /// Longitude and latitude on the wire: degrees; the core keeps whole millionths, so that both encodings mean the same.
@@ -223,6 +355,12 @@ impl Position {
         // Inside the globe's bounds the rounded value fits.
         on_globe.then(|| ((self.lon * 1e6).round() as i32, (self.lat * 1e6).round() as i32))
     }
+}
+
+/// Millionths of a degree of a position that was read.
+fn millionths<E: serde::de::Error>(position: Option<Position>) -> Result<Option<(i32, i32)>, E> {
+    let globe = || E::custom("a position is not on the globe");
+    position.map(|position| position.millionths().ok_or_else(globe)).transpose()
 }
 
 /// A hall in its venue.
@@ -271,12 +409,7 @@ impl Form for VenueView {
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VenueView, D::Error> {
         let fields = VenueFields::deserialize(deserializer)?;
-        let position = match fields.position {
-            Some(position) => {
-                Some(position.millionths().ok_or_else(|| D::Error::custom("a position is not on the globe"))?)
-            }
-            None => None,
-        };
+        let position = millionths(fields.position)?;
         Ok(VenueView {
             id: fields.id,
             details: VenueDetails { name: fields.name, city: fields.city, position, comments: fields.comments },
@@ -303,163 +436,45 @@ where
     }
 }
 
-/// Seats and prices are two lists side by side, so that a line's `seats` can be sent back as they came.
-#[derive(Deserialize)]
-struct LineFields {
-    line: u32,
-    #[serde(with = "form")]
-    session: Id,
-    #[serde(with = "form")]
-    seats: Vec<Seat>,
-    prices: Vec<i64>,
-}
-
-impl Form for LineView {
-    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_struct("Line", 4)?;
-        map.serialize_field("line", &self.line)?;
-        map.serialize_field("session", &On(&self.session))?;
-        map.serialize_field("seats", &Each(|| self.seats.iter().map(|priced| On(&priced.seat))))?;
-        map.serialize_field("prices", &Each(|| self.seats.iter().map(|priced| priced.price)))?;
-        map.end()
-    }
-
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LineView, D::Error> {
-        let fields = LineFields::deserialize(deserializer)?;
-        if fields.seats.len() != fields.prices.len() {
-            return Err(D::Error::custom("a line has as many prices as seats"));
-        }
-        let seats =
-            fields.seats.into_iter().zip(fields.prices).map(|(seat, price)| PricedSeat { seat, price }).collect();
-        Ok(LineView { line: fields.line, session: fields.session, seats })
-    }
-}
-
-/// How an order was paid, by kind: `{"recorded":{…}}`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PaymentBody {
-    /// Paid elsewhere.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recorded: Option<RecordedPayment>,
-}
-
-/// A payment that was made elsewhere, as the client says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RecordedPayment {
-    /// Cash, card, …
-    pub method: SmolStr,
-    /// The payer's reference.
-    pub transaction_id: SmolStr,
-}
-
-impl Form for Payment {
-    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Payment::Recorded { method, transaction_id } = self;
-        let recorded = RecordedPayment { method: method.clone(), transaction_id: transaction_id.clone() };
-        PaymentBody { recorded: Some(recorded) }.serialize(serializer)
-    }
-
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Payment, D::Error> {
-        let PaymentBody { recorded } = PaymentBody::deserialize(deserializer)?;
-        let paid = recorded.ok_or_else(|| D::Error::custom("a payment says how: `recorded`"))?;
-        Ok(Payment::Recorded { method: paid.method, transaction_id: paid.transaction_id })
-    }
-}
-
-/// An order as it is answered: the order, and whether a session has still to say so.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrderView {
-    /// The order.
-    pub order: Arc<Order>,
-    /// Sold for certain, but not every session has said so yet.
-    pub settling: bool,
-}
-
-#[derive(Deserialize)]
-struct OrderFields {
-    #[serde(with = "form")]
-    id: OrderId,
-    #[serde(with = "form", default)]
-    customer: Option<Id>,
-    #[serde(with = "form")]
-    at: Timestamp,
-    #[serde(with = "form")]
-    lines: Vec<LineView>,
-    #[serde(with = "form")]
-    total: Money,
-    #[serde(with = "form")]
-    payment: Payment,
-    #[serde(default)]
-    settling: bool,
-}
-
-/// Writes an order with what is beside it.
-pub(crate) fn write_order<S: Serializer>(order: &Order, settling: bool, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_struct("Order", 6 + usize::from(order.customer.is_some()))?;
-    map.serialize_field("id", &On(&order.id))?;
-    if let Some(customer) = &order.customer {
-        map.serialize_field("customer", &On(customer))?;
-    }
-    map.serialize_field("at", &On(&order.at))?;
-    map.serialize_field("lines", &On(&order.lines))?;
-    map.serialize_field("total", &On(&order.total))?;
-    map.serialize_field("payment", &On(&order.payment))?;
-    map.serialize_field("settling", &settling)?;
-    map.end()
-}
-
-impl Form for OrderView {
-    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        write_order(&self.order, self.settling, serializer)
-    }
-
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OrderView, D::Error> {
-        let OrderFields { id, customer, at, lines, total, payment, settling } = OrderFields::deserialize(deserializer)?;
-        Ok(OrderView { order: Arc::new(Order { id, customer, at, lines, total, payment }), settling })
-    }
-}
-
-/// A hold a cart's line rests on.
+/// A venue in the directory.
 #[derive(Serialize, Deserialize)]
-struct CartHoldForm {
+struct VenueEntryFields {
     #[serde(with = "form")]
-    session: Id,
-    #[serde(with = "form")]
-    hold: HoldId,
-    revision: u64,
-    #[serde(with = "form")]
-    seats: Vec<Seat>,
+    id: Id,
+    name: SmolStr,
+    #[serde(default)]
+    city: SmolStr,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    position: Option<Position>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    distance_m: Option<u64>,
 }
 
-#[derive(Deserialize)]
-struct CartAuditFields {
-    cart: Of<CartView>,
-    holds: Vec<CartHoldForm>,
-    owed: u32,
-    violations: Vec<SmolStr>,
-}
-
-impl Form for CartAudit {
+impl Form for VenueEntry {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let holds = Each(|| {
-            self.holds.iter().map(|(session, hold, revision, seats)| CartHoldForm {
-                session: session.clone(),
-                hold: *hold,
-                revision: *revision,
-                seats: seats.clone(),
-            })
-        });
-        let mut map = serializer.serialize_struct("CartAudit", 4)?;
-        map.serialize_field("cart", &On(&self.cart))?;
-        map.serialize_field("holds", &holds)?;
-        map.serialize_field("owed", &self.owed)?;
-        map.serialize_field("violations", &self.violations)?;
-        map.end()
+        let fields = VenueEntryFields {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            city: self.city.clone(),
+            position: self.position.map(Position::from_millionths),
+            distance_m: self.distance_m,
+        };
+        fields.serialize(serializer)
     }
 
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CartAudit, D::Error> {
-        let CartAuditFields { cart: Of(cart), holds, owed, violations } = CartAuditFields::deserialize(deserializer)?;
-        let holds = holds.into_iter().map(|hold| (hold.session, hold.hold, hold.revision, hold.seats)).collect();
-        Ok(CartAudit { cart, holds, owed, violations })
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VenueEntry, D::Error> {
+        let VenueEntryFields { id, name, city, position, distance_m } = VenueEntryFields::deserialize(deserializer)?;
+        Ok(VenueEntry { id, name, city, position: millionths(position)?, distance_m })
     }
 }
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "VenuesPage")]
+struct VenuesPageForm {
+    #[serde(with = "form")]
+    venues: Vec<VenueEntry>,
+    #[serde(rename = "cursor", default, skip_serializing_if = "Option::is_none")]
+    next: Option<SmolStr>,
+}
+
+remote_form!(VenuesPage => VenuesPageForm);

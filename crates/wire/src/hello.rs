@@ -1,6 +1,6 @@
 //! The server's first frame: who it is, what it promises, what it allows.
 
-use boxoffice_core::{seat::HOLD_SEATS_MAX, time::Timestamp};
+use boxoffice_core::{portion::LINE_QUANTITY_MAX, seat::HOLD_SEATS_MAX, time::Timestamp};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
@@ -41,14 +41,20 @@ pub struct Durability {
 pub struct Limits {
     /// The longest frame, in bytes.
     pub frame_bytes: u32,
-    /// The longest frame of `batch` and `hall.put`, in bytes.
+    /// The longest frame of `batch`, `hall.put`, `product.put` and `resource.put`, in bytes.
     pub import_frame_bytes: u32,
     /// How deep a frame may be nested.
     pub depth: u32,
     /// Seats of one hold.
     pub hold_seats: u32,
+    /// Places or units of one line.
+    pub line_quantity: u32,
+    /// The longest time that can be booked or asked for, in milliseconds.
+    pub interval_ms: u64,
     /// Lines of a cart.
     pub cart_lines: u32,
+    /// Entries of a page.
+    pub page_entries: u32,
     /// Items of a batch.
     pub batch_items: u32,
     /// Requests under way on one connection.
@@ -68,7 +74,10 @@ impl Default for Limits {
             import_frame_bytes: limits::IMPORT_FRAME_BYTES_MAX as u32,
             depth: limits::DEPTH_MAX as u32,
             hold_seats: HOLD_SEATS_MAX as u32,
+            line_quantity: LINE_QUANTITY_MAX,
+            interval_ms: limits::INTERVAL_MS_MAX,
             cart_lines: limits::CART_LINES_MAX as u32,
+            page_entries: limits::PAGE_ENTRIES_MAX,
             batch_items: limits::BATCH_ITEMS_MAX as u32,
             requests_under_way: limits::REQUESTS_UNDER_WAY_MAX as u32,
             feeds: limits::FEEDS_MAX as u32,

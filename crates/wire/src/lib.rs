@@ -12,7 +12,14 @@ mod raw;
 
 pub mod form;
 mod form_answer;
+mod form_audit;
+mod form_calendar;
+mod form_line;
+mod form_order;
+mod form_payment;
+mod form_stock;
 pub mod layout;
+pub mod quantity;
 
 pub mod envelope;
 pub mod op;
@@ -22,11 +29,13 @@ pub mod body;
 mod convert;
 pub mod request;
 
+pub mod city;
 pub mod status;
 
 pub mod encode;
 pub mod feed;
 pub mod hello;
+mod no;
 
 pub mod reply;
 

@@ -6,7 +6,7 @@ pub const PROTOCOL_VERSION: u32 = 1;
 /// The longest frame a client may send, in bytes.
 pub const FRAME_BYTES_MAX: usize = 64 * 1024;
 
-/// The longest frame of `batch` and `hall.put`, in bytes: what importers send.
+/// The longest frame of `batch`, `hall.put`, `product.put` and `resource.put`, in bytes: what importers send.
 pub const IMPORT_FRAME_BYTES_MAX: usize = 1024 * 1024;
 
 /// The longest frame a client reads, in bytes: a layout of the most seats, each with its own place.
@@ -57,14 +57,71 @@ pub const PONG_MS: u64 = 10_000;
 /// How long a connection without feeds may be silent before the ping decides, in milliseconds.
 pub const IDLE_MS: u64 = 60_000;
 
-/// The longest name (of a venue, a hall), in bytes.
-pub const NAME_BYTES_MAX: usize = 200;
+/// The longest name (of a venue, a hall, a title, a product, a resource, an area, a city, a member of a cast), in bytes.
+pub const NAME_BYTES_MAX: usize = 256;
 
-/// The longest comment, in bytes.
+/// The longest comment, and the longest details of a booking, in bytes.
 pub const COMMENTS_BYTES_MAX: usize = 4_096;
 
-/// The longest name of a means of payment, and of a payer's reference, in bytes.
-pub const PAYMENT_TEXT_BYTES_MAX: usize = 200;
+/// The longest name of a means of payment, and of a payer's or a gateway's reference, in bytes.
+pub const PAYMENT_TEXT_BYTES_MAX: usize = 256;
+
+/// The longest source of a payment through the gateway, in bytes.
+pub const SOURCE_BYTES_MAX: usize = boxoffice_core::payment::SOURCE_BYTES_MAX;
+
+/// The longest text of a shipping (recipient, address, method), in bytes.
+pub const SHIPPING_BYTES_MAX: usize = 1_024;
+
+/// The longest reason of a refund or a canceled session, in bytes.
+pub const REASON_BYTES_MAX: usize = 1_024;
+
+/// The longest cursor that is a text, in bytes.
+pub const CURSOR_BYTES_MAX: usize = 512;
+
+/// The most names in a cast.
+pub const CAST_MAX: usize = 100;
+
+/// The most properties of a product or a resource.
+pub const PROPERTIES_MAX: usize = 64;
+
+/// The longest name of a property, in bytes.
+pub const PROPERTY_NAME_BYTES_MAX: usize = 64;
+
+/// The longest value of a property, in bytes.
+pub const PROPERTY_VALUE_BYTES_MAX: usize = 1_024;
+
+/// The longest blob of a product, in bytes.
+pub const BLOB_BYTES_MAX: usize = 1_024;
+
+/// The most units of a product: every number of JSON up to here is exact.
+pub const STOCK_MAX: u64 = (1 << 53) - 1;
+
+/// The most areas of a session.
+pub const AREAS_MAX: usize = 1_000;
+
+/// The most places of an area.
+pub const AREA_CAPACITY_MAX: u32 = 10_000_000;
+
+/// The most bookings of a resource at an instant.
+pub const RESOURCE_CAPACITY_MAX: u32 = 100_000;
+
+/// The longest time that can be booked or asked for, in milliseconds: 366 days.
+pub const INTERVAL_MS_MAX: u64 = 366 * 24 * 60 * 60 * 1000;
+
+/// The farthest a resource's notice and horizon may reach, in milliseconds: a hundred years.
+pub const AHEAD_MS_MAX: u64 = 36_525 * 24 * 60 * 60 * 1000;
+
+/// The longest name of a zone, in bytes.
+pub const ZONE_BYTES_MAX: usize = 64;
+
+/// The most spans of opening hours of one day.
+pub const SPANS_MAX: usize = 24;
+
+/// The most days with opening hours of their own.
+pub const EXCEPTIONS_MAX: usize = 1_000;
+
+/// The most bookings of a series, and the most days, weeks or months between two of them.
+pub const SERIES_MAX: u32 = 1_000;
 
 /// The longest name a client gives itself in its hello, in bytes.
 pub const CLIENT_NAME_BYTES_MAX: usize = 100;

@@ -4,24 +4,29 @@ use std::borrow::Cow;
 
 use boxoffice_core::{
     answer::{
-        At, CartAudit, CartView, HallView, Held, MapView, SeatCounts, SessionAudit, SessionEntry, SessionView,
-        VenueView,
+        At, BookingView, CartAudit, CartView, CustomerAudit, HallView, Held, MapView, ProductAudit, ProductView,
+        PurchasesPage, ResourceAudit, ResourceView, SeatCounts, SessionAudit, SessionEntry, SessionView, TitleView,
+        VenueView, VenuesPage,
     },
-    id::Id,
+    id::{Entity, Id},
+    payment::RefundRecord,
+    refusal::{Conflict, Shortage},
     seat::{Seat, SeatState},
+    time::Timestamp,
 };
 use bytes::BytesMut;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use smol_str::SmolStr;
 
-pub use crate::form_answer::OrderView;
+pub use crate::form_order::OrderView;
 use crate::{
     Encoding, Fail, Op,
-    feed::{Delta, Ended, Notice, Snapshot},
-    form::{self, Form, Of},
+    city::CityPage,
+    feed::{Ended, Notice, Snapshot, SnapshotBody},
+    form::{self, Form, Of, plain_form},
     hello::Hello,
     raw,
-    status::{NodeAudit, NodeStatus},
+    status::{HistoryPage, NodeAudit, NodeStatus},
 };
 
 /// A frame of the server that cannot be understood: a newer server, or none at all.
@@ -194,13 +199,13 @@ impl RawVerdict<'_> {
     }
 }
 
-/// An event of a feed.
+/// An event of a feed; of a session's unless said otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum Event<S: SnapshotBody = Snapshot> {
     /// Everything, at a version.
-    Snapshot(Snapshot),
+    Snapshot(S),
     /// Changes after a version.
-    Delta(Delta),
+    Delta(S::Delta),
     /// Nothing more will come.
     Ended(Ended),
 }
@@ -210,7 +215,7 @@ impl RawEvent<'_> {
     ///
     /// # Errors
     /// [`Unreadable`] if it is none.
-    pub fn read(self, encoding: Encoding) -> Result<Event, Unreadable> {
+    pub fn read<S: SnapshotBody>(self, encoding: Encoding) -> Result<Event<S>, Unreadable> {
         match self {
             RawEvent::Snapshot(body) => plain(encoding, body).map(Event::Snapshot),
             RawEvent::Delta(body) => plain(encoding, body).map(Event::Delta),
@@ -239,18 +244,54 @@ pub struct No {
     /// `no_adjacent_seats`: how many were asked for.
     #[serde(default)]
     pub count: Option<u16>,
-    /// `no_adjacent_seats`: how many single seats are free.
+    /// `no_adjacent_seats`: how many single seats are free; `not_enough_places`: how many places.
     #[serde(default)]
     pub free: Option<u32>,
+    /// `not_enough_places`: of which area.
+    #[serde(default, with = "form")]
+    pub area: Option<Id>,
+    /// `limit_per_customer`: which quota.
+    #[serde(default, with = "form")]
+    pub quota: Option<Id>,
+    /// `limit_per_customer`, `limit_per_order`: how many there may be.
+    #[serde(default)]
+    pub max: Option<u32>,
+    /// `limit_per_customer`: how many the customer has.
+    #[serde(default)]
+    pub taken: Option<u32>,
+    /// `limit_per_order`: of which session, product or resource.
+    #[serde(default, with = "form")]
+    pub entity: Option<Entity>,
+    /// `out_of_stock`: every product that fell short.
+    #[serde(default, with = "form")]
+    pub shortages: Vec<Shortage>,
+    /// `no_such_product`: which.
+    #[serde(default, with = "form")]
+    pub product: Option<Id>,
+    /// `slot_taken`: what is in the way.
+    #[serde(default, with = "form")]
+    pub conflicts: Vec<Conflict>,
+    /// `id_in_use`, `no_such_booking`: which booking.
+    #[serde(default, with = "form")]
+    pub booking: Option<Id>,
+    /// `amount_mismatch`: minor units asked for.
+    #[serde(default)]
+    pub asked: Option<i64>,
+    /// `amount_mismatch`: minor units answered.
+    #[serde(default)]
+    pub got: Option<i64>,
     /// `hall_occupied`: by which session.
     #[serde(default, with = "form")]
     pub session: Option<Id>,
-    /// `no_such_line`: which.
+    /// `no_such_line`: which; in `lines`: the how-manieth line of the request, from 0.
     #[serde(default)]
     pub line: Option<u32>,
     /// `too_many_lines`: the most there may be.
     #[serde(default)]
     pub limit: Option<u32>,
+    /// Where several lines of a request were refused: each of them; the other fields are then those of the first.
+    #[serde(default)]
+    pub lines: Vec<No>,
 }
 
 /// A page of `session.search`.
@@ -263,6 +304,59 @@ pub struct SessionPage {
     #[serde(default)]
     pub cursor: Option<SmolStr>,
 }
+
+/// A page of `title.search`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct TitlePage {
+    /// Titles by name, then id.
+    #[serde(with = "form")]
+    pub titles: Vec<TitleView>,
+    /// Where to go on, if there may be more.
+    #[serde(default)]
+    pub cursor: Option<SmolStr>,
+}
+
+/// Bookings: all that `resource.reserve` and `resource.move` made, or a page of `resource.bookings`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct BookingPage {
+    /// Bookings by begin, then id.
+    #[serde(with = "form")]
+    pub bookings: Vec<BookingView>,
+    /// Where to go on, if there may be more.
+    #[serde(default)]
+    pub cursor: Option<SmolStr>,
+}
+
+/// Of `resource.is_available`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Available {
+    /// Whether it could be booked now.
+    pub available: bool,
+    /// What is in the way; nothing if it is available.
+    #[serde(default, with = "form")]
+    pub conflicts: Vec<Conflict>,
+}
+
+/// Of `resource.free_slots`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct FreeSlots {
+    /// In order of their begin.
+    #[serde(with = "form")]
+    pub slots: Vec<Slot>,
+}
+
+/// A time: `[begin, end)`, written as a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slot(
+    /// From.
+    #[serde(with = "form")]
+    pub Timestamp,
+    /// Up to, exclusive.
+    #[serde(with = "form")]
+    pub Timestamp,
+);
+
+plain_form!(Slot);
 
 /// A map in the three numbers of cinemas.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -304,8 +398,10 @@ macro_rules! from_answer {
 }
 
 from_answer! {
-    formed: VenueView, HallView, SessionView, MapView, CartView, Held, OrderView, SessionAudit, CartAudit;
-    plain: SessionPage, ThreeStates, NodeStatus, NodeAudit, Watching;
+    formed: VenueView, VenuesPage, HallView, TitleView, SessionView, MapView, ProductView, ResourceView, CartView, Held,
+        OrderView, RefundRecord, PurchasesPage, SessionAudit, CartAudit, ProductAudit, ResourceAudit, CustomerAudit;
+    plain: SessionPage, CityPage, TitlePage, BookingPage, Available, FreeSlots, ThreeStates, NodeStatus, NodeAudit,
+        HistoryPage, Watching;
 }
 
 /// Of `watch`.

@@ -1,15 +1,18 @@
 //! Requests, read and checked: what a connection hands on.
 
 use boxoffice_core::{
-    command::{CartCommand, Command, SessionCommand, VenueCommand},
+    command::{CartCommand, Command, DirectoryCommand, ProductCommand, ResourceCommand, SessionCommand, VenueCommand},
     id::{Entity, Id, Request as RequestKey, RequestHash, hash64},
     refusal::Refusal,
+    seat::Seat,
+    time::Timestamp,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
-    Encoding, Op, body, convert,
+    Encoding, Op, body,
+    convert::{self, session::Search},
     envelope::{Envelope, Parts, Rejected},
     limits::{
         BATCH_ITEMS_MAX, CLIENT_NAME_BYTES_MAX, DEADLINE_MS, DEADLINE_MS_MAX, FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX,
@@ -58,12 +61,14 @@ pub enum Call {
     Hello(body::ClientHello),
     /// A command for the core.
     Command(Command),
-    /// Follow a session from now on, or from a version on.
+    /// `session.search` over a city: to be spread over its venues.
+    SearchCity(CitySearch),
+    /// Follow an entity from now on, or from where the client is. Whose cart it is was checked.
     Watch {
-        /// Which.
-        session: Id,
-        /// What the client has already.
-        resume: Option<body::Resume>,
+        /// Which: a session, a product, a resource, a cart or a customer.
+        entity: Entity,
+        /// What the client has already; of a customer always a cursor, of the others always a version.
+        since: Option<Since>,
     },
     /// Follow it no longer.
     Unwatch {
@@ -76,6 +81,51 @@ pub enum Call {
     Status,
     /// What the whole node holds.
     AuditNode,
+    /// What happened to an entity, from its log.
+    History {
+        /// Which.
+        entity: Entity,
+        /// Only what happened to this seat; only of a session.
+        seat: Option<Seat>,
+        /// At most so many entries; 1 to 1 000.
+        limit: u32,
+        /// Go on after this place in the log.
+        after: Option<u64>,
+    },
+}
+
+/// What a watcher has already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// A version.
+    Version(body::Resume),
+    /// A customer's purchases up to this cursor.
+    Cursor(u64),
+}
+
+/// Sessions of all venues of a city, by start, then id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CitySearch {
+    /// Which city.
+    pub city: SmolStr,
+    /// Only this title.
+    pub title: Option<Id>,
+    /// Starting at or after.
+    pub from: Timestamp,
+    /// Starting before.
+    pub to: Timestamp,
+    /// At most so many; 1 to 1 000.
+    pub limit: u32,
+    /// Go on after this session: the last one of the page before.
+    pub after: Option<(Timestamp, Id)>,
+}
+
+impl CitySearch {
+    /// The same asked of one venue. The first `limit` of what all venues answer, by start, then id, are the page.
+    pub fn at(&self, venue: Id) -> Command {
+        let CitySearch { city: _, title, from, to, limit, after } = self.clone();
+        Command::Venue(venue, VenueCommand::SearchSessions { hall: None, title, from, to, limit, after })
+    }
 }
 
 /// One command of a batch.
@@ -126,7 +176,14 @@ impl Request {
         let (call, shape) = call(encoding, op, body.unwrap_or(encoding.empty()))?;
         let key = match &call {
             Call::Command(command) => keyed(key, command),
-            _ => None,
+            Call::Hello(_)
+            | Call::SearchCity(_)
+            | Call::Watch { .. }
+            | Call::Unwatch { .. }
+            | Call::Batch(_)
+            | Call::Status
+            | Call::AuditNode
+            | Call::History { .. } => None,
         };
         let deadline_ms = deadline_ms.unwrap_or(DEADLINE_MS).min(DEADLINE_MS_MAX);
         Ok(Request { id, op, deadline_ms, key, shape, call })
@@ -180,13 +237,15 @@ fn call(encoding: Encoding, op: Op, body: &[u8]) -> Result<(Call, Shape), Reject
             }
             Call::Hello(hello)
         }
-        Op::Watch => {
-            let body::Watch { entity, resume } = read(encoding, body)?;
-            let Entity::Session(session) = entity else {
-                return Err(Rejection::bad_request("only sessions are watched: `session/…`"));
+        Op::SessionSearch => {
+            let (search, shape) = convert::session::session_search(read(encoding, body)?)?;
+            let call = match search {
+                Search::Venue(command) => Call::Command(command),
+                Search::City(search) => Call::SearchCity(search),
             };
-            Call::Watch { session, resume }
+            return Ok((call, shape));
         }
+        Op::Watch => convert::admin::watch(read(encoding, body)?)?,
         Op::Unwatch => {
             let body::Unwatch { feed } = read(encoding, body)?;
             Call::Unwatch { feed }
@@ -194,28 +253,51 @@ fn call(encoding: Encoding, op: Op, body: &[u8]) -> Result<(Call, Shape), Reject
         Op::Batch => Call::Batch(items(encoding, body)?),
         Op::AdminStatus => Call::Status,
         Op::AdminAudit => match read::<body::Audit>(encoding, body)?.entity {
-            Some(entity) => Call::Command(convert::audit(entity)?),
+            Some(entity) => Call::Command(convert::admin::audit(entity)?),
             None => Call::AuditNode,
         },
+        Op::AdminHistory => convert::admin::history(read(encoding, body)?)?,
         Op::VenuePut
         | Op::VenueGet
+        | Op::VenueSearch
         | Op::HallPut
         | Op::HallGet
+        | Op::TitlePut
+        | Op::TitleGet
+        | Op::TitleSearch
         | Op::SessionCreate
         | Op::SessionGet
-        | Op::SessionSearch
         | Op::SessionMap
         | Op::SessionBlock
         | Op::SessionUnblock
+        | Op::SessionCancel
+        | Op::ProductPut
+        | Op::ProductGet
+        | Op::ResourcePut
+        | Op::ResourceGet
+        | Op::ResourceReserve
+        | Op::ResourceCancel
+        | Op::ResourceMove
+        | Op::ResourceIsAvailable
+        | Op::ResourceBookings
+        | Op::ResourceFreeSlots
         | Op::CartOpen
         | Op::CartGet
         | Op::CartHoldSeats
         | Op::CartHoldBest
+        | Op::CartHoldPlaces
+        | Op::CartHoldStock
+        | Op::CartHoldSlot
         | Op::CartHoldAll
+        | Op::CartSetQuantity
         | Op::CartRelease
         | Op::CartCancel
         | Op::CartCheckout
-        | Op::OrderGet => {
+        | Op::OrderGet
+        | Op::OrderRefund
+        | Op::CustomerPurchases
+        | Op::AdminRelease
+        | Op::AdminSettle => {
             let (command, shape) = command(encoding, op, body)?;
             return Ok((Call::Command(command), shape));
         }
@@ -226,33 +308,66 @@ fn call(encoding: Encoding, op: Op, body: &[u8]) -> Result<(Call, Shape), Reject
 /// The command of an op that is one.
 fn command(encoding: Encoding, op: Op, body: &[u8]) -> Result<(Command, Shape), Rejection> {
     let command = match op {
-        Op::VenuePut => convert::venue_put(read(encoding, body)?)?,
-        Op::VenueGet => Command::Venue(read::<body::Get>(encoding, body)?.id, VenueCommand::Get),
-        Op::HallPut => convert::hall_put(read(encoding, body)?)?,
+        Op::VenuePut => convert::catalogue::venue_put(read(encoding, body)?)?,
+        Op::VenueGet => Command::Venue(id(encoding, body)?, VenueCommand::Get),
+        Op::VenueSearch => convert::catalogue::venue_search(read(encoding, body)?)?,
+        Op::HallPut => convert::catalogue::hall_put(read(encoding, body)?)?,
         Op::HallGet => {
             let body::HallGet { venue, id } = read(encoding, body)?;
             Command::Venue(venue, VenueCommand::GetHall { hall: id })
         }
-        Op::SessionCreate => convert::session_create(read(encoding, body)?)?,
-        Op::SessionGet => Command::Session(read::<body::Get>(encoding, body)?.id, SessionCommand::Get),
-        Op::SessionSearch => return convert::session_search(read(encoding, body)?),
-        Op::SessionMap => return convert::session_map(read(encoding, body)?),
-        Op::SessionBlock => convert::session_seats(read(encoding, body)?, SessionCommand::Block)?,
-        Op::SessionUnblock => convert::session_seats(read(encoding, body)?, SessionCommand::Unblock)?,
-        Op::CartOpen => convert::cart_open(read(encoding, body)?)?,
-        Op::CartGet => convert::cart_only(read(encoding, body)?, CartCommand::Get)?,
-        Op::CartHoldSeats => convert::hold_seats(read(encoding, body)?)?,
-        Op::CartHoldBest => convert::hold_best(read(encoding, body)?)?,
-        Op::CartHoldAll => convert::hold_all(read(encoding, body)?)?,
-        Op::CartRelease => convert::release(read(encoding, body)?)?,
-        Op::CartCancel => convert::cart_only(read(encoding, body)?, CartCommand::Cancel)?,
-        Op::CartCheckout => convert::checkout(read(encoding, body)?)?,
+        Op::TitlePut => convert::catalogue::title_put(read(encoding, body)?)?,
+        Op::TitleGet => Command::Directory(DirectoryCommand::GetTitle(id(encoding, body)?)),
+        Op::TitleSearch => return convert::catalogue::title_search(read(encoding, body)?),
+        Op::SessionCreate => convert::session::session_create(read(encoding, body)?)?,
+        Op::SessionGet => Command::Session(id(encoding, body)?, SessionCommand::Get),
+        Op::SessionSearch => match convert::session::session_search(read(encoding, body)?)? {
+            (Search::Venue(command), shape) => return Ok((command, shape)),
+            (Search::City(_), _) => {
+                return Err(Rejection::bad_request("a search over a `city` stands alone in a frame"));
+            }
+        },
+        Op::SessionMap => return convert::session::session_map(read(encoding, body)?),
+        Op::SessionBlock => convert::session::session_seats(read(encoding, body)?, SessionCommand::Block)?,
+        Op::SessionUnblock => convert::session::session_seats(read(encoding, body)?, SessionCommand::Unblock)?,
+        Op::SessionCancel => convert::session::session_cancel(read(encoding, body)?)?,
+        Op::ProductPut => convert::product::product_put(read(encoding, body)?)?,
+        Op::ProductGet => Command::Product(id(encoding, body)?, ProductCommand::Get),
+        Op::ResourcePut => convert::resource::resource_put(read(encoding, body)?)?,
+        Op::ResourceGet => Command::Resource(id(encoding, body)?, ResourceCommand::Get),
+        Op::ResourceReserve => convert::resource::resource_reserve(read(encoding, body)?)?,
+        Op::ResourceCancel => convert::resource::resource_cancel(read(encoding, body)?),
+        Op::ResourceMove => convert::resource::resource_move(read(encoding, body)?)?,
+        Op::ResourceIsAvailable => convert::resource::resource_is_available(read(encoding, body)?)?,
+        Op::ResourceBookings => return convert::resource::resource_bookings(read(encoding, body)?),
+        Op::ResourceFreeSlots => convert::resource::resource_free_slots(read(encoding, body)?)?,
+        Op::CartOpen => convert::cart::cart_open(read(encoding, body)?)?,
+        Op::CartGet => convert::cart::cart_only(read(encoding, body)?, CartCommand::Get)?,
+        Op::CartHoldSeats => convert::cart::hold_seats(read(encoding, body)?)?,
+        Op::CartHoldBest => convert::cart::hold_best(read(encoding, body)?)?,
+        Op::CartHoldPlaces => convert::cart::hold_places(read(encoding, body)?)?,
+        Op::CartHoldStock => convert::cart::hold_stock(read(encoding, body)?)?,
+        Op::CartHoldSlot => convert::cart::hold_slot(read(encoding, body)?)?,
+        Op::CartHoldAll => convert::cart::hold_all(read(encoding, body)?)?,
+        Op::CartSetQuantity => convert::cart::set_quantity(read(encoding, body)?)?,
+        Op::CartRelease => convert::cart::release(read(encoding, body)?)?,
+        Op::CartCancel => convert::cart::cart_only(read(encoding, body)?, CartCommand::Cancel)?,
+        Op::CartCheckout => convert::cart::checkout(read(encoding, body)?)?,
         Op::OrderGet => Command::Cart(read::<body::OrderGet>(encoding, body)?.order.cart(), CartCommand::Order),
-        Op::Hello | Op::Watch | Op::Unwatch | Op::Batch | Op::AdminStatus | Op::AdminAudit => {
+        Op::OrderRefund => convert::cart::order_refund(read(encoding, body)?)?,
+        Op::CustomerPurchases => convert::cart::customer_purchases(read(encoding, body)?)?,
+        Op::AdminRelease => convert::admin::release(read(encoding, body)?),
+        Op::AdminSettle => convert::admin::settle(read(encoding, body)?)?,
+        Op::Hello | Op::Watch | Op::Unwatch | Op::Batch | Op::AdminStatus | Op::AdminAudit | Op::AdminHistory => {
             return Err(Rejection::bad_request(format!("`{}` is no command and stands alone in a frame", op.name())));
         }
     };
     Ok((command, Shape::Plain))
+}
+
+/// The id that is all of a body.
+fn id(encoding: Encoding, body: &[u8]) -> Result<Id, Rejection> {
+    read::<body::Get>(encoding, body).map(|body| body.id)
 }
 
 fn read<T: DeserializeOwned>(encoding: Encoding, body: &[u8]) -> Result<T, Rejection> {

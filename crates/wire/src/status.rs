@@ -1,6 +1,12 @@
 //! How a node is, and what it holds: filled in by the node, read by operators and checkers.
 
-use boxoffice_core::{answer::SeatCounts, money::Currency};
+use boxoffice_core::{
+    answer::{AreaCounts, SeatCounts, StockCounts},
+    id::Entity,
+    money::Currency,
+    payment::PaymentStatus,
+    time::Timestamp,
+};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
@@ -31,6 +37,12 @@ pub struct NodeStatus {
     pub under_way: u64,
     /// Live entity actors.
     pub actors: u64,
+    /// Terminal carts that are kept on disk only.
+    #[serde(default)]
+    pub carts_archived: u64,
+    /// Calls to the payment gateway that are not settled yet.
+    #[serde(default)]
+    pub payments_pending: u64,
     /// What it does in a second, over the last seconds.
     pub rates: Rates,
 }
@@ -72,6 +84,7 @@ pub struct Rates {
 
 /// The answer to `admin.audit` of a whole node: counted afresh from what it keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct NodeAudit {
     /// How many venues.
     pub venues: u64,
@@ -79,7 +92,23 @@ pub struct NodeAudit {
     pub sessions: u64,
     /// Seats of all sessions, by state.
     pub seats: SeatTotals,
-    /// Live holds of all sessions.
+    /// Places of all areas of all sessions, by state.
+    pub areas: UnitTotals,
+    /// How many titles.
+    pub titles: u64,
+    /// How many products.
+    pub products: u64,
+    /// Units of all products, by state.
+    pub stock: UnitTotals,
+    /// How many resources.
+    pub resources: u64,
+    /// Bookings of all resources, held ones counted.
+    pub bookings: u64,
+    /// How many customers.
+    pub customers: u64,
+    /// Orders in the purchases of all customers.
+    pub purchases: u64,
+    /// Live holds of all inventories.
     pub holds: u64,
     /// Seats in those holds.
     pub held_seats: u64,
@@ -89,7 +118,9 @@ pub struct NodeAudit {
     pub carts: CartTotals,
     /// Seats in the lines of active and checking-out carts.
     pub cart_seats: u64,
-    /// Messages carts still owe sessions.
+    /// Terminal carts that are kept on disk only; they are counted by state as well.
+    pub carts_archived: u64,
+    /// Messages carts still owe others.
     pub owed: u64,
     /// How many orders.
     pub orders: u64,
@@ -97,8 +128,66 @@ pub struct NodeAudit {
     pub order_seats: u64,
     /// Sum of the orders' totals, by currency, ascending.
     pub order_totals: Vec<CurrencyTotal>,
+    /// Payments of the orders, by how they stand.
+    pub payments: PaymentTotals,
+    /// How many refunds.
+    pub refunds: u64,
+    /// Sum of the refunds, by currency, ascending; `orders` counts refunds here.
+    pub refund_totals: Vec<CurrencyTotal>,
     /// What is wrong, in words; empty when every promise holds.
     pub violations: Vec<SmolStr>,
+}
+
+/// Units of products, or places of areas, by state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnitTotals {
+    /// Free ones.
+    pub free: u64,
+    /// In carts.
+    pub held: u64,
+    /// Bought ones.
+    pub sold: u64,
+}
+
+impl UnitTotals {
+    /// Adds a product's units.
+    pub fn add_stock(&mut self, counts: StockCounts) {
+        self.free += counts.free;
+        self.held += counts.held;
+        self.sold += counts.sold;
+    }
+
+    /// Adds an area's places.
+    pub fn add_area(&mut self, counts: &AreaCounts) {
+        self.free += u64::from(counts.free);
+        self.held += u64::from(counts.held);
+        self.sold += u64::from(counts.sold);
+    }
+}
+
+/// Payments of orders, by how they stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaymentTotals {
+    /// Paid elsewhere.
+    pub recorded: u64,
+    /// Set aside; the capture is on its way.
+    pub authorized: u64,
+    /// Taken.
+    pub captured: u64,
+    /// The capture failed: the operator has to see to it.
+    pub failed: u64,
+}
+
+impl PaymentTotals {
+    /// Adds the payment of an order.
+    pub fn add(&mut self, status: &PaymentStatus) {
+        match status {
+            PaymentStatus::Recorded => self.recorded += 1,
+            PaymentStatus::Authorized => self.authorized += 1,
+            PaymentStatus::Captured => self.captured += 1,
+            PaymentStatus::CaptureFailed { .. } => self.failed += 1,
+        }
+    }
 }
 
 /// Seats by state over many sessions.
@@ -149,4 +238,36 @@ pub struct CurrencyTotal {
     pub orders: u64,
     /// The sum, in minor units.
     pub amount: i64,
+}
+
+/// A page of `admin.history`: what happened to an entity, oldest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryPage {
+    /// Of what.
+    #[serde(with = "form")]
+    pub entity: Entity,
+    /// What happened.
+    pub entries: Vec<HistoryEntry>,
+    /// Where to go on, if there may be more: a place in the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<u64>,
+    /// Whether the log still has everything since the entity began; older parts of it may have been compacted.
+    pub complete: bool,
+}
+
+/// One thing that happened to an entity.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryEntry {
+    /// The place in the log.
+    pub position: u64,
+    /// The entity's version with it.
+    pub version: u64,
+    /// When.
+    #[serde(with = "form")]
+    pub at: Timestamp,
+    /// What, as one word.
+    pub event: SmolStr,
+    /// The same in words: who, which, how many.
+    #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
+    pub details: SmolStr,
 }

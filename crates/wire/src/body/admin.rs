@@ -1,0 +1,72 @@
+//! Bodies of the ops of operators.
+
+use boxoffice_core::{
+    id::{CartId, Entity},
+    payment::Settlement,
+    seat::Seat,
+};
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+use crate::form;
+
+/// Of `admin.audit`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Audit {
+    /// Of what; the whole node if absent.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub entity: Option<Entity>,
+}
+
+/// Of `admin.history`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct History {
+    /// Of what.
+    #[serde(with = "form")]
+    pub entity: Entity,
+    /// Only what happened to this seat of a session.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub seat: Option<Seat>,
+    /// At most so many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// Where the page before ended, as its answer said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<u64>,
+}
+
+/// Of `admin.release`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AdminRelease {
+    /// Whose line.
+    #[serde(with = "form")]
+    pub cart: CartId,
+    /// Which line.
+    pub line: u32,
+}
+
+/// Of `admin.settle`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AdminSettle {
+    /// Whose payment.
+    #[serde(with = "form")]
+    pub cart: CartId,
+    /// Which attempt.
+    pub attempt: u32,
+    /// `authorized` or `declined`.
+    pub outcome: SmolStr,
+    /// The gateway's name for what it set aside; of `authorized`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<SmolStr>,
+}
+
+impl AdminSettle {
+    /// The body that says this.
+    pub fn new(cart: CartId, attempt: u32, outcome: Settlement) -> AdminSettle {
+        let (outcome, reference) = match outcome {
+            Settlement::Authorized { reference } => ("authorized", Some(reference)),
+            Settlement::Declined => ("declined", None),
+        };
+        AdminSettle { cart, attempt, outcome: outcome.into(), reference }
+    }
+}

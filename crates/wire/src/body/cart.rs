@@ -1,0 +1,306 @@
+//! Bodies of the ops on carts.
+
+use boxoffice_core::{
+    command::{BestWish, Want, WantedLine},
+    id::{CartId, CartToken, Entity, Id},
+    seat::{HOLD_SEATS_MAX, Seat},
+    time::Timestamp,
+};
+use serde::{Deserialize, Serialize};
+
+pub use crate::form_payment::{GatewayPayment, PaymentBody, RecordedPayment, ShippingBody};
+use crate::{
+    form::{self, AtMost, AtMostIfAny},
+    limits::CART_LINES_MAX,
+    quantity::Quantity,
+};
+
+/// Of `cart.open`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CartOpen {
+    /// The cart's token.
+    #[serde(with = "form")]
+    pub token: CartToken,
+    /// The cart's id, if the client wants it compared.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub cart: Option<CartId>,
+    /// Whose it is.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub customer: Option<Id>,
+    /// How long it lives untouched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+}
+
+/// Of `cart.get` and `cart.cancel`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CartOnly {
+    /// The cart's token.
+    #[serde(with = "form")]
+    pub token: CartToken,
+    /// The cart's id, if the client wants it compared.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub cart: Option<CartId>,
+}
+
+/// Of `cart.hold_seats`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldSeats {
+    /// The cart's token.
+    #[serde(with = "form")]
+    pub token: CartToken,
+    /// The cart's id, if the client wants it compared.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub cart: Option<CartId>,
+    /// Whose the cart is, if that was not said before.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub customer: Option<Id>,
+    /// Of which session.
+    #[serde(with = "form")]
+    pub session: Id,
+    /// Which seats.
+    #[serde(with = "AtMost::<HOLD_SEATS_MAX>")]
+    pub seats: Vec<Seat>,
+    /// Take what is free and leave the rest.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub best_effort: bool,
+}
+
+/// Of `cart.hold_best`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldBest {
+    /// The cart's token.
+    #[serde(with = "form")]
+    pub token: CartToken,
+    /// The cart's id, if the client wants it compared.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub cart: Option<CartId>,
+    /// Whose the cart is, if that was not said before.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub customer: Option<Id>,
+    /// Of which session.
+    #[serde(with = "form")]
+    pub session: Id,
+    /// How many.
+    pub count: u16,
+    /// Only of this category.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<Id>,
+    /// Only in this section.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub section: Option<Id>,
+    /// Exactly so many of them accessible.
+    #[serde(default)]
+    pub accessible: u16,
+    /// If no run is long enough, take several.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub split: bool,
+}
+
+/// Of `cart.hold_places`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldPlaces {
+    /// The cart's token.
+    #[serde(with = "form")]
+    pub token: CartToken,
+    /// The cart's id, if the client wants it compared.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub cart: Option<CartId>,
+    /// Whose the cart is, if that was not said before.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub customer: Option<Id>,
+    /// Of which session.
+    #[serde(with = "form")]
+    pub session: Id,
+    /// In which area.
+    #[serde(with = "form")]
+    pub area: Id,
+    /// How many.
+    pub quantity: Quantity,
+}
+
+/// Of `cart.hold_stock`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldStock {
+    /// The cart's token.
+    #[serde(with = "form")]
+    pub token: CartToken,
+    /// The cart's id, if the client wants it compared.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub cart: Option<CartId>,
+    /// Whose the cart is, if that was not said before.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub customer: Option<Id>,
+    /// Of which product.
+    #[serde(with = "form")]
+    pub product: Id,
+    /// How many.
+    pub quantity: Quantity,
+}
+
+/// Of `cart.hold_slot`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldSlot {
+    /// The cart's token.
+    #[serde(with = "form")]
+    pub token: CartToken,
+    /// The cart's id, if the client wants it compared.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub cart: Option<CartId>,
+    /// Whose the cart is, if that was not said before.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub customer: Option<Id>,
+    /// Of which resource.
+    #[serde(with = "form")]
+    pub resource: Id,
+    /// From.
+    #[serde(with = "form")]
+    pub begin: Timestamp,
+    /// Up to, exclusive.
+    #[serde(with = "form")]
+    pub end: Timestamp,
+}
+
+/// Of `cart.hold_all`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldAll {
+    /// The cart's token.
+    #[serde(with = "form")]
+    pub token: CartToken,
+    /// The cart's id, if the client wants it compared.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub cart: Option<CartId>,
+    /// Whose the cart is, if that was not said before.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub customer: Option<Id>,
+    /// What is wanted, all or none.
+    #[serde(with = "AtMost::<CART_LINES_MAX>")]
+    pub lines: Vec<Line>,
+}
+
+/// A line of `cart.hold_all`: the fields of one of `cart.hold_seats` (with `seats`), `cart.hold_best` (with `count`),
+/// `cart.hold_places` (with `area`), `cart.hold_stock` (with `product`), `cart.hold_slot` (with `resource`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// Of which session.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Id>,
+    /// Of which product.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub product: Option<Id>,
+    /// Of which resource.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<Id>,
+    /// Which seats.
+    #[serde(with = "AtMostIfAny::<HOLD_SEATS_MAX>", default, skip_serializing_if = "Option::is_none")]
+    pub seats: Option<Vec<Seat>>,
+    /// Take what is free of them and leave the rest.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub best_effort: bool,
+    /// How many of the best.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u16>,
+    /// Only of this category.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<Id>,
+    /// Only in this section.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub section: Option<Id>,
+    /// Exactly so many of them accessible.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub accessible: u16,
+    /// If no run is long enough, take several.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub split: bool,
+    /// In which area.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub area: Option<Id>,
+    /// How many places or units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantity: Option<Quantity>,
+    /// From.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub begin: Option<Timestamp>,
+    /// Up to, exclusive.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<Timestamp>,
+}
+
+impl From<WantedLine> for Line {
+    /// The line that says this. What no line can say (a quota, a line of a cart) is left out, for the server to refuse.
+    fn from(WantedLine { entity, want }: WantedLine) -> Line {
+        let none = match entity {
+            Entity::Session(id) => Line { session: Some(id), ..Line::default() },
+            Entity::Product(id) => Line { product: Some(id), ..Line::default() },
+            Entity::Resource(id) => Line { resource: Some(id), ..Line::default() },
+            Entity::Venue(_) | Entity::Cart(_) | Entity::Customer(_) | Entity::Directory => Line::default(),
+        };
+        match want {
+            Want::Seats { seats, best_effort } => Line { seats: Some(seats.as_slice().to_vec()), best_effort, ..none },
+            Want::Best(BestWish { count, category, section, accessible, split }) => {
+                Line { count: Some(count), category, section, accessible, split, ..none }
+            }
+            Want::Places { area, quantity } => Line { area: Some(area), quantity: Some(quantity.into()), ..none },
+            Want::Units { quantity, now: _ } => Line { quantity: Some(quantity.into()), ..none },
+            Want::Slot { begin, end } => Line { begin: Some(begin), end: Some(end), ..none },
+            Want::Quota { .. } => none,
+        }
+    }
+}
+
+form::plain_form!(Line);
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_zero(number: &u16) -> bool {
+    *number == 0
+}
+
+/// Of `cart.set_quantity`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetQuantity {
+    /// The cart's token.
+    #[serde(with = "form")]
+    pub token: CartToken,
+    /// The cart's id, if the client wants it compared.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub cart: Option<CartId>,
+    /// Which line.
+    pub line: u32,
+    /// How many altogether; 0 ends the line.
+    pub quantity: Quantity,
+}
+
+/// Of `cart.release`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Release {
+    /// The cart's token.
+    #[serde(with = "form")]
+    pub token: CartToken,
+    /// The cart's id, if the client wants it compared.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub cart: Option<CartId>,
+    /// Which line.
+    pub line: u32,
+    /// Which seats of it; all if absent.
+    #[serde(with = "AtMostIfAny::<HOLD_SEATS_MAX>", default, skip_serializing_if = "Option::is_none")]
+    pub seats: Option<Vec<Seat>>,
+}
+
+/// Of `cart.checkout`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkout {
+    /// The cart's token.
+    #[serde(with = "form")]
+    pub token: CartToken,
+    /// The cart's id, if the client wants it compared.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub cart: Option<CartId>,
+    /// How it is paid.
+    pub payment: PaymentBody,
+    /// Who buys, if not said before.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub customer: Option<Id>,
+    /// Where it goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shipping: Option<ShippingBody>,
+}

@@ -1,0 +1,80 @@
+//! Commands of the catalogue: venues, halls, titles.
+
+use std::sync::Arc;
+
+use boxoffice_core::{
+    command::{Command, DirectoryCommand, Title, VenueCommand, VenueDetails},
+    id::Id,
+};
+use smol_str::{SmolStr, format_smolstr};
+
+use super::{Converted, after, limit, span, text, text_if_any};
+use crate::{
+    body,
+    limits::{CAST_MAX, COMMENTS_BYTES_MAX, INTERVAL_MS_MAX, NAME_BYTES_MAX},
+    rejection::Rejection,
+    request::Shape,
+};
+
+pub(crate) fn venue_put(body: body::VenuePut) -> Converted<Command> {
+    let details = VenueDetails {
+        name: text("name", body.name, 1, NAME_BYTES_MAX)?,
+        city: text("city", body.city, 0, NAME_BYTES_MAX)?,
+        position: on_globe("position", body.position)?,
+        comments: text("comments", body.comments, 0, COMMENTS_BYTES_MAX)?,
+    };
+    Ok(Command::Venue(body.id, VenueCommand::Put(details)))
+}
+
+/// Millionths of a degree, if the place is on the globe.
+fn on_globe(name: &str, position: Option<body::Position>) -> Converted<Option<(i32, i32)>> {
+    let elsewhere = || Rejection::bad_request(format!("`{name}` is not on the globe"));
+    position.map(|position| position.millionths().ok_or_else(elsewhere)).transpose()
+}
+
+pub(crate) fn venue_search(body: body::VenueSearch) -> Converted<Command> {
+    let search = DirectoryCommand::SearchVenues {
+        city: text_if_any("city", body.city, 1, NAME_BYTES_MAX)?,
+        name: text_if_any("name", body.name, 1, NAME_BYTES_MAX)?,
+        near: on_globe("near", body.near)?,
+        limit: limit(body.limit)?,
+        after: after(body.cursor, |cursor| Some(SmolStr::new(cursor)))?,
+    };
+    Ok(Command::Directory(search))
+}
+
+pub(crate) fn hall_put(body: body::HallPut) -> Converted<Command> {
+    let name = text("name", body.name, 1, NAME_BYTES_MAX)?;
+    Ok(Command::Venue(body.venue, VenueCommand::PutHall { hall: body.id, name, layout: Arc::clone(&body.layout) }))
+}
+
+pub(crate) fn title_put(body: body::TitlePut) -> Converted<Command> {
+    if body.cast.len() > CAST_MAX {
+        return Err(Rejection::TooLarge(format_smolstr!("at most {CAST_MAX} names in `cast`")));
+    }
+    let title = Title {
+        name: text("name", body.name, 1, NAME_BYTES_MAX)?,
+        director: text("director", body.director, 0, NAME_BYTES_MAX)?,
+        cast: body.cast.into_iter().map(|name| text("cast", name, 1, NAME_BYTES_MAX)).collect::<Converted<_>>()?,
+        comments: text("comments", body.comments, 0, COMMENTS_BYTES_MAX)?,
+        duration_ms: match body.duration_ms {
+            Some(duration_ms) => Some(span("duration_ms", duration_ms, 1, INTERVAL_MS_MAX)?),
+            None => None,
+        },
+    };
+    Ok(Command::Directory(DirectoryCommand::PutTitle(body.id, title)))
+}
+
+pub(crate) fn title_search(body: body::TitleSearch) -> Converted<(Command, Shape)> {
+    let limit = limit(body.limit)?;
+    let place = |cursor: &str| {
+        let (id, name) = cursor.split_once('/')?;
+        Some((SmolStr::new(name), Id::new(id)?))
+    };
+    let search = DirectoryCommand::SearchTitles {
+        name: text_if_any("name", body.name, 1, NAME_BYTES_MAX)?,
+        limit,
+        after: after(body.cursor, place)?,
+    };
+    Ok((Command::Directory(search), Shape::Page { limit }))
+}

@@ -1,0 +1,152 @@
+//! From bodies to commands of the core: everything that can be checked without looking at any state.
+
+pub(crate) mod admin;
+pub(crate) mod cart;
+pub(crate) mod catalogue;
+pub(crate) mod product;
+pub(crate) mod resource;
+pub(crate) mod session;
+
+use boxoffice_core::{
+    command::{CustomerLimit, Limits},
+    id::Id,
+    money::{Currency, PRICE_MAX},
+    portion::LINE_QUANTITY_MAX,
+    refusal::Refusal,
+    time::Timestamp,
+};
+use smol_str::{SmolStr, format_smolstr};
+
+use crate::{
+    body,
+    limits::{
+        CURSOR_BYTES_MAX, INTERVAL_MS_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX, PROPERTIES_MAX, PROPERTY_NAME_BYTES_MAX,
+        PROPERTY_VALUE_BYTES_MAX,
+    },
+    rejection::Rejection,
+};
+
+type Converted<T> = Result<T, Rejection>;
+
+/// A text of a bounded length without control characters, line breaks excepted.
+fn text(name: &str, text: SmolStr, least: usize, most: usize) -> Converted<SmolStr> {
+    if text.len() < least {
+        return Err(Rejection::bad_request(format!("`{name}` is empty")));
+    }
+    if text.len() > most {
+        return Err(Rejection::TooLarge(format_smolstr!("`{name}` has at most {most} bytes")));
+    }
+    if text.chars().any(|char| char.is_control() && char != '\n') {
+        return Err(Rejection::bad_request(format!("`{name}` has control characters")));
+    }
+    Ok(text)
+}
+
+/// A text that may be absent.
+fn text_if_any(name: &str, said: Option<SmolStr>, least: usize, most: usize) -> Converted<Option<SmolStr>> {
+    said.map(|said| text(name, said, least, most)).transpose()
+}
+
+/// Texts by name, ascending: the order in which a client wrote them means nothing.
+fn properties(mut properties: Vec<(SmolStr, SmolStr)>) -> Converted<Vec<(SmolStr, SmolStr)>> {
+    if properties.len() > PROPERTIES_MAX {
+        return Err(Rejection::TooLarge(format_smolstr!("at most {PROPERTIES_MAX} properties")));
+    }
+    for (name, value) in &properties {
+        text("the name of a property", name.clone(), 1, PROPERTY_NAME_BYTES_MAX)?;
+        text("the value of a property", value.clone(), 0, PROPERTY_VALUE_BYTES_MAX)?;
+    }
+    properties.sort();
+    if properties.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+        return Err(Rejection::bad_request("a property has two values"));
+    }
+    Ok(properties)
+}
+
+/// How many entries a page is to have.
+fn limit(limit: Option<u32>) -> Converted<u32> {
+    let limit = limit.unwrap_or(PAGE_ENTRIES);
+    if !(1..=PAGE_ENTRIES_MAX).contains(&limit) {
+        return Err(Rejection::bad_request(format!("`limit` is from 1 to {PAGE_ENTRIES_MAX}")));
+    }
+    Ok(limit)
+}
+
+/// Where a page begins, if `place` understands the cursor.
+fn after<T>(cursor: Option<SmolStr>, place: impl FnOnce(&str) -> Option<T>) -> Converted<Option<T>> {
+    let foreign = || Rejection::bad_request("`cursor` is not from an answer");
+    match cursor {
+        Some(cursor) if cursor.len() <= CURSOR_BYTES_MAX => place(&cursor).map(Some).ok_or_else(foreign),
+        Some(_) => Err(foreign()),
+        None => Ok(None),
+    }
+}
+
+/// Where a page that is ordered by time ended, as text for the next request.
+pub(crate) fn cursor(at: Timestamp, id: &str) -> String {
+    format!("{}/{id}", at.0)
+}
+
+/// The place such a cursor stands for.
+fn place(cursor: &str) -> Option<(Timestamp, &str)> {
+    let (millis, id) = cursor.split_once('/')?;
+    Some((Timestamp(millis.parse().ok()?), id))
+}
+
+/// Where a page of titles ended: the id first, for names may have anything in them.
+pub(crate) fn title_cursor(name: &str, id: &Id) -> String {
+    format!("{id}/{name}")
+}
+
+/// A time that is one, and not too long.
+fn interval(begin: Timestamp, end: Timestamp) -> Converted<(Timestamp, Timestamp)> {
+    if begin >= end {
+        return Err(Refusal::BadInterval("it ends before it begins, or is empty".into()).into());
+    }
+    if end.0 - begin.0 > INTERVAL_MS_MAX {
+        return Err(Refusal::BadInterval("it is longer than 366 days".into()).into());
+    }
+    Ok((begin, end))
+}
+
+/// A span in milliseconds that is not too long.
+fn span(name: &str, millis: u64, least: u64, most: u64) -> Converted<u64> {
+    if (least..=most).contains(&millis) {
+        Ok(millis)
+    } else {
+        Err(Rejection::bad_request(format!("`{name}` is from {least} to {most} milliseconds")))
+    }
+}
+
+/// An amount that can be a price.
+fn price(amount: i64) -> Converted<()> {
+    if (0..=PRICE_MAX).contains(&amount) {
+        Ok(())
+    } else {
+        Err(Rejection::bad_request(format!("a price is from 0 to {PRICE_MAX} minor units")))
+    }
+}
+
+/// Prices of one session are in one currency.
+fn one_currency(mut currencies: impl Iterator<Item = Currency>) -> Converted<()> {
+    let first = currencies.next();
+    if currencies.all(|currency| Some(currency) == first) {
+        Ok(())
+    } else {
+        Err(Rejection::bad_request("the prices of a session are all in one currency"))
+    }
+}
+
+fn limits(limits: body::LimitsBody) -> Converted<Limits> {
+    let per_order = match limits.per_order {
+        Some(most) => Some(most.within_u32("per_order", 1, LINE_QUANTITY_MAX)?),
+        None => None,
+    };
+    let per_customer = match limits.per_customer {
+        Some(body::CustomerLimitBody { quota, max }) => {
+            Some(CustomerLimit { quota, max: max.within_u32("max", 1, LINE_QUANTITY_MAX)? })
+        }
+        None => None,
+    };
+    Ok(Limits { per_order, per_customer })
+}

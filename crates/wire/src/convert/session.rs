@@ -1,0 +1,144 @@
+//! Commands of sessions.
+
+use boxoffice_core::{
+    command::{Area, Command, NewSession, SessionCommand, VenueCommand},
+    id::Id,
+    layout::LAYOUT_SEATS_MAX,
+    money::Money,
+    refusal::Refusal,
+    seat::Seat,
+    time::TIMESTAMP_MAX,
+};
+use smol_str::format_smolstr;
+
+use super::{Converted, after, limit, limits, one_currency, place, price, text};
+use crate::{
+    body,
+    limits::{AREA_CAPACITY_MAX, AREAS_MAX, CATEGORIES_MAX, NAME_BYTES_MAX, REASON_BYTES_MAX},
+    rejection::Rejection,
+    request::{CitySearch, Shape},
+};
+
+pub(crate) fn session_create(body: body::SessionCreate) -> Converted<Command> {
+    if body.starts_at >= body.ends_at {
+        return Err(Rejection::bad_request("`starts_at` must be before `ends_at`"));
+    }
+    let (prices, areas) = (prices(body.prices)?, areas(body.areas)?);
+    let money = prices.iter().map(|(_, price)| price).chain(areas.iter().map(|area| &area.price));
+    one_currency(money.map(|price| price.currency))?;
+    let session = NewSession {
+        id: body.id,
+        hall: body.hall,
+        title: body.title,
+        starts_at: body.starts_at,
+        ends_at: body.ends_at,
+        prices,
+        areas,
+        hold_ttl_ms: body.hold_ttl_ms,
+        limits: limits(body.limits)?,
+    };
+    Ok(Command::Venue(body.venue, VenueCommand::CreateSession(session)))
+}
+
+/// Prices by category, ascending: the order in which a client wrote them means nothing.
+fn prices(mut prices: Vec<(Id, Money)>) -> Converted<Vec<(Id, Money)>> {
+    if prices.len() > CATEGORIES_MAX {
+        return Err(Rejection::TooLarge(format_smolstr!("at most {CATEGORIES_MAX} prices")));
+    }
+    prices.sort_by(|one, other| one.0.cmp(&other.0));
+    if prices.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+        return Err(Rejection::bad_request("a category has two prices"));
+    }
+    prices.iter().try_for_each(|(_, money)| price(money.amount))?;
+    Ok(prices)
+}
+
+/// Areas in the order they were written, which is the order they are shown in.
+fn areas(areas: Vec<body::AreaBody>) -> Converted<Vec<Area>> {
+    if areas.len() > AREAS_MAX {
+        return Err(Rejection::TooLarge(format_smolstr!("at most {AREAS_MAX} areas")));
+    }
+    let mut ids: Vec<&Id> = areas.iter().map(|area| &area.id).collect();
+    ids.sort_unstable();
+    if ids.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(Rejection::bad_request("two areas have the same id"));
+    }
+    areas.into_iter().map(area).collect()
+}
+
+fn area(area: body::AreaBody) -> Converted<Area> {
+    price(area.price.amount)?;
+    Ok(Area {
+        id: area.id,
+        name: text("name", area.name, 0, NAME_BYTES_MAX)?,
+        capacity: area.capacity.within_u32("capacity", 1, AREA_CAPACITY_MAX)?,
+        price: area.price,
+    })
+}
+
+/// Where sessions are looked for.
+pub(crate) enum Search {
+    /// In one venue: a command.
+    Venue(Command),
+    /// In all venues of a city.
+    City(CitySearch),
+}
+
+pub(crate) fn session_search(body: body::SessionSearch) -> Converted<(Search, Shape)> {
+    let limit = limit(body.limit)?;
+    let after = after(body.cursor, |cursor| {
+        let (starts_at, id) = place(cursor)?;
+        Some((starts_at, Id::new(id)?))
+    })?;
+    let (title, from, to) = (body.title, body.from.unwrap_or_default(), body.to.unwrap_or(TIMESTAMP_MAX));
+    let search = match (body.venue, body.city) {
+        (Some(venue), None) => {
+            let search = VenueCommand::SearchSessions { hall: body.hall, title, from, to, limit, after };
+            Search::Venue(Command::Venue(venue, search))
+        }
+        (None, Some(_)) if body.hall.is_some() => {
+            return Err(Rejection::bad_request("a `hall` is one of a `venue`"));
+        }
+        (None, Some(city)) => {
+            let city = text("city", city, 1, NAME_BYTES_MAX)?;
+            Search::City(CitySearch { city, title, from, to, limit, after })
+        }
+        (None, None) | (Some(_), Some(_)) => {
+            return Err(Rejection::bad_request("a search has either a `venue` or a `city`"));
+        }
+    };
+    Ok((search, Shape::Page { limit }))
+}
+
+pub(crate) fn session_map(body: body::SessionMap) -> Converted<(Command, Shape)> {
+    let shape = match body.view.as_deref() {
+        None => Shape::Plain,
+        Some("2,1,0") => Shape::ThreeStates,
+        Some(_) => return Err(Rejection::bad_request("`view` is `2,1,0` or absent")),
+    };
+    Ok((Command::Session(body.id, SessionCommand::Map), shape))
+}
+
+pub(crate) fn session_seats(body: body::SessionSeats, make: fn(Vec<Seat>) -> SessionCommand) -> Converted<Command> {
+    let seats = body.seats;
+    if seats.is_empty() {
+        return Err(Rejection::bad_request("`seats` is empty"));
+    }
+    if seats.len() > LAYOUT_SEATS_MAX {
+        return Err(Rejection::TooLarge(format_smolstr!("at most {LAYOUT_SEATS_MAX} seats at once")));
+    }
+    let mut sorted = seats;
+    sorted.sort_unstable();
+    let mut twice: Vec<Seat> = sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+    twice.dedup();
+    if twice.is_empty() {
+        Ok(Command::Session(body.id, make(sorted)))
+    } else {
+        Err(Refusal::DuplicateSeat(twice).into())
+    }
+}
+
+pub(crate) fn session_cancel(body: body::SessionCancel) -> Converted<Command> {
+    let reason = text("reason", body.reason, 1, REASON_BYTES_MAX)?;
+    Ok(Command::Session(body.id, SessionCommand::Cancel { reason }))
+}

@@ -1,0 +1,190 @@
+//! The forms of lines, and of what holds and sales have: told apart by the fields they have.
+
+use boxoffice_core::{
+    answer::{LineView, PricedSeat},
+    id::{Entity, Id},
+    portion::{Content, Portion},
+    seat::{Seat, SeatSet},
+    time::Timestamp,
+};
+use serde::{
+    Deserialize, Deserializer, Serializer,
+    de::Error as _,
+    ser::{Error as _, SerializeStruct},
+};
+
+use crate::{
+    form::{self, Form, On},
+    form_answer::Each,
+};
+
+/// Writes of what inventory something is: `session`, `product`, `resource` or `customer`.
+pub(crate) fn write_inventory<M: SerializeStruct>(map: &mut M, entity: &Entity) -> Result<(), M::Error> {
+    match entity {
+        Entity::Session(id) => map.serialize_field("session", &On(id)),
+        Entity::Product(id) => map.serialize_field("product", &On(id)),
+        Entity::Resource(id) => map.serialize_field("resource", &On(id)),
+        Entity::Customer(id) => map.serialize_field("customer", &On(id)),
+        Entity::Venue(_) | Entity::Cart(_) | Entity::Directory => {
+            Err(M::Error::custom("only sessions, products, resources and customers are held of"))
+        }
+    }
+}
+
+/// Seats and prices are two lists side by side, so that a line's `seats` can be sent back as they came.
+impl Form for LineView {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = match &self.content {
+            Content::Seats(_) | Content::Units { .. } => 4,
+            Content::Places { .. } | Content::Slot { .. } => 5,
+        };
+        let mut map = serializer.serialize_struct("Line", fields + usize::from(self.late))?;
+        map.serialize_field("line", &self.line)?;
+        write_inventory(&mut map, &self.entity)?;
+        match &self.content {
+            Content::Seats(seats) => {
+                map.serialize_field("seats", &Each(|| seats.iter().map(|priced| On(&priced.seat))))?;
+                map.serialize_field("prices", &Each(|| seats.iter().map(|priced| priced.price)))?;
+            }
+            Content::Places { area, quantity, price } => {
+                map.serialize_field("area", &On(area))?;
+                map.serialize_field("quantity", quantity)?;
+                map.serialize_field("price", price)?;
+            }
+            Content::Units { quantity, price } => {
+                map.serialize_field("quantity", quantity)?;
+                map.serialize_field("price", price)?;
+            }
+            Content::Slot { begin, end, price } => {
+                map.serialize_field("begin", &On(begin))?;
+                map.serialize_field("end", &On(end))?;
+                map.serialize_field("price", price)?;
+            }
+        }
+        if self.late {
+            map.serialize_field("late", &true)?;
+        }
+        map.end()
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LineView, D::Error> {
+        let fields = LineFields::deserialize(deserializer)?;
+        let (line, late) = (fields.line, fields.late);
+        let (entity, content) = fields.content().map_err(D::Error::custom)?;
+        Ok(LineView { line, entity, content, late })
+    }
+}
+
+#[derive(Deserialize)]
+struct LineFields {
+    line: u32,
+    #[serde(with = "form", default)]
+    session: Option<Id>,
+    #[serde(with = "form", default)]
+    product: Option<Id>,
+    #[serde(with = "form", default)]
+    resource: Option<Id>,
+    #[serde(with = "form", default)]
+    seats: Option<Vec<Seat>>,
+    #[serde(default)]
+    prices: Vec<i64>,
+    #[serde(with = "form", default)]
+    area: Option<Id>,
+    #[serde(default)]
+    quantity: Option<u32>,
+    #[serde(with = "form", default)]
+    begin: Option<Timestamp>,
+    #[serde(with = "form", default)]
+    end: Option<Timestamp>,
+    #[serde(default)]
+    price: Option<i64>,
+    #[serde(default)]
+    late: bool,
+}
+
+impl LineFields {
+    fn content(self) -> Result<(Entity, Content), &'static str> {
+        let price = self.price.ok_or("`price` is missing");
+        let quantity = self.quantity.ok_or("`quantity` is missing");
+        match (self.session, self.product, self.resource) {
+            (Some(session), None, None) => {
+                let content = match (self.seats, self.area) {
+                    (Some(seats), None) if seats.len() == self.prices.len() => {
+                        let priced = seats.into_iter().zip(self.prices);
+                        Content::Seats(priced.map(|(seat, price)| PricedSeat { seat, price }).collect())
+                    }
+                    (Some(_), None) => return Err("a line has as many prices as seats"),
+                    (None, Some(area)) => Content::Places { area, quantity: quantity?, price: price? },
+                    (None, None) | (Some(_), Some(_)) => return Err("a line of a session has `seats` or an `area`"),
+                };
+                Ok((Entity::Session(session), content))
+            }
+            (None, Some(product), None) => {
+                Ok((Entity::Product(product), Content::Units { quantity: quantity?, price: price? }))
+            }
+            (None, None, Some(resource)) => {
+                let (begin, end) = (self.begin.ok_or("`begin` is missing")?, self.end.ok_or("`end` is missing")?);
+                Ok((Entity::Resource(resource), Content::Slot { begin, end, price: price? }))
+            }
+            _ => Err("a line is of one `session`, `product` or `resource`"),
+        }
+    }
+}
+
+/// How many fields a portion is written with.
+pub(crate) fn portion_fields(portion: &Portion) -> usize {
+    match portion {
+        Portion::Seats(_) | Portion::Units(_) => 1,
+        Portion::Places { .. } | Portion::Slot { .. } | Portion::Quota { .. } => 2,
+    }
+}
+
+/// Writes the fields of a portion beside others.
+pub(crate) fn write_portion<M: SerializeStruct>(map: &mut M, portion: &Portion) -> Result<(), M::Error> {
+    match portion {
+        Portion::Seats(seats) => map.serialize_field("seats", &Each(|| seats.as_slice().iter().map(On))),
+        Portion::Places { area, quantity } => {
+            map.serialize_field("area", &On(area))?;
+            map.serialize_field("quantity", quantity)
+        }
+        Portion::Units(quantity) => map.serialize_field("quantity", quantity),
+        Portion::Slot { begin, end } => {
+            map.serialize_field("begin", &On(begin))?;
+            map.serialize_field("end", &On(end))
+        }
+        Portion::Quota { quota, count } => {
+            map.serialize_field("quota", &On(quota))?;
+            map.serialize_field("count", count)
+        }
+    }
+}
+
+/// The fields a portion may have.
+#[derive(Default)]
+pub(crate) struct PortionFields {
+    pub(crate) seats: Option<Vec<Seat>>,
+    pub(crate) area: Option<Id>,
+    pub(crate) quantity: Option<u32>,
+    pub(crate) begin: Option<Timestamp>,
+    pub(crate) end: Option<Timestamp>,
+    pub(crate) quota: Option<Id>,
+    pub(crate) count: Option<u32>,
+}
+
+impl PortionFields {
+    /// The portion with these fields; none if there is no field.
+    pub(crate) fn portion(self) -> Result<Option<Portion>, &'static str> {
+        let portion = match self {
+            PortionFields { seats: Some(seats), .. } => {
+                Portion::Seats(SeatSet::new(seats).map_err(|_| "these are no seats of a hold")?)
+            }
+            PortionFields { area: Some(area), quantity: Some(quantity), .. } => Portion::Places { area, quantity },
+            PortionFields { quota: Some(quota), count: Some(count), .. } => Portion::Quota { quota, count },
+            PortionFields { begin: Some(begin), end: Some(end), .. } => Portion::Slot { begin, end },
+            PortionFields { area: None, quantity: Some(quantity), .. } => Portion::Units(quantity),
+            PortionFields { area: None, quota: None, begin: None, .. } => return Ok(None),
+            PortionFields { .. } => return Err("what is held is told by half"),
+        };
+        Ok(Some(portion))
+    }
+}

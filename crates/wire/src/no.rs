@@ -1,0 +1,215 @@
+//! The body of a no: number, name, words, and the details of its kind.
+
+use boxoffice_core::{
+    refusal::{LineRefusal, Refusal, TakenSeat},
+    seat::Seat,
+};
+use serde::{
+    Serialize, Serializer,
+    ser::{Error as _, SerializeMap},
+};
+
+use crate::{Rejection, form::On, form_answer::Each};
+
+/// The body of a no.
+pub(crate) enum No<'a> {
+    /// Of an entity.
+    Refusal(&'a Refusal),
+    /// Of the door.
+    Door(&'a Rejection),
+}
+
+impl<'a> No<'a> {
+    pub(crate) fn of(why: &'a Rejection) -> No<'a> {
+        match why {
+            Rejection::Refusal(refusal) => No::Refusal(refusal),
+            Rejection::UnknownOp(_)
+            | Rejection::TooLarge(_)
+            | Rejection::Unauthenticated(_)
+            | Rejection::RateLimited(_)
+            | Rejection::UnsupportedVersion(_) => No::Door(why),
+        }
+    }
+}
+
+impl Serialize for No<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            No::Door(why) => {
+                let mut map = serializer.serialize_map(Some(HEAD_FIELDS))?;
+                head(&mut map, why.code(), why.name(), why)?;
+                map.end()
+            }
+            No::Refusal(refusal @ Refusal::Lines(lines)) => several(refusal, lines, serializer),
+            No::Refusal(refusal) => {
+                let mut map = serializer.serialize_map(Some(HEAD_FIELDS + details_fields(refusal)))?;
+                head(&mut map, refusal.code(), refusal.name(), refusal)?;
+                details(&mut map, refusal)?;
+                map.end()
+            }
+        }
+    }
+}
+
+/// Several lines of one request: the details of the first, then every line with its own.
+fn several<S: Serializer>(all: &Refusal, lines: &[LineRefusal], serializer: S) -> Result<S::Ok, S::Error> {
+    let first = &lines.first().ok_or_else(|| S::Error::custom("a refusal of no lines"))?.refusal;
+    let mut map = serializer.serialize_map(Some(HEAD_FIELDS + details_fields(first) + 1))?;
+    head(&mut map, all.code(), all.name(), all)?;
+    details(&mut map, first)?;
+    map.serialize_entry("lines", &Each(|| lines.iter().map(Line)))?;
+    map.end()
+}
+
+/// One refused line of a request.
+struct Line<'a>(&'a LineRefusal);
+
+impl Serialize for Line<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let LineRefusal { line, refusal } = self.0;
+        // A line of a request cannot be refused for another line of the cart; if it ever is, `line` is the request's.
+        let own = if matches!(refusal, Refusal::NoSuchLine(_)) { 0 } else { details_fields(refusal) };
+        let mut map = serializer.serialize_map(Some(1 + HEAD_FIELDS + own))?;
+        map.serialize_entry("line", line)?;
+        head(&mut map, refusal.code(), refusal.name(), refusal)?;
+        if own > 0 {
+            details(&mut map, refusal)?;
+        }
+        map.end()
+    }
+}
+
+/// How many fields every no has.
+const HEAD_FIELDS: usize = 3;
+
+/// The fields every no has.
+fn head<M: SerializeMap>(
+    map: &mut M,
+    code: u16,
+    name: &'static str,
+    message: &impl std::fmt::Display,
+) -> Result<(), M::Error> {
+    struct Words<'a, T>(&'a T);
+    impl<T: std::fmt::Display> Serialize for Words<'_, T> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_str(self.0)
+        }
+    }
+    map.serialize_entry("code", &code)?;
+    map.serialize_entry("name", name)?;
+    map.serialize_entry("message", &Words(message))
+}
+
+/// How many fields the details of a refusal have.
+fn details_fields(refusal: &Refusal) -> usize {
+    match refusal {
+        Refusal::LimitPerCustomer { .. } => 3,
+        Refusal::SeatsTaken(_)
+        | Refusal::SeatBlocked(_)
+        | Refusal::NotEnoughPlaces { .. }
+        | Refusal::NoAdjacentSeats { .. }
+        | Refusal::LimitPerOrder { .. }
+        | Refusal::AmountMismatch { .. } => 2,
+        Refusal::NoSuchSeat(_)
+        | Refusal::DuplicateSeat(_)
+        | Refusal::HallOccupied(_)
+        | Refusal::NoSuchLine(_)
+        | Refusal::TooManyLines(_)
+        | Refusal::OutOfStock(_)
+        | Refusal::NoSuchProduct(_)
+        | Refusal::SlotTaken(_)
+        | Refusal::IdInUse(_)
+        | Refusal::NoSuchBooking(_) => 1,
+        Refusal::BadRequest(_)
+        | Refusal::RequestIdMissing
+        | Refusal::RequestIdReused
+        | Refusal::InProgress
+        | Refusal::Forbidden(_)
+        | Refusal::SessionClosed(_)
+        | Refusal::CartNotActive(_)
+        | Refusal::CartExpired
+        | Refusal::CartEmpty
+        | Refusal::NotYourCart
+        | Refusal::HoldAgeExceeded
+        | Refusal::BadQuantity(_)
+        | Refusal::BadInterval(_)
+        | Refusal::OutsideHours(_)
+        | Refusal::TooSoonOrFar(_)
+        | Refusal::PaymentDeclined(_)
+        | Refusal::PaymentPending
+        | Refusal::Lines(_)
+        | Refusal::NotFound(_)
+        | Refusal::AlreadyExistsDifferently(_) => 0,
+    }
+}
+
+/// The details of a refusal.
+fn details<M: SerializeMap>(map: &mut M, refusal: &Refusal) -> Result<(), M::Error> {
+    match refusal {
+        Refusal::SeatsTaken(taken) | Refusal::SeatBlocked(taken) => {
+            let seats = |taken: &TakenSeat| taken.seat;
+            map.serialize_entry("seats", &SeatList(taken.iter().map(seats)))?;
+            map.serialize_entry("states", &Each(|| taken.iter().map(|taken| On(&taken.state))))
+        }
+        Refusal::NoSuchSeat(seats) | Refusal::DuplicateSeat(seats) => {
+            map.serialize_entry("seats", &SeatList(seats.iter().copied()))
+        }
+        Refusal::NotEnoughPlaces { area, free } => {
+            map.serialize_entry("area", &On(area))?;
+            map.serialize_entry("free", free)
+        }
+        Refusal::NoAdjacentSeats { count, free } => {
+            map.serialize_entry("count", count)?;
+            map.serialize_entry("free", free)
+        }
+        Refusal::HallOccupied(session) => map.serialize_entry("session", &On(session)),
+        Refusal::LimitPerCustomer { quota, max, taken } => {
+            map.serialize_entry("quota", &On(quota))?;
+            map.serialize_entry("max", max)?;
+            map.serialize_entry("taken", taken)
+        }
+        Refusal::LimitPerOrder { entity, max } => {
+            map.serialize_entry("entity", &On(entity))?;
+            map.serialize_entry("max", max)
+        }
+        Refusal::NoSuchLine(line) => map.serialize_entry("line", line),
+        Refusal::TooManyLines(limit) => map.serialize_entry("limit", limit),
+        Refusal::OutOfStock(shortages) => map.serialize_entry("shortages", &On(shortages)),
+        Refusal::NoSuchProduct(product) => map.serialize_entry("product", &On(product)),
+        Refusal::SlotTaken(conflicts) => map.serialize_entry("conflicts", &On(conflicts)),
+        Refusal::IdInUse(booking) | Refusal::NoSuchBooking(booking) => map.serialize_entry("booking", &On(booking)),
+        Refusal::AmountMismatch { asked, got } => {
+            map.serialize_entry("asked", asked)?;
+            map.serialize_entry("got", got)
+        }
+        Refusal::BadRequest(_)
+        | Refusal::RequestIdMissing
+        | Refusal::RequestIdReused
+        | Refusal::InProgress
+        | Refusal::Forbidden(_)
+        | Refusal::SessionClosed(_)
+        | Refusal::CartNotActive(_)
+        | Refusal::CartExpired
+        | Refusal::CartEmpty
+        | Refusal::NotYourCart
+        | Refusal::HoldAgeExceeded
+        | Refusal::BadQuantity(_)
+        | Refusal::BadInterval(_)
+        | Refusal::OutsideHours(_)
+        | Refusal::TooSoonOrFar(_)
+        | Refusal::PaymentDeclined(_)
+        | Refusal::PaymentPending
+        | Refusal::Lines(_)
+        | Refusal::NotFound(_)
+        | Refusal::AlreadyExistsDifferently(_) => Ok(()),
+    }
+}
+
+/// Seats as a list.
+struct SeatList<I>(I);
+
+impl<I: Clone + ExactSizeIterator<Item = Seat>> Serialize for SeatList<I> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Each(|| self.0.clone().map(|seat| (seat.row, seat.seat))).serialize(serializer)
+    }
+}
