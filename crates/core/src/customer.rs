@@ -144,6 +144,11 @@ impl Customer {
         self.posted = self.purchases.values().map(|purchase| (purchase.order, purchase.cursor)).collect();
     }
 
+    /// Whether no cart has anything of it, or may still speak of something it had.
+    pub(crate) fn rests(&self) -> bool {
+        self.holds.all_live().next().is_none() && self.holds.remembered() == 0
+    }
+
     /// Purchases after a cursor, up to `limit`.
     ///
     /// # Errors

@@ -276,11 +276,11 @@ impl Serialize for AnswerBody<'_> {
             }
             Answer::FreeSlots(free) => slots(free, serializer),
             Answer::Purchases(purchases) => On(purchases).serialize(serializer),
-            Answer::SessionAudit(audit) => On(audit).serialize(serializer),
-            Answer::CartAudit(audit) => On(audit).serialize(serializer),
-            Answer::ProductAudit(audit) => On(audit).serialize(serializer),
-            Answer::ResourceAudit(audit) => On(audit).serialize(serializer),
-            Answer::CustomerAudit(audit) => On(audit).serialize(serializer),
+            Answer::SessionAudit(audit) => On(&**audit).serialize(serializer),
+            Answer::CartAudit(audit) => On(&**audit).serialize(serializer),
+            Answer::ProductAudit(audit) => On(&**audit).serialize(serializer),
+            Answer::ResourceAudit(audit) => On(&**audit).serialize(serializer),
+            Answer::CustomerAudit(audit) => On(&**audit).serialize(serializer),
         }
     }
 }

@@ -25,8 +25,8 @@ impl State {
     pub fn leaves(&self) -> bool {
         match self {
             State::Venue(_) | State::Session(_) | State::Product(_) | State::Resource(_) | State::Directory(_) => false,
-            // Customers come back.
-            State::Customer(_) => false,
+            // With nothing in any cart, only purchases and what was used of quotas are left: history.
+            State::Customer(customer) => customer.rests(),
             State::Cart(cart) => cart.terminal() && !cart.unfinished(),
         }
     }
@@ -34,7 +34,8 @@ impl State {
     /// Whether the entity may have left once and come back: whoever left had ended.
     pub fn may_have_left(&self) -> bool {
         match self {
-            State::Venue(_) | State::Session(_) => false,
+            State::Venue(_) | State::Session(_) | State::Product(_) | State::Resource(_) | State::Directory(_) => false,
+            State::Customer(_) => true,
             State::Cart(cart) => cart.terminal(),
         }
     }
