@@ -215,7 +215,7 @@ impl Customer {
     }
 
     /// The cursor of the newest purchase; 0 if there is none.
-    fn newest(&self) -> u64 {
+    pub fn newest(&self) -> u64 {
         self.purchases.last().map_or(0, |(cursor, _)| *cursor)
     }
 

@@ -357,6 +357,6 @@ impl FeedSource for Watched {
 pub(crate) fn map_of(kept: &Kept, session: &Id) -> Option<MapView> {
     match &*kept.get(&Entity::Session(session.clone()))? {
         State::Session(session) => Some(session.map()),
-        State::Venue(_) | State::Cart(_) => None,
+        other => panic!("session {session} is kept as something else: {other:?}"),
     }
 }

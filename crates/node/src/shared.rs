@@ -9,6 +9,7 @@ use boxoffice_core::{
     command::Command,
     host::{Effect, Input},
     id::{Entity, Request},
+    payment::{GatewayCall, GatewayOutcome},
 };
 use boxoffice_shard::ring::shard_of;
 use tokio::runtime::Handle;
@@ -29,6 +30,9 @@ use crate::{
     timers::Timers,
     world::World,
 };
+
+/// The shard of the directory: its number is not worked out from a key.
+const DIRECTORY_SHARD: u16 = 0;
 
 /// The parts of a node that all others reach.
 pub(crate) struct Shared {
@@ -67,7 +71,10 @@ pub(crate) struct Shared {
 impl Shared {
     /// The shard an entity lives in.
     pub(crate) fn cell_of(&self, entity: &Entity) -> &Arc<ShardCell> {
-        let shard = entity.with_key(|key| shard_of(key, self.config.shards));
+        let shard = match entity {
+            Entity::Directory => DIRECTORY_SHARD,
+            _ => entity.with_key(|key| shard_of(key, self.config.shards)),
+        };
         &self.cells[usize::from(shard)]
     }
 
@@ -121,7 +128,22 @@ impl Shared {
             Effect::Answer { to, outcome } => to.answer(Ok(outcome)),
             Effect::Ask { to, ask } => drop(self.send(&to, Input::Ask { from: from.clone(), ask })),
             Effect::Reply { to, reply } => drop(self.send(&to, Input::Reply { from: from.clone(), reply })),
+            Effect::Pay(call) => self.pay(call),
         }
+    }
+
+    /// Asks the gateway; what it says goes to the cart that pays.
+    fn pay(self: &Arc<Self>, call: GatewayCall) {
+        let (key, step) = (call.key(), call.step());
+        self.metrics.gateway_calls.fetch_add(1, Ordering::Relaxed);
+        let shared = Arc::downgrade(self);
+        let done = move |outcome: GatewayOutcome| {
+            let Some(shared) = shared.upgrade() else { return };
+            shared.metrics.paid(&outcome);
+            // If the shard is led elsewhere by now, its new leader asks the gateway itself.
+            drop(shared.send(&Entity::Cart(key.cart), Input::Paid { key, step, outcome }));
+        };
+        self.world.gateway.call(call, Box::new(done));
     }
 
     /// Carries out what was held back until the log had the turn at `index`.
@@ -150,6 +172,6 @@ fn set_position(effect: &mut Effect<Caller>, entity: &Entity, index: u64) {
             }
         }
         Effect::Reply { reply, .. } => reply.set_position(index),
-        Effect::Answer { outcome: Err(_), .. } | Effect::Ask { .. } => {}
+        Effect::Answer { outcome: Err(_), .. } | Effect::Ask { .. } | Effect::Pay(_) => {}
     }
 }

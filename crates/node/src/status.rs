@@ -118,6 +118,8 @@ impl NodeHandle {
             watchers: 0,
             under_way: 0,
             actors: 0,
+            carts_archived: 0,
+            payments_pending: shared.metrics.payments_pending(),
             rates: shared.samples.rates(shared),
         };
         for cell in &shared.cells {
@@ -126,6 +128,9 @@ impl NodeHandle {
                 (lead.reign.is_some(), lead.actors.len() as u64)
             };
             status.under_way += cell.under_way() as u64;
+            // A store that cannot be read is said by the audit; here the count is what can be had.
+            let left = shared.past.shard(cell.id).map(|past| past.totals.carts.iter().sum()).unwrap_or(0);
+            status.carts_archived += left;
             status.actors += actors;
             status.shards.push(ShardStatus {
                 shard: u32::from(cell.id),

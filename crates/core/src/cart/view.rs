@@ -8,6 +8,7 @@ use super::{Cart, Line};
 use crate::{
     answer::{Answer, CartAudit, CartState, CartView, Claim, Held, LineView},
     id::{CartId, Entity, Id},
+    payment::{PaymentStatus, RefundRecord},
     portion::Portion,
     time::Timestamp,
 };
@@ -48,6 +49,12 @@ impl Cart {
         let done = self.body.as_ref()?.done.as_ref()?;
         let (payment, refunds) = (done.payment.clone(), done.refunds.clone());
         Some(Answer::Order { order: done.order.clone(), settling, payment, refunds })
+    }
+
+    /// How the money of its order stands, and what was paid back; `None` if it is no order.
+    pub fn money(&self) -> Option<(&PaymentStatus, &[RefundRecord])> {
+        let done = self.body.as_ref()?.done.as_ref()?;
+        Some((&done.payment, &done.refunds))
     }
 
     /// The holds its lines rest on.
