@@ -261,8 +261,9 @@ fn three_states<S: Serializer>(view: &MapView, serializer: S) -> Result<S::Ok, S
         state if state == SeatState::Held as u8 => 1,
         _ => 0,
     };
-    let mut map = serializer.serialize_struct("Map", 4)?;
+    let mut map = serializer.serialize_struct("Map", 5)?;
     map.serialize_field("session", &On(&view.session))?;
+    map.serialize_field("epoch", &view.epoch)?;
     map.serialize_field("version", &view.version)?;
     map.serialize_field("counts", &On(&view.counts))?;
     map.serialize_field("states", &Each(|| (0..seats).map(number)))?;

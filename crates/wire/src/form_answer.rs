@@ -99,6 +99,8 @@ struct SessionEntryForm {
 struct MapForm {
     #[serde(with = "form")]
     session: Id,
+    #[serde(default)]
+    epoch: u64,
     version: u64,
     #[serde(with = "form")]
     counts: SeatCounts,
@@ -227,7 +229,7 @@ impl Position {
 
 /// A hall in its venue.
 #[derive(Serialize, Deserialize)]
-struct HallEntryForm {
+pub(crate) struct HallEntryForm {
     #[serde(with = "form")]
     id: Id,
     name: SmolStr,
@@ -421,7 +423,7 @@ impl Form for OrderView {
 
 /// A hold a cart's line rests on.
 #[derive(Serialize, Deserialize)]
-struct CartHoldForm {
+pub(crate) struct CartHoldForm {
     #[serde(with = "form")]
     session: Id,
     #[serde(with = "form")]

@@ -49,7 +49,7 @@ impl Session {
                 map[index as usize / 4] |= (self.state(index) as u8) << (index % 4 * 2);
             }
         }
-        MapView { session: self.terms.id.clone(), version: self.version, counts: self.counts(), seats: map }
+        MapView { session: self.terms.id.clone(), epoch: 0, version: self.version, counts: self.counts(), seats: map }
     }
 
     /// The seats a live hold has, ascending; none if there is no such hold.
