@@ -191,7 +191,7 @@ struct FailFrame<'a> {
 }
 
 /// One answer of a batch: the fields of a frame without the id.
-struct ItemVerdict<'a>(&'a Verdict);
+pub(crate) struct ItemVerdict<'a>(pub(crate) &'a Verdict);
 
 impl Serialize for ItemVerdict<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -25,6 +25,7 @@ pub mod request;
 
 pub mod status;
 
+pub mod alone;
 pub mod encode;
 pub mod feed;
 pub mod hello;
