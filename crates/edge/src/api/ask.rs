@@ -7,7 +7,7 @@ use std::{
 
 use axum::{
     extract::{Request as HttpRequest, State},
-    http::Method,
+    http::{Method, request::Parts},
     response::Response,
 };
 use boxoffice_wire::{
@@ -46,37 +46,50 @@ pub(super) fn guest(request: &mut HttpRequest) -> Arc<Guest> {
 
 async fn ask(shared: &Arc<Shared>, guest: &Guest, request: HttpRequest) -> Said {
     let at = Instant::now();
-    let name = request.uri().path().trim_start_matches("/v1/");
-    let Some(op) = Op::from_name(name) else {
+    let (parts, body) = request.into_parts();
+    let rejected = |said: Said| {
         shared.metrics.rejected_frames.fetch_add(1, Ordering::Relaxed);
-        let shown: String = name.chars().take(NAME_SHOWN).collect();
-        return Said::rejected(Rejection::UnknownOp(SmolStr::new(shown)));
+        said
+    };
+    let (op, is_query) = match permitted(shared, &parts) {
+        Ok(permitted) => permitted,
+        Err(said) => {
+            question::skip(shared, body).await;
+            return rejected(said);
+        }
     };
     let said = match question::enter(shared) {
-        Ok(_permit) => match asked(shared, op, request).await {
-            Ok(request) => done(shared, guest, request).await,
-            Err(said) => {
-                shared.metrics.rejected_frames.fetch_add(1, Ordering::Relaxed);
-                return said;
+        Ok(_permit) => {
+            let asked = if is_query {
+                question::queried(op, &parts.headers, &parts.uri)
+            } else {
+                question::posted(shared, op, &parts.headers, body).await
+            };
+            match asked {
+                Ok(request) => done(shared, guest, request).await,
+                Err(said) => return rejected(said),
             }
-        },
+        }
         Err(said) => said,
     };
     shared.metrics.ended(op, said.ended(), at.elapsed());
     said
 }
 
-/// The request, if it is one and its caller may ask for it. Nothing of the body is read for one who may not.
-async fn asked(shared: &Shared, op: Op, request: HttpRequest) -> Result<Request, Said> {
-    let (parts, body) = request.into_parts();
-    let doors = schema::of(op).doors;
-    let is_query = match (doors, parts.method) {
+/// The op that is asked, and whether by its query string; if there is one, and its caller may. The body is not looked at.
+fn permitted(shared: &Shared, parts: &Parts) -> Result<(Op, bool), Said> {
+    let name = parts.uri.path().trim_start_matches("/v1/");
+    let Some(op) = Op::from_name(name) else {
+        let shown: String = name.chars().take(NAME_SHOWN).collect();
+        return Err(Said::rejected(Rejection::UnknownOp(SmolStr::new(shown))));
+    };
+    let is_query = match (schema::of(op).doors, &parts.method) {
         (Doors::Sockets, _) => {
             let words = format_smolstr!("`{}` is about a WebSocket connection: /v1/ws", op.name());
             return Err(Said::rejected(Rejection::bad_request(words)));
         }
-        (Doors::Post | Doors::PostAndGet, Method::POST) => false,
-        (Doors::PostAndGet, Method::GET | Method::HEAD) => true,
+        (Doors::Post | Doors::PostAndGet, &Method::POST) => false,
+        (Doors::PostAndGet, &Method::GET | &Method::HEAD) => true,
         (Doors::Post, _) => return Err(Said::wrong_method("POST")),
         (Doors::PostAndGet, _) => return Err(Said::wrong_method("GET, HEAD, POST")),
     };
@@ -84,11 +97,7 @@ async fn asked(shared: &Shared, op: Op, request: HttpRequest) -> Result<Request,
     if is_for_operators(op) && !is_operator {
         return Err(Said::rejected(Rejection::Unauthenticated("this op needs the admin token".into())));
     }
-    if is_query {
-        question::queried(op, &parts.headers, &parts.uri)
-    } else {
-        question::posted(shared, op, &parts.headers, body).await
-    }
+    Ok((op, is_query))
 }
 
 /// What becomes of a request.

@@ -45,6 +45,7 @@ async fn document(State(shared): State<Arc<Shared>>, request: Request) -> Respon
     let method = request.method().clone();
     origin
         .answer(method.clone(), async move {
+            question::skip(&shared, request.into_body()).await;
             if !matches!(method, Method::GET | Method::HEAD) {
                 return Said::wrong_method("GET, HEAD").response();
             }
@@ -58,6 +59,10 @@ async fn nowhere(State(shared): State<Arc<Shared>>, request: Request) -> Respons
     if !path.starts_with("/v1/") {
         return StatusCode::NOT_FOUND.into_response();
     }
-    let said = Said::rejected(Rejection::UnknownOp(SmolStr::new_static("at this path")));
-    Origin::of(&shared, request.headers()).answer(request.method().clone(), async { said.response() }).await
+    let (origin, method) = (Origin::of(&shared, request.headers()), request.method().clone());
+    let answer = async move {
+        question::skip(&shared, request.into_body()).await;
+        Said::rejected(Rejection::UnknownOp(SmolStr::new_static("at this path"))).response()
+    };
+    origin.answer(method, answer).await
 }

@@ -5,7 +5,7 @@ use axum::{
     extract::Query,
     http::{HeaderMap, Uri, header},
 };
-use boxoffice_wire::{FailKind, Op, Rejection, Request, alone, schema};
+use boxoffice_wire::{FailKind, Op, Rejection, Request, alone, limits::FRAME_BYTES_MAX, schema};
 use bytes::BytesMut;
 use futures_util::StreamExt;
 use tokio::sync::SemaphorePermit;
@@ -31,6 +31,21 @@ pub(super) fn enter(shared: &Shared) -> Result<SemaphorePermit<'_>, Said> {
         return Err(Said::failed(FailKind::Draining).closing());
     }
     shared.asking.try_acquire().map_err(|_| Said::failed(FailKind::Busy))
+}
+
+/// Reads the body of a request that is refused without it, so that the connection can be kept; not a long one, and not
+/// for long.
+pub(super) async fn skip(shared: &Shared, body: Body) {
+    let reading = async {
+        let (mut read, mut chunks) = (0, body.into_data_stream());
+        while let Some(Ok(chunk)) = chunks.next().await {
+            read += chunk.len();
+            if read > FRAME_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    let _ = within(shared.config.limits.whole_frame_timeout, reading).await;
 }
 
 /// Whether the caller is an operator; one who shows a token that is not the operators' is refused, whatever is asked.

@@ -65,12 +65,12 @@ async fn answer(
     resource: Resource,
 ) -> Response {
     let guest = ask::guest(&mut request);
-    // There is no body to read.
-    let (parts, _) = request.into_parts();
+    let (parts, body) = request.into_parts();
     let (method, headers) = (parts.method, parts.headers);
     let origin = Origin::of(&shared, &headers);
     let asked = method.clone();
     let shown = async {
+        question::skip(&shared, body).await;
         if !matches!(asked, Method::GET | Method::HEAD) {
             return Said::wrong_method("GET, HEAD").response();
         }
