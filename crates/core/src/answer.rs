@@ -327,6 +327,8 @@ pub struct SessionEntry {
 pub struct MapView {
     /// Which session.
     pub session: Id,
+    /// The epoch the version belongs to. The rules know of none and say 0; whoever feeds watchers writes theirs in.
+    pub epoch: u64,
     /// The version this is the state at.
     pub version: u64,
     /// Counts of it.

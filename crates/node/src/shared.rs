@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use boxoffice_core::{
+    answer::{Answer, Answered},
     command::Command,
     host::{Effect, Input},
     id::{Entity, Request},
@@ -125,7 +126,13 @@ impl Shared {
     pub(crate) fn carry_out(self: &Arc<Self>, from: &Entity, effect: Effect<Caller>) {
         // An ask or reply that cannot be delivered is lost like one on a broken link: the asker asks again.
         match effect {
-            Effect::Answer { to, outcome } => to.answer(Ok(outcome)),
+            Effect::Answer { to, mut outcome } => {
+                // Only the node knows the epoch its watchers resume in.
+                if let Ok(Answered { answer: Answer::Map(map), .. }) = &mut outcome {
+                    map.epoch = self.feeds.epoch();
+                }
+                to.answer(Ok(outcome));
+            }
             Effect::Ask { to, ask } => drop(self.send(&to, Input::Ask { from: from.clone(), ask })),
             Effect::Reply { to, reply } => drop(self.send(&to, Input::Reply { from: from.clone(), reply })),
             Effect::Pay(call) => self.pay(call),

@@ -59,6 +59,7 @@ impl Session {
         }
         MapView {
             session: self.terms.id.clone(),
+            epoch: 0,
             version: self.version,
             counts: self.counts(),
             areas: self.area_counts(),

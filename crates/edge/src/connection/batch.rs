@@ -10,13 +10,13 @@ use tokio::time::Instant;
 const ITEMS_UNDER_WAY_MAX: usize = 64;
 
 /// A batch on its way.
-pub(super) struct Batch {
+pub(crate) struct Batch {
     /// The client's number for it.
-    pub(super) id: u64,
+    pub(crate) id: u64,
     /// When it came.
-    pub(super) at: Instant,
+    pub(crate) at: Instant,
     /// Until when its items may take.
-    pub(super) deadline: Instant,
+    pub(crate) deadline: Instant,
     items: Vec<Option<Item>>,
     verdicts: Vec<Option<Verdict>>,
     /// The first item that has not been started.
@@ -29,7 +29,7 @@ pub(super) struct Batch {
 type Kind = (std::mem::Discriminant<Command>, u8);
 
 impl Batch {
-    pub(super) fn new(id: u64, at: Instant, deadline: Instant, items: Vec<Result<Item, Rejection>>) -> Batch {
+    pub(crate) fn new(id: u64, at: Instant, deadline: Instant, items: Vec<Result<Item, Rejection>>) -> Batch {
         let (items, verdicts) = items
             .into_iter()
             .map(|item| match item {
@@ -41,7 +41,7 @@ impl Batch {
     }
 
     /// The next item to be submitted, if one may be now.
-    pub(super) fn start(&mut self) -> Option<(usize, Item)> {
+    pub(crate) fn start(&mut self) -> Option<(usize, Item)> {
         // Rejected ones are answered already.
         while self.items.get(self.next).is_some_and(Option::is_none) {
             self.next += 1;
@@ -59,14 +59,14 @@ impl Batch {
     }
 
     /// An item has its verdict.
-    pub(super) fn ended(&mut self, item: usize, verdict: Verdict) {
+    pub(crate) fn ended(&mut self, item: usize, verdict: Verdict) {
         let before = self.verdicts[item].replace(verdict);
         assert!(before.is_none(), "item {item} of a batch was answered twice");
         self.under_way -= 1;
     }
 
     /// The time is over: what has not been started will not be.
-    pub(super) fn give_up(&mut self) {
+    pub(crate) fn give_up(&mut self) {
         for (item, verdict) in self.items.iter_mut().zip(&mut self.verdicts) {
             if item.take().is_some() {
                 let words = "the batch's deadline came before this item's turn; it did not happen";
@@ -76,7 +76,7 @@ impl Batch {
     }
 
     /// The verdicts, when every item has one.
-    pub(super) fn verdicts(&mut self) -> Option<Vec<Verdict>> {
+    pub(crate) fn verdicts(&mut self) -> Option<Vec<Verdict>> {
         let done = self.under_way == 0 && self.verdicts.iter().all(Option::is_some);
         done.then(|| std::mem::take(&mut self.verdicts).into_iter().flatten().collect())
     }

@@ -108,8 +108,7 @@ impl Connection {
                 Some(_) | None => self.done(id, op, now),
             },
             Call::Status => {
-                let mut status = self.shared.backend.status();
-                self.shared.metrics.show_in(&mut status);
+                let status = self.shared.status();
                 self.ended(op, Ended::Ok, now, now);
                 self.frames.write(|encoding, out| encode::status(encoding, out, id, &status))
             }
@@ -257,7 +256,7 @@ impl Connection {
 }
 
 /// Whether an op is for those who run the house, and not for those who buy.
-fn is_for_operators(op: Op) -> bool {
+pub(crate) fn is_for_operators(op: Op) -> bool {
     match op {
         Op::VenuePut
         | Op::HallPut
@@ -287,7 +286,7 @@ fn is_for_operators(op: Op) -> bool {
     }
 }
 
-fn kind_of(failure: Failure) -> FailKind {
+pub(crate) fn kind_of(failure: Failure) -> FailKind {
     match failure {
         Failure::Busy => FailKind::Busy,
         Failure::Unknown => FailKind::Unknown,
