@@ -256,7 +256,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// Around a change of clocks, as [`crate::model`] uses them too.
+    /// Hours, and an instant two days before the clocks change; [`crate::model`] uses them too.
     pub(crate) fn any_hours()(
         (name, change) in prop::sample::select(vec![
             ("Europe/Berlin", "2026-03-29"),
