@@ -60,6 +60,26 @@ fn of_a_long_wish_only_those_that_fill_it_stand_in_the_way() {
 }
 
 #[test]
+fn one_that_begins_as_there_is_room_again_does_not_stand_in_the_way() {
+    check(
+        2,
+        Buffers::NONE,
+        "book a 08:00 10:00
+         book b 08:00 10:00
+         book c 10:00 11:00
+         ask 09:00 11:00
+         ask 10:00 11:00",
+        expect![[r#"
+            book a 08:00 10:00 -> ok
+            book b 08:00 10:00 -> ok
+            book c 10:00 11:00 -> ok
+            ask 09:00 11:00 -> refused: taken by booking/a, booking/b
+            ask 10:00 11:00 -> free
+        "#]],
+    );
+}
+
+#[test]
 fn buffers_are_added_on_both_sides_and_may_touch() {
     check(
         1,

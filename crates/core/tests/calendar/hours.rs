@@ -248,15 +248,16 @@ fn behind_the_end_of_time_nothing_is_open() {
 }
 
 prop_compose! {
-    fn any_times()(mut cuts in proptest::collection::vec(0..=48u16, 0..=6)) -> Vec<OpenTime> {
-        cuts.sort_unstable();
-        cuts.dedup();
-        cuts.chunks_exact(2).map(|pair| OpenTime { open: pair[0] * 30, close: pair[1] * 30 }).collect()
+    /// Times of a day that may touch.
+    fn any_times()(cuts in proptest::collection::btree_map(0..=48u16, any::<bool>(), 0..=7)) -> Vec<OpenTime> {
+        let cuts: Vec<(u16, bool)> = cuts.into_iter().collect();
+        let open = cuts.windows(2).filter(|pair| pair[0].1);
+        open.map(|pair| OpenTime { open: pair[0].0 * 30, close: pair[1].0 * 30 }).collect()
     }
 }
 
 prop_compose! {
-    /// Around a change of clocks, as [`crate::model`] uses them too.
+    /// Hours, and an instant two days before the clocks change; [`crate::model`] uses them too.
     pub(crate) fn any_hours()(
         (name, change) in prop::sample::select(vec![
             ("Europe/Berlin", "2026-03-29"),
@@ -269,6 +270,7 @@ prop_compose! {
             ("Asia/Beirut", "2026-03-29"),
             ("Asia/Beirut", "2026-10-25"),
             ("Asia/Kathmandu", "2026-01-01"),
+            ("UTC", "2026-01-01"),
         ]),
         weekly in prop::array::uniform7(any_times()),
         exception in prop::option::of(any_times()),
