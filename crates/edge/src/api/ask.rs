@@ -24,7 +24,6 @@ use super::{
     waiting::Waiting,
 };
 use crate::{
-    connection::is_for_operators,
     shared::{Guest, Shared},
 };
 
@@ -94,7 +93,7 @@ fn permitted(shared: &Shared, parts: &Parts) -> Result<(Op, bool), Said> {
         (Doors::PostAndGet, _) => return Err(Said::wrong_method("GET, HEAD, POST")),
     };
     let is_operator = question::is_operator(shared, &parts.headers)?;
-    if is_for_operators(op) && !is_operator {
+    if op.for_operators() && !is_operator {
         return Err(Said::rejected(Rejection::Unauthenticated("this op needs the admin token".into())));
     }
     Ok((op, is_query))
@@ -118,6 +117,7 @@ async fn done(shared: &Arc<Shared>, guest: &Guest, request: Request) -> Said {
             Ok(audit) => Said::ok(Body::Audit(audit)),
             Err(_) => Said::failed(FailKind::Unknown),
         },
+        Call::SearchCity(_) | Call::History { .. } => Said::failed(FailKind::NotReady),
         Call::Hello(_) | Call::Watch { .. } | Call::Unwatch { .. } => {
             unreachable!("`{}` is about a connection and was refused for it", op.name())
         }

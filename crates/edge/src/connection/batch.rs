@@ -1,8 +1,10 @@
 //! A batch: its items go in waves, each of them commands of one kind side by side.
 
-use std::mem::discriminant;
+use std::mem::{Discriminant, discriminant};
 
-use boxoffice_core::command::Command;
+use boxoffice_core::command::{
+    CartCommand, Command, CustomerCommand, DirectoryCommand, ProductCommand, ResourceCommand, SessionCommand, VenueCommand,
+};
 use boxoffice_wire::{Fail, FailKind, Rejection, encode::Verdict, request::Item};
 use tokio::time::Instant;
 
@@ -26,7 +28,17 @@ pub(crate) struct Batch {
     wave: Option<Kind>,
 }
 
-type Kind = (std::mem::Discriminant<Command>, u8);
+/// A kind of command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Venue(Discriminant<VenueCommand>),
+    Session(Discriminant<SessionCommand>),
+    Cart(Discriminant<CartCommand>),
+    Product(Discriminant<ProductCommand>),
+    Resource(Discriminant<ResourceCommand>),
+    Customer(Discriminant<CustomerCommand>),
+    Directory(Discriminant<DirectoryCommand>),
+}
 
 impl Batch {
     pub(crate) fn new(id: u64, at: Instant, deadline: Instant, items: Vec<Result<Item, Rejection>>) -> Batch {
@@ -84,33 +96,13 @@ impl Batch {
 
 /// What makes two commands of one wave: the same kind, asked of the same kind of entity.
 fn kind(command: &Command) -> Kind {
-    use boxoffice_core::command::{CartCommand, SessionCommand, VenueCommand};
-    let inner = match command {
-        Command::Venue(_, command) => match command {
-            VenueCommand::Put(_) => 0,
-            VenueCommand::Get => 1,
-            VenueCommand::PutHall { .. } => 2,
-            VenueCommand::GetHall { .. } => 3,
-            VenueCommand::CreateSession(_) => 4,
-            VenueCommand::SearchSessions { .. } => 5,
-        },
-        Command::Session(_, command) => match command {
-            SessionCommand::Get => 0,
-            SessionCommand::Map => 1,
-            SessionCommand::Block(_) => 2,
-            SessionCommand::Unblock(_) => 3,
-            SessionCommand::Audit => 4,
-        },
-        Command::Cart(_, command) => match command {
-            CartCommand::Open { .. } => 0,
-            CartCommand::Get => 1,
-            CartCommand::Hold(_) => 2,
-            CartCommand::Release { .. } => 3,
-            CartCommand::Cancel => 4,
-            CartCommand::Checkout { .. } => 5,
-            CartCommand::Order => 6,
-            CartCommand::Audit => 7,
-        },
-    };
-    (discriminant(command), inner)
+    match command {
+        Command::Venue(_, command) => Kind::Venue(discriminant(command)),
+        Command::Session(_, command) => Kind::Session(discriminant(command)),
+        Command::Cart(_, command) => Kind::Cart(discriminant(command)),
+        Command::Product(_, command) => Kind::Product(discriminant(command)),
+        Command::Resource(_, command) => Kind::Resource(discriminant(command)),
+        Command::Customer(_, command) => Kind::Customer(discriminant(command)),
+        Command::Directory(command) => Kind::Directory(discriminant(command)),
+    }
 }

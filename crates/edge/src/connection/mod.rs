@@ -23,7 +23,7 @@ use tokio::net::TcpStream;
 pub(crate) use self::{
     answers::Answers,
     batch::Batch,
-    requests::{is_for_operators, kind_of},
+    requests::kind_of,
 };
 use self::{
     frames::End,
