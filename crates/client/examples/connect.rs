@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use boxoffice_client::{
-    Cart, Client, ClientConfig, Currency, Id, Money, NewSession, Seat, Timestamp, VenueDetails, recorded,
+    Cart, Client, ClientConfig, Currency, Id, Limits, Money, NewSession, Seat, Timestamp, VenueDetails, recorded,
 };
 use boxoffice_core::layout::{Labels, Layout, Row, Run};
 
@@ -29,14 +29,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         starts_at: Timestamp(4_102_513_200_000),
         ends_at: Timestamp(4_102_524_000_000),
         prices: vec![(id("standard"), Money { amount: 1_000, currency: Currency::new("EUR").expect("a currency") })],
+        areas: Vec::new(),
         hold_ttl_ms: None,
+        limits: Limits::default(),
     };
     client.session_create(&venue, new).await?;
 
     let cart = Cart::new(&client);
     let seats = [Seat { row: 1, seat: 5 }, Seat { row: 1, seat: 6 }];
     match cart.hold_seats(&session, seats).await {
-        Ok(held) => println!("held {} seats in cart {}", held.value.lines[0].seats.len(), cart.id()),
+        Ok(held) => println!("held {} seats in cart {}", held.value.lines[0].content.quantity(), cart.id()),
         // Somebody was faster: the refusal names every seat that stood in the way.
         Err(error) if error.refusal().is_some_and(|no| no.name == "seats_taken") => {
             println!("{error}; run this against a fresh server, or choose other seats");

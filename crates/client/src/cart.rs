@@ -2,16 +2,20 @@
 
 use boxoffice_core::{
     answer::{CartView, Held},
-    command::{BestWish, Payment, Want, WantedLine},
-    id::{CartId, CartToken, Id},
+    command::{BestWish, Payment, Shipping, WantedLine},
+    id::{CartId, CartToken, Entity, Id},
+    payment::OnDecline,
     seat::Seat,
+    time::Timestamp,
 };
 use boxoffice_wire::{Op, body, form, reply::OrderView};
 
 use crate::{
     client::Client,
     error::{Error, Reply},
+    live::LiveCart,
     request_id::random_u64,
+    watch::Watch,
 };
 
 /// One buyer's cart. Its token is made here and is all there is to keep: whoever has it owns the cart.
@@ -20,6 +24,7 @@ pub struct Cart {
     client: Client,
     token: CartToken,
     id: CartId,
+    customer: Option<Id>,
 }
 
 impl Cart {
@@ -30,7 +35,7 @@ impl Cart {
 
     /// The cart of a token that was kept.
     pub fn with_token(client: &Client, token: CartToken) -> Cart {
-        Cart { client: client.clone(), token, id: token.cart() }
+        Cart { client: client.clone(), token, id: token.cart(), customer: None }
     }
 
     /// The cart of a token kept as text; `None` if that is no token.
@@ -51,6 +56,11 @@ impl Cart {
     /// Its token as text, to be kept: 32 hexadecimal digits.
     pub fn token_text(&self) -> String {
         form::cart_token_text(self.token)
+    }
+
+    /// The same cart of this customer: holds say whose it is, if that was not said before.
+    pub fn with_customer(&self, customer: &Id) -> Cart {
+        Cart { customer: Some(customer.clone()), ..self.clone() }
     }
 
     /// The same cart for one command under this request id, as [`Client::with_request_id`].
@@ -106,8 +116,9 @@ impl Cart {
         seats: impl IntoIterator<Item = Seat>,
         best_effort: bool,
     ) -> Result<Reply<Held>, Error> {
+        let (token, customer, session) = (self.token, self.customer.clone(), session.clone());
         let seats = seats.into_iter().collect();
-        let body = body::HoldSeats { token: self.token, cart: None, session: session.clone(), seats, best_effort };
+        let body = body::HoldSeats { token, cart: None, customer, session, seats, best_effort };
         self.client.change(Op::CartHoldSeats, &body).await
     }
 
@@ -117,18 +128,69 @@ impl Cart {
     /// As every op: [`Error`]; `no_adjacent_seats` if there is no such run.
     pub async fn hold_best(&self, session: &Id, wish: BestWish) -> Result<Reply<Held>, Error> {
         let BestWish { count, category, section, accessible, split } = wish;
-        let (token, session) = (self.token, session.clone());
-        let body = body::HoldBest { token, cart: None, session, count, category, section, accessible, split };
+        let (token, customer, session) = (self.token, self.customer.clone(), session.clone());
+        let body = body::HoldBest { token, cart: None, customer, session, count, category, section, accessible, split };
         self.client.change(Op::CartHoldBest, &body).await
     }
 
-    /// `cart.hold_all`: several lines, also of several sessions, all or none.
+    /// `cart.hold_places`: places in an area of a session.
     ///
     /// # Errors
-    /// As every op: [`Error`].
+    /// As every op: [`Error`]; `not_enough_places` says how many there are.
+    pub async fn hold_places(&self, session: &Id, area: &Id, quantity: u32) -> Result<Reply<Held>, Error> {
+        let body = body::HoldPlaces {
+            token: self.token,
+            cart: None,
+            customer: self.customer.clone(),
+            session: session.clone(),
+            area: area.clone(),
+            quantity: quantity.into(),
+        };
+        self.client.change(Op::CartHoldPlaces, &body).await
+    }
+
+    /// `cart.hold_stock`: units of a product; they join a line of the same product.
+    ///
+    /// # Errors
+    /// As every op: [`Error`]; `out_of_stock` says how many there are.
+    pub async fn hold_stock(&self, product: &Id, quantity: u32) -> Result<Reply<Held>, Error> {
+        let body = body::HoldStock {
+            token: self.token,
+            cart: None,
+            customer: self.customer.clone(),
+            product: product.clone(),
+            quantity: quantity.into(),
+        };
+        self.client.change(Op::CartHoldStock, &body).await
+    }
+
+    /// `cart.hold_slot`: time of a resource, `[begin, end)`.
+    ///
+    /// # Errors
+    /// As every op: [`Error`]; `slot_taken` says what is in the way.
+    pub async fn hold_slot(&self, resource: &Id, begin: Timestamp, end: Timestamp) -> Result<Reply<Held>, Error> {
+        let (customer, resource) = (self.customer.clone(), resource.clone());
+        let body = body::HoldSlot { token: self.token, cart: None, customer, resource, begin, end };
+        self.client.change(Op::CartHoldSlot, &body).await
+    }
+
+    /// `cart.hold_all`: several lines, also of several sessions, products and resources, all or none.
+    ///
+    /// # Errors
+    /// As every op: [`Error`]; the refusal names every line that was refused.
     pub async fn hold_all(&self, lines: impl IntoIterator<Item = WantedLine>) -> Result<Reply<Held>, Error> {
-        let lines = lines.into_iter().map(line).collect();
-        self.client.change(Op::CartHoldAll, &body::HoldAll { token: self.token, cart: None, lines }).await
+        let lines = lines.into_iter().map(body::Line::from).collect();
+        let body = body::HoldAll { token: self.token, cart: None, customer: self.customer.clone(), lines };
+        self.client.change(Op::CartHoldAll, &body).await
+    }
+
+    /// `cart.set_quantity`: so many units or places altogether from now on; 0 ends the line.
+    ///
+    /// # Errors
+    /// As every op: [`Error`]; if more is not to be had, the old quantity stays.
+    pub async fn set_quantity(&self, line: u32, quantity: u32) -> Result<Reply<CartView>, Error> {
+        let body = body::SetQuantity { token: self.token, cart: None, line, quantity: quantity.into() };
+        self.client.change(Op::CartSetQuantity, &body).await
     }
 
     /// `cart.release`: gives a line back, or these seats of it.
@@ -152,9 +214,29 @@ impl Cart {
     /// # Errors
     /// As every op: [`Error`].
     pub async fn checkout(&self, payment: Payment, customer: Option<Id>) -> Result<Reply<OrderView>, Error> {
-        let Payment::Recorded { method, transaction_id } = payment;
-        let payment = body::PaymentBody { recorded: Some(body::RecordedPayment { method, transaction_id }) };
-        self.client.change(Op::CartCheckout, &body::Checkout { token: self.token, cart: None, payment, customer }).await
+        self.checkout_to(payment, customer, None).await
+    }
+
+    /// `cart.checkout`: buys what it holds, to be sent somewhere.
+    ///
+    /// # Errors
+    /// As every op: [`Error`]; `payment_declined`, and `payment_pending` if that is not known yet: ask again with the same
+    /// request id.
+    pub async fn checkout_to(
+        &self,
+        payment: Payment,
+        customer: Option<Id>,
+        shipping: Option<Shipping>,
+    ) -> Result<Reply<OrderView>, Error> {
+        let customer = customer.or_else(|| self.customer.clone());
+        let (payment, shipping) = (payment.into(), shipping.map(body::ShippingBody::from));
+        let body = body::Checkout { token: self.token, cart: None, payment, customer, shipping };
+        self.client.change(Op::CartCheckout, &body).await
+    }
+
+    /// `watch`: follows the cart: its lines, its deadline, its end. It starts when its first state is asked for.
+    pub fn watch(&self) -> Watch<LiveCart> {
+        Watch::new(self.client.clone(), Entity::Cart(self.id), Some(self.token), None)
     }
 
     fn only(&self) -> body::CartOnly {
@@ -167,23 +249,7 @@ pub fn recorded(method: impl AsRef<str>, transaction_id: impl AsRef<str>) -> Pay
     Payment::Recorded { method: method.as_ref().into(), transaction_id: transaction_id.as_ref().into() }
 }
 
-fn line(WantedLine { session, want }: WantedLine) -> body::Line {
-    let none = body::Line {
-        session,
-        seats: None,
-        best_effort: false,
-        count: None,
-        category: None,
-        section: None,
-        accessible: 0,
-        split: false,
-    };
-    match want {
-        Want::Seats { seats, best_effort } => {
-            body::Line { seats: Some(seats.as_slice().to_vec()), best_effort, ..none }
-        }
-        Want::Best(BestWish { count, category, section, accessible, split }) => {
-            body::Line { count: Some(count), category, section, accessible, split, ..none }
-        }
-    }
+/// A payment through the node's gateway: what the client had from it, and what becomes of the cart if it is declined.
+pub fn gateway(source: impl AsRef<str>, on_decline: Option<OnDecline>) -> Payment {
+    Payment::Gateway { source: source.as_ref().into(), on_decline }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use boxoffice_core::{
     answer::{CartAudit, HallView, MapView, SessionAudit, SessionView, VenueView},
-    command::{NewSession, VenueDetails},
+    command::{NewSession, ProductDetails, ResourceDetails, Title, VenueDetails},
     id::{CartId, Entity, Id, OrderId},
     layout::Layout,
     seat::Seat,
@@ -143,9 +143,7 @@ impl Client {
     /// # Errors
     /// As every op: [`Error`].
     pub async fn venue_put(&self, id: &Id, details: VenueDetails) -> Result<Reply<()>, Error> {
-        let VenueDetails { name, city, position, comments } = details;
-        let position = position.map(body::Position::from_millionths);
-        self.change(Op::VenuePut, &body::VenuePut { id: id.clone(), name, city, position, comments }).await
+        self.change(Op::VenuePut, &body::VenuePut::new(id.clone(), details)).await
     }
 
     /// `venue.get`: its details and halls.
@@ -184,7 +182,7 @@ impl Client {
     /// # Errors
     /// As every op: [`Error`]; `hall_occupied` if the hall is booked at that time.
     pub async fn session_create(&self, venue: &Id, session: NewSession) -> Result<Reply<SessionView>, Error> {
-        self.change(Op::SessionCreate, &session_create(venue, session)).await
+        self.change(Op::SessionCreate, &body::SessionCreate::new(venue.clone(), session)).await
     }
 
     /// `session.get`: what, where, when, prices, counts, layout.
@@ -247,7 +245,7 @@ impl Client {
 
     /// `watch`: follows a session as a stream of consistent maps. It starts when its first map is asked for.
     pub fn watch(&self, session: &Id) -> Watch {
-        Watch::new(self.clone(), session.clone())
+        Watch::new(self.clone(), Entity::Session(session.clone()), None, None)
     }
 
     /// `batch`: several commands in one frame, each answered by itself, in their order. Up to 1 000 at once.
@@ -305,11 +303,6 @@ impl Client {
     }
 }
 
-fn session_create(venue: &Id, session: NewSession) -> body::SessionCreate {
-    let NewSession { id, hall, title, starts_at, ends_at, prices, hold_ttl_ms } = session;
-    body::SessionCreate { id, venue: venue.clone(), hall, title, starts_at, ends_at, prices, hold_ttl_ms }
-}
-
 /// A command of a batch: what importers need. Its request id is its own, so that a batch can be repeated.
 #[derive(Clone, Debug)]
 pub struct BatchCommand {
@@ -324,14 +317,15 @@ enum BatchBody {
     Hall(body::HallPut),
     Session(body::SessionCreate),
     Block(body::SessionSeats),
+    Title(body::TitlePut),
+    Product(body::ProductPut),
+    Resource(Box<body::ResourcePut>),
 }
 
 impl BatchCommand {
     /// `venue.put`.
     pub fn venue_put(request_id: impl AsRef<str>, id: &Id, details: VenueDetails) -> BatchCommand {
-        let VenueDetails { name, city, position, comments } = details;
-        let position = position.map(body::Position::from_millionths);
-        let body = body::VenuePut { id: id.clone(), name, city, position, comments };
+        let body = body::VenuePut::new(id.clone(), details);
         BatchCommand { request_id: SmolStr::new(request_id), body: BatchBody::Venue(body) }
     }
 
@@ -349,13 +343,32 @@ impl BatchCommand {
 
     /// `session.create`.
     pub fn session_create(request_id: impl AsRef<str>, venue: &Id, session: NewSession) -> BatchCommand {
-        BatchCommand { request_id: SmolStr::new(request_id), body: BatchBody::Session(session_create(venue, session)) }
+        let body = body::SessionCreate::new(venue.clone(), session);
+        BatchCommand { request_id: SmolStr::new(request_id), body: BatchBody::Session(body) }
     }
 
     /// `session.block`.
     pub fn session_block(request_id: impl AsRef<str>, id: &Id, seats: impl IntoIterator<Item = Seat>) -> BatchCommand {
         let body = body::SessionSeats { id: id.clone(), seats: seats.into_iter().collect() };
         BatchCommand { request_id: SmolStr::new(request_id), body: BatchBody::Block(body) }
+    }
+
+    /// `title.put`.
+    pub fn title_put(request_id: impl AsRef<str>, id: &Id, title: Title) -> BatchCommand {
+        let body = BatchBody::Title(body::TitlePut::new(id.clone(), title));
+        BatchCommand { request_id: SmolStr::new(request_id), body }
+    }
+
+    /// `product.put`.
+    pub fn product_put(request_id: impl AsRef<str>, id: &Id, details: ProductDetails) -> BatchCommand {
+        let body = BatchBody::Product(body::ProductPut::new(id.clone(), details));
+        BatchCommand { request_id: SmolStr::new(request_id), body }
+    }
+
+    /// `resource.put`.
+    pub fn resource_put(request_id: impl AsRef<str>, id: &Id, details: ResourceDetails) -> BatchCommand {
+        let body = BatchBody::Resource(Box::new(body::ResourcePut::new(id.clone(), details)));
+        BatchCommand { request_id: SmolStr::new(request_id), body }
     }
 
     fn item(&self) -> BatchItem<'_, &BatchBody> {
@@ -368,6 +381,9 @@ impl BatchCommand {
             BatchBody::Hall(_) => Op::HallPut,
             BatchBody::Session(_) => Op::SessionCreate,
             BatchBody::Block(_) => Op::SessionBlock,
+            BatchBody::Title(_) => Op::TitlePut,
+            BatchBody::Product(_) => Op::ProductPut,
+            BatchBody::Resource(_) => Op::ResourcePut,
         }
     }
 }

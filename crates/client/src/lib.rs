@@ -27,7 +27,9 @@ mod error;
 mod call;
 mod cart;
 mod client;
+mod offer;
 
+mod live;
 mod map_state;
 mod watch;
 
@@ -40,27 +42,40 @@ mod request_id;
 
 pub use boxoffice_core::{
     answer::{
-        At, CartAudit, CartState, CartView, HallView, Held, LineView, MapView, Order, PricedSeat, SeatCounts,
-        SessionAudit, SessionEntry, SessionView, VenueView,
+        AreaCounts, At, BookingState, BookingView, CartAudit, CartState, CartView, CustomerAudit, HallView, Held,
+        LineView, MapView, Order, PricedSeat, ProductAudit, ProductView, Purchase, PurchasesPage, ResourceAudit,
+        ResourceView, SeatCounts, SessionAudit, SessionEntry, SessionView, StockCounts, TitleView, VenueEntry,
+        VenueView, VenuesPage,
     },
-    command::{BestWish, Command, NewSession, Payment, VenueDetails, Want, WantedLine},
+    command::{
+        Area, BestWish, Command, CustomerLimit, Every, HoldPolicy, Limits, NewSession, OpeningHours, Payment,
+        ProductDetails, Rate, Repeat, ResourceDetails, Shipping, Title, Until, VenueDetails, Want, WantedLine, When,
+    },
     id::{CartId, CartToken, Entity, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
+    payment::{OnDecline, PaymentStatus, RefundRecord, RefundStatus, Settlement},
+    portion::Content,
+    refusal::{Conflict, Shortage},
     seat::{Seat, SeatState},
     time::Timestamp,
 };
 pub use boxoffice_wire::{
     Encoding, Fail, FailKind,
-    body::SessionSearch,
+    body::{Position, ResourceBookings, ResourceFreeSlots, SessionSearch, TitleSearch, VenueSearch},
+    city::{CityPage, CitySession},
     hello::Hello,
-    reply::{No, OrderView, SessionPage, ThreeStates, Unreadable},
-    status::{NodeAudit, NodeStatus},
+    reply::{
+        Available, BookingPage, FreeSlots, No, OrderView, SessionPage, Slot, ThreeStates, TitlePage, Unreadable,
+    },
+    status::{HistoryEntry, HistoryPage, NodeAudit, NodeStatus},
 };
 
-pub use cart::{Cart, recorded};
+pub use cart::{Cart, gateway, recorded};
 pub use client::{BatchCommand, Client};
 pub use config::{AdminToken, ClientConfig};
 pub use error::{Error, Reply};
+pub use live::{Applied, Live, LiveCart, LivePurchases, LiveResource, LiveStock};
 pub use map_state::{Change, MapState};
+pub use offer::CitySearch;
 pub use watch::Watch;

@@ -1,11 +1,17 @@
 //! The seats of a session at a version, kept up to date from a feed.
 
-use boxoffice_core::{answer::SeatCounts, id::Id, seat::SeatState};
+use boxoffice_core::{
+    answer::{AreaCounts, SeatCounts},
+    id::{Entity, Id},
+    seat::SeatState,
+};
 use boxoffice_wire::{
-    body::Resume,
+    body::{Resume, ResumeBody},
     feed::{Delta, Snapshot},
     reply::Unreadable,
 };
+
+use crate::live::{Applied, Live, order};
 
 /// The state of every seat of a session at one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +20,7 @@ pub struct MapState {
     epoch: u64,
     version: u64,
     counts: SeatCounts,
+    areas: Vec<AreaCounts>,
     packed: Vec<u8>,
     change: Change,
 }
@@ -32,31 +39,7 @@ pub enum Change {
     },
 }
 
-/// What a frame did to a map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Applied {
-    /// It is newer now.
-    Newer,
-    /// It was as new already.
-    Nothing,
-    /// Something is missing in between.
-    Gap,
-}
-
 impl MapState {
-    /// The map a snapshot shows.
-    pub(crate) fn new(session: Id, snapshot: Snapshot) -> Result<MapState, Unreadable> {
-        let Snapshot { entity: _, epoch, version, counts, seats: packed } = snapshot;
-        let map = MapState { session, epoch, version, counts, packed, change: Change::All };
-        if map.packed.len() != map.seats().div_ceil(4) as usize {
-            return Err(Unreadable("a snapshot has another number of seats than it counts".into()));
-        }
-        if map.recount() != counts {
-            return Err(Unreadable("a snapshot counts its seats wrongly".into()));
-        }
-        Ok(map)
-    }
-
     /// Which session.
     pub fn session(&self) -> &Id {
         &self.session
@@ -75,6 +58,11 @@ impl MapState {
     /// Seats by state.
     pub fn counts(&self) -> SeatCounts {
         self.counts
+    }
+
+    /// Places by area and state.
+    pub fn areas(&self) -> &[AreaCounts] {
+        &self.areas
     }
 
     /// How many seats there are.
@@ -112,27 +100,39 @@ impl MapState {
         self.states().for_each(|state| *of(&mut counts, state) += 1);
         counts
     }
+}
 
-    pub(crate) fn resume(&self) -> Resume {
-        Resume { epoch: self.epoch, version: self.version }
+impl Live for MapState {
+    type Snapshot = Snapshot;
+
+    fn begin(snapshot: Snapshot) -> Result<MapState, Unreadable> {
+        let Snapshot { entity, epoch, version, counts, areas, seats: packed } = snapshot;
+        let Entity::Session(session) = entity else {
+            return Err(Unreadable(format!("a map of {entity}, which has no seats")));
+        };
+        let map = MapState { session, epoch, version, counts, areas, packed, change: Change::All };
+        if map.packed.len() != map.seats().div_ceil(4) as usize {
+            return Err(Unreadable("a snapshot has another number of seats than it counts".into()));
+        }
+        if map.recount() != counts {
+            return Err(Unreadable("a snapshot counts its seats wrongly".into()));
+        }
+        Ok(map)
     }
 
-    /// Takes a snapshot: it replaces everything unless it is older.
-    pub(crate) fn replace(&mut self, snapshot: Snapshot) -> Result<Applied, Unreadable> {
+    fn replace(&mut self, snapshot: Snapshot) -> Result<Applied, Unreadable> {
         if snapshot.epoch == self.epoch && snapshot.version < self.version {
             return Ok(Applied::Nothing);
         }
-        *self = MapState::new(self.session.clone(), snapshot)?;
+        *self = MapState::begin(snapshot)?;
         Ok(Applied::Newer)
     }
 
-    /// Takes a delta. States are absolute, so one that begins before this version and ends after it fits as well.
-    pub(crate) fn apply(&mut self, delta: Delta) -> Result<Applied, Unreadable> {
-        if delta.to <= self.version {
-            return Ok(Applied::Nothing);
-        }
-        if delta.from > self.version {
-            return Ok(Applied::Gap);
+    /// States are absolute, so a delta that begins before this version and ends after it fits as well.
+    fn apply(&mut self, delta: Delta) -> Result<Applied, Unreadable> {
+        let applied = order(self.version, delta.from, delta.to);
+        if applied != Applied::Newer {
+            return Ok(applied);
         }
         let seats = self.seats();
         if delta.changes.iter().any(|(index, _)| *index >= seats) {
@@ -149,9 +149,17 @@ impl MapState {
         if self.counts != delta.counts {
             return Err(Unreadable(format!("a delta counts {:?} where the map has {:?}", delta.counts, self.counts)));
         }
+        for area in delta.areas {
+            let mine = self.areas.iter_mut().find(|mine| mine.area == area.area);
+            *mine.ok_or_else(|| Unreadable("a delta names an area that does not exist".into()))? = area;
+        }
         self.change = Change::Seats { from: self.version, seats: delta.changes };
         self.version = delta.to;
         Ok(Applied::Newer)
+    }
+
+    fn resume(&self) -> ResumeBody {
+        ResumeBody::version(Resume { epoch: self.epoch, version: self.version })
     }
 }
 
@@ -166,8 +174,6 @@ fn of(counts: &mut SeatCounts, state: SeatState) -> &mut u32 {
 
 #[cfg(test)]
 mod tests {
-    use boxoffice_core::id::Entity;
-
     use super::*;
 
     fn counts(free: u32, held: u32, sold: u32, blocked: u32) -> SeatCounts {
@@ -180,16 +186,16 @@ mod tests {
 
     /// Five seats at version 7: free, held, sold, blocked, free.
     fn map() -> MapState {
-        MapState::new(session(), snapshot(1, 7)).expect("a good snapshot")
+        MapState::begin(snapshot(1, 7)).expect("a good snapshot")
     }
 
     fn snapshot(epoch: u64, version: u64) -> Snapshot {
         let entity = Entity::Session(session());
-        Snapshot { entity, epoch, version, counts: counts(2, 1, 1, 1), seats: vec![0b11_10_01_00, 0b00] }
+        Snapshot { entity, epoch, version, counts: counts(2, 1, 1, 1), areas: Vec::new(), seats: vec![0b11_10_01_00, 0b00] }
     }
 
     fn delta(from: u64, to: u64, changes: &[(u32, SeatState)], counts: SeatCounts) -> Delta {
-        Delta { from, to, changes: changes.to_vec(), counts }
+        Delta { from, to, changes: changes.to_vec(), counts, areas: Vec::new() }
     }
 
     fn drawn(map: &MapState) -> String {
@@ -242,9 +248,9 @@ mod tests {
         let mut map = self::map();
         assert!(map.apply(delta(7, 8, &[(5, SeatState::Held)], counts(2, 1, 1, 1))).is_err());
         let wrong = Snapshot { counts: counts(3, 1, 1, 0), ..snapshot(1, 7) };
-        assert!(MapState::new(session(), wrong).is_err());
+        assert!(MapState::begin(wrong).is_err());
         let short = Snapshot { seats: vec![0], ..snapshot(1, 7) };
-        assert!(MapState::new(session(), short).is_err());
+        assert!(MapState::begin(short).is_err());
         assert_eq!(map.recount(), map.counts());
     }
 }

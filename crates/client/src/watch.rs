@@ -1,8 +1,9 @@
-//! A session followed live.
+//! An entity followed live.
 
-use boxoffice_core::id::{Entity, Id};
+use boxoffice_core::id::{CartToken, Entity};
 use boxoffice_wire::{
     Op, body,
+    feed::SnapshotBody,
     reply::{Event, ServerFrame, Unreadable, Watching},
 };
 use bytes::Bytes;
@@ -13,41 +14,50 @@ use crate::{
     client::Client,
     error::Error,
     feeds::{FeedItem, FeedSource, feed},
-    map_state::{Applied, MapState},
+    live::{Applied, Live},
+    map_state::MapState,
 };
 
-/// How long to wait before a session is asked for again after a failure.
+/// How long to wait before an entity is asked for again after a failure.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
-/// The seats of a session as a stream of consistent maps: a snapshot, then every change, across reconnects. Slow readers
-/// miss versions, never consistency.
+/// An entity as a stream of consistent states (the seats of a session, unless said otherwise): a snapshot, then every
+/// change, across reconnects. Slow readers miss versions, never consistency.
 #[derive(Debug)]
-pub struct Watch {
+pub struct Watch<T = MapState> {
     client: Client,
-    session: Id,
+    entity: Entity,
+    token: Option<CartToken>,
     /// Where its frames come from. One that misses frames stays in place until another is granted, so that the feed does
     /// not look abandoned in between.
     source: Option<FeedSource>,
     is_whole: bool,
-    map: Option<MapState>,
+    state: Option<T>,
 }
 
-impl Watch {
-    pub(crate) fn new(client: Client, session: Id) -> Watch {
-        Watch { client, session, source: None, is_whole: false, map: None }
-    }
-
+impl Watch<MapState> {
     /// The newest map seen so far.
     pub fn map(&self) -> Option<&MapState> {
-        self.map.as_ref()
+        self.state.as_ref()
+    }
+}
+
+impl<T: Live> Watch<T> {
+    pub(crate) fn new(client: Client, entity: Entity, token: Option<CartToken>, state: Option<T>) -> Watch<T> {
+        Watch { client, entity, token, source: None, is_whole: false, state }
     }
 
-    /// Waits for the next map: newer than the one before, or of another epoch. May be dropped and called again at any time.
+    /// The newest state seen so far.
+    pub fn state(&self) -> Option<&T> {
+        self.state.as_ref()
+    }
+
+    /// Waits for the next state: newer than the one before, or of another epoch. May be dropped and called again at any time.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the session is not known (any more), [`Error::Closed`] if the client is, [`Error::Protocol`]
+    /// [`Error::Refused`] if the entity is not known (any more), [`Error::Closed`] if the client is, [`Error::Protocol`]
     /// if the server contradicts itself. Everything else is tried again.
-    pub async fn next(&mut self) -> Result<&MapState, Error> {
+    pub async fn next(&mut self) -> Result<&T, Error> {
         loop {
             if !self.is_whole {
                 self.ask().await?;
@@ -69,20 +79,20 @@ impl Watch {
                 Err(error) => {
                     // What contradicts itself is not gone on with: the next call starts with a snapshot.
                     self.is_whole = false;
-                    self.map = None;
+                    self.state = self.state.take().and_then(T::forget);
                     return Err(error);
                 }
             }
         }
-        Ok(self.map.as_ref().expect("a map was just taken"))
+        Ok(self.state.as_ref().expect("a state was just taken"))
     }
 
-    /// Asks for the session's feed, from the version that is there.
+    /// Asks for the entity's feed, from the version that is there.
     async fn ask(&mut self) -> Result<(), Error> {
         loop {
             let (sink, source) = feed();
-            let resume = self.map.as_ref().map(MapState::resume);
-            let body = body::Watch { entity: Entity::Session(self.session.clone()), resume };
+            let resume = self.state.as_ref().map(T::resume);
+            let body = body::Watch { entity: self.entity.clone(), token: self.token, resume };
             let asked = self.client.call_with::<Watching, _>(Op::Watch, None, &body, Some(&sink)).await;
             match asked {
                 Ok(_) => {
@@ -94,7 +104,7 @@ impl Watch {
                     return Err(error);
                 }
                 Err(error @ (Error::Failed(_) | Error::Unknown(_))) => {
-                    debug!(session = %self.session, %error, "watching is tried again");
+                    debug!(entity = %self.entity, %error, "watching is tried again");
                     sleep(self.client.jittered(ASK_AGAIN)).await;
                 }
             }
@@ -107,16 +117,16 @@ impl Watch {
         let ServerFrame::Feed(_, event) = ServerFrame::read(encoding, frame)? else {
             unreachable!("the post hands watches nothing but frames of feeds");
         };
-        let applied = match (event.read(encoding)?, &mut self.map) {
-            (Event::Snapshot(snapshot), _) if snapshot.entity != Entity::Session(self.session.clone()) => {
-                Err(Unreadable(format!("a snapshot of {} came where {} is watched", snapshot.entity, self.session)))
+        let applied = match (event.read::<T::Snapshot>(encoding)?, &mut self.state) {
+            (Event::Snapshot(snapshot), _) if *snapshot.entity() != self.entity => {
+                Err(Unreadable(format!("a snapshot of {} came where {} is watched", snapshot.entity(), self.entity)))
             }
-            (Event::Snapshot(snapshot), Some(map)) => map.replace(snapshot),
-            (Event::Snapshot(snapshot), map @ None) => {
-                *map = Some(MapState::new(self.session.clone(), snapshot)?);
+            (Event::Snapshot(snapshot), Some(state)) => state.replace(snapshot),
+            (Event::Snapshot(snapshot), state @ None) => {
+                *state = Some(T::begin(snapshot)?);
                 Ok(Applied::Newer)
             }
-            (Event::Delta(delta), Some(map)) => map.apply(delta),
+            (Event::Delta(delta), Some(state)) => state.apply(delta),
             // A change for those who watched before; this watch's snapshot is still to come.
             (Event::Delta(_), None) => Ok(Applied::Nothing),
             (Event::Ended(_), _) => return Ok(None),

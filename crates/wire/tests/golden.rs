@@ -7,7 +7,7 @@ mod common;
 use std::fmt::Write;
 
 use boxoffice_wire::{Encoding, Op, Request, envelope::Envelope, reply::ServerFrame};
-use common::{Sample, requests, server_frames};
+use common::{Sample, other_requests, requests, server_frames};
 use expect_test::expect_file;
 
 fn drawn(samples: &[Sample]) -> String {
@@ -39,7 +39,8 @@ fn there_is_a_sample_of_every_op() {
 
 #[test]
 fn a_request_means_the_same_in_both_encodings() {
-    for sample in requests() {
+    let other = other_requests();
+    for sample in requests().into_iter().chain(other) {
         let read = |encoding| {
             Request::read(encoding, sample.bytes(encoding)).unwrap_or_else(|why| panic!("{}: {why:?}", sample.name))
         };

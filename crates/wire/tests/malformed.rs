@@ -8,6 +8,7 @@ use boxoffice_wire::{
     envelope::Rejected,
     limits::{FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX},
     reply::{ServerFrame, Unreadable},
+    request::Since,
 };
 use common::{requests, server_frames};
 use proptest::prelude::*;
@@ -54,7 +55,7 @@ fn what_is_wrong_is_said() {
     check(r#"{"id":7,"op":"session.get","body":{"id":"a"}"#, Some(7), 101, "EOF");
     check(r#"{"id":7,"op":"session.get"}"#, Some(7), 101, "missing field `id`");
     check(r#"{"id":7,"op":"session.map","body":{"id":"a","view":"3"}}"#, Some(7), 101, "`view`");
-    check(r#"{"id":7,"op":"watch","body":{"entity":"venue/a"}}"#, Some(7), 101, "only sessions");
+    check(r#"{"id":7,"op":"watch","body":{"entity":"venue/a"}}"#, Some(7), 101, "are watched");
     check(r#"{"id":7,"op":"watch","body":{"entity":"a"}}"#, Some(7), 101, "an entity");
     check(r#"{"id":7,"op":"admin.audit","body":{"entity":"venue/a"}}"#, Some(7), 101, "audited");
     check(r#"{"id":7,"op":"batch","body":{"items":[]}}"#, Some(7), 101, "`items` is empty");
@@ -271,8 +272,8 @@ fn frames_have_a_longest_length_by_op() {
 #[test]
 fn a_watch_goes_on_from_an_epoch_and_a_version() {
     let request = json(r#"{"id":7,"op":"watch","body":{"entity":"session/a","resume":{"epoch":1,"version":2}}}"#);
-    let Call::Watch { resume, .. } = request.expect("a good request").call else { panic!("not a watch") };
-    assert_eq!(resume, Some(Resume { epoch: 1, version: 2 }));
+    let Call::Watch { since, .. } = request.expect("a good request").call else { panic!("not a watch") };
+    assert_eq!(since, Some(Since::Version(Resume { epoch: 1, version: 2 })));
     check(r#"{"id":7,"op":"watch","body":{"entity":"session/a","resume":{"version":2}}}"#, Some(7), 101, "epoch");
 }
 
@@ -291,7 +292,9 @@ fn read_everything(encoding: Encoding, frame: &[u8]) {
             let _: Result<_, Unreadable> = verdict.read::<Vec<boxoffice_wire::reply::Reply<()>>>(encoding);
         }
         ServerFrame::Feed(_, event) => {
-            let _ = event.read(encoding);
+            let _ = event.read::<boxoffice_wire::feed::Snapshot>(encoding);
+            let _ = event.read::<boxoffice_wire::feed::CartSnapshot>(encoding);
+            let _ = event.read::<boxoffice_wire::feed::PurchasesSnapshot>(encoding);
         }
         ServerFrame::Notice(_) | ServerFrame::Hello(_) | ServerFrame::Other => {}
     }

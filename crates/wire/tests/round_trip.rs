@@ -2,14 +2,23 @@
 
 mod common;
 
-use std::fmt::Debug;
+use std::{fmt::Debug, sync::Arc};
 
-use boxoffice_core::answer::{Answer, Answered};
+use boxoffice_core::{
+    answer::{Answer, Answered, Order},
+    command::Payment,
+    id::Entity,
+    payment::PaymentStatus,
+    refusal::{Refusal, Shortage},
+};
 use boxoffice_wire::{
     Encoding, Fail, FailKind, encode,
     encode::Verdict,
-    feed::Ended,
-    reply::{Event, FromAnswer, OrderView, Reply, ServerFrame, SessionPage, ThreeStates},
+    feed::{Ended, SnapshotBody},
+    reply::{
+        Available, BookingPage, Event, FreeSlots, FromAnswer, OrderView, Reply, ServerFrame, SessionPage, Slot,
+        ThreeStates, TitlePage,
+    },
     request::Shape,
 };
 use bytes::BytesMut;
@@ -45,8 +54,56 @@ fn answers_come_back_as_they_were() {
     check(Answer::Held(held()), Shape::Plain, &held());
     check(Answer::SessionAudit(session_audit()), Shape::Plain, &session_audit());
     check(Answer::CartAudit(cart_audit()), Shape::Plain, &cart_audit());
-    for settling in [true, false] {
-        check(Answer::Order { order: order(), settling }, Shape::Plain, &OrderView { order: order(), settling });
+    check(Answer::Session(canceled_session_view().into()), Shape::Plain, &canceled_session_view());
+    check(Answer::Venues(venues_page()), Shape::Plain, &venues_page());
+    check(Answer::Title(title_view()), Shape::Plain, &title_view());
+    check(Answer::Product(product_view().into()), Shape::Plain, &product_view());
+    check(Answer::Resource(resource_view().into()), Shape::Plain, &resource_view());
+    check(Answer::Refund(refund()), Shape::Plain, &refund());
+    check(Answer::Purchases(purchases_page()), Shape::Plain, &purchases_page());
+    check(Answer::ProductAudit(product_audit()), Shape::Plain, &product_audit());
+    check(Answer::ResourceAudit(resource_audit()), Shape::Plain, &resource_audit());
+    check(Answer::CustomerAudit(customer_audit()), Shape::Plain, &customer_audit());
+    let bookings = vec![booking_view(), sold_booking()];
+    let page = |cursor: Option<&str>| BookingPage { bookings: bookings.clone(), cursor: cursor.map(Into::into) };
+    check(Answer::Booked(bookings.clone()), Shape::Plain, &page(None));
+    let full = page(Some("1775995200000/cart-1"));
+    check(Answer::Bookings(bookings.clone()), Shape::Page { limit: 2 }, &full);
+    let titles = TitlePage { titles: vec![title_view()], cursor: Some("hamlet/Hamlet".into()) };
+    check(Answer::Titles(vec![title_view()]), Shape::Page { limit: 1 }, &titles);
+    check(Answer::Available(Vec::new()), Shape::Plain, &Available { available: true, conflicts: Vec::new() });
+    let taken = Available { available: false, conflicts: vec![conflict()] };
+    check(Answer::Available(vec![conflict()]), Shape::Plain, &taken);
+    let slot = (evening(), evening().after(1));
+    check(Answer::FreeSlots(vec![slot]), Shape::Plain, &FreeSlots { slots: vec![Slot(slot.0, slot.1)] });
+    for lines in [Vec::new(), lines()] {
+        let held = boxoffice_core::answer::Held { lines, ..held() };
+        check(Answer::Held(held.clone()), Shape::Plain, &held);
+    }
+}
+
+#[test]
+fn orders_come_back_with_what_is_beside_them() {
+    let failed = PaymentStatus::CaptureFailed { reason: "the card is blocked".into() };
+    let stands = [PaymentStatus::Recorded, PaymentStatus::Authorized, PaymentStatus::Captured, failed];
+    for (order, payment) in [order(), long_order()].into_iter().zip(stands) {
+        for (settling, refunds) in [(true, Vec::new()), (false, vec![refund()])] {
+            let expected =
+                OrderView { order: order.clone(), settling, payment: payment.clone(), refunds: refunds.clone() };
+            let answer = Answer::Order { order: order.clone(), settling, payment: payment.clone(), refunds };
+            check(answer, Shape::Plain, &expected);
+        }
+    }
+    // What the client had from its gateway is nobody else's business, and an order's id is no secret.
+    let gateway = Payment::Gateway { source: "tok_visa".into(), on_decline: None };
+    let secret = Arc::new(Order { payment: gateway, ..(*order()).clone() });
+    let (payment, refunds) = (PaymentStatus::Captured, Vec::new());
+    let answer = Answer::Order { order: secret, settling: false, payment, refunds };
+    for encoding in Encoding::ALL {
+        let mut out = BytesMut::new();
+        let answered = Answered { answer: answer.clone(), at: Vec::new() };
+        encode::answer(encoding, &mut out, &answered, Shape::Plain);
+        assert!(!String::from_utf8_lossy(&out).contains("tok_visa"), "a source is shown");
     }
 }
 
@@ -80,9 +137,43 @@ fn refusals_keep_their_details() {
             let Reply::No(no) = verdict::<()>(encoding, write) else { panic!("not a no") };
             assert_eq!((no.code, no.name.as_str()), (refusal.code(), refusal.name()));
             assert_eq!(no.message, refusal.to_string());
+            assert!(no.lines.is_empty());
             assert_eq!(no.states.is_empty(), !matches!(no.code, 201 | 204), "{refusal:?}");
             assert_eq!(no.seats.is_empty(), !matches!(no.code, 201..=204), "{refusal:?}");
         }
+    }
+}
+
+#[test]
+fn the_details_of_refusals_are_read() {
+    let no = |refusal: Refusal, encoding| {
+        let outcome = Err(refusal);
+        let write = |encoding, out: &mut BytesMut| encode::outcome(encoding, out, 7, &outcome, Shape::Plain);
+        let Reply::No(no) = verdict::<()>(encoding, write) else { panic!("not a no") };
+        no
+    };
+    for encoding in Encoding::ALL {
+        let places = no(Refusal::NotEnoughPlaces { area: id("yard"), free: 3 }, encoding);
+        assert_eq!((places.area, places.free), (Some(id("yard")), Some(3)));
+        let customer = no(Refusal::LimitPerCustomer { quota: id("q"), max: 12, taken: 11 }, encoding);
+        assert_eq!((customer.quota, customer.max, customer.taken), (Some(id("q")), Some(12), Some(11)));
+        let product = Entity::Product(id("p"));
+        let order = no(Refusal::LimitPerOrder { entity: product.clone(), max: 8 }, encoding);
+        assert_eq!((order.entity, order.max), (Some(product), Some(8)));
+        let shortages = vec![Shortage { product: id("p"), wanted: 3, free: 1 }];
+        assert_eq!(no(Refusal::OutOfStock(shortages.clone()), encoding).shortages, shortages);
+        assert_eq!(no(Refusal::NoSuchProduct(id("p")), encoding).product, Some(id("p")));
+        assert_eq!(no(Refusal::SlotTaken(vec![conflict()]), encoding).conflicts, [conflict()]);
+        assert_eq!(no(Refusal::IdInUse(id("b")), encoding).booking, Some(id("b")));
+        assert_eq!(no(Refusal::NoSuchBooking(id("b")), encoding).booking, Some(id("b")));
+        let amount = no(Refusal::AmountMismatch { asked: 3_000, got: 300 }, encoding);
+        assert_eq!((amount.asked, amount.got), (Some(3_000), Some(300)));
+        let several = no(refused_lines(), encoding);
+        assert_eq!((several.code, several.seats.len(), several.shortages.len()), (201, 1, 0));
+        assert_eq!(several.message, refused_lines().to_string());
+        let lines: Vec<(Option<u32>, u16)> = several.lines.iter().map(|no| (no.line, no.code)).collect();
+        assert_eq!(lines, [(Some(0), 201), (Some(3), 401)]);
+        assert_eq!(several.lines[1].shortages[0].free, 1);
     }
 }
 
@@ -104,6 +195,11 @@ fn the_door_answers_for_itself() {
         assert_eq!(reply, Reply::Ok(status(), Vec::new()));
         let reply = verdict(encoding, |encoding, out| encode::audit(encoding, out, 7, &node_audit()));
         assert_eq!(reply, Reply::Ok(node_audit(), Vec::new()));
+        let reply = verdict(encoding, |encoding, out| encode::history(encoding, out, 7, &history_page()));
+        assert_eq!(reply, Reply::Ok(history_page(), Vec::new()));
+        let reply = verdict(encoding, |encoding, out| encode::city(encoding, out, 7, &city_page()));
+        assert_eq!(reply, Reply::Ok(city_page(), Vec::new()));
+        assert_eq!(city_page().cursor.as_deref(), Some("1775995200000/hamlet-0412"));
         for why in rejections() {
             let reply = verdict::<()>(encoding, |encoding, out| encode::rejection(encoding, out, Some(7), &why));
             let Reply::No(no) = reply else { panic!("not a no") };
@@ -131,17 +227,28 @@ fn a_batch_is_answered_item_by_item() {
 
 #[test]
 fn feeds_come_back_as_they_were() {
-    let ended = Ended { name: "not_found".into() };
-    for encoding in Encoding::ALL {
-        let read = |write: &dyn Fn(&mut BytesMut)| {
-            let mut out = BytesMut::new();
-            write(&mut out);
-            let frame = ServerFrame::read(encoding, &out).expect("a frame");
-            let ServerFrame::Feed(3, event) = frame else { panic!("{frame:?} is not of feed 3") };
-            event.read(encoding).expect("an event")
-        };
-        assert_eq!(read(&|out| encode::snapshot(encoding, out, 3, &snapshot())), Event::Snapshot(snapshot()));
-        assert_eq!(read(&|out| encode::delta(encoding, out, 3, &delta())), Event::Delta(delta()));
-        assert_eq!(read(&|out| encode::ended(encoding, out, 3, &ended)), Event::Ended(ended.clone()));
+    fn check<S: SnapshotBody + Clone + PartialEq + Debug>(snapshot: S, delta: S::Delta)
+    where
+        S::Delta: Clone + PartialEq + Debug,
+    {
+        let ended = Ended { name: "not_found".into() };
+        for encoding in Encoding::ALL {
+            let read = |write: &dyn Fn(&mut BytesMut)| {
+                let mut out = BytesMut::new();
+                write(&mut out);
+                let frame = ServerFrame::read(encoding, &out).expect("a frame");
+                let ServerFrame::Feed(3, event) = frame else { panic!("{frame:?} is not of feed 3") };
+                event.read::<S>(encoding).expect("an event")
+            };
+            assert_eq!(read(&|out| encode::snapshot(encoding, out, 3, &snapshot)), Event::Snapshot(snapshot.clone()));
+            assert_eq!(read(&|out| encode::delta(encoding, out, 3, &delta)), Event::Delta(delta.clone()));
+            assert_eq!(read(&|out| encode::ended(encoding, out, 3, &ended)), Event::Ended(ended.clone()));
+        }
     }
+    check(snapshot(), delta());
+    check(area_snapshot(), area_delta());
+    check(product_snapshot(), product_delta());
+    check(resource_snapshot(), resource_delta());
+    check(cart_snapshot(), cart_delta());
+    check(purchases_snapshot(), purchases_delta());
 }

@@ -9,7 +9,7 @@ use boxoffice_wire::{
     Call, Encoding, Fail, FailKind, Op, Request, encode,
     feed::{Delta, Notice, Snapshot},
     hello::{Durability, Hello, Limits},
-    request::Shape,
+    request::{Shape, Since},
 };
 use bytes::BytesMut;
 use futures_util::{SinkExt, StreamExt};
@@ -187,21 +187,27 @@ pub fn held(cart: CartId) -> Answer {
 
 /// What is to be followed, and from where.
 pub fn watched(request: &Request) -> (String, Option<(u64, u64)>) {
-    let Call::Watch { session, resume } = &request.call else { panic!("{:?} is no watch", request.call) };
-    (session.to_string(), resume.map(|resume| (resume.epoch, resume.version)))
+    let Call::Watch { entity: Entity::Session(session), since } = &request.call else {
+        panic!("{:?} watches no session", request.call)
+    };
+    let version = |since: &Since| match since {
+        Since::Version(resume) => (resume.epoch, resume.version),
+        Since::Cursor(cursor) => panic!("{cursor} is no version"),
+    };
+    (session.to_string(), since.as_ref().map(version))
 }
 
 /// Four seats, so many of them held.
 pub fn snapshot(version: u64, held: u32) -> Snapshot {
     let counts = SeatCounts { free: 4 - held, held, ..SeatCounts::default() };
     let seats = (0..held).fold(0, |byte, seat| byte | 1 << (seat * 2));
-    Snapshot { entity: Entity::Session(id("hamlet")), epoch: 1, version, counts, seats: vec![seats] }
+    Snapshot { entity: Entity::Session(id("hamlet")), epoch: 1, version, counts, areas: Vec::new(), seats: vec![seats] }
 }
 
 /// One more of four seats is held after this version than before, which has as many held as its number.
 pub fn delta(from: u32) -> Delta {
     let counts = SeatCounts { free: 3 - from, held: from + 1, ..SeatCounts::default() };
-    Delta { from: from.into(), to: u64::from(from) + 1, changes: vec![(from, SeatState::Held)], counts }
+    Delta { from: from.into(), to: u64::from(from) + 1, changes: vec![(from, SeatState::Held)], counts, areas: Vec::new() }
 }
 
 fn hello() -> Hello {

@@ -5,25 +5,40 @@ use std::sync::Arc;
 
 use boxoffice_core::{
     answer::{
-        Answer, Answered, At, CartAudit, CartState, CartView, HallView, Held, HoldView, LineView, MapView, Order,
-        PricedSeat, SaleView, SeatCounts, SessionAudit, SessionEntry, SessionView, VenueView,
+        Answer, Answered, AreaCounts, At, BookingState, BookingView, CartAudit, CartState, CartView, Claim,
+        CustomerAudit, HallView, Held, HoldView, LineView, MapView, Order, PricedSeat, ProductAudit, ProductView,
+        Purchase, PurchasesPage, ResourceAudit, ResourceView, SaleView, SeatCounts, SessionAudit, SessionEntry,
+        SessionView, StockCounts, TitleView, VenueEntry, VenueView, VenuesPage,
     },
-    command::{Payment, VenueDetails},
+    command::{
+        Area, CustomerLimit, Every, HoldPolicy, Limits as Quotas, NewSession, OpeningHours, Payment, ProductDetails,
+        Rate, Repeat, ResourceDetails, Shipping, Title, Until, VenueDetails, When,
+    },
     id::{CartId, CartToken, Entity, HoldId, Id, RequestHash},
     layout::{Labels, Layout, Point, Row, Run},
     money::{Currency, Money},
-    refusal::{Refusal, TakenSeat},
-    seat::{Seat, SeatState},
+    payment::{OnDecline, PaymentStatus, RefundRecord, RefundStatus, Settlement},
+    portion::{Content, Portion},
+    refusal::{Conflict, LineRefusal, Refusal, Shortage, TakenSeat},
+    seat::{Seat, SeatSet, SeatState},
     time::Timestamp,
 };
 use boxoffice_wire::{
-    Encoding, Fail, FailKind, Op, Rejection, body, encode,
+    Encoding, Fail, FailKind, Op, Rejection, body,
+    city::CityPage,
+    encode,
     encode::Verdict,
-    feed::{Delta, Ended, Notice, Snapshot},
+    feed::{
+        CartDelta, CartSnapshot, Delta, Ended, Notice, ProductDelta, ProductSnapshot, PurchasesDelta,
+        PurchasesSnapshot, ResourceDelta, ResourceSnapshot, Snapshot,
+    },
     hello::{Durability, Hello, Limits},
     reply,
-    request::Shape,
-    status::{CurrencyTotal, NodeAudit, NodeStatus, Rates, SeatTotals, ShardStatus},
+    request::{CitySearch, Shape},
+    status::{
+        CurrencyTotal, HistoryEntry, HistoryPage, NodeAudit, NodeStatus, PaymentTotals, Rates, SeatTotals, ShardStatus,
+        UnitTotals,
+    },
 };
 use bytes::BytesMut;
 use serde::Serialize;
@@ -120,38 +135,50 @@ pub fn requests() -> Vec<Sample> {
     let rid = Some("c1-000042");
     let session = id("hamlet-0412");
     let (only, hamlet) = (body::CartOnly { token: token(), cart: None }, body::Get { id: session.clone() });
-    let details = body::VenuePut {
-        id: id("globe"),
-        name: "The Globe".into(),
-        city: "London".into(),
-        position: Some(body::Position { lon: -0.0972, lat: 51.5081 }),
-        comments: "open roof".into(),
-    };
     let hall = body::HallPut { venue: id("globe"), id: id("main"), name: "Main".into(), layout: layout() };
-    let create = body::SessionCreate {
+    let create = NewSession {
         id: session.clone(),
-        venue: id("globe"),
         hall: id("main"),
         title: id("hamlet"),
         starts_at: evening(),
-        ends_at: evening().after(3 * 60 * 60 * 1000),
+        ends_at: evening().after(3 * HOUR),
         prices: vec![(id("standard"), euro(1_000))],
+        areas: vec![yard()],
         hold_ttl_ms: None,
+        limits: quotas(),
     };
     let search = body::SessionSearch {
-        venue: id("globe"),
+        venue: Some(id("globe")),
         title: Some(id("hamlet")),
-        hall: None,
         from: Some(evening()),
-        to: None,
         limit: Some(2),
-        cursor: None,
+        ..body::SessionSearch::default()
     };
+    let venues = body::VenueSearch {
+        city: Some("London".into()),
+        near: Some(body::Position { lon: -0.1, lat: 51.5 }),
+        limit: Some(2),
+        ..body::VenueSearch::default()
+    };
+    let titles = body::TitleSearch { name: Some("ham".into()), limit: Some(2), cursor: Some("hamlet/Hamlet".into()) };
+    let canceled = body::SessionCancel { id: session.clone(), reason: "the roof leaks".into() };
+    let (begin, end) = (evening(), evening().after(HOUR));
+    let wall = When::Local { begin: "2026-03-29T10:00".into(), end: "2026-03-29T11:30".into() };
+    let weekly = Repeat { every: Every::Week(vec![1, 3]), interval: 2, until: Until::Count(10) };
+    let room = || id("room-5");
+    let reserve = body::ResourceReserve::new(room(), id("choir"), wall, Some(weekly), "with a piano".into());
+    let moved = body::ResourceMove::new(room(), id("choir"), When::Utc { begin, end });
+    let asked = body::ResourceIsAvailable::new(room(), When::Utc { begin, end });
+    let end_choir = body::ResourceCancel { resource: room(), booking: id("choir"), series: true };
+    let bookings = body::ResourceBookings { resource: room(), from: begin, to: end, limit: Some(2), cursor: None };
+    let free =
+        body::ResourceFreeSlots { resource: room(), from: begin, to: end, length_ms: 1_800_000, count: Some(2) };
     let seats = body::SessionSeats { id: session.clone(), seats: vec![seat(0, 0), seat(0, 1)] };
     let open = body::CartOpen { token: token(), cart: Some(cart()), customer: Some(id("ada")), ttl_ms: Some(600_000) };
     let hold = body::HoldSeats {
         token: token(),
         cart: None,
+        customer: None,
         session: session.clone(),
         seats: vec![seat(1, 5), seat(1, 6), seat(1, 7)],
         best_effort: false,
@@ -159,6 +186,7 @@ pub fn requests() -> Vec<Sample> {
     let best = body::HoldBest {
         token: token(),
         cart: None,
+        customer: None,
         session: session.clone(),
         count: 2,
         category: Some(id("standard")),
@@ -166,63 +194,310 @@ pub fn requests() -> Vec<Sample> {
         accessible: 0,
         split: true,
     };
-    let line = |session: &str, seats, count| body::Line {
-        session: id(session),
-        seats,
-        best_effort: false,
-        count,
-        category: None,
-        section: None,
-        accessible: 0,
-        split: false,
-    };
-    let all = body::HoldAll {
+    let places = body::HoldPlaces {
         token: token(),
         cart: None,
-        lines: vec![line("hamlet-0412", Some(vec![seat(1, 5)]), None), line("hamlet-0413", None, Some(1))],
+        customer: Some(id("ada")),
+        session: session.clone(),
+        area: id("yard"),
+        quantity: 4.into(),
     };
+    let stock = body::HoldStock {
+        token: token(),
+        cart: None,
+        customer: None,
+        product: id("programme"),
+        quantity: 2.into(),
+    };
+    let slot = body::HoldSlot { token: token(), cart: None, customer: None, resource: room(), begin, end };
+    let line = |session: &str| body::Line { session: Some(id(session)), ..body::Line::default() };
+    let lines = vec![
+        body::Line { seats: Some(vec![seat(1, 5)]), ..line("hamlet-0412") },
+        body::Line { count: Some(1), ..line("hamlet-0413") },
+        body::Line { area: Some(id("yard")), quantity: Some(4.into()), ..line("hamlet-0413") },
+        body::Line { product: Some(id("programme")), quantity: Some(2.into()), ..body::Line::default() },
+        body::Line { resource: Some(room()), begin: Some(begin), end: Some(end), ..body::Line::default() },
+    ];
+    let all = body::HoldAll { token: token(), cart: None, customer: None, lines };
+    let quantity = body::SetQuantity { token: token(), cart: None, line: 4, quantity: 3.into() };
     let release = body::Release { token: token(), cart: None, line: 1, seats: Some(vec![seat(1, 6)]) };
     let paid = body::RecordedPayment { method: "card".into(), transaction_id: "4711".into() };
     let checkout = body::Checkout {
         token: token(),
         cart: None,
-        payment: body::PaymentBody { recorded: Some(paid) },
+        payment: body::PaymentBody { recorded: Some(paid), gateway: None },
         customer: None,
+        shipping: Some(shipping().into()),
     };
-    let watch =
-        body::Watch { entity: Entity::Session(session.clone()), resume: Some(body::Resume { epoch: 1, version: 391 }) };
+    let refund =
+        body::OrderRefund { order: cart().order(), lines: Some(vec![1, 2]), reason: "the roof leaks".into() };
+    let purchases = body::CustomerPurchases { customer: id("ada"), cursor: Some(2), limit: Some(10) };
+    let resume = body::ResumeBody::version(body::Resume { epoch: 1, version: 391 });
+    let watch = body::Watch { entity: Entity::Session(session.clone()), token: None, resume: Some(resume) };
+    let history = body::History {
+        entity: Entity::Session(session.clone()),
+        seat: Some(seat(1, 5)),
+        limit: Some(2),
+        cursor: Some(88_000),
+    };
+    let authorized = Settlement::Authorized { reference: "au-7".into() };
     let batch = reply::Batch {
         items: vec![
             reply::BatchItem { op: "session.block", rid: Some("i-1".into()), body: &seats },
             reply::BatchItem { op: "session.unblock", rid: Some("i-2".into()), body: &seats },
         ],
     };
+    let get = |name: &str| body::Get { id: id(name) };
     vec![
         request(Op::Hello, None, &body::ClientHello { client: "box office 3".into(), token: None }),
-        request(Op::VenuePut, rid, &details),
-        request(Op::VenueGet, None, &body::Get { id: id("globe") }),
+        request(Op::VenuePut, rid, &body::VenuePut::new(id("globe"), venue_view().details)),
+        request(Op::VenueGet, None, &get("globe")),
+        request(Op::VenueSearch, None, &venues),
         request(Op::HallPut, rid, &hall),
         request(Op::HallGet, None, &body::HallGet { venue: id("globe"), id: id("main") }),
-        request(Op::SessionCreate, rid, &create),
+        request(Op::TitlePut, rid, &body::TitlePut::new(id("hamlet"), title_view().title)),
+        request(Op::TitleGet, None, &get("hamlet")),
+        request(Op::TitleSearch, None, &titles),
+        request(Op::SessionCreate, rid, &body::SessionCreate::new(id("globe"), create)),
         request(Op::SessionGet, None, &hamlet),
         request(Op::SessionSearch, None, &search),
         request(Op::SessionMap, None, &body::SessionMap { id: session, view: Some("2,1,0".into()) }),
         request(Op::SessionBlock, rid, &seats),
         request(Op::SessionUnblock, rid, &seats),
+        request(Op::SessionCancel, rid, &canceled),
+        request(Op::ProductPut, rid, &body::ProductPut::new(id("programme"), product_view().details)),
+        request(Op::ProductGet, None, &get("programme")),
+        request(Op::ResourcePut, rid, &body::ResourcePut::new(room(), resource_view().details)),
+        request(Op::ResourceGet, None, &get("room-5")),
+        request(Op::ResourceReserve, rid, &reserve),
+        request(Op::ResourceCancel, rid, &end_choir),
+        request(Op::ResourceMove, rid, &moved),
+        request(Op::ResourceIsAvailable, None, &asked),
+        request(Op::ResourceBookings, None, &bookings),
+        request(Op::ResourceFreeSlots, None, &free),
         request(Op::CartOpen, rid, &open),
         request(Op::CartGet, None, &only),
         request(Op::CartHoldSeats, rid, &hold),
         request(Op::CartHoldBest, rid, &best),
+        request(Op::CartHoldPlaces, rid, &places),
+        request(Op::CartHoldStock, rid, &stock),
+        request(Op::CartHoldSlot, rid, &slot),
         request(Op::CartHoldAll, rid, &all),
+        request(Op::CartSetQuantity, rid, &quantity),
         request(Op::CartRelease, rid, &release),
         request(Op::CartCancel, rid, &only),
         request(Op::CartCheckout, rid, &checkout),
         request(Op::OrderGet, None, &body::OrderGet { order: cart().order() }),
+        request(Op::OrderRefund, rid, &refund),
+        request(Op::CustomerPurchases, None, &purchases),
         request(Op::Watch, None, &watch),
         request(Op::Unwatch, None, &body::Unwatch { feed: 3 }),
         request(Op::Batch, None, &batch),
         request(Op::AdminStatus, None, &body::Empty {}),
         request(Op::AdminAudit, None, &body::Audit { entity: Some(Entity::Cart(cart())) }),
+        request(Op::AdminHistory, None, &history),
+        request(Op::AdminRelease, rid, &body::AdminRelease { cart: cart(), line: 1 }),
+        request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, authorized)),
+    ]
+}
+
+/// Requests in another shape than those of [`requests`]; the document shows some.
+pub fn other_requests() -> Vec<Sample> {
+    let rid = Some("c1-000042");
+    let gateway = body::GatewayPayment { source: "tok_visa".into(), on_decline: Some(OnDecline::Keep) };
+    let through_gateway = body::Checkout {
+        token: token(),
+        cart: None,
+        payment: body::PaymentBody { recorded: None, gateway: Some(gateway) },
+        customer: Some(id("ada")),
+        shipping: None,
+    };
+    let city = body::SessionSearch { city: Some("London".into()), ..body::SessionSearch::default() };
+    let watch = |entity, token, resume| body::Watch { entity, token, resume };
+    let once = When::Utc { begin: evening(), end: evening().after(HOUR) };
+    let reserve = body::ResourceReserve::new(id("room-5"), id("talk"), once, None, "".into());
+    let until = Repeat { every: Every::Month, interval: 1, until: Until::Date("2026-12-31".into()) };
+    let once = When::Utc { begin: evening(), end: evening().after(HOUR) };
+    let monthly = body::ResourceReserve::new(id("room-5"), id("club"), once, Some(until), "".into());
+    vec![
+        request(Op::CartCheckout, rid, &through_gateway),
+        request(Op::SessionSearch, None, &city),
+        request(Op::Watch, None, &watch(Entity::Product(id("programme")), None, None)),
+        request(Op::Watch, None, &watch(Entity::Resource(id("room-5")), None, None)),
+        request(Op::Watch, None, &watch(Entity::Cart(cart()), Some(token()), None)),
+        request(Op::Watch, None, &watch(Entity::Customer(id("ada")), None, Some(body::ResumeBody::cursor(2)))),
+        request(Op::ResourceReserve, rid, &reserve),
+        request(Op::ResourceReserve, rid, &monthly),
+        request(Op::AdminAudit, None, &body::Audit { entity: None }),
+        request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, Settlement::Declined)),
+    ]
+}
+
+/// Milliseconds of an hour.
+const HOUR: u64 = 60 * 60 * 1000;
+
+pub fn yard() -> Area {
+    Area { id: id("yard"), name: "Yard".into(), capacity: 500, price: euro(500) }
+}
+
+pub fn area_counts() -> AreaCounts {
+    AreaCounts { area: id("yard"), free: 400, held: 40, sold: 60 }
+}
+
+pub fn quotas() -> Quotas {
+    Quotas { per_order: Some(8), per_customer: Some(CustomerLimit { quota: id("hamlet"), max: 12 }) }
+}
+
+pub fn shipping() -> Shipping {
+    Shipping { recipient: "Ada".into(), address: "12 St James's Square".into(), method: "post".into() }
+}
+
+pub fn title_view() -> TitleView {
+    let title = Title {
+        name: "Hamlet".into(),
+        director: "Kit".into(),
+        cast: vec!["Will".into(), "Ann".into()],
+        comments: "in four hours".into(),
+        duration_ms: Some(4 * HOUR),
+    };
+    TitleView { id: id("hamlet"), title }
+}
+
+pub fn venues_page() -> VenuesPage {
+    let venue = VenueEntry {
+        id: id("globe"),
+        name: "The Globe".into(),
+        city: "London".into(),
+        position: Some((-97_200, 51_508_100)),
+        distance_m: Some(912),
+    };
+    VenuesPage { venues: vec![venue], next: Some("912/globe".into()) }
+}
+
+pub fn stock_counts() -> StockCounts {
+    StockCounts { free: 7, held: 2, sold: 1 }
+}
+
+pub fn product_view() -> ProductView {
+    let details = ProductDetails {
+        name: "Programme".into(),
+        properties: vec![("colour".into(), "red".into()), ("pages".into(), "40".into())],
+        blob: vec![0, 1, 254, 255],
+        price: euro(350),
+        stock: 10,
+        hold: HoldPolicy::AtCheckout,
+        hold_ttl_ms: Some(600_000),
+        limits: quotas(),
+    };
+    ProductView { id: id("programme"), details, counts: stock_counts() }
+}
+
+pub fn resource_view() -> ResourceView {
+    let day = || vec![(540, 720), (780, 1_080)];
+    let details = ResourceDetails {
+        name: "Room 5".into(),
+        properties: vec![("floor".into(), "2".into())],
+        capacity: 1,
+        zone: "Europe/London".into(),
+        hours: Some(OpeningHours {
+            week: [day(), day(), day(), day(), day(), vec![(600, 720)], Vec::new()],
+            exceptions: vec![("2026-12-24".into(), vec![(540, 720)]), ("2026-12-25".into(), Vec::new())],
+        }),
+        before_ms: 0,
+        after_ms: 900_000,
+        notice_ms: HOUR,
+        horizon_ms: Some(90 * 24 * HOUR),
+        rate: Rate { amount: 2_000, currency: euro(0).currency, per_ms: Some(HOUR) },
+        hold_ttl_ms: None,
+        limits: Quotas::default(),
+    };
+    ResourceView { id: id("room-5"), details, bookings: 3 }
+}
+
+pub fn booking_view() -> BookingView {
+    BookingView {
+        booking: "choir".into(),
+        begin: evening(),
+        end: evening().after(HOUR),
+        state: BookingState::Reserved,
+        details: "with a piano".into(),
+        order: None,
+    }
+}
+
+pub fn sold_booking() -> BookingView {
+    let (state, order) = (BookingState::Sold, Some(cart().order()));
+    BookingView { booking: "cart-1".into(), state, details: "".into(), order, ..booking_view() }
+}
+
+pub fn conflict() -> Conflict {
+    Conflict { begin: evening(), end: evening().after(HOUR), why: "booking choir".into() }
+}
+
+pub fn purchase() -> Purchase {
+    Purchase { cursor: 3, order: cart().order(), at: evening(), total: euro(3_000) }
+}
+
+pub fn purchases_page() -> PurchasesPage {
+    PurchasesPage { purchases: vec![purchase()], newest: 4 }
+}
+
+pub fn refund() -> RefundRecord {
+    RefundRecord {
+        number: 1,
+        at: evening(),
+        lines: vec![1, 2],
+        amount: euro(3_000),
+        reason: "the roof leaks".into(),
+        status: RefundStatus::Failed { reason: "the account is closed".into() },
+    }
+}
+
+pub fn city_page() -> CityPage {
+    let search = CitySearch {
+        city: "London".into(),
+        title: None,
+        from: Timestamp(0),
+        to: evening().after(HOUR),
+        limit: 1,
+        after: None,
+    };
+    CityPage::new(&search, [(id("globe"), vec![session_entry()])])
+}
+
+pub fn history_page() -> HistoryPage {
+    let entry = HistoryEntry {
+        position: 88_213,
+        version: 391,
+        at: evening(),
+        event: "held".into(),
+        details: "by cart 1892ba91625a7bb986fa704738a54551".into(),
+    };
+    let entity = Entity::Session(id("hamlet-0412"));
+    HistoryPage { entity, entries: vec![entry], cursor: Some(88_213), complete: false }
+}
+
+/// A line of every kind.
+pub fn lines() -> Vec<LineView> {
+    let (begin, end) = (evening(), evening().after(HOUR));
+    let line = |line, entity, content, late| LineView { line, entity, content, late };
+    let places = Content::Places { area: id("yard"), quantity: 4, price: 500 };
+    vec![
+        self::line(),
+        line(2, Entity::Session(id("hamlet-0412")), places, false),
+        line(3, Entity::Product(id("programme")), Content::Units { quantity: 2, price: 350 }, true),
+        line(4, Entity::Resource(id("room-5")), Content::Slot { begin, end, price: 2_000 }, false),
+    ]
+}
+
+/// A portion of every kind.
+pub fn portions() -> Vec<Portion> {
+    vec![
+        Portion::Seats(SeatSet::new([seat(1, 5)]).expect("a seat")),
+        Portion::Places { area: id("yard"), quantity: 4 },
+        Portion::Units(2),
+        Portion::Slot { begin: evening(), end: evening().after(HOUR) },
+        Portion::Quota { quota: id("hamlet"), count: 3 },
     ]
 }
 
@@ -237,7 +512,8 @@ pub fn packed() -> Vec<u8> {
 
 pub fn line() -> LineView {
     let priced = |number| PricedSeat { seat: seat(1, number), price: 1_000 };
-    LineView { line: 1, session: id("hamlet-0412"), seats: vec![priced(5), priced(6), priced(7)] }
+    let content = Content::Seats(vec![priced(5), priced(6), priced(7)]);
+    LineView { line: 1, entity: Entity::Session(id("hamlet-0412")), content, late: false }
 }
 
 pub fn venue_view() -> VenueView {
@@ -263,9 +539,24 @@ pub fn session_view() -> SessionView {
         starts_at: evening(),
         ends_at: evening().after(3 * 60 * 60 * 1000),
         prices: vec![(id("standard"), euro(1_000))],
+        areas: Vec::new(),
         hold_ttl_ms: Some(600_000),
+        limits: Quotas::default(),
+        canceled: None,
         counts: counts(),
+        area_counts: Vec::new(),
         layout: layout(),
+    }
+}
+
+/// A session with an area, limits, and an end.
+pub fn canceled_session_view() -> SessionView {
+    SessionView {
+        areas: vec![yard()],
+        area_counts: vec![area_counts()],
+        limits: quotas(),
+        canceled: Some("the roof leaks".into()),
+        ..session_view()
     }
 }
 
@@ -281,7 +572,14 @@ pub fn session_entry() -> SessionEntry {
 }
 
 pub fn map_view() -> MapView {
-    MapView { session: id("hamlet-0412"), epoch: 1, version: 391, counts: counts(), seats: packed() }
+    MapView {
+        session: id("hamlet-0412"),
+        epoch: 1,
+        version: 391,
+        counts: counts(),
+        areas: Vec::new(),
+        seats: packed(),
+    }
 }
 
 pub fn cart_view() -> CartView {
@@ -322,6 +620,18 @@ pub fn order() -> Arc<Order> {
         lines: vec![line()],
         total: euro(3_000),
         payment: Payment::Recorded { method: "card".into(), transaction_id: "4711".into() },
+        shipping: None,
+    })
+}
+
+/// An order of everything, paid through the gateway.
+pub fn long_order() -> Arc<Order> {
+    Arc::new(Order {
+        lines: lines(),
+        total: euro(7_700),
+        payment: Payment::Gateway { source: "".into(), on_decline: Some(OnDecline::Release) },
+        shipping: Some(shipping()),
+        ..(*order()).clone()
     })
 }
 
@@ -329,21 +639,79 @@ pub fn hold_id() -> HoldId {
     HoldId { cart: cart(), request: RequestHash::of("c1-000042"), part: 0, attempt: 1 }
 }
 
+/// A hold of every kind.
+pub fn hold_views() -> Vec<HoldView> {
+    let hold = |portion| HoldView { hold: hold_id(), revision: 2, deadline: evening(), portion };
+    portions().into_iter().map(hold).collect()
+}
+
+/// A sale of every kind.
+pub fn sale_views() -> Vec<SaleView> {
+    let sale = |portion| SaleView { order: cart().order(), hold: hold_id(), portion, at: evening() };
+    portions().into_iter().map(sale).collect()
+}
+
 pub fn session_audit() -> SessionAudit {
-    let hold = HoldView { hold: hold_id(), revision: 2, deadline: evening(), seats: vec![seat(1, 5)] };
-    let sale = SaleView { order: cart().order(), seats: vec![seat(1, 6)], at: evening() };
     SessionAudit {
         session: id("hamlet-0412"),
         counts: counts(),
-        holds: vec![hold],
-        sales: vec![sale],
+        areas: vec![area_counts()],
+        holds: hold_views()[..2].to_vec(),
+        sales: sale_views()[..2].to_vec(),
         violations: vec!["seat 3 is held twice".into()],
     }
 }
 
 pub fn cart_audit() -> CartAudit {
-    let holds = vec![(id("hamlet-0412"), hold_id(), 2, vec![seat(1, 5)])];
-    CartAudit { cart: cart_view(), holds, owed: 1, violations: Vec::new() }
+    let entities = [
+        Entity::Session(id("hamlet-0412")),
+        Entity::Session(id("hamlet-0412")),
+        Entity::Product(id("programme")),
+        Entity::Resource(id("room-5")),
+        Entity::Customer(id("ada")),
+    ];
+    let claim = |(portion, entity)| Claim { line: 1, entity, hold: hold_id(), revision: 2, portion: Some(portion) };
+    let mut holds: Vec<Claim> = portions().into_iter().zip(entities).map(claim).collect();
+    holds.push(Claim { portion: None, ..holds[0].clone() });
+    CartAudit {
+        cart: cart_view(),
+        holds,
+        payment: Some(PaymentStatus::Captured),
+        refunds: vec![refund()],
+        owed: 1,
+        violations: Vec::new(),
+    }
+}
+
+pub fn product_audit() -> ProductAudit {
+    ProductAudit {
+        product: id("programme"),
+        counts: stock_counts(),
+        holds: hold_views()[2..3].to_vec(),
+        sales: sale_views()[2..3].to_vec(),
+        violations: Vec::new(),
+    }
+}
+
+pub fn resource_audit() -> ResourceAudit {
+    ResourceAudit {
+        resource: id("room-5"),
+        bookings: 3,
+        holds: hold_views()[3..4].to_vec(),
+        sales: sale_views()[3..4].to_vec(),
+        violations: Vec::new(),
+    }
+}
+
+pub fn customer_audit() -> CustomerAudit {
+    CustomerAudit {
+        customer: id("ada"),
+        quotas: vec![(id("hamlet"), 3, 4)],
+        holds: hold_views()[4..].to_vec(),
+        sales: sale_views()[4..].to_vec(),
+        purchases: vec![cart().order()],
+        violations: Vec::new(),
+    }
 }
 
 pub fn at() -> Vec<At> {
@@ -366,6 +734,8 @@ pub fn status() -> NodeStatus {
         watchers: 2,
         under_way: 17,
         actors: 9,
+        carts_archived: 120,
+        payments_pending: 1,
         rates: Rates { requests: 1_000.5, ok: 990.0, ..Rates::default() },
     }
 }
@@ -375,6 +745,9 @@ pub fn node_audit() -> NodeAudit {
         venues: 1,
         sessions: 2,
         seats: SeatTotals { free: 10, held: 2, sold: 3, blocked: 1 },
+        areas: UnitTotals { free: 400, held: 40, sold: 60 },
+        stock: UnitTotals { free: 7, held: 2, sold: 1 },
+        payments: PaymentTotals { recorded: 1, ..PaymentTotals::default() },
         order_totals: vec![CurrencyTotal { currency: euro(0).currency, orders: 1, amount: 3_000 }],
         violations: vec!["a sale without an order".into()],
         ..NodeAudit::default()
@@ -395,12 +768,52 @@ pub fn hello() -> Hello {
 
 pub fn snapshot() -> Snapshot {
     let entity = Entity::Session(id("hamlet-0412"));
-    Snapshot { entity, epoch: 1, version: 391, counts: counts(), seats: packed() }
+    Snapshot { entity, epoch: 1, version: 391, counts: counts(), areas: Vec::new(), seats: packed() }
 }
 
 pub fn delta() -> Delta {
     let changes = vec![(0, SeatState::Held), (4, SeatState::Held)];
-    Delta { from: 391, to: 392, changes, counts: SeatCounts { free: 0, held: 3, ..counts() } }
+    Delta { from: 391, to: 392, changes, counts: SeatCounts { free: 0, held: 3, ..counts() }, areas: Vec::new() }
+}
+
+pub fn area_snapshot() -> Snapshot {
+    Snapshot { areas: vec![area_counts()], ..snapshot() }
+}
+
+pub fn area_delta() -> Delta {
+    Delta { changes: Vec::new(), counts: counts(), areas: vec![area_counts()], ..delta() }
+}
+
+pub fn product_snapshot() -> ProductSnapshot {
+    ProductSnapshot { entity: Entity::Product(id("programme")), epoch: 1, version: 12, counts: stock_counts() }
+}
+
+pub fn product_delta() -> ProductDelta {
+    ProductDelta { from: 12, to: 13, counts: StockCounts { free: 6, held: 3, sold: 1 } }
+}
+
+pub fn resource_snapshot() -> ResourceSnapshot {
+    ResourceSnapshot { entity: Entity::Resource(id("room-5")), epoch: 1, version: 7, bookings: 3 }
+}
+
+pub fn resource_delta() -> ResourceDelta {
+    ResourceDelta { from: 7, to: 8, days: vec![20_555, 20_556], bookings: 4 }
+}
+
+pub fn cart_snapshot() -> CartSnapshot {
+    CartSnapshot { entity: Entity::Cart(cart()), epoch: 1, version: 2, cart: empty_cart_view() }
+}
+
+pub fn cart_delta() -> CartDelta {
+    CartDelta { from: 2, to: 3, cart: cart_view() }
+}
+
+pub fn purchases_snapshot() -> PurchasesSnapshot {
+    PurchasesSnapshot { entity: Entity::Customer(id("ada")), from: 2, to: 3, purchases: vec![purchase()] }
+}
+
+pub fn purchases_delta() -> PurchasesDelta {
+    PurchasesDelta { from: 3, to: 4, purchases: vec![Purchase { cursor: 4, ..purchase() }] }
 }
 
 fn answer(name: &'static str, answer: Answer, shape: Shape) -> Sample {
@@ -431,9 +844,12 @@ pub fn refusals() -> Vec<Refusal> {
         Refusal::NoSuchSeat(vec![seat(9, 9)]),
         Refusal::DuplicateSeat(vec![seat(1, 5)]),
         Refusal::SeatBlocked(taken()),
+        Refusal::NotEnoughPlaces { area: id("yard"), free: 3 },
         Refusal::NoAdjacentSeats { count: 4, free: 9 },
         Refusal::SessionClosed("not open yet".into()),
         Refusal::HallOccupied(id("hamlet-0411")),
+        Refusal::LimitPerCustomer { quota: id("hamlet"), max: 12, taken: 11 },
+        Refusal::LimitPerOrder { entity: Entity::Product(id("programme")), max: 8 },
         Refusal::CartNotActive("done".into()),
         Refusal::CartExpired,
         Refusal::NoSuchLine(3),
@@ -441,9 +857,31 @@ pub fn refusals() -> Vec<Refusal> {
         Refusal::NotYourCart,
         Refusal::TooManyLines(50),
         Refusal::HoldAgeExceeded,
+        Refusal::OutOfStock(vec![Shortage { product: id("programme"), wanted: 3, free: 1 }]),
+        Refusal::BadQuantity("`quantity` is a whole number from 1 to 1000000, not 0".into()),
+        Refusal::NoSuchProduct(id("programme")),
+        Refusal::SlotTaken(vec![conflict()]),
+        Refusal::BadInterval("it is longer than 366 days".into()),
+        Refusal::IdInUse(id("choir")),
+        Refusal::OutsideHours("it closes at 18:00".into()),
+        Refusal::NoSuchBooking(id("choir")),
+        Refusal::TooSoonOrFar("it begins in less than an hour".into()),
+        Refusal::PaymentDeclined("the card is blocked".into()),
+        Refusal::PaymentPending,
+        Refusal::AmountMismatch { asked: 3_000, got: 300 },
         Refusal::NotFound("session hamlet-0412".into()),
         Refusal::AlreadyExistsDifferently("session hamlet-0412".into()),
     ]
+}
+
+/// Several lines refused at once: it has the number of the first.
+pub fn refused_lines() -> Refusal {
+    let seats = vec![TakenSeat { seat: seat(1, 5), state: SeatState::Held }];
+    let shortages = vec![Shortage { product: id("programme"), wanted: 3, free: 1 }];
+    Refusal::Lines(vec![
+        LineRefusal { line: 0, refusal: Refusal::SeatsTaken(seats) },
+        LineRefusal { line: 3, refusal: Refusal::OutOfStock(shortages) },
+    ])
 }
 
 /// Every refusal of the door.
@@ -473,7 +911,45 @@ pub fn server_frames() -> Vec<Sample> {
         answer("ok cart", Answer::Cart(cart_view()), Shape::Plain),
         answer("ok cart, empty", Answer::Cart(empty_cart_view()), Shape::Plain),
         answer("ok held", Answer::Held(held()), Shape::Plain),
-        answer("ok order", Answer::Order { order: order(), settling: true }, Shape::Plain),
+        answer("ok session, canceled", Answer::Session(Arc::new(canceled_session_view())), Shape::Plain),
+        answer("ok held, of every kind", Answer::Held(Held { lines: lines(), ..held() }), Shape::Plain),
+        answer(
+            "ok order",
+            Answer::Order {
+                order: order(),
+                settling: true,
+                payment: PaymentStatus::Recorded,
+                refunds: Vec::new(),
+            },
+            Shape::Plain,
+        ),
+        answer(
+            "ok order, refunded",
+            Answer::Order {
+                order: long_order(),
+                settling: false,
+                payment: PaymentStatus::CaptureFailed { reason: "the card is blocked".into() },
+                refunds: vec![refund()],
+            },
+            Shape::Plain,
+        ),
+        answer("ok refund", Answer::Refund(refund()), Shape::Plain),
+        answer("ok title", Answer::Title(title_view()), Shape::Plain),
+        answer("ok titles, full page", Answer::Titles(vec![title_view()]), Shape::Page { limit: 1 }),
+        answer("ok venues", Answer::Venues(venues_page()), Shape::Plain),
+        answer("ok product", Answer::Product(Arc::new(product_view())), Shape::Plain),
+        answer("ok resource", Answer::Resource(Arc::new(resource_view())), Shape::Plain),
+        answer("ok booked", Answer::Booked(vec![booking_view()]), Shape::Plain),
+        answer("ok available", Answer::Available(Vec::new()), Shape::Plain),
+        answer("ok not available", Answer::Available(vec![conflict()]), Shape::Plain),
+        answer("ok bookings, full page", Answer::Bookings(vec![sold_booking()]), Shape::Page { limit: 1 }),
+        answer("ok free slots", Answer::FreeSlots(vec![(evening(), evening().after(HOUR))]), Shape::Plain),
+        answer("ok purchases", Answer::Purchases(purchases_page()), Shape::Plain),
+        answer("ok product audit", Answer::ProductAudit(product_audit()), Shape::Plain),
+        answer("ok resource audit", Answer::ResourceAudit(resource_audit()), Shape::Plain),
+        answer("ok customer audit", Answer::CustomerAudit(customer_audit()), Shape::Plain),
+        sample("ok sessions of a city", |encoding, out| encode::city(encoding, out, 7, &city_page())),
+        sample("ok history", |encoding, out| encode::history(encoding, out, 7, &history_page())),
         answer("ok session audit", Answer::SessionAudit(session_audit()), Shape::Plain),
         answer("ok cart audit", Answer::CartAudit(cart_audit()), Shape::Plain),
         sample("ok watching", |encoding, out| encode::watching(encoding, out, 7, 3)),
@@ -494,12 +970,23 @@ pub fn server_frames() -> Vec<Sample> {
         }),
         sample("snapshot", |encoding, out| encode::snapshot(encoding, out, 3, &snapshot())),
         sample("delta", |encoding, out| encode::delta(encoding, out, 3, &delta())),
+        sample("snapshot with areas", |encoding, out| encode::snapshot(encoding, out, 3, &area_snapshot())),
+        sample("delta with areas", |encoding, out| encode::delta(encoding, out, 3, &area_delta())),
+        sample("product snapshot", |encoding, out| encode::snapshot(encoding, out, 3, &product_snapshot())),
+        sample("product delta", |encoding, out| encode::delta(encoding, out, 3, &product_delta())),
+        sample("resource snapshot", |encoding, out| encode::snapshot(encoding, out, 3, &resource_snapshot())),
+        sample("resource delta", |encoding, out| encode::delta(encoding, out, 3, &resource_delta())),
+        sample("cart snapshot", |encoding, out| encode::snapshot(encoding, out, 3, &cart_snapshot())),
+        sample("cart delta", |encoding, out| encode::delta(encoding, out, 3, &cart_delta())),
+        sample("purchases snapshot", |encoding, out| encode::snapshot(encoding, out, 3, &purchases_snapshot())),
+        sample("purchases delta", |encoding, out| encode::delta(encoding, out, 3, &purchases_delta())),
         sample("ended", |encoding, out| encode::ended(encoding, out, 3, &Ended { name: "not_found".into() })),
         sample("notice", |encoding, out| {
             encode::notice(encoding, out, &Notice { name: "draining".into(), reconnect_ms: Some(1_500) });
         }),
     ];
     frames.extend(refusals().into_iter().map(no));
+    frames.push(no(refused_lines()));
     frames.extend(
         rejections()
             .into_iter()

@@ -1,0 +1,286 @@
+//! What is offered besides seats: titles, products, calendars; what was bought; what operators see and settle.
+
+use boxoffice_core::{
+    answer::{
+        CustomerAudit, ProductAudit, ProductView, PurchasesPage, ResourceAudit, ResourceView, TitleView, VenuesPage,
+    },
+    command::{ProductDetails, Repeat, ResourceDetails, Title, When},
+    id::{CartId, Entity, Id, OrderId},
+    payment::{RefundRecord, Settlement},
+    seat::Seat,
+    time::Timestamp,
+};
+use boxoffice_wire::{
+    Op, body,
+    city::CityPage,
+    reply::{Available, BookingPage, FreeSlots, TitlePage},
+    status::HistoryPage,
+};
+use smol_str::SmolStr;
+
+use crate::{
+    client::Client,
+    error::{Error, Reply},
+    live::{LivePurchases, LiveResource, LiveStock},
+    watch::Watch,
+};
+
+/// Where a search for sessions over a city looks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CitySearch {
+    /// Only this title.
+    pub title: Option<Id>,
+    /// Starting at or after.
+    pub from: Option<Timestamp>,
+    /// Starting before.
+    pub to: Option<Timestamp>,
+    /// At most so many.
+    pub limit: Option<u32>,
+    /// Where the page before ended, as its answer said.
+    pub cursor: Option<SmolStr>,
+}
+
+impl Client {
+    /// `venue.search`: venues by city and name, or nearest first; a page with a cursor for the next.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn venue_search(&self, search: &body::VenueSearch) -> Result<Reply<VenuesPage>, Error> {
+        self.read(Op::VenueSearch, search).await
+    }
+
+    /// `title.put`: creates or changes a title.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn title_put(&self, id: &Id, title: Title) -> Result<Reply<()>, Error> {
+        self.change(Op::TitlePut, &body::TitlePut::new(id.clone(), title)).await
+    }
+
+    /// `title.get`.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn title_get(&self, id: &Id) -> Result<Reply<TitleView>, Error> {
+        self.read(Op::TitleGet, &body::Get { id: id.clone() }).await
+    }
+
+    /// `title.search`: titles by name; a page with a cursor for the next.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn title_search(&self, search: &body::TitleSearch) -> Result<Reply<TitlePage>, Error> {
+        self.read(Op::TitleSearch, search).await
+    }
+
+    /// `session.search` over all venues of a city, by start; a page with a cursor for the next.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn session_search_city(
+        &self,
+        city: impl AsRef<str>,
+        search: CitySearch,
+    ) -> Result<Reply<CityPage>, Error> {
+        let CitySearch { title, from, to, limit, cursor } = search;
+        let city = Some(SmolStr::new(city));
+        let body = body::SessionSearch { venue: None, city, title, hall: None, from, to, limit, cursor };
+        self.read(Op::SessionSearch, &body).await
+    }
+
+    /// `session.cancel`: it will not take place; holds are given back and orders refunded.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn session_cancel(&self, id: &Id, reason: impl AsRef<str>) -> Result<Reply<()>, Error> {
+        self.change(Op::SessionCancel, &body::SessionCancel { id: id.clone(), reason: SmolStr::new(reason) }).await
+    }
+
+    /// `product.put`: creates or changes a product.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn product_put(&self, id: &Id, details: ProductDetails) -> Result<Reply<ProductView>, Error> {
+        self.change(Op::ProductPut, &body::ProductPut::new(id.clone(), details)).await
+    }
+
+    /// `product.get`: what it is, and its units by state.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn product_get(&self, id: &Id) -> Result<Reply<ProductView>, Error> {
+        self.read(Op::ProductGet, &body::Get { id: id.clone() }).await
+    }
+
+    /// `resource.put`: creates or changes a resource. Bookings that exist stay.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn resource_put(&self, id: &Id, details: ResourceDetails) -> Result<Reply<ResourceView>, Error> {
+        self.change(Op::ResourcePut, &body::ResourcePut::new(id.clone(), details)).await
+    }
+
+    /// `resource.get`: what it is, and how many bookings it has.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn resource_get(&self, id: &Id) -> Result<Reply<ResourceView>, Error> {
+        self.read(Op::ResourceGet, &body::Get { id: id.clone() }).await
+    }
+
+    /// `resource.reserve`: books time without a cart, once or again and again: all of it or nothing.
+    ///
+    /// # Errors
+    /// As every op: [`Error`]; `slot_taken` names every conflict.
+    pub async fn resource_reserve(
+        &self,
+        resource: &Id,
+        booking: &Id,
+        when: When,
+        repeat: Option<Repeat>,
+        details: impl AsRef<str>,
+    ) -> Result<Reply<BookingPage>, Error> {
+        let details = SmolStr::new(details);
+        let body = body::ResourceReserve::new(resource.clone(), booking.clone(), when, repeat, details);
+        self.change(Op::ResourceReserve, &body).await
+    }
+
+    /// `resource.cancel`: ends a booking, or a whole series.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn resource_cancel(&self, resource: &Id, booking: &Id, series: bool) -> Result<Reply<()>, Error> {
+        let body = body::ResourceCancel { resource: resource.clone(), booking: booking.clone(), series };
+        self.change(Op::ResourceCancel, &body).await
+    }
+
+    /// `resource.move`: puts a booking to another time; if that does not fit, the old time stays.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn resource_move(&self, resource: &Id, booking: &Id, when: When) -> Result<Reply<BookingPage>, Error> {
+        self.change(Op::ResourceMove, &body::ResourceMove::new(resource.clone(), booking.clone(), when)).await
+    }
+
+    /// `resource.is_available`: whether a time could be booked now, and what is in the way.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn resource_is_available(&self, resource: &Id, when: When) -> Result<Reply<Available>, Error> {
+        self.read(Op::ResourceIsAvailable, &body::ResourceIsAvailable::new(resource.clone(), when)).await
+    }
+
+    /// `resource.bookings`: those that overlap a time; a page with a cursor for the next.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn resource_bookings(&self, search: &body::ResourceBookings) -> Result<Reply<BookingPage>, Error> {
+        self.read(Op::ResourceBookings, search).await
+    }
+
+    /// `resource.free_slots`: the first free slots of a length between two instants.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn resource_free_slots(&self, search: &body::ResourceFreeSlots) -> Result<Reply<FreeSlots>, Error> {
+        self.read(Op::ResourceFreeSlots, search).await
+    }
+
+    /// `order.refund`: pays lines of an order back (all that are left if none are named) and puts them on sale again.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn order_refund(
+        &self,
+        order: OrderId,
+        lines: Option<Vec<u32>>,
+        reason: impl AsRef<str>,
+    ) -> Result<Reply<RefundRecord>, Error> {
+        let body = body::OrderRefund { order, lines, reason: SmolStr::new(reason) };
+        self.change(Op::OrderRefund, &body).await
+    }
+
+    /// `customer.purchases`: the orders of a customer after a cursor (0 for the first), at most `limit` of them.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn purchases(
+        &self,
+        customer: &Id,
+        cursor: u64,
+        limit: Option<u32>,
+    ) -> Result<Reply<PurchasesPage>, Error> {
+        let body = body::CustomerPurchases { customer: customer.clone(), cursor: Some(cursor), limit };
+        self.read(Op::CustomerPurchases, &body).await
+    }
+
+    /// `watch`: every purchase of a customer after a cursor (0 for the first), each once, across reconnects.
+    pub fn watch_purchases(&self, customer: &Id, cursor: u64) -> Watch<LivePurchases> {
+        let state = LivePurchases::after(cursor);
+        Watch::new(self.clone(), Entity::Customer(customer.clone()), None, Some(state))
+    }
+
+    /// `watch`: follows a product's units by state.
+    pub fn watch_product(&self, product: &Id) -> Watch<LiveStock> {
+        Watch::new(self.clone(), Entity::Product(product.clone()), None, None)
+    }
+
+    /// `watch`: follows on which days a resource's bookings change.
+    pub fn watch_resource(&self, resource: &Id) -> Watch<LiveResource> {
+        Watch::new(self.clone(), Entity::Resource(resource.clone()), None, None)
+    }
+
+    /// `admin.audit` of a product.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn audit_product(&self, id: &Id) -> Result<Reply<ProductAudit>, Error> {
+        self.read(Op::AdminAudit, &body::Audit { entity: Some(Entity::Product(id.clone())) }).await
+    }
+
+    /// `admin.audit` of a resource.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn audit_resource(&self, id: &Id) -> Result<Reply<ResourceAudit>, Error> {
+        self.read(Op::AdminAudit, &body::Audit { entity: Some(Entity::Resource(id.clone())) }).await
+    }
+
+    /// `admin.audit` of a customer.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn audit_customer(&self, id: &Id) -> Result<Reply<CustomerAudit>, Error> {
+        self.read(Op::AdminAudit, &body::Audit { entity: Some(Entity::Customer(id.clone())) }).await
+    }
+
+    /// `admin.history`: what happened to an entity, or to one seat of a session; a page with a cursor for the next.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn history(
+        &self,
+        entity: Entity,
+        seat: Option<Seat>,
+        limit: Option<u32>,
+        cursor: Option<u64>,
+    ) -> Result<Reply<HistoryPage>, Error> {
+        self.read(Op::AdminHistory, &body::History { entity, seat, limit, cursor }).await
+    }
+
+    /// `admin.release`: gives a line of somebody's cart back.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn admin_release(&self, cart: CartId, line: u32) -> Result<Reply<()>, Error> {
+        self.change(Op::AdminRelease, &body::AdminRelease { cart, line }).await
+    }
+
+    /// `admin.settle`: says how an attempt to pay ended that the gateway does not tell of.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn admin_settle(&self, cart: CartId, attempt: u32, outcome: Settlement) -> Result<Reply<()>, Error> {
+        self.change(Op::AdminSettle, &body::AdminSettle::new(cart, attempt, outcome)).await
+    }
+}
