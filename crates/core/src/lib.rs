@@ -26,6 +26,8 @@ pub mod shared_map;
 
 mod best;
 mod holds;
+#[cfg(test)]
+mod holds_model;
 mod inventory;
 mod memory;
 mod seat_bits;
