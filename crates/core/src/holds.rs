@@ -142,12 +142,7 @@ impl<W> Holds<W> {
     }
 
     /// Up to `max` holds whose cart is to be asked, in the order of their deadlines: those after `after`, up to `now`.
-    pub(crate) fn overdue(
-        &self,
-        after: (Timestamp, HoldId),
-        now: Timestamp,
-        max: usize,
-    ) -> Vec<(Timestamp, HoldId)> {
+    pub(crate) fn overdue(&self, after: (Timestamp, HoldId), now: Timestamp, max: usize) -> Vec<(Timestamp, HoldId)> {
         let due = self.due.range((Excluded(after), Included((now, HoldId::LAST))));
         due.map(|(due, ())| *due).take(max).collect()
     }

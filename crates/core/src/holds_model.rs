@@ -45,9 +45,23 @@ trait Counted: Inventory + Clone + PartialEq + Debug {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Hold { hold: usize, revision: u64, quantity: u32, deadline: u64 },
-    Release { hold: usize, revision: u64, left: u32, last: bool },
-    Sell { hold: usize, revision: u64, quantity: u32 },
+    Hold {
+        hold: usize,
+        revision: u64,
+        quantity: u32,
+        deadline: u64,
+    },
+    Release {
+        hold: usize,
+        revision: u64,
+        left: u32,
+        last: bool,
+    },
+    Sell {
+        hold: usize,
+        revision: u64,
+        quantity: u32,
+    },
     Refund(usize),
     Extend(usize, u64),
     Disowned(usize),

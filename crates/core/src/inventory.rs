@@ -39,14 +39,7 @@ pub(crate) trait Inventory {
     ///
     /// # Panics
     /// If the hold is neither live nor sold, or lacks something: a hold covers its line at every instant.
-    fn decide_sell(
-        &self,
-        hold: HoldId,
-        revision: u64,
-        portion: &Portion,
-        order: OrderId,
-        at: Timestamp,
-    ) -> Vec<Event>;
+    fn decide_sell(&self, hold: HoldId, revision: u64, portion: &Portion, order: OrderId, at: Timestamp) -> Vec<Event>;
 
     /// The version with the sale of this hold, if it is sold and was not refunded.
     fn sale_version(&self, hold: HoldId) -> Option<u64>;

@@ -143,7 +143,8 @@ impl Content {
 
     /// The same without these seats; `None` if nothing is left.
     pub(crate) fn without(&self, seats: &[Seat]) -> Option<Content> {
-        let left: Vec<PricedSeat> = self.seats().iter().filter(|priced| !seats.contains(&priced.seat)).copied().collect();
+        let left: Vec<PricedSeat> =
+            self.seats().iter().filter(|priced| !seats.contains(&priced.seat)).copied().collect();
         (!left.is_empty()).then_some(Content::Seats(left))
     }
 

@@ -97,14 +97,7 @@ impl Inventory for Customer {
         Some(Event::Customer(CustomerEvent::QuotaReleased { hold, revision, left, remember: !last }))
     }
 
-    fn decide_sell(
-        &self,
-        hold: HoldId,
-        revision: u64,
-        portion: &Portion,
-        order: OrderId,
-        at: Timestamp,
-    ) -> Vec<Event> {
+    fn decide_sell(&self, hold: HoldId, revision: u64, portion: &Portion, order: OrderId, at: Timestamp) -> Vec<Event> {
         let Some(live) = self.holds.to_sell(hold, revision, order) else { return Vec::new() };
         let Portion::Quota { quota, count } = portion else { panic!("of {hold:?} is sold {portion:?}") };
         let (has, count) = (live.what.count, *count);

@@ -124,14 +124,7 @@ impl Inventory for Product {
         Some(Event::Product(ProductEvent::UnitsReleased { hold, revision, left, remember: !last }))
     }
 
-    fn decide_sell(
-        &self,
-        hold: HoldId,
-        revision: u64,
-        portion: &Portion,
-        order: OrderId,
-        at: Timestamp,
-    ) -> Vec<Event> {
+    fn decide_sell(&self, hold: HoldId, revision: u64, portion: &Portion, order: OrderId, at: Timestamp) -> Vec<Event> {
         let Some(live) = self.holds.to_sell(hold, revision, order) else { return Vec::new() };
         let Portion::Units(quantity) = *portion else { panic!("of {hold:?} is sold {portion:?}") };
         let has = live.what.quantity;

@@ -12,8 +12,10 @@ use super::{
 };
 use crate::{
     answer::{Answer, BookingState, BookingView},
-    calendar::{BookingKey, Frequency, INTERVAL_MAX, OCCURRENCES_MAX, Repeat as Recurrence, Slot, Weekday, Weekdays,
-        Until as End, Date, occurrences},
+    calendar::{
+        BookingKey, Date, Frequency, INTERVAL_MAX, OCCURRENCES_MAX, Repeat as Recurrence, Slot, Until as End, Weekday,
+        Weekdays, occurrences,
+    },
     command::{Every, Rate, Repeat, ResourceDetails, Until, When},
     event::{Remembered, ResourceEvent},
     id::{Id, Request},
@@ -151,7 +153,8 @@ impl Resource {
         let (mut bookings, mut conflicts, mut closed) = (Vec::new(), Vec::new(), Vec::new());
         for (slot, number) in slots.into_iter().zip(1..) {
             let name = format_smolstr!("{series}.{number}");
-            let id = Id::new(&name).ok_or_else(|| Refusal::BadRequest(format_smolstr!("{name} is too long for an id")))?;
+            let id =
+                Id::new(&name).ok_or_else(|| Refusal::BadRequest(format_smolstr!("{name} is too long for an id")))?;
             if self.notes.contains_key(&id) {
                 return Err(Refusal::IdInUse(id));
             }
@@ -228,7 +231,9 @@ fn recurrence(repeat: &Repeat, first: Weekday) -> Result<Recurrence, Refusal> {
     let until = match &repeat.until {
         Until::Count(count) => match u16::try_from(*count) {
             Ok(count) if (1..=OCCURRENCES_MAX).contains(&usize::from(count)) => End::Count(count),
-            Ok(_) | Err(_) => return bad(format_smolstr!("a booking occurs 1 to {OCCURRENCES_MAX} times, not {count}")),
+            Ok(_) | Err(_) => {
+                return bad(format_smolstr!("a booking occurs 1 to {OCCURRENCES_MAX} times, not {count}"));
+            }
         },
         Until::Date(text) => match Date::parse(text) {
             Some(date) => End::Date(date),

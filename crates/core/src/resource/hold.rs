@@ -90,14 +90,7 @@ impl Inventory for Resource {
         }
     }
 
-    fn decide_sell(
-        &self,
-        hold: HoldId,
-        revision: u64,
-        portion: &Portion,
-        order: OrderId,
-        at: Timestamp,
-    ) -> Vec<Event> {
+    fn decide_sell(&self, hold: HoldId, revision: u64, portion: &Portion, order: OrderId, at: Timestamp) -> Vec<Event> {
         let Some(live) = self.holds.to_sell(hold, revision, order) else { return Vec::new() };
         assert_eq!(*portion, live.what.portion(), "another slot than that of {hold:?} is sold");
         vec![Event::Resource(ResourceEvent::SlotSold { hold, at })]

@@ -132,10 +132,9 @@ pub(super) fn local(text: &SmolStr) -> Result<Civil, Refusal> {
 pub(super) fn price(rate: &Rate, slot: Slot) -> Result<i64, Refusal> {
     let spans = rate.per_ms.map_or(1, |per_ms| slot.length_ms().div_ceil(per_ms));
     let price = i128::from(rate.amount) * i128::from(spans);
-    i64::try_from(price)
-        .ok()
-        .filter(|price| *price <= PRICE_MAX)
-        .ok_or_else(|| Refusal::BadInterval(format_smolstr!("so long a slot would cost more than {PRICE_MAX} minor units")))
+    i64::try_from(price).ok().filter(|price| *price <= PRICE_MAX).ok_or_else(|| {
+        Refusal::BadInterval(format_smolstr!("so long a slot would cost more than {PRICE_MAX} minor units"))
+    })
 }
 
 fn open_time((open, close): &(u16, u16)) -> OpenTime {

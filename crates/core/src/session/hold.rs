@@ -32,7 +32,11 @@ impl Inventory for Session {
             Some(known @ (Known::New | Known::Change(_))) => known,
         };
         let decided = self.decide_new(at, ask, want_hash, &known);
-        decided.map(Event::Session).map_err(|refusal| Reply::Refused { hold: ask.hold, revision: ask.revision, refusal })
+        decided.map(Event::Session).map_err(|refusal| Reply::Refused {
+            hold: ask.hold,
+            revision: ask.revision,
+            refusal,
+        })
     }
 
     fn granted(&self, hold: HoldId) -> Granted {
@@ -79,14 +83,7 @@ impl Inventory for Session {
         Some(Event::Session(event))
     }
 
-    fn decide_sell(
-        &self,
-        hold: HoldId,
-        revision: u64,
-        portion: &Portion,
-        order: OrderId,
-        at: Timestamp,
-    ) -> Vec<Event> {
+    fn decide_sell(&self, hold: HoldId, revision: u64, portion: &Portion, order: OrderId, at: Timestamp) -> Vec<Event> {
         let book = self.book.as_deref().unwrap_or_else(|| panic!("a cart sells {hold:?}, which is not held"));
         let Some(live) = book.holds.to_sell(hold, revision, order) else { return Vec::new() };
         let (rest, sale) = match (&live.what, portion) {
