@@ -187,6 +187,7 @@ fn every_refusal_has_its_number() {
             .map_err(|no| no.code()),
         Err(505)
     );
+    put(&mut desk, |details| details.horizon_ms = None).expect("any time ahead");
     reserve(&mut desk, "b", &local("2026-06-02T08:00", "2026-06-02T09:00"), None).expect("it is free");
     assert_eq!(said(&desk, "2026-06-03T08:00", "2026-06-03T09:00"), Err(503), "the name is used");
     let other = |begin, end| desk.decide_reserve(now, &id("c"), &local(begin, end), None, &"".into(), request(1));
