@@ -177,7 +177,10 @@ impl Books {
             })?;
             let said = shared.past.shard(cell.id)?.totals;
             if said != counted {
-                self.violation(format_smolstr!("the store's totals of shard {} are {said:?}, its records {counted:?}", cell.id));
+                self.violation(format_smolstr!(
+                    "the store's totals of shard {} are {said:?}, its records {counted:?}",
+                    cell.id
+                ));
             }
         }
         Ok(())

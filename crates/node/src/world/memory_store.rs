@@ -215,7 +215,8 @@ mod tests {
         let stores = MemoryStores::new();
         let dir = Path::new("/data/history");
         let store = stores.open(dir, &StoreSettings::default()).unwrap();
-        let put = |value: &'static str| store.write(&[(Bytes::from_static(b"key"), Bytes::from_static(value.as_bytes()))]);
+        let put =
+            |value: &'static str| store.write(&[(Bytes::from_static(b"key"), Bytes::from_static(value.as_bytes()))]);
         put("one").unwrap();
         store.sync().unwrap();
         ["two", "three", "four"].into_iter().for_each(|value| put(value).unwrap());
