@@ -41,7 +41,7 @@ fn next(id: CartId, had: u64) -> Vec<Event> {
         remembered: None,
     };
     let hold = |request| HoldId { cart: id, request: RequestHash(request), part: 0, attempt: 0 };
-    let session = Id::new("s").expect("an id");
+    let session = Entity::Session(Id::new("s").expect("an id"));
     let event = match had {
         0 => opened,
         1 => CartEvent::Canceled { at: Timestamp(2), remembered: remembered() },
