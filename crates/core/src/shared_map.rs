@@ -364,7 +364,8 @@ mod tests {
     #[test]
     fn a_range_that_ends_before_it_begins_is_empty() {
         let map: SharedMap<u16, ()> = (0..300).map(|key| (key, ())).collect();
-        assert_eq!(map.range(200..100).count(), 0);
+        let (from, to) = (200, 100);
+        assert_eq!(map.range(from..to).count(), 0);
         assert_eq!(map.range(1_000..).count(), 0);
         assert_eq!(SharedMap::<u16, ()>::new().range(..).count(), 0);
     }
