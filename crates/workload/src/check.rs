@@ -8,6 +8,8 @@ use std::{collections::BTreeMap, fmt};
 
 use boxoffice_core::{
     answer::{CartAudit, SessionAudit},
+    portion::Portion,
+    seat::Seat,
     time::Timestamp,
 };
 use serde::{Deserialize, Serialize};
@@ -128,6 +130,14 @@ pub fn check(house: &House, price: i64, history: &History, audited: &Audited) ->
     }
     book::check(house, price, history, audited, &mut findings);
     findings
+}
+
+/// The seats of a hold or sale; none if it has something else.
+fn seats_in(portion: &Portion) -> &[Seat] {
+    match portion {
+        Portion::Seats(seats) => seats.as_slice(),
+        Portion::Places { .. } | Portion::Units(_) | Portion::Slot { .. } | Portion::Quota { .. } => &[],
+    }
 }
 
 #[cfg(test)]

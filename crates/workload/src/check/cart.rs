@@ -20,9 +20,9 @@ pub(super) fn check(audit: &CartAudit, findings: &mut Findings) {
             format!("cart {} made order {:?}, which is another cart's", cart.id, cart.order)
         });
     }
-    let sum: i64 = cart.lines.iter().flat_map(|line| line.seats.iter()).map(|seat| seat.price).sum();
+    let sum: i128 = cart.lines.iter().map(|line| line.content.amount()).sum();
     let total = cart.total.map_or(0, |total| total.amount);
-    if sum != total {
+    if sum != i128::from(total) {
         findings.add(Breach::WrongOrder, || format!("cart {} has lines of {sum} and a total of {total}", cart.id));
     }
     if cart.state == CartState::Done && audit.owed > 0 {
