@@ -105,11 +105,11 @@ async fn buy(plan: &Plan, cart: &Cart, number: FlowNumber, flow: &mut Flow) -> E
         let outcome = match &held {
             Ok(reply) => {
                 flow.note_version(&reply.at);
-                let price: i128 = reply.value.lines.iter().map(|line| line.content.amount()).sum();
+                let seats = reply.value.lines.iter().flat_map(|line| line.content.seats());
                 HoldOutcome::Granted {
                     session_version: version_of(&reply.at, &session),
                     deadline: reply.value.deadline,
-                    price: i64::try_from(price).unwrap_or(i64::MAX),
+                    price: seats.map(|seat| seat.price).sum(),
                 }
             }
             Err(Error::Refused(no)) => {

@@ -19,6 +19,14 @@ use crate::{history::History, house::House};
 /// Breaches told in words; of more only the number is kept.
 pub const EXAMPLES_MAX: usize = 50;
 
+/// The seats of what is held or was sold; none if it is something else.
+fn seats_in(portion: &Portion) -> &[Seat] {
+    match portion {
+        Portion::Seats(seats) => seats.as_slice(),
+        Portion::Places { .. } | Portion::Units(_) | Portion::Slot { .. } | Portion::Quota { .. } => &[],
+    }
+}
+
 /// What can be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -130,14 +138,6 @@ pub fn check(house: &House, price: i64, history: &History, audited: &Audited) ->
     }
     book::check(house, price, history, audited, &mut findings);
     findings
-}
-
-/// The seats of a hold or sale; none if it has something else.
-fn seats_in(portion: &Portion) -> &[Seat] {
-    match portion {
-        Portion::Seats(seats) => seats.as_slice(),
-        Portion::Places { .. } | Portion::Units(_) | Portion::Slot { .. } | Portion::Quota { .. } => &[],
-    }
 }
 
 #[cfg(test)]

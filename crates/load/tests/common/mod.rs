@@ -136,9 +136,8 @@ impl BoxOffice {
             }
             Call::Status => encode::status(encoding, &mut out, request.id, &status()),
             Call::AuditNode => encode::audit(encoding, &mut out, request.id, &books.audit()),
-            Call::Watch { .. } | Call::Unwatch { .. } | Call::SearchCity(_) | Call::History { .. } => {
-                unreachable!("a load run watches and searches nothing")
-            }
+            Call::Watch { .. } | Call::Unwatch { .. } => unreachable!("a load run watches nothing"),
+            Call::SearchCity(_) | Call::History { .. } => unreachable!("a load run searches nothing"),
         }
         Some(out)
     }
@@ -157,13 +156,13 @@ impl BoxOffice {
             Command::Session(id, SessionCommand::Audit) => books.audit_session(&id, self.lie),
             Command::Session(..) => unreachable!("a load run asks sessions for audits only"),
             Command::Cart(id, CartCommand::Open { .. }) => Ok(books.open_cart(id)),
+            Command::Product(..) | Command::Resource(..) | Command::Customer(..) | Command::Directory(_) => {
+                unreachable!("a load run sells seats only")
+            }
             Command::Cart(id, CartCommand::Hold { lines, .. }) => books.hold(id, lines, self.lie),
             Command::Cart(id, CartCommand::Checkout { payment, .. }) => books.check_out(id, payment, self.lie)?,
             Command::Cart(id, CartCommand::Audit) => books.audit_cart(id),
             Command::Cart(..) => unreachable!("a load run opens, holds, checks out and audits"),
-            Command::Product(..) | Command::Resource(..) | Command::Customer(..) | Command::Directory(_) => {
-                unreachable!("this box office sells seats only")
-            }
         })
     }
 }
@@ -245,7 +244,7 @@ impl Books {
         cart.version += 1;
         cart.state = CartState::Done;
         let cart_version = cart.version;
-        let Entity::Session(name) = line.entity.clone() else { unreachable!("lines are of sessions") };
+        let Entity::Session(name) = line.entity.clone() else { unreachable!("a load run sells seats only") };
         let session = self.sessions.get_mut(&name).expect("the line is of a session");
         session.version += 1;
         let seats = session.holds.remove(&id).expect("the cart holds seats");
@@ -256,22 +255,16 @@ impl Books {
             session.taken.extend(seats.iter().map(|&seat| (seat, SeatState::Sold)));
             self.orders += 1;
             self.seats_sold += seats.len() as u64;
-            let portion = Portion::Seats(SeatSet::new(seats).expect("a few seats, none twice"));
-            session.sales.push(SaleView { order: id.order(), hold: hold_of(id), portion, at: now() });
+            session.sales.push(SaleView { order: id.order(), hold: hold_id(id), portion: portion(seats), at: now() });
         }
         if keeps_silent {
             return None;
         }
         total.amount += i64::from(overcharges);
         let at = vec![at(Entity::Cart(id), cart_version), at(Entity::Session(name), session.version)];
-        let order =
-            Order { id: id.order(), customer: None, at: now(), lines: vec![line], total, payment, shipping: None };
-        let answer = Answer::Order {
-            order: Arc::new(order),
-            settling: false,
-            payment: PaymentStatus::Recorded,
-            refunds: Vec::new(),
-        };
+        let order = Order { id: id.order(), customer: None, at: now(), lines: vec![line], total, payment, shipping: None };
+        let (payment, refunds) = (PaymentStatus::Recorded, Vec::new());
+        let answer = Answer::Order { order: Arc::new(order), settling: false, payment, refunds };
         Some(Ok(Answered { answer, at }))
     }
 
@@ -284,8 +277,7 @@ impl Books {
             .holds
             .iter()
             .map(|(&cart, seats)| {
-                let portion = Portion::Seats(SeatSet::new(seats.iter().copied()).expect("a few seats, none twice"));
-                HoldView { hold: hold_of(cart), revision: 1, deadline: deadline(), portion }
+                HoldView { hold: hold_id(cart), revision: 1, deadline: deadline(), portion: portion(seats.clone()) }
             })
             .collect();
         holds.sort_unstable_by_key(|hold| hold.hold);
@@ -297,10 +289,7 @@ impl Books {
             sales: session.sales.clone(),
             violations: Vec::new(),
         };
-        Ok(Answered {
-            answer: Answer::SessionAudit(Box::new(audit)),
-            at: vec![at(Entity::Session(id.clone()), session.version)],
-        })
+        Ok(Answered { answer: Answer::SessionAudit(audit), at: vec![at(Entity::Session(id.clone()), session.version)] })
     }
 
     fn audit_cart(&self, id: CartId) -> Outcome {
@@ -313,7 +302,7 @@ impl Books {
             owed: 0,
             violations: Vec::new(),
         };
-        Ok(Answered { answer: Answer::CartAudit(Box::new(audit)), at: vec![at(Entity::Cart(id), cart.version)] })
+        Ok(Answered { answer: Answer::CartAudit(audit), at: vec![at(Entity::Cart(id), cart.version)] })
     }
 
     fn audit(&self) -> NodeAudit {
@@ -388,10 +377,6 @@ fn at(entity: Entity, version: u64) -> At {
     At { entity, version, position: 0 }
 }
 
-fn hold_of(cart: CartId) -> HoldId {
-    HoldId { cart, request: RequestHash(1), part: 0, attempt: 0 }
-}
-
 fn done() -> Outcome {
     Ok(Answered { answer: Answer::Done, at: Vec::new() })
 }
@@ -434,8 +419,14 @@ fn status() -> NodeStatus {
         watchers: 0,
         under_way: 0,
         actors: 0,
-        carts_archived: 0,
-        payments_pending: 0,
         rates: Rates::default(),
     }
+}
+
+fn hold_id(cart: CartId) -> HoldId {
+    HoldId { cart, request: RequestHash(1), part: 0, attempt: 0 }
+}
+
+fn portion(seats: Vec<Seat>) -> Portion {
+    Portion::Seats(SeatSet::new(seats).expect("a cart has one to twenty seats"))
 }

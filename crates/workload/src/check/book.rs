@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use boxoffice_core::{
     answer::{CartState, LineView, SessionAudit},
-    id::{CartId, Entity},
+    id::{CartId, Entity, Id},
     seat::Seat,
 };
 
@@ -255,8 +255,8 @@ fn check_versions(number: u32, audit: &SessionAudit, entries: &[Entry<'_>], find
 
 /// Carts on the server against their clients' books and against the sessions.
 fn check_carts(house: &House, books: &Books<'_>, audited: &Audited, findings: &mut Findings) {
-    let session_of: BTreeMap<Entity, &SessionAudit> =
-        audited.sessions.iter().map(|(&number, audit)| (Entity::Session(house.session_id(number)), audit)).collect();
+    let session_of: BTreeMap<Id, &SessionAudit> =
+        audited.sessions.iter().map(|(&number, audit)| (house.session_id(number), audit)).collect();
     for audit in &audited.carts {
         let cart = &audit.cart;
         let Some(record) = books.by_cart.get(&cart.id) else {
@@ -278,15 +278,14 @@ fn check_carts(house: &House, books: &Books<'_>, audited: &Audited, findings: &m
             }
             continue;
         }
-        for lines in lines_by_session(&cart.lines) {
-            let Some(session) = session_of.get(&lines[0].entity) else {
+        for (session, lines) in lines_by_session(&cart.lines) {
+            let Some(session) = session_of.get(session) else {
                 continue;
             };
-            let mut bought: Vec<Seat> =
-                lines.iter().flat_map(|line| line.content.seats().iter().map(|seat| seat.seat)).collect();
+            let mut bought: Vec<Seat> = lines.iter().flat_map(|line| line.content.seats()).map(|seat| seat.seat).collect();
             bought.sort_unstable();
             let sales = session.sales.iter().filter(|sale| sale.order.cart() == cart.id);
-            let mut sold: Vec<Seat> = sales.flat_map(|sale| seats_in(&sale.portion).iter().copied()).collect();
+            let mut sold: Vec<Seat> = sales.flat_map(|sale| seats_in(&sale.portion)).copied().collect();
             sold.sort_unstable();
             if bought != sold {
                 let breach = if audit.owed > 0 { Breach::Unsettled } else { Breach::WrongOrder };
@@ -302,12 +301,15 @@ fn check_carts(house: &House, books: &Books<'_>, audited: &Audited, findings: &m
     }
 }
 
-fn lines_by_session(lines: &[LineView]) -> Vec<Vec<&LineView>> {
-    let mut by_session: BTreeMap<&Entity, Vec<&LineView>> = BTreeMap::new();
+/// The lines of sessions; what else is in a cart is not of these flows.
+fn lines_by_session(lines: &[LineView]) -> BTreeMap<&Id, Vec<&LineView>> {
+    let mut by_session: BTreeMap<&Id, Vec<&LineView>> = BTreeMap::new();
     for line in lines {
-        by_session.entry(&line.entity).or_default().push(line);
+        if let Entity::Session(session) = &line.entity {
+            by_session.entry(session).or_default().push(line);
+        }
     }
-    by_session.into_values().collect()
+    by_session
 }
 
 /// Seats by cart, ascending.

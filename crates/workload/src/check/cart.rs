@@ -21,8 +21,8 @@ pub(super) fn check(audit: &CartAudit, findings: &mut Findings) {
         });
     }
     let sum: i128 = cart.lines.iter().map(|line| line.content.amount()).sum();
-    let total = cart.total.map_or(0, |total| total.amount);
-    if sum != i128::from(total) {
+    let total = i128::from(cart.total.map_or(0, |total| total.amount));
+    if sum != total {
         findings.add(Breach::WrongOrder, || format!("cart {} has lines of {sum} and a total of {total}", cart.id));
     }
     if cart.state == CartState::Done && audit.owed > 0 {

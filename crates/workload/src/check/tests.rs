@@ -25,19 +25,6 @@ fn seats(numbers: &[u32]) -> Vec<Seat> {
     numbers.iter().map(|&number| house().seat(number)).collect()
 }
 
-fn portion(numbers: &[u32]) -> Portion {
-    Portion::Seats(SeatSet::new(seats(numbers)).expect("a few seats"))
-}
-
-fn priced(numbers: &[u32]) -> Vec<PricedSeat> {
-    seats(numbers).into_iter().map(|seat| PricedSeat { seat, price: PRICE }).collect()
-}
-
-fn sale(order: OrderId, numbers: &[u32]) -> SaleView {
-    let hold = HoldId { cart: order.cart(), request: RequestHash(1), part: 0, attempt: 0 };
-    SaleView { order, hold, portion: portion(numbers), at: Timestamp(500) }
-}
-
 fn hold(numbers: &[u32], called_us: u64, returned_us: u64, outcome: HoldOutcome) -> HoldRecord {
     let seats = SeatSet::new(seats(numbers)).expect("a few seats");
     HoldRecord { session: 0, seats, span: Span { called_us, returned_us }, outcome }
@@ -71,25 +58,33 @@ fn right() -> Run {
     let session = SessionAudit {
         session: house().session_id(0),
         counts: SeatCounts { free: 6, held: 2, sold: 2, blocked: 0 },
-        areas: vec![],
         holds: vec![HoldView {
             hold: HoldId { cart: HOLDER, request: RequestHash(1), part: 0, attempt: 0 },
             revision: 1,
             deadline: Timestamp(2_000),
             portion: portion(&[5, 6]),
         }],
-        sales: vec![sale(BUYER.order(), &[0, 1])],
+        areas: vec![],
+        sales: vec![SaleView { order: BUYER.order(), hold: sold(BUYER), portion: portion(&[0, 1]), at: Timestamp(500) }],
         violations: vec![],
     };
     let audited = Audited { sessions: [(0, session)].into(), carts: vec![done_cart()], at: Timestamp(1_000) };
     Run { history: History { carts: vec![buyer, holder, late] }, audited }
 }
 
+fn portion(flat: &[u32]) -> Portion {
+    Portion::Seats(SeatSet::new(seats(flat)).expect("some seats"))
+}
+
+fn sold(cart: CartId) -> HoldId {
+    HoldId { cart, request: RequestHash(1), part: 0, attempt: 0 }
+}
+
 fn done_cart() -> CartAudit {
     let lines = vec![LineView {
         line: 1,
         entity: Entity::Session(house().session_id(0)),
-        content: Content::Seats(priced(&[0, 1])),
+        content: Content::Seats(seats(&[0, 1]).into_iter().map(|seat| PricedSeat { seat, price: PRICE }).collect()),
         late: false,
     }];
     let total = Money { amount: 2 * PRICE, currency: Currency::new("EUR").expect("a currency") };
@@ -159,7 +154,7 @@ fn an_acknowledged_hold_that_is_gone_before_its_deadline() {
 #[test]
 fn a_sale_nobody_asked_for() {
     let mut run = right();
-    run.session().sales.push(sale(OrderId(99), &[9]));
+    run.session().sales.push(SaleView { order: OrderId(99), hold: sold(CartId(99)), portion: portion(&[9]), at: Timestamp(1) });
     run.session().counts = SeatCounts { free: 5, held: 2, sold: 3, blocked: 0 };
     run.breaks(&[Breach::Unexplained]);
 }
@@ -247,7 +242,8 @@ fn orders_with_wrong_totals_and_lines() {
     run.audited.carts[0].cart.total = None;
     run.breaks(&[Breach::WrongOrder]);
     let mut run = right();
-    run.audited.carts[0].cart.lines[0].content = Content::Seats(priced(&[1, 9]));
+    let Content::Seats(seats) = &mut run.audited.carts[0].cart.lines[0].content else { panic!("a line of seats") };
+    seats[0].seat = house().seat(9);
     run.breaks(&[Breach::WrongOrder]);
 }
 
