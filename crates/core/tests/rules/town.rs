@@ -360,6 +360,7 @@ pub(crate) fn kind(message: &Message) -> &'static str {
         Input::Ask { ask, .. } => match ask {
             Ask::Hold { .. } => "hold",
             Ask::Release { .. } => "release",
+            Ask::Expired { .. } => "expired",
             Ask::Sell { .. } => "sell",
             Ask::Forget => "forget",
             Ask::Overdue { .. } => "overdue",
