@@ -244,7 +244,92 @@ fn every_way_an_attempt_can_go() {
             run.end();
         }
     }
-    expect![[r#""#]].assert_eq(&table);
+    expect![[r#"
+        ok (Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok (late, Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        declined (Keep): payment_declined -> active, 3 held, 0 sold | a-1: declined
+        declined (Release): payment_declined -> canceled, 0 held, 0 sold | a-1: declined
+        declined (late, Keep): payment_declined -> active, 2 held, 0 sold | a-1: declined
+        declined (late, Release): payment_declined -> canceled, 0 held, 0 sold | a-1: declined
+        declined, then late ok (Keep): payment_declined -> active, 3 held, 0 sold | a-1: authorized 800 declined voided
+        declined, then late ok (Release): payment_declined -> canceled, 0 held, 0 sold | a-1: authorized 800 declined voided
+        declined, then late ok (late, Keep): payment_declined -> active, 2 held, 0 sold | a-1: authorized 800 declined voided
+        declined, then late ok (late, Release): payment_declined -> canceled, 0 held, 0 sold | a-1: authorized 800 declined voided
+        unheard, then ok (Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        unheard, then ok (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        unheard, then ok (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        unheard, then ok (late, Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        deaf, then ok (Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        deaf, then ok (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        deaf, then ok (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        deaf, then ok (late, Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        deaf, then declined (Keep): payment_declined -> active, 3 held, 0 sold | a-1: declined
+        deaf, then declined (Release): payment_declined -> canceled, 0 held, 0 sold | a-1: declined
+        deaf, then declined (late, Keep): payment_declined -> active, 2 held, 0 sold | a-1: declined
+        deaf, then declined (late, Release): payment_declined -> canceled, 0 held, 0 sold | a-1: declined
+        unheard, settled yes (Keep): payment_pending -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        unheard, settled yes (Release): payment_pending -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        unheard, settled yes (late, Keep): payment_pending -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        unheard, settled yes (late, Release): payment_pending -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        unheard, settled no (Keep): payment_pending -> active, 3 held, 0 sold | a-1: authorized 800 voided
+        unheard, settled no (Release): payment_pending -> canceled, 0 held, 0 sold | a-1: authorized 800 voided
+        unheard, settled no (late, Keep): payment_pending -> active, 2 held, 0 sold | a-1: authorized 800 voided
+        unheard, settled no (late, Release): payment_pending -> canceled, 0 held, 0 sold | a-1: authorized 800 voided
+        unheard, settled no, then late ok (Keep): payment_pending -> active, 3 held, 0 sold | a-1: authorized 800 voided
+        unheard, settled no, then late ok (Release): payment_pending -> canceled, 0 held, 0 sold | a-1: authorized 800 voided
+        unheard, settled no, then late ok (late, Keep): payment_pending -> active, 2 held, 0 sold | a-1: authorized 800 voided
+        unheard, settled no, then late ok (late, Release): payment_pending -> canceled, 0 held, 0 sold | a-1: authorized 800 voided
+        ok twice (Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok twice (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok twice (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok twice (late, Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok, then late no (Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok, then late no (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok, then late no (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok, then late no (late, Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        another amount (Keep): amount_mismatch -> active, 3 held, 0 sold | a-1: authorized 801 voided
+        another amount (Release): amount_mismatch -> canceled, 0 held, 0 sold | a-1: authorized 801 voided
+        another amount (late, Keep): amount_mismatch -> active, 2 held, 0 sold | a-1: authorized 801 voided
+        another amount (late, Release): amount_mismatch -> canceled, 0 held, 0 sold | a-1: authorized 801 voided
+        another amount, void unheard (Keep): amount_mismatch -> active, 3 held, 0 sold | a-1: authorized 801 voided
+        another amount, void unheard (Release): amount_mismatch -> canceled, 0 held, 0 sold | a-1: authorized 801 voided
+        another amount, void unheard (late, Keep): amount_mismatch -> active, 2 held, 0 sold | a-1: authorized 801 voided
+        another amount, void unheard (late, Release): amount_mismatch -> canceled, 0 held, 0 sold | a-1: authorized 801 voided
+        capture unheard (Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        capture unheard (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        capture unheard (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        capture unheard (late, Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        capture deaf (Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        capture deaf (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        capture deaf (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        capture deaf (late, Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        capture fails (Keep): order -> done, 0 held, 3 sold, CaptureFailed { reason: "closed" } | a-1: authorized 800
+        capture fails (Release): order -> done, 0 held, 3 sold, CaptureFailed { reason: "closed" } | a-1: authorized 800
+        capture fails (late, Keep): order -> done, 0 held, 3 sold, CaptureFailed { reason: "closed" } | a-1: authorized 800
+        capture fails (late, Release): order -> done, 0 held, 3 sold, CaptureFailed { reason: "closed" } | a-1: authorized 800
+        capture fails, refund (Keep): order -> done, 0 held, 0 sold, CaptureFailed { reason: "closed" }, refund Failed { reason: "the order's money was never captured" } | a-1: authorized 800
+        capture fails, refund (Release): order -> done, 0 held, 0 sold, CaptureFailed { reason: "closed" }, refund Failed { reason: "the order's money was never captured" } | a-1: authorized 800
+        capture fails, refund (late, Keep): order -> done, 0 held, 0 sold, CaptureFailed { reason: "closed" }, refund Failed { reason: "the order's money was never captured" } | a-1: authorized 800
+        capture fails, refund (late, Release): order -> done, 0 held, 0 sold, CaptureFailed { reason: "closed" }, refund Failed { reason: "the order's money was never captured" } | a-1: authorized 800
+        refund (Keep): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund (Release): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund (late, Keep): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund (late, Release): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund unheard (Keep): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund unheard (Release): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund unheard (late, Keep): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund unheard (late, Release): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund fails (Keep): order -> done, 0 held, 0 sold, Captured, refund Failed { reason: "closed" } | a-1: authorized 800 captured 800
+        refund fails (Release): order -> done, 0 held, 0 sold, Captured, refund Failed { reason: "closed" } | a-1: authorized 800 captured 800
+        refund fails (late, Keep): order -> done, 0 held, 0 sold, Captured, refund Failed { reason: "closed" } | a-1: authorized 800 captured 800
+        refund fails (late, Release): order -> done, 0 held, 0 sold, Captured, refund Failed { reason: "closed" } | a-1: authorized 800 captured 800
+        refund before the capture (Keep): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund before the capture (Release): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund before the capture (late, Keep): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund before the capture (late, Release): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+    "#]].assert_eq(&table);
 }
 
 #[test]

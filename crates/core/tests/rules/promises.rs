@@ -85,7 +85,8 @@ fn p3_lines_of_several_sessions_come_all_or_none() {
             session u -> 3 free, 0 held, 0 sold, 0 blocked
             b hold u 0.1 -> line 1 u 0.1, until 1800.000
                 u  .b.
-            a hold s 0.0 + t 0.0 + u 0.1 -> no: seats_taken, 1 of the seats are taken: 0.1 held
+            a hold s 0.0 + t 0.0 + u 0.1 -> no: seats_taken, 1 of the lines are refused; the first: 1 of the seats are taken:
+                    2 no: seats_taken, 1 of the seats are taken: 0.1 held
             a hold s 0.0 + t 0.0 + u 0.2 -> line 1 s 0.0, line 2 t 0.0, line 3 u 0.2, until 1800.000
                 s  a..
                 t  a..
