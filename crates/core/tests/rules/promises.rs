@@ -398,7 +398,7 @@ fn p9_a_repeat_gets_the_same_answer_and_changes_nothing() {
 #[test]
 fn p14_a_snapshot_and_what_came_after_are_the_state() {
     let changes: usize = (0..20).map(|seed| check_snapshots(storm::aftermath(seed))).sum();
-    assert!(changes > 200, "storms with something in them: {changes} events");
+    assert!(changes > 100, "storms with something in them: {changes} events");
 }
 
 /// Takes a snapshot of a session at every version there was; how many there were.
@@ -413,7 +413,7 @@ fn check_snapshots(mut town: Town) -> usize {
         .iter()
         .filter_map(|(of, event)| match event {
             Event::Session(event) if *of == entity => Some(event),
-            Event::Session(_) | Event::Venue(_) | Event::Cart(_) => None,
+            _ => None,
         })
         .collect();
     assert_eq!(events.len() as u64, last.version);
