@@ -451,7 +451,9 @@ impl Driver {
         let first_needed = |shard: u16| kept.get(usize::from(shard)).map_or(u64::MAX, |kept| kept.older + 1);
         match self.shared.config.history_archive_bytes {
             0 => _ = self.log.release(&first_needed),
-            _ => self.log.retire(&first_needed).into_iter().for_each(|number| self.keeper.order(Order::Archive(number))),
+            _ => {
+                self.log.retire(&first_needed).into_iter().for_each(|number| self.keeper.order(Order::Archive(number)))
+            }
         }
         if std::mem::take(&mut self.cut_for_release) {
             let metas: Vec<SnapshotMeta> =

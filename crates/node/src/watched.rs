@@ -46,7 +46,8 @@ impl FeedSource for Watched {
         replica.watched.insert(entity.clone());
         drop(replica);
         let found = resting(&shared, entity).as_deref().and_then(beginning);
-        let found = found.or_else(|| matches!(entity, Entity::Customer(_)).then_some(Beginning::Customer { newest: 0 }));
+        let found =
+            found.or_else(|| matches!(entity, Entity::Customer(_)).then_some(Beginning::Customer { newest: 0 }));
         if found.is_none() {
             self.end(entity);
         }

@@ -68,7 +68,11 @@ impl Hub {
     }
 
     /// A place among the watchers of an entity's channel, which is made if there is none.
-    pub(super) fn join(&self, entity: &Entity, mark: impl FnOnce(u64) -> Arc<Mark>) -> (Arc<Channel>, usize, Arc<Mark>) {
+    pub(super) fn join(
+        &self,
+        entity: &Entity,
+        mark: impl FnOnce(u64) -> Arc<Mark>,
+    ) -> (Arc<Channel>, usize, Arc<Mark>) {
         let mut table = self.table.lock();
         let channel = match table.channels.get(entity) {
             Some(channel) => Arc::clone(channel),

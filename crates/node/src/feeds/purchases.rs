@@ -105,8 +105,7 @@ impl Purchases {
             return None;
         }
         let to = at + purchases.len() as u64;
-        let snapshot =
-            PurchasesSnapshot { entity: Entity::Customer(self.customer.clone()), from: at, to, purchases };
+        let snapshot = PurchasesSnapshot { entity: Entity::Customer(self.customer.clone()), from: at, to, purchases };
         let (encoding, feed) = (reader.encoding, reader.feed);
         reader.give(written(|out| encode::snapshot(encoding, out, feed, &snapshot)));
         Some(to)
