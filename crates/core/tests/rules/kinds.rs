@@ -1409,6 +1409,26 @@ fn a_quota_that_is_on_its_way_back_is_not_relied_on() {
          a checkout
          wait 3000
          ann",
-        expect![[r#""#]],
+        expect![[r#"
+            product p 9 1.00 quota few 3 -> 9 free, 0 held, 0 sold
+            freeze a
+            a hold p 1 for ann as h -> (waits as #2)
+                p  8 free, 1 held, 0 sold
+            crash a
+            stop p
+            a hold p 1 for ann as h -> (waits as #3)
+            last granted a
+            go p
+                ann  few 2 held 0 sold, 0 orders
+            thaw a
+                ann  few 1 held 0 sold, 0 orders
+            answers
+                #3 line 1 p 1, until 1800.000
+            a checkout -> order of line 1 p 1, total 1.00
+                ann  few 0 held 1 sold, 1 orders
+                p  8 free, 0 held, 1 sold
+            wait 3000
+            ann -> [1 a 1.00]
+        "#]],
     );
 }
