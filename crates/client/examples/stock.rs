@@ -5,9 +5,7 @@
 //! cargo run -p boxoffice-client --example stock -- 127.0.0.1:7180
 //! ```
 
-use boxoffice_client::{
-    Cart, Client, ClientConfig, Currency, HoldPolicy, Id, Limits, Money, ProductDetails, recorded,
-};
+use boxoffice_client::{Cart, Client, ClientConfig, Currency, HoldPolicy, Id, Limits, Money, ProductDetails, recorded};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

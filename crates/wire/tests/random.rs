@@ -61,10 +61,8 @@ fn text() -> impl Strategy<Value = SmolStr> {
 }
 
 fn money() -> impl Strategy<Value = Money> {
-    (any::<i64>(), "[A-Z]{3}").prop_map(|(amount, currency)| Money {
-        amount,
-        currency: Currency::new(&currency).expect("a currency"),
-    })
+    (any::<i64>(), "[A-Z]{3}")
+        .prop_map(|(amount, currency)| Money { amount, currency: Currency::new(&currency).expect("a currency") })
 }
 
 fn line() -> impl Strategy<Value = LineView> {
@@ -73,8 +71,11 @@ fn line() -> impl Strategy<Value = LineView> {
             seats.into_iter().map(|(row, seat, price)| PricedSeat { seat: Seat { row, seat }, price }).collect(),
         )
     });
-    let places = (id(), any::<u32>(), any::<i64>())
-        .prop_map(|(area, quantity, price)| Content::Places { area, quantity, price });
+    let places = (id(), any::<u32>(), any::<i64>()).prop_map(|(area, quantity, price)| Content::Places {
+        area,
+        quantity,
+        price,
+    });
     let of_session = (id(), prop_oneof![seats, places]).prop_map(|(id, content)| (Entity::Session(id), content));
     let units = (id(), any::<u32>(), any::<i64>())
         .prop_map(|(id, quantity, price)| (Entity::Product(id), Content::Units { quantity, price }));
