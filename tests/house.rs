@@ -10,6 +10,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("boxoffice-client", &["core", "wire"]),
     ("boxoffice-core", &[]),
     ("boxoffice-edge", &["core", "node", "wire"]),
+    ("boxoffice-gateway", &["core", "wire"]),
     ("boxoffice-load", &["client", "core", "wire", "workload"]),
     ("boxoffice-node", &["core", "shard", "wire"]),
     ("boxoffice-shard", &[]),

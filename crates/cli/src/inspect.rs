@@ -61,7 +61,8 @@ fn print(inspection: &Inspection) {
         println!("warning: {warning}");
     }
     println!("{:>6} {:>9} {:>9}  entities", "shard", "snapshot", "last");
-    let used = |shard: &&InspectedShard| shard.last > 1 || shard.left.entities > 0 || !shard.audit.violations.is_empty();
+    let used =
+        |shard: &&InspectedShard| shard.last > 1 || shard.left.entities > 0 || !shard.audit.violations.is_empty();
     for shard in inspection.shards.iter().filter(used) {
         println!("{:>6} {:>9} {:>9}  {}", shard.shard, shard.snapshot, shard.last, entities(&shard.audit));
         if shard.left.entities > 0 {

@@ -4,7 +4,8 @@ use std::{io::Write, net::SocketAddr, pin::pin, sync::Arc, thread};
 
 use boxoffice_edge::{Edge, EdgeConfig, Runtimes as EdgeRuntimes};
 use boxoffice_node::{
-    config::Fsync,
+    config::{Fsync, PaymentConfig},
+    gateway::HttpGateway,
     node::{Node, NodeHandle, Runtimes},
     world::World,
 };
@@ -113,7 +114,8 @@ async fn serve(config: Config, runtimes: Runtimes) -> Outcome {
     let data_dir = config.node.data_dir.clone();
     let fsync = config.node.fsync;
     let signals = Signals::listen()?;
-    let node = Node::start(config.node, World::alone(), &runtimes).map_err(|error| Failure::Node(error.to_string()))?;
+    let world = world(&config.node.payments, &runtimes)?;
+    let node = Node::start(config.node, world, &runtimes).map_err(|error| Failure::Node(error.to_string()))?;
     let handle = node.handle().clone();
     let edge_config = EdgeConfig { listen: config.listen, admin_token: config.admin_token, ..EdgeConfig::default() };
     let edge_runtimes = EdgeRuntimes { selling: runtimes.selling, watching: runtimes.watching };
@@ -157,6 +159,19 @@ async fn serve(config: Config, runtimes: Runtimes) -> Outcome {
         (Some(reason), _) => Err(Failure::Node(reason)),
         (None, Err(error)) => Err(Failure::Node(error.to_string())),
         (None, Ok(())) => Ok(()),
+    }
+}
+
+/// The operating system's, and the gateway that the configuration names.
+fn world(payments: &PaymentConfig, runtimes: &Runtimes) -> Result<World, Failure> {
+    let world = World::alone();
+    match &payments.gateway {
+        None => Ok(world),
+        Some(config) => {
+            let gateway = HttpGateway::new(config, runtimes.selling.clone());
+            let gateway = gateway.map_err(|error| Failure::Usage(error.to_string()))?;
+            Ok(World { gateway: Arc::new(gateway), ..world })
+        }
     }
 }
 

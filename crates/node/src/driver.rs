@@ -68,9 +68,10 @@ pub(crate) struct SnapshotsKept {
 }
 
 impl SnapshotsKept {
-    /// One more snapshot is on disk; only two are kept.
+    /// One more snapshot is on disk; only two are kept. In a shard where nothing happens it is the same one, written anew: it
+    /// has no older one behind it then, and does not keep the whole log from being released.
     pub(crate) fn add(&mut self, index: u64) {
-        if index > self.newest {
+        if index >= self.newest {
             self.older = self.newest;
             self.newest = index;
         }

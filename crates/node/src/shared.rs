@@ -7,7 +7,7 @@ use std::sync::{
 
 use boxoffice_core::{
     answer::{Answer, Answered},
-    command::Command,
+    command::{CartCommand, Command},
     host::{Effect, Input},
     id::{Entity, Request},
     payment::{GatewayCall, GatewayOutcome},
@@ -85,7 +85,9 @@ impl Shared {
         if self.draining.load(Ordering::Relaxed) {
             return reply.answer(Err(Failure::Draining));
         }
-        if request.is_some() && self.read_only.load(Ordering::Relaxed) {
+        // What a gateway says has no request id and changes something all the same.
+        let changes = request.is_some() || matches!(command, Command::Cart(_, CartCommand::Paid { .. }));
+        if changes && self.read_only.load(Ordering::Relaxed) {
             return reply.answer(Err(Failure::ReadOnly));
         }
         let entity = command.entity();

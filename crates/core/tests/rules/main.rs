@@ -1,5 +1,6 @@
 //! The rules at work: stories, interleavings, random commands against a model, sizes.
 
+mod bank;
 mod town;
 mod watch;
 
@@ -11,8 +12,11 @@ mod catalogue;
 mod examples;
 mod interleavings;
 mod keeping;
+mod kinds;
+mod money;
 mod model;
 mod promises;
+mod races;
 mod sizes;
 mod storm;
 mod traps;

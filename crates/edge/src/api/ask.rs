@@ -23,9 +23,7 @@ use super::{
     said::{Body, Said},
     waiting::Waiting,
 };
-use crate::{
-    shared::{Guest, Shared},
-};
+use crate::shared::{Guest, Shared};
 
 /// The longest part of an unknown op's name that is repeated to the client, in characters.
 const NAME_SHOWN: usize = 40;

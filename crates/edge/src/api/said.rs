@@ -17,7 +17,8 @@ use crate::metrics::Ended;
 /// An answer.
 pub(super) struct Said {
     status: u16,
-    body: Body,
+    /// Boxed: it is also what reading a request ends with where it is none.
+    body: Box<Body>,
     /// The methods there are, where it was asked with another.
     allow: Option<&'static str>,
     /// Nothing more is read from the connection.
@@ -25,7 +26,6 @@ pub(super) struct Said {
 }
 
 /// The body of an answer.
-#[expect(clippy::large_enum_variant, reason = "each is written at once")]
 pub(super) enum Body {
     /// How a request ended.
     Verdict(Verdict),
@@ -39,7 +39,7 @@ pub(super) enum Body {
 
 impl Said {
     pub(super) fn ok(body: Body) -> Said {
-        Said { status: status::OK, body, allow: None, closes: false }
+        Said { status: status::OK, body: Box::new(body), allow: None, closes: false }
     }
 
     pub(super) fn verdict(verdict: Verdict) -> Said {
@@ -73,7 +73,7 @@ impl Said {
 
     /// How the request ended.
     pub(super) fn ended(&self) -> Ended {
-        match &self.body {
+        match &*self.body {
             Body::Batch(_) | Body::Status(_) | Body::Audit(_) | Body::Verdict(Verdict::Ok(..)) => Ended::Ok,
             Body::Verdict(Verdict::No(_) | Verdict::Rejected(_)) => Ended::No,
             Body::Verdict(Verdict::Fail(_)) => Ended::Fail,
@@ -83,7 +83,7 @@ impl Said {
     /// The response.
     pub(super) fn response(self) -> Response {
         let mut out = BytesMut::new();
-        match &self.body {
+        match &*self.body {
             Body::Verdict(verdict) => alone::verdict(Encoding::Json, &mut out, verdict),
             Body::Batch(verdicts) => alone::batch(Encoding::Json, &mut out, verdicts),
             Body::Status(status) => alone::status(Encoding::Json, &mut out, status),
@@ -95,7 +95,7 @@ impl Said {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         // Carts are their owners' business, and everything else may be otherwise in a moment.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Body::Verdict(Verdict::Fail(Fail { retry_after_ms: Some(wait_ms), .. })) = &self.body {
+        if let Body::Verdict(Verdict::Fail(Fail { retry_after_ms: Some(wait_ms), .. })) = &*self.body {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(wait_ms.div_ceil(1_000)));
         }
         if status == StatusCode::UNAUTHORIZED {

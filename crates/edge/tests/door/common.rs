@@ -153,6 +153,8 @@ impl Backend for Node {
             watchers: 0,
             under_way: 0,
             actors: 0,
+            carts_archived: 0,
+            payments_pending: 0,
             rates: Rates::default(),
         }
     }
@@ -234,6 +236,7 @@ impl Door {
             epoch: 0,
             version: 5,
             counts: SeatCounts { free: seats, ..SeatCounts::default() },
+            areas: Vec::new(),
             seats: vec![0; seats as usize / 4],
         };
         theatre.sessions.lock().insert(id("hamlet"), map);

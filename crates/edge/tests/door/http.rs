@@ -17,6 +17,9 @@ use crate::{
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
+/// Method, path, headers and body; the status and the number of the answer.
+type Step<'a> = (&'a str, &'a str, Vec<(&'a str, &'a str)>, &'a str, u16, u64);
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_is_kept_and_each_outcome_has_its_status() {
     let door = Door::open(Limits::default());
@@ -56,7 +59,7 @@ async fn what_is_no_request_is_refused_by_name() {
     let (open, key) = ("/v1/cart.open", ("idempotency-key", "r"));
     let deep = format!("{{\"token\":\"{}\",\"more\":{}{}}}", token(1), "[".repeat(20), "]".repeat(20));
     let long_key = "k".repeat(65);
-    let steps: Vec<(&str, &str, Vec<(&str, &str)>, &str, u16, u64)> = vec![
+    let steps: Vec<Step<'_>> = vec![
         ("POST", open, vec![JSON], &body, 400, 104),
         ("POST", open, vec![JSON, ("idempotency-key", "")], &body, 400, 101),
         ("POST", open, vec![JSON, ("idempotency-key", &long_key)], &body, 400, 101),

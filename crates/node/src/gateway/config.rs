@@ -75,8 +75,9 @@ impl FromStr for GatewayUrl {
         if authority.host().is_empty() {
             return Err(BadUrl::NoAddress);
         }
-        let path = parts.path_and_query.as_ref().map_or("", PathAndQuery::path).trim_end_matches('/');
-        parts.path_and_query = Some(PathAndQuery::from_maybe_shared(path.to_owned()).map_err(|_| BadUrl::NoAddress)?);
+        if parts.path_and_query.is_none() {
+            parts.path_and_query = Some(PathAndQuery::from_static("/"));
+        }
         Uri::from_parts(parts).map(GatewayUrl).map_err(|_| BadUrl::NoAddress)
     }
 }
