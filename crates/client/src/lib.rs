@@ -65,9 +65,7 @@ pub use boxoffice_wire::{
     body::{Position, ResourceBookings, ResourceFreeSlots, SessionSearch, TitleSearch, VenueSearch},
     city::{CityPage, CitySession},
     hello::Hello,
-    reply::{
-        Available, BookingPage, FreeSlots, No, OrderView, SessionPage, Slot, ThreeStates, TitlePage, Unreadable,
-    },
+    reply::{Available, BookingPage, FreeSlots, No, OrderView, SessionPage, Slot, ThreeStates, TitlePage, Unreadable},
     status::{HistoryEntry, HistoryPage, NodeAudit, NodeStatus},
 };
 

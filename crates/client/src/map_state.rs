@@ -191,7 +191,14 @@ mod tests {
 
     fn snapshot(epoch: u64, version: u64) -> Snapshot {
         let entity = Entity::Session(session());
-        Snapshot { entity, epoch, version, counts: counts(2, 1, 1, 1), areas: Vec::new(), seats: vec![0b11_10_01_00, 0b00] }
+        Snapshot {
+            entity,
+            epoch,
+            version,
+            counts: counts(2, 1, 1, 1),
+            areas: Vec::new(),
+            seats: vec![0b11_10_01_00, 0b00],
+        }
     }
 
     fn delta(from: u64, to: u64, changes: &[(u32, SeatState)], counts: SeatCounts) -> Delta {

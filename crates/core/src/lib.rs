@@ -27,6 +27,8 @@ pub mod shared_map;
 
 mod best;
 mod holds;
+#[cfg(test)]
+mod holds_model;
 mod inventory;
 mod memory;
 mod seat_bits;

@@ -1,6 +1,6 @@
-//! An ordered map that is cheap to copy: copies share their leaves, and a write copies only the leaf it touches. What a
-//! snapshot, the committed state and an actor have in common is in memory once, and no command waits for a copy of
-//! everything an entity has ever sold.
+//! An ordered map that is cheap to copy: copies share their leaves, and a write copies only the leaf it touches and the
+//! branch it is on. What a snapshot, the committed state and an actor have in common is in memory once, and no command
+//! waits for a copy of everything an entity has ever sold.
 
 use alloc::{sync::Arc, vec::Vec};
 use core::{
@@ -17,10 +17,19 @@ use serde::{
 /// Entries of one leaf: a write copies at most so many.
 const LEAF_MAX: usize = 64;
 
+/// Leaves of one branch. A copy of the map counts references of its branches only, which are few.
+const BRANCH_MAX: usize = 64;
+
+type Leaf<K, V> = Arc<Vec<(K, V)>>;
+type Branch<K, V> = Arc<Vec<Leaf<K, V>>>;
+
+/// Branch, leaf of the branch, entry of the leaf.
+type Place = (usize, usize, usize);
+
 /// The map. Keys are unique and in order.
 pub struct SharedMap<K, V> {
-    /// None of them is empty; keys ascend through all of them.
-    leaves: Vec<Arc<Vec<(K, V)>>>,
+    /// None of them is empty, nor is any of their leaves; keys ascend through all of them.
+    branches: Vec<Branch<K, V>>,
     len: usize,
 }
 
@@ -30,7 +39,7 @@ pub type SharedSet<K> = SharedMap<K, ()>;
 impl<K, V> SharedMap<K, V> {
     /// Nothing in it.
     pub const fn new() -> SharedMap<K, V> {
-        SharedMap { leaves: Vec::new(), len: 0 }
+        SharedMap { branches: Vec::new(), len: 0 }
     }
 
     /// How many entries there are.
@@ -45,7 +54,7 @@ impl<K, V> SharedMap<K, V> {
 
     /// All entries, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&K, &V)> {
-        self.leaves.iter().flat_map(|leaf| leaf.iter()).map(|(key, value)| (key, value))
+        self.leaves().flat_map(|leaf| leaf.iter()).map(|(key, value)| (key, value))
     }
 
     /// All keys, in order.
@@ -60,29 +69,35 @@ impl<K, V> SharedMap<K, V> {
 
     /// The first entry.
     pub fn first(&self) -> Option<(&K, &V)> {
-        self.leaves.first()?.first().map(|(key, value)| (key, value))
+        self.branches.first()?.first()?.first().map(|(key, value)| (key, value))
     }
 
     /// The last entry.
     pub fn last(&self) -> Option<(&K, &V)> {
-        self.leaves.last()?.last().map(|(key, value)| (key, value))
+        self.branches.last()?.last()?.last().map(|(key, value)| (key, value))
     }
 
     /// Bytes on the heap, those behind keys and values not counted.
     pub fn heap_bytes(&self) -> usize {
-        let leaves: usize =
-            self.leaves.iter().map(|leaf| leaf.capacity() * size_of::<(K, V)>() + LEAF_HEAD_BYTES).sum();
-        leaves + self.leaves.capacity() * size_of::<usize>()
+        let leaf = |leaf: &Leaf<K, V>| leaf.capacity() * size_of::<(K, V)>() + HEAD_BYTES;
+        let branch = |branch: &Branch<K, V>| branch.capacity() * size_of::<usize>() + HEAD_BYTES;
+        let branches: usize = self.branches.iter().map(branch).sum();
+        self.leaves().map(leaf).sum::<usize>() + branches + self.branches.capacity() * size_of::<usize>()
+    }
+
+    fn leaves(&self) -> impl DoubleEndedIterator<Item = &Leaf<K, V>> {
+        self.branches.iter().flat_map(|branch| branch.iter())
     }
 }
 
-/// What a leaf needs beside its entries: two counts and a vector.
-const LEAF_HEAD_BYTES: usize = 5 * size_of::<usize>();
+/// What a leaf or a branch needs beside what is in it: two counts and a vector.
+const HEAD_BYTES: usize = 5 * size_of::<usize>();
 
 impl<K: Ord, V> SharedMap<K, V> {
     /// What is kept under a key.
     pub fn get(&self, key: &K) -> Option<&V> {
-        let leaf = self.leaves.get(self.leaf_of(key))?;
+        let (branch, leaf) = self.leaf_of(key);
+        let leaf = self.branches.get(branch)?.get(leaf)?;
         let place = leaf.binary_search_by(|(known, _)| known.cmp(key)).ok()?;
         Some(&leaf[place].1)
     }
@@ -97,51 +112,58 @@ impl<K: Ord, V> SharedMap<K, V> {
         let (first, last) = (self.begin(range.start_bound()), self.end(range.end_bound()));
         // An empty range may end before it begins.
         let last = last.max(first);
-        let leaves = self.leaves.get(first.0..self.leaves.len().min(last.0 + 1)).unwrap_or(&[]);
-        leaves.iter().enumerate().flat_map(move |(number, leaf)| {
+        let branches = self.branches.get(first.0..self.branches.len().min(last.0 + 1)).unwrap_or(&[]);
+        branches.iter().enumerate().flat_map(move |(number, branch)| {
             let number = number + first.0;
             let from = if number == first.0 { first.1 } else { 0 };
-            let to = if number == last.0 { last.1 } else { leaf.len() };
-            leaf[from..to].iter().map(|(key, value)| (key, value))
+            let to = if number == last.0 { branch.len().min(last.1 + 1) } else { branch.len() };
+            branch[from..to].iter().enumerate().flat_map(move |(leaf_number, leaf)| {
+                let here = (number, leaf_number + from);
+                let from = if here == (first.0, first.1) { first.2 } else { 0 };
+                let to = if here == (last.0, last.1) { last.2 } else { leaf.len() };
+                leaf[from..to].iter().map(|(key, value)| (key, value))
+            })
         })
     }
 
-    /// The leaf that has the key, or would: the first whose last key is not smaller.
-    fn leaf_of(&self, key: &K) -> usize {
-        self.leaves.partition_point(|leaf| leaf.last().is_some_and(|(last, _)| last < key))
+    /// The leaf that has the key, or would: the first whose last key is not smaller, and the branch it is on.
+    fn leaf_of(&self, key: &K) -> (usize, usize) {
+        let before = |leaf: &Leaf<K, V>| leaf.last().is_some_and(|(last, _)| last < key);
+        let branch = self.branches.partition_point(|branch| branch.last().is_some_and(before));
+        (branch, self.branches.get(branch).map_or(0, |branch| branch.partition_point(before)))
     }
 
-    /// Leaf and place of the first entry of a range that begins so.
-    fn begin(&self, bound: Bound<&K>) -> (usize, usize) {
+    /// Where the first entry of a range is that begins so.
+    fn begin(&self, bound: Bound<&K>) -> Place {
         match bound {
-            Bound::Unbounded => (0, 0),
+            Bound::Unbounded => (0, 0, 0),
             Bound::Included(key) => self.place(key, |known| known < key),
             Bound::Excluded(key) => self.place(key, |known| known <= key),
         }
     }
 
-    /// Leaf and place after the last entry of a range that ends so.
-    fn end(&self, bound: Bound<&K>) -> (usize, usize) {
+    /// Behind the last entry of a range that ends so.
+    fn end(&self, bound: Bound<&K>) -> Place {
         match bound {
-            Bound::Unbounded => (self.leaves.len(), 0),
+            Bound::Unbounded => (self.branches.len(), 0, 0),
             Bound::Included(key) => self.place(key, |known| known <= key),
             Bound::Excluded(key) => self.place(key, |known| known < key),
         }
     }
 
-    fn place(&self, key: &K, before: impl Fn(&K) -> bool) -> (usize, usize) {
-        let number = self.leaf_of(key);
-        let place = self.leaves.get(number).map_or(0, |leaf| leaf.partition_point(|(known, _)| before(known)));
-        (number, place)
+    fn place(&self, key: &K, before: impl Fn(&K) -> bool) -> Place {
+        let (branch, leaf) = self.leaf_of(key);
+        let entries = self.branches.get(branch).and_then(|branch| branch.get(leaf));
+        (branch, leaf, entries.map_or(0, |leaf| leaf.partition_point(|(known, _)| before(known))))
     }
 }
 
 impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
     /// What is kept under a key, to be changed.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
-        let number = self.leaf_of(key);
-        let leaf = self.leaves.get_mut(number)?;
-        let place = leaf.binary_search_by(|(known, _)| known.cmp(key)).ok()?;
+        let (branch, leaf) = self.leaf_of(key);
+        let place = self.branches.get(branch)?[leaf].binary_search_by(|(known, _)| known.cmp(key)).ok()?;
+        let leaf = &mut Arc::make_mut(&mut self.branches[branch])[leaf];
         Some(&mut Arc::make_mut(leaf)[place].1)
     }
 
@@ -155,64 +177,91 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
 
     /// Keeps a value under a key; what was there before.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
-        if self.leaves.is_empty() {
-            self.leaves.push(Arc::new(Vec::from([(key, value)])));
+        if self.branches.is_empty() {
+            self.branches.push(Arc::new(Vec::from([Arc::new(Vec::from([(key, value)]))])));
             self.len = 1;
             return None;
         }
-        let number = self.leaf_of(&key).min(self.leaves.len() - 1);
-        let leaf = Arc::make_mut(&mut self.leaves[number]);
-        match leaf.binary_search_by(|(known, _)| known.cmp(&key)) {
-            Ok(place) => Some(core::mem::replace(&mut leaf[place].1, value)),
-            Err(place) => {
-                leaf.insert(place, (key, value));
-                self.len += 1;
-                if leaf.len() > LEAF_MAX {
-                    // Keys that come in order leave full leaves behind, others half full ones.
-                    let cut = if place == LEAF_MAX { LEAF_MAX } else { LEAF_MAX / 2 };
-                    let upper = leaf.split_off(cut);
-                    self.leaves.insert(number + 1, Arc::new(upper));
-                }
-                None
+        // Behind all keys there is no leaf yet: it goes to the last one.
+        let (number, leaf_number) = match self.leaf_of(&key) {
+            (number, leaf) if number < self.branches.len() => (number, leaf),
+            (behind, _) => (behind - 1, self.branches[behind - 1].len() - 1),
+        };
+        let branch = Arc::make_mut(&mut self.branches[number]);
+        let leaf = Arc::make_mut(&mut branch[leaf_number]);
+        let place = match leaf.binary_search_by(|(known, _)| known.cmp(&key)) {
+            Ok(place) => return Some(core::mem::replace(&mut leaf[place].1, value)),
+            Err(place) => place,
+        };
+        leaf.insert(place, (key, value));
+        self.len += 1;
+        if leaf.len() > LEAF_MAX {
+            let upper = leaf.split_off(cut(place, LEAF_MAX));
+            branch.insert(leaf_number + 1, Arc::new(upper));
+            if branch.len() > BRANCH_MAX {
+                let upper = branch.split_off(cut(leaf_number + 1, BRANCH_MAX));
+                self.branches.insert(number + 1, Arc::new(upper));
             }
         }
+        None
     }
 
     /// Takes the entry with this key out.
     pub fn remove(&mut self, key: &K) -> Option<V> {
-        let number = self.leaf_of(key);
-        let place = self.leaves.get(number)?.binary_search_by(|(known, _)| known.cmp(key)).ok()?;
-        Some(self.remove_at(number, place).1)
+        let (branch, leaf) = self.leaf_of(key);
+        let place = self.branches.get(branch)?[leaf].binary_search_by(|(known, _)| known.cmp(key)).ok()?;
+        Some(self.remove_at((branch, leaf, place)).1)
     }
 
     /// Takes the first entry out.
     pub fn pop_first(&mut self) -> Option<(K, V)> {
-        (!self.is_empty()).then(|| self.remove_at(0, 0))
+        (!self.is_empty()).then(|| self.remove_at((0, 0, 0)))
     }
 
-    fn remove_at(&mut self, number: usize, place: usize) -> (K, V) {
-        let leaf = Arc::make_mut(&mut self.leaves[number]);
+    fn remove_at(&mut self, (number, leaf_number, place): Place) -> (K, V) {
+        let branch = Arc::make_mut(&mut self.branches[number]);
+        let leaf = Arc::make_mut(&mut branch[leaf_number]);
         let entry = leaf.remove(place);
-        let left = leaf.len();
         self.len -= 1;
-        if left == 0 {
-            self.leaves.remove(number);
-            if self.leaves.is_empty() {
-                self.leaves = Vec::new();
-            }
-        } else if left < LEAF_MAX / 4
-            && self.leaves.get(number + 1).is_some_and(|next| left + next.len() <= LEAF_MAX / 2)
-        {
-            let next = self.leaves.remove(number + 1);
-            Arc::make_mut(&mut self.leaves[number]).extend(next.iter().cloned());
+        if join(branch, leaf_number, LEAF_MAX) {
+            join(&mut self.branches, number, BRANCH_MAX);
+        }
+        if self.branches.is_empty() {
+            self.branches = Vec::new();
         }
         entry
     }
 }
 
+/// Takes out a part that has become empty, or joins one that has become small with a neighbour; whether it did.
+fn join<T: Clone>(parts: &mut Vec<Arc<Vec<T>>>, number: usize, max: usize) -> bool {
+    let left = parts[number].len();
+    if left == 0 {
+        parts.remove(number);
+        return true;
+    }
+    let fits = |other: &Arc<Vec<T>>| left < max / 4 && left + other.len() <= max / 2;
+    let first = if parts.get(number + 1).is_some_and(fits) {
+        number
+    } else if number > 0 && fits(&parts[number - 1]) {
+        number - 1
+    } else {
+        return false;
+    };
+    let next = parts.remove(first + 1);
+    Arc::make_mut(&mut parts[first]).extend(next.iter().cloned());
+    true
+}
+
+/// Where to cut what has become one too long by an insert at `place`: what comes in order leaves full parts behind, other
+/// things half full ones.
+fn cut(place: usize, max: usize) -> usize {
+    if place == max { max } else { max / 2 }
+}
+
 impl<K, V> Clone for SharedMap<K, V> {
     fn clone(&self) -> SharedMap<K, V> {
-        SharedMap { leaves: self.leaves.clone(), len: self.len }
+        SharedMap { branches: self.branches.clone(), len: self.len }
     }
 }
 
@@ -290,7 +339,7 @@ mod tests {
 
     use proptest::{collection::vec, prelude::*};
 
-    use super::{LEAF_MAX, SharedMap};
+    use super::{BRANCH_MAX, LEAF_MAX, SharedMap};
 
     #[derive(Clone, Debug)]
     enum Step {
@@ -320,7 +369,8 @@ mod tests {
         assert!(map.iter().rev().eq(model.iter().rev()));
         assert_eq!(map.first(), model.first_key_value());
         assert_eq!(map.last(), model.last_key_value());
-        assert!(map.leaves.iter().all(|leaf| (1..=LEAF_MAX).contains(&leaf.len())));
+        assert!(map.leaves().all(|leaf| (1..=LEAF_MAX).contains(&leaf.len())));
+        assert!(map.branches.iter().all(|branch| (1..=BRANCH_MAX).contains(&branch.len())));
     }
 
     proptest! {
@@ -358,6 +408,34 @@ mod tests {
             for (map, model) in &copies {
                 check(map, model);
             }
+        }
+    }
+
+    #[test]
+    fn many_branches_come_and_go_in_order_and_out_of_order() {
+        let scattered = |number: u32| number.wrapping_mul(0x9e37_79b9);
+        let in_order = |number: u32| number;
+        for key in [scattered as fn(u32) -> u32, in_order] {
+            let (mut map, mut model) = (SharedMap::new(), BTreeMap::new());
+            for number in 0..20_000 {
+                assert_eq!(map.insert(key(number), number), model.insert(key(number), number));
+            }
+            assert!(map.branches.len() > 3, "{} branches", map.branches.len());
+            let copy = map.clone();
+            for (from, to) in [(0, 1 << 20), (1 << 20, u32::MAX), (63, 64 * 64 + 1), (4_096, 4_096), (9_999, 20_001)] {
+                assert!(map.range(from..to).eq(model.range(from..to)));
+                assert!(map.range(from..=to).rev().eq(model.range(from..=to).rev()));
+            }
+            for number in (0..20_000).filter(|number| number % 97 != 0) {
+                assert_eq!(map.remove(&key(number)), model.remove(&key(number)));
+            }
+            assert!(map.iter().eq(model.iter()));
+            assert!(map.branches.len() < copy.branches.len());
+            assert_eq!(copy.len(), 20_000);
+            while let Some((key, value)) = map.pop_first() {
+                assert_eq!(model.pop_first(), Some((key, value)));
+            }
+            assert_eq!((map.heap_bytes(), model.len()), (0, 0));
         }
     }
 

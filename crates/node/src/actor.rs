@@ -113,7 +113,8 @@ impl Doorman {
             match self.shared.past.get(serving.cell.id, &serving.entity) {
                 Ok(stored) => {
                     let state = stored.map(|stored| stored.state);
-                    serving.host = Some(Host::new(serving.entity.clone(), state, Arc::clone(&self.shared.config.rules)));
+                    serving.host =
+                        Some(Host::new(serving.entity.clone(), state, Arc::clone(&self.shared.config.rules)));
                 }
                 // Its callers hear `unknown` when the node goes down.
                 Err(error) => self.shared.inbox.push(DriverInput::Fail(error.into())),
@@ -159,7 +160,12 @@ impl Doorman {
 
     /// A cart that has ended and owes nothing is not asked for again soon: its actor is free for the next one.
     fn leave_if_ended(&mut self, myself: &ActorRef<Message>) {
-        if self.serving.as_ref().and_then(|serving| serving.host.as_ref()).is_some_and(|host| host.ended() && host.idle()) {
+        if self
+            .serving
+            .as_ref()
+            .and_then(|serving| serving.host.as_ref())
+            .is_some_and(|host| host.ended() && host.idle())
+        {
             self.leave(myself);
         }
     }

@@ -126,7 +126,8 @@ impl ArchiveFiles {
     }
 
     fn fill(&self, aside: &Path, file: &dyn DiskFile, log_dir: &Path, number: u64) -> Result<(), ArchiveError> {
-        let mut packer = Packer { file, at: HEADER as u64, records: Vec::new(), firsts: BTreeMap::new(), hashes: BTreeSet::new() };
+        let mut packer =
+            Packer { file, at: HEADER as u64, records: Vec::new(), firsts: BTreeMap::new(), hashes: BTreeSet::new() };
         let mut packed: Result<(), Packed> = Ok(());
         log::read_segment(&*self.disk, log_dir, number, &mut |record| {
             if packed.is_ok() {
@@ -135,7 +136,9 @@ impl ArchiveFiles {
         })?;
         let packed = packed.and_then(|()| Ok(packer.close(number)?));
         packed.map_err(|error| match error {
-            Packed::Bad(why) => ArchiveError::Damaged { file: log_dir.to_owned(), why: format!("segment {number}: {why}") },
+            Packed::Bad(why) => {
+                ArchiveError::Damaged { file: log_dir.to_owned(), why: format!("segment {number}: {why}") }
+            }
             Packed::Disk(error) => failed("write", aside)(error),
         })?;
         let path = self.dir.join(name(number));

@@ -65,7 +65,9 @@ fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
         Depth::Sales => Ok(()),
         Depth::Records => books.records(shared),
     });
-    if let Err(error) = past.and_then(|()| books.sales_have_orders(shared)).and_then(|()| books.orders_are_posted(shared)) {
+    if let Err(error) =
+        past.and_then(|()| books.sales_have_orders(shared)).and_then(|()| books.orders_are_posted(shared))
+    {
         books.violation(format_smolstr!("what has left memory cannot be read: {error}"));
     }
     books.close()
@@ -190,7 +192,9 @@ impl Books {
             let said = shared.past.shard(cell.id)?.totals;
             if said != counted {
                 let shard = cell.id;
-                self.violation(format_smolstr!("the store's totals of shard {shard} are {said:?}, its records {counted:?}"));
+                self.violation(format_smolstr!(
+                    "the store's totals of shard {shard} are {said:?}, its records {counted:?}"
+                ));
             }
         }
         Ok(())
@@ -279,7 +283,9 @@ impl Books {
             let held = cart.owed > 0 && self.holds.get(&key).is_some_and(|held| held.covers(needed));
             if !sold && !held {
                 let id = cart.cart.id;
-                self.violation(format_smolstr!("P7 the order of cart {id} bought {needed:?} of {entity}, which is not sold"));
+                self.violation(format_smolstr!(
+                    "P7 the order of cart {id} bought {needed:?} of {entity}, which is not sold"
+                ));
             }
         }
     }

@@ -73,9 +73,10 @@ pub(crate) struct SnapshotsKept {
 }
 
 impl SnapshotsKept {
-    /// One more snapshot is on disk; only two are kept.
+    /// One more snapshot is on disk; only two are kept. In a shard where nothing happens it is the same one, written anew: it
+    /// has no older one behind it then, and does not keep the whole log from being released.
     pub(crate) fn add(&mut self, index: u64) {
-        if index > self.newest {
+        if index >= self.newest {
             self.older = self.newest;
             self.newest = index;
         }
@@ -460,7 +461,9 @@ impl Driver {
         let first_needed = |shard: u16| kept.get(usize::from(shard)).map_or(u64::MAX, |kept| kept.older + 1);
         match self.shared.config.history_archive_bytes {
             0 => _ = self.log.release(&first_needed),
-            _ => self.log.retire(&first_needed).into_iter().for_each(|number| self.keeper.order(Order::Archive(number))),
+            _ => {
+                self.log.retire(&first_needed).into_iter().for_each(|number| self.keeper.order(Order::Archive(number)))
+            }
         }
         if std::mem::take(&mut self.cut_for_release) {
             let metas: Vec<SnapshotMeta> =

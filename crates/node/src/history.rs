@@ -252,11 +252,11 @@ impl<'a> Back<'a> {
     /// Reads a segment of the log; `false` if it is there no more.
     fn in_use(&mut self, disk: &dyn Disk, dir: &std::path::Path, number: u64) -> Result<bool, HistoryError> {
         let mut segment = Found::new(self.shard, self.wanted.entity);
-        let read = log::read_segment(disk, dir, number, &mut |record| {
-            match Record::decode_all(Bytes::copy_from_slice(record.payload)) {
-                Ok(records) => records.into_iter().for_each(|record| segment.take(record)),
-                Err(error) => segment.fail(error.to_string()),
-            }
+        let read = log::read_segment(disk, dir, number, &mut |record| match Record::decode_all(Bytes::copy_from_slice(
+            record.payload,
+        )) {
+            Ok(records) => records.into_iter().for_each(|record| segment.take(record)),
+            Err(error) => segment.fail(error.to_string()),
         });
         // Only as long as it has its name it is not written anew.
         if !log::segment_numbers(disk, dir)?.contains(&number) {

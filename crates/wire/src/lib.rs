@@ -43,8 +43,8 @@ mod no;
 pub mod reply;
 
 pub mod payment;
-pub mod webhook;
 pub mod schema;
+pub mod webhook;
 
 pub use encoding::Encoding;
 pub use op::Op;

@@ -207,7 +207,13 @@ pub fn snapshot(version: u64, held: u32) -> Snapshot {
 /// One more of four seats is held after this version than before, which has as many held as its number.
 pub fn delta(from: u32) -> Delta {
     let counts = SeatCounts { free: 3 - from, held: from + 1, ..SeatCounts::default() };
-    Delta { from: from.into(), to: u64::from(from) + 1, changes: vec![(from, SeatState::Held)], counts, areas: Vec::new() }
+    Delta {
+        from: from.into(),
+        to: u64::from(from) + 1,
+        changes: vec![(from, SeatState::Held)],
+        counts,
+        areas: Vec::new(),
+    }
 }
 
 fn hello() -> Hello {

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use boxoffice_core::{
     answer::Answer,
-    command::{BestWish, CartCommand, Command, SessionCommand, Want, WantedLine},
+    command::{BestWish, Command, SessionCommand, Want, WantedLine},
+    id::Entity,
     layout::{Labels, Layout, Point, Row, Run},
     refusal::Refusal,
     seat::Seat,
@@ -13,7 +14,7 @@ use boxoffice_core::{
 use expect_test::expect;
 
 use crate::{
-    script::{cart, check, id, layout},
+    script::{cart, check, hold_lines, id, layout},
     storm::Dice,
     town::Town,
 };
@@ -295,12 +296,12 @@ fn town(layout: &std::sync::Arc<Layout>) -> Town {
 }
 
 fn hold(town: &mut Town, name: &str, wish: BestWish) -> Result<Vec<Seat>, Refusal> {
-    let line = WantedLine { session: id("s"), want: Want::Best(wish) };
-    let ticket = town.send(Some("best"), Command::Cart(cart(name), CartCommand::Hold(vec![line])));
+    let line = WantedLine { entity: Entity::Session(id("s")), want: Want::Best(wish) };
+    let ticket = town.send(Some("best"), Command::Cart(cart(name), hold_lines(vec![line])));
     town.run();
     let outcome = town.answers[&ticket].clone()?;
     let Answer::Held(held) = outcome.answer else { panic!("a hold is answered otherwise: {outcome:?}") };
-    Ok(held.lines[0].seats.iter().map(|priced| priced.seat).collect())
+    Ok(held.lines[0].content.seats().iter().map(|priced| priced.seat).collect())
 }
 
 fn random_layout(dice: &mut Dice) -> std::sync::Arc<Layout> {

@@ -13,7 +13,7 @@ use boxoffice_core::{
 
 use crate::{
     catalogue::open,
-    script::{details, id, layout, new_session, recorded},
+    script::{check_out, details, hold_lines, id, layout, new_session},
     town::Town,
 };
 
@@ -31,7 +31,7 @@ fn say(town: &mut Town, request: &str, command: CartCommand) -> Outcome {
 
 fn line(session: &str, seat: u16) -> WantedLine {
     let seats = SeatSet::new([Seat { row: 0, seat }]).expect("a seat");
-    WantedLine { session: id(session), want: Want::Seats { seats, best_effort: false } }
+    WantedLine { entity: Entity::Session(id(session)), want: Want::Seats { seats, best_effort: false } }
 }
 
 #[test]
@@ -51,9 +51,9 @@ fn what_changes_something_needs_a_request() {
     let mut town = town("aa", &["s"]);
     let changes = [
         Command::Cart(CartId(1), CartCommand::Open { customer: None, ttl_ms: None }),
-        Command::Cart(CartId(1), CartCommand::Hold(vec![line("s", 0)])),
+        Command::Cart(CartId(1), hold_lines(vec![line("s", 0)])),
         Command::Cart(CartId(1), CartCommand::Cancel),
-        Command::Cart(CartId(1), CartCommand::Checkout { payment: recorded(), customer: None }),
+        Command::Cart(CartId(1), check_out()),
         Command::Cart(CartId(1), CartCommand::Release { line: 1, seats: None }),
         Command::Session(id("s"), SessionCommand::Block(vec![Seat { row: 0, seat: 0 }])),
         Command::Session(id("s"), SessionCommand::Unblock(vec![Seat { row: 0, seat: 0 }])),
@@ -75,20 +75,20 @@ fn unknown_things_are_not_found() {
     let cart = || Refusal::NotFound("cart 00000000000000000000000000000001".into());
     assert_eq!(say(&mut town, "1", CartCommand::Get), Err(cart()));
     assert_eq!(say(&mut town, "2", CartCommand::Cancel), Err(cart()));
-    assert_eq!(say(&mut town, "3", CartCommand::Checkout { payment: recorded(), customer: None }), Err(cart()));
+    assert_eq!(say(&mut town, "3", check_out()), Err(cart()));
     assert_eq!(say(&mut town, "4", CartCommand::Release { line: 1, seats: None }), Err(cart()));
     assert_eq!(say(&mut town, "5", CartCommand::Audit), Err(cart()));
     let order = Refusal::NotFound("order 00000000000000000000000000000001".into());
     assert_eq!(say(&mut town, "6", CartCommand::Order), Err(order));
     let session = Refusal::NotFound("session x".into());
-    assert_eq!(say(&mut town, "7", CartCommand::Hold(vec![line("s", 0), line("x", 0)])), Err(session.clone()));
+    assert_eq!(say(&mut town, "7", hold_lines(vec![line("s", 0), line("x", 0)])), Err(session.clone()));
     for command in [SessionCommand::Get, SessionCommand::Map, SessionCommand::Audit, SessionCommand::Block(vec![])] {
         let ticket = town.send(Some("request"), Command::Session(id("x"), command));
         town.run();
         assert_eq!(town.answers[&ticket], Err(session.clone()));
     }
     assert_eq!(town.kept.audit().seats.held, 0, "the other session's seat was given back");
-    assert!(say(&mut town, "8", CartCommand::Hold(vec![line("s", 0)])).is_ok());
+    assert!(say(&mut town, "8", hold_lines(vec![line("s", 0)])).is_ok());
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn an_active_cart_ends_at_its_highest_age_however_often_it_is_touched() {
     let step = Rules::default().hold_ttl_ms - 1;
     let mut touched = 0;
     loop {
-        let held = say(&mut town, &format!("h{touched}"), CartCommand::Hold(vec![line("s", 0)]));
+        let held = say(&mut town, &format!("h{touched}"), hold_lines(vec![line("s", 0)]));
         let number = match held {
             Ok(held) => {
                 let Answer::Held(held) = held.answer else { panic!("a hold is answered otherwise") };
@@ -139,8 +139,8 @@ fn an_active_cart_ends_at_its_highest_age_however_often_it_is_touched() {
 #[test]
 fn a_cart_has_at_most_fifty_lines() {
     let mut town = town(&"a".repeat(60), &["s"]);
-    let lines = |from: u16, to: u16| CartCommand::Hold((from..to).map(|seat| line("s", seat)).collect());
-    let empty = say(&mut town, "0", CartCommand::Hold(vec![]));
+    let lines = |from: u16, to: u16| hold_lines((from..to).map(|seat| line("s", seat)).collect());
+    let empty = say(&mut town, "0", hold_lines(vec![]));
     assert!(matches!(empty, Err(Refusal::BadRequest(_))), "{empty:?}");
     let many = say(&mut town, "1", lines(0, 51));
     assert!(matches!(many, Err(Refusal::BadRequest(_))), "{many:?}");
@@ -148,15 +148,15 @@ fn a_cart_has_at_most_fifty_lines() {
     assert_eq!(say(&mut town, "3", lines(49, 51)), Err(Refusal::TooManyLines(CART_LINES_MAX as u32)));
     assert!(say(&mut town, "4", lines(49, 50)).is_ok());
     assert_eq!(say(&mut town, "5", lines(50, 51)), Err(Refusal::TooManyLines(CART_LINES_MAX as u32)));
-    let order = say(&mut town, "6", CartCommand::Checkout { payment: recorded(), customer: None }).expect("an order");
-    assert!(matches!(order.answer, Answer::Order { order, settling: false } if order.total.amount == 50_000));
+    let order = say(&mut town, "6", check_out()).expect("an order");
+    assert!(matches!(order.answer, Answer::Order { order, settling: false, .. } if order.total.amount == 50_000));
 }
 
 #[test]
 fn two_holds_under_way_do_not_add_up_to_too_many_lines() {
     let mut town = town(&"a".repeat(60), &["s"]);
     let lines = |from: u16, to: u16| {
-        Command::Cart(CartId(1), CartCommand::Hold((from..to).map(|seat| line("s", seat)).collect()))
+        Command::Cart(CartId(1), hold_lines((from..to).map(|seat| line("s", seat)).collect()))
     };
     let first = town.send(Some("1"), lines(0, 30));
     let second = town.send(Some("2"), lines(30, 60));
@@ -171,7 +171,7 @@ fn a_cart_remembers_a_bounded_number_of_requests() {
     let mut town = town("aa", &["s"]);
     let mut granted = 0;
     let refusal = loop {
-        match say(&mut town, &format!("h{granted}"), CartCommand::Hold(vec![line("s", 0)])) {
+        match say(&mut town, &format!("h{granted}"), hold_lines(vec![line("s", 0)])) {
             Ok(_) => granted += 1,
             Err(refusal) => break refusal,
         }
@@ -190,7 +190,7 @@ fn a_cart_remembers_a_bounded_number_of_requests() {
 fn holds_and_waiters_under_way_are_bounded() {
     let mut town = town(&"a".repeat(20), &["s"]);
     let session = Entity::Session(id("s"));
-    let hold = |seat| Command::Cart(CartId(1), CartCommand::Hold(vec![line("s", seat)]));
+    let hold = |seat| Command::Cart(CartId(1), hold_lines(vec![line("s", seat)]));
     let holds: Vec<_> = (0..17).map(|seat| town.send(Some(&format!("h{seat}")), hold(seat))).collect();
     let waiters: Vec<_> = (0..256).map(|_| town.send(Some("h0"), hold(0))).collect();
     town.run_but(|to| *to != session, |_| true);
@@ -209,12 +209,12 @@ fn one_cart_pays_in_one_currency() {
     session.prices.iter_mut().for_each(|(_, price)| *price = dollars);
     town.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
     town.run();
-    let both = say(&mut town, "1", CartCommand::Hold(vec![line("s", 0), line("d", 0)]));
+    let both = say(&mut town, "1", hold_lines(vec![line("s", 0), line("d", 0)]));
     let text = "the cart pays in EUR, session d asks for USD; use another cart";
     assert_eq!(both, Err(Refusal::BadRequest(text.into())));
     assert_eq!(town.kept.audit().seats.held, 0);
-    assert!(say(&mut town, "2", CartCommand::Hold(vec![line("d", 0)])).is_ok());
-    assert!(say(&mut town, "3", CartCommand::Hold(vec![line("s", 0)])).is_err());
+    assert!(say(&mut town, "2", hold_lines(vec![line("d", 0)])).is_ok());
+    assert!(say(&mut town, "3", hold_lines(vec![line("s", 0)])).is_err());
     assert_eq!(town.kept.audit().seats.held, 1);
 }
 
@@ -227,11 +227,11 @@ fn a_session_that_is_over_sells_no_more_but_what_is_held() {
     town.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
     town.run();
     town.pass(Timestamp(1_999));
-    assert!(say(&mut town, "1", CartCommand::Hold(vec![line("s", 0)])).is_ok());
+    assert!(say(&mut town, "1", hold_lines(vec![line("s", 0)])).is_ok());
     town.pass(Timestamp(2_000));
-    let over = say(&mut town, "2", CartCommand::Hold(vec![line("s", 1)]));
+    let over = say(&mut town, "2", hold_lines(vec![line("s", 1)]));
     assert_eq!(over, Err(Refusal::SessionClosed("it is over".into())));
-    assert!(say(&mut town, "3", CartCommand::Checkout { payment: recorded(), customer: None }).is_ok());
+    assert!(say(&mut town, "3", check_out()).is_ok());
     assert_eq!(town.kept.audit().seats.sold, 1);
 }
 

@@ -13,13 +13,13 @@ use boxoffice_core::{
 
 use crate::{
     catalogue::open,
-    script::{draw, id, layout, recorded},
+    script::{check_out, draw, hold_lines, id, layout},
     town::Town,
 };
 
 fn hold(session: &str, row: u16, first: u16, count: u16) -> CartCommand {
     let seats = SeatSet::new((first..first + count).map(|seat| Seat { row, seat })).expect("some seats");
-    CartCommand::Hold(vec![WantedLine { session: id(session), want: Want::Seats { seats, best_effort: false } }])
+    hold_lines(vec![WantedLine { entity: Entity::Session(id(session)), want: Want::Seats { seats, best_effort: false } }])
 }
 
 fn send(town: &mut Town, cart: u128, request: &str, command: CartCommand) {
@@ -37,12 +37,12 @@ fn busy() -> Town {
     town.run();
     send(&mut town, 1, "give", CartCommand::Release { line: 1, seats: None });
     send(&mut town, 1, "more", hold("s", 0, 3, 1));
-    send(&mut town, 2, "pay", CartCommand::Checkout { payment: recorded(), customer: None });
+    send(&mut town, 2, "pay", check_out());
     let seats = vec![Seat { row: 0, seat: 4 }];
     town.send(Some("block"), Command::Session(id("s"), SessionCommand::Block(seats)));
     town.run();
     // The second session is out of reach.
-    send(&mut town, 3, "pay", CartCommand::Checkout { payment: recorded(), customer: None });
+    send(&mut town, 3, "pay", check_out());
     send(&mut town, 4, "end", CartCommand::Cancel);
     town.run_but(|to| *to != Entity::Session(id("t")), |_| true);
     town
@@ -88,7 +88,7 @@ fn a_snapshot_has_each_layout_once() {
         .entities()
         .filter_map(|(_, state)| match &**state {
             State::Session(session) => Some(Arc::clone(session.layout())),
-            State::Venue(_) | State::Cart(_) => None,
+            _ => None,
         })
         .collect();
     assert!(Arc::ptr_eq(&layouts[0], &layouts[1]), "equal layouts are kept once after reading, too");

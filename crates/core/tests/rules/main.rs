@@ -1,5 +1,6 @@
 //! The rules at work: stories, interleavings, random commands against a model, sizes.
 
+mod bank;
 mod town;
 mod watch;
 

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use boxoffice_core::{
     answer::{Answer, CartState, CartView, Held, LineView, Order, PricedSeat},
     command::{CartCommand, Command, SessionCommand, VenueCommand, Want, WantedLine},
-    id::Id,
+    id::{Entity, Id},
+    payment::{OnDecline, PaymentStatus},
+    portion::Content,
     refusal::{Refusal, TakenSeat},
     seat::{Seat, SeatSet, SeatState},
     time::{Rules, Timestamp},
@@ -13,7 +15,7 @@ use boxoffice_core::{
 use proptest::{collection::vec, option, prelude::*};
 
 use crate::{
-    script::{cart, details, euros, id, layout, new_session, recorded},
+    script::{cart, check_out, details, euros, hold_lines, id, layout, new_session, recorded},
     town::Town,
 };
 
@@ -25,6 +27,9 @@ const RULES: Rules = Rules {
     grace_ms: 100,
     settle_ms: 200,
     ask_again_ms: 100,
+    payment_wait_ms: 1_000,
+    payment_again_ms: 100,
+    on_decline: OnDecline::Release,
 };
 /// Carts with seats of the second session live so long.
 const SHORT_TTL_MS: u64 = 700;
@@ -180,16 +185,16 @@ fn command(step: &Step) -> Command {
         Step::Open { cart, ttl_ms } => (cart, CartCommand::Open { customer: None, ttl_ms: *ttl_ms }),
         Step::Hold { cart, lines } => {
             let line = |(number, seats, best_effort): &(usize, Vec<Seat>, bool)| WantedLine {
-                session: session(*number),
+                entity: Entity::Session(session(*number)),
                 want: Want::Seats { seats: set(seats), best_effort: *best_effort },
             };
-            (cart, CartCommand::Hold(lines.iter().map(line).collect()))
+            (cart, hold_lines(lines.iter().map(line).collect()))
         }
         Step::Release { cart, line, seats } => {
             (cart, CartCommand::Release { line: *line, seats: seats.as_deref().map(set) })
         }
         Step::Cancel { cart } => (cart, CartCommand::Cancel),
-        Step::Checkout { cart } => (cart, CartCommand::Checkout { payment: recorded(), customer: None }),
+        Step::Checkout { cart } => (cart, check_out()),
         Step::Get { cart } => (cart, CartCommand::Get),
         Step::Block { session: number, seats } => {
             return Command::Session(session(*number), SessionCommand::Block(seats.clone()));
@@ -319,7 +324,9 @@ impl Reference {
         for (number, seats) in granted {
             let priced = |seat: &Seat| PricedSeat { seat: *seat, price: price(*seat) };
             let seats = seats.iter().map(priced).collect();
-            basket.view.lines.push(LineView { line: basket.next_line, session: session(number), seats });
+            let entity = Entity::Session(self::session(number));
+            let content = Content::Seats(seats);
+            basket.view.lines.push(LineView { line: basket.next_line, entity, content, late: false });
             basket.next_line += 1;
         }
         basket.touch(now);
@@ -356,18 +363,19 @@ impl Reference {
         let now = self.now;
         let basket = self.active(cart)?.ok_or_else(|| unknown(cart))?;
         let line = basket.view.lines.iter_mut().find(|line| line.line == number).ok_or(Refusal::NoSuchLine(number))?;
-        let all: Vec<Seat> = line.seats.iter().map(|priced| priced.seat).collect();
+        let all: Vec<Seat> = line.content.seats().iter().map(|priced| priced.seat).collect();
         let released = seats.map_or_else(|| all.clone(), <[Seat]>::to_vec);
         let foreign: Vec<Seat> = released.iter().copied().filter(|seat| !all.contains(seat)).collect();
         if !foreign.is_empty() {
             return Err(Refusal::NoSuchSeat(foreign));
         }
-        line.seats.retain(|priced| !released.contains(&priced.seat));
-        let of = line.session.clone();
-        basket.view.lines.retain(|line| !line.seats.is_empty());
+        let Content::Seats(has) = &mut line.content else { panic!("only seats are held here") };
+        has.retain(|priced| !released.contains(&priced.seat));
+        let of = line.entity.clone();
+        basket.view.lines.retain(|line| !line.content.seats().is_empty());
         basket.touch(now);
         let view = basket.view.clone();
-        self.owners.retain(|(number, seat), _| session(*number) != of || !released.contains(seat));
+        self.owners.retain(|(number, seat), _| Entity::Session(session(*number)) != of || !released.contains(seat));
         Ok(Answer::Cart(view))
     }
 
@@ -392,11 +400,13 @@ impl Reference {
             lines: basket.view.lines.clone(),
             total,
             payment: recorded(),
+            shipping: None,
         };
         for owner in self.owners.values_mut().filter(|owner| **owner == Owner::Cart(cart)) {
             *owner = Owner::Order(cart);
         }
-        Ok(Answer::Order { order: order.into(), settling: false })
+        let (payment, refunds) = (PaymentStatus::Recorded, Vec::new());
+        Ok(Answer::Order { order: order.into(), settling: false, payment, refunds })
     }
 
     fn office(&mut self, session: usize, seats: &[Seat], block: bool) -> Said {
@@ -457,10 +467,10 @@ impl Basket {
     }
 
     fn touch(&mut self, now: Timestamp) {
-        let short = self.view.lines.iter().any(|line| line.session == session(1));
+        let short = self.view.lines.iter().any(|line| line.entity == Entity::Session(session(1)));
         let ttl_ms = if short { self.ttl_ms.min(SHORT_TTL_MS) } else { self.ttl_ms };
         self.view.deadline = now.after(ttl_ms).min(self.view.opened_at.after(RULES.cart_age_max_ms));
-        let prices = self.view.lines.iter().flat_map(|line| &line.seats).map(|priced| priced.price);
+        let prices = self.view.lines.iter().flat_map(|line| line.content.seats()).map(|priced| priced.price);
         self.view.total = (!self.view.lines.is_empty()).then(|| euros(prices.sum()));
     }
 }

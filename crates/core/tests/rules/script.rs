@@ -8,6 +8,17 @@
 //! | `hall aaaa_aa/bbb` | a hall: rows, `_` a gap, letters are categories, capitals accessible places |
 //! | `session s 1000 5000` | a session in it, from 1 000 s on for 5 000 s; `ttl 10` for its own time to live in seconds |
 //! | `a open` `a open 20` | opens, with a time to live in seconds |
+//! | `product p 100 2.50` | a product with stock and price; behind it `late` (nothing is set aside before the checkout), `ttl 10`, `order 4` and `quota q 3` (limits), `currency USD` |
+//! | `resource r 12.00` | a resource, for a price per slot; behind it `capacity 2` and as above |
+//! | `session s … with stand 500 5.00` | an area of a session; `order 4`, `quota q 3` as above |
+//! | `a hold p 2 + s stand 5 + r 100 200 for ann` | units, places, a slot in seconds; for a customer |
+//! | `a set 1 4` | the quantity of a line |
+//! | `a checkout for ann` `a pay` `a pay keep` | at once; through the gateway, with what becomes of a decline |
+//! | `a refund 1 2` `a revoke 1` `a settle 1 yes` | what they say; an operator releases, or says how an attempt ended |
+//! | `box cancel s` | the session does not take place |
+//! | `bank authorize no lost deaf more yes` | how the next calls go: declined, done but unheard, unheard, another amount |
+//! | `bank says a 1 authorize yes` | the gateway says by itself; the ledger with `bank` |
+//! | `ann` | purchases of a customer |
 //! | `a hold s 0.3 0.4 + t 1.1` | holds seats, row and seat; `some` before seats: as many as are free |
 //! | `a best s 3` | best available; `split`, `accessible 1`, `category b` behind it |
 //! | `a release 1 0.3` `a cancel` `a checkout` `a get` `a order` `a audit` | what they say |
@@ -28,20 +39,27 @@ use std::{
 use boxoffice_core::{
     answer::{Answer, CartState, CartView, LineView, Outcome},
     command::{
-        BestWish, CartCommand, Command, NewSession, Payment, SessionCommand, VenueCommand, VenueDetails, Want,
-        WantedLine,
+        Area, BestWish, CartCommand, Command, CustomerCommand, CustomerLimit, HoldPolicy, Limits, NewSession, Payment,
+        ProductCommand, ProductDetails, Rate, ResourceCommand, ResourceDetails, SessionCommand, VenueCommand,
+        VenueDetails, Want, WantedLine,
     },
+    host::Input,
     id::{CartId, Entity, HoldId, Id},
     keep::{Kept, State},
     layout::{Labels, Layout, Row, Run},
     money::{Currency, Money},
+    payment::{GatewayOutcome, OnDecline, PaymentKey, PaymentStatus, PaymentStep, RefundRecord, Settlement},
+    portion::{Content, Portion},
     refusal::Refusal,
     seat::{Seat, SeatSet, SeatState},
-    time::{Rules, Timestamp},
+    time::{Rules, TIMESTAMP_MAX, Timestamp},
 };
 use expect_test::Expect;
 
-use crate::town::{Ticket, Town, kind};
+use crate::{
+    bank::Mood,
+    town::{Ticket, Town, kind},
+};
 
 /// Plays a script and compares the story.
 pub(crate) fn check(script: &str, expect: Expect) {
@@ -108,7 +126,9 @@ pub(crate) fn new_session(
         starts_at: Timestamp(starts_at),
         ends_at: Timestamp(ends_at),
         prices: layout.categories().iter().enumerate().map(price).collect(),
+        areas: Vec::new(),
         hold_ttl_ms: ttl_ms,
+        limits: Limits::default(),
     }
 }
 
@@ -118,6 +138,54 @@ pub(crate) fn details() -> VenueDetails {
 
 pub(crate) fn recorded() -> Payment {
     Payment::Recorded { method: "cash".into(), transaction_id: "1".into() }
+}
+
+/// A hold of several lines by nobody in particular.
+pub(crate) fn hold_lines(lines: Vec<WantedLine>) -> CartCommand {
+    CartCommand::Hold { lines, customer: None }
+}
+
+/// A checkout at once.
+pub(crate) fn check_out() -> CartCommand {
+    CartCommand::Checkout { payment: recorded(), customer: None, shipping: None }
+}
+
+/// A checkout through the gateway.
+pub(crate) fn pay(on_decline: Option<OnDecline>, customer: Option<Id>) -> CartCommand {
+    let payment = Payment::Gateway { source: "card".into(), on_decline };
+    CartCommand::Checkout { payment, customer, shipping: None }
+}
+
+/// A product that says nothing of itself.
+pub(crate) fn product(price: Money, stock: u64) -> ProductDetails {
+    ProductDetails {
+        name: "Thing".into(),
+        properties: Vec::new(),
+        blob: Vec::new(),
+        price,
+        stock,
+        hold: HoldPolicy::AtAdd,
+        hold_ttl_ms: None,
+        limits: Limits::default(),
+    }
+}
+
+/// A resource that is always open.
+pub(crate) fn resource(price: Money) -> ResourceDetails {
+    ResourceDetails {
+        name: "Room".into(),
+        properties: Vec::new(),
+        capacity: 1,
+        zone: "UTC".into(),
+        hours: None,
+        before_ms: 0,
+        after_ms: 0,
+        notice_ms: 0,
+        horizon_ms: None,
+        rate: Rate { amount: price.amount, currency: price.currency, per_ms: None },
+        hold_ttl_ms: None,
+        limits: Limits::default(),
+    }
 }
 
 struct Play {
@@ -175,6 +243,27 @@ impl Play {
                 self.town.post(message);
                 String::new()
             }
+            ["bank"] => format!(" -> {}", self.town.bank.ledger()),
+            ["bank", "shut"] => {
+                self.town.bank_open = false;
+                String::new()
+            }
+            ["bank", "open"] => {
+                self.town.bank_open = true;
+                String::new()
+            }
+            ["bank", "says", name, attempt, step, outcome] => {
+                let (key, step) = (PaymentKey { cart: cart(name), attempt: number(attempt) }, payment_step(step));
+                let outcome = self.gateway_outcome(key, step, outcome);
+                let to = Entity::Cart(key.cart);
+                self.town.post(crate::town::Message { to, input: Input::Paid { key, step, outcome } });
+                String::new()
+            }
+            ["bank", step, ref moods @ ..] => {
+                let moods: Vec<Mood> = moods.iter().map(|word| mood(word)).collect();
+                self.town.bank.plan(crate::bank::word(payment_step(step)), &moods);
+                String::new()
+            }
             _ => {
                 let command = self.command(&words);
                 let ticket = self.town.send(Some(&request), command);
@@ -186,6 +275,23 @@ impl Play {
         self.settle();
         writeln!(self.story, "{line}{said}").expect("strings take everything");
         self.draw();
+    }
+
+    fn gateway_outcome(&self, key: PaymentKey, step: PaymentStep, word: &str) -> GatewayOutcome {
+        match (word, step) {
+            ("unknown", _) => GatewayOutcome::Unknown { reason: "no answer".into() },
+            ("no", PaymentStep::Authorize) => GatewayOutcome::Declined { reason: "no money".into() },
+            ("no", _) => GatewayOutcome::Failed { reason: "closed".into() },
+            ("yes", PaymentStep::Authorize) => {
+                let authorized = self.town.bank.accounts.get(&key).and_then(|account| account.authorized);
+                let reference = format!("auth-{}", key.attempt).into();
+                GatewayOutcome::Authorized { reference, amount: euros(authorized.unwrap_or(0)) }
+            }
+            ("yes", PaymentStep::Capture) => GatewayOutcome::Captured,
+            ("yes", PaymentStep::Void) => GatewayOutcome::Voided,
+            ("yes", PaymentStep::Refund(_)) => GatewayOutcome::Refunded,
+            _ => panic!("a gateway does not say {word}"),
+        }
     }
 
     fn settle(&mut self) {
@@ -221,11 +327,28 @@ impl Play {
                 Command::Venue(id("venue"), VenueCommand::PutHall { hall, name, layout })
             }
             ["session", name, rest @ ..] => self.session(name, rest),
+            ["product", name, stock, price, rest @ ..] => {
+                let terms = terms(rest);
+                let price = Money { amount: in_cents(price), currency: terms.currency };
+                let hold = if terms.late { HoldPolicy::AtCheckout } else { HoldPolicy::AtAdd };
+                let plain = product(price, number(stock));
+                let details = ProductDetails { hold, hold_ttl_ms: terms.ttl_ms, limits: terms.limits, ..plain };
+                Command::Product(id(name), ProductCommand::Put(Box::new(details)))
+            }
+            ["resource", name, price, rest @ ..] => {
+                let terms = terms(rest);
+                let plain = resource(Money { amount: in_cents(price), currency: terms.currency });
+                let (capacity, hold_ttl_ms, limits) = (terms.capacity, terms.ttl_ms, terms.limits);
+                let details = ResourceDetails { capacity, hold_ttl_ms, limits, ..plain };
+                Command::Resource(id(name), ResourceCommand::Put(Box::new(details)))
+            }
+            [name] => Command::Customer(id(name), CustomerCommand::Purchases { after: 0, limit: 100 }),
             ["box", verb, name, seats @ ..] => {
                 let command = match *verb {
                     "block" => SessionCommand::Block(seats.iter().map(|text| seat(text)).collect()),
                     "unblock" => SessionCommand::Unblock(seats.iter().map(|text| seat(text)).collect()),
                     "get" => SessionCommand::Get,
+                    "cancel" => SessionCommand::Cancel { reason: "rain".into() },
                     _ => panic!("the box office does not {verb}"),
                 };
                 Command::Session(id(name), command)
@@ -236,10 +359,9 @@ impl Play {
     }
 
     fn session(&mut self, name: &str, rest: &[&str]) -> Command {
-        let (times, ttl_ms) = match rest {
-            [times @ .., "ttl", seconds] => (times, Some(number::<u64>(seconds) * 1_000)),
-            _ => (rest, None),
-        };
+        let given = rest.iter().take_while(|word| word.parse::<u64>().is_ok()).count();
+        let (times, rest) = rest.split_at(given);
+        let terms = terms(rest);
         let (starts_at, ends_at) = match times {
             [start, span] => (number::<u64>(start) * 1_000, (number::<u64>(start) + number::<u64>(span)) * 1_000),
             _ => {
@@ -250,7 +372,8 @@ impl Play {
         let venue = self.town.kept.get(&Entity::Venue(id("venue"))).expect("it was put");
         let State::Venue(venue) = &*venue else { panic!("a venue is kept as something else") };
         let hall = venue.hall(&id("hall")).expect("a hall comes before its sessions");
-        let session = new_session(name, &hall.layout, starts_at, ends_at, ttl_ms);
+        let session = new_session(name, &hall.layout, starts_at, ends_at, terms.ttl_ms);
+        let session = NewSession { areas: terms.areas, limits: terms.limits, ..session };
         Command::Venue(id("venue"), VenueCommand::CreateSession(session))
     }
 
@@ -291,19 +414,52 @@ impl Play {
     }
 }
 
+fn seats_of(portion: &Portion) -> &[Seat] {
+    match portion {
+        Portion::Seats(seats) => seats.as_slice(),
+        _ => &[],
+    }
+}
+
+/// What is told of something that has no seats; nothing of what is told otherwise.
+fn draw_counted(state: &State) -> Option<(Id, String)> {
+    match state {
+        State::Product(product) => {
+            let (view, c) = (product.view(), product.counts());
+            Some((view.id.clone(), format!("{} free, {} held, {} sold\n", c.free, c.held, c.sold)))
+        }
+        State::Resource(resource) => {
+            let all = resource.bookings(Timestamp(0), TIMESTAMP_MAX, 1_000, None).expect("a good window");
+            let told = all.iter().map(|booking| {
+                format!("{}-{} {:?}", booking.begin.0 / 1_000, booking.end.0 / 1_000, booking.state).to_lowercase()
+            });
+            let told = if all.is_empty() { "free".into() } else { told.collect::<Vec<_>>().join(", ") };
+            Some((resource.view().id.clone(), told + "\n"))
+        }
+        State::Customer(customer) => {
+            let audit = customer.audit();
+            let quotas = audit.quotas.iter().map(|(quota, held, sold)| format!("{quota} {held} held {sold} sold, "));
+            let told = quotas.collect::<Vec<_>>().concat();
+            Some((audit.customer, format!("{told}{} orders\n", audit.purchases.len())))
+        }
+        State::Venue(_) | State::Session(_) | State::Cart(_) | State::Directory(_) => None,
+    }
+}
+
 /// The maps of all sessions: who has which seat.
 pub(crate) fn draw(kept: &Kept) -> BTreeMap<Id, String> {
     let mut maps = BTreeMap::new();
     for (entity, state) in kept.entities() {
+        maps.extend(draw_counted(state));
         let (Entity::Session(id), State::Session(session)) = (entity, &**state) else { continue };
         let mut letters: BTreeMap<Seat, char> = BTreeMap::new();
         let audit = session.audit();
         for hold in &audit.holds {
-            letters.extend(hold.seats.iter().map(|seat| (*seat, letter(hold.hold))));
+            letters.extend(seats_of(&hold.portion).iter().map(|seat| (*seat, letter(hold.hold))));
         }
         for sale in &audit.sales {
             let name = sale.order.cart().0 as u8 as char;
-            letters.extend(sale.seats.iter().map(|seat| (*seat, name.to_ascii_uppercase())));
+            letters.extend(seats_of(&sale.portion).iter().map(|seat| (*seat, name.to_ascii_uppercase())));
         }
         let layout = session.layout();
         let seats = session.map().seats;
@@ -319,6 +475,10 @@ pub(crate) fn draw(kept: &Kept) -> BTreeMap<Id, String> {
             }
             map.push('\n');
         }
+        for area in session.area_counts() {
+            writeln!(map, "{} {} free, {} held, {} sold", area.area, area.free, area.held, area.sold)
+                .expect("strings take everything");
+        }
         maps.insert(id.clone(), map);
     }
     maps
@@ -329,18 +489,41 @@ fn letter(hold: HoldId) -> char {
 }
 
 fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
+    let (rest, customer) = match rest {
+        [rest @ .., "for", name] => (rest, Some(id(name))),
+        _ => (rest, None),
+    };
     match (verb, rest) {
-        ("open", []) => CartCommand::Open { customer: None, ttl_ms: None },
-        ("open", [seconds]) => CartCommand::Open { customer: None, ttl_ms: Some(number::<u64>(seconds) * 1_000) },
-        ("hold", lines) => CartCommand::Hold(lines.split(|word| *word == "+").map(wanted).collect()),
-        ("best", [session, count, wish @ ..]) => {
-            let line = WantedLine { session: id(session), want: Want::Best(best(number(count), wish)) };
-            CartCommand::Hold(vec![line])
+        ("open", []) => CartCommand::Open { customer, ttl_ms: None },
+        ("open", [seconds]) => CartCommand::Open { customer, ttl_ms: Some(number::<u64>(seconds) * 1_000) },
+        ("hold", lines) => {
+            CartCommand::Hold { lines: lines.split(|word| *word == "+").map(wanted).collect(), customer }
         }
+        ("best", [session, count, wish @ ..]) => {
+            let (entity, want) = (Entity::Session(id(session)), Want::Best(best(number(count), wish)));
+            hold_lines(vec![WantedLine { entity, want }])
+        }
+        ("set", [line, quantity]) => CartCommand::SetQuantity { line: number(line), quantity: number(quantity) },
         ("release", [line]) => CartCommand::Release { line: number(line), seats: None },
         ("release", [line, seats @ ..]) => CartCommand::Release { line: number(line), seats: Some(seat_set(seats)) },
         ("cancel", []) => CartCommand::Cancel,
-        ("checkout", []) => CartCommand::Checkout { payment: recorded(), customer: None },
+        ("checkout", []) => CartCommand::Checkout { payment: recorded(), customer, shipping: None },
+        ("pay", []) => pay(None, customer),
+        ("pay", ["keep"]) => pay(Some(OnDecline::Keep), customer),
+        ("pay", ["release"]) => pay(Some(OnDecline::Release), customer),
+        ("refund", lines) => {
+            let lines = (!lines.is_empty()).then(|| lines.iter().map(|line| number(line)).collect());
+            CartCommand::Refund { lines, reason: "asked".into() }
+        }
+        ("revoke", [line]) => CartCommand::Revoke { line: number(line) },
+        ("settle", [attempt, outcome]) => {
+            let outcome = match *outcome {
+                "yes" => Settlement::Authorized { reference: format!("auth-{attempt}").into() },
+                "no" => Settlement::Declined,
+                _ => panic!("an operator says yes or no, not {outcome}"),
+            };
+            CartCommand::Settle { attempt: number(attempt), outcome }
+        }
         ("get", []) => CartCommand::Get,
         ("order", []) => CartCommand::Order,
         ("audit", []) => CartCommand::Audit,
@@ -349,14 +532,97 @@ fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
 }
 
 fn wanted(words: &[&str]) -> WantedLine {
-    match words {
-        [session, "some", seats @ ..] => {
-            WantedLine { session: id(session), want: Want::Seats { seats: seat_set(seats), best_effort: true } }
+    let [name, words @ ..] = words else { panic!("a line names its session, product or resource") };
+    let entity = entity(name);
+    let want = match (&entity, words) {
+        (Entity::Product(_), [quantity]) => Want::Units { quantity: number(quantity), now: false },
+        (Entity::Resource(_), [begin, end]) => {
+            let at = |seconds: &str| Timestamp(number::<u64>(seconds) * 1_000);
+            Want::Slot { begin: at(begin), end: at(end) }
         }
-        [session, seats @ ..] => {
-            WantedLine { session: id(session), want: Want::Seats { seats: seat_set(seats), best_effort: false } }
+        (Entity::Session(_), ["some", seats @ ..]) => Want::Seats { seats: seat_set(seats), best_effort: true },
+        (Entity::Session(_), [area, quantity]) if !area.contains('.') => {
+            Want::Places { area: id(area), quantity: number(quantity) }
         }
-        [] => panic!("a line names its session"),
+        (Entity::Session(_), seats) => Want::Seats { seats: seat_set(seats), best_effort: false },
+        _ => panic!("{name} has no {words:?}"),
+    };
+    WantedLine { entity, want }
+}
+
+/// What is said behind a product, a resource or a session.
+struct Terms {
+    late: bool,
+    ttl_ms: Option<u64>,
+    capacity: u32,
+    currency: Currency,
+    limits: Limits,
+    areas: Vec<Area>,
+}
+
+fn terms(mut words: &[&str]) -> Terms {
+    let currency = euros(0).currency;
+    let (limits, areas) = (Limits::default(), Vec::new());
+    let mut terms = Terms { late: false, ttl_ms: None, capacity: 1, currency, limits, areas };
+    while let [word, rest @ ..] = words {
+        words = match (*word, rest) {
+            ("late", rest) => {
+                terms.late = true;
+                rest
+            }
+            ("ttl", [seconds, rest @ ..]) => {
+                terms.ttl_ms = Some(number::<u64>(seconds) * 1_000);
+                rest
+            }
+            ("capacity", [many, rest @ ..]) => {
+                terms.capacity = number(many);
+                rest
+            }
+            ("currency", [code, rest @ ..]) => {
+                terms.currency = Currency::new(code).expect("three letters");
+                rest
+            }
+            ("order", [most, rest @ ..]) => {
+                terms.limits.per_order = Some(number(most));
+                rest
+            }
+            ("quota", [name, most, rest @ ..]) => {
+                terms.limits.per_customer = Some(CustomerLimit { quota: id(name), max: number(most) });
+                rest
+            }
+            ("with", [name, capacity, price, rest @ ..]) => {
+                let price = euros(in_cents(price));
+                terms.areas.push(Area { id: id(name), name: "Area".into(), capacity: number(capacity), price });
+                rest
+            }
+            _ => panic!("{word} is nothing to say"),
+        };
+    }
+    terms
+}
+
+fn in_cents(text: &str) -> i64 {
+    (number::<f64>(text) * 100.0).round() as i64
+}
+
+fn payment_step(word: &str) -> PaymentStep {
+    match word {
+        "authorize" => PaymentStep::Authorize,
+        "capture" => PaymentStep::Capture,
+        "void" => PaymentStep::Void,
+        "refund" => PaymentStep::Refund(1),
+        _ => panic!("{word} is no step of a payment"),
+    }
+}
+
+fn mood(word: &str) -> Mood {
+    match word {
+        "yes" => Mood::Does,
+        "no" => Mood::Refuses,
+        "lost" => Mood::DoesUnheard,
+        "deaf" => Mood::Deaf,
+        "more" => Mood::Differs,
+        _ => panic!("{word} is no way for a call to go"),
     }
 }
 
@@ -400,6 +666,9 @@ fn entity(name: &str) -> Entity {
         "venue" => Entity::Venue(id("venue")),
         // Sessions have letters from the end of the alphabet.
         "s" | "t" | "u" => Entity::Session(id(name)),
+        "p" | "q" => Entity::Product(id(name)),
+        "r" | "x" => Entity::Resource(id(name)),
+        "ann" | "bob" => Entity::Customer(id(name)),
         _ => Entity::Cart(cart(name)),
     }
 }
@@ -418,10 +687,30 @@ fn tell(outcome: &Outcome) -> String {
                 let lines: Vec<_> = held.lines.iter().map(tell_line).collect();
                 format!("{}, until {}", lines.join(", "), seconds(held.deadline))
             }
-            Answer::Order { order, settling } => {
+            Answer::Order { order, settling, payment, refunds } => {
                 let lines: Vec<_> = order.lines.iter().map(tell_line).collect();
                 let settling = if *settling { ", settling" } else { "" };
-                format!("order of {}, total {}{settling}", lines.join(", "), cents(order.total.amount))
+                let mut said = format!("order of {}, total {}{settling}", lines.join(", "), cents(order.total.amount));
+                if *payment != PaymentStatus::Recorded {
+                    write!(said, ", {payment:?}").expect("strings take everything");
+                }
+                for refund in refunds {
+                    write!(said, ", {}", tell_refund(refund)).expect("strings take everything");
+                }
+                said
+            }
+            Answer::Refund(refund) => tell_refund(refund),
+            Answer::Product(view) => {
+                let c = view.counts;
+                format!("{} free, {} held, {} sold", c.free, c.held, c.sold)
+            }
+            Answer::Resource(view) => format!("{} bookings", view.bookings),
+            Answer::Purchases(page) => {
+                let told = page.purchases.iter().map(|purchase| {
+                    let name = purchase.order.cart().0 as u8 as char;
+                    format!("{} {name} {}", purchase.cursor, cents(purchase.total.amount))
+                });
+                format!("[{}]", told.collect::<Vec<_>>().join(", "))
             }
             Answer::Session(view) => {
                 let c = view.counts;
@@ -430,11 +719,7 @@ fn tell(outcome: &Outcome) -> String {
             Answer::CartAudit(audit) => {
                 format!("{} holds, {} owed, {:?}", audit.holds.len(), audit.owed, audit.violations)
             }
-            answer @ (Answer::Venue(_)
-            | Answer::Hall(_)
-            | Answer::Sessions(_)
-            | Answer::Map(_)
-            | Answer::SessionAudit(_)) => format!("{answer:?}"),
+            answer => format!("{answer:?}"),
         },
     }
 }
@@ -446,6 +731,16 @@ fn tell_refusal(refusal: &Refusal) -> String {
         }
         Refusal::NoSuchSeat(seats) | Refusal::DuplicateSeat(seats) => {
             seats.iter().map(|seat| format!(" {}", tell_seat(*seat))).collect()
+        }
+        Refusal::OutOfStock(short) => {
+            short.iter().map(|short| format!(" {} wanted {} free {}", short.product, short.wanted, short.free)).collect()
+        }
+        Refusal::Lines(lines) => {
+            let told = lines.iter().map(|line| format!("\n        {} {}", line.line, tell_refusal(&line.refusal)));
+            return format!("no: {}, {refusal}:{}", refusal.name(), told.collect::<Vec<_>>().concat());
+        }
+        Refusal::SlotTaken(conflicts) => {
+            conflicts.iter().map(|conflict| format!(" {}-{}", conflict.begin.0 / 1_000, conflict.end.0 / 1_000)).collect()
         }
         _ => String::new(),
     };
@@ -467,9 +762,24 @@ fn tell_cart(view: &CartView) -> String {
     said
 }
 
+fn tell_refund(refund: &RefundRecord) -> String {
+    let RefundRecord { number, lines, amount, status, .. } = refund;
+    format!("refund {number} of lines {lines:?} {} {status:?}", cents(amount.amount))
+}
+
 fn tell_line(line: &LineView) -> String {
-    let seats: Vec<_> = line.seats.iter().map(|priced| tell_seat(priced.seat)).collect();
-    format!("line {} {} {}", line.line, line.session, seats.join(" "))
+    let name = match &line.entity {
+        Entity::Session(id) | Entity::Product(id) | Entity::Resource(id) => id,
+        other => panic!("a line of {other}"),
+    };
+    let what = match &line.content {
+        Content::Seats(seats) => seats.iter().map(|priced| tell_seat(priced.seat)).collect::<Vec<_>>().join(" "),
+        Content::Places { area, quantity, .. } => format!("{area} {quantity}"),
+        Content::Units { quantity, .. } => quantity.to_string(),
+        Content::Slot { begin, end, .. } => format!("{}-{}", begin.0 / 1_000, end.0 / 1_000),
+    };
+    let late = if line.late { " late" } else { "" };
+    format!("line {} {name} {what}{late}", line.line)
 }
 
 fn tell_seat(seat: Seat) -> String {

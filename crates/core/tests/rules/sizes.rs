@@ -12,7 +12,7 @@ use boxoffice_core::{
 
 use crate::{
     catalogue::open,
-    script::{id, layout},
+    script::{hold_lines, id, layout},
     town::Town,
 };
 
@@ -42,7 +42,7 @@ fn a_free_session_of_200_seats_takes_at_most_400_bytes() {
     // After a hold that was given back it is as light again.
     let seats = SeatSet::new([Seat { row: 3, seat: 3 }]).expect("a seat");
     let want = Want::Seats { seats, best_effort: false };
-    let hold = CartCommand::Hold(vec![WantedLine { session: id("cinema-4711-hall-3"), want }]);
+    let hold = hold_lines(vec![WantedLine { entity: Entity::Session(id("cinema-4711-hall-3")), want }]);
     town.send(Some("hold"), Command::Cart(CartId(1), hold));
     town.run();
     assert!(weigh(&town, "cinema-4711-hall-3").0 > bytes);

@@ -10,12 +10,13 @@ use boxoffice_core::{
     host::Input,
     id::{CartId, Entity},
     keep::State,
+    payment::OnDecline,
     seat::{Seat, SeatSet},
     time::Rules,
 };
 
 use crate::{
-    script::{cart, details, id, layout, new_session, recorded},
+    script::{cart, check_out, details, hold_lines, id, layout, new_session},
     town::{Message, Ticket, Town},
 };
 
@@ -93,6 +94,9 @@ fn storm(seed: u64, weather: Weather) -> Town {
         grace_ms: 100,
         settle_ms: 200,
         ask_again_ms: 100,
+        payment_wait_ms: 300,
+        payment_again_ms: 100,
+        on_decline: OnDecline::Release,
     };
     let mut sea = Sea { town: town(rules), dice: Dice(seed), sent: Vec::new(), tickets: BTreeSet::new() };
     for _ in 0..STEPS {
@@ -190,7 +194,7 @@ impl Sea {
             0 => CartCommand::Open { customer: None, ttl_ms: Some(200 + self.dice.roll(2_000)) },
             1 => CartCommand::Get,
             2 => CartCommand::Cancel,
-            3..=5 => CartCommand::Checkout { payment: recorded(), customer: None },
+            3..=5 => check_out(),
             6..=8 => CartCommand::Release { line: 1 + self.dice.roll(3) as u32, seats: None },
             9 => {
                 let seats = Some(self.seats());
@@ -204,9 +208,9 @@ impl Sea {
             }
             11..=13 => {
                 let lines = 2 + self.dice.roll(2);
-                CartCommand::Hold((0..lines).map(|_| self.wanted()).collect())
+                hold_lines((0..lines).map(|_| self.wanted()).collect())
             }
-            _ => CartCommand::Hold(vec![self.wanted()]),
+            _ => hold_lines(vec![self.wanted()]),
         };
         Command::Cart(buyer, command)
     }
@@ -218,7 +222,7 @@ impl Sea {
         } else {
             Want::Seats { seats: self.seats(), best_effort: self.dice.chance(20) }
         };
-        WantedLine { session: self.session(), want }
+        WantedLine { entity: Entity::Session(self.session()), want }
     }
 
     fn session(&mut self) -> boxoffice_core::id::Id {
@@ -284,7 +288,7 @@ impl Sea {
         for (entity, state) in town.kept.entities() {
             assert!(!state.unfinished(), "{entity} owes something for ever: {state:?}");
             match &**state {
-                State::Venue(_) => {}
+                State::Venue(_) | State::Directory(_) | State::Product(_) | State::Resource(_) | State::Customer(_) => {}
                 State::Session(session) => {
                     assert_eq!(session.counts().held, 0, "{entity} holds seats for ever");
                     // A release that comes late, and whose acknowledgement is lost, may be remembered for ever.
@@ -298,7 +302,7 @@ impl Sea {
                         Some(CartState::Active | CartState::CheckingOut) => false,
                     };
                     assert!(over, "{entity} lives for ever");
-                    bought += cart.order().map_or(0, |order| order.lines.iter().map(|line| line.seats.len()).sum());
+                    bought += cart.order().map_or(0, |order| order.lines.iter().map(|line| line.content.quantity() as usize).sum());
                 }
             }
         }
@@ -309,7 +313,7 @@ impl Sea {
 fn between_entities(message: &Message) -> bool {
     match message.input {
         Input::Ask { .. } | Input::Reply { .. } => true,
-        Input::Command { .. } | Input::Wake => false,
+        Input::Command { .. } | Input::Paid { .. } | Input::Wake => false,
     }
 }
 

@@ -15,11 +15,12 @@ use boxoffice_core::{
     event::Event,
     host::{Effect, Host, Input, Turn},
     id::{CartId, Entity, Request, RequestHash, hash64},
-    keep::Kept,
+    keep::{Kept, State},
+    payment::{GatewayCall, PaymentStatus, RefundStatus},
     time::{Rules, Timestamp},
 };
 
-use crate::watch::Watchers;
+use crate::{bank::Bank, watch::Watchers};
 
 /// A client's place at the counter: where its answer goes.
 pub(crate) type Ticket = u32;
@@ -40,13 +41,19 @@ struct Proposal {
 struct Actor {
     host: Host<Ticket>,
     proposals: VecDeque<Proposal>,
-    wake_at: Option<Timestamp>,
+    /// Every instant it asked to be woken at: none of them is forgotten for a later one.
+    wakes: BTreeSet<Timestamp>,
 }
 
 pub(crate) struct Town {
     pub(crate) now: Timestamp,
     pub(crate) kept: Kept,
     pub(crate) mail: VecDeque<Message>,
+    /// Calls on their way to the gateway.
+    pub(crate) calls: VecDeque<GatewayCall>,
+    pub(crate) bank: Bank,
+    /// Whether calls reach the gateway at all.
+    pub(crate) bank_open: bool,
     /// Every message that was ever posted, to be delivered once more by tests.
     pub(crate) posted: Vec<Message>,
     pub(crate) answers: BTreeMap<Ticket, Outcome>,
@@ -69,6 +76,9 @@ impl Town {
             now: Timestamp(0),
             kept: Kept::new(),
             mail: VecDeque::new(),
+            calls: VecDeque::new(),
+            bank: Bank::default(),
+            bank_open: true,
             posted: Vec::new(),
             answers: BTreeMap::new(),
             log: Vec::new(),
@@ -94,8 +104,9 @@ impl Town {
         let of_cart = match (&command, request) {
             // Reads are told the truth of the moment, and so is an `Open` of a cart that is open already.
             (Command::Cart(_, CartCommand::Open { .. } | CartCommand::Get), _) => None,
+            (Command::Cart(_, CartCommand::Order | CartCommand::Audit | CartCommand::Paid { .. }), _) => None,
             (Command::Cart(cart, _), Some(request)) => Some((*cart, request)),
-            (Command::Cart(..), None) | (Command::Venue(..) | Command::Session(..), _) => None,
+            _ => None,
         };
         self.tickets.insert(ticket, of_cart);
         let to = command.entity();
@@ -118,12 +129,14 @@ impl Town {
         let actor = self.actors.entry(to.clone()).or_insert_with(|| Actor {
             host: Host::new(to.clone(), state, rules),
             proposals: VecDeque::new(),
-            wake_at: None,
+            wakes: BTreeSet::new(),
         });
         let turn = &mut self.turn;
         turn.clear();
         actor.host.handle(self.now, input, turn);
-        actor.wake_at = turn.wake_at;
+        let again = turn.wake_at.is_none_or(|wake_at| wake_at > self.now);
+        assert!(again, "{to} is awake and asks to be woken at {:?} at {:?}", turn.wake_at, self.now);
+        actor.wakes.extend(turn.wake_at);
         let events = std::mem::take(&mut turn.events);
         let effects: Vec<_> = turn.committed.drain(..).chain(turn.read.drain(..)).collect();
         if !events.is_empty() || !effects.is_empty() {
@@ -141,6 +154,15 @@ impl Town {
     pub(crate) fn proposing(&self) -> Vec<Entity> {
         let busy = self.actors.iter().filter(|(_, actor)| !actor.proposals.is_empty());
         busy.map(|(entity, _)| entity.clone()).collect()
+    }
+
+    /// Lets the gateway hear the oldest call; whether there was one.
+    pub(crate) fn pay(&mut self) -> bool {
+        let Some(call) = self.calls.pop_front() else { return false };
+        let outcome = self.bank.hear(&call);
+        let input = Input::Paid { key: call.key(), step: call.step(), outcome };
+        self.post(Message { to: Entity::Cart(call.key().cart), input });
+        true
     }
 
     /// Commits the oldest proposal of an entity.
@@ -195,6 +217,9 @@ impl Town {
                 self.deliver(message);
                 continue;
             }
+            if self.bank_open && self.pay() {
+                continue;
+            }
             match self.proposing().into_iter().find(|entity| commit(entity)) {
                 Some(entity) => self.commit(&entity),
                 None => return,
@@ -205,7 +230,7 @@ impl Town {
 
     /// The next instant at which somebody wants to be woken.
     pub(crate) fn next_wake(&self) -> Option<Timestamp> {
-        let timers = self.actors.values().filter_map(|actor| actor.wake_at);
+        let timers = self.actors.values().filter_map(|actor| actor.wakes.first().copied());
         timers.chain(self.kept.next_deadline()).min()
     }
 
@@ -216,8 +241,8 @@ impl Town {
         let mut due = Vec::new();
         self.kept.due(now, 1_000, &mut due);
         for (entity, actor) in &mut self.actors {
-            if actor.wake_at.is_some_and(|wake_at| wake_at <= now) {
-                actor.wake_at = None;
+            if actor.wakes.first().is_some_and(|wake_at| *wake_at <= now) {
+                actor.wakes.retain(|wake_at| *wake_at > now);
                 due.push(entity.clone());
             }
         }
@@ -240,12 +265,53 @@ impl Town {
     fn check(&self) {
         let audit = self.kept.audit();
         assert_eq!(audit.violations, [""; 0], "at {:?}", self.now);
+        self.check_charged();
+    }
+
+    /// P11: who was charged has an order that says so; who paid back or gave up can show it.
+    fn check_charged(&self) {
+        for (key, account) in &self.bank.accounts {
+            if account.captured.is_none() {
+                continue;
+            }
+            let cart = self.kept.get(&Entity::Cart(key.cart));
+            let Some(State::Cart(cart)) = cart.as_deref() else { panic!("{key} was charged, and there is no cart") };
+            let total = cart.order().map(|order| order.total.amount);
+            assert_eq!(account.captured, total, "{key} was charged and has no order of it");
+        }
+    }
+
+    /// P11 when everything is over: what was set aside was taken for an order, given up, or is written down as failed.
+    pub(crate) fn check_money(&self) {
+        let mut orders = 0;
+        for (key, account) in &self.bank.accounts {
+            let cart = self.kept.get(&Entity::Cart(key.cart));
+            let Some(State::Cart(cart)) = cart.as_deref() else { panic!("{key} was paid, and there is no cart") };
+            let audit = cart.audit().expect("a cart that paid was opened");
+            let failed = matches!(audit.payment, Some(PaymentStatus::CaptureFailed { .. }));
+            let settled = account.authorized.is_none() || account.captured.is_some() || account.voided || failed;
+            assert!(settled, "{key}: {account:?} is set aside for ever");
+            if account.captured.is_some() {
+                orders += 1;
+                assert_eq!(audit.payment, Some(PaymentStatus::Captured), "{key}");
+                let said = audit.refunds.iter().filter(|refund| refund.status == RefundStatus::Refunded);
+                let said: i64 = said.map(|refund| refund.amount.amount).sum();
+                assert_eq!(said, account.refunded.values().sum::<i64>(), "{key} paid back something else than it says");
+            }
+            assert!(audit.refunds.iter().all(|refund| refund.status != RefundStatus::Pending), "{key}: {audit:?}");
+        }
+        let charged = self.kept.entities().filter(|(_, state)| {
+            let State::Cart(cart) = &***state else { return false };
+            cart.audit().is_some_and(|audit| audit.payment == Some(PaymentStatus::Captured))
+        });
+        assert_eq!(charged.count(), orders, "orders that were paid by the gateway");
     }
 
     fn carry_out(&mut self, from: &Entity, effect: Effect<Ticket>, position: Option<u64>) {
         match effect {
             Effect::Answer { to, outcome } => self.answer(to, outcome),
             Effect::Ask { to, ask } => self.post(Message { to, input: Input::Ask { from: from.clone(), ask } }),
+            Effect::Pay(call) => self.calls.push_back(call),
             Effect::Reply { to, mut reply } => {
                 if let Some(position) = position {
                     reply.set_position(position);
@@ -263,9 +329,11 @@ impl Town {
             }
             if let Some(Some((cart, request))) = self.tickets.get(&ticket) {
                 let mut answer = answered.answer.clone();
-                if let Answer::Order { settling, .. } = &mut answer {
-                    // The one thing that may change between an answer and its repeat.
+                if let Answer::Order { settling, payment, refunds, .. } = &mut answer {
+                    // What may change between an answer and its repeat: all but the order.
                     *settling = false;
+                    *payment = PaymentStatus::Recorded;
+                    refunds.clear();
                 }
                 let first = self.granted.entry((*cart, request.id)).or_insert_with(|| answer.clone());
                 assert!(*first == answer, "a repeat was answered {answer:?} instead of {first:?}");
@@ -286,6 +354,7 @@ impl Town {
 pub(crate) fn kind(message: &Message) -> &'static str {
     match &message.input {
         Input::Command { .. } => "command",
+        Input::Paid { .. } => "paid",
         Input::Wake => "wake",
         Input::Ask { ask, .. } => match ask {
             Ask::Hold { .. } => "hold",
@@ -294,6 +363,11 @@ pub(crate) fn kind(message: &Message) -> &'static str {
             Ask::Forget => "forget",
             Ask::Overdue { .. } => "overdue",
             Ask::Open(_) => "open",
+            Ask::Refund { .. } => "refund",
+            Ask::Revoke { .. } => "revoke",
+            Ask::List { .. } => "list",
+            Ask::Post { .. } => "post",
+            Ask::Pay(_) => "pay",
         },
         Input::Reply { reply, .. } => match reply {
             Reply::Granted(_) => "granted",
@@ -305,6 +379,9 @@ pub(crate) fn kind(message: &Message) -> &'static str {
             Reply::MineUntil { .. } => "mine",
             Reply::NotMine { .. } => "not_mine",
             Reply::Opened => "opened",
+            Reply::Refunded { .. } => "refunded",
+            Reply::Listed { .. } => "listed",
+            Reply::Posted { .. } => "posted",
             Reply::OpenRefused => "open_refused",
         },
     }

@@ -3,7 +3,8 @@
 use std::mem::{Discriminant, discriminant};
 
 use boxoffice_core::command::{
-    CartCommand, Command, CustomerCommand, DirectoryCommand, ProductCommand, ResourceCommand, SessionCommand, VenueCommand,
+    CartCommand, Command, CustomerCommand, DirectoryCommand, ProductCommand, ResourceCommand, SessionCommand,
+    VenueCommand,
 };
 use boxoffice_wire::{Fail, FailKind, Rejection, encode::Verdict, request::Item};
 use tokio::time::Instant;

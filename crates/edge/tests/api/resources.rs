@@ -110,7 +110,9 @@ async fn a_map_from_http_is_watched_on_without_a_snapshot() {
             }
             ServerFrame::Feed(number, event) => {
                 assert_eq!(Some(number), feed);
-                let Event::<Snapshot>::Delta(delta) = event.read(Encoding::Json).expect("an event") else { panic!("{frame}") };
+                let Event::<Snapshot>::Delta(delta) = event.read(Encoding::Json).expect("an event") else {
+                    panic!("{frame}")
+                };
                 assert_eq!(delta.from, version, "nothing is missing");
                 version = delta.to;
                 held += delta.changes.len();

@@ -115,12 +115,7 @@ pub fn segment_numbers(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>, LogError
 ///
 /// # Errors
 /// [`LogError::Io`] and the other refusals of a segment that is none.
-pub fn read_segment(
-    disk: &dyn Disk,
-    dir: &Path,
-    number: u64,
-    see: &mut dyn FnMut(Record<'_>),
-) -> Result<(), LogError> {
+pub fn read_segment(disk: &dyn Disk, dir: &Path, number: u64, see: &mut dyn FnMut(Record<'_>)) -> Result<(), LogError> {
     if segment::is_empty(disk, dir, number)? {
         return Ok(());
     }

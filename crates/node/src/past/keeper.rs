@@ -44,7 +44,14 @@ impl Keeper {
     /// When there is no thread to be had.
     pub(crate) fn start(shared: Weak<Shared>) -> Result<Keeper, NodeError> {
         let (orders, waiting) = mpsc::channel();
-        let mut work = Work { shared, orders: waiting, batches: Vec::new(), written: Vec::new(), segments: Vec::new(), written_ms: 0 };
+        let mut work = Work {
+            shared,
+            orders: waiting,
+            batches: Vec::new(),
+            written: Vec::new(),
+            segments: Vec::new(),
+            written_ms: 0,
+        };
         thread::Builder::new()
             .name("history".into())
             .spawn(move || work.run())
@@ -142,7 +149,9 @@ impl Work {
         };
         match (&went, self.segments.first()) {
             (_, None) | (Went::On, _) => Ok(went),
-            (Went::Wait(_), Some(&number)) => self.archive(shared, number).map(|done| if done { Went::On } else { went }),
+            (Went::Wait(_), Some(&number)) => {
+                self.archive(shared, number).map(|done| if done { Went::On } else { went })
+            }
         }
     }
 
@@ -210,7 +219,9 @@ impl Work {
                 tracing::warn!(number, %error, "a segment of the log waits for its archive");
                 return Ok(false);
             }
-            Err(error) => tracing::error!(number, %error, "a segment of the log is not archived: the history ends before it"),
+            Err(error) => {
+                tracing::error!(number, %error, "a segment of the log is not archived: the history ends before it")
+            }
         }
         self.segments.remove(0);
         shared.inbox.push(DriverInput::Archived(number));

@@ -113,8 +113,7 @@ impl Totals {
         audit.order_seats += self.order_seats;
         add_totals(&mut audit.order_totals, &self.revenue);
         let payments = &mut audit.payments;
-        let places =
-            [&mut payments.recorded, &mut payments.authorized, &mut payments.captured, &mut payments.failed];
+        let places = [&mut payments.recorded, &mut payments.authorized, &mut payments.captured, &mut payments.failed];
         places.into_iter().zip(self.payments).for_each(|(sum, more)| *sum += more);
         audit.refunds += self.refunds.values().map(|(refunds, _)| refunds).sum::<u64>();
         add_totals(&mut audit.refund_totals, &self.refunds);

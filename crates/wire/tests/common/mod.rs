@@ -171,8 +171,7 @@ pub fn requests() -> Vec<Sample> {
     let asked = body::ResourceIsAvailable::new(room(), When::Utc { begin, end });
     let end_choir = body::ResourceCancel { resource: room(), booking: id("choir"), series: true };
     let bookings = body::ResourceBookings { resource: room(), from: begin, to: end, limit: Some(2), cursor: None };
-    let free =
-        body::ResourceFreeSlots { resource: room(), from: begin, to: end, length_ms: 1_800_000, count: Some(2) };
+    let free = body::ResourceFreeSlots { resource: room(), from: begin, to: end, length_ms: 1_800_000, count: Some(2) };
     let seats = body::SessionSeats { id: session.clone(), seats: vec![seat(0, 0), seat(0, 1)] };
     let open = body::CartOpen { token: token(), cart: Some(cart()), customer: Some(id("ada")), ttl_ms: Some(600_000) };
     let hold = body::HoldSeats {
@@ -202,13 +201,8 @@ pub fn requests() -> Vec<Sample> {
         area: id("yard"),
         quantity: 4.into(),
     };
-    let stock = body::HoldStock {
-        token: token(),
-        cart: None,
-        customer: None,
-        product: id("programme"),
-        quantity: 2.into(),
-    };
+    let stock =
+        body::HoldStock { token: token(), cart: None, customer: None, product: id("programme"), quantity: 2.into() };
     let slot = body::HoldSlot { token: token(), cart: None, customer: None, resource: room(), begin, end };
     let line = |session: &str| body::Line { session: Some(id(session)), ..body::Line::default() };
     let lines = vec![
@@ -229,8 +223,7 @@ pub fn requests() -> Vec<Sample> {
         customer: None,
         shipping: Some(shipping().into()),
     };
-    let refund =
-        body::OrderRefund { order: cart().order(), lines: Some(vec![1, 2]), reason: "the roof leaks".into() };
+    let refund = body::OrderRefund { order: cart().order(), lines: Some(vec![1, 2]), reason: "the roof leaks".into() };
     let purchases = body::CustomerPurchases { customer: id("ada"), cursor: Some(2), limit: Some(10) };
     let resume = body::ResumeBody::version(body::Resume { epoch: 1, version: 391 });
     let watch = body::Watch { entity: Entity::Session(session.clone()), token: None, resume: Some(resume) };
@@ -572,14 +565,7 @@ pub fn session_entry() -> SessionEntry {
 }
 
 pub fn map_view() -> MapView {
-    MapView {
-        session: id("hamlet-0412"),
-        epoch: 1,
-        version: 391,
-        counts: counts(),
-        areas: Vec::new(),
-        seats: packed(),
-    }
+    MapView { session: id("hamlet-0412"), epoch: 1, version: 391, counts: counts(), areas: Vec::new(), seats: packed() }
 }
 
 pub fn cart_view() -> CartView {
@@ -915,12 +901,7 @@ pub fn server_frames() -> Vec<Sample> {
         answer("ok held, of every kind", Answer::Held(Held { lines: lines(), ..held() }), Shape::Plain),
         answer(
             "ok order",
-            Answer::Order {
-                order: order(),
-                settling: true,
-                payment: PaymentStatus::Recorded,
-                refunds: Vec::new(),
-            },
+            Answer::Order { order: order(), settling: true, payment: PaymentStatus::Recorded, refunds: Vec::new() },
             Shape::Plain,
         ),
         answer(
@@ -945,13 +926,13 @@ pub fn server_frames() -> Vec<Sample> {
         answer("ok bookings, full page", Answer::Bookings(vec![sold_booking()]), Shape::Page { limit: 1 }),
         answer("ok free slots", Answer::FreeSlots(vec![(evening(), evening().after(HOUR))]), Shape::Plain),
         answer("ok purchases", Answer::Purchases(purchases_page()), Shape::Plain),
-        answer("ok product audit", Answer::ProductAudit(product_audit()), Shape::Plain),
-        answer("ok resource audit", Answer::ResourceAudit(resource_audit()), Shape::Plain),
-        answer("ok customer audit", Answer::CustomerAudit(customer_audit()), Shape::Plain),
+        answer("ok product audit", Answer::ProductAudit(Box::new(product_audit())), Shape::Plain),
+        answer("ok resource audit", Answer::ResourceAudit(Box::new(resource_audit())), Shape::Plain),
+        answer("ok customer audit", Answer::CustomerAudit(Box::new(customer_audit())), Shape::Plain),
         sample("ok sessions of a city", |encoding, out| encode::city(encoding, out, 7, &city_page())),
         sample("ok history", |encoding, out| encode::history(encoding, out, 7, &history_page())),
-        answer("ok session audit", Answer::SessionAudit(session_audit()), Shape::Plain),
-        answer("ok cart audit", Answer::CartAudit(cart_audit()), Shape::Plain),
+        answer("ok session audit", Answer::SessionAudit(Box::new(session_audit())), Shape::Plain),
+        answer("ok cart audit", Answer::CartAudit(Box::new(cart_audit())), Shape::Plain),
         sample("ok watching", |encoding, out| encode::watching(encoding, out, 7, 3)),
         sample("ok unwatch, hello", |encoding, out| encode::done(encoding, out, 7)),
         sample("ok status", |encoding, out| encode::status(encoding, out, 7, &status())),

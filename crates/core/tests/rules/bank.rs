@@ -1,0 +1,149 @@
+//! A gateway in the test's hand: what was set aside, taken, given up and paid back, and what it says of it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use boxoffice_core::{
+    money::Money,
+    payment::{GatewayCall, GatewayOutcome, PaymentKey, PaymentStep},
+};
+
+use crate::storm::Dice;
+
+/// What the gateway makes of one call, the first time it hears of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mood {
+    /// Does it and says so.
+    Does,
+    /// Says no, for good.
+    Refuses,
+    /// Does it, and the answer is lost.
+    DoesUnheard,
+    /// The call is lost: nothing happens, and nobody knows.
+    Deaf,
+    /// Sets another amount aside.
+    Differs,
+}
+
+/// The money of one attempt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) authorized: Option<i64>,
+    pub(crate) declined: bool,
+    pub(crate) captured: Option<i64>,
+    pub(crate) voided: bool,
+    pub(crate) refunded: BTreeMap<u32, i64>,
+}
+
+#[derive(Default)]
+pub(crate) struct Bank {
+    pub(crate) accounts: BTreeMap<PaymentKey, Account>,
+    /// How the next calls of a kind go; after that it does what it is asked for, or what the dice say.
+    plan: BTreeMap<&'static str, VecDeque<Mood>>,
+    pub(crate) dice: Option<Dice>,
+    /// What was said for good, by attempt and step.
+    said: Vec<(PaymentKey, PaymentStep, GatewayOutcome)>,
+}
+
+/// The kind of a step, in a word.
+pub(crate) fn word(step: PaymentStep) -> &'static str {
+    match step {
+        PaymentStep::Authorize => "authorize",
+        PaymentStep::Capture => "capture",
+        PaymentStep::Void => "void",
+        PaymentStep::Refund(_) => "refund",
+    }
+}
+
+impl Bank {
+    /// The next calls of this kind go so.
+    pub(crate) fn plan(&mut self, kind: &'static str, moods: &[Mood]) {
+        self.plan.entry(kind).or_default().extend(moods);
+    }
+
+    fn mood(&mut self, step: PaymentStep) -> Mood {
+        if let Some(mood) = self.plan.get_mut(word(step)).and_then(VecDeque::pop_front) {
+            return mood;
+        }
+        let Some(dice) = &mut self.dice else { return Mood::Does };
+        match (dice.roll(10), step) {
+            (0, _) => Mood::DoesUnheard,
+            (1, _) => Mood::Deaf,
+            (2, PaymentStep::Authorize) => Mood::Differs,
+            (3 | 4, PaymentStep::Authorize) | (3, PaymentStep::Capture | PaymentStep::Refund(_)) => Mood::Refuses,
+            _ => Mood::Does,
+        }
+    }
+
+    /// Hears a call. What was done before is said again.
+    pub(crate) fn hear(&mut self, call: &GatewayCall) -> GatewayOutcome {
+        let (key, step) = (call.key(), call.step());
+        let unknown = || GatewayOutcome::Unknown { reason: "no answer".into() };
+        let mood = self.mood(step);
+        let known = self.said.iter().find(|(of, what, _)| (*of, *what) == (key, step));
+        if let Some((.., outcome)) = known {
+            let unheard = matches!(mood, Mood::DoesUnheard | Mood::Deaf);
+            return if unheard { unknown() } else { outcome.clone() };
+        }
+        if mood == Mood::Deaf {
+            return unknown();
+        }
+        let outcome = self.act(call, mood);
+        self.said.push((key, step, outcome.clone()));
+        if mood == Mood::DoesUnheard { unknown() } else { outcome }
+    }
+
+    fn act(&mut self, call: &GatewayCall, mood: Mood) -> GatewayOutcome {
+        let account = self.accounts.entry(call.key()).or_default();
+        let no = |text: &str| GatewayOutcome::Failed { reason: text.into() };
+        match call {
+            GatewayCall::Authorize { .. } if account.voided || mood == Mood::Refuses => {
+                account.declined = true;
+                GatewayOutcome::Declined { reason: "no money".into() }
+            }
+            GatewayCall::Authorize { amount, .. } => {
+                let more = i64::from(mood == Mood::Differs);
+                account.authorized = Some(amount.amount + more);
+                let amount = Money { amount: amount.amount + more, ..*amount };
+                GatewayOutcome::Authorized { reference: format!("auth-{}", call.key().attempt).into(), amount }
+            }
+            GatewayCall::Capture { amount, .. } => {
+                assert!(!account.voided, "{call:?} of what was given up");
+                assert_eq!(account.authorized, Some(amount.amount), "{call:?} of what was not set aside");
+                if mood == Mood::Refuses {
+                    return no("closed");
+                }
+                account.captured = Some(amount.amount);
+                GatewayOutcome::Captured
+            }
+            GatewayCall::Void { .. } => {
+                assert_eq!(account.captured, None, "{call:?} of what was taken");
+                account.voided = true;
+                GatewayOutcome::Voided
+            }
+            GatewayCall::Refund { refund, amount, .. } => {
+                let Some(captured) = account.captured else { return no("never taken") };
+                let before: i64 = account.refunded.values().sum();
+                assert!(before + amount.amount <= captured, "{call:?} is more than was taken");
+                if mood == Mood::Refuses {
+                    return no("closed");
+                }
+                account.refunded.insert(*refund, amount.amount);
+                GatewayOutcome::Refunded
+            }
+        }
+    }
+
+    /// All accounts in words.
+    pub(crate) fn ledger(&self) -> String {
+        let lines = self.accounts.iter().map(|(key, account)| {
+            let mut words = Vec::new();
+            words.extend(account.authorized.map(|amount| format!("authorized {amount}")));
+            words.extend(account.declined.then(|| "declined".to_owned()));
+            words.extend(account.captured.map(|amount| format!("captured {amount}")));
+            words.extend(account.voided.then(|| "voided".to_owned()));
+            words.extend(account.refunded.values().map(|amount| format!("refunded {amount}")));
+            format!("{}-{}: {}", key.cart.0 as u8 as char, key.attempt, words.join(" "))
+        });
+        lines.collect::<Vec<_>>().join("; ")
+    }
+}

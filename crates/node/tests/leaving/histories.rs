@@ -1,0 +1,133 @@
+//! What happened to an entity is told from archives and log, while it goes on and after restarts.
+
+use boxoffice_core::{
+    command::{Command, SessionCommand},
+    event::{CartEvent, Event, SessionEvent},
+    id::Entity,
+    keep::Kept,
+};
+use boxoffice_node::{
+    history::{HISTORY_MAX, HistoryEntry},
+    log,
+};
+
+use crate::shop::{Machine, Shop, cart, eventually, id, seat_of, session};
+
+/// Everything that is told of an entity, page by page.
+fn whole(shop: &Shop, entity: &Entity) -> Vec<HistoryEntry> {
+    let (mut all, mut before) = (Vec::new(), None);
+    loop {
+        let page = shop.block_on(shop.handle().history(entity, usize::MAX, before)).expect("a history");
+        assert!(page.len() <= HISTORY_MAX);
+        let Some(first) = page.first() else { return all };
+        before = Some(first.version);
+        all.splice(0..0, page);
+    }
+}
+
+fn check_whole(shop: &Shop, entity: &Entity, version: u64) -> Vec<HistoryEntry> {
+    let entries = whole(shop, entity);
+    assert!(entries.iter().map(|entry| entry.version).eq(1..=version), "{entity} has {version} versions");
+    assert!(entries.is_sorted_by_key(|entry| (entry.index, entry.version)));
+    assert!(entries.is_sorted_by_key(|entry| entry.time));
+    let mut kept = Kept::new();
+    for entry in &entries {
+        kept.apply(entity, vec![entry.event.clone()]);
+    }
+    assert_eq!(kept.get(entity).expect("it was made").version(), version);
+    entries
+}
+
+fn segments(machine: &Machine) -> usize {
+    log::segment_numbers(&machine.disk, &machine.config.data_dir.join("log")).expect("a log").len()
+}
+
+#[test]
+fn a_seat_is_followed_across_segments_and_restarts() {
+    let machine = Machine::in_memory();
+    let shop = machine.start();
+    shop.open(2);
+    shop.buy(0).expect("an order");
+    for round in 0..3 {
+        shop.rush(1 + round * 1_100..1 + (round + 1) * 1_100, &mut |handle| {
+            // While it goes on, whatever is told fits together.
+            let told = shop.block_on(handle.history(&session(0), 50, None)).expect("a history");
+            assert!(told.windows(2).all(|two| two[0].version + 1 == two[1].version));
+        });
+    }
+    eventually("segments of the log are archived", || shop.metric(|metrics| &metrics.archived) > 2);
+
+    let check = |shop: &Shop| {
+        let entries = check_whole(shop, &session(0), shop.map_version(0));
+        let (_, seat) = seat_of(0);
+        let of_seat = |entry: &&HistoryEntry| match &entry.event {
+            Event::Session(event) => event.change().is_some_and(|(_, seats)| seats.contains(&seat)),
+            Event::Venue(_) | Event::Cart(_) => false,
+        };
+        let story: Vec<_> = entries.iter().filter(of_seat).map(|entry| &entry.event).collect();
+        let [
+            Event::Session(SessionEvent::SeatsHeld { hold, .. }),
+            Event::Session(SessionEvent::SeatsSold { order, .. }),
+        ] = &story[..]
+        else {
+            panic!("it was held and sold: {story:?}")
+        };
+        let Entity::Cart(first) = cart(0) else { panic!("a cart") };
+        assert_eq!((hold.cart, order.cart()), (first, first));
+        let bought = check_whole(shop, &cart(0), 4);
+        assert!(matches!(&bought[0].event, Event::Cart(CartEvent::Opened { .. })), "{bought:?}");
+        assert!(matches!(&bought[3].event, Event::Cart(CartEvent::Delivered(_))), "{bought:?}");
+        let nobody = shop.block_on(shop.handle().history(&session(77), 10, None)).expect("a history");
+        assert_eq!(nobody, []);
+    };
+    check(&shop);
+    let last = shop.block_on(shop.handle().history(&session(0), 3, Some(10))).expect("a history");
+    assert!(last.iter().map(|entry| entry.version).eq([7, 8, 9]));
+    shop.stop();
+    let shop = machine.start();
+    check(&shop);
+    // A crash in the middle of archiving leaves nothing out and nothing twice.
+    shop.rush(4_000..4_900, &mut |_| {});
+    machine.disk.stop_after(20);
+    let blocked = shop.ask(Command::Session(id("s0"), SessionCommand::Block(vec![seat_of(2_499).1])), Some(5));
+    drop(blocked);
+    machine.disk.power_cut(&mut || false);
+    machine.stores.power_cut(&mut || false);
+    shop.bury();
+    let shop = machine.start();
+    check(&shop);
+    shop.stop();
+}
+
+#[test]
+fn without_archives_the_history_begins_where_the_log_does() {
+    let mut machine = Machine::in_memory();
+    machine.config.history_archive_bytes = 0;
+    let shop = machine.start();
+    shop.open(1);
+    shop.rush(0..2_400, &mut |_| {});
+    eventually("segments are released", || segments(&machine) < 6);
+    let version = shop.map_version(0);
+    let entries = whole(&shop, &session(0));
+    let first = entries.first().expect("something is in the log").version;
+    assert!(first > 1, "the beginning is gone");
+    assert!(entries.iter().map(|entry| entry.version).eq(first..=version), "what is left has its right numbers");
+    assert_eq!(shop.handle().residents().expect("a good store").archive_bytes, 0);
+    shop.stop();
+}
+
+#[test]
+fn the_oldest_archives_go_first() {
+    let mut machine = Machine::in_memory();
+    machine.config.history_archive_bytes = 200 << 10;
+    let shop = machine.start();
+    shop.open(2);
+    shop.rush(0..4_000, &mut |_| {});
+    eventually("segments of the log are archived", || shop.metric(|metrics| &metrics.archived) > 4);
+    let bytes = shop.handle().residents().expect("a good store").archive_bytes;
+    assert!((1..=200 << 10).contains(&bytes), "{bytes} bytes of archives");
+    let entries = whole(&shop, &session(1));
+    let first = entries.first().expect("something is left").version;
+    assert!(entries.iter().map(|entry| entry.version).eq(first..=shop.map_version(1)));
+    shop.stop();
+}

@@ -1,0 +1,9 @@
+//! Ended carts leave memory for the store, old log segments become a history: whole nodes, through crashes, full disks and
+//! restarts.
+
+#![allow(clippy::disallowed_methods, reason = "a test reaches the disk and the clock as it likes")]
+
+mod crashes;
+mod histories;
+mod moving;
+mod shop;

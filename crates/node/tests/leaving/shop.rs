@@ -1,0 +1,332 @@
+//! A theatre on a real node, and its buyers.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
+    time::{Duration, Instant},
+};
+
+use boxoffice_core::{
+    answer::{Answer, Order},
+    command::{
+        CartCommand, Command, NewSession, Payment, SessionCommand, VenueCommand, VenueDetails, Want, WantedLine,
+    },
+    id::{CartToken, Entity, Id, Request, RequestHash},
+    layout::{Labels, Layout, Row, Run},
+    money::{Currency, Money},
+    seat::{Seat, SeatSet},
+    time::Timestamp,
+};
+use boxoffice_node::{
+    audit::Depth,
+    config::NodeConfig,
+    door::{self, Failure, ReplySink, ReplyTo},
+    error::NodeError,
+    node::{Node, NodeHandle, Runtimes},
+    world::{MemoryDisk, MemoryStores, World},
+};
+use tokio::runtime::Runtime;
+
+pub(crate) const ROWS: u16 = 50;
+pub(crate) const ROW_SEATS: u16 = 50;
+/// Buyers at once; everybody has one command under way.
+const BUYERS: usize = 64;
+/// What a test waits for comes long before.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn id(text: &str) -> Id {
+    Id::new(text).expect("a good id")
+}
+
+pub(crate) fn session(number: u64) -> Entity {
+    Entity::Session(id(&format!("s{number}")))
+}
+
+/// The entity of buyer `number`'s cart.
+pub(crate) fn cart(number: u64) -> Entity {
+    Entity::Cart(CartToken(u128::from(number) + 1).cart())
+}
+
+pub(crate) fn eventually(what: &str, mut is: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !is() {
+        assert!(Instant::now() < until, "it never came: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A machine: what outlives a node's process.
+#[derive(Clone)]
+pub(crate) struct Machine {
+    pub(crate) disk: MemoryDisk,
+    pub(crate) stores: MemoryStores,
+    pub(crate) config: NodeConfig,
+    real: bool,
+}
+
+impl Machine {
+    /// With everything in memory, small log segments and frequent snapshots.
+    pub(crate) fn in_memory() -> Machine {
+        let config = NodeConfig {
+            data_dir: PathBuf::from("/data"),
+            shards: 2,
+            log_segment_bytes: 256 << 10,
+            snapshot_entries: 200,
+            ..NodeConfig::default()
+        };
+        Machine { disk: MemoryDisk::new(), stores: MemoryStores::new(), config, real: false }
+    }
+
+    /// On this machine's disk.
+    pub(crate) fn real(dir: &Path) -> Machine {
+        let machine = Machine::in_memory();
+        let config = NodeConfig { data_dir: dir.join("data"), ..machine.config };
+        Machine { config, real: true, ..machine }
+    }
+
+    pub(crate) fn world(&self) -> World {
+        match self.real {
+            true => World::alone(),
+            false => {
+                World { disk: Arc::new(self.disk.clone()), stores: Arc::new(self.stores.clone()), ..World::alone() }
+            }
+        }
+    }
+
+    pub(crate) fn try_start(&self) -> Result<Shop, NodeError> {
+        let runtime = || {
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            builder.worker_threads(1).enable_all().build().expect("a runtime")
+        };
+        let (selling, watching) = (runtime(), runtime());
+        let runtimes = Runtimes { selling: selling.handle().clone(), watching: watching.handle().clone() };
+        let node = Node::start(self.config.clone(), self.world(), &runtimes)?;
+        Ok(Shop { node, selling, _watching: watching })
+    }
+
+    pub(crate) fn start(&self) -> Shop {
+        let shop = self.try_start().expect("the node starts");
+        eventually("every shard has a leader", || shop.handle().ready().is_ok());
+        shop
+    }
+}
+
+/// A running node.
+pub(crate) struct Shop {
+    node: Node,
+    selling: Runtime,
+    _watching: Runtime,
+}
+
+/// Takes answers by their number.
+struct Answers(mpsc::Sender<(u64, door::Result)>);
+
+impl ReplySink for Answers {
+    fn answer(&self, tag: u64, result: door::Result) {
+        // Whoever waited may have given up.
+        let _ = self.0.send((tag, result));
+    }
+}
+
+impl Shop {
+    pub(crate) fn handle(&self) -> &NodeHandle {
+        self.node.handle()
+    }
+
+    /// In good order; then nothing of it is alive.
+    pub(crate) fn stop(self) {
+        let Shop { node, selling, _watching } = self;
+        selling.block_on(node.stop(10_000)).expect("an orderly stop");
+    }
+
+    /// After the machine has lost its power.
+    pub(crate) fn bury(self) {
+        let Shop { node, selling, _watching } = self;
+        // It fails: its files are of the time before.
+        let _ = selling.block_on(node.stop(0));
+    }
+
+    pub(crate) fn ask(&self, command: Command, request: Option<u64>) -> door::Result {
+        let (sender, receiver) = mpsc::channel();
+        let request = request.map(|request| Request { id: RequestHash(request), body: 0 });
+        self.handle().submit(command, request, ReplyTo::new(Arc::new(Answers(sender)), 0));
+        receiver.recv().expect("every command is answered").1
+    }
+
+    fn must(&self, command: Command, request: u64) {
+        let result = self.ask(command, Some(request));
+        assert!(matches!(result, Ok(Ok(_))), "{result:?}");
+    }
+
+    /// A hall of 50 rows of 50 seats, and so many sessions in it.
+    pub(crate) fn open(&self, sessions: u64) {
+        let run = Run {
+            gap: 0,
+            count: ROW_SEATS,
+            labels: Labels::Numbers { first: 1, step: 1 },
+            category: id("standard"),
+            accessible: false,
+            points: Vec::new(),
+        };
+        let rows = (0..ROWS).map(|row| Row { label: format!("{row}").into(), section: None, runs: vec![run.clone()] });
+        let layout = Arc::new(Layout::new(rows.collect(), None).expect("a good layout"));
+        let details = VenueDetails { name: "V".into(), city: "C".into(), position: None, comments: "".into() };
+        self.must(Command::Venue(id("v"), VenueCommand::Put(details)), 1);
+        self.must(Command::Venue(id("v"), VenueCommand::PutHall { hall: id("h"), name: "H".into(), layout }), 2);
+        let currency = Currency::new("EUR").expect("a currency");
+        for number in 0..sessions {
+            let begin = 4_000_000_000_000 + number * 1_000;
+            let new = NewSession {
+                id: id(&format!("s{number}")),
+                hall: id("h"),
+                title: id("t"),
+                starts_at: Timestamp(begin),
+                ends_at: Timestamp(begin + 1_000),
+                prices: vec![(id("standard"), Money { amount: 1_000, currency })],
+                hold_ttl_ms: None,
+            };
+            self.must(Command::Venue(id("v"), VenueCommand::CreateSession(new)), 10 + number);
+        }
+    }
+
+    pub(crate) fn cart(&self, number: u64, command: CartCommand, request: Option<u64>) -> door::Result {
+        let Entity::Cart(id) = cart(number) else { panic!("a cart") };
+        self.ask(Command::Cart(id, command), request)
+    }
+
+    /// Buyer `number` takes its own seat and pays.
+    pub(crate) fn buy(&self, number: u64) -> Result<Arc<Order>, Failure> {
+        let held = self.cart(number, hold(number), Some(1))?;
+        assert!(held.is_ok(), "{held:?}");
+        self.checkout(number)
+    }
+
+    pub(crate) fn checkout(&self, number: u64) -> Result<Arc<Order>, Failure> {
+        match self.cart(number, pay(), Some(2))?.map(|answered| answered.answer) {
+            Ok(Answer::Order { order, .. }) => Ok(order),
+            other => panic!("buyer {number} has no order: {other:?}"),
+        }
+    }
+
+    /// The order of a cart, as whoever knows its number gets it.
+    pub(crate) fn order(&self, number: u64) -> Arc<Order> {
+        match self.cart(number, CartCommand::Order, None) {
+            Ok(Ok(answered)) => match answered.answer {
+                Answer::Order { order, .. } => order,
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// All these buyers, many at a time; the numbers of those who were told that they bought. Ends early when the node
+    /// fails. `seen` is called now and then.
+    pub(crate) fn rush(&self, buyers: std::ops::Range<u64>, seen: &mut dyn FnMut(&NodeHandle)) -> Vec<u64> {
+        let (sender, receiver) = mpsc::channel();
+        let sink = Arc::new(Answers(sender));
+        let submit = |number: u64, step: u64| {
+            let Entity::Cart(id) = cart(number) else { panic!("a cart") };
+            let command = if step == 0 { hold(number) } else { pay() };
+            let request = Request { id: RequestHash(step + 1), body: 0 };
+            let reply = ReplyTo::new(Arc::<Answers>::clone(&sink), number * 2 + step);
+            self.handle().submit(Command::Cart(id, command), Some(request), reply);
+        };
+        let mut next = buyers.clone();
+        next.by_ref().take(BUYERS).for_each(|number| submit(number, 0));
+        let (mut bought, mut ended) = (Vec::new(), 0);
+        while ended < buyers.end - buyers.start {
+            let waited = Instant::now();
+            let (tag, result) = loop {
+                match receiver.recv_timeout(Duration::from_millis(20)) {
+                    Ok(answer) => break answer,
+                    // A node that has failed answers nobody; its process ends.
+                    Err(_) if self.handle().ready().is_err() => return bought,
+                    Err(_) => assert!(waited.elapsed() < PATIENCE, "a command was never answered"),
+                }
+            };
+            let (number, step) = (tag / 2, tag % 2);
+            match result {
+                Ok(answer) => assert!(answer.is_ok(), "{answer:?}"),
+                Err(_) => return bought,
+            }
+            if step == 0 {
+                submit(number, 1);
+                continue;
+            }
+            bought.push(number);
+            ended += 1;
+            if let Some(number) = next.next() {
+                submit(number, 0);
+            }
+            if ended.is_multiple_of(64) {
+                seen(self.handle());
+            }
+        }
+        bought
+    }
+
+    /// How many entities are in memory.
+    pub(crate) fn in_memory(&self) -> u64 {
+        self.handle().residents().expect("a good store").in_memory
+    }
+
+    /// Waits until only this many entities are in memory.
+    pub(crate) fn settle(&self, entities: u64) {
+        eventually("what has ended leaves memory", || self.in_memory() == entities);
+    }
+
+    /// Every promise holds, also for what has left memory; how many orders there are.
+    pub(crate) fn audit(&self) -> u64 {
+        eventually("what was owed is delivered", || self.handle().audit().owed == 0);
+        let [short, deep] = [Depth::Sales, Depth::Records].map(|depth| self.handle().audit_to(depth));
+        assert_eq!(deep.violations, [""; 0], "{deep:?}");
+        assert_eq!(short, deep);
+        assert_eq!(
+            (deep.orders, deep.order_totals.iter().map(|total| total.amount).sum()),
+            (deep.carts.done, 1_000 * deep.orders as i64)
+        );
+        deep.orders
+    }
+
+    pub(crate) fn map_version(&self, number: u64) -> u64 {
+        match self.ask(Command::Session(id(&format!("s{number}")), SessionCommand::Map), None) {
+            Ok(Ok(answered)) => match answered.answer {
+                Answer::Map(map) => map.version,
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn metric(&self, of: impl Fn(&boxoffice_node::metrics::Metrics) -> &AtomicU64) -> u64 {
+        of(self.handle().metrics()).load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn block_on<T>(&self, what: impl Future<Output = T>) -> T {
+        self.selling.block_on(what)
+    }
+}
+
+/// Buyer `number`'s own seat, session after session.
+pub(crate) fn seat_of(number: u64) -> (u64, Seat) {
+    let seats = u64::from(ROWS) * u64::from(ROW_SEATS);
+    let place = number % seats;
+    let seat = Seat { row: (place / u64::from(ROW_SEATS)) as u16, seat: (place % u64::from(ROW_SEATS)) as u16 };
+    (number / seats, seat)
+}
+
+fn hold(number: u64) -> CartCommand {
+    let (session, seat) = seat_of(number);
+    let seats = SeatSet::new([seat]).expect("a seat");
+    let want = Want::Seats { seats, best_effort: false };
+    CartCommand::Hold(vec![WantedLine { session: id(&format!("s{session}")), want }])
+}
+
+fn pay() -> CartCommand {
+    let payment = Payment::Recorded { method: "card".into(), transaction_id: "t".into() };
+    CartCommand::Checkout { payment, customer: None }
+}
