@@ -38,12 +38,9 @@ fn quantities_are_whole_numbers_in_bounds_wherever_they_stand() {
     let stock = format!(r#"{{"token":"{TOKEN}","product":"p","quantity":@}}"#);
     let line = format!(r#"{{"token":"{TOKEN}","lines":[{{"product":"p","quantity":@}}]}}"#);
     let area = format!(r#"{{"token":"{TOKEN}","lines":[{{"session":"s","area":"a","quantity":@}}]}}"#);
-    for (op, body) in [
-        (Op::CartHoldPlaces, &places),
-        (Op::CartHoldStock, &stock),
-        (Op::CartHoldAll, &line),
-        (Op::CartHoldAll, &area),
-    ] {
+    for (op, body) in
+        [(Op::CartHoldPlaces, &places), (Op::CartHoldStock, &stock), (Op::CartHoldAll, &line), (Op::CartHoldAll, &area)]
+    {
         for good in ["1", "1000000"] {
             taken(op, &with(body, good));
         }
@@ -85,7 +82,8 @@ fn quantities_are_read_from_msgpack_as_well() {
     };
     assert!(frame(&[3]).is_ok());
     assert!(frame(&[0xd2, 0, 0, 0, 3]).is_ok(), "a signed number that is not negative");
-    for bad in [&[0][..], &[0xff], &[0xcb, 0x40, 4, 0, 0, 0, 0, 0, 0], &[0xcf, 255, 255, 255, 255, 255, 255, 255, 255]] {
+    for bad in [&[0][..], &[0xff], &[0xcb, 0x40, 4, 0, 0, 0, 0, 0, 0], &[0xcf, 255, 255, 255, 255, 255, 255, 255, 255]]
+    {
         assert_eq!(frame(bad).expect_err("no quantity").code(), 402, "{bad:?}");
     }
 }
@@ -131,7 +129,9 @@ fn times_on_the_wall_are_plain() {
     let call = taken(Op::ResourceMove, &at("2026-03-29T02:30", "2026-03-29T03:30:30"));
     let Call::Command(Command::Resource(_, ResourceCommand::Move { when, .. })) = call else { panic!("no move") };
     assert_eq!(when, When::Local { begin: "2026-03-29T02:30".into(), end: "2026-03-29T03:30:30".into() });
-    for bad in ["2026-02-30T10:00", "2026-03-29 02:30", "2026-03-29T02:30Z", "2026-03-29T24:00", "20260329T0230", "x", ""] {
+    for bad in
+        ["2026-02-30T10:00", "2026-03-29 02:30", "2026-03-29T02:30Z", "2026-03-29T24:00", "20260329T0230", "x", ""]
+    {
         refused(Op::ResourceMove, &at(bad, "2026-03-29T12:00"), 502, "a local time");
     }
     refused(Op::ResourceMove, &at("2026-03-29T12:00", "2026-03-29T12:00"), 502, "ends before");
@@ -213,9 +213,8 @@ fn lists_and_blobs_have_a_longest_length() {
     let cast = |names: usize| format!(r#"{{"id":"t","name":"T","cast":[{}]}}"#, vec![r#""x""#; names].join(","));
     taken(Op::TitlePut, &cast(100));
     refused(Op::TitlePut, &cast(101), 103, "100 names");
-    let product = |more: &str| {
-        format!(r#"{{"id":"p","name":"P","price":{{"amount":1,"currency":"EUR"}},"stock":1,{more}}}"#)
-    };
+    let product =
+        |more: &str| format!(r#"{{"id":"p","name":"P","price":{{"amount":1,"currency":"EUR"}},"stock":1,{more}}}"#);
     let properties = |count: usize| {
         let all: Vec<String> = (0..count).map(|number| format!(r#""n{number}":"x""#)).collect();
         product(&format!(r#""properties":{{{}}}"#, all.join(",")))

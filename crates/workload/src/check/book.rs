@@ -282,7 +282,8 @@ fn check_carts(house: &House, books: &Books<'_>, audited: &Audited, findings: &m
             let Some(session) = session_of.get(session) else {
                 continue;
             };
-            let mut bought: Vec<Seat> = lines.iter().flat_map(|line| line.content.seats()).map(|seat| seat.seat).collect();
+            let mut bought: Vec<Seat> =
+                lines.iter().flat_map(|line| line.content.seats()).map(|seat| seat.seat).collect();
             bought.sort_unstable();
             let sales = session.sales.iter().filter(|sale| sale.order.cart() == cart.id);
             let mut sold: Vec<Seat> = sales.flat_map(|sale| seats_in(&sale.portion)).copied().collect();

@@ -65,7 +65,12 @@ fn right() -> Run {
             portion: portion(&[5, 6]),
         }],
         areas: vec![],
-        sales: vec![SaleView { order: BUYER.order(), hold: sold(BUYER), portion: portion(&[0, 1]), at: Timestamp(500) }],
+        sales: vec![SaleView {
+            order: BUYER.order(),
+            hold: sold(BUYER),
+            portion: portion(&[0, 1]),
+            at: Timestamp(500),
+        }],
         violations: vec![],
     };
     let audited = Audited { sessions: [(0, session)].into(), carts: vec![done_cart()], at: Timestamp(1_000) };
@@ -154,7 +159,12 @@ fn an_acknowledged_hold_that_is_gone_before_its_deadline() {
 #[test]
 fn a_sale_nobody_asked_for() {
     let mut run = right();
-    run.session().sales.push(SaleView { order: OrderId(99), hold: sold(CartId(99)), portion: portion(&[9]), at: Timestamp(1) });
+    run.session().sales.push(SaleView {
+        order: OrderId(99),
+        hold: sold(CartId(99)),
+        portion: portion(&[9]),
+        at: Timestamp(1),
+    });
     run.session().counts = SeatCounts { free: 5, held: 2, sold: 3, blocked: 0 };
     run.breaks(&[Breach::Unexplained]);
 }
