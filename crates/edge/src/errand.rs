@@ -167,4 +167,3 @@ fn history(entity: Entity, found: Result<HistoryFound, HistoryError>) -> Result<
 fn failed(kind: FailKind) -> Box<Verdict> {
     Box::new(Verdict::Fail(Fail::new(kind)))
 }
-
