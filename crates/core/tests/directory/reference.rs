@@ -6,7 +6,8 @@ use std::{
 };
 
 use boxoffice_core::{
-    directory::{Directory, Listing, Title, VenueCursor, VenueEntry},
+    command::Title,
+    directory::{Directory, Listing, VenueCursor, VenueEntry},
     id::Id,
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};

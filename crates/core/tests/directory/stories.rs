@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use boxoffice_core::command::Title;
 use boxoffice_core::directory::{
-    CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX, Directory, Listing, NAME_BYTES_MAX, Title, VenueCursor,
+    CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX, Directory, Listing, NAME_BYTES_MAX, VenueCursor,
 };
 use expect_test::{Expect, expect};
 
