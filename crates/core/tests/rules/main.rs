@@ -17,6 +17,7 @@ mod model;
 mod money;
 mod promises;
 mod races;
+mod reference;
 mod sizes;
 mod storm;
 mod traps;

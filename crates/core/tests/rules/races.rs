@@ -148,7 +148,7 @@ fn growth_release_and_checkout_of_one_line_in_every_order() {
             assert_eq!(audit.units.sold, u64::from(order), "{commands:?} {choices:?}");
             assert!(matches!(kept.state(), Some(CartState::Done | CartState::Expired)), "{commands:?} {choices:?}");
             // The next choice, of the first steps only.
-            choices.resize(options.len().min(9), 0);
+            choices.resize(options.len().min(7), 0);
             while let Some(last) = choices.last() {
                 if last + 1 < options[choices.len() - 1] {
                     break;
