@@ -8,7 +8,10 @@ use std::{
 };
 
 use boxoffice_core::time::Rules;
-use boxoffice_node::config::{Fsync, NodeConfig};
+use boxoffice_node::{
+    config::{Fsync, NodeConfig},
+    world::StoreSettings,
+};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -61,6 +64,7 @@ struct File {
     listen: ListenSection,
     log: LogSection,
     snapshots: SnapshotSection,
+    history: HistorySection,
     carts: CartSection,
     limits: LimitSection,
     feeds: FeedSection,
@@ -95,6 +99,14 @@ struct LogSection {
 struct SnapshotSection {
     entries: Option<Spanned<u64>>,
     bytes: Option<Spanned<u64>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct HistorySection {
+    cache_bytes: Option<Spanned<u64>>,
+    memtable_bytes: Option<Spanned<u64>>,
+    archive_bytes: Option<Spanned<u64>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -217,6 +229,9 @@ impl Settings {
                     .within("snapshots.entries", (10, 10_000_000), |file| file.snapshots.entries.as_ref())?,
                 snapshot_bytes: self
                     .within("snapshots.bytes", (64 << 10, 1 << 40), |file| file.snapshots.bytes.as_ref())?,
+                history_store: self.history_store()?,
+                history_archive_bytes: self
+                    .within("history.archive_bytes", (0, 1 << 50), |file| file.history.archive_bytes.as_ref())?,
                 admission: self.within("limits.under_way_per_shard", (1, 1 << 20), |file| {
                     file.limits.under_way_per_shard.as_ref()
                 })?,
@@ -278,6 +293,15 @@ impl Settings {
         }
     }
 
+    fn history_store(&self) -> Result<StoreSettings, ConfigError> {
+        Ok(StoreSettings {
+            cache_bytes: self
+                .within("history.cache_bytes", (1 << 20, 1 << 36), |file| file.history.cache_bytes.as_ref())?,
+            memtable_bytes: self
+                .within("history.memtable_bytes", (1 << 20, 1 << 30), |file| file.history.memtable_bytes.as_ref())?,
+        })
+    }
+
     fn segment_bytes(&self) -> Result<u64, ConfigError> {
         let bytes = self.within("log.segment_bytes", (256 << 10, 1 << 30), |file| file.log.segment_bytes.as_ref())?;
         if !bytes.is_multiple_of(4096) {
@@ -307,6 +331,8 @@ mod tests {
         assert_eq!(config.node.shards, default.shards);
         assert_eq!(*config.node.rules, Rules::default());
         assert_eq!(config.node.log_segment_bytes, default.log_segment_bytes);
+        assert_eq!(config.node.history_store, default.history_store);
+        assert_eq!(config.node.history_archive_bytes, default.history_archive_bytes);
         assert_eq!(config.listen.port(), 7180);
     }
 

@@ -1,10 +1,9 @@
 //! `boxoffice inspect`: what a data directory holds, without a node.
 
-use std::sync::Arc;
-
 use boxoffice_node::{
     inspect::{self, InspectedShard, Inspection},
-    world::OsDisk,
+    past::Totals,
+    world::World,
 };
 
 use boxoffice_core::keep::KeptAudit;
@@ -18,7 +17,7 @@ use crate::{
 /// Prints what the data directory holds, and, if asked, the turns in its log.
 pub fn run(args: &Inspect) -> Outcome {
     let wanted = args.turns.as_deref();
-    let inspection = inspect::inspect(Arc::new(OsDisk), &args.data_dir, |turn| {
+    let inspection = inspect::inspect(&World::alone(), &args.data_dir, |turn| {
         let entity = turn.entity.to_string();
         if wanted.is_some_and(|wanted| wanted.is_empty() || wanted == entity) {
             let at = rfc3339(turn.at).unwrap_or_else(|| turn.at.0.to_string());
@@ -62,9 +61,12 @@ fn print(inspection: &Inspection) {
         println!("warning: {warning}");
     }
     println!("{:>6} {:>9} {:>9}  entities", "shard", "snapshot", "last");
-    let used = |shard: &&InspectedShard| shard.last > 1 || !shard.audit.violations.is_empty();
+    let used = |shard: &&InspectedShard| shard.last > 1 || shard.left.entities > 0 || !shard.audit.violations.is_empty();
     for shard in inspection.shards.iter().filter(used) {
         println!("{:>6} {:>9} {:>9}  {}", shard.shard, shard.snapshot, shard.last, entities(&shard.audit));
+        if shard.left.entities > 0 {
+            println!("{:>27} {}", "", left(&shard.left));
+        }
         for violation in &shard.audit.violations {
             println!("       VIOLATION {violation}");
         }
@@ -78,5 +80,13 @@ fn entities(audit: &KeptAudit) -> String {
         "{} venues, {} sessions ({} free, {} held, {} sold, {} blocked), carts: {active} active, {checking_out} checking \
          out, {done} done, {canceled} canceled, {expired} expired",
         audit.venues, audit.sessions, seats.free, seats.held, seats.sold, seats.blocked
+    )
+}
+
+fn left(totals: &Totals) -> String {
+    let [_, _, done, canceled, expired] = totals.carts;
+    format!(
+        "in the store: {} entities, carts: {done} done, {canceled} canceled, {expired} expired; {} seats in {} orders",
+        totals.entities, totals.order_seats, totals.orders
     )
 }

@@ -1,6 +1,6 @@
 //! What commands are answered with.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -95,15 +95,15 @@ pub enum Answer {
     /// Of `customer.purchases`, by cursor.
     Purchases(PurchasesPage),
     /// Of `admin.audit` of a session.
-    SessionAudit(SessionAudit),
+    SessionAudit(Box<SessionAudit>),
     /// Of `admin.audit` of a cart.
-    CartAudit(CartAudit),
+    CartAudit(Box<CartAudit>),
     /// Of `admin.audit` of a product.
-    ProductAudit(ProductAudit),
+    ProductAudit(Box<ProductAudit>),
     /// Of `admin.audit` of a resource.
-    ResourceAudit(ResourceAudit),
+    ResourceAudit(Box<ResourceAudit>),
     /// Of `admin.audit` of a customer.
-    CustomerAudit(CustomerAudit),
+    CustomerAudit(Box<CustomerAudit>),
 }
 
 /// A title as clients see it.
@@ -327,6 +327,8 @@ pub struct SessionEntry {
 pub struct MapView {
     /// Which session.
     pub session: Id,
+    /// The epoch the version belongs to. The rules know of none and say 0; whoever feeds watchers writes theirs in.
+    pub epoch: u64,
     /// The version this is the state at.
     pub version: u64,
     /// Counts of it.

@@ -1,6 +1,6 @@
 //! What entities ask each other, and reply. Every ask may be repeated: a second one changes nothing and gets the same reply.
 
-use alloc::sync::Arc;
+use alloc::{boxed::Box, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -77,7 +77,7 @@ pub enum Ask {
         reason: SmolStr,
     },
     /// Venue to session: open with this.
-    Open(Opening),
+    Open(Box<Opening>),
     /// Venue to directory: this is where I am.
     List {
         /// Name, city and position.

@@ -1,29 +1,36 @@
-//! A cart: one buyer's lines, what it owes to sessions, and the order it became.
+//! A cart: one buyer's lines, what it owes to others, and the order it became.
 //!
-//! This file writes: [`Cart::apply`] and what it needs. What may happen is decided in `decide`, what is told of it is in
-//! `view`. A cart that was only ever asked about a hold it does not know is a *tombstone*: it remembers that it disowned
-//! the hold, and nobody has opened it.
+//! This file writes: [`Cart::apply`] and what it needs. What may happen is decided in `decide`, `checkout` and `refund`,
+//! what is told of it is in `view`. A cart that was only ever asked about a hold it does not know is a *tombstone*: it
+//! remembers that it disowned the hold, and nobody has opened it.
 
+mod checkout;
 mod decide;
+mod memory;
 mod outbox;
+mod refund;
 mod view;
 
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
 
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use crate::{
-    answer::{Answer, CartState, Order, PricedSeat},
+    answer::{CartState, Order},
     ask::Ask,
-    event::{CartEvent, NewLine, Remembered},
-    id::{CartId, HoldId, Id, Request, RequestHash},
-    money::Currency,
-    refusal::Refusal,
-    seat::{Seat, SeatSet},
+    command::{Payment, Shipping},
+    event::{CartEvent, GrownLine, NewLine, QuotaClaim, Reserved},
+    id::{CartId, Entity, HoldId, Id, Request, RequestHash},
+    money::{Currency, Money},
+    payment::{GatewayCall, OnDecline, PaymentKey, PaymentStatus, RefundRecord},
+    portion::{Content, Portion},
     time::Timestamp,
 };
 
 pub(crate) use decide::{Asked, check_wanted};
+use memory::Memory;
+pub(crate) use memory::Recalled;
 pub(crate) use outbox::Outbox;
 
 /// The most lines of a cart.
@@ -32,6 +39,15 @@ pub const CART_LINES_MAX: usize = 50;
 /// Requests a cart answers and holds it disowns in its life; beyond this it takes no more holds and releases, so that what
 /// it must remember stays small.
 pub const CART_REQUESTS_MAX: usize = 1_024;
+
+/// Of a revision: below is counted what is asked for and may never be committed, above what the cart has committed. So
+/// whatever the cart commits outranks everything it ever asked for before.
+const COMMITTED_SHIFT: u32 = 20;
+
+/// The revision of what the cart commits about a hold, above everything that was asked for since.
+pub(crate) fn committed_after(revision: u64) -> u64 {
+    ((revision >> COMMITTED_SHIFT) + 1) << COMMITTED_SHIFT
+}
 
 /// A cart as kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,8 +59,8 @@ pub struct Cart {
     /// How many holds of a request and part were disowned: the number of the next attempt.
     disowned: BTreeMap<(RequestHash, u16), u16>,
     outbox: Outbox,
-    /// Sessions that may remember released holds of this cart; they are owed a `Forget` when it ends.
-    traces: Vec<Id>,
+    /// Inventories that may remember released holds of this cart; they are owed a `Forget` when it ends.
+    traces: Vec<Entity>,
 }
 
 /// What an opened cart has.
@@ -55,41 +71,98 @@ pub(crate) struct Body {
     customer: Option<Id>,
     ttl_ms: u64,
     deadline: Timestamp,
+    /// It expired because of its age: touching it would not have helped.
+    aged: bool,
     currency: Option<Currency>,
     next_line: u32,
     /// Ascending by number. Of a terminal cart: those it ended with.
     lines: Vec<Line>,
     remembered: Vec<Memory>,
-    order: Option<Arc<Order>>,
+    /// Of carts that have begun to pay.
+    payment: Option<Box<Paying>>,
+    /// Of a done cart.
+    done: Option<Box<Done>>,
+}
+
+/// What a cart knows of its attempts to pay.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Paying {
+    /// How many attempts there were.
+    attempts: u32,
+    /// Attempts whose money was given up, or is about to be.
+    voided: Vec<u32>,
+    /// The checkout under way, while the cart is checking out.
+    checkout: Option<Checkout>,
+}
+
+/// A checkout of more than one step, under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Checkout {
+    pub(crate) attempt: u32,
+    pub(crate) payment: Payment,
+    pub(crate) customer: Option<Id>,
+    pub(crate) shipping: Option<Shipping>,
+    pub(crate) amount: Money,
+    pub(crate) request: Request,
+}
+
+/// What a done cart has beside its lines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Done {
+    order: Arc<Order>,
     /// The version with the order.
     decided: u64,
+    /// The attempt that paid; 0 if no gateway was asked.
+    attempt: u32,
+    /// The gateway's name for the authorization.
+    reference: Option<SmolStr>,
+    payment: PaymentStatus,
+    refunds: Vec<RefundRecord>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Line {
     number: u32,
-    session: Id,
-    hold: HoldId,
-    revision: u64,
-    /// Ascending.
-    seats: Vec<PricedSeat>,
+    entity: Entity,
+    /// `None` while it is to be validated at the checkout.
+    hold: Option<LineHold>,
+    quota: Option<Box<QuotaClaim>>,
+    content: Content,
     ttl_ms: Option<u64>,
 }
 
-/// A request that was granted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Memory {
-    request: Request,
-    /// `None` for the checkout: its answer is the order.
-    answer: Option<Box<Answer>>,
+/// The hold a line rests on; its cart goes without saying.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct LineHold {
+    request: RequestHash,
+    part: u16,
+    attempt: u16,
+    revision: u64,
 }
 
-/// What is remembered of a request.
-pub(crate) enum Recalled {
-    /// It was granted, and this is the answer.
-    Answer(Box<Answer>),
-    /// It was the checkout that made the order.
-    Order,
+impl LineHold {
+    fn new(hold: HoldId, revision: u64) -> LineHold {
+        LineHold { request: hold.request, part: hold.part, attempt: hold.attempt, revision }
+    }
+
+    fn id(&self, cart: CartId) -> HoldId {
+        HoldId { cart, request: self.request, part: self.part, attempt: self.attempt }
+    }
+}
+
+impl Line {
+    /// Whether this is the hold it rests on, or the one on its customer's quota.
+    fn rests_on(&self, cart: CartId, customer: Option<&Id>, entity: &Entity, hold: HoldId) -> bool {
+        if let Entity::Customer(id) = entity {
+            return customer == Some(id) && self.quota.as_ref().is_some_and(|quota| quota.hold == hold);
+        }
+        self.entity == *entity && self.hold.is_some_and(|own| own.id(cart) == hold)
+    }
+
+    /// What it needs of its customer's quota.
+    fn quota_portion(&self, quota: &QuotaClaim) -> Portion {
+        Portion::Quota { quota: quota.quota.clone(), count: self.content.quantity() }
+    }
 }
 
 impl Cart {
@@ -109,7 +182,7 @@ impl Cart {
     }
 
     /// Whether it has ended.
-    pub(crate) fn terminal(&self) -> bool {
+    pub fn terminal(&self) -> bool {
         match self.state() {
             None | Some(CartState::Active | CartState::CheckingOut) => false,
             Some(CartState::Done | CartState::Canceled | CartState::Expired) => true,
@@ -127,22 +200,27 @@ impl Cart {
 
     /// The order it became.
     pub fn order(&self) -> Option<&Arc<Order>> {
-        self.body.as_ref()?.order.as_ref()
+        Some(&self.body.as_ref()?.done.as_ref()?.order)
     }
 
     /// The version with the order it became.
     pub(crate) fn decided(&self) -> Option<u64> {
-        self.body.as_ref().filter(|body| body.order.is_some()).map(|body| body.decided)
+        Some(self.body.as_ref()?.done.as_ref()?.decided)
     }
 
-    /// What it owes to sessions.
+    /// The checkout under way.
+    pub(crate) fn checkout(&self) -> Option<&Checkout> {
+        self.body.as_ref()?.payment.as_ref()?.checkout.as_ref()
+    }
+
+    /// What it owes to others.
     pub(crate) fn outbox(&self) -> &Outbox {
         &self.outbox
     }
 
-    /// Whether it owes anything.
+    /// Whether it owes anything, or is in the middle of paying: it is woken when its shard gets a leader.
     pub fn unfinished(&self) -> bool {
-        !self.outbox.is_empty()
+        !self.outbox.is_empty() || self.checkout().is_some()
     }
 
     /// Writes what happened. It was decided before, so it cannot fail.
@@ -151,175 +229,375 @@ impl Cart {
         match event {
             CartEvent::Opened { at, customer, ttl_ms, deadline, remembered } => {
                 assert!(self.body.is_none(), "cart {} is opened twice", self.id);
-                self.body = Some(Body {
-                    state: CartState::Active,
-                    opened_at: *at,
-                    customer: customer.clone(),
-                    ttl_ms: *ttl_ms,
-                    deadline: *deadline,
-                    currency: None,
-                    next_line: 1,
-                    lines: Vec::new(),
-                    remembered: Vec::new(),
-                    order: None,
-                    decided: 0,
-                });
+                let mut body = Body::opened(*at, customer.clone(), *ttl_ms, *deadline);
                 if let Some(remembered) = remembered {
-                    self.active().remember(remembered);
+                    body.remember(remembered);
                 }
+                self.body = Some(body);
             }
-            CartEvent::LinesAdded { lines, currency, deadline, remembered } => {
+            CartEvent::LinesAdded { lines, grown, customer, currency, deadline, remembered } => {
                 let body = self.active();
                 assert!(body.currency.is_none_or(|known| known == *currency), "a cart has one currency");
                 body.currency = Some(*currency);
+                if customer.is_some() {
+                    assert!(body.customer.is_none(), "a cart has one customer");
+                    body.customer.clone_from(customer);
+                }
+                body.lines.reserve_exact(lines.len());
                 lines.iter().for_each(|line| body.add(line));
+                grown.iter().for_each(|line| body.grow(line));
                 body.deadline = *deadline;
                 body.remember(remembered);
             }
-            CartEvent::LineReleased { line, seats, revision, deadline, remembered } => {
-                self.release(*line, seats, *revision);
+            CartEvent::LineReduced { line, left, revision, quota_revision, deadline, remembered } => {
+                self.reduce(*line, left.as_ref(), *revision, *quota_revision);
                 let body = self.active();
                 body.deadline = *deadline;
-                body.remember(remembered);
+                if let Some(remembered) = remembered {
+                    body.remember(remembered);
+                }
+            }
+            CartEvent::GrowthUndone { lines } => {
+                for (line, revision, quota_revision) in lines {
+                    self.undo_growth(*line, *revision, *quota_revision);
+                }
             }
             CartEvent::Disowned { holds } => {
-                for (session, hold, revision) in holds {
-                    self.disown(session, *hold, *revision);
+                for (entity, hold, revision) in holds {
+                    self.disown(entity, *hold, *revision);
                 }
             }
             CartEvent::Canceled { at: _, remembered } => {
                 self.active().remember(remembered);
                 self.give_up(CartState::Canceled);
             }
-            CartEvent::Expired { at } => {
-                assert!(*at >= self.active().deadline, "cart {} expires before its deadline", self.id);
+            CartEvent::Expired { at, aged } => {
+                let (id, body) = (self.id, self.active());
+                assert!(*at >= body.deadline, "cart {id} expires before its deadline");
+                body.aged = *aged;
                 self.give_up(CartState::Expired);
             }
-            CartEvent::CheckedOut { order, request } => self.check_out(order, *request),
+            CartEvent::CheckoutBegun { attempt, at: _, payment, customer, shipping, amount, deadline, request } => {
+                let (payment, customer) = ((**payment).clone(), customer.clone());
+                let (shipping, amount, request) = (shipping.as_deref().cloned(), *amount, *request);
+                let checkout = Checkout { attempt: *attempt, payment, customer, shipping, amount, request };
+                self.active().begin_checkout(checkout, *deadline);
+            }
+            CartEvent::CheckoutAbandoned { at: _, release, void, reference } => {
+                self.abandon(*release, *void, reference.clone());
+            }
+            CartEvent::CheckedOut { order, reserved, reference, request } => {
+                self.check_out(order, reserved, reference.clone(), *request);
+            }
+            CartEvent::PaymentChanged(status) => self.done().payment = status.clone(),
+            CartEvent::Refunded { refund, remembered } => {
+                self.refund(refund);
+                if let Some(remembered) = remembered {
+                    self.body.as_mut().expect("a done cart was opened").remember(remembered);
+                }
+            }
+            CartEvent::RefundChanged { number, status } => {
+                let refund = self.done().refunds.iter_mut().find(|refund| refund.number == *number);
+                refund.expect("only refunds of the order change").status = status.clone();
+            }
+            CartEvent::StrayAuthorized { attempt, reference } => {
+                self.paying().voided.push(*attempt);
+                self.owe_void(*attempt, Some(reference.clone()));
+            }
             CartEvent::Delivered(numbers) => self.outbox.deliver(numbers),
         }
     }
 
-    /// What is remembered of a request, if it was granted; refused if it had another body.
-    pub(crate) fn recall(&self, request: Request) -> Option<Result<Recalled, Refusal>> {
-        let body = self.body.as_ref()?;
-        let memory = body.remembered.iter().find(|memory| memory.request.id == request.id)?;
-        if memory.request.body != request.body {
-            return Some(Err(Refusal::RequestIdReused));
-        }
-        Some(Ok(match &memory.answer {
-            Some(answer) => Recalled::Answer(answer.clone()),
-            None => Recalled::Order,
-        }))
-    }
-
     fn active(&mut self) -> &mut Body {
         let body = self.body.as_mut().expect("only opened carts have lines");
-        assert_eq!(body.state, CartState::Active, "cart {} has ended", self.id);
+        assert_eq!(body.state, CartState::Active, "cart {} has ended, or is being paid", self.id);
         body
     }
 
-    fn release(&mut self, number: u32, seats: &[Seat], revision: u64) {
-        let body = self.active();
-        let place = body.lines.iter().position(|line| line.number == number);
-        let line = &mut body.lines[place.expect("only lines of the cart are released")];
-        assert!(revision > line.revision, "line {number} is released by an old revision");
-        let before = line.seats.len();
-        line.seats.retain(|priced| !seats.contains(&priced.seat));
-        assert_eq!(line.seats.len() + seats.len(), before, "line {number} releases seats that are not its own");
-        line.revision = revision;
-        let (session, hold, over) = (line.session.clone(), line.hold, line.seats.is_empty());
-        if over {
-            body.lines.remove(place.expect("found above"));
-        }
-        let some = || SeatSet::new(seats.iter().copied()).expect("a part of a line is a seat set");
-        let seats = if over { None } else { Some(some()) };
-        self.trace(&session);
-        self.outbox.owe(&session, Ask::Release { hold, revision, seats, last: false });
+    fn done(&mut self) -> &mut Done {
+        let body = self.body.as_mut().expect("only opened carts become orders");
+        body.done.as_mut().expect("only done carts have orders")
     }
 
-    fn disown(&mut self, session: &Id, hold: HoldId, revision: u64) {
+    fn paying(&mut self) -> &mut Paying {
+        let body = self.body.as_mut().expect("only opened carts are paid");
+        body.payment.as_mut().expect("only carts that began to pay have attempts")
+    }
+
+    fn reduce(&mut self, number: u32, left: Option<&Content>, revision: u64, quota_revision: u64) {
+        let id = self.id;
+        let body = self.active();
+        let customer = body.customer.clone();
+        let place = body.lines.iter().position(|line| line.number == number).expect("only lines of the cart have less");
+        let line = &mut body.lines[place];
+        let mut owed: Vec<(Entity, Ask)> = Vec::new();
+        if let Some(hold) = &mut line.hold {
+            assert!(revision > hold.revision, "line {number} is reduced by an old revision");
+            hold.revision = revision;
+            let (hold, left) = (hold.id(id), left.map(Content::portion));
+            owed.push((line.entity.clone(), Ask::Release { hold, revision, left, last: false }));
+        }
+        if let Some(content) = left {
+            let (before, after) = (line.content.quantity(), content.quantity());
+            assert!(after < before, "line {number} is reduced from {before} to {after}");
+            line.content = content.clone();
+        }
+        if let Some(mut quota) = line.quota.take() {
+            assert!(quota_revision > quota.revision, "the quota of line {number} is reduced by an old revision");
+            quota.revision = quota_revision;
+            let left = left.map(|_| line.quota_portion(&quota));
+            let to = Entity::Customer(customer.expect("a quota is somebody's"));
+            owed.push((to, Ask::Release { hold: quota.hold, revision: quota_revision, left, last: false }));
+            line.quota = Some(quota);
+        }
+        if left.is_none() {
+            body.lines.remove(place);
+        }
+        for (entity, ask) in owed {
+            self.trace(&entity);
+            self.outbox.owe(Some(entity), ask);
+        }
+    }
+
+    fn undo_growth(&mut self, number: u32, revision: u64, quota_revision: u64) {
+        let id = self.id;
+        let body = self.body.as_mut().expect("only opened carts have lines");
+        let customer = body.customer.clone();
+        let line = body.lines.iter_mut().find(|line| line.number == number).expect("only lines of the cart are undone");
+        let mut owed: Vec<(Entity, Ask)> = Vec::new();
+        if let Some(hold) = line.hold.as_mut().filter(|_| revision > 0) {
+            assert!(revision > hold.revision, "the growth of line {number} is undone by an old revision");
+            hold.revision = revision;
+            let left = Some(line.content.portion());
+            owed.push((line.entity.clone(), Ask::Release { hold: hold.id(id), revision, left, last: false }));
+        }
+        if let Some(mut quota) = line.quota.take() {
+            if quota_revision > 0 {
+                assert!(quota_revision > quota.revision, "the quota of line {number} is undone by an old revision");
+                quota.revision = quota_revision;
+                let left = Some(line.quota_portion(&quota));
+                let to = Entity::Customer(customer.expect("a quota is somebody's"));
+                owed.push((to, Ask::Release { hold: quota.hold, revision: quota_revision, left, last: false }));
+            }
+            line.quota = Some(quota);
+        }
+        for (entity, ask) in owed {
+            self.outbox.owe(Some(entity), ask);
+        }
+    }
+
+    fn disown(&mut self, entity: &Entity, hold: HoldId, revision: u64) {
         assert_eq!(hold.cart, self.id, "cart {} disowns a hold of another cart", self.id);
-        assert!(!self.owns(session, hold), "cart {} disowns {hold:?}, which is a line", self.id);
+        assert!(!self.owns(entity, hold), "cart {} disowns {hold:?}, which is a line", self.id);
         let next = self.disowned.entry((hold.request, hold.part)).or_default();
         *next = (*next).max(hold.attempt.saturating_add(1));
         // An ended cart has nothing more to say of its holds, and a tombstone has nobody who would.
         let last = self.body.is_none() || self.terminal();
         if !last {
-            self.trace(session);
+            self.trace(entity);
         }
-        self.outbox.owe(session, Ask::Release { hold, revision, seats: None, last });
+        self.outbox.owe(Some(entity.clone()), Ask::Release { hold, revision, left: None, last });
     }
 
     fn give_up(&mut self, state: CartState) {
+        let id = self.id;
         let body = self.active();
         body.state = state;
+        let customer = body.customer.clone();
         let lines = core::mem::take(&mut body.lines);
         for line in &lines {
-            let release = Ask::Release { hold: line.hold, revision: line.revision + 1, seats: None, last: true };
-            self.outbox.owe(&line.session, release);
+            let release = |hold, revision| Ask::Release { hold, revision, left: None, last: true };
+            if let Some(hold) = &line.hold {
+                let ask = release(hold.id(id), committed_after(hold.revision));
+                self.outbox.owe(Some(line.entity.clone()), ask);
+            }
+            if let Some(quota) = &line.quota {
+                let to = customer.clone().map(Entity::Customer);
+                self.outbox.owe(to, release(quota.hold, committed_after(quota.revision)));
+            }
         }
         self.body.as_mut().expect("active until now").lines = lines;
         self.owe_forgets();
     }
 
-    fn check_out(&mut self, order: &Arc<Order>, request: Request) {
-        let decided = self.version;
-        let body = self.active();
+    fn abandon(&mut self, release: bool, void: bool, reference: Option<SmolStr>) {
+        let paying = self.paying();
+        let checkout = paying.checkout.take().expect("only a checkout under way is abandoned");
+        if void {
+            paying.voided.push(checkout.attempt);
+            self.owe_void(checkout.attempt, reference);
+        }
+        self.body.as_mut().expect("it is being paid").state = CartState::Active;
+        if release {
+            self.give_up(CartState::Canceled);
+        }
+    }
+
+    fn check_out(&mut self, order: &Arc<Order>, reserved: &[Reserved], reference: Option<SmolStr>, request: Request) {
+        let (decided, id) = (self.version, self.id);
+        let body = self.body.as_mut().expect("only opened carts are paid");
+        let attempt = match body.state {
+            CartState::Active => 0,
+            CartState::CheckingOut => {
+                let paying = body.payment.as_mut().expect("a checkout under way has an attempt");
+                paying.checkout.take().expect("a checkout is under way").attempt
+            }
+            ended @ (CartState::Done | CartState::Canceled | CartState::Expired) => panic!("cart {id} is {ended:?}"),
+        };
         assert!(!body.lines.is_empty(), "an order of nothing");
-        body.decided = decided;
         body.state = CartState::Done;
         body.customer.clone_from(&order.customer);
-        body.order = Some(Arc::clone(order));
-        body.remembered.push(Memory { request, answer: None });
+        body.remember_order(request);
+        for found in reserved {
+            let line = body.lines.iter_mut().find(|line| line.number == found.line);
+            let line = line.expect("only lines of the cart are reserved");
+            line.hold = Some(LineHold::new(found.hold, found.revision));
+            line.quota = found.quota.clone().map(Box::new);
+        }
+        let key = PaymentKey { cart: id, attempt };
+        let capture = reference.clone().map(|reference| GatewayCall::Capture { key, reference, amount: order.total });
+        let payment = if capture.is_some() { PaymentStatus::Authorized } else { PaymentStatus::Recorded };
+        let (order, refunds) = (Arc::clone(order), Vec::new());
+        body.done = Some(Box::new(Done { order: Arc::clone(&order), decided, attempt, reference, payment, refunds }));
         let lines = core::mem::take(&mut body.lines);
         for line in &lines {
-            let seats = SeatSet::new(line.seats.iter().map(|priced| priced.seat)).expect("a line is a seat set");
-            let (hold, revision) = (line.hold, line.revision + 1);
-            self.outbox.owe(&line.session, Ask::Sell { hold, revision, seats, order: order.id, at: order.at });
+            let hold = line.hold.as_ref().expect("every line of an order is held");
+            let sell = |hold, revision, portion| {
+                let revision = committed_after(revision);
+                Ask::Sell { hold, revision, portion, order: order.id, at: order.at }
+            };
+            let ask = sell(hold.id(id), hold.revision, line.content.portion());
+            self.outbox.owe(Some(line.entity.clone()), ask);
+            if let Some(quota) = &line.quota {
+                let to = order.customer.clone().map(Entity::Customer);
+                self.outbox.owe(to, sell(quota.hold, quota.revision, line.quota_portion(quota)));
+            }
         }
-        self.body.as_mut().expect("active until now").lines = lines;
+        self.body.as_mut().expect("done now").lines = lines;
         self.owe_forgets();
+        if let Some(capture) = capture {
+            self.outbox.owe(None, Ask::Pay(capture));
+        }
+        if let Some(customer) = &order.customer {
+            let purchase = crate::answer::Purchase { cursor: 0, order: order.id, at: order.at, total: order.total };
+            self.outbox.owe(Some(Entity::Customer(customer.clone())), Ask::Post { purchase });
+        }
     }
 
-    fn trace(&mut self, session: &Id) {
-        if !self.traces.contains(session) {
-            self.traces.push(session.clone());
+    fn refund(&mut self, refund: &RefundRecord) {
+        let id = self.id;
+        let body = self.body.as_mut().expect("only opened carts become orders");
+        let done = body.done.as_mut().expect("only orders are refunded");
+        let (attempt, customer) = (done.attempt, done.order.customer.clone());
+        let call = done.reference.clone().filter(|_| refund.status == crate::payment::RefundStatus::Pending);
+        done.refunds.push(refund.clone());
+        let lines = body.lines.iter().filter(|line| refund.lines.contains(&line.number));
+        for line in lines {
+            let hold = line.hold.as_ref().expect("every line of an order is held").id(id);
+            self.outbox.owe(Some(line.entity.clone()), Ask::Refund { hold });
+            if let Some(quota) = &line.quota {
+                self.outbox.owe(customer.clone().map(Entity::Customer), Ask::Refund { hold: quota.hold });
+            }
+        }
+        if let Some(reference) = call {
+            let key = PaymentKey { cart: id, attempt };
+            let call = GatewayCall::Refund { key, refund: refund.number, reference, amount: refund.amount };
+            self.outbox.owe(None, Ask::Pay(call));
+        }
+    }
+
+    fn owe_void(&mut self, attempt: u32, reference: Option<SmolStr>) {
+        let key = PaymentKey { cart: self.id, attempt };
+        self.outbox.owe(None, Ask::Pay(GatewayCall::Void { key, reference }));
+    }
+
+    fn trace(&mut self, entity: &Entity) {
+        if !self.traces.contains(entity) {
+            self.traces.push(entity.clone());
         }
     }
 
     fn owe_forgets(&mut self) {
-        for session in core::mem::take(&mut self.traces) {
-            self.outbox.owe(&session, Ask::Forget);
+        for entity in core::mem::take(&mut self.traces) {
+            self.outbox.owe(Some(entity), Ask::Forget);
         }
     }
 
     /// Bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
         let Some(body) = &self.body else { return 0 };
-        let seats: usize = body.lines.iter().map(|line| line.seats.capacity() * size_of::<PricedSeat>()).sum();
+        let contents: usize = body.lines.iter().map(|line| line.content.heap_bytes()).sum();
         let lines = body.lines.capacity() * size_of::<Line>();
-        let memories = body.remembered.capacity() * size_of::<Memory>() + body.remembered.len() * size_of::<Answer>();
-        seats + lines + memories + self.outbox.heap_bytes()
+        let memories: usize = body.remembered.iter().map(Memory::heap_bytes).sum();
+        let memories = memories + body.remembered.capacity() * size_of::<Memory>();
+        contents + lines + memories + self.outbox.heap_bytes()
     }
 }
 
 impl Body {
+    fn opened(at: Timestamp, customer: Option<Id>, ttl_ms: u64, deadline: Timestamp) -> Body {
+        Body {
+            state: CartState::Active,
+            opened_at: at,
+            customer,
+            ttl_ms,
+            deadline,
+            aged: false,
+            currency: None,
+            next_line: 1,
+            lines: Vec::new(),
+            remembered: Vec::new(),
+            payment: None,
+            done: None,
+        }
+    }
+
     fn add(&mut self, line: &NewLine) {
-        assert!(self.lines.iter().all(|known| known.hold != line.hold), "two lines on one hold: {:?}", line.hold);
+        let hold = line.hold.map(|(hold, revision)| LineHold::new(hold, revision));
+        let taken = |known: &Line| hold.is_some() && known.entity == line.entity && known.hold == hold;
+        assert!(!self.lines.iter().any(taken), "two lines on one hold: {:?}", line.hold);
         self.lines.push(Line {
             number: self.next_line,
-            session: line.session.clone(),
-            hold: line.hold,
-            revision: line.revision,
-            seats: line.seats.clone(),
+            entity: line.entity.clone(),
+            hold,
+            quota: line.quota.clone().map(Box::new),
+            content: line.content.clone(),
             ttl_ms: line.ttl_ms,
         });
         self.next_line += 1;
     }
 
-    fn remember(&mut self, remembered: &Remembered) {
-        let Remembered { request, answer } = remembered;
-        self.remembered.push(Memory { request: *request, answer: Some(Box::new(answer.clone())) });
+    fn grow(&mut self, grown: &GrownLine) {
+        let line = self.lines.iter_mut().find(|line| line.number == grown.line);
+        let line = line.expect("only lines of the cart grow");
+        assert!(grown.content.quantity() > line.content.quantity(), "line {} does not grow", grown.line);
+        if let Some(hold) = &mut line.hold {
+            assert!(grown.revision > hold.revision, "line {} grows by an old revision", grown.line);
+            hold.revision = grown.revision;
+        }
+        if let Some(quota) = &mut line.quota {
+            assert!(grown.quota_revision > quota.revision, "the quota of line {} grows by an old revision", grown.line);
+            quota.revision = grown.quota_revision;
+        }
+        line.content = grown.content.clone();
+    }
+
+    fn begin_checkout(&mut self, checkout: Checkout, deadline: Timestamp) {
+        let paying = self.payment.get_or_insert_default();
+        assert_eq!(checkout.attempt, paying.attempts + 1, "attempts to pay are counted");
+        paying.attempts = checkout.attempt;
+        paying.checkout = Some(checkout);
+        self.state = CartState::CheckingOut;
+        self.deadline = deadline;
+    }
+}
+
+impl Checkout {
+    /// What becomes of the cart if it is declined.
+    pub(crate) fn on_decline(&self, usual: OnDecline) -> OnDecline {
+        match &self.payment {
+            Payment::Recorded { .. } => OnDecline::Keep,
+            Payment::Gateway { on_decline, .. } => on_decline.unwrap_or(usual),
+        }
     }
 }

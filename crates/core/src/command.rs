@@ -1,6 +1,6 @@
 //! What clients ask for, checked as far as it can be without looking at any state.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -100,7 +100,7 @@ pub struct Title {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum ProductCommand {
     /// Create or change it: `product.put`. Idempotent by id and content.
-    Put(ProductDetails),
+    Put(Box<ProductDetails>),
     /// `product.get`.
     Get,
     /// `admin.audit`.
@@ -160,7 +160,7 @@ pub struct CustomerLimit {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum ResourceCommand {
     /// Create or change it: `resource.put`. Idempotent by id and content; bookings that exist stay.
-    Put(ResourceDetails),
+    Put(Box<ResourceDetails>),
     /// `resource.get`.
     Get,
     /// `resource.reserve`: books time without a cart, once or again and again: all of it, or a refusal with every conflict.

@@ -1,6 +1,6 @@
 //! What happened: the content of the log. Events carry absolute values and are applied without a question.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -119,7 +119,7 @@ pub enum HoldEvent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProductEvent {
     /// Created or changed.
-    Put(ProductDetails),
+    Put(Box<ProductDetails>),
     /// Units were given to a cart, or more of them to a hold that it has.
     UnitsHeld {
         /// Whose.
@@ -168,7 +168,7 @@ pub enum ProductEvent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ResourceEvent {
     /// Created or changed.
-    Put(ResourceDetails),
+    Put(Box<ResourceDetails>),
     /// Time was given to a cart.
     SlotHeld {
         /// Whose.
@@ -520,6 +520,8 @@ pub enum CartEvent {
     Expired {
         /// When.
         at: Timestamp,
+        /// It had reached the highest age of a cart: touching it would not have helped.
+        aged: bool,
     },
     /// A checkout that takes more than one step: lines are frozen and do not expire until it is decided or abandoned.
     CheckoutBegun {
@@ -528,11 +530,11 @@ pub enum CartEvent {
         /// When.
         at: Timestamp,
         /// How it is to be paid.
-        payment: Payment,
+        payment: Box<Payment>,
         /// Who buys.
         customer: Option<Id>,
         /// Where it goes.
-        shipping: Option<Shipping>,
+        shipping: Option<Box<Shipping>>,
         /// What it comes to.
         amount: Money,
         /// The cart's deadline if it is active again.
@@ -556,8 +558,8 @@ pub enum CartEvent {
     CheckedOut {
         /// What was bought.
         order: Arc<Order>,
-        /// Holds of lines that were validated at the checkout: line, hold, revision.
-        reserved: Vec<(u32, HoldId, u64)>,
+        /// Holds of lines that were validated at the checkout.
+        reserved: Vec<Reserved>,
         /// The gateway's name for what it set aside.
         reference: Option<SmolStr>,
         /// The request.
@@ -588,6 +590,19 @@ pub enum CartEvent {
     },
     /// Owed messages were acknowledged: their numbers in the outbox.
     Delivered(Vec<u64>),
+}
+
+/// What was set aside at the checkout for a line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserved {
+    /// Which line.
+    pub line: u32,
+    /// The hold it rests on.
+    pub hold: HoldId,
+    /// The hold's revision.
+    pub revision: u64,
+    /// The hold on the customer's quota, if there is a limit.
+    pub quota: Option<QuotaClaim>,
 }
 
 /// A line with more than before.

@@ -1,8 +1,9 @@
 //! The host: turns inputs into events, asks, answers and timers. Pure; the node's actors carry out what it says.
 
 mod cart;
+mod directory;
+mod inventory;
 mod mail;
-mod session;
 mod speculation;
 mod venue;
 
@@ -16,11 +17,12 @@ use crate::{
     event::Event,
     id::{Entity, Request},
     keep::State,
+    payment::{GatewayCall, GatewayOutcome, PaymentKey, PaymentStep},
     time::{Rules, Timestamp},
 };
 
 use cart::CartHost;
-use session::SessionHost;
+use inventory::InventoryHost;
 use speculation::Speculation;
 use venue::VenueHost;
 
@@ -54,6 +56,15 @@ pub enum Input<R> {
         /// What.
         reply: Reply,
     },
+    /// The gateway has said what came of a call, or that it does not know.
+    Paid {
+        /// Of which attempt.
+        key: PaymentKey,
+        /// Which step of it.
+        step: PaymentStep,
+        /// What came of it.
+        outcome: GatewayOutcome,
+    },
     /// A deadline or a `wake_at` has come, or the entity was just loaded after a restart.
     Wake,
 }
@@ -75,6 +86,8 @@ pub enum Effect<R> {
         /// What.
         ask: Ask,
     },
+    /// The gateway is asked; what it says comes back as [`Input::Paid`], always.
+    Pay(GatewayCall),
     /// Another entity's ask is replied to.
     Reply {
         /// Which.
@@ -150,8 +163,9 @@ pub struct Host<R> {
 
 enum Role<R> {
     Venue(VenueHost<R>),
-    Session(SessionHost),
+    Inventory(InventoryHost),
     Cart(Box<CartHost<R>>),
+    Directory,
 }
 
 /// What every step of a turn needs.
@@ -167,7 +181,10 @@ impl<R> Host<R> {
     pub fn new(entity: Entity, state: Option<Arc<State>>, rules: Arc<Rules>) -> Host<R> {
         let role = match &entity {
             Entity::Venue(_) => Role::Venue(VenueHost::new()),
-            Entity::Session(_) => Role::Session(SessionHost::new()),
+            Entity::Session(_) | Entity::Product(_) | Entity::Resource(_) | Entity::Customer(_) => {
+                Role::Inventory(InventoryHost::new())
+            }
+            Entity::Directory => Role::Directory,
             Entity::Cart(_) => Role::Cart(Box::new(CartHost::new())),
         };
         Host { entity: Speculation::new(entity, state), rules, role }
@@ -182,7 +199,8 @@ impl<R> Host<R> {
         let stage = &mut Stage { entity: &mut self.entity, rules: &self.rules, at, turn };
         match &mut self.role {
             Role::Venue(host) => host.handle(stage, input),
-            Role::Session(host) => host.handle(stage, input),
+            Role::Inventory(host) => host.handle(stage, input),
+            Role::Directory => directory::handle(stage, input),
             Role::Cart(host) => host.handle(stage, input),
         }
     }
@@ -190,7 +208,7 @@ impl<R> Host<R> {
     /// Whether the entity is over and will hardly be asked for again: a cart that is done, canceled or expired.
     pub fn ended(&self) -> bool {
         match &self.role {
-            Role::Venue(_) | Role::Session(_) => false,
+            Role::Venue(_) | Role::Inventory(_) | Role::Directory => false,
             Role::Cart(_) => self.entity.cart().is_some_and(Cart::terminal),
         }
     }
@@ -199,8 +217,8 @@ impl<R> Host<R> {
     pub fn idle(&self) -> bool {
         match &self.role {
             Role::Venue(host) => host.idle(&self.entity),
-            // What a session asks, it asks again from what is kept.
-            Role::Session(_) => true,
+            // What an inventory asks, it asks again from what is kept.
+            Role::Inventory(_) | Role::Directory => true,
             Role::Cart(host) => host.idle(&self.entity),
         }
     }

@@ -27,6 +27,7 @@ pub(crate) struct HoldAsk<'a> {
 pub(crate) trait Inventory {
     /// A cart asks for a hold, or for more or less of one that it has. The event, or what is replied without one: that it
     /// is so already, that it is refused, that the ask is stale.
+    #[expect(clippy::result_large_err, reason = "a reply is no error, and goes on its way at once")]
     fn decide_hold(&self, at: Timestamp, ask: &HoldAsk<'_>) -> Result<Event, Reply>;
 
     /// The reply to a hold that is live: what it has now.
@@ -39,14 +40,7 @@ pub(crate) trait Inventory {
     ///
     /// # Panics
     /// If the hold is neither live nor sold, or lacks something: a hold covers its line at every instant.
-    fn decide_sell(
-        &self,
-        hold: HoldId,
-        revision: u64,
-        portion: &Portion,
-        order: OrderId,
-        at: Timestamp,
-    ) -> Vec<Event>;
+    fn decide_sell(&self, hold: HoldId, revision: u64, portion: &Portion, order: OrderId, at: Timestamp) -> Vec<Event>;
 
     /// The version with the sale of this hold, if it is sold and was not refunded.
     fn sale_version(&self, hold: HoldId) -> Option<u64>;

@@ -2,6 +2,7 @@
 
 mod audit;
 mod cut;
+mod leaving;
 
 use alloc::{
     boxed::Box,
@@ -12,16 +13,24 @@ use alloc::{
 
 use crate::{
     cart::Cart,
+    customer::Customer,
+    directory::Directory,
     event::{Event, SessionEvent, VenueEvent},
-    id::Entity,
+    id::{Entity, HoldId},
+    inventory::Inventory,
     layout::Layout,
+    portion::Portion,
+    product::Product,
+    resource::Resource,
     session::Session,
+    shared_map::SharedMap,
     time::Timestamp,
     venue::Venue,
 };
 
 pub use audit::KeptAudit;
 pub use cut::Cut;
+pub use leaving::Leaving;
 
 /// An entity that was named as due is named again after so many milliseconds, unless its state has changed.
 pub const DUE_AGAIN_MS: u64 = 1_000;
@@ -35,6 +44,14 @@ pub enum State {
     Session(Session),
     /// A cart.
     Cart(Box<Cart>),
+    /// A product.
+    Product(Box<Product>),
+    /// A resource.
+    Resource(Box<Resource>),
+    /// A customer.
+    Customer(Box<Customer>),
+    /// The directory.
+    Directory(Box<Directory>),
 }
 
 impl State {
@@ -56,9 +73,19 @@ impl State {
                 cart.apply(event);
                 State::Cart(cart)
             }
-            (_, Event::Venue(_) | Event::Session(_) | Event::Cart(_)) => {
-                panic!("{entity} cannot begin with {event:?}")
+            (Entity::Product(id), Event::Product(event)) => State::Product(Box::new(Product::first(id.clone(), event))),
+            (Entity::Resource(id), Event::Resource(event)) => {
+                State::Resource(Box::new(Resource::first(id.clone(), event)))
             }
+            (Entity::Customer(id), Event::Customer(event)) => {
+                State::Customer(Box::new(Customer::first(id.clone(), event)))
+            }
+            (Entity::Directory, Event::Directory(event)) => {
+                let mut directory = Directory::new();
+                directory.apply(event);
+                State::Directory(Box::new(directory))
+            }
+            (entity, event) => panic!("{entity} cannot begin with {event:?}"),
         }
     }
 
@@ -71,7 +98,11 @@ impl State {
             (State::Venue(venue), Event::Venue(event)) => venue.apply(event),
             (State::Session(session), Event::Session(event)) => session.apply(event),
             (State::Cart(cart), Event::Cart(event)) => cart.apply(event),
-            (state, Event::Venue(_) | Event::Session(_) | Event::Cart(_)) => panic!("{event:?} happened to {state:?}"),
+            (State::Product(product), Event::Product(event)) => product.apply(event),
+            (State::Resource(resource), Event::Resource(event)) => resource.apply(event),
+            (State::Customer(customer), Event::Customer(event)) => customer.apply(event),
+            (State::Directory(directory), Event::Directory(event)) => directory.apply(event),
+            (state, event) => panic!("{event:?} happened to {state:?}"),
         }
     }
 
@@ -81,15 +112,63 @@ impl State {
             State::Venue(venue) => venue.version(),
             State::Session(session) => session.version(),
             State::Cart(cart) => cart.version(),
+            State::Product(product) => product.version(),
+            State::Resource(resource) => resource.version(),
+            State::Customer(customer) => customer.version(),
+            State::Directory(directory) => directory.version(),
+        }
+    }
+
+    /// The side of it that carts hold things of, if it has one.
+    pub(crate) fn inventory(&self) -> Option<&dyn Inventory> {
+        match self {
+            State::Session(session) => Some(session),
+            State::Product(product) => Some(&**product),
+            State::Resource(resource) => Some(&**resource),
+            State::Customer(customer) => Some(&**customer),
+            State::Venue(_) | State::Cart(_) | State::Directory(_) => None,
+        }
+    }
+
+    /// What a live hold has, as its inventory keeps it.
+    pub fn held(&self, hold: HoldId) -> Option<Portion> {
+        match self {
+            State::Session(session) => session.held(hold),
+            State::Product(product) => product.held(hold),
+            State::Resource(resource) => resource.held(hold),
+            State::Customer(customer) => customer.held(hold),
+            State::Venue(_) | State::Cart(_) | State::Directory(_) => None,
+        }
+    }
+
+    /// What a hold was sold with, as its inventory keeps it; `None` if it was not, or the sale is over.
+    pub fn sold(&self, hold: HoldId) -> Option<Portion> {
+        match self {
+            State::Session(session) => session.sold(hold),
+            State::Product(product) => product.sold(hold),
+            State::Resource(resource) => resource.sold(hold),
+            State::Customer(customer) => customer.sold(hold),
+            State::Venue(_) | State::Cart(_) | State::Directory(_) => None,
+        }
+    }
+
+    /// Why it will not take place, of a canceled session.
+    pub(crate) fn canceled(&self) -> Option<&str> {
+        match self {
+            State::Session(session) => session.canceled(),
+            _ => None,
         }
     }
 
     /// The earliest instant at which the entity's host wants a wake because of committed state.
     pub fn deadline(&self) -> Option<Timestamp> {
         match self {
-            State::Venue(_) => None,
+            State::Venue(_) | State::Directory(_) => None,
             State::Session(session) => session.deadline(),
             State::Cart(cart) => cart.deadline(),
+            State::Product(product) => product.deadline(),
+            State::Resource(resource) => resource.deadline(),
+            State::Customer(customer) => customer.deadline(),
         }
     }
 
@@ -97,19 +176,28 @@ impl State {
     pub fn unfinished(&self) -> bool {
         match self {
             State::Venue(venue) => venue.unfinished(),
-            State::Session(_) => false,
+            // A canceled one wants everything back.
+            State::Session(session) => session.canceled().is_some() && !session.unwanted(None, 1).is_empty(),
+            State::Product(_) | State::Resource(_) | State::Customer(_) | State::Directory(_) => false,
             State::Cart(cart) => cart.unfinished(),
         }
     }
 }
 
-/// All entities of one shard.
+/// All entities of one shard that are in memory. Ended ones may be taken out and kept elsewhere: [`Kept::take_leaving`].
 #[derive(Clone, Debug, Default)]
 pub struct Kept {
-    entries: BTreeMap<Entity, Entry>,
+    /// The place in the shard's log up to which it is applied, as [`Kept::advance`] said.
+    index: u64,
+    /// Shared with cuts: making one copies references to leaves only.
+    entries: SharedMap<Entity, Entry>,
     /// When which entity is named as due.
     calls: BTreeSet<(Timestamp, Entity)>,
     unfinished: BTreeSet<Entity>,
+    /// Entities that may leave, with the place in the log up to which their states tell.
+    leaving: BTreeMap<Entity, u64>,
+    /// Those of them that were not handed out yet.
+    to_hand_out: Vec<Entity>,
     layouts: Layouts,
 }
 
@@ -131,7 +219,23 @@ impl Kept {
         self.entries.get(entity).map(|entry| Arc::clone(&entry.state))
     }
 
-    /// Writes what was committed for an entity.
+    /// Whether an entity is in memory.
+    pub fn contains(&self, entity: &Entity) -> bool {
+        self.entries.contains_key(entity)
+    }
+
+    /// Says at which place in the shard's log what is applied from now on stands; it never goes back.
+    pub fn advance(&mut self, index: u64) {
+        assert!(index >= self.index, "the log goes back from {} to {index}", self.index);
+        self.index = index;
+    }
+
+    /// The last place given to [`Kept::advance`], or of the cut it was restored from.
+    pub fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// Writes what was committed for an entity. One that has left must be put back before, unless it begins anew.
     ///
     /// # Panics
     /// If a promise is broken: the events were not decided against this state.
@@ -163,6 +267,11 @@ impl Kept {
             (true, false) => _ = self.unfinished.remove(entity),
             (false, false) | (true, true) => {}
         }
+        if entry.state.leaves() {
+            self.leave(entity);
+        } else {
+            self.leaving.remove(entity);
+        }
     }
 
     /// Names up to `max` entities that want a wake at `now`, those that wait longest first. One that was named is named
@@ -192,7 +301,7 @@ impl Kept {
         self.unfinished.iter()
     }
 
-    /// How many entities there are.
+    /// How many entities are in memory.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -202,7 +311,7 @@ impl Kept {
         self.entries.is_empty()
     }
 
-    /// All entities, in order.
+    /// All entities in memory, in order.
     pub fn entities(&self) -> impl Iterator<Item = (&Entity, &Arc<State>)> {
         self.entries.iter().map(|(entity, entry)| (entity, &entry.state))
     }
@@ -212,6 +321,9 @@ impl Kept {
         self.calls.extend(call.map(|call| (call, entity.clone())));
         if state.unfinished() {
             self.unfinished.insert(entity.clone());
+        }
+        if state.leaves() {
+            self.leave(&entity);
         }
         self.entries.insert(entity, Entry { state, call });
     }
@@ -229,9 +341,7 @@ impl Layouts {
         let layout = match event {
             Event::Venue(VenueEvent::HallPut { layout, .. } | VenueEvent::SessionBooked { layout, .. }) => layout,
             Event::Session(SessionEvent::Opened(opening)) => &mut opening.layout,
-            Event::Venue(VenueEvent::Put(_) | VenueEvent::SessionOpened(_) | VenueEvent::SessionRefused(_))
-            | Event::Session(_)
-            | Event::Cart(_) => return,
+            _ => return,
         };
         *layout = self.one(layout);
     }

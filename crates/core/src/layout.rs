@@ -111,9 +111,6 @@ pub(crate) struct Spot {
 /// Why rows are no [`Layout`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// No row at all.
-    #[error("the layout has no seats; give it at least one row with one seat")]
-    Empty,
     /// More than [`LAYOUT_SEATS_MAX`] seats.
     #[error("the layout has more than {LAYOUT_SEATS_MAX} seats; split the hall")]
     TooManySeats,
@@ -169,10 +166,10 @@ pub enum LayoutError {
 }
 
 impl Layout {
-    /// The layout of these rows. Best available prefers seats near `focal`; without one, near the middle of the stage's edge.
+    /// The layout of these rows; of none, if the hall has no seats, only places. Best available prefers seats near `focal`; without one, near the middle of the stage's edge.
     ///
     /// # Errors
-    /// [`LayoutError`] if there are no seats or too many, a run is empty, labels repeat or are missing, or a point is too far.
+    /// [`LayoutError`] if there are too many seats, a run is empty, labels repeat or are missing, or a point is too far.
     pub fn new(rows: Vec<Row>, focal: Option<Point>) -> Result<Layout, LayoutError> {
         let seats = check_rows(&rows)?;
         let near = focal.unwrap_or(FOCAL_DEFAULT);
@@ -446,7 +443,7 @@ fn check_rows(rows: &[Row]) -> Result<usize, LayoutError> {
         }
         check_labels(number, row)?;
     }
-    if seats == 0 { Err(LayoutError::Empty) } else { Ok(seats) }
+    Ok(seats)
 }
 
 fn check_labels(number: usize, row: &Row) -> Result<(), LayoutError> {

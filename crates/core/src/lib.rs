@@ -1,4 +1,5 @@
-//! The rules of Boxoffice: what a command would do to a venue, a session or a cart, as values and functions.
+//! The rules of Boxoffice: what a command would do to a venue, a session, a product, a resource, a customer or a
+//! cart, as values and functions.
 //!
 //! No clock, no socket, no thread, no randomness: time is handed in, and the same inputs in the same order give the same
 //! state on every machine. `decide` reads and answers, `apply` writes and cannot fail; [`host::Host`] joins the two and
@@ -23,3 +24,24 @@ pub mod event;
 pub mod refusal;
 
 pub mod shared_map;
+
+mod best;
+mod holds;
+mod inventory;
+mod memory;
+mod seat_bits;
+mod taken;
+mod terms;
+
+pub mod calendar;
+
+pub mod cart;
+pub mod customer;
+pub mod directory;
+pub mod product;
+pub mod resource;
+pub mod session;
+pub mod venue;
+
+pub mod host;
+pub mod keep;

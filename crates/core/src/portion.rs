@@ -55,6 +55,24 @@ impl Portion {
             Portion::Quota { count, .. } => *count,
         }
     }
+
+    /// Whether it has at least what another one needs.
+    pub fn covers(&self, needed: &Portion) -> bool {
+        match (self, needed) {
+            (Portion::Seats(all), Portion::Seats(some)) => {
+                some.as_slice().iter().all(|seat| all.as_slice().binary_search(seat).is_ok())
+            }
+            (Portion::Places { area, quantity }, Portion::Places { area: other, quantity: needed }) => {
+                area == other && quantity >= needed
+            }
+            (Portion::Units(quantity), Portion::Units(needed)) => quantity >= needed,
+            (Portion::Slot { .. }, Portion::Slot { .. }) => self == needed,
+            (Portion::Quota { quota, count }, Portion::Quota { quota: other, count: needed }) => {
+                quota == other && count >= needed
+            }
+            _ => false,
+        }
+    }
 }
 
 /// What a line has, with the prices captured when it was held. They stay until the line ends.
@@ -143,7 +161,8 @@ impl Content {
 
     /// The same without these seats; `None` if nothing is left.
     pub(crate) fn without(&self, seats: &[Seat]) -> Option<Content> {
-        let left: Vec<PricedSeat> = self.seats().iter().filter(|priced| !seats.contains(&priced.seat)).copied().collect();
+        let left: Vec<PricedSeat> =
+            self.seats().iter().filter(|priced| !seats.contains(&priced.seat)).copied().collect();
         (!left.is_empty()).then_some(Content::Seats(left))
     }
 

@@ -70,7 +70,8 @@ impl<K, V> SharedMap<K, V> {
 
     /// Bytes on the heap, those behind keys and values not counted.
     pub fn heap_bytes(&self) -> usize {
-        let leaves: usize = self.leaves.iter().map(|leaf| leaf.capacity() * size_of::<(K, V)>() + LEAF_HEAD_BYTES).sum();
+        let leaves: usize =
+            self.leaves.iter().map(|leaf| leaf.capacity() * size_of::<(K, V)>() + LEAF_HEAD_BYTES).sum();
         leaves + self.leaves.capacity() * size_of::<usize>()
     }
 }
@@ -199,7 +200,8 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
             if self.leaves.is_empty() {
                 self.leaves = Vec::new();
             }
-        } else if left < LEAF_MAX / 4 && self.leaves.get(number + 1).is_some_and(|next| left + next.len() <= LEAF_MAX / 2)
+        } else if left < LEAF_MAX / 4
+            && self.leaves.get(number + 1).is_some_and(|next| left + next.len() <= LEAF_MAX / 2)
         {
             let next = self.leaves.remove(number + 1);
             Arc::make_mut(&mut self.leaves[number]).extend(next.iter().cloned());
@@ -362,7 +364,8 @@ mod tests {
     #[test]
     fn a_range_that_ends_before_it_begins_is_empty() {
         let map: SharedMap<u16, ()> = (0..300).map(|key| (key, ())).collect();
-        assert_eq!(map.range(200..100).count(), 0);
+        let (from, to) = (200, 100);
+        assert_eq!(map.range(from..to).count(), 0);
         assert_eq!(map.range(1_000..).count(), 0);
         assert_eq!(SharedMap::<u16, ()>::new().range(..).count(), 0);
     }

@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
-    answer::{HallView, SeatCounts, SessionEntry, SessionView, VenueView},
+    answer::{AreaCounts, HallView, SeatCounts, SessionEntry, SessionView, VenueView},
     ask::Opening,
-    command::{NewSession, VenueDetails},
+    command::{Area, NewSession, VenueDetails},
     event::VenueEvent,
     id::Id,
     layout::Layout,
@@ -39,6 +39,10 @@ pub struct Venue {
     by_start: BTreeSet<(Timestamp, Id)>,
     /// Sessions that are owed their opening.
     opening: BTreeSet<Id>,
+    /// The version with the details as they are.
+    put: u64,
+    /// The version with the details as the directory knows them.
+    listed: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +73,8 @@ impl Venue {
             sessions: BTreeMap::new(),
             by_start: BTreeSet::new(),
             opening: BTreeSet::new(),
+            put: 1,
+            listed: 0,
         }
     }
 
@@ -77,9 +83,14 @@ impl Venue {
         self.version
     }
 
-    /// Whether a session is owed its opening.
+    /// Whether a session is owed its opening, or the directory the details.
     pub fn unfinished(&self) -> bool {
-        !self.opening.is_empty()
+        !self.opening.is_empty() || self.unlisted().is_some()
+    }
+
+    /// The details that the directory is owed, with their version.
+    pub(crate) fn unlisted(&self) -> Option<(&VenueDetails, u64)> {
+        (self.listed < self.put).then_some((&self.details, self.put))
     }
 
     /// The sessions that are owed their opening.
@@ -103,7 +114,11 @@ impl Venue {
     pub(crate) fn apply(&mut self, event: &VenueEvent) {
         self.version += 1;
         match event {
-            VenueEvent::Put(details) => self.details.clone_from(details),
+            VenueEvent::Put(details) => {
+                self.details.clone_from(details);
+                self.put = self.version;
+            }
+            VenueEvent::Listed { version } => self.listed = self.listed.max(*version),
             VenueEvent::HallPut { hall, name, layout } => {
                 let fresh = || Hall { name: name.clone(), layout: Arc::clone(layout), bookings: BTreeMap::new() };
                 let kept = self.halls.entry(hall.clone()).or_insert_with(fresh);
@@ -163,7 +178,11 @@ impl Venue {
             starts_at: session.starts_at,
             ends_at: session.ends_at,
             prices: session.prices,
+            area_counts: session.areas.iter().map(free_places).collect(),
+            areas: session.areas,
             hold_ttl_ms: session.hold_ttl_ms,
+            limits: session.limits,
+            canceled: None,
             counts,
             layout,
         }))
@@ -213,6 +232,11 @@ impl Venue {
         }
         wrong
     }
+}
+
+/// The places of an area of which none is taken.
+fn free_places(area: &Area) -> AreaCounts {
+    AreaCounts { area: area.id.clone(), free: area.capacity, held: 0, sold: 0 }
 }
 
 impl Hall {

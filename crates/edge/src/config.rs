@@ -41,6 +41,8 @@ pub struct Limits {
     pub requests_under_way_max: usize,
     /// Feeds of one connection.
     pub feeds_max: usize,
+    /// HTTP requests whose body is read or whose answer is waited for, on all connections together; more are told `busy`.
+    pub http_requests_max: usize,
     /// How long the head of an HTTP request may take.
     pub header_timeout: Duration,
     /// How long a connection may take to send its first frame.
@@ -65,6 +67,7 @@ impl Default for Limits {
             connections_max: 16_384,
             requests_under_way_max: limits::REQUESTS_UNDER_WAY_MAX,
             feeds_max: limits::FEEDS_MAX,
+            http_requests_max: 4_096,
             header_timeout: Duration::from_secs(10),
             first_frame_timeout: Duration::from_millis(limits::FIRST_FRAME_MS),
             whole_frame_timeout: Duration::from_millis(limits::WHOLE_FRAME_MS),

@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::{
+    api,
     connection::{self, Newcomer},
     shared::{Guest, Phase, Shared},
 };
@@ -24,12 +25,12 @@ use crate::{
 const PAGE: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>Boxoffice</title>\
 <body><h1>Boxoffice</h1><p>This is a node of a booking engine. Programs connect by WebSocket at <code>/v1/ws</code> with the \
 subprotocol <code>boxoffice.v1.msgpack</code> or <code>boxoffice.v1.json</code>; the protocol is described in \
-<code>docs/protocol.md</code>. At a terminal, <code>boxoffice book</code> buys and <code>boxoffice watch</code> looks on.</p>\
+<code>docs/protocol.md</code>. The same commands are HTTP requests: <a href=/v1/openapi.json>/v1/openapi.json</a>. At a terminal, <code>boxoffice book</code> buys and <code>boxoffice watch</code> looks on.</p>\
 <p><a href=/healthz>healthz</a> \u{b7} <a href=/readyz>readyz</a> \u{b7} <a href=/metrics>metrics</a></p></body></html>\n";
 
 /// The routes of the port.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
-    Router::new()
+    api::routes()
         .route("/", get(|| async { Html(PAGE) }))
         .route("/healthz", get(|| async { "alive\n" }))
         .route("/readyz", get(ready))
@@ -115,14 +116,14 @@ fn has_token(headers: &HeaderMap, name: header::HeaderName, token: &str) -> bool
         .any(|entry| entry.trim().eq_ignore_ascii_case(token))
 }
 
-fn origin_is_welcome(headers: &HeaderMap, origins: &[String]) -> bool {
+pub(crate) fn origin_is_welcome(headers: &HeaderMap, origins: &[String]) -> bool {
     match headers.get(header::ORIGIN) {
         Some(origin) if !origins.is_empty() => origins.iter().any(|welcome| origin == welcome.as_str()),
         Some(_) | None => true,
     }
 }
 
-fn bearer(authorization: &HeaderValue) -> Option<&str> {
+pub(crate) fn bearer(authorization: &HeaderValue) -> Option<&str> {
     let (scheme, token) = authorization.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }

@@ -1,14 +1,16 @@
-//! The client door of a node: one port for WebSocket connections, health, metrics and a page that says what this is.
+//! The client door of a node: one port for WebSocket connections, the same commands by HTTP, health, metrics and a page that says what this is.
 //!
 //! A connection is one task. It waits for whatever comes first (an answer, something due in a feed, a timer, bytes on the
 //! socket), takes in everything that is there, and writes everything that is due with one flush. Selling and watching run
 //! on runtimes of their own: a connection begins on the one and moves to the other with its first `watch`.
 
-// In reading order: what is behind the door, how it is set up, what it counts, the port, the pages, a connection.
+// In reading order: what is behind the door, how it is set up, what it counts, the port, the pages, a connection, the
+// same by HTTP.
 pub mod backend;
 pub mod config;
 pub mod metrics;
 mod node;
+mod rates;
 
 pub mod server;
 
@@ -16,6 +18,8 @@ mod http;
 mod shared;
 
 mod connection;
+
+mod api;
 
 pub use backend::Backend;
 pub use config::{EdgeConfig, EdgeError, Limits};

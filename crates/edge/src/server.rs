@@ -23,6 +23,7 @@ use tokio::{
 use crate::{
     Backend, EdgeConfig, EdgeError, http,
     metrics::Metrics,
+    rates::Readings,
     shared::{Guest, Phase, Shared, phase_after, within},
 };
 
@@ -47,6 +48,9 @@ const TURN_AWAY: Duration = Duration::from_millis(500);
 
 /// How long to wait when the process has no descriptors left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// How often the counters are read.
+const READING_EVERY: Duration = Duration::from_secs(1);
 
 /// Where connections run.
 #[derive(Clone, Debug)]
@@ -83,6 +87,7 @@ impl Edge {
         let address = listener.local_addr().map_err(|error| EdgeError::listening(address, error))?;
         drop(entered);
         let (phase, phases) = watch::channel(Phase::Open);
+        let asking = Arc::new(Semaphore::new(config.limits.http_requests_max));
         let shared = Arc::new(Shared {
             backend,
             config,
@@ -90,6 +95,8 @@ impl Edge {
             runtimes,
             phase: phases,
             connections: AtomicU64::new(0),
+            asking,
+            readings: Readings::default(),
         });
         Ok(Edge { listener, address, shared, phase })
     }
@@ -105,7 +112,9 @@ impl Edge {
         let Edge { listener, shared, phase, .. } = self;
         let seats = Arc::new(Semaphore::new(shared.config.limits.connections_max));
         let accepting = shared.runtimes.selling.spawn(accept(listener, Arc::clone(&shared), Arc::clone(&seats)));
+        let reading = shared.runtimes.selling.spawn(take_readings(Arc::clone(&shared)));
         shutdown.await;
+        reading.abort();
         let _ = phase.send(Phase::Draining);
         // It returns by itself; a panic of it must not keep the others from being told.
         let _ = accepting.await;
@@ -116,6 +125,15 @@ impl Edge {
             let _ = phase.send(Phase::Closed);
             let _ = within(shared.config.limits.close_timeout, seats.acquire_many(everybody)).await;
         }
+    }
+}
+
+/// Reads the counters once a second, for what the door did in the last seconds.
+async fn take_readings(shared: Arc<Shared>) {
+    let mut every = tokio::time::interval(READING_EVERY);
+    loop {
+        every.tick().await;
+        shared.readings.take(&shared.metrics);
     }
 }
 

@@ -3,14 +3,15 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicI64, AtomicU64, Ordering},
+        atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use boxoffice_wire::status::NodeStatus;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::{Backend, EdgeConfig, Runtimes, metrics::Metrics};
+use crate::{Backend, EdgeConfig, Runtimes, metrics::Metrics, rates::Readings};
 
 /// Reconnects a second that a draining node asks its clients to spread themselves to.
 const RECONNECTS_PER_SECOND: u64 = 1_000;
@@ -26,6 +27,9 @@ pub(crate) struct Shared {
     pub(crate) runtimes: Runtimes,
     pub(crate) phase: watch::Receiver<Phase>,
     pub(crate) connections: AtomicU64,
+    /// Permits of HTTP requests.
+    pub(crate) asking: Arc<Semaphore>,
+    pub(crate) readings: Readings,
 }
 
 /// Whether the door is open.
@@ -56,6 +60,14 @@ impl Shared {
         self.config.admin_token.as_deref().is_some_and(|expected| same_secret(expected.as_bytes(), token.as_bytes()))
     }
 
+    /// How the node is, with what only the door knows.
+    pub(crate) fn status(&self) -> NodeStatus {
+        let mut status = self.backend.status();
+        self.metrics.show_in(&mut status);
+        self.readings.show_in(&self.metrics, &mut status.rates);
+        status
+    }
+
     /// Whether everybody may administer.
     pub(crate) fn is_unguarded(&self) -> bool {
         self.config.admin_token.is_none()
@@ -71,13 +83,15 @@ fn same_secret(expected: &[u8], given: &[u8]) -> bool {
 /// One open connection: its permit, and its place among the counted ones.
 pub(crate) struct Guest {
     shared: Arc<Shared>,
+    /// Commands that came over it by HTTP and that the node has not answered.
+    pub(crate) under_way: Arc<AtomicUsize>,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Guest {
     pub(crate) fn new(shared: Arc<Shared>, permit: OwnedSemaphorePermit) -> Guest {
         shared.metrics.connections.fetch_add(1, Ordering::Relaxed);
-        Guest { shared, _permit: permit }
+        Guest { shared, under_way: Arc::default(), _permit: permit }
     }
 }
 

@@ -41,7 +41,8 @@ pub(crate) enum Message {
 /// An entity and the actor's copy of it.
 pub(crate) struct Serving {
     entity: Entity,
-    host: Host<Caller>,
+    /// `None` until it is known whether the entity has left memory: the actor looks, not whoever sends to it.
+    host: Option<Host<Caller>>,
     cell: Arc<ShardCell>,
     served: Arc<Served>,
     reign: Reign,
@@ -94,7 +95,7 @@ impl Actor for EntityActor {
         doorman: &mut Doorman,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            Message::Serve(serving) => doorman.serving = Some(serving),
+            Message::Serve(serving) => doorman.serve(serving),
             Message::Input(input) => {
                 doorman.take(input);
                 doorman.leave_if_ended(&myself);
@@ -106,13 +107,29 @@ impl Actor for EntityActor {
 }
 
 impl Doorman {
+    /// What is in neither memory nor the store is new. Nothing can happen to the entity meanwhile: this actor alone decides.
+    fn serve(&mut self, mut serving: Box<Serving>) {
+        if serving.host.is_none() {
+            match self.shared.past.get(serving.cell.id, &serving.entity) {
+                Ok(stored) => {
+                    let state = stored.map(|stored| stored.state);
+                    serving.host = Some(Host::new(serving.entity.clone(), state, Arc::clone(&self.shared.config.rules)));
+                }
+                // Its callers hear `unknown` when the node goes down.
+                Err(error) => self.shared.inbox.push(DriverInput::Fail(error.into())),
+            }
+        }
+        self.serving = Some(serving);
+    }
+
     fn take(&mut self, input: Input<Caller>) {
         let Some(serving) = &mut self.serving else { return };
         serving.served.queued.fetch_sub(1, Ordering::SeqCst);
         let mono_ms = self.shared.world.clock.monotonic_ms();
         serving.served.used_ms.store(mono_ms, Ordering::Relaxed);
         let at = boxoffice_core::time::Timestamp(serving.reign.time.at(mono_ms));
-        serving.host.handle(at, input, &mut self.turn);
+        let Some(host) = &mut serving.host else { return };
+        host.handle(at, input, &mut self.turn);
 
         let (shard, epoch) = (serving.cell.id, serving.reign.epoch);
         let turn = &mut self.turn;
@@ -142,14 +159,14 @@ impl Doorman {
 
     /// A cart that has ended and owes nothing is not asked for again soon: its actor is free for the next one.
     fn leave_if_ended(&mut self, myself: &ActorRef<Message>) {
-        if self.serving.as_ref().is_some_and(|serving| serving.host.ended() && serving.host.idle()) {
+        if self.serving.as_ref().and_then(|serving| serving.host.as_ref()).is_some_and(|host| host.ended() && host.idle()) {
             self.leave(myself);
         }
     }
 
     fn leave(&mut self, myself: &ActorRef<Message>) {
         let Some(serving) = &self.serving else { return };
-        if !serving.host.idle() {
+        if serving.host.as_ref().is_none_or(|host| !host.idle()) {
             return;
         }
         serving.served.leaving.store(true, Ordering::SeqCst);
@@ -216,7 +233,7 @@ pub(crate) fn served(
     }
     let reign = lead.reign?;
     let state = cell.replica.lock().kept.get(entity);
-    let host = Host::new(entity.clone(), state, Arc::clone(&shared.config.rules));
+    let host = state.map(|state| Host::new(entity.clone(), Some(state), Arc::clone(&shared.config.rules)));
     let actor = shared.pool.take(shared);
     let served = Arc::new(Served {
         actor: actor.clone(),

@@ -3,33 +3,55 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use boxoffice_core::{
-    answer::{CartAudit, CartState, Order, SessionAudit},
+    answer::{CartAudit, CartState, Claim, HoldView, SaleView},
     id::{CartId, Entity, HoldId, Id, OrderId},
     keep::State,
-    money::Currency,
-    seat::Seat,
+    portion::Portion,
 };
-use boxoffice_wire::status::{CurrencyTotal, NodeAudit};
-use smol_str::format_smolstr;
+use boxoffice_wire::status::NodeAudit;
+use smol_str::{SmolStr, format_smolstr};
 
-use crate::{cell::ShardCell, node::NodeHandle};
+use crate::{
+    node::NodeHandle,
+    past::{PastError, Totals},
+    shared::Shared,
+};
 
 /// Violations named one by one; the rest are counted.
 const VIOLATIONS_MAX: usize = 100;
 
+/// How deep an audit looks into what has left memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Its sums are taken from the store's running totals, and every sale of a session is held against its order, which
+    /// is looked up: some microseconds a sale.
+    Sales,
+    /// Also, every record of the store is read and checked, and the running totals are held against them: some
+    /// microseconds a record, however many there are.
+    Records,
+}
+
 impl NodeHandle {
-    /// Counts everything afresh and checks P1 to P7 across entities, at one moment of the whole node. Selling goes on
-    /// meanwhile. Takes about a microsecond a seat; not for the selling threads.
+    /// Counts everything afresh and checks P1 to P7 across entities, at one moment of the whole node, looking as deep as
+    /// [`Depth::Sales`]. Selling goes on meanwhile; nothing leaves memory. Takes about a microsecond a seat and some a
+    /// sale; not for the selling threads. In memory are at a time copies of what is in memory anyway.
     pub fn audit(&self) -> NodeAudit {
-        audit(&self.shared.cells)
+        self.audit_to(Depth::Sales)
+    }
+
+    /// As [`NodeHandle::audit`], looking as deep as asked.
+    pub fn audit_to(&self, depth: Depth) -> NodeAudit {
+        audit(&self.shared, depth)
     }
 }
 
 /// Everything the cells keep, at one moment: a hold is applied before the line that rests on it, in whatever shards they
 /// are, so at every moment the sessions' holds cover the carts' lines.
-fn audit(cells: &[Arc<ShardCell>]) -> NodeAudit {
+fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
+    // Before the replicas: whoever writes to the store takes these locks in the same order.
+    let _still = shared.past.still();
     let states: Vec<(Entity, Arc<State>)> = {
-        let replicas: Vec<_> = cells.iter().map(|cell| cell.replica.lock()).collect();
+        let replicas: Vec<_> = shared.cells.iter().map(|cell| cell.replica.lock()).collect();
         replicas
             .iter()
             .flat_map(|replica| replica.kept.entities().map(|(entity, state)| (entity.clone(), Arc::clone(state))))
@@ -37,101 +59,191 @@ fn audit(cells: &[Arc<ShardCell>]) -> NodeAudit {
     };
     let mut books = Books::default();
     for (entity, state) in &states {
-        match &**state {
-            State::Venue(_) => books.audit.venues += 1,
-            State::Session(session) => books.session(session.audit()),
-            State::Cart(cart) => {
-                // A cart that was never opened is only the memory of a disowned hold.
-                let (Entity::Cart(id), Some(audit)) = (entity, cart.audit()) else { continue };
-                books.cart(*id, audit, cart.order().cloned());
-            }
-        }
+        books.state(entity, state);
+    }
+    let past = books.past(shared, &states).and_then(|()| match depth {
+        Depth::Sales => Ok(()),
+        Depth::Records => books.records(shared),
+    });
+    if let Err(error) = past.and_then(|()| books.sales_have_orders(shared)).and_then(|()| books.orders_are_posted(shared)) {
+        books.violation(format_smolstr!("what has left memory cannot be read: {error}"));
     }
     books.close()
 }
 
-/// What sessions and carts say, to be compared.
+/// What is kept of an entity that has left memory.
+fn stored(shared: &Shared, entity: &Entity) -> Result<Option<Arc<State>>, PastError> {
+    Ok(shared.past.get(shared.cell_of(entity).id, entity)?.map(|stored| stored.state))
+}
+
+/// What inventories and carts say, to be compared.
 #[derive(Default)]
 struct Books {
     audit: NodeAudit,
-    holds: BTreeMap<(Id, HoldId), Vec<Seat>>,
-    sales: BTreeMap<(Id, OrderId), Vec<Seat>>,
-    carts: Vec<(CartId, CartAudit, Option<Arc<Order>>)>,
-    totals: BTreeMap<Currency, (u64, i64)>,
+    holds: BTreeMap<(Entity, HoldId), Portion>,
+    sales: BTreeMap<(Entity, HoldId), Portion>,
+    carts: BTreeMap<CartId, CartAudit>,
+    /// Orders of carts in memory whose customer has acknowledged them.
+    posted: Vec<(Id, OrderId)>,
+    /// Purchases of customers in memory.
+    purchases: BTreeMap<Id, Vec<OrderId>>,
+    /// What is in memory, and what has left it, adds up to.
+    here: Totals,
+    left: Totals,
 }
 
 impl Books {
-    fn session(&mut self, session: SessionAudit) {
+    fn state(&mut self, entity: &Entity, state: &State) {
         let audit = &mut self.audit;
-        audit.sessions += 1;
-        audit.seats.add(session.counts);
-        audit.holds += session.holds.len() as u64;
-        audit.violations.extend(session.violations);
-        for hold in session.holds {
-            audit.held_seats += hold.seats.len() as u64;
-            self.holds.insert((session.session.clone(), hold.hold), hold.seats);
-        }
-        for sale in session.sales {
-            audit.sold_seats += sale.seats.len() as u64;
-            self.sales.entry((session.session.clone(), sale.order)).or_default().extend(sale.seats);
+        match state {
+            State::Venue(_) => audit.venues += 1,
+            State::Directory(directory) => audit.titles += directory.titles() as u64,
+            State::Session(session) => {
+                let found = session.audit();
+                audit.sessions += 1;
+                audit.seats.add(found.counts);
+                found.areas.iter().for_each(|counts| audit.areas.add_area(counts));
+                self.inventory(entity, found.holds, found.sales, found.violations);
+            }
+            State::Product(product) => {
+                let found = product.audit();
+                audit.products += 1;
+                audit.stock.add_stock(found.counts);
+                self.inventory(entity, found.holds, found.sales, found.violations);
+            }
+            State::Resource(resource) => {
+                let found = resource.audit();
+                audit.resources += 1;
+                audit.bookings += found.bookings;
+                self.inventory(entity, found.holds, found.sales, found.violations);
+            }
+            State::Customer(customer) => {
+                let found = customer.audit();
+                self.here.add(&Totals::of(state));
+                self.purchases.insert(found.customer, found.purchases);
+                self.inventory(entity, found.holds, found.sales, found.violations);
+            }
+            State::Cart(cart) => {
+                // A cart that was never opened is only the memory of a disowned hold.
+                let (Entity::Cart(id), Some(found)) = (entity, cart.audit()) else { return };
+                self.here.add(&Totals::of(state));
+                self.cart(*id, found);
+            }
         }
     }
 
-    fn cart(&mut self, id: CartId, cart: CartAudit, order: Option<Arc<Order>>) {
-        let audit = &mut self.audit;
-        let carts = &mut audit.carts;
-        *match cart.cart.state {
-            CartState::Active => &mut carts.active,
-            CartState::CheckingOut => &mut carts.checking_out,
-            CartState::Done => &mut carts.done,
-            CartState::Canceled => &mut carts.canceled,
-            CartState::Expired => &mut carts.expired,
-        } += 1;
-        audit.owed += u64::from(cart.owed);
-        audit.violations.extend(cart.violations.iter().cloned());
-        if let Some(order) = &order {
-            audit.orders += 1;
-            audit.order_seats += order.lines.iter().map(|line| line.seats.len() as u64).sum::<u64>();
-            let total = self.totals.entry(order.total.currency).or_default();
-            *total = (total.0 + 1, total.1.saturating_add(order.total.amount));
+    fn inventory(&mut self, entity: &Entity, holds: Vec<HoldView>, sales: Vec<SaleView>, violations: Vec<SmolStr>) {
+        let seats = |portion: &Portion| match portion {
+            Portion::Seats(seats) => seats.len() as u64,
+            Portion::Places { .. } | Portion::Units(_) | Portion::Slot { .. } | Portion::Quota { .. } => 0,
+        };
+        self.audit.holds += holds.len() as u64;
+        self.audit.violations.extend(violations);
+        for hold in holds {
+            self.audit.held_seats += seats(&hold.portion);
+            self.holds.insert((entity.clone(), hold.hold), hold.portion);
         }
-        if (cart.cart.state == CartState::Done) != order.is_some() {
-            self.violation(format_smolstr!(
-                "P7 cart {id} is {}, its order is there: {}",
-                cart.cart.state.as_str(),
-                order.is_some()
-            ));
+        for sale in sales {
+            self.audit.sold_seats += seats(&sale.portion);
+            self.sales.insert((entity.clone(), sale.hold), sale.portion);
         }
-        self.carts.push((id, cart, order));
+    }
+
+    fn cart(&mut self, id: CartId, cart: CartAudit) {
+        self.audit.owed += u64::from(cart.owed);
+        self.audit.violations.extend(cart.violations.iter().cloned());
+        if cart.owed == 0
+            && let (Some(customer), Some(order)) = (&cart.cart.customer, cart.cart.order)
+        {
+            self.posted.push((customer.clone(), order));
+        }
+        self.carts.insert(id, cart);
+    }
+
+    /// Adds the sums of what is in the store and not in memory.
+    fn past(&mut self, shared: &Shared, states: &[(Entity, Arc<State>)]) -> Result<(), PastError> {
+        for cell in &shared.cells {
+            self.left.add(&shared.past.shard(cell.id)?.totals);
+        }
+        // What is on its way to the store, or came back, may have a record there beside its state here.
+        for (entity, _) in states.iter().filter(|(_, state)| state.may_have_left()) {
+            if let Some(stored) = stored(shared, entity)? {
+                self.left.subtract(&Totals::of(&stored));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every record is what an entity that has ended must be, its order is sold, and the totals are their sums.
+    fn records(&mut self, shared: &Shared) -> Result<(), PastError> {
+        for cell in &shared.cells {
+            let mut counted = Totals::default();
+            shared.past.each(cell.id, |stored| {
+                counted.add(&Totals::of(&stored.state));
+                let State::Cart(cart) = &*stored.state else { return };
+                let Some(audit) = cart.audit() else { return };
+                self.audit.violations.extend(audit.violations.iter().cloned());
+                if audit.cart.state == CartState::Done {
+                    self.order_is_sold(&audit);
+                }
+            })?;
+            let said = shared.past.shard(cell.id)?.totals;
+            if said != counted {
+                let shard = cell.id;
+                self.violation(format_smolstr!("the store's totals of shard {shard} are {said:?}, its records {counted:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every sale has its order, in memory or in the store.
+    fn sales_have_orders(&mut self, shared: &Shared) -> Result<(), PastError> {
+        let sales = std::mem::take(&mut self.sales);
+        for ((entity, hold), sold) in &sales {
+            let bought = match self.carts.get(&hold.cart) {
+                Some(cart) => bought(cart, entity, *hold, sold),
+                None => match stored(shared, &Entity::Cart(hold.cart))?.as_deref() {
+                    Some(State::Cart(cart)) => cart.audit().is_some_and(|cart| bought(&cart, entity, *hold, sold)),
+                    _ => false,
+                },
+            };
+            if !bought {
+                self.violation(format_smolstr!("P7 {entity} sold {sold:?} to {hold:?}, which no order bought"));
+            }
+        }
+        self.sales = sales;
+        Ok(())
+    }
+
+    /// Every order that its customer has acknowledged is among the purchases, once (P12).
+    fn orders_are_posted(&mut self, shared: &Shared) -> Result<(), PastError> {
+        for (customer, order) in std::mem::take(&mut self.posted) {
+            let count = match self.purchases.get(&customer) {
+                Some(orders) => orders.iter().filter(|posted| **posted == order).count(),
+                None => match stored(shared, &Entity::Customer(customer.clone()))?.as_deref() {
+                    Some(State::Customer(customer)) => usize::from(customer.cursor(order).is_some()),
+                    _ => 0,
+                },
+            };
+            if count != 1 {
+                self.violation(format_smolstr!("P12 order {order} is {count} times among the purchases of {customer}"));
+            }
+        }
+        Ok(())
     }
 
     fn close(mut self) -> NodeAudit {
-        let mut carts = std::mem::take(&mut self.carts);
-        carts.sort_unstable_by_key(|(id, _, _)| *id);
-        for (id, cart, order) in &carts {
+        let carts = std::mem::take(&mut self.carts);
+        for (id, cart) in &carts {
             match cart.cart.state {
                 CartState::Active | CartState::CheckingOut => self.lines_are_held(*id, cart),
-                CartState::Done => self.order_is_sold(cart, order.as_deref()),
+                CartState::Done => self.order_is_sold(cart),
                 CartState::Canceled | CartState::Expired => {}
             }
         }
-        let sales = std::mem::take(&mut self.sales);
-        for ((session, order), seats) in &sales {
-            let bought = carts
-                .binary_search_by_key(&order.cart(), |(id, _, _)| *id)
-                .is_ok_and(|at| covers(carts[at].2.as_deref(), session, seats));
-            if !bought {
-                self.violation(format_smolstr!(
-                    "P7 session {session} sold {} seats to {order}, which is no such order",
-                    seats.len()
-                ));
-            }
-        }
-        self.audit.order_totals = self
-            .totals
-            .iter()
-            .map(|(&currency, &(orders, amount))| CurrencyTotal { currency, orders, amount })
-            .collect();
+        self.audit.carts_archived = self.left.carts.iter().sum();
+        self.here.add_to(&mut self.audit);
+        self.left.add_to(&mut self.audit);
         let count = self.audit.violations.len();
         if count > VIOLATIONS_MAX {
             self.audit.violations.truncate(VIOLATIONS_MAX);
@@ -140,48 +252,49 @@ impl Books {
         self.audit
     }
 
-    /// The session's hold covers the cart's line, at every instant.
+    /// The inventory's hold covers the cart's line, at every instant.
     fn lines_are_held(&mut self, id: CartId, cart: &CartAudit) {
-        for (session, hold, _, seats) in &cart.holds {
-            self.audit.cart_seats += seats.len() as u64;
-            let held = self.holds.get(&(session.clone(), *hold));
-            if !held.is_some_and(|held| seats.iter().all(|seat| held.contains(seat))) {
-                self.violation(format_smolstr!("P3 cart {id} has seats of session {session} that are not held for it"));
+        for Claim { entity, hold, portion, .. } in &cart.holds {
+            let Some(needed) = portion else { continue };
+            if let Portion::Seats(seats) = needed {
+                self.audit.cart_seats += seats.len() as u64;
+            }
+            let held = self.holds.get(&(entity.clone(), *hold));
+            if !held.is_some_and(|held| held.covers(needed)) {
+                self.violation(format_smolstr!("P3 cart {id} has {needed:?} of {entity}, which holds {held:?} for it"));
             }
         }
     }
 
     /// What an order bought is sold, or still held for it with the sale on its way.
-    fn order_is_sold(&mut self, cart: &CartAudit, order: Option<&Order>) {
-        let Some(order) = order else { return };
-        for (session, hold, _, seats) in &cart.holds {
-            let sold = self.sales.get(&(session.clone(), order.id));
-            let held = self.holds.get(&(session.clone(), *hold)).filter(|_| cart.owed > 0);
-            let there = |seat: &Seat| {
-                sold.is_some_and(|sold| sold.contains(seat)) || held.is_some_and(|held| held.contains(seat))
-            };
-            if !seats.iter().all(there) {
-                self.violation(format_smolstr!(
-                    "P7 order {} bought seats of session {session} that are not sold to it",
-                    order.id
-                ));
+    fn order_is_sold(&mut self, cart: &CartAudit) {
+        for Claim { entity, hold, portion, .. } in &cart.holds {
+            let Some(needed) = portion else { continue };
+            let key = (entity.clone(), *hold);
+            // Customers may have left memory with what they used of their quotas.
+            if matches!(entity, Entity::Customer(_)) && !self.sales.contains_key(&key) {
+                continue;
+            }
+            let sold = self.sales.get(&key) == Some(needed);
+            let held = cart.owed > 0 && self.holds.get(&key).is_some_and(|held| held.covers(needed));
+            if !sold && !held {
+                let id = cart.cart.id;
+                self.violation(format_smolstr!("P7 the order of cart {id} bought {needed:?} of {entity}, which is not sold"));
             }
         }
     }
 
-    fn violation(&mut self, what: smol_str::SmolStr) {
+    fn violation(&mut self, what: SmolStr) {
         self.audit.violations.push(what);
     }
 }
 
-fn covers(order: Option<&Order>, session: &Id, seats: &[Seat]) -> bool {
-    let Some(order) = order else { return false };
-    let bought = |seat: &Seat| {
-        order
-            .lines
-            .iter()
-            .filter(|line| line.session == *session)
-            .any(|line| line.seats.iter().any(|priced| priced.seat == *seat))
-    };
-    seats.iter().all(bought)
+/// Whether a cart is an order that bought this. A refund that is on its way leaves the sale standing a while.
+fn bought(cart: &CartAudit, entity: &Entity, hold: HoldId, sold: &Portion) -> bool {
+    let claim = cart.holds.iter().find(|claim| claim.entity == *entity && claim.hold == hold);
+    cart.cart.state == CartState::Done
+        && claim.is_some_and(|claim| match &claim.portion {
+            Some(portion) => portion == sold,
+            None => cart.owed > 0,
+        })
 }

@@ -40,8 +40,10 @@ pub(crate) struct ShardCell {
 /// The committed state of a shard.
 #[derive(Default)]
 pub(crate) struct Replica {
-    /// Every entity of the shard.
+    /// Every entity of the shard that is in memory.
     pub(crate) kept: Kept,
+    /// How many batches of the store a snapshot cut now would rest on: what they have is not in `kept`.
+    pub(crate) rests_on: u64,
     /// Sessions whose changes the feeds want.
     pub(crate) watched: BTreeSet<Id>,
 }

@@ -18,3 +18,18 @@ pub(crate) fn encode(entity: &Entity, events: &[Event]) -> Vec<u8> {
 pub(crate) fn decode(bytes: &[u8]) -> Result<(Entity, Vec<Event>), String> {
     rmp_serde::from_slice(bytes).map_err(|error| error.to_string())
 }
+
+/// Only whose turn it is.
+///
+/// # Errors
+/// What is wrong with the bytes.
+pub(crate) fn entity(bytes: &[u8]) -> Result<Entity, String> {
+    // A turn is an array of two, the entity is its first.
+    match bytes.split_first() {
+        Some((&PAIR, rest)) => rmp_serde::from_slice(rest).map_err(|error| error.to_string()),
+        Some(_) | None => Err("it does not begin like a turn".into()),
+    }
+}
+
+/// How MessagePack begins an array of two.
+const PAIR: u8 = 0x92;

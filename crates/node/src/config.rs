@@ -1,8 +1,10 @@
 //! What an operator may set about a node.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 use boxoffice_core::time::Rules;
+
+use crate::{gateway::GatewayConfig, world::StoreSettings};
 
 /// When an answered change is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +45,10 @@ pub struct NodeConfig {
     pub snapshot_entries: u64,
     /// … or after so many bytes of them.
     pub snapshot_bytes: u64,
+    /// How much memory the store of what has left memory may use.
+    pub history_store: StoreSettings,
+    /// Old segments of the log are kept, compressed, up to so many bytes in all; 0 = they are removed.
+    pub history_archive_bytes: u64,
     /// Commands under way in one shard; beyond this they are answered `busy`.
     pub admission: usize,
     /// An actor with nothing to do for so long is dropped, in milliseconds.
@@ -51,6 +57,37 @@ pub struct NodeConfig {
     pub feed_tick_ms: u64,
     /// Terms of time of carts and holds.
     pub rules: Arc<Rules>,
+    /// Who is asked for money, and who may tell of it.
+    pub payments: PaymentConfig,
+}
+
+/// How a node reaches its payment gateway, and how the gateway proves that it is the one who calls.
+#[derive(Clone, Debug, Default)]
+pub struct PaymentConfig {
+    /// Where it is; none if payments are only recorded.
+    pub gateway: Option<GatewayConfig>,
+    /// Secrets that webhooks may be signed with, each of at least [`WEBHOOK_SECRET_BYTES_MIN`] bytes; none if there are no
+    /// webhooks. Several while one takes the place of another.
+    pub webhook_secrets: Vec<Secret>,
+}
+
+/// The shortest secret of webhooks, in bytes: a shorter one could be guessed.
+pub const WEBHOOK_SECRET_BYTES_MIN: usize = 16;
+
+/// Something that must not stand in a log.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl AsRef<[u8]> for Secret {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
 }
 
 impl Default for NodeConfig {
@@ -63,10 +100,13 @@ impl Default for NodeConfig {
             log_segment_bytes: 64 << 20,
             snapshot_entries: 10_000,
             snapshot_bytes: 64 << 20,
+            history_store: StoreSettings::default(),
+            history_archive_bytes: 4 << 30,
             admission: 4_096,
             actor_idle_ms: 5_000,
             feed_tick_ms: 20,
             rules: Arc::new(Rules::default()),
+            payments: PaymentConfig::default(),
         }
     }
 }

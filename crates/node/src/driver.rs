@@ -2,11 +2,20 @@
 //! one record to the log, syncs it once, applies what is committed and hands on what was waiting for it.
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-use boxoffice_core::{answer::MapView, host::Input, id::Entity, keep::Kept, seat::SeatState, time::Timestamp};
+use boxoffice_core::{
+    answer::MapView,
+    event::Event,
+    host::Input,
+    id::Entity,
+    keep::{Kept, State},
+    seat::SeatState,
+    time::Timestamp,
+};
 use boxoffice_shard::{
     Engine, Input as EngineInput, Now, Outgoing, Output, Position, Received, ShardId, SnapshotMeta, Turns, Write,
 };
@@ -23,8 +32,9 @@ use crate::{
     feeds::Commit,
     log::{Kind, Log, LogError, Mark},
     node::map_of,
+    past::{Brought, Keeper, Order},
     shared::Shared,
-    snapshots,
+    snapshots::{self, Snapshot},
     world::Lane,
 };
 
@@ -44,6 +54,10 @@ const SEAT_STATES: [SeatState; 4] = [SeatState::Free, SeatState::Held, SeatState
 pub(crate) enum DriverInput {
     /// For the engine.
     Engine(EngineInput<Ticket>),
+    /// This segment of the log is archived.
+    Archived(u64),
+    /// The node cannot go on.
+    Fail(NodeError),
     /// Write what is under way, then end.
     Stop,
 }
@@ -75,6 +89,7 @@ pub(crate) struct Driver {
     log: Log,
     settle: mpsc::UnboundedSender<Settled>,
     snapshots: snapshots::Writer,
+    keeper: Keeper,
     outputs: Vec<Output<Ticket>>,
     commits: Vec<Commit>,
     settled: Settled,
@@ -86,6 +101,8 @@ pub(crate) struct Driver {
     unsynced: bool,
     /// By shard: what its snapshots on disk go up to.
     snapshots_kept: Vec<SnapshotsKept>,
+    /// By shard: up to where the store told when the node started. Entries up to there were applied before.
+    applied_before: Vec<u64>,
     /// A segment was begun while there were too many: cut snapshots after this pass.
     cut_for_release: bool,
 }
@@ -97,8 +114,8 @@ impl Driver {
         engine: Engine<Ticket>,
         log: Log,
         settle: mpsc::UnboundedSender<Settled>,
-        snapshots: snapshots::Writer,
-        snapshots_kept: Vec<SnapshotsKept>,
+        (snapshots, snapshots_kept): (snapshots::Writer, Vec<SnapshotsKept>),
+        (keeper, applied_before): (Keeper, Vec<u64>),
     ) -> Driver {
         let now_ms = shared.world.clock.monotonic_ms();
         let cells = shared.cells.len();
@@ -108,6 +125,7 @@ impl Driver {
             log,
             settle,
             snapshots,
+            keeper,
             outputs: Vec::new(),
             commits: Vec::new(),
             settled: Vec::new(),
@@ -117,6 +135,7 @@ impl Driver {
             synced_ms: now_ms,
             unsynced: false,
             snapshots_kept,
+            applied_before,
             cut_for_release: false,
         }
     }
@@ -137,6 +156,8 @@ impl Driver {
                         self.note(&input);
                         inputs.push(input);
                     }
+                    DriverInput::Archived(number) => self.log.discard(number),
+                    DriverInput::Fail(error) => return Err(error),
                     DriverInput::Stop => stop = true,
                 }
             }
@@ -166,7 +187,7 @@ impl Driver {
         Duration::from_millis(until.saturating_sub(self.shared.world.clock.monotonic_ms()))
     }
 
-    /// What is done ten times a second: housekeeping of the log.
+    /// What is done ten times a second: housekeeping of the log and of memory.
     fn tick(&mut self, now_ms: u64) -> Result<(), NodeError> {
         if let Fsync::Interval(interval_ms) = self.shared.config.fsync
             && self.unsynced
@@ -176,9 +197,24 @@ impl Driver {
         }
         let headroom = self.log.headroom();
         let low = headroom.no_space && headroom.bytes < self.shared.config.log_segment_bytes / HEADROOM_SHARE;
-        self.set_read_only(low);
+        self.set_read_only(low || self.shared.history_full.load(Ordering::Relaxed));
         self.release_log();
+        self.hand_over();
         Ok(())
+    }
+
+    /// Gives what may leave memory to the thread that writes it to the store. Only when the log is synced: a store that is
+    /// ahead of what the log has after a power cut would take other events at the same places for its own.
+    fn hand_over(&mut self) {
+        if self.unsynced {
+            return;
+        }
+        for cell in &self.shared.cells {
+            let leaving = cell.replica.lock().kept.take_leaving();
+            if !leaving.is_empty() {
+                self.keeper.order(Order::Leave(cell.id, leaving));
+            }
+        }
     }
 
     fn set_read_only(&self, now: bool) {
@@ -277,8 +313,7 @@ impl Driver {
                 Output::Restore(received) => self.restore(received)?,
                 Output::SnapshotDue { meta } => self.cut(meta),
                 Output::CutSnapshot { meta, .. } => {
-                    let cut = self.shared.cells[usize::from(meta.shard)].replica.lock().kept.cut();
-                    let state = Bytes::from(snapshots::state(&cut));
+                    let state = self.cut_for_peer(meta.shard)?;
                     self.shared.inbox.push(DriverInput::Engine(EngineInput::SnapshotCut { meta, state }));
                 }
                 Output::Message(message) => send(&self.shared, message),
@@ -292,10 +327,16 @@ impl Driver {
     fn apply(&mut self, shard: ShardId, position: Position, turns: &Turns) -> Result<(), NodeError> {
         let cell = &self.shared.cells[usize::from(shard)];
         let mut replica = cell.replica.lock();
+        replica.kept.advance(position.index);
         let mut count = 0;
         for turn in turns.iter() {
+            count += 1;
             let (entity, events) =
                 codec::decode(turn).map_err(|why| NodeError::Undecodable { shard, index: position.index, why })?;
+            let in_memory = replica.kept.contains(&entity);
+            if !in_memory && !self.fetch(&mut replica.kept, shard, position.index, (&entity, &events))? {
+                continue;
+            }
             match watched(&replica, &entity) {
                 Some(before) => {
                     replica.kept.apply(&entity, events);
@@ -304,7 +345,6 @@ impl Driver {
                 }
                 None => replica.kept.apply(&entity, events),
             }
-            count += 1;
         }
         let deadline = replica.kept.next_deadline();
         drop(replica);
@@ -314,6 +354,28 @@ impl Driver {
         self.shared.metrics.entries.fetch_add(1, Ordering::Relaxed);
         self.shared.metrics.turns.fetch_add(count, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Looks in the store for an entity that is not in memory; `false` if what happens to it at `index` has left with it.
+    fn fetch(
+        &self,
+        kept: &mut Kept,
+        shard: ShardId,
+        index: u64,
+        (entity, events): (&Entity, &[Event]),
+    ) -> Result<bool, NodeError> {
+        // Whatever begins beyond what the store knew at the start begins for the first time: no look at the disk for it.
+        if State::begins(events) && index > self.applied_before[usize::from(shard)] {
+            return Ok(true);
+        }
+        match self.shared.past.bring_back(kept, shard, index, entity)? {
+            Brought::New => Ok(true),
+            Brought::Already => Ok(false),
+            Brought::Back => {
+                self.shared.metrics.put_back.fetch_add(1, Ordering::Relaxed);
+                Ok(true)
+            }
+        }
     }
 
     fn set_due(&mut self, shard: ShardId, deadline: Option<Timestamp>) {
@@ -386,6 +448,7 @@ impl Driver {
         }
         self.log.append(Kind::Checkpoint, &[&checkpoint], &[])?;
         self.log.sync()?;
+        self.unsynced = false;
         self.cut_for_release = self.log.segments() > LOG_SEGMENTS_MAX;
         Ok(())
     }
@@ -394,7 +457,11 @@ impl Driver {
     fn release_log(&mut self) {
         let kept = &self.snapshots_kept;
         // From the older of the two snapshots on, so that a damaged newest one can be done without.
-        self.log.release(&|shard| kept.get(usize::from(shard)).map_or(u64::MAX, |kept| kept.older + 1));
+        let first_needed = |shard: u16| kept.get(usize::from(shard)).map_or(u64::MAX, |kept| kept.older + 1);
+        match self.shared.config.history_archive_bytes {
+            0 => _ = self.log.release(&first_needed),
+            _ => self.log.retire(&first_needed).into_iter().for_each(|number| self.keeper.order(Order::Archive(number))),
+        }
         if std::mem::take(&mut self.cut_for_release) {
             let metas: Vec<SnapshotMeta> =
                 self.shared.cells.iter().filter_map(|cell| self.engine.snapshot_meta(cell.id).cloned()).collect();
@@ -415,9 +482,23 @@ impl Driver {
     }
 
     fn cut(&mut self, meta: SnapshotMeta) {
-        let cell = &self.shared.cells[usize::from(meta.shard)];
-        let cut = cell.replica.lock().kept.cut();
-        self.snapshots.write(meta, cut);
+        let replica = self.shared.cells[usize::from(meta.shard)].replica.lock();
+        let (rests_on, cut) = (replica.rests_on, replica.kept.cut());
+        drop(replica);
+        self.snapshots.write(Snapshot { meta, rests_on, cut });
+    }
+
+    /// A shard's state for another node, which does not have this one's store: with everything that has left memory here;
+    /// there it leaves again.
+    fn cut_for_peer(&self, shard: ShardId) -> Result<Bytes, NodeError> {
+        let mut cut = self.shared.cells[usize::from(shard)].replica.lock().kept.cut();
+        let here: BTreeSet<Entity> = cut.entities().map(|(entity, _)| entity.clone()).collect();
+        self.shared.past.each(shard, |stored| {
+            if !here.contains(&stored.entity) {
+                cut.add(stored.entity, stored.state);
+            }
+        })?;
+        Ok(Bytes::from(snapshots::state(&cut)))
     }
 }
 

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use boxoffice_shard::{Broken, RestoreError, ShardId};
 
-use crate::{identity::IdentityError, log::LogError, snapshot_files::SnapshotError};
+use crate::{
+    archive_files::ArchiveError, identity::IdentityError, log::LogError, past::PastError, snapshot_files::SnapshotError,
+};
 
 /// Why a node does not serve.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +20,12 @@ pub enum NodeError {
     /// A snapshot cannot be read or written.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
+    /// What has left memory cannot be read or written, or does not belong to the rest.
+    #[error(transparent)]
+    Past(#[from] PastError),
+    /// The directory of old segments cannot be used.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     /// What is on disk does not fit together.
     #[error("the data directory does not fit together: {0}")]
     Restore(#[from] RestoreError),

@@ -21,6 +21,8 @@ const FILE: &str = "identity.toml";
 const LOCK: &str = "lock";
 const LOG: &str = "log";
 const SNAPSHOTS: &str = "snapshots";
+const HISTORY: &str = "history";
+const ARCHIVE: &str = "archive";
 /// More than any identity needs; a longer file is none.
 const FILE_BYTES_MAX: u64 = 4096;
 
@@ -140,6 +142,16 @@ impl DataDirectory {
         self.path.join(SNAPSHOTS)
     }
 
+    /// The directory of the store of what has left memory.
+    pub fn history_dir(&self) -> PathBuf {
+        history_dir(&self.path)
+    }
+
+    /// The directory of old segments of the log.
+    pub fn archive_dir(&self) -> PathBuf {
+        self.path.join(ARCHIVE)
+    }
+
     /// Writes down that the log has been made, once it has.
     ///
     /// # Errors
@@ -152,6 +164,11 @@ impl DataDirectory {
         }
         Ok(())
     }
+}
+
+/// The directory of the store of what has left memory, in a data directory.
+pub(crate) fn history_dir(dir: &Path) -> PathBuf {
+    dir.join(HISTORY)
 }
 
 /// Reads whose the data directory at `dir` is, without its lock; `None` when it says nothing.
@@ -258,7 +275,7 @@ fn write(disk: &dyn Disk, dir: &Path, identity: &Identity) -> Result<(), Identit
 
 /// Data without an identity is somebody's: a new identity beside it would make it nobody's.
 fn refuse_orphans(disk: &dyn Disk, dir: &Path) -> Result<(), IdentityError> {
-    for below in [LOG, SNAPSHOTS] {
+    for below in [LOG, SNAPSHOTS, HISTORY, ARCHIVE] {
         let names = disk.list(&dir.join(below)).unwrap_or_default();
         if !names.is_empty() {
             return Err(unreadable(dir, format!("{FILE} is missing, but there are files in {below}/")));

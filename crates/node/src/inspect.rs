@@ -1,4 +1,5 @@
-//! Looking into a data directory that no node has open. Nothing in it is changed.
+//! Looking into a data directory that no node has open. Nothing that a node keeps in it is changed; the store of what has left
+//! memory is opened for it, and may tidy its own files.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -16,9 +17,10 @@ use crate::{
     error::NodeError,
     identity::{self, Identity},
     log::{self, Recovery},
+    past::{Brought, Past, Totals},
     snapshot_files::SnapshotFiles,
-    snapshots,
-    world::Disk,
+    snapshots::{self, Snapshot},
+    world::{StoreSettings, World},
 };
 
 /// What a data directory holds.
@@ -41,8 +43,11 @@ pub struct InspectedShard {
     pub snapshot: u64,
     /// The last entry in the log; the snapshot's if there is none.
     pub last: u64,
-    /// What its entities add up to, with every entry of the log applied. A cluster's last entries may not be committed.
+    /// What its entities outside the store add up to, with every entry of the log applied. A cluster's last entries may not be
+    /// committed. An entity that left after the snapshot is in both sums.
     pub audit: KeptAudit,
+    /// What its entities in the store add up to.
+    pub left: Totals,
 }
 
 /// One turn of the log.
@@ -63,7 +68,8 @@ pub struct InspectedTurn {
 ///
 /// # Errors
 /// As a node that would start from it, or that there is no data directory.
-pub fn inspect(disk: Arc<dyn Disk>, dir: &Path, mut see: impl FnMut(&InspectedTurn)) -> Result<Inspection, NodeError> {
+pub fn inspect(world: &World, dir: &Path, mut see: impl FnMut(&InspectedTurn)) -> Result<Inspection, NodeError> {
+    let disk = Arc::clone(&world.disk);
     let identity = identity::read(&*disk, dir)?.ok_or_else(|| NodeError::NoDataDirectory { dir: dir.to_owned() })?;
     let mut entries: BTreeMap<(ShardId, u64), (Position, Bytes)> = BTreeMap::new();
     let mut undecodable = None;
@@ -77,13 +83,14 @@ pub fn inspect(disk: Arc<dyn Disk>, dir: &Path, mut see: impl FnMut(&InspectedTu
         return Err(NodeError::UndecodableRecord { seq, why });
     }
     let files = SnapshotFiles::open(disk, &dir.join("snapshots"))?;
+    let past = open_past(world, dir, &identity)?;
     let mut warnings = Vec::new();
     let mut shards = Vec::new();
     for shard in 0..=identity.shards {
         let (mut kept, mut snapshot) = (Kept::new(), 0);
         if let Some(newest) = files.load_newest(shard)? {
             warnings.extend(newest.warnings);
-            let (meta, cut) =
+            let Snapshot { meta, cut, .. } =
                 snapshots::decode(&newest.payload).map_err(|why| NodeError::BadSnapshot { shard, why })?;
             kept = Kept::restore(cut);
             snapshot = meta.position.index;
@@ -92,12 +99,24 @@ pub fn inspect(disk: Arc<dyn Disk>, dir: &Path, mut see: impl FnMut(&InspectedTu
         for (position, payload) in entries.range((shard, snapshot + 1)..=(shard, u64::MAX)).map(|(_, entry)| entry) {
             last = position.index;
             if !payload.is_empty() {
-                apply(shard, *position, payload, &mut kept, &mut see)?;
+                apply(shard, *position, payload, (&mut kept, past.as_ref()), &mut see)?;
             }
         }
-        shards.push(InspectedShard { shard, snapshot, last, audit: kept.audit() });
+        let left = match &past {
+            Some(past) => past.shard(shard)?.totals,
+            None => Totals::default(),
+        };
+        shards.push(InspectedShard { shard, snapshot, last, audit: kept.audit(), left });
     }
     Ok(Inspection { identity, recovery, shards, warnings })
+}
+
+fn open_past(world: &World, dir: &Path, identity: &Identity) -> Result<Option<Past>, NodeError> {
+    let store = identity::history_dir(dir);
+    if !world.stores.exists(&store) {
+        return Ok(None);
+    }
+    Ok(Some(Past::open(&*world.stores, &store, &StoreSettings::default(), identity.disk, &[])?))
 }
 
 /// An entry replaces what was written at its place and after it before.
@@ -117,7 +136,7 @@ fn apply(
     shard: ShardId,
     position: Position,
     payload: &Bytes,
-    kept: &mut Kept,
+    (kept, past): (&mut Kept, Option<&Past>),
     see: &mut impl FnMut(&InspectedTurn),
 ) -> Result<(), NodeError> {
     let undecodable = |why| NodeError::Undecodable { shard, index: position.index, why };
@@ -126,6 +145,13 @@ fn apply(
         let (entity, events) = codec::decode(turn).map_err(undecodable)?;
         let turn = InspectedTurn { shard, position, at: Timestamp(stamp_ms), entity, events };
         see(&turn);
+        // As a node that starts from it: see `past`.
+        if !kept.contains(&turn.entity)
+            && let Some(past) = past
+            && past.bring_back(kept, shard, position.index, &turn.entity)? == Brought::Already
+        {
+            continue;
+        }
         kept.apply(&turn.entity, turn.events);
     }
     Ok(())

@@ -5,6 +5,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use boxoffice_core::payment::GatewayOutcome;
+
 /// What a node counts since it was started.
 #[derive(Debug, Default)]
 pub struct Metrics {
@@ -28,12 +30,46 @@ pub struct Metrics {
     pub reads: AtomicU64,
     /// Snapshots written.
     pub snapshots: AtomicU64,
+    /// Entities written to the store of what has left memory.
+    pub left: AtomicU64,
+    /// Entities taken back from it because something happened to them.
+    pub put_back: AtomicU64,
+    /// Syncs of it.
+    pub history_syncs: AtomicU64,
+    /// Segments of the log that were archived.
+    pub archived: AtomicU64,
+    /// Calls to the payment gateway.
+    pub gateway_calls: AtomicU64,
+    /// Calls to it that were answered in so many words.
+    pub gateway_answers: AtomicU64,
+    /// Calls to it whose outcome stayed unknown: they are asked again.
+    pub gateway_unknown: AtomicU64,
+    /// Authorizations it declined.
+    pub gateway_declined: AtomicU64,
 }
 
 impl Metrics {
+    /// Counts what came of a call to the gateway.
+    pub(crate) fn paid(&self, outcome: &GatewayOutcome) {
+        let count = match outcome {
+            GatewayOutcome::Unknown { .. } => &self.gateway_unknown,
+            _ => &self.gateway_answers,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        if let GatewayOutcome::Declined { .. } = outcome {
+            self.gateway_declined.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Calls to the gateway under way.
+    pub(crate) fn payments_pending(&self) -> u64 {
+        let ended = self.gateway_answers.load(Ordering::Relaxed) + self.gateway_unknown.load(Ordering::Relaxed);
+        self.gateway_calls.load(Ordering::Relaxed).saturating_sub(ended)
+    }
+
     /// The counters in Prometheus' text format.
     pub fn text(&self) -> String {
-        let rows: [(&str, &str, &AtomicU64); 10] = [
+        let rows: [(&str, &str, &AtomicU64); 18] = [
             ("boxoffice_commands_total", "Commands that came to the door.", &self.commands),
             ("boxoffice_busy_total", "Commands turned away because too much was under way.", &self.busy),
             ("boxoffice_log_passes_total", "Passes of the replication loop that wrote something.", &self.passes),
@@ -44,6 +80,14 @@ impl Metrics {
             ("boxoffice_turns_total", "Turns in them.", &self.turns),
             ("boxoffice_safe_reads_total", "Reads and refusals that waited for a safe read.", &self.reads),
             ("boxoffice_snapshots_total", "Snapshots written.", &self.snapshots),
+            ("boxoffice_left_total", "Ended entities written to the store.", &self.left),
+            ("boxoffice_put_back_total", "Entities taken back from the store.", &self.put_back),
+            ("boxoffice_history_syncs_total", "Syncs of the store.", &self.history_syncs),
+            ("boxoffice_archived_segments_total", "Log segments archived.", &self.archived),
+            ("boxoffice_gateway_calls_total", "Calls to the payment gateway.", &self.gateway_calls),
+            ("boxoffice_gateway_answers_total", "Calls that were answered for certain.", &self.gateway_answers),
+            ("boxoffice_gateway_unknown_total", "Calls whose outcome stayed unknown.", &self.gateway_unknown),
+            ("boxoffice_gateway_declined_total", "Authorizations that were declined.", &self.gateway_declined),
         ];
         let mut text = String::new();
         for (name, help, value) in rows {

@@ -20,19 +20,22 @@ use tokio::{runtime::Handle, sync::mpsc};
 
 use crate::{
     actor::Pool,
+    archive_files::ArchiveFiles,
     cell::ShardCell,
     config::NodeConfig,
     door::ReplyTo,
     driver::{Driver, DriverInput, Settled, SnapshotsKept},
     error::NodeError,
     feeds::{FeedSettings, FeedSource, Feeds},
+    history::HISTORIES_MAX,
     identity::{DataDirectory, Identity, Wanted},
     inbox::Inbox,
     log::{self, Log, LogConfig, Start},
     metrics::Metrics,
+    past::{Keeper, Past},
     shared::Shared,
     snapshot_files::SnapshotFiles,
-    snapshots,
+    snapshots::{self, Snapshot},
     status::Samples,
     timers::{self, Timers},
     world::World,
@@ -72,7 +75,7 @@ impl Node {
         let files = SnapshotFiles::open(Arc::clone(&world.disk), &directory.snapshot_dir())?;
 
         let mut cells = Vec::new();
-        let mut metas = Vec::new();
+        let (mut metas, mut rests) = (Vec::new(), Vec::new());
         let mut snapshots_kept = vec![SnapshotsKept::default(); usize::from(config.shards) + 1];
         for name in files.list()? {
             if let Some(kept) = snapshots_kept.get_mut(usize::from(name.shard)) {
@@ -85,15 +88,20 @@ impl Node {
                 for warning in &newest.warnings {
                     tracing::warn!(shard, "{warning}");
                 }
-                let (meta, cut) =
+                let Snapshot { meta, rests_on, cut } =
                     snapshots::decode(&newest.payload).map_err(|why| NodeError::BadSnapshot { shard, why })?;
                 cell.replica.lock().kept = Kept::restore(cut);
+                rests.push((shard, rests_on));
                 metas.push(meta);
             }
             cells.push(Arc::new(cell));
         }
+        let owner = directory.identity().disk;
+        let past = Past::open(&*world.stores, &directory.history_dir(), &config.history_store, owner, &rests)?;
+        let archives = ArchiveFiles::open(Arc::clone(&world.disk), &directory.archive_dir())?;
 
         let (log, mut records) = open_log(&config, &world, &directory)?;
+        let applied_before = check_past(&past, &cells, &metas, &records)?;
         forget_bad_snapshots(&metas, &mut records);
         directory.note_log(&*world.disk)?;
         let identity = directory.identity().clone();
@@ -117,6 +125,11 @@ impl Node {
             samples: Samples::default(),
             draining: AtomicBool::new(false),
             read_only: AtomicBool::new(false),
+            history_full: AtomicBool::new(false),
+            past,
+            archives,
+            log_dir: directory.log_dir(),
+            histories: tokio::sync::Semaphore::new(HISTORIES_MAX),
             failed: tokio::sync::watch::Sender::new(None),
             started_ms: world.clock.monotonic_ms(),
             config,
@@ -130,7 +143,9 @@ impl Node {
         let feeds = shared.feeds.clone();
         runtimes.watching.spawn(async move { feeds.run().await });
         runtimes.selling.spawn(timers::run(Arc::downgrade(&shared)));
-        let driver = Driver::new(Arc::clone(&shared), engine, log, settle, snapshots, snapshots_kept);
+        let keeper = Keeper::start(Arc::downgrade(&shared))?;
+        let (snapshots, past) = ((snapshots, snapshots_kept), (keeper, applied_before));
+        let driver = Driver::new(Arc::clone(&shared), engine, log, settle, snapshots, past);
         let driver = thread::Builder::new()
             .name("replication".into())
             .spawn({
@@ -205,6 +220,39 @@ fn open_log(config: &NodeConfig, world: &World, directory: &DataDirectory) -> Re
             "the end of the log was not written whole and was cut off; it was never acknowledged");
     }
     Ok((log, records))
+}
+
+/// Looks whether the store is of the same moment as snapshots and log; returns for each shard up to where it tells. What
+/// snapshots cut from now on rest on is what the store has now: it was read from there.
+fn check_past(
+    past: &Past,
+    cells: &[Arc<ShardCell>],
+    metas: &[SnapshotMeta],
+    records: &[Record],
+) -> Result<Vec<u64>, NodeError> {
+    let mut ends = vec![0; cells.len()];
+    for meta in metas {
+        ends[usize::from(meta.shard)] = meta.position.index;
+    }
+    let mut logs = vec![0; cells.len()];
+    for record in records {
+        let Some(end) = logs.get_mut(usize::from(record.shard())) else { continue };
+        match record {
+            // An entry replaces what was written at its place and after it before.
+            Record::Entry { position, .. } => *end = position.index,
+            Record::Reset { index, .. } => *end = *index,
+            Record::State { .. } | Record::Snapshot { .. } => {}
+        }
+    }
+    let mut upto = Vec::with_capacity(cells.len());
+    for cell in cells {
+        let at = usize::from(cell.id);
+        past.check_ends(cell.id, ends[at].max(logs[at]))?;
+        let shard = past.shard(cell.id)?;
+        cell.replica.lock().rests_on = shard.batches;
+        upto.push(shard.upto);
+    }
+    Ok(upto)
 }
 
 /// Where a damaged snapshot was passed over for an older one, the log must not insist on the newer: it is kept from the
@@ -309,6 +357,6 @@ impl FeedSource for Watched {
 pub(crate) fn map_of(kept: &Kept, session: &Id) -> Option<MapView> {
     match &*kept.get(&Entity::Session(session.clone()))? {
         State::Session(session) => Some(session.map()),
-        State::Venue(_) | State::Cart(_) => None,
+        other => panic!("session {session} is kept as something else: {other:?}"),
     }
 }

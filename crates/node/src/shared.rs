@@ -6,15 +6,18 @@ use std::sync::{
 };
 
 use boxoffice_core::{
+    answer::{Answer, Answered},
     command::Command,
     host::{Effect, Input},
     id::{Entity, Request},
+    payment::{GatewayCall, GatewayOutcome},
 };
 use boxoffice_shard::ring::shard_of;
 use tokio::runtime::Handle;
 
 use crate::{
     actor::{self, Message, Pool, Ticket},
+    archive_files::ArchiveFiles,
     cell::{Caller, ShardCell},
     config::NodeConfig,
     door::{Failure, ReplyTo},
@@ -23,10 +26,14 @@ use crate::{
     identity::DataDirectory,
     inbox::Inbox,
     metrics::Metrics,
+    past::Past,
     status::Samples,
     timers::Timers,
     world::World,
 };
+
+/// The shard of the directory: its number is not worked out from a key.
+const DIRECTORY_SHARD: u16 = 0;
 
 /// The parts of a node that all others reach.
 pub(crate) struct Shared {
@@ -45,6 +52,15 @@ pub(crate) struct Shared {
     pub(crate) draining: AtomicBool,
     /// The disk is nearly full: no new changes.
     pub(crate) read_only: AtomicBool,
+    /// The disk has no room for what leaves memory.
+    pub(crate) history_full: AtomicBool,
+    /// Entities that have left memory. It is closed before the lock on the data directory ends.
+    pub(crate) past: Past,
+    /// Old segments of the log, and where those in use are.
+    pub(crate) archives: ArchiveFiles,
+    pub(crate) log_dir: std::path::PathBuf,
+    /// Histories being read.
+    pub(crate) histories: tokio::sync::Semaphore,
     /// Why the node cannot go on, once it cannot.
     pub(crate) failed: tokio::sync::watch::Sender<Option<String>>,
     /// When it was started, in monotonic milliseconds.
@@ -56,7 +72,10 @@ pub(crate) struct Shared {
 impl Shared {
     /// The shard an entity lives in.
     pub(crate) fn cell_of(&self, entity: &Entity) -> &Arc<ShardCell> {
-        let shard = entity.with_key(|key| shard_of(key, self.config.shards));
+        let shard = match entity {
+            Entity::Directory => DIRECTORY_SHARD,
+            _ => entity.with_key(|key| shard_of(key, self.config.shards)),
+        };
         &self.cells[usize::from(shard)]
     }
 
@@ -107,10 +126,31 @@ impl Shared {
     pub(crate) fn carry_out(self: &Arc<Self>, from: &Entity, effect: Effect<Caller>) {
         // An ask or reply that cannot be delivered is lost like one on a broken link: the asker asks again.
         match effect {
-            Effect::Answer { to, outcome } => to.answer(Ok(outcome)),
+            Effect::Answer { to, mut outcome } => {
+                // Only the node knows the epoch its watchers resume in.
+                if let Ok(Answered { answer: Answer::Map(map), .. }) = &mut outcome {
+                    map.epoch = self.feeds.epoch();
+                }
+                to.answer(Ok(outcome));
+            }
             Effect::Ask { to, ask } => drop(self.send(&to, Input::Ask { from: from.clone(), ask })),
             Effect::Reply { to, reply } => drop(self.send(&to, Input::Reply { from: from.clone(), reply })),
+            Effect::Pay(call) => self.pay(call),
         }
+    }
+
+    /// Asks the gateway; what it says goes to the cart that pays.
+    fn pay(self: &Arc<Self>, call: GatewayCall) {
+        let (key, step) = (call.key(), call.step());
+        self.metrics.gateway_calls.fetch_add(1, Ordering::Relaxed);
+        let shared = Arc::downgrade(self);
+        let done = move |outcome: GatewayOutcome| {
+            let Some(shared) = shared.upgrade() else { return };
+            shared.metrics.paid(&outcome);
+            // If the shard is led elsewhere by now, its new leader asks the gateway itself.
+            drop(shared.send(&Entity::Cart(key.cart), Input::Paid { key, step, outcome }));
+        };
+        self.world.gateway.call(call, Box::new(done));
     }
 
     /// Carries out what was held back until the log had the turn at `index`.
@@ -139,6 +179,6 @@ fn set_position(effect: &mut Effect<Caller>, entity: &Entity, index: u64) {
             }
         }
         Effect::Reply { reply, .. } => reply.set_position(index),
-        Effect::Answer { outcome: Err(_), .. } | Effect::Ask { .. } => {}
+        Effect::Answer { outcome: Err(_), .. } | Effect::Ask { .. } | Effect::Pay(_) => {}
     }
 }

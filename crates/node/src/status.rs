@@ -9,7 +9,7 @@ use boxoffice_wire::{
 use parking_lot::Mutex;
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{node::NodeHandle, shared::Shared};
+use crate::{error::NodeError, node::NodeHandle, shared::Shared};
 
 /// Seconds that rates are taken over.
 const RATE_SAMPLES: usize = 5;
@@ -63,7 +63,41 @@ impl Sample {
     }
 }
 
+/// How many entities are where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Residents {
+    /// In memory.
+    pub in_memory: u64,
+    /// Of these, on their way to the store.
+    pub leaving: u64,
+    /// In the store; those that came back are counted in memory as well.
+    pub left: u64,
+    /// What the store takes on disk, in bytes, about.
+    pub store_bytes: u64,
+    /// What the archives of old log segments take on disk, in bytes.
+    pub archive_bytes: u64,
+}
+
 impl NodeHandle {
+    /// How many entities are where.
+    ///
+    /// # Errors
+    /// The store or the archives cannot be read.
+    pub fn residents(&self) -> Result<Residents, NodeError> {
+        let shared = &self.shared;
+        let store_bytes = shared.past.disk_bytes();
+        let mut residents = Residents { store_bytes, archive_bytes: shared.archives.bytes()?, ..Residents::default() };
+        for cell in &shared.cells {
+            {
+                let kept = &cell.replica.lock().kept;
+                residents.in_memory += kept.len() as u64;
+                residents.leaving += kept.leaving() as u64;
+            }
+            residents.left += shared.past.shard(cell.id)?.totals.entities;
+        }
+        Ok(residents)
+    }
+
     /// What an ok of this node rests on.
     pub fn durability(&self) -> Durability {
         Durability { replicas: 1, fsync: SmolStr::new(self.shared.config.fsync.as_str()) }
@@ -84,6 +118,8 @@ impl NodeHandle {
             watchers: 0,
             under_way: 0,
             actors: 0,
+            carts_archived: 0,
+            payments_pending: shared.metrics.payments_pending(),
             rates: shared.samples.rates(shared),
         };
         for cell in &shared.cells {
@@ -92,6 +128,9 @@ impl NodeHandle {
                 (lead.reign.is_some(), lead.actors.len() as u64)
             };
             status.under_way += cell.under_way() as u64;
+            // A store that cannot be read is said by the audit; here the count is what can be had.
+            let left = shared.past.shard(cell.id).map(|past| past.totals.carts.iter().sum()).unwrap_or(0);
+            status.carts_archived += left;
             status.actors += actors;
             status.shards.push(ShardStatus {
                 shard: u32::from(cell.id),

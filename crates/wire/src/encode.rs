@@ -211,7 +211,7 @@ struct FailFrame<'a> {
 }
 
 /// One answer of a batch: the fields of a frame without the id.
-struct ItemVerdict<'a>(&'a Verdict);
+pub(crate) struct ItemVerdict<'a>(pub(crate) &'a Verdict);
 
 impl Serialize for ItemVerdict<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -276,11 +276,11 @@ impl Serialize for AnswerBody<'_> {
             }
             Answer::FreeSlots(free) => slots(free, serializer),
             Answer::Purchases(purchases) => On(purchases).serialize(serializer),
-            Answer::SessionAudit(audit) => On(audit).serialize(serializer),
-            Answer::CartAudit(audit) => On(audit).serialize(serializer),
-            Answer::ProductAudit(audit) => On(audit).serialize(serializer),
-            Answer::ResourceAudit(audit) => On(audit).serialize(serializer),
-            Answer::CustomerAudit(audit) => On(audit).serialize(serializer),
+            Answer::SessionAudit(audit) => On(&**audit).serialize(serializer),
+            Answer::CartAudit(audit) => On(&**audit).serialize(serializer),
+            Answer::ProductAudit(audit) => On(&**audit).serialize(serializer),
+            Answer::ResourceAudit(audit) => On(&**audit).serialize(serializer),
+            Answer::CustomerAudit(audit) => On(&**audit).serialize(serializer),
         }
     }
 }
@@ -335,8 +335,9 @@ fn three_states<S: Serializer>(view: &MapView, serializer: S) -> Result<S::Ok, S
         state if state == SeatState::Held as u8 => 1,
         _ => 0,
     };
-    let mut map = serializer.serialize_struct("Map", 4)?;
+    let mut map = serializer.serialize_struct("Map", 5)?;
     map.serialize_field("session", &On(&view.session))?;
+    map.serialize_field("epoch", &view.epoch)?;
     map.serialize_field("version", &view.version)?;
     map.serialize_field("counts", &On(&view.counts))?;
     map.serialize_field("states", &Each(|| (0..seats).map(number)))?;

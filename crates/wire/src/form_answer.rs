@@ -104,6 +104,8 @@ struct SessionEntryForm {
 struct MapForm {
     #[serde(with = "form")]
     session: Id,
+    #[serde(default)]
+    epoch: u64,
     version: u64,
     #[serde(with = "form")]
     counts: SeatCounts,
@@ -365,7 +367,7 @@ fn millionths<E: serde::de::Error>(position: Option<Position>) -> Result<Option<
 
 /// A hall in its venue.
 #[derive(Serialize, Deserialize)]
-struct HallEntryForm {
+pub(crate) struct HallEntryForm {
     #[serde(with = "form")]
     id: Id,
     name: SmolStr,

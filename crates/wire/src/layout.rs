@@ -129,7 +129,7 @@ impl<'de> Visitor<'de> for RowsVisitor {
 
 /// A row: by count, seat by seat, or by runs.
 #[derive(Deserialize)]
-struct RowBody {
+pub(crate) struct RowBody {
     label: SmolStr,
     #[serde(with = "form", default)]
     section: Option<Id>,
@@ -156,7 +156,7 @@ struct RowBody {
 }
 
 #[derive(Deserialize)]
-struct SeatBody {
+pub(crate) struct SeatBody {
     label: SmolStr,
     #[serde(with = "form", default)]
     category: Option<Id>,
@@ -169,7 +169,7 @@ struct SeatBody {
 }
 
 #[derive(Deserialize)]
-struct RunBody {
+pub(crate) struct RunBody {
     #[serde(default)]
     gap: u16,
     count: u16,

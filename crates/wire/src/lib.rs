@@ -4,7 +4,8 @@
 //! op that is not known is a refusal and not a broken frame. Nothing is believed about a frame before it was scanned:
 //! depth, claimed lengths, trailing bytes. `docs/protocol.md` is the same for people.
 
-// In reading order: the ground, the shapes of values, what comes in, what goes out, what the other side reads.
+// In reading order: the ground, the shapes of values, what comes in, what goes out, what the other side reads;
+// payments; all of it as schemas.
 pub mod limits;
 
 pub mod encoding;
@@ -32,12 +33,17 @@ pub mod request;
 pub mod city;
 pub mod status;
 
+pub mod alone;
 pub mod encode;
 pub mod feed;
 pub mod hello;
 mod no;
 
 pub mod reply;
+
+pub mod payment;
+pub mod webhook;
+pub mod schema;
 
 pub use encoding::Encoding;
 pub use op::Op;

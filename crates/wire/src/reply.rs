@@ -364,6 +364,9 @@ pub struct ThreeStates {
     /// Which session.
     #[serde(with = "form")]
     pub session: Id,
+    /// The epoch the version belongs to.
+    #[serde(default)]
+    pub epoch: u64,
     /// The version this is the state at.
     pub version: u64,
     /// Counts of it, in our four states.

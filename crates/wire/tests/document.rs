@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use boxoffice_wire::{FailKind, Op, hello::Limits, limits};
+use boxoffice_wire::{FailKind, Op, alone, hello::Limits, limits, schema::status};
 use common::{other_requests, refusals, rejections, requests, server_frames};
 
 fn document() -> String {
@@ -22,6 +22,12 @@ fn every_frame_shown_is_one_that_is_sent() {
     let mut shown = 0;
     for line in document.lines() {
         let (frame, sent) = match line.split_once(' ') {
+            // By HTTP: whether the server answers so is shown where there is a server.
+            Some(("→", request)) if request.starts_with("curl ") => {
+                posted(request);
+                continue;
+            }
+            Some(("←", response)) if !response.starts_with('{') => continue,
             Some(("→", frame)) => (frame, &asked),
             Some(("←", frame)) => (frame, &said),
             _ => continue,
@@ -30,6 +36,28 @@ fn every_frame_shown_is_one_that_is_sent() {
         shown += 1;
     }
     assert!(shown >= 25, "only {shown} frames are shown");
+}
+
+/// What is posted is a request of its op.
+fn posted(request: &str) {
+    let Some((head, body)) = request.split_once(" -d '") else { return };
+    let name = head.split(['/', ' ', '?']).find(|part| Op::from_name(part).is_some());
+    let op = name.and_then(Op::from_name).unwrap_or_else(|| panic!("of no op: {request}"));
+    let body = body.strip_suffix('\'').expect("a quote at the end").as_bytes();
+    alone::request(op, Some("c1-000042"), None, body).unwrap_or_else(|why| panic!("{why}: {request}"));
+}
+
+#[test]
+fn every_status_is_in_the_table() {
+    let document = document();
+    let refused = refusals().into_iter().map(|no| status::of_refusal(no.code(), no.name()));
+    let rejected = rejections().into_iter().map(|no| status::of_refusal(no.code(), no.name()));
+    let failed = FailKind::ALL.into_iter().map(status::of_failure);
+    let table: String = document.lines().filter(|line| line.starts_with(['|'])).collect::<Vec<_>>().join("\n");
+    for status in refused.chain(rejected).chain(failed).chain([status::OK, status::WRONG_METHOD, status::TOO_SLOW]) {
+        let listed = table.contains(&format!("| {status} |")) || table.contains(&format!("| {status}, "));
+        assert!(listed || table.contains(&format!(", {status} |")), "{status} is not in the table");
+    }
 }
 
 #[test]

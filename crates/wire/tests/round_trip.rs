@@ -124,7 +124,7 @@ fn a_full_page_says_where_it_ended_and_the_next_request_takes_it() {
 fn the_three_numbers_of_cinemas() {
     let view = map_view();
     let states = vec![2, 1, 0, 0, 2];
-    let expected = ThreeStates { session: view.session.clone(), version: 391, counts: counts(), states };
+    let expected = ThreeStates { session: view.session.clone(), epoch: 1, version: 391, counts: counts(), states };
     check(Answer::Map(view), Shape::ThreeStates, &expected);
 }
 

@@ -1,28 +1,49 @@
-//! What a cart decides. Everything is looked at before anything is written.
+//! What a cart decides about its lines. Everything is looked at before anything is written.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{collections::BTreeMap, vec::Vec};
 
 use smol_str::format_smolstr;
 
-use super::{Body, CART_LINES_MAX, CART_REQUESTS_MAX, Cart};
+use super::{Body, CART_LINES_MAX, CART_REQUESTS_MAX, Cart, Line, committed_after};
 use crate::{
-    answer::{Answer, CartState, Held, LineView, Order},
+    answer::{Answer, CartState, Held, LineView},
     ask::Granted,
-    command::{Payment, Want, WantedLine},
-    event::{CartEvent, NewLine, Remembered},
-    id::{CartId, HoldId, Id, Request, RequestHash},
-    money::Money,
+    command::{Want, WantedLine},
+    event::{CartEvent, GrownLine, NewLine, QuotaClaim, Remembered},
+    id::{CartId, Entity, HoldId, Id, Request, RequestHash},
+    money::{Currency, Money},
+    portion::{Content, LINE_QUANTITY_MAX, total},
     refusal::Refusal,
     seat::{HOLD_SEATS_MAX, Seat, SeatSet},
     time::{Rules, Timestamp},
 };
 
-/// A line that was asked for, and what its session granted.
+/// A line that was asked for, and what was granted.
 pub(crate) struct Asked<'a> {
-    /// Of which session.
-    pub(crate) session: &'a Id,
+    /// Of which inventory.
+    pub(crate) entity: &'a Entity,
     /// Its reply.
     pub(crate) granted: &'a Granted,
+    /// The line it makes grow; a new one if absent.
+    pub(crate) line: Option<u32>,
+    /// What was granted of the customer's quota, if there is a limit.
+    pub(crate) quota: Option<QuotaClaim>,
+}
+
+/// What a line rests on.
+pub(crate) struct HoldsOfLine<'a> {
+    /// The hold with its revision; `None` while it is to be validated at the checkout.
+    pub(crate) hold: Option<(HoldId, u64)>,
+    /// The hold on the customer's quota, if there is a limit.
+    pub(crate) quota: Option<&'a QuotaClaim>,
+}
+
+/// What an add came to, before it is written.
+pub(crate) struct Added {
+    /// What happens.
+    pub(crate) events: Vec<CartEvent>,
+    /// What the client is told.
+    pub(crate) answer: Answer,
 }
 
 impl Cart {
@@ -50,11 +71,27 @@ impl Cart {
     pub(crate) fn may_ask(&self, wanted: &[WantedLine], others: usize) -> Result<(), Refusal> {
         self.may_change()?;
         self.may_remember()?;
+        let grows = |line: &&WantedLine| self.same_item(&line.entity, &line.want).is_some();
         let lines = self.body.as_ref().map_or(0, |body| body.lines.len());
-        if lines + others + wanted.len() > CART_LINES_MAX {
+        if lines + others + wanted.len() - wanted.iter().filter(grows).count() > CART_LINES_MAX {
             return Err(Refusal::TooManyLines(CART_LINES_MAX as u32));
         }
         Ok(())
+    }
+
+    /// The customer after a request that names one.
+    pub(crate) fn customer_with(&self, named: Option<&Id>) -> Result<Option<Id>, Refusal> {
+        match (self.customer(), named) {
+            (Some(known), Some(named)) if known != named => {
+                Err(Refusal::BadRequest("the cart is another customer's".into()))
+            }
+            (known, named) => Ok(known.or(named).cloned()),
+        }
+    }
+
+    /// Whose the cart is, as the client said.
+    pub(crate) fn customer(&self) -> Option<&Id> {
+        self.body.as_ref()?.customer.as_ref()
     }
 
     /// The hold to ask for next, for a request and part. Refused if there were too many.
@@ -66,7 +103,34 @@ impl Cart {
         Ok(HoldId { cart: self.id, request, part, attempt })
     }
 
-    /// The deadline the cart would have if it were touched now, with lines of sessions with these times to live.
+    /// The line that has more of the same interchangeable things: number and what it has.
+    pub(crate) fn same_item(&self, entity: &Entity, want: &Want) -> Option<(u32, &Content)> {
+        let same = |line: &&Line| {
+            line.entity == *entity
+                && match (want, &line.content) {
+                    (Want::Units { .. }, Content::Units { .. }) => true,
+                    (Want::Places { area, .. }, Content::Places { area: known, .. }) => area == known,
+                    _ => false,
+                }
+        };
+        let line = self.body.as_ref()?.lines.iter().find(same)?;
+        Some((line.number, &line.content))
+    }
+
+    /// Hold, revision and quota of a line, to ask for more of it.
+    pub(crate) fn line_hold(&self, number: u32) -> Option<HoldsOfLine<'_>> {
+        let line = self.body.as_ref()?.lines.iter().find(|line| line.number == number)?;
+        let hold = line.hold.map(|hold| (hold.id(self.id), hold.revision));
+        Some(HoldsOfLine { hold, quota: line.quota.as_deref() })
+    }
+
+    /// A line's entity and what it has.
+    pub(crate) fn line(&self, number: u32) -> Result<(&Entity, &Content), Refusal> {
+        let line = self.body.as_ref().and_then(|body| body.lines.iter().find(|line| line.number == number));
+        line.map(|line| (&line.entity, &line.content)).ok_or(Refusal::NoSuchLine(number))
+    }
+
+    /// The deadline the cart would have if it were touched now, with lines of inventories with these times to live.
     pub(crate) fn touched(&self, at: Timestamp, rules: &Rules, ttls: impl Iterator<Item = Option<u64>>) -> Timestamp {
         match &self.body {
             None => at.after(ttls.flatten().fold(rules.hold_ttl_ms.min(rules.cart_age_max_ms), u64::min)),
@@ -74,52 +138,107 @@ impl Cart {
         }
     }
 
-    /// Adds lines that every session has granted; opens the cart if need be. The events, and the answer.
+    /// Adds lines that everyone has granted, and makes others grow; opens the cart if need be. `setting` is the request of
+    /// a quantity, which is answered with the cart.
     pub(crate) fn decide_add(
         &self,
         at: Timestamp,
         rules: &Rules,
         request: Request,
+        customer: Option<&Id>,
         asked: &[Asked<'_>],
-    ) -> Result<(Vec<CartEvent>, Held), Refusal> {
+        setting: bool,
+    ) -> Result<Added, Refusal> {
         self.may_change()?;
-        if self.body.as_ref().map_or(0, |body| body.lines.len()) + asked.len() > CART_LINES_MAX {
+        let customer = self.customer_with(customer)?;
+        let fresh = asked.iter().filter(|line| line.line.is_none()).count();
+        if self.body.as_ref().map_or(0, |body| body.lines.len()) + fresh > CART_LINES_MAX {
             return Err(Refusal::TooManyLines(CART_LINES_MAX as u32));
         }
-        let known = self.body.as_ref().and_then(|body| body.currency);
-        let currency = known.unwrap_or(asked[0].granted.currency);
-        if let Some(other) = asked.iter().find(|line| line.granted.currency != currency) {
-            let (session, theirs) = (other.session, other.granted.currency);
-            let text = format_smolstr!(
-                "the cart pays in {currency:?}, session {session} asks for {theirs:?}; use another cart"
-            );
-            return Err(Refusal::BadRequest(text));
-        }
+        let currency = self.one_currency(asked)?;
+        let contents: Vec<Content> = asked.iter().map(|line| self.content_of(line)).collect();
+        self.check_limits(asked, &contents)?;
+        self.check_total(asked, &contents)?;
+
         let mut events = Vec::with_capacity(2);
         let deadline = self.touched(at, rules, asked.iter().map(|line| line.granted.ttl_ms));
         if self.body.is_none() {
-            let ttl_ms = rules.hold_ttl_ms;
-            events.push(CartEvent::Opened { at, customer: None, ttl_ms, deadline, remembered: None });
+            let (ttl_ms, customer) = (rules.hold_ttl_ms, customer.clone());
+            events.push(CartEvent::Opened { at, customer, ttl_ms, deadline, remembered: None });
         }
-        let first = self.body.as_ref().map_or(1, |body| body.next_line);
-        let view = |(number, line): (u32, &Asked<'_>)| LineView {
-            line: number,
-            session: line.session.clone(),
-            seats: line.granted.seats.clone(),
-        };
-        let views = (first..).zip(asked).map(view).collect();
+        let mut number = self.body.as_ref().map_or(1, |body| body.next_line);
+        let (mut lines, mut grown, mut views) = (Vec::new(), Vec::new(), Vec::with_capacity(asked.len()));
+        for (asked, content) in asked.iter().zip(contents) {
+            let Granted { hold, revision, late, ttl_ms, .. } = *asked.granted;
+            let entity = asked.entity.clone();
+            let line = asked.line.unwrap_or(number);
+            views.push(LineView { line, entity: entity.clone(), content: content.clone(), late });
+            if asked.line.is_some() {
+                let quota_revision = asked.quota.as_ref().map_or(0, |quota| quota.revision);
+                grown.push(GrownLine { line, revision, quota_revision, content });
+            } else {
+                number += 1;
+                let hold = (!late).then_some((hold, revision));
+                lines.push(NewLine { entity, hold, quota: asked.quota.clone(), content, ttl_ms });
+            }
+        }
         let held = Held { cart: self.id, lines: views, currency, deadline };
-        let line = |line: &Asked<'_>| NewLine {
-            session: line.session.clone(),
-            hold: line.granted.hold,
-            revision: line.granted.revision,
-            seats: line.granted.seats.clone(),
-            ttl_ms: line.granted.ttl_ms,
-        };
-        let lines = asked.iter().map(line).collect();
-        let remembered = Remembered { request, answer: Answer::Held(held.clone()) };
-        events.push(CartEvent::LinesAdded { lines, currency, deadline, remembered });
-        Ok((events, held))
+        let answer = if setting { Answer::Cart(self.view_with(&held)) } else { Answer::Held(held) };
+        let remembered = Remembered { request, answer: answer.clone() };
+        let known = self.body.is_none() || self.customer().is_some();
+        let customer = customer.filter(|_| !known);
+        events.push(CartEvent::LinesAdded { lines, grown, customer, currency, deadline, remembered });
+        Ok(Added { events, answer })
+    }
+
+    /// What a granted line has: at the price it had before if it grows.
+    fn content_of(&self, asked: &Asked<'_>) -> Content {
+        let granted = asked.granted.content.as_ref().expect("a grant of a line says what it has");
+        let before = asked.line.and_then(|number| self.line(number).ok());
+        let grown = before.and_then(|(_, content)| content.with_quantity(granted.quantity()));
+        grown.unwrap_or_else(|| granted.clone())
+    }
+
+    fn one_currency(&self, asked: &[Asked<'_>]) -> Result<Currency, Refusal> {
+        let known = self.body.as_ref().and_then(|body| body.currency);
+        let theirs = |line: &Asked<'_>| line.granted.currency.expect("a grant of a line has a currency");
+        let currency = known.unwrap_or_else(|| theirs(&asked[0]));
+        match asked.iter().find(|line| theirs(line) != currency) {
+            None => Ok(currency),
+            Some(other) => {
+                let (entity, theirs) = (other.entity, theirs(other));
+                let text =
+                    format_smolstr!("the cart pays in {currency:?}, {entity} asks for {theirs:?}; use another cart");
+                Err(Refusal::BadRequest(text))
+            }
+        }
+    }
+
+    /// How many of each entity the cart would have, against what one order may.
+    fn check_limits(&self, asked: &[Asked<'_>], contents: &[Content]) -> Result<(), Refusal> {
+        for one in asked {
+            let Some(max) = one.granted.limits.per_order else { continue };
+            let added = asked.iter().zip(contents).filter(|(other, _)| other.entity == one.entity);
+            let added: u64 = added.map(|(_, content)| u64::from(content.quantity())).sum();
+            let kept = self.lines_but(asked).filter(|line| line.entity == *one.entity);
+            let kept: u64 = kept.map(|line| u64::from(line.content.quantity())).sum();
+            if added + kept > u64::from(max) {
+                return Err(Refusal::LimitPerOrder { entity: one.entity.clone(), max });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_total(&self, asked: &[Asked<'_>], contents: &[Content]) -> Result<(), Refusal> {
+        let all = self.lines_but(asked).map(|line| &line.content).chain(contents);
+        let too_much = || Refusal::BadRequest("the cart would come to more than any cart may".into());
+        total(all).map(|_| ()).ok_or_else(too_much)
+    }
+
+    /// The lines that do not grow.
+    fn lines_but<'a>(&'a self, asked: &'a [Asked<'_>]) -> impl Iterator<Item = &'a Line> {
+        let lines = self.body.as_ref().map_or(&[][..], |body| &body.lines);
+        lines.iter().filter(|line| asked.iter().all(|grown| grown.line != Some(line.number)))
     }
 
     /// Gives a line back, or some of its seats.
@@ -131,27 +250,87 @@ impl Cart {
         number: u32,
         seats: Option<&SeatSet>,
     ) -> Result<CartEvent, Refusal> {
-        let body = self.may_change()?.ok_or_else(|| self.not_found())?;
+        self.may_change()?.ok_or_else(|| self.not_found())?;
         self.may_remember()?;
-        let line = body.lines.iter().find(|line| line.number == number).ok_or(Refusal::NoSuchLine(number))?;
-        let has = |seat: &Seat| line.seats.iter().any(|priced| priced.seat == *seat);
-        let all = || line.seats.iter().map(|priced| priced.seat).collect();
-        let released: Vec<Seat> = seats.map_or_else(all, |some| some.as_slice().to_vec());
-        let foreign: Vec<Seat> = released.iter().copied().filter(|seat| !has(seat)).collect();
-        if !foreign.is_empty() {
-            return Err(Refusal::NoSuchSeat(foreign));
-        }
-        let over = released.len() == line.seats.len();
-        let deadline = body.touched(at, rules, core::iter::empty(), if over { number } else { 0 });
+        let (_, content) = self.line(number)?;
+        let left = match seats {
+            None => None,
+            Some(seats) => {
+                let has = |seat: &&Seat| content.seats().iter().any(|priced| priced.seat == **seat);
+                let foreign: Vec<Seat> = seats.as_slice().iter().filter(|seat| !has(seat)).copied().collect();
+                if !foreign.is_empty() {
+                    return Err(Refusal::NoSuchSeat(foreign));
+                }
+                content.without(seats.as_slice())
+            }
+        };
+        Ok(self.reduced(at, rules, number, left, Some(request)))
+    }
+
+    /// Sets a line to less than it has; 0 ends it.
+    pub(crate) fn decide_less(
+        &self,
+        at: Timestamp,
+        rules: &Rules,
+        request: Request,
+        number: u32,
+        quantity: u32,
+    ) -> Result<CartEvent, Refusal> {
+        self.may_change()?.ok_or_else(|| self.not_found())?;
+        self.may_remember()?;
+        let (_, content) = self.line(number)?;
+        let left = if quantity == 0 { None } else { content.with_quantity(quantity) };
+        Ok(self.reduced(at, rules, number, left, Some(request)))
+    }
+
+    /// An operator, or a canceled inventory, takes a line away. The cart is not touched by it.
+    pub(crate) fn decide_revoke(&self, number: u32, request: Option<Request>) -> Result<CartEvent, Refusal> {
+        let body = self.may_change()?.ok_or_else(|| self.not_found())?;
+        self.line(number)?;
+        Ok(self.reduced_until(body.deadline, number, None, request))
+    }
+
+    fn reduced(
+        &self,
+        at: Timestamp,
+        rules: &Rules,
+        number: u32,
+        left: Option<Content>,
+        request: Option<Request>,
+    ) -> CartEvent {
+        let body = self.body.as_ref().expect("only opened carts have lines");
+        let without = if left.is_none() { number } else { 0 };
+        self.reduced_until(body.touched(at, rules, core::iter::empty(), without), number, left, request)
+    }
+
+    fn reduced_until(
+        &self,
+        deadline: Timestamp,
+        number: u32,
+        left: Option<Content>,
+        request: Option<Request>,
+    ) -> CartEvent {
+        let HoldsOfLine { hold, quota } = self.line_hold(number).expect("looked up by the caller");
+        let revision = hold.map_or(0, |(_, revision)| committed_after(revision));
+        let quota_revision = quota.map_or(0, |quota| committed_after(quota.revision));
         let mut view = self.view().expect("an active cart is open");
         for line in view.lines.iter_mut().filter(|line| line.line == number) {
-            line.seats.retain(|priced| !released.contains(&priced.seat));
+            if let Some(content) = &left {
+                line.content = content.clone();
+            }
         }
-        view.lines.retain(|line| !line.seats.is_empty());
-        view.total = total(&view.lines).and_then(|amount| Some(Money { amount, currency: body.currency? }));
+        view.lines.retain(|line| line.line != number || left.is_some());
+        view.total = self.total_of(&view.lines);
         view.deadline = deadline;
-        let remembered = Remembered { request, answer: Answer::Cart(view) };
-        Ok(CartEvent::LineReleased { line: number, seats: released, revision: line.revision + 1, deadline, remembered })
+        let remembered = request.map(|request| Remembered { request, answer: Answer::Cart(view) });
+        CartEvent::LineReduced { line: number, left, revision, quota_revision, deadline, remembered }
+    }
+
+    /// Σ of lines of this cart (P7); `None` of no lines.
+    pub(super) fn total_of(&self, lines: &[LineView]) -> Option<Money> {
+        let currency = self.body.as_ref()?.currency?;
+        let amount = total(lines.iter().map(|line| &line.content)).expect("checked whenever a line was added");
+        (!lines.is_empty()).then_some(Money { amount, currency })
     }
 
     /// Gives everything back and ends the cart.
@@ -163,68 +342,62 @@ impl Cart {
     }
 
     /// Whether the cart's deadline has come; every input looks at this first.
-    pub(crate) fn decide_expiry(&self, at: Timestamp) -> Option<CartEvent> {
-        self.deadline().is_some_and(|deadline| at >= deadline).then_some(CartEvent::Expired { at })
+    pub(crate) fn decide_expiry(&self, at: Timestamp, rules: &Rules) -> Option<CartEvent> {
+        let deadline = self.deadline().filter(|deadline| at >= *deadline)?;
+        let aged = self.body.as_ref().is_some_and(|body| deadline >= body.opened_at.after(rules.cart_age_max_ms));
+        Some(CartEvent::Expired { at, aged })
     }
 
-    /// The decision: this cart becomes an order.
-    pub(crate) fn decide_checkout(
-        &self,
-        at: Timestamp,
-        request: Request,
-        payment: &Payment,
-        customer: Option<&Id>,
-    ) -> Result<CartEvent, Refusal> {
-        let body = self.may_change()?.ok_or_else(|| self.not_found())?;
-        let lines = self.lines();
-        let (Some(amount), Some(currency)) = (total(&lines), body.currency) else {
-            return Err(Refusal::CartEmpty);
-        };
-        let order = Order {
-            id: self.id.order(),
-            customer: body.customer.as_ref().or(customer).cloned(),
-            at,
-            lines,
-            total: Money { amount, currency },
-            payment: payment.clone(),
-        };
-        Ok(CartEvent::CheckedOut { order: Arc::new(order), request })
-    }
-
-    /// Disowns holds, each after the revision the session is known to have.
-    pub(crate) fn decide_disown(&self, holds: Vec<(Id, HoldId, u64)>) -> CartEvent {
-        let later = |(session, hold, revision): (Id, HoldId, u64)| {
-            let owed = self.outbox.releases(&session, hold).map(|(revision, _)| revision).max().unwrap_or(0);
-            (session, hold, revision.max(owed) + 1)
+    /// Disowns holds, each after the revision its inventory is known to have.
+    pub(crate) fn decide_disown(&self, holds: Vec<(Entity, HoldId, u64)>) -> CartEvent {
+        let later = |(entity, hold, revision): (Entity, HoldId, u64)| {
+            let owed = self.outbox.releases(&entity, hold).map(|(revision, _)| revision).max().unwrap_or(0);
+            (entity, hold, committed_after(revision.max(owed)))
         };
         CartEvent::Disowned { holds: holds.into_iter().map(later).collect() }
     }
 
-    /// Whether a session's hold is a line that is held or sold. The hold's id alone does not say: a request id that was
-    /// used again with another body after a crash makes the same id in another session.
-    pub(crate) fn owns(&self, session: &Id, hold: HoldId) -> bool {
-        self.body.as_ref().is_some_and(|body| match body.state {
+    /// Makes lines what they were, after growth that was granted and is not wanted: line, revision granted, revision of the
+    /// quota granted (0: nothing was). `None` if there is nothing to undo.
+    pub(crate) fn decide_undo(&self, grown: &[(u32, u64, u64)]) -> Option<CartEvent> {
+        let later = |revision: u64| if revision == 0 { 0 } else { committed_after(revision) };
+        let kept = grown.iter().filter(|(line, main, quota)| (*main > 0 || *quota > 0) && self.line(*line).is_ok());
+        let lines: Vec<_> = kept.map(|(line, main, quota)| (*line, later(*main), later(*quota))).collect();
+        (!lines.is_empty()).then_some(CartEvent::GrowthUndone { lines })
+    }
+
+    /// Whether a hold is of a line that is held or sold. The hold's id alone does not say: a request id that was used
+    /// again with another body after a crash makes the same id in another inventory.
+    pub(crate) fn owns(&self, entity: &Entity, hold: HoldId) -> bool {
+        self.line_on(entity, hold).is_some()
+    }
+
+    /// The number of the line that rests on a hold, while it is held or sold.
+    pub(crate) fn line_on(&self, entity: &Entity, hold: HoldId) -> Option<u32> {
+        let body = self.body.as_ref()?;
+        let line = match body.state {
             CartState::Active | CartState::CheckingOut | CartState::Done => {
-                body.lines.iter().any(|line| line.hold == hold && line.session == *session)
+                body.lines.iter().find(|line| line.rests_on(self.id, body.customer.as_ref(), entity, hold))
             }
-            CartState::Canceled | CartState::Expired => false,
-        })
+            CartState::Canceled | CartState::Expired => None,
+        };
+        line.map(|line| line.number)
     }
 
     /// Whether it is certain, from what is kept, that a hold which is no line will never be one.
     pub(crate) fn has_disowned(&self, hold: HoldId) -> bool {
         let count = self.disowned.get(&(hold.request, hold.part)).copied().unwrap_or(0);
-        let answered = |body: &Body| body.remembered.iter().any(|memory| memory.request.id == hold.request);
-        self.terminal() || hold.attempt < count || self.body.as_ref().is_some_and(answered)
+        self.terminal() || hold.attempt < count || self.remembers(hold.request)
     }
 
     /// Whether the cart takes changes; its body if it is open.
     pub(crate) fn may_change(&self) -> Result<Option<&Body>, Refusal> {
-        match self.state() {
-            None => Ok(None),
-            Some(CartState::Active) => Ok(self.body.as_ref()),
-            Some(CartState::Expired) => Err(Refusal::CartExpired),
-            Some(state @ (CartState::CheckingOut | CartState::Done | CartState::Canceled)) => {
+        let Some(body) = &self.body else { return Ok(None) };
+        match body.state {
+            CartState::Active => Ok(Some(body)),
+            CartState::Expired if body.aged => Err(Refusal::HoldAgeExceeded),
+            CartState::Expired => Err(Refusal::CartExpired),
+            state @ (CartState::CheckingOut | CartState::Done | CartState::Canceled) => {
                 Err(Refusal::CartNotActive(state.as_str().into()))
             }
         }
@@ -235,7 +408,8 @@ impl Cart {
         Refusal::NotFound(format_smolstr!("cart {}", self.id))
     }
 
-    fn may_remember(&self) -> Result<(), Refusal> {
+    /// Whether there is room for another request.
+    pub(crate) fn may_remember(&self) -> Result<(), Refusal> {
         let remembered = self.body.as_ref().map_or(0, |body| body.remembered.len());
         if remembered + self.disowned.len() >= CART_REQUESTS_MAX {
             let text = format_smolstr!("the cart has answered {CART_REQUESTS_MAX} requests; use another cart");
@@ -247,7 +421,7 @@ impl Cart {
 
 impl Body {
     /// `without` is the number of a line that is about to end.
-    fn touched(
+    pub(super) fn touched(
         &self,
         at: Timestamp,
         rules: &Rules,
@@ -260,31 +434,48 @@ impl Body {
     }
 }
 
-/// Checks what a hold asks for as far as it can be without any state.
-pub(crate) fn check_wanted(wanted: &[WantedLine]) -> Result<(), Refusal> {
+/// Checks what a hold asks for as far as it can be without any state, and puts lines of the same units or places together:
+/// they are counted as one.
+pub(crate) fn check_wanted(wanted: Vec<WantedLine>) -> Result<Vec<WantedLine>, Refusal> {
     if wanted.is_empty() || wanted.len() > CART_LINES_MAX {
         return Err(Refusal::BadRequest(format_smolstr!("a hold asks for 1 to {CART_LINES_MAX} lines")));
     }
-    let mut named: Vec<(&Id, Seat)> = Vec::new();
-    for line in wanted {
-        match &line.want {
-            Want::Seats { seats, .. } => named.extend(seats.as_slice().iter().map(|seat| (&line.session, *seat))),
-            Want::Best(wish) => {
-                let count = usize::from(wish.count);
-                if !(1..=HOLD_SEATS_MAX).contains(&count) || wish.accessible > wish.count {
-                    return Err(bad_wish());
-                }
-            }
-        }
-    }
+    wanted.iter().try_for_each(check_line)?;
     if wanted.len() == 1 {
         // A seat set has no seat twice.
-        return Ok(());
+        return Ok(wanted);
     }
+    let seats = wanted.iter().flat_map(|line| match &line.want {
+        Want::Seats { seats, .. } => seats.as_slice().iter().map(|seat| (&line.entity, *seat)).collect::<Vec<_>>(),
+        _ => Vec::new(),
+    });
+    let mut named: Vec<(&Entity, Seat)> = seats.collect();
     named.sort_unstable();
     let mut twice: Vec<Seat> = named.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0].1).collect();
     twice.dedup();
-    if twice.is_empty() { Ok(()) } else { Err(Refusal::DuplicateSeat(twice)) }
+    if !twice.is_empty() {
+        return Err(Refusal::DuplicateSeat(twice));
+    }
+    summed(wanted)
+}
+
+fn check_line(line: &WantedLine) -> Result<(), Refusal> {
+    let quantity = |quantity: u32| match quantity {
+        1..=LINE_QUANTITY_MAX => Ok(()),
+        _ => Err(Refusal::BadQuantity(format_smolstr!("a line has 1 to {LINE_QUANTITY_MAX}, not {quantity}"))),
+    };
+    match (&line.want, &line.entity) {
+        (Want::Seats { .. }, Entity::Session(_)) => Ok(()),
+        (Want::Best(wish), Entity::Session(_)) => {
+            let fits = (1..=HOLD_SEATS_MAX).contains(&usize::from(wish.count)) && wish.accessible <= wish.count;
+            if fits { Ok(()) } else { Err(bad_wish()) }
+        }
+        (Want::Places { quantity: wanted, .. }, Entity::Session(_)) => quantity(*wanted),
+        (Want::Units { quantity: wanted, .. }, Entity::Product(_)) => quantity(*wanted),
+        (Want::Slot { begin, end }, Entity::Resource(_)) if begin < end => Ok(()),
+        (Want::Slot { .. }, Entity::Resource(_)) => Err(Refusal::BadInterval("it ends before it begins".into())),
+        (_, entity) => Err(Refusal::BadRequest(format_smolstr!("{entity} has nothing of the kind"))),
+    }
 }
 
 fn bad_wish() -> Refusal {
@@ -292,20 +483,30 @@ fn bad_wish() -> Refusal {
     Refusal::BadRequest(text)
 }
 
-/// Σ of the prices (P7); `None` of no lines.
-pub(super) fn total(lines: &[LineView]) -> Option<i64> {
-    let prices = lines.iter().flat_map(|line| &line.seats).map(|priced| priced.price);
-    (!lines.is_empty()).then(|| prices.sum())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::CART_LINES_MAX;
-    use crate::{money::PRICE_MAX, seat::HOLD_SEATS_MAX};
-
-    #[test]
-    fn the_dearest_cart_has_a_total() {
-        let seats = i64::try_from(CART_LINES_MAX * HOLD_SEATS_MAX).expect("a thousand");
-        assert!(PRICE_MAX.checked_mul(seats).is_some());
+/// Lines of the same units or places as one.
+fn summed(wanted: Vec<WantedLine>) -> Result<Vec<WantedLine>, Refusal> {
+    let mut places: BTreeMap<(Entity, Option<Id>), usize> = BTreeMap::new();
+    let mut lines: Vec<WantedLine> = Vec::with_capacity(wanted.len());
+    for line in wanted {
+        let key = match &line.want {
+            Want::Units { .. } => (line.entity.clone(), None),
+            Want::Places { area, .. } => (line.entity.clone(), Some(area.clone())),
+            _ => {
+                lines.push(line);
+                continue;
+            }
+        };
+        let Some(&place) = places.get(&key) else {
+            places.insert(key, lines.len());
+            lines.push(line);
+            continue;
+        };
+        match (&mut lines[place].want, line.want) {
+            (Want::Units { quantity, .. }, Want::Units { quantity: more, .. })
+            | (Want::Places { quantity, .. }, Want::Places { quantity: more, .. }) => *quantity += more,
+            (first, second) => panic!("{first:?} and {second:?} are not the same"),
+        }
+        check_line(&lines[place])?;
     }
+    Ok(lines)
 }

@@ -1,4 +1,4 @@
-//! The outbox: what a cart owes to sessions until they acknowledge it.
+//! The outbox: what a cart owes to others until they acknowledge it.
 
 use alloc::vec::Vec;
 
@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     ask::{Ask, Reply},
     event::Owed,
-    id::{HoldId, Id},
+    id::{Entity, HoldId},
+    payment::{GatewayCall, PaymentKey, PaymentStep},
 };
 
 /// Messages owed, each with a number; numbers rise and are never used again.
@@ -34,28 +35,36 @@ impl Outbox {
         &self.entries
     }
 
-    /// What may be told now: everything but a `Forget` behind other messages to its session. A release that came after
-    /// the `Forget` would be remembered for ever.
+    /// What may be told now: everything but what has to wait for earlier messages to the same one.
     pub(crate) fn sendable(&self) -> impl Iterator<Item = &(u64, Owed)> {
         self.entries.iter().enumerate().filter_map(|(place, entry)| {
-            let blocked = entry.1.ask == Ask::Forget
-                && self.entries[..place].iter().any(|(_, earlier)| earlier.session == entry.1.session);
+            let blocked = self.entries[..place].iter().any(|(_, earlier)| waits(&entry.1, earlier));
             (!blocked).then_some(entry)
         })
     }
 
-    /// The message a reply of `session` acknowledges.
-    pub(crate) fn acknowledged_by(&self, session: &Id, reply: &Reply) -> Option<u64> {
+    /// The message a reply of `from` acknowledges.
+    pub(crate) fn acknowledged_by(&self, from: &Entity, reply: &Reply) -> Option<u64> {
         let fits = |ask: &Ask| match (ask, reply) {
             (Ask::Release { hold, revision, .. }, Reply::Released { hold: said, revision: replied }) => {
                 (hold, revision) == (said, replied)
             }
-            (Ask::Sell { hold, .. }, Reply::Sold { hold: said, .. }) => hold == said,
+            (Ask::Sell { hold, .. }, Reply::Sold { hold: said, .. })
+            | (Ask::Refund { hold }, Reply::Refunded { hold: said }) => hold == said,
+            (Ask::Post { purchase }, Reply::Posted { order }) => purchase.order == *order,
             (Ask::Forget, Reply::Forgotten) => true,
             _ => false,
         };
-        let entry = self.entries.iter().find(|(_, owed)| owed.session == *session && fits(&owed.ask))?;
+        let entry = self.entries.iter().find(|(_, owed)| owed.to.as_ref() == Some(from) && fits(&owed.ask))?;
         Some(entry.0)
+    }
+
+    /// The message to the gateway with this step of an attempt.
+    pub(crate) fn payment(&self, key: PaymentKey, step: PaymentStep) -> Option<(u64, &GatewayCall)> {
+        self.entries.iter().find_map(|(number, owed)| match &owed.ask {
+            Ask::Pay(call) if call.key() == key && call.step() == step => Some((*number, call)),
+            _ => None,
+        })
     }
 
     /// Whether any sale is owed.
@@ -63,24 +72,25 @@ impl Outbox {
         self.entries.iter().any(|(_, owed)| matches!(owed.ask, Ask::Sell { .. }))
     }
 
-    /// Whether the sale of this hold is owed to the session.
-    pub(crate) fn owes_sale(&self, session: &Id, of: HoldId) -> bool {
+    /// Whether the sale of this hold is owed.
+    pub(crate) fn owes_sale(&self, to: &Entity, of: HoldId) -> bool {
         let sells = |ask: &Ask| matches!(ask, Ask::Sell { hold, .. } if *hold == of);
-        self.entries.iter().any(|(_, owed)| owed.session == *session && sells(&owed.ask))
+        self.entries.iter().any(|(_, owed)| owed.to.as_ref() == Some(to) && sells(&owed.ask))
     }
 
-    /// The releases of a hold that are owed to the session: revision, and whether it is the last word.
-    pub(crate) fn releases(&self, session: &Id, of: HoldId) -> impl Iterator<Item = (u64, bool)> {
-        let to_session = self.entries.iter().filter(move |(_, owed)| owed.session == *session);
-        to_session.filter_map(move |(_, owed)| match &owed.ask {
+    /// The releases of a hold that are owed: revision, and whether it is the last word.
+    pub(crate) fn releases(&self, to: &Entity, of: HoldId) -> impl Iterator<Item = (u64, bool)> {
+        let to_entity = self.entries.iter().filter(move |(_, owed)| owed.to.as_ref() == Some(to));
+        to_entity.filter_map(move |(_, owed)| match &owed.ask {
             Ask::Release { hold, revision, last, .. } if *hold == of => Some((*revision, *last)),
             _ => None,
         })
     }
 
-    /// Adds a message.
-    pub(super) fn owe(&mut self, session: &Id, ask: Ask) {
-        self.entries.push((self.next, Owed { session: session.clone(), ask }));
+    /// Adds a message; to the gateway if `to` is absent.
+    pub(super) fn owe(&mut self, to: Option<Entity>, ask: Ask) {
+        assert_eq!(to.is_none(), matches!(ask, Ask::Pay(_)), "only payments are asked of the gateway: {ask:?}");
+        self.entries.push((self.next, Owed { to, ask }));
         self.next += 1;
     }
 
@@ -98,5 +108,23 @@ impl Outbox {
     /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<(u64, Owed)>()
+    }
+}
+
+/// Whether a message has to wait until an earlier one is acknowledged.
+fn waits(message: &Owed, earlier: &Owed) -> bool {
+    if message.to != earlier.to {
+        return false;
+    }
+    match (&message.ask, &earlier.ask) {
+        // A release that came after the `Forget` would be remembered for ever.
+        (Ask::Forget, _) => true,
+        // A refund that came before the sale would find nothing, and the sale would stand.
+        (Ask::Refund { hold }, Ask::Sell { hold: sold, .. }) => hold == sold,
+        // What is not captured cannot be paid back.
+        (Ask::Pay(GatewayCall::Refund { key, .. }), Ask::Pay(GatewayCall::Capture { key: captured, .. })) => {
+            key == captured
+        }
+        _ => false,
     }
 }

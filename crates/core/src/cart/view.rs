@@ -4,12 +4,12 @@ use alloc::vec::Vec;
 
 use smol_str::format_smolstr;
 
-use super::{Cart, decide::total};
+use super::{Cart, Line};
 use crate::{
-    answer::{CartAudit, CartState, CartView, LineView},
-    id::{CartId, HoldId, Id},
-    money::Money,
-    seat::Seat,
+    answer::{Answer, CartAudit, CartState, CartView, Claim, Held, LineView},
+    id::{CartId, Entity, Id},
+    payment::{PaymentStatus, RefundRecord},
+    portion::Portion,
     time::Timestamp,
 };
 
@@ -18,24 +18,64 @@ impl Cart {
     pub fn view(&self) -> Option<CartView> {
         let body = self.body.as_ref()?;
         let lines = self.lines();
-        let total = total(&lines).and_then(|amount| Some(Money { amount, currency: body.currency? }));
         Some(CartView {
             id: self.id,
             state: body.state,
             customer: body.customer.clone(),
             opened_at: body.opened_at,
             deadline: body.deadline,
+            total: self.total_of(&lines),
             lines,
-            total,
-            order: body.order.as_ref().map(|order| order.id),
+            order: self.order().map(|order| order.id),
         })
     }
 
-    /// The holds its lines rest on: session, hold, revision, seats.
-    pub fn holds(&self) -> impl Iterator<Item = (&Id, HoldId, u64, Vec<Seat>)> {
-        let lines = self.body.as_ref().map_or(&[][..], |body| &body.lines);
-        let seats = |line: &super::Line| line.seats.iter().map(|priced| priced.seat).collect();
-        lines.iter().map(move |line| (&line.session, line.hold, line.revision, seats(line)))
+    /// The cart as it will be with lines that were just held.
+    pub(super) fn view_with(&self, held: &Held) -> CartView {
+        let mut view = self.view().expect("only lines of opened carts are set to a quantity");
+        for changed in &held.lines {
+            match view.lines.iter_mut().find(|line| line.line == changed.line) {
+                Some(line) => line.content = changed.content.clone(),
+                None => view.lines.push(changed.clone()),
+            }
+        }
+        view.total = self.total_of(&view.lines);
+        view.deadline = held.deadline;
+        view
+    }
+
+    /// The order with how its money stands; `None` if it is not done.
+    pub(crate) fn order_answer(&self, settling: bool) -> Option<Answer> {
+        let done = self.body.as_ref()?.done.as_ref()?;
+        let (payment, refunds) = (done.payment.clone(), done.refunds.clone());
+        Some(Answer::Order { order: done.order.clone(), settling, payment, refunds })
+    }
+
+    /// How the money of its order stands, and what was paid back; `None` if it is no order.
+    pub fn money(&self) -> Option<(&PaymentStatus, &[RefundRecord])> {
+        let done = self.body.as_ref()?.done.as_ref()?;
+        Some((&done.payment, &done.refunds))
+    }
+
+    /// The holds its lines rest on.
+    pub fn claims(&self) -> Vec<Claim> {
+        let Some(body) = &self.body else { return Vec::new() };
+        let mut claims = Vec::with_capacity(body.lines.len());
+        for line in &body.lines {
+            let there = !self.is_refunded(line.number);
+            let mut claim = |entity: Entity, hold, revision, portion: Portion| {
+                let portion = there.then_some(portion);
+                claims.push(Claim { line: line.number, entity, hold, revision, portion });
+            };
+            if let Some(hold) = &line.hold {
+                claim(line.entity.clone(), hold.id(self.id), hold.revision, line.content.portion());
+            }
+            if let (Some(quota), Some(customer)) = (&line.quota, &body.customer) {
+                let entity = Entity::Customer(customer.clone());
+                claim(entity, quota.hold, quota.revision, line.quota_portion(quota));
+            }
+        }
+        claims
     }
 
     /// Everything; `None` if nobody opened it.
@@ -52,11 +92,21 @@ impl Cart {
             }
             Some(_) | None => {}
         }
-        if cart.lines.iter().any(|line| line.seats.is_empty()) {
-            violations.push("a line without seats".into());
+        if cart.lines.iter().any(|line| line.content.quantity() == 0) {
+            violations.push("a line of nothing".into());
         }
-        let holds = self.holds().map(|(session, hold, revision, seats)| (session.clone(), hold, revision, seats));
-        Some(CartAudit { holds: holds.collect(), owed: self.outbox.len() as u32, cart, violations })
+        if self.checkout().is_some() != (cart.state == CartState::CheckingOut) {
+            violations.push(format_smolstr!("the cart is {}, and its checkout says otherwise", cart.state.as_str()));
+        }
+        let money = self.body.as_ref().and_then(|body| body.done.as_ref());
+        let payment = money.map(|done| done.payment.clone());
+        let refunds = money.map_or_else(Vec::new, |done| done.refunds.clone());
+        let paid: i128 = refunds.iter().map(|refund| i128::from(refund.amount.amount)).sum();
+        if cart.total.is_some_and(|total| paid > i128::from(total.amount)) {
+            violations.push("more was refunded than the order came to".into());
+        }
+        let owed = self.outbox.len() as u32;
+        Some(CartAudit { holds: self.claims(), cart, payment, refunds, owed, violations })
     }
 
     /// A cart that has just been opened, before it is.
@@ -67,10 +117,12 @@ impl Cart {
 
     pub(super) fn lines(&self) -> Vec<LineView> {
         let lines = self.body.as_ref().map_or(&[][..], |body| &body.lines);
-        let view = |line: &super::Line| LineView {
+        let done = self.state() == Some(CartState::Done);
+        let view = |line: &Line| LineView {
             line: line.number,
-            session: line.session.clone(),
-            seats: line.seats.clone(),
+            entity: line.entity.clone(),
+            content: line.content.clone(),
+            late: !done && line.hold.is_none(),
         };
         lines.iter().map(view).collect()
     }

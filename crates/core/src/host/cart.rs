@@ -1,44 +1,52 @@
-//! A cart at work: the coordinator. It asks sessions for seats, writes lines down, and tells sessions what it decided.
+//! A cart at work: the coordinator. It asks inventories for holds, writes lines down, pays, and tells everyone what it
+//! decided.
 //!
-//! It never waits inside a turn. What was asked and not replied is pending here, and lost in a crash; sessions then ask
-//! about the holds nobody knows. What is owed after a decision is in the cart's outbox, and survives.
+//! It never waits inside a turn. What was asked and not replied is pending here, and lost in a crash; inventories then ask
+//! about the holds nobody knows, and a checkout is begun again from what is committed. What is owed after a decision is in
+//! the cart's outbox, and survives.
 
 mod adding;
+mod parts;
+mod paying;
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 
-use smol_str::format_smolstr;
+use smol_str::{SmolStr, format_smolstr};
 
 use super::{Effect, Input, Stage, Turn, WAITERS_MAX, mail::Mail, speculation::Speculation};
 use crate::{
     answer::{Answer, Answered, At, CartState, Outcome},
     ask::{Ask, Reply},
     cart::{Cart, Recalled},
-    command::{CartCommand, Command, Payment},
+    command::{CartCommand, Command, Payment, Shipping},
+    event::CartEvent,
     id::{CartId, Entity, HoldId, Id, Request},
     refusal::Refusal,
     time::Timestamp,
 };
-use adding::Adding;
-
-/// Holds of one cart under way at a time.
-const ADDING_MAX: usize = 16;
+use adding::{Adding, Change, Queued};
+use paying::Paying;
 
 pub(super) struct CartHost<R> {
     resumed: bool,
     /// Lines that were asked for.
     adding: Vec<Adding<R>>,
+    /// Changes that wait for them.
+    queued: VecDeque<Queued<R>>,
     /// A checkout that waits for them.
-    checkout: Option<Checkout<R>>,
+    checkout: Option<WaitingCheckout<R>>,
+    /// A checkout that takes more than one step.
+    paying: Option<Paying<R>>,
     /// Clients that wait for the sells of the order.
     settling: Option<Settling<R>>,
     mail: Mail,
 }
 
-struct Checkout<R> {
+struct WaitingCheckout<R> {
     request: Request,
     payment: Payment,
     customer: Option<Id>,
+    shipping: Option<Shipping>,
     waiting: Vec<R>,
     until: Timestamp,
 }
@@ -46,40 +54,66 @@ struct Checkout<R> {
 struct Settling<R> {
     waiting: Vec<R>,
     until: Timestamp,
-    /// The sessions that have sold.
+    /// The inventories that have sold.
     sold: Vec<At>,
 }
 
 impl<R> CartHost<R> {
     pub(super) fn new() -> CartHost<R> {
-        CartHost { resumed: false, adding: Vec::new(), checkout: None, settling: None, mail: Mail::default() }
+        CartHost {
+            resumed: false,
+            adding: Vec::new(),
+            queued: VecDeque::new(),
+            checkout: None,
+            paying: None,
+            settling: None,
+            mail: Mail::default(),
+        }
     }
 
     pub(super) fn idle(&self, entity: &Speculation) -> bool {
         let owes = entity.cart().is_some_and(Cart::unfinished);
-        self.adding.is_empty() && self.checkout.is_none() && self.settling.is_none() && !owes
+        let waits = self.checkout.is_some() || self.paying.is_some() || self.settling.is_some();
+        self.adding.is_empty() && self.queued.is_empty() && !waits && !owes
     }
 
     pub(super) fn handle(&mut self, stage: &mut Stage<'_, R>, input: Input<R>) {
         if !self.resumed {
             self.resumed = true;
             self.mail.resume(stage);
+            if stage.entity.cart().is_some_and(|cart| cart.checkout().is_some()) {
+                let effects = self.begin_paying(stage, Vec::new());
+                stage.turn.now.extend(effects);
+            }
         }
-        // Whatever comes, it comes to a cart that has expired if its time is over (P8).
-        if let Some(event) = stage.entity.cart().and_then(|cart| cart.decide_expiry(stage.at)) {
-            stage.entity.apply_cart(event, stage.turn);
-            self.end_pending(stage);
-        }
+        self.expire_if_due(stage);
         match input {
             Input::Command { from, request, command } => self.command(stage, from, request, command),
             Input::Ask { from, ask } => self.asked(stage, from, ask),
             Input::Reply { from, reply } => self.hear(stage, from, reply),
-            Input::Wake => self.ask_again(stage),
+            Input::Paid { key, step, outcome } => {
+                // An outcome of an attempt that never was is the gateway's mistake; there is nobody to tell.
+                let _ = self.paid(stage, key, step, outcome);
+            }
+            Input::Wake => {
+                self.ask_again(stage);
+                self.pay_again(stage);
+            }
         }
+        // A checkout that was given up may leave a cart whose time is over.
+        self.expire_if_due(stage);
         self.check_out_if_ready(stage);
         self.answer_settled(stage);
         self.mail.carry(stage);
         self.set_timers(stage.turn);
+    }
+
+    /// Whatever comes, it comes to a cart that has expired if its time is over (P8).
+    fn expire_if_due(&mut self, stage: &mut Stage<'_, R>) {
+        if let Some(event) = stage.entity.cart().and_then(|cart| cart.decide_expiry(stage.at, stage.rules)) {
+            stage.entity.apply_cart(event, stage.turn);
+            self.end_pending(stage);
+        }
     }
 
     fn command(&mut self, stage: &mut Stage<'_, R>, from: R, request: Option<Request>, command: Command) {
@@ -91,11 +125,20 @@ impl<R> CartHost<R> {
                 let outcome = read(stage.entity, id, &command);
                 stage.turn.answer(from, outcome);
             }
+            CartCommand::Paid { key, step, outcome } => {
+                let said = self.paid(stage, key, step, outcome);
+                let outcome = said.and_then(|()| stage.entity.ok(Answer::Done));
+                stage.turn.answer(from, outcome);
+            }
             CartCommand::Open { .. }
-            | CartCommand::Hold(_)
+            | CartCommand::Hold { .. }
+            | CartCommand::SetQuantity { .. }
             | CartCommand::Release { .. }
             | CartCommand::Cancel
-            | CartCommand::Checkout { .. } => match request {
+            | CartCommand::Checkout { .. }
+            | CartCommand::Refund { .. }
+            | CartCommand::Revoke { .. }
+            | CartCommand::Settle { .. } => match request {
                 None => stage.turn.answer(from, Err(Refusal::RequestIdMissing)),
                 Some(request) => {
                     if let Some(from) = self.repeated(stage, from, request) {
@@ -122,9 +165,13 @@ impl<R> CartHost<R> {
 
     /// Waits with the first one if the same request is under way.
     fn join(&mut self, stage: &mut Stage<'_, R>, from: R, request: Request) -> Option<R> {
+        let paid = stage.entity.cart().and_then(|cart| Some(cart.checkout()?.request));
         let adding = self.adding.iter_mut().map(|adding| (adding.request, &mut adding.waiting));
+        let queued = self.queued.iter_mut().map(|queued| (queued.request, &mut queued.waiting));
         let checkout = self.checkout.iter_mut().map(|checkout| (checkout.request, &mut checkout.waiting));
-        let Some((first, waiting)) = adding.chain(checkout).find(|(first, _)| first.id == request.id) else {
+        let paying = self.paying.iter_mut().filter_map(|paying| Some((paid?, &mut paying.waiting)));
+        let mut under_way = adding.chain(queued).chain(checkout).chain(paying);
+        let Some((first, waiting)) = under_way.find(|(first, _)| first.id == request.id) else {
             return Some(from);
         };
         if first.body != request.body {
@@ -133,6 +180,10 @@ impl<R> CartHost<R> {
             stage.turn.answer(from, Err(Refusal::InProgress));
         } else {
             waiting.push(from);
+            if let Some(paying) = self.paying.as_mut().filter(|paying| paying.waiting.len() == 1) {
+                // The first to wait again after a bound, or after a restart.
+                paying.until = paying.until.max(stage.at.after(stage.rules.payment_wait_ms));
+            }
         }
         None
     }
@@ -153,28 +204,47 @@ impl<R> CartHost<R> {
                 Ok(None) => Cart::decide_open(id, stage.at, stage.rules, request, customer, ttl_ms),
                 Ok(Some(_)) => {
                     let view = cart.view().expect("an active cart is open");
-                    let outcome = stage.entity.ok(Answer::Cart(view));
+                    let outcome =
+                        cart.customer_with(customer.as_ref()).and_then(|_| stage.entity.ok(Answer::Cart(view)));
                     return stage.turn.answer(from, outcome);
                 }
             },
-            CartCommand::Hold(_) | CartCommand::Release { .. } if self.checkout.is_some() => frozen(),
-            CartCommand::Hold(wanted) => return self.add(stage, from, request, wanted),
+            CartCommand::Hold { .. } | CartCommand::SetQuantity { .. } | CartCommand::Release { .. }
+                if self.checkout.is_some() =>
+            {
+                frozen()
+            }
+            CartCommand::Hold { lines, customer } => {
+                return self.change_lines(stage, from, request, Change::Hold { lines, customer });
+            }
+            CartCommand::SetQuantity { line, quantity } => {
+                return self.change_lines(stage, from, request, Change::Set { line, quantity });
+            }
             CartCommand::Release { line, seats } => {
-                cart.decide_release(stage.at, stage.rules, request, line, seats.as_ref())
+                return self.change_lines(stage, from, request, Change::Release { line, seats });
             }
             CartCommand::Cancel => cart.decide_cancel(stage.at, request),
-            CartCommand::Checkout { payment, customer } => {
-                return self.check_out_later(stage, from, request, payment, customer);
+            CartCommand::Refund { lines, reason } => {
+                cart.decide_refund(stage.at, lines.as_deref(), &reason, Some(request))
             }
-            CartCommand::Get | CartCommand::Order | CartCommand::Audit => panic!("{command:?} changes nothing"),
+            CartCommand::Revoke { line } => cart.decide_revoke(line, Some(request)),
+            CartCommand::Checkout { payment, customer, shipping } => {
+                return self.check_out_later(stage, from, request, payment, customer, shipping);
+            }
+            CartCommand::Settle { attempt, outcome } => {
+                let settled = self.settle_attempt(stage, attempt, outcome);
+                let outcome = settled.and_then(|()| stage.entity.ok(Answer::Done));
+                return stage.turn.answer(from, outcome);
+            }
+            CartCommand::Get | CartCommand::Order | CartCommand::Audit | CartCommand::Paid { .. } => {
+                panic!("{command:?} has no request id")
+            }
         };
         match decided {
             Err(refusal) => stage.turn.answer(from, Err(refusal)),
             Ok(event) => {
                 stage.entity.apply_cart(event, stage.turn);
-                let recalled = stage.entity.cart().and_then(|cart| cart.recall(request));
-                let Some(Ok(Recalled::Answer(answer))) = recalled else { panic!("a change is remembered") };
-                let outcome = stage.entity.ok(*answer);
+                let outcome = changed(stage.entity, request);
                 stage.turn.answer(from, outcome);
                 if stage.entity.cart().is_some_and(Cart::terminal) {
                     self.end_pending(stage);
@@ -191,6 +261,7 @@ impl<R> CartHost<R> {
         request: Request,
         payment: Payment,
         customer: Option<Id>,
+        shipping: Option<Shipping>,
     ) {
         let open = stage.entity.cart().map_or(Ok(None), Cart::may_change);
         let refusal = match open {
@@ -199,42 +270,48 @@ impl<R> CartHost<R> {
             Ok(None) if self.adding.is_empty() => stage.entity.not_found(),
             Ok(_) => {
                 let until = stage.at.after(stage.rules.settle_ms);
-                self.checkout = Some(Checkout { request, payment, customer, waiting: Vec::from([from]), until });
+                let waiting = Vec::from([from]);
+                self.checkout = Some(WaitingCheckout { request, payment, customer, shipping, waiting, until });
                 return;
             }
         };
         stage.turn.answer(from, Err(refusal));
     }
 
-    /// Decides a checkout when nothing is under way any more, or it has waited long enough.
+    /// Begins or decides a checkout when nothing is under way any more, or it has waited long enough.
     fn check_out_if_ready(&mut self, stage: &mut Stage<'_, R>) {
-        if !self.checkout.as_ref().is_some_and(|checkout| self.adding.is_empty() || stage.at >= checkout.until) {
+        let quiet = self.adding.is_empty() && self.queued.is_empty();
+        if !self.checkout.as_ref().is_some_and(|checkout| quiet || stage.at >= checkout.until) {
             return;
         }
-        let checkout = self.checkout.take().expect("it is ready");
+        let WaitingCheckout { request, payment, customer, shipping, waiting, .. } =
+            self.checkout.take().expect("it is ready");
+        let (at, rules) = (stage.at, stage.rules);
         let decided = match stage.entity.cart() {
             None => Err(stage.entity.not_found()),
-            Some(cart) => {
-                cart.decide_checkout(stage.at, checkout.request, &checkout.payment, checkout.customer.as_ref())
-            }
+            Some(cart) => cart.decide_checkout(at, rules, request, &payment, customer.as_ref(), shipping.as_ref()),
         };
         match decided {
-            Err(refusal) => {
-                for from in checkout.waiting {
-                    stage.turn.answer(from, Err(refusal.clone()));
-                }
-            }
+            Err(refusal) => adding::answer_all(stage, waiting, Err(refusal)),
             Ok(event) => {
+                // What is still under way did not make it in time.
+                let refusal = Refusal::CartNotActive(CartState::CheckingOut.as_str().into());
+                self.drop_pending(stage, &refusal);
+                let begun = matches!(event, CartEvent::CheckoutBegun { .. });
                 stage.entity.apply_cart(event, stage.turn);
-                for from in checkout.waiting {
-                    self.settle(stage, from);
+                if begun {
+                    let effects = self.begin_paying(stage, waiting);
+                    stage.turn.committed.extend(effects);
+                } else {
+                    for from in waiting {
+                        self.settle(stage, from);
+                    }
                 }
-                self.end_pending(stage);
             }
         }
     }
 
-    /// Answers with the order when every session has sold, or after a bound.
+    /// Answers with the order when everything is sold, or after a bound.
     fn settle(&mut self, stage: &mut Stage<'_, R>, from: R) {
         if !stage.entity.cart().is_some_and(|cart| cart.outbox().owes_sales()) {
             let outcome = stage.entity.ok(order_answer(stage.entity, false));
@@ -271,63 +348,91 @@ impl<R> CartHost<R> {
     }
 
     fn asked(&mut self, stage: &mut Stage<'_, R>, from: Entity, ask: Ask) {
-        let (Ask::Overdue { hold }, Entity::Session(session)) = (&ask, &from) else {
-            panic!("{} was asked {ask:?} by {from}", stage.entity.entity());
+        let reply = match ask {
+            Ask::Overdue { hold } => Some(self.overdue(stage, &from, hold)),
+            Ask::Revoke { hold, reason } => self.revoked(stage, &from, hold, &reason),
+            other => panic!("{} was asked {other:?} by {from}", stage.entity.entity()),
         };
-        let reply = self.overdue(stage, session, *hold);
-        stage.turn.reply(from, reply);
+        if let Some(reply) = reply {
+            stage.turn.reply(from, reply);
+        }
     }
 
     /// Whose is a hold whose time is over? Once "not mine" is said, it can never become a line.
-    fn overdue(&mut self, stage: &mut Stage<'_, R>, session: &Id, hold: HoldId) -> Reply {
+    fn overdue(&mut self, stage: &mut Stage<'_, R>, from: &Entity, hold: HoldId) -> Reply {
         let soon = stage.at.after(stage.rules.ask_again_ms);
-        if self.adding.iter().any(|adding| adding.expects(session, hold)) {
+        let expected = self.adding.iter().any(|adding| adding.parts.expects(from, hold))
+            || self.paying.as_ref().is_some_and(|paying| paying.expects(from, hold));
+        if expected {
             return Reply::MineUntil { hold, deadline: soon };
         }
         if let Some(cart) = stage.entity.cart() {
             match cart.deadline() {
-                Some(deadline) if cart.owns(session, hold) => return Reply::MineUntil { hold, deadline },
-                _ if cart.outbox().owes_sale(session, hold) => return Reply::MineUntil { hold, deadline: soon },
+                Some(deadline) if cart.owns(from, hold) => return Reply::MineUntil { hold, deadline },
+                None if cart.checkout().is_some() && cart.owns(from, hold) => {
+                    return Reply::MineUntil { hold, deadline: soon };
+                }
+                _ if cart.outbox().owes_sale(from, hold) => return Reply::MineUntil { hold, deadline: soon },
                 Some(_) | None if cart.has_disowned(hold) => return Reply::NotMine { hold },
                 Some(_) | None => {}
             }
         }
-        self.disown(stage, Vec::from([(session.clone(), hold, 1)]));
+        self.disown(stage, Vec::from([(from.clone(), hold, 1)]));
         Reply::NotMine { hold }
     }
 
+    /// An inventory wants a hold back, or what was sold of it: the line ends, or is refunded.
+    fn revoked(&mut self, stage: &mut Stage<'_, R>, from: &Entity, hold: HoldId, reason: &SmolStr) -> Option<Reply> {
+        let line = stage.entity.cart().and_then(|cart| cart.line_on(from, hold));
+        let Some(line) = line else { return Some(self.overdue(stage, from, hold)) };
+        let cart = stage.entity.cart().expect("it has the line");
+        let event = match cart.state() {
+            Some(CartState::Active) => cart.decide_revoke(line, None).ok(),
+            Some(CartState::Done) if !cart.is_refunded(line) => {
+                cart.decide_refund(stage.at, Some(&[line]), reason, None).ok()
+            }
+            // It is being paid, or on its way back: the inventory asks again.
+            _ => None,
+        };
+        event.into_iter().for_each(|event| stage.entity.apply_cart(event, stage.turn));
+        None
+    }
+
     fn hear(&mut self, stage: &mut Stage<'_, R>, from: Entity, reply: Reply) {
-        let Entity::Session(session) = from else { return };
         match reply {
-            Reply::Granted(granted) => self.granted(stage, &session, granted),
-            Reply::Refused { hold, refusal } => self.refused(stage, &session, hold, refusal),
-            Reply::Stale { hold, revision } => self.stale(stage, &session, hold, revision),
+            Reply::Granted(granted) => self.granted(stage, &from, granted),
+            Reply::Refused { hold, revision, refusal } => self.refused(stage, &from, hold, revision, &refusal),
+            Reply::Stale { hold, revision, live } => self.stale(stage, &from, hold, revision, live),
             Reply::Released { .. } => {
-                let stray = self.mail.acknowledge(stage.entity, &session, &reply).is_none();
+                let stray = self.mail.acknowledge(stage.entity, &from, &reply).is_none();
                 if stray && stage.entity.cart().is_some_and(Cart::terminal) {
-                    // A release that came late may be remembered although the session was told to forget.
-                    let effect = Effect::Ask { to: Entity::Session(session), ask: Ask::Forget };
-                    stage.turn.read.push(effect);
+                    // A release that came late may be remembered although the inventory was told to forget.
+                    stage.turn.read.push(Effect::Ask { to: from, ask: Ask::Forget });
                 }
             }
-            Reply::Forgotten => _ = self.mail.acknowledge(stage.entity, &session, &reply),
+            Reply::Forgotten | Reply::Refunded { .. } | Reply::Posted { .. } => {
+                _ = self.mail.acknowledge(stage.entity, &from, &reply);
+            }
             Reply::Sold { version, position, .. } => {
-                if self.mail.acknowledge(stage.entity, &session, &reply).is_some()
+                if self.mail.acknowledge(stage.entity, &from, &reply).is_some()
                     && let Some(settling) = &mut self.settling
                 {
-                    settling.sold.push(At { entity: Entity::Session(session), version, position });
+                    settling.sold.push(At { entity: from, version, position });
                 }
             }
             // Not for carts.
-            Reply::MineUntil { .. } | Reply::NotMine { .. } | Reply::Opened | Reply::OpenRefused => {}
+            Reply::MineUntil { .. }
+            | Reply::NotMine { .. }
+            | Reply::Opened
+            | Reply::OpenRefused
+            | Reply::Listed { .. } => {}
         }
     }
 
-    fn disown(&mut self, stage: &mut Stage<'_, R>, holds: Vec<(Id, HoldId, u64)>) {
-        let Entity::Cart(id) = *stage.entity.entity() else { panic!("only carts disown") };
+    fn disown(&mut self, stage: &mut Stage<'_, R>, holds: Vec<(Entity, HoldId, u64)>) {
         let event = match stage.entity.cart() {
             Some(cart) => cart.decide_disown(holds),
-            None => Cart::blank(id).decide_disown(holds),
+            None => Cart::blank(stage.cart_id()).decide_disown(holds),
         };
         stage.entity.apply_cart(event, stage.turn);
     }
@@ -338,28 +443,57 @@ impl<R> CartHost<R> {
             Some(Err(refusal)) => refusal,
             Some(Ok(_)) | None => panic!("{} has not ended", stage.entity.entity()),
         };
-        let mut holds = Vec::new();
-        for adding in self.adding.drain(..) {
-            holds.extend(adding.perhaps_held());
-            for from in adding.waiting {
-                stage.turn.answer(from, Err(refusal.clone()));
-            }
-        }
-        if !holds.is_empty() {
-            self.disown(stage, holds);
-        }
+        self.drop_pending(stage, &refusal);
         if let Some(checkout) = self.checkout.take() {
-            for from in checkout.waiting {
-                stage.turn.answer(from, Err(refusal.clone()));
-            }
+            adding::answer_all(stage, checkout.waiting, Err(refusal));
+        }
+    }
+
+    /// Changes under way are refused, and what was asked for is given back.
+    fn drop_pending(&mut self, stage: &mut Stage<'_, R>, refusal: &Refusal) {
+        for adding in core::mem::take(&mut self.adding) {
+            self.undo(stage, &adding.parts);
+            adding::answer_all(stage, adding.waiting, Err(refusal.clone()));
+        }
+        for queued in core::mem::take(&mut self.queued) {
+            adding::answer_all(stage, queued.waiting, Err(refusal.clone()));
         }
     }
 
     fn set_timers(&self, turn: &mut Turn<R>) {
-        self.adding.iter().for_each(|adding| turn.wake(adding.again_at));
+        self.adding.iter().for_each(|adding| turn.wake(adding.parts.again_at));
         self.checkout.iter().for_each(|checkout| turn.wake(checkout.until));
         self.settling.iter().for_each(|settling| turn.wake(settling.until));
+        if let Some(paying) = &self.paying {
+            paying.timers().for_each(|at| turn.wake(at));
+        }
     }
+}
+
+impl<R> Stage<'_, R> {
+    /// The cart this is about.
+    fn cart_id(&self) -> CartId {
+        let Entity::Cart(id) = *self.entity.entity() else { panic!("{} is no cart", self.entity.entity()) };
+        id
+    }
+
+    /// The cart's deadline if it were touched now.
+    fn deadline(&self) -> Timestamp {
+        match self.entity.cart() {
+            Some(cart) => cart.touched(self.at, self.rules, core::iter::empty()),
+            None => {
+                let ttl_ms = self.rules.hold_ttl_ms.min(self.rules.cart_age_max_ms);
+                self.at.after(ttl_ms)
+            }
+        }
+    }
+}
+
+/// The answer to a change that was just written down.
+fn changed(entity: &Speculation, request: Request) -> Outcome {
+    let recalled = entity.cart().and_then(|cart| cart.recall(request));
+    let Some(Ok(Recalled::Answer(answer))) = recalled else { panic!("a change is remembered") };
+    entity.ok(*answer)
 }
 
 fn read(entity: &Speculation, id: CartId, command: &CartCommand) -> Outcome {
@@ -367,21 +501,17 @@ fn read(entity: &Speculation, id: CartId, command: &CartCommand) -> Outcome {
     let cart = entity.cart();
     let answer = match command {
         CartCommand::Get => Answer::Cart(cart.and_then(Cart::view).ok_or_else(unknown)?),
-        CartCommand::Audit => Answer::CartAudit(cart.and_then(Cart::audit).ok_or_else(unknown)?),
+        CartCommand::Audit => Answer::CartAudit(Box::new(cart.and_then(Cart::audit).ok_or_else(unknown)?)),
         CartCommand::Order => match cart.and_then(Cart::order) {
             Some(_) => order_answer(entity, cart.is_some_and(|cart| cart.outbox().owes_sales())),
             None => return Err(Refusal::NotFound(format_smolstr!("order {}", id.order()))),
         },
-        CartCommand::Open { .. }
-        | CartCommand::Hold(_)
-        | CartCommand::Release { .. }
-        | CartCommand::Cancel
-        | CartCommand::Checkout { .. } => panic!("{command:?} is no read"),
+        other => panic!("{other:?} is no read"),
     };
     entity.ok(answer)
 }
 
 fn order_answer(entity: &Speculation, settling: bool) -> Answer {
-    let order = entity.cart().and_then(Cart::order).expect("a done cart has an order");
-    Answer::Order { order: order.clone(), settling }
+    let cart = entity.cart().expect("a done cart is kept");
+    cart.order_answer(settling).expect("a done cart has an order")
 }

@@ -1,19 +1,27 @@
 //! Delivery of a cart's outbox: what was told, what was acknowledged, and when the rest is told again.
 
-use alloc::{collections::BTreeSet, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
 
 use super::{Effect, Stage, speculation::Speculation};
 use crate::{
     ask::{Ask, Reply},
     event::{CartEvent, Owed},
-    id::{Entity, Id},
+    id::Entity,
     time::{Rules, Timestamp},
 };
 
+/// How often the wait for a gateway is doubled at most.
+const DOUBLED_MAX: u32 = 5;
+
 #[derive(Default)]
 pub(super) struct Mail {
-    /// Numbers told and not acknowledged yet.
+    /// Numbers told to entities and not acknowledged yet.
     told: BTreeSet<u64>,
+    /// Numbers told to the gateway, how often it did not know, and when it is told again if it did not.
+    paying: BTreeMap<u64, (u32, Option<Timestamp>)>,
     /// Numbers acknowledged that are still in the outbox.
     acknowledged: BTreeSet<u64>,
     again_at: Option<Timestamp>,
@@ -24,18 +32,31 @@ impl Mail {
     pub(super) fn resume<R>(&mut self, stage: &mut Stage<'_, R>) {
         let Some(cart) = stage.entity.cart() else { return };
         for (number, owed) in cart.outbox().sendable() {
-            self.told.insert(*number);
+            self.tell(*number, owed);
             stage.turn.now.push(effect(owed));
         }
         self.rearm(stage.rules, stage.at);
     }
 
-    /// Notes what a reply of `session` acknowledges; the number of the message.
-    pub(super) fn acknowledge(&mut self, entity: &Speculation, session: &Id, reply: &Reply) -> Option<u64> {
-        let number = entity.cart()?.outbox().acknowledged_by(session, reply)?;
+    /// Notes what a reply of `from` acknowledges; the number of the message.
+    pub(super) fn acknowledge(&mut self, entity: &Speculation, from: &Entity, reply: &Reply) -> Option<u64> {
+        let number = entity.cart()?.outbox().acknowledged_by(from, reply)?;
         // A message that this host never told was told by the one before it.
         self.told.remove(&number);
         self.acknowledged.insert(number).then_some(number)
+    }
+
+    /// Notes that the gateway has done what this message asks for, or never will.
+    pub(super) fn acknowledge_payment(&mut self, number: u64) {
+        self.paying.remove(&number);
+        self.acknowledged.insert(number);
+    }
+
+    /// Notes that the gateway does not know what came of this message: it is told again after a while.
+    pub(super) fn unsure(&mut self, number: u64, rules: &Rules, at: Timestamp) {
+        let (tries, again_at) = self.paying.entry(number).or_default();
+        *again_at = Some(at.after(rules.payment_again_ms << (*tries).min(DOUBLED_MAX)));
+        *tries += 1;
     }
 
     /// Whether every sale was acknowledged.
@@ -45,8 +66,8 @@ impl Mail {
         entity.cart().is_some_and(|cart| cart.outbox().entries().iter().find(sale).is_none())
     }
 
-    /// Writes down what was acknowledged once nothing more is expected, or the time has come; tells what is new, and what
-    /// was not acknowledged in time once more.
+    /// Writes down what was acknowledged once nothing more is expected of entities, or the time has come; tells what is
+    /// new, and what was not acknowledged in time once more.
     pub(super) fn carry<R>(&mut self, stage: &mut Stage<'_, R>) {
         let Stage { entity, rules, at, turn } = stage;
         let (rules, at) = (*rules, *at);
@@ -61,11 +82,11 @@ impl Mail {
             if self.acknowledged.contains(number) {
                 continue;
             }
-            if self.told.insert(*number) {
+            if self.tell(*number, owed) {
                 assert!(!turn.events.is_empty(), "{owed:?} is owed, but nothing happened that would owe it");
                 turn.committed.push(effect(owed));
                 told = true;
-            } else if late {
+            } else if self.is_due(*number, owed, at, late) {
                 // Only after a read: what owes it may not be committed yet.
                 turn.read.push(effect(owed));
                 told = true;
@@ -78,6 +99,26 @@ impl Mail {
             Some(again_at) if !self.told.is_empty() => turn.wake(again_at),
             Some(_) | None => self.again_at = None,
         }
+        self.paying.values().filter_map(|(_, again_at)| *again_at).for_each(|again_at| turn.wake(again_at));
+    }
+
+    /// Notes that a message is told; whether it was not before.
+    fn tell(&mut self, number: u64, owed: &Owed) -> bool {
+        match &owed.to {
+            Some(_) => self.told.insert(number),
+            None if self.paying.contains_key(&number) => false,
+            None => self.paying.insert(number, (0, None)).is_none(),
+        }
+    }
+
+    /// Whether a message that was told is to be told again. The gateway is, once it has said that it does not know.
+    fn is_due(&mut self, number: u64, owed: &Owed, at: Timestamp, late: bool) -> bool {
+        match &owed.to {
+            Some(_) => late,
+            None => {
+                self.paying.get_mut(&number).is_some_and(|(_, again_at)| again_at.take_if(|due| *due <= at).is_some())
+            }
+        }
     }
 
     fn rearm(&mut self, rules: &Rules, at: Timestamp) {
@@ -86,5 +127,9 @@ impl Mail {
 }
 
 fn effect<R>(owed: &Owed) -> Effect<R> {
-    Effect::Ask { to: Entity::Session(owed.session.clone()), ask: owed.ask.clone() }
+    match (&owed.to, &owed.ask) {
+        (Some(to), ask) => Effect::Ask { to: to.clone(), ask: ask.clone() },
+        (None, Ask::Pay(call)) => Effect::Pay(call.clone()),
+        (None, ask) => panic!("{ask:?} is owed to nobody"),
+    }
 }

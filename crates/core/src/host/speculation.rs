@@ -8,10 +8,15 @@ use super::Turn;
 use crate::{
     answer::{Answer, Answered, At, Outcome},
     cart::Cart,
-    event::{CartEvent, Event, SessionEvent, VenueEvent},
+    customer::Customer,
+    directory::Directory,
+    event::{CartEvent, Event, VenueEvent},
     id::Entity,
+    inventory::Inventory,
     keep::State,
+    product::Product,
     refusal::Refusal,
+    resource::Resource,
     session::Session,
     venue::Venue,
 };
@@ -30,29 +35,63 @@ impl Speculation {
         &self.entity
     }
 
-    pub(super) fn session(&self) -> Option<&Session> {
-        match self.state.as_deref()? {
-            State::Session(session) => Some(session),
-            State::Venue(_) | State::Cart(_) => panic!("{} is kept as something else", self.entity),
-        }
+    /// What is kept of it.
+    pub(super) fn state(&self) -> Option<&State> {
+        self.state.as_deref()
     }
 
     pub(super) fn cart(&self) -> Option<&Cart> {
-        match self.state.as_deref()? {
+        match self.state()? {
             State::Cart(cart) => Some(cart),
-            State::Venue(_) | State::Session(_) => panic!("{} is kept as something else", self.entity),
+            other => panic!("{} is kept as something else: {other:?}", self.entity),
         }
     }
 
     pub(super) fn venue(&self) -> Option<&Venue> {
-        match self.state.as_deref()? {
+        match self.state()? {
             State::Venue(venue) => Some(venue),
-            State::Session(_) | State::Cart(_) => panic!("{} is kept as something else", self.entity),
+            other => panic!("{} is kept as something else: {other:?}", self.entity),
         }
     }
 
-    pub(super) fn apply_session<R>(&mut self, event: SessionEvent, turn: &mut Turn<R>) {
-        self.apply(Event::Session(event), turn);
+    pub(super) fn session(&self) -> Option<&Session> {
+        match self.state()? {
+            State::Session(session) => Some(session),
+            other => panic!("{} is kept as something else: {other:?}", self.entity),
+        }
+    }
+
+    pub(super) fn product(&self) -> Option<&Product> {
+        match self.state()? {
+            State::Product(product) => Some(product),
+            other => panic!("{} is kept as something else: {other:?}", self.entity),
+        }
+    }
+
+    pub(super) fn resource(&self) -> Option<&Resource> {
+        match self.state()? {
+            State::Resource(resource) => Some(resource),
+            other => panic!("{} is kept as something else: {other:?}", self.entity),
+        }
+    }
+
+    pub(super) fn customer(&self) -> Option<&Customer> {
+        match self.state()? {
+            State::Customer(customer) => Some(customer),
+            other => panic!("{} is kept as something else: {other:?}", self.entity),
+        }
+    }
+
+    pub(super) fn directory(&self) -> Option<&Directory> {
+        match self.state()? {
+            State::Directory(directory) => Some(directory),
+            other => panic!("{} is kept as something else: {other:?}", self.entity),
+        }
+    }
+
+    /// The side of it that carts hold things of.
+    pub(super) fn inventory(&self) -> Option<&dyn Inventory> {
+        Some(self.state()?.inventory().unwrap_or_else(|| panic!("{} is no inventory", self.entity)))
     }
 
     pub(super) fn apply_cart<R>(&mut self, event: CartEvent, turn: &mut Turn<R>) {
@@ -63,7 +102,8 @@ impl Speculation {
         self.apply(Event::Venue(event), turn);
     }
 
-    fn apply<R>(&mut self, event: Event, turn: &mut Turn<R>) {
+    /// Writes an event, here and in the turn.
+    pub(super) fn apply<R>(&mut self, event: Event, turn: &mut Turn<R>) {
         match &mut self.state {
             Some(state) => Arc::make_mut(state).apply(&event),
             None => self.state = Some(Arc::new(State::first(&self.entity, &event))),
@@ -77,6 +117,10 @@ impl Speculation {
             Entity::Venue(id) => format_smolstr!("venue {id}"),
             Entity::Session(id) => format_smolstr!("session {id}"),
             Entity::Cart(id) => format_smolstr!("cart {id}"),
+            Entity::Product(id) => return Refusal::NoSuchProduct(id.clone()),
+            Entity::Resource(id) => format_smolstr!("resource {id}"),
+            Entity::Customer(id) => format_smolstr!("customer {id}"),
+            Entity::Directory => "the directory".into(),
         })
     }
 

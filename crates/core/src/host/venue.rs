@@ -1,6 +1,6 @@
 //! A venue at work.
 
-use alloc::{collections::BTreeMap, vec, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
 
 use smol_str::format_smolstr;
 
@@ -8,7 +8,8 @@ use super::{Effect, Input, Stage, Turn, WAITERS_MAX, speculation::Speculation};
 use crate::{
     answer::{Answer, At, Outcome},
     ask::{Ask, Reply},
-    command::{Command, NewSession, VenueCommand},
+    command::{Command, NewSession, VenueCommand, VenueDetails},
+    directory::Listing,
     event::VenueEvent,
     id::{Entity, Id, Request},
     refusal::Refusal,
@@ -22,24 +23,26 @@ pub(super) struct VenueHost<R> {
     resumed: bool,
     /// Clients that wait for their session to open.
     waiting: BTreeMap<Id, Vec<R>>,
-    /// When the sessions that have not replied are asked again.
+    /// Clients that wait for the directory to know the details of this version.
+    listing: Vec<(u64, R)>,
+    /// When those that have not replied are asked again.
     again_at: Timestamp,
 }
 
 impl<R> VenueHost<R> {
     pub(super) fn new() -> VenueHost<R> {
-        VenueHost { resumed: false, waiting: BTreeMap::new(), again_at: Timestamp(0) }
+        VenueHost { resumed: false, waiting: BTreeMap::new(), listing: Vec::new(), again_at: Timestamp(0) }
     }
 
     pub(super) fn idle(&self, entity: &Speculation) -> bool {
-        self.waiting.is_empty() && !entity.venue().is_some_and(Venue::unfinished)
+        self.waiting.is_empty() && self.listing.is_empty() && !entity.venue().is_some_and(Venue::unfinished)
     }
 
     pub(super) fn handle(&mut self, stage: &mut Stage<'_, R>, input: Input<R>) {
         if !self.resumed {
             // What the venue owed when it was loaded is committed.
             self.resumed = true;
-            stage.turn.now.extend(openings(stage.entity));
+            stage.turn.now.extend(owed(stage.entity));
             self.again_at = stage.at.after(stage.rules.ask_again_ms);
         }
         match input {
@@ -47,27 +50,78 @@ impl<R> VenueHost<R> {
                 let Command::Venue(id, command) = command else {
                     panic!("{} was handed a command to {}", stage.entity.entity(), command.entity());
                 };
-                if let VenueCommand::CreateSession(session) = command {
-                    self.create(stage, from, request, session);
-                } else {
-                    let outcome = command_outcome(stage.entity, &id, request, command, stage.turn);
-                    stage.turn.answer(from, outcome);
+                match command {
+                    VenueCommand::CreateSession(session) => self.create(stage, from, request, session),
+                    VenueCommand::Put(details) => self.put(stage, from, request, details),
+                    other => {
+                        let outcome = command_outcome(stage.entity, &id, request, other, stage.turn);
+                        stage.turn.answer(from, outcome);
+                    }
                 }
             }
+            Input::Reply { from: _, reply: Reply::Listed { version } } => self.listed(stage, version),
             Input::Reply { from, reply } => self.hear(stage.entity, from, reply, stage.turn),
+            Input::Paid { key, .. } => panic!("{} was told of payment {key}", stage.entity.entity()),
             Input::Ask { from, ask } => {
                 panic!("{} was asked {ask:?} by {from}; nobody asks venues", stage.entity.entity())
             }
             Input::Wake => {
                 if stage.at >= self.again_at {
-                    // Asked again only after a read: the booking may be under way still.
-                    stage.turn.read.extend(openings(stage.entity));
+                    // Asked again only after a read: what owes it may be under way still.
+                    stage.turn.read.extend(owed(stage.entity));
                     self.again_at = stage.at.after(stage.rules.ask_again_ms);
                 }
             }
         }
         if stage.entity.venue().is_some_and(Venue::unfinished) {
             stage.turn.wake(self.again_at);
+        }
+    }
+
+    /// Creates the venue or changes its details; answered when searches find it.
+    fn put(&mut self, stage: &mut Stage<'_, R>, from: R, request: Option<Request>, details: VenueDetails) {
+        let Entity::Venue(id) = stage.entity.entity().clone() else { panic!("only venues have details") };
+        let listing = Listing { name: details.name.clone(), city: details.city.clone(), position: details.position };
+        let checked = match request {
+            None => Err(Refusal::RequestIdMissing),
+            Some(_) => listing.check().map_err(Refusal::BadRequest),
+        };
+        if let Err(refusal) = checked {
+            return stage.turn.answer(from, Err(refusal));
+        }
+        let event = match stage.entity.venue() {
+            Some(venue) => venue.decide_put(&details),
+            None => Some(VenueEvent::Put(details)),
+        };
+        if let Some(event) = event {
+            stage.entity.apply_venue(event, stage.turn);
+            let (details, version) =
+                stage.entity.venue().and_then(Venue::unlisted).unwrap_or_else(|| panic!("venue {id} was just put"));
+            let ask = Ask::List { details: details.clone(), version };
+            stage.turn.committed.push(Effect::Ask { to: Entity::Directory, ask });
+            if self.again_at <= stage.at {
+                self.again_at = stage.at.after(stage.rules.ask_again_ms);
+            }
+        }
+        match stage.entity.venue().and_then(Venue::unlisted) {
+            Some((_, version)) if self.listing.len() < WAITERS_MAX => self.listing.push((version, from)),
+            Some(_) => stage.turn.answer(from, Err(Refusal::InProgress)),
+            None => stage.turn.answer(from, stage.entity.ok(Answer::Done)),
+        }
+    }
+
+    /// The directory knows the details of a version.
+    fn listed(&mut self, stage: &mut Stage<'_, R>, version: u64) {
+        let owed = stage.entity.venue().and_then(Venue::unlisted).is_some_and(|(_, put)| put <= version);
+        if owed {
+            stage.entity.apply_venue(VenueEvent::Listed { version }, stage.turn);
+        }
+        for (awaited, from) in core::mem::take(&mut self.listing) {
+            if awaited <= version {
+                stage.turn.answer(from, stage.entity.ok(Answer::Done));
+            } else {
+                self.listing.push((awaited, from));
+            }
         }
     }
 
@@ -83,7 +137,7 @@ impl<R> VenueHost<R> {
             Ok(Creation::New(event)) => {
                 stage.entity.apply_venue(event, stage.turn);
                 let opening = stage.entity.venue().and_then(|venue| venue.opening_of(&session.id));
-                let ask = Ask::Open(opening.expect("it has just been booked"));
+                let ask = Ask::Open(Box::new(opening.expect("it has just been booked")));
                 stage.turn.committed.push(Effect::Ask { to: Entity::Session(session.id.clone()), ask });
                 self.waiting.entry(session.id).or_default().push(from);
                 if self.again_at <= stage.at {
@@ -128,6 +182,9 @@ impl<R> VenueHost<R> {
             | Reply::Stale { .. }
             | Reply::Released { .. }
             | Reply::Sold { .. }
+            | Reply::Refunded { .. }
+            | Reply::Posted { .. }
+            | Reply::Listed { .. }
             | Reply::Forgotten
             | Reply::MineUntil { .. }
             | Reply::NotMine { .. } => return,
@@ -138,7 +195,7 @@ impl<R> VenueHost<R> {
     }
 }
 
-/// Everything but the creation of sessions.
+/// Everything but the details and the creation of sessions.
 fn command_outcome<R>(
     entity: &mut Speculation,
     id: &Id,
@@ -155,15 +212,9 @@ fn command_outcome<R>(
             let found = known?.search(&Search { hall, title, from, to, limit, after })?;
             return entity.ok(Answer::Sessions(found));
         }
-        VenueCommand::Put(_) | VenueCommand::PutHall { .. } if request.is_none() => {
-            return Err(Refusal::RequestIdMissing);
-        }
-        VenueCommand::Put(details) => match known {
-            Ok(venue) => venue.decide_put(&details),
-            Err(_) => Some(VenueEvent::Put(details)),
-        },
+        VenueCommand::PutHall { .. } if request.is_none() => return Err(Refusal::RequestIdMissing),
         VenueCommand::PutHall { hall, name, layout } => known?.decide_put_hall(&hall, &name, &layout),
-        VenueCommand::CreateSession(session) => panic!("session {} of {id} is created elsewhere", session.id),
+        VenueCommand::CreateSession(_) | VenueCommand::Put(_) => panic!("venue {id} decides this elsewhere"),
     };
     if let Some(event) = event {
         entity.apply_venue(event, turn);
@@ -178,11 +229,16 @@ fn created(entity: &Speculation, session: &Id) -> Outcome {
     entity.ok_with(Answer::Session(view.expect("an open session is booked")), vec![at])
 }
 
-fn openings<R>(entity: &Speculation) -> Vec<Effect<R>> {
+/// What the venue owes to sessions and to the directory.
+fn owed<R>(entity: &Speculation) -> Vec<Effect<R>> {
     let Some(venue) = entity.venue() else { return Vec::new() };
     let ask = |session: &Id| Effect::Ask {
         to: Entity::Session(session.clone()),
-        ask: Ask::Open(venue.opening_of(session).expect("a session being opened is booked")),
+        ask: Ask::Open(Box::new(venue.opening_of(session).expect("a session being opened is booked"))),
     };
-    venue.opening().map(ask).collect()
+    let list = venue.unlisted().map(|(details, version)| Effect::Ask {
+        to: Entity::Directory,
+        ask: Ask::List { details: details.clone(), version },
+    });
+    venue.opening().map(ask).chain(list).collect()
 }

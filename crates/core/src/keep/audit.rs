@@ -7,7 +7,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::{Kept, State};
 use crate::{
-    answer::{CartState, SeatCounts},
+    answer::{CartState, Claim, SeatCounts},
     cart::Cart,
     id::Entity,
     money::{Currency, Money},
@@ -28,15 +28,31 @@ pub struct KeptAudit {
     pub carts: [u64; 5],
     /// Carts that nobody opened: they remember a hold they disowned.
     pub tombstones: u64,
+    /// Products.
+    pub products: u64,
+    /// Resources.
+    pub resources: u64,
+    /// Customers.
+    pub customers: u64,
     /// Seats of all sessions, by state.
     pub seats: SeatTotals,
+    /// Places of all areas, by state; none of them is blocked.
+    pub places: SeatTotals,
+    /// Units of all products, by state; none of them is blocked.
+    pub units: SeatTotals,
+    /// Bookings of all resources.
+    pub bookings: u64,
+    /// Orders among the purchases of customers.
+    pub purchases: u64,
+    /// Refunds of orders.
+    pub refunds: u64,
     /// Holds that are live.
     pub holds: u64,
     /// Orders.
     pub orders: u64,
     /// Σ of the orders, by currency.
     pub revenue: Vec<Money>,
-    /// Messages owed to sessions.
+    /// Messages owed to others.
     pub owed: u64,
     /// How many promises are broken.
     pub broken: u64,
@@ -72,26 +88,56 @@ impl Kept {
                     audit.add_cart(entity, cart);
                     audit.note(entity, self.uncovered(cart));
                 }
+                State::Product(product) => {
+                    let found = product.audit();
+                    audit.products += 1;
+                    audit.units.free += found.counts.free;
+                    audit.units.held += found.counts.held;
+                    audit.units.sold += found.counts.sold;
+                    audit.holds += found.holds.len() as u64;
+                    audit.note(entity, found.violations);
+                }
+                State::Resource(resource) => {
+                    let found = resource.audit();
+                    audit.resources += 1;
+                    audit.bookings += found.bookings;
+                    audit.holds += found.holds.len() as u64;
+                    audit.note(entity, found.violations);
+                }
+                State::Customer(customer) => {
+                    let found = customer.audit();
+                    audit.customers += 1;
+                    audit.purchases += found.purchases.len() as u64;
+                    audit.holds += found.holds.len() as u64;
+                    audit.note(entity, found.violations);
+                }
+                State::Directory(_) => {}
             }
         }
         audit
     }
 
-    /// Lines of a cart whose session is kept here too and does not have their seats: a hold covers its line at every
+    /// Lines of a cart whose inventory is kept here too and does not have what they need: a hold covers its line at every
     /// instant.
     fn uncovered(&self, cart: &Cart) -> Vec<SmolStr> {
         let mut wrong = Vec::new();
-        for (id, hold, _, seats) in cart.holds() {
-            let Some(entry) = self.entries.get(&Entity::Session(id.clone())) else { continue };
-            let State::Session(session) = &*entry.state else { continue };
-            let (held, sold) = (session.held_by(hold), session.sold_by(hold));
-            let covered = match cart.state() {
-                Some(CartState::Active | CartState::CheckingOut) => seats.iter().all(|seat| held.contains(seat)),
-                Some(CartState::Done) => sold == seats || seats.iter().all(|seat| held.contains(seat)),
-                Some(CartState::Canceled | CartState::Expired) | None => sold.is_empty(),
+        for claim in cart.claims() {
+            let Some(entry) = self.entries.get(&claim.entity) else { continue };
+            let (held, sold) = (entry.state.held(claim.hold), entry.state.sold(claim.hold));
+            let covered = match (cart.state(), &claim.portion) {
+                (Some(CartState::Active | CartState::CheckingOut), Some(portion)) => {
+                    held.as_ref().is_some_and(|held| held.covers(portion))
+                }
+                (Some(CartState::Done), Some(portion)) => {
+                    sold.as_ref() == Some(portion) || held.as_ref().is_some_and(|held| held.covers(portion))
+                }
+                // A refund may be on its way still.
+                (_, None) => true,
+                (Some(CartState::Canceled | CartState::Expired) | None, Some(_)) => sold.is_none(),
             };
             if !covered {
-                wrong.push(format_smolstr!("line of {seats:?} in {id}, which holds {held:?} and sold {sold:?}"));
+                let Claim { entity, portion, .. } = claim;
+                wrong.push(format_smolstr!("line of {portion:?} in {entity}, which holds {held:?} and sold {sold:?}"));
             }
         }
         wrong
@@ -107,6 +153,11 @@ impl KeptAudit {
         self.seats.held += u64::from(held);
         self.seats.sold += u64::from(sold);
         self.seats.blocked += u64::from(blocked);
+        for area in &audit.areas {
+            self.places.free += u64::from(area.free);
+            self.places.held += u64::from(area.held);
+            self.places.sold += u64::from(area.sold);
+        }
         self.holds += audit.holds.len() as u64;
         self.note(entity, audit.violations);
     }
@@ -125,6 +176,7 @@ impl KeptAudit {
         };
         self.carts[place] += 1;
         self.owed += u64::from(audit.owed);
+        self.refunds += audit.refunds.len() as u64;
         if let Some(order) = cart.order() {
             self.orders += 1;
             self.earn(order.total.currency, order.total.amount);

@@ -9,46 +9,73 @@ use serde::{
     ser::SerializeTuple,
 };
 
-use super::{Kept, State};
-use crate::{cart::Cart, id::Entity, layout::Layout, session::Session, venue::Venue};
+use super::{Entry, Kept, State};
+use crate::{
+    cart::Cart, customer::Customer, directory::Directory, id::Entity, layout::Layout, product::Product,
+    resource::Resource, session::Session, shared_map::SharedMap, venue::Venue,
+};
 
-/// A copy of a shard's entities at one moment; making it clones pointers only.
+/// A copy of a shard's entities at one moment; making it copies references to the leaves they are kept in.
 #[derive(Clone, Debug)]
 pub struct Cut {
-    states: Vec<(Entity, Arc<State>)>,
+    index: u64,
+    entries: SharedMap<Entity, Entry>,
 }
 
 impl Cut {
+    /// A cut of one entity, to keep it elsewhere: with every event up to the place `index` of its shard's log.
+    pub fn one(entity: Entity, state: Arc<State>, index: u64) -> Cut {
+        let mut cut = Cut { index, entries: SharedMap::new() };
+        cut.add(entity, state);
+        cut
+    }
+
+    /// Adds an entity, or puts a newer state in its place.
+    pub fn add(&mut self, entity: Entity, state: Arc<State>) {
+        self.entries.insert(entity, Entry { state, call: None });
+    }
+
+    /// The place in the shard's log up to which it tells.
+    pub fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// Its entities, in order.
+    pub fn entities(&self) -> impl Iterator<Item = (&Entity, &Arc<State>)> {
+        self.entries.iter().map(|(entity, entry)| (entity, &entry.state))
+    }
+
     /// How many entities it has.
     pub fn len(&self) -> usize {
-        self.states.len()
+        self.entries.len()
     }
 
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
-        self.states.is_empty()
+        self.entries.is_empty()
     }
 }
 
 impl Kept {
     /// A copy of everything as it is now; cheap.
     pub fn cut(&self) -> Cut {
-        Cut { states: self.entities().map(|(entity, state)| (entity.clone(), Arc::clone(state))).collect() }
+        Cut { index: self.index, entries: self.entries.clone() }
     }
 
     /// Everything as it was when the cut was made.
     pub fn restore(cut: Cut) -> Kept {
-        let mut kept = Kept::new();
-        for (entity, mut state) in cut.states {
+        let mut kept = Kept { index: cut.index, ..Kept::new() };
+        for (entity, state) in cut.entities() {
+            let mut state = Arc::clone(state);
             let strange = match &*state {
                 State::Session(session) => !Arc::ptr_eq(&kept.layouts.one(session.layout()), session.layout()),
                 State::Venue(_) => true,
-                State::Cart(_) => false,
+                _ => false,
             };
             if strange {
                 kept.layouts.adopt(Arc::make_mut(&mut state));
             }
-            kept.insert(entity, state);
+            kept.insert(entity.clone(), state);
         }
         kept
     }
@@ -67,7 +94,7 @@ impl super::Layouts {
                 let shared = self.one(session.layout());
                 session.set_layout(shared);
             }
-            State::Cart(_) => {}
+            _ => {}
         }
     }
 }
@@ -78,6 +105,10 @@ enum Written<'a> {
     Venue(&'a Venue, Vec<u32>),
     Session(&'a Session, u32),
     Cart(&'a Cart),
+    Product(&'a Product),
+    Resource(&'a Resource),
+    Customer(&'a Customer),
+    Directory(&'a Directory),
 }
 
 /// A state as it is read.
@@ -86,6 +117,10 @@ enum Read {
     Venue(Box<Venue>, Vec<u32>),
     Session(Session, u32),
     Cart(Box<Cart>),
+    Product(Box<Product>),
+    Resource(Box<Resource>),
+    Customer(Box<Customer>),
+    Directory(Box<Directory>),
 }
 
 /// The layouts of a cut in the order in which they first come up, found again by their address.
@@ -109,33 +144,38 @@ impl<'a> Numbers<'a> {
 impl Serialize for Cut {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut numbers = Numbers::default();
-        for (_, state) in &self.states {
+        for (_, state) in self.entities() {
             match &**state {
                 State::Venue(venue) => venue.layouts().for_each(|layout| _ = numbers.of(layout)),
                 State::Session(session) => _ = numbers.of(session.layout()),
-                State::Cart(_) => {}
+                _ => {}
             }
         }
-        let mut tuple = serializer.serialize_tuple(2)?;
+        let mut tuple = serializer.serialize_tuple(3)?;
+        tuple.serialize_element(&self.index)?;
         tuple.serialize_element(&numbers.layouts.clone())?;
-        tuple.serialize_element(&States { states: &self.states, numbers: &numbers })?;
+        tuple.serialize_element(&States { entries: &self.entries, numbers: &numbers })?;
         tuple.end()
     }
 }
 
 struct States<'a> {
-    states: &'a [(Entity, Arc<State>)],
+    entries: &'a SharedMap<Entity, Entry>,
     numbers: &'a Numbers<'a>,
 }
 
 impl Serialize for States<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let number = |layout: &Arc<Layout>| self.numbers.by_address[&(Arc::as_ptr(layout) as usize)];
-        serializer.collect_seq(self.states.iter().map(|(entity, state)| {
-            let written = match &**state {
+        serializer.collect_seq(self.entries.iter().map(|(entity, entry)| {
+            let written = match &*entry.state {
                 State::Venue(venue) => Written::Venue(venue, venue.layouts().map(number).collect()),
                 State::Session(session) => Written::Session(session, number(session.layout())),
                 State::Cart(cart) => Written::Cart(cart),
+                State::Product(product) => Written::Product(product),
+                State::Resource(resource) => Written::Resource(resource),
+                State::Customer(customer) => Written::Customer(customer),
+                State::Directory(directory) => Written::Directory(directory),
             };
             (entity, written)
         }))
@@ -144,7 +184,7 @@ impl Serialize for States<'_> {
 
 impl<'de> Deserialize<'de> for Cut {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Cut, D::Error> {
-        deserializer.deserialize_tuple(2, CutVisitor)
+        deserializer.deserialize_tuple(3, CutVisitor)
     }
 }
 
@@ -154,16 +194,19 @@ impl<'de> Visitor<'de> for CutVisitor {
     type Value = Cut;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("layouts, and entities with their states")
+        f.write_str("a place, layouts, and entities with their states")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Cut, A::Error> {
-        let missing = || de::Error::custom("a cut has layouts and states");
+        let missing = || de::Error::custom("a cut has a place, layouts and states");
+        let index = seq.next_element()?.ok_or_else(missing)?;
         let layouts: Vec<Arc<Layout>> = seq.next_element()?.ok_or_else(missing)?;
         let read: Vec<(Entity, Read)> = seq.next_element()?.ok_or_else(missing)?;
-        let states: Result<Vec<_>, String> =
-            read.into_iter().map(|(entity, read)| Ok((entity, Arc::new(read.state(&layouts)?)))).collect();
-        Ok(Cut { states: states.map_err(de::Error::custom)? })
+        let mut cut = Cut { index, entries: SharedMap::new() };
+        for (entity, read) in read {
+            cut.add(entity, Arc::new(read.state(&layouts).map_err(de::Error::custom)?));
+        }
+        Ok(cut)
     }
 }
 
@@ -173,6 +216,19 @@ impl Read {
         let unknown = || String::from("a state names a layout that the cut does not have");
         Ok(match self {
             Read::Cart(cart) => State::Cart(cart),
+            Read::Product(mut product) => {
+                product.rebuild();
+                State::Product(product)
+            }
+            Read::Resource(mut resource) => {
+                resource.rebuild();
+                State::Resource(resource)
+            }
+            Read::Customer(mut customer) => {
+                customer.rebuild();
+                State::Customer(customer)
+            }
+            Read::Directory(directory) => State::Directory(directory),
             Read::Session(mut session, number) => {
                 session.set_layout(layout(number).ok_or_else(unknown)?);
                 session.rebuild();

@@ -1,6 +1,8 @@
-//! What a session decides about seats the box office keeps off sale.
+//! What a session decides for the box office: seats that are kept off sale, and that it will not take place.
 
 use alloc::vec::Vec;
+
+use smol_str::{SmolStr, format_smolstr};
 
 use super::Session;
 use crate::{
@@ -11,7 +13,23 @@ use crate::{
     seat::{Seat, SeatState},
 };
 
+/// The longest reason for a cancellation, in bytes: every cart that holds something is told.
+const REASON_BYTES_MAX: usize = 256;
+
 impl Session {
+    /// It will not take place.
+    pub(crate) fn decide_cancel(&self, reason: &SmolStr, request: Request) -> Result<SessionEvent, Refusal> {
+        if reason.len() > REASON_BYTES_MAX {
+            let text = format_smolstr!("the reason is longer than {REASON_BYTES_MAX} bytes");
+            return Err(Refusal::BadRequest(text));
+        }
+        if let Some(reason) = self.canceled() {
+            return Err(Refusal::SessionClosed(format_smolstr!("it is canceled already: {reason}")));
+        }
+        let remembered = Remembered { request, answer: Answer::Done };
+        Ok(SessionEvent::Canceled { reason: reason.clone(), remembered })
+    }
+
     /// Keeps seats off sale, all or none. Seats blocked already stay so.
     pub(crate) fn decide_block(&self, seats: &[Seat], request: Request) -> Result<SessionEvent, Refusal> {
         let seats = self.in_state(seats, SeatState::Free, SeatState::Blocked)?;

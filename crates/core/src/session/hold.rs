@@ -1,168 +1,205 @@
 //! What a session decides about holds. Everything is looked at before anything is written.
 
-use alloc::{vec, vec::Vec};
+use alloc::vec::Vec;
 
-use super::{Hold, Session};
+use smol_str::format_smolstr;
+
+use super::{Session, book::Share};
 use crate::{
     answer::PricedSeat,
     ask::{Granted, Reply},
     best,
     command::{BestWish, Want},
-    event::SessionEvent,
-    id::{HoldId, OrderId},
+    event::{Event, HoldEvent, SessionEvent},
+    holds::{Known, Parting},
+    id::{CartId, HoldId, OrderId},
+    inventory::{HoldAsk, Inventory},
+    portion::{Content, Portion},
     refusal::{Refusal, TakenSeat},
     seat::{Seat, SeatSet, SeatState},
+    terms::unfit,
     time::Timestamp,
 };
 
-impl Session {
-    /// A cart asks for seats. `deadline` is when the session will ask the cart about them. The event, or what is replied without one.
-    pub(crate) fn decide_hold(
-        &self,
-        at: Timestamp,
-        hold: HoldId,
-        revision: u64,
-        want: &Want,
-        deadline: Timestamp,
-    ) -> Result<SessionEvent, Reply> {
-        let want_hash = want.hash();
-        if let Some(book) = self.book.as_deref() {
-            if let Some(live) = book.holds.get(&hold) {
-                return Err(self.repeated(hold, live, want_hash));
-            }
-            if let Some(&released) = book.released.get(&hold) {
-                return Err(Reply::Stale { hold, revision: released });
-            }
-            if book.sales.contains_key(&hold) {
-                return Err(Reply::Stale { hold, revision });
-            }
-        }
-        let refused = |refusal| Reply::Refused { hold, refusal };
-        if at >= self.terms.ends_at {
-            return Err(refused(Refusal::SessionClosed("it is over".into())));
-        }
-        let seats = self.wanted(want).map_err(refused)?;
-        Ok(SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline })
-    }
-
-    /// The reply to a hold that is live: what it has now.
-    pub(crate) fn granted(&self, id: HoldId) -> Granted {
-        let hold = self.book.as_deref().and_then(|book| book.holds.get(&id));
-        self.granted_of(id, hold.expect("only live holds are granted"))
-    }
-
-    /// A cart gives seats of a hold back, all if `seats` is absent. `None` if there is nothing to write: it is so already.
-    pub(crate) fn decide_release(
-        &self,
-        hold: HoldId,
-        revision: u64,
-        seats: Option<&SeatSet>,
-        last: bool,
-    ) -> Option<SessionEvent> {
-        let remember = !last;
-        let book = self.book.as_deref();
-        let Some(live) = book.and_then(|book| book.holds.get(&hold)) else {
-            let over = book.is_some_and(|book| book.released.contains_key(&hold) || book.sales.contains_key(&hold));
-            // Remembered although there is no such hold: the ask for it may still be on its way.
-            let unheard = remember && !over;
-            return unheard.then(|| SessionEvent::SeatsReleased { hold, revision, seats: Vec::new(), remember });
+impl Inventory for Session {
+    fn decide_hold(&self, at: Timestamp, ask: &HoldAsk<'_>) -> Result<Event, Reply> {
+        let want_hash = ask.want.hash();
+        let counted = matches!(ask.want, Want::Places { .. }) && self.is_counted(ask.hold);
+        let known = match self.book.as_deref().map(|book| book.holds.recognise(ask, want_hash, counted)) {
+            None => Known::New,
+            Some(Known::Repeat) => return Err(Reply::Granted(self.granted(ask.hold))),
+            Some(Known::Late(reply)) => return Err(reply),
+            Some(known @ (Known::New | Known::Change(_))) => known,
         };
-        if revision <= live.revision {
-            return None;
-        }
-        let all = || live.seats.iter().map(|index| self.terms.layout.seat(*index));
-        let seats = match seats {
-            None => all().collect(),
-            Some(some) => all().filter(|seat| some.as_slice().binary_search(seat).is_ok()).collect(),
-        };
-        Some(SessionEvent::SeatsReleased { hold, revision, seats, remember })
+        let decided = self.decide_new(at, ask, want_hash, &known);
+        decided.map(Event::Session).map_err(|refusal| Reply::Refused {
+            hold: ask.hold,
+            revision: ask.revision,
+            refusal,
+        })
     }
 
-    /// A cart has sold these seats of its hold to itself; the rest is free. The events, and none if it is sold already.
-    ///
-    /// # Panics
-    /// If the hold is neither live nor sold, or lacks a seat: a hold covers its line at every instant.
-    pub(crate) fn decide_sell(
-        &self,
-        hold: HoldId,
-        revision: u64,
-        seats: &SeatSet,
-        order: OrderId,
-        at: Timestamp,
-    ) -> Vec<SessionEvent> {
-        if self.sale_version(hold).is_some() {
-            return Vec::new();
-        }
-        let live = self.book.as_deref().and_then(|book| book.holds.get(&hold));
-        let live = live.unwrap_or_else(|| panic!("cart sells {hold:?}, which session {} does not hold", self.terms.id));
-        assert!(revision > live.revision, "cart sells {hold:?} by an old revision: {revision}");
-        let held: Vec<Seat> = live.seats.iter().map(|index| self.terms.layout.seat(*index)).collect();
-        let (sold, rest): (Vec<Seat>, Vec<Seat>) =
-            held.iter().partition(|seat| seats.as_slice().binary_search(seat).is_ok());
-        assert_eq!(sold, seats.as_slice(), "cart sells seats that {hold:?} does not hold");
-        let sale = SessionEvent::SeatsSold { hold, seats: sold, order, at };
-        if rest.is_empty() {
-            return vec![sale];
-        }
-        vec![SessionEvent::SeatsReleased { hold, revision, seats: rest, remember: false }, sale]
-    }
-
-    /// The session's version with the sale of this hold, if it is sold.
-    pub(crate) fn sale_version(&self, hold: HoldId) -> Option<u64> {
-        self.book.as_deref()?.sales.get(&hold).map(|sale| sale.version)
-    }
-
-    /// The cart says the hold is its own, to be asked about at `deadline`. `None` if there is no such hold, or no news.
-    pub(crate) fn decide_extend(&self, hold: HoldId, deadline: Timestamp) -> Option<SessionEvent> {
-        let live = self.book.as_deref()?.holds.get(&hold)?;
-        (deadline > live.deadline).then_some(SessionEvent::HoldExtended { hold, deadline })
-    }
-
-    /// The cart says that the hold can never be its own. `None` if it is gone already.
-    pub(crate) fn decide_disowned(&self, hold: HoldId) -> Option<SessionEvent> {
-        let live = self.book.as_deref()?.holds.get(&hold)?;
-        let seats = live.seats.iter().map(|index| self.terms.layout.seat(*index)).collect();
-        Some(SessionEvent::SeatsReleased { hold, revision: live.revision + 1, seats, remember: false })
-    }
-
-    /// The cart is terminal. `None` if nothing of it is remembered.
-    pub(crate) fn decide_forget(&self, cart: crate::id::CartId) -> Option<SessionEvent> {
-        let mut released = self.book.as_deref()?.released.range(HoldId::all_of(cart));
-        released.next().map(|_| SessionEvent::Forgotten(cart))
-    }
-
-    fn repeated(&self, id: HoldId, live: &Hold, want_hash: u64) -> Reply {
-        if live.want_hash == want_hash {
-            Reply::Granted(self.granted_of(id, live))
-        } else {
-            Reply::Refused { hold: id, refusal: Refusal::RequestIdReused }
-        }
-    }
-
-    fn granted_of(&self, id: HoldId, hold: &Hold) -> Granted {
-        let layout = &*self.terms.layout;
-        let priced = |index: &u32| PricedSeat {
-            seat: layout.seat(*index),
-            price: self.terms.prices[usize::from(layout.category(*index))],
-        };
+    fn granted(&self, hold: HoldId) -> Granted {
+        let live = self.book.as_deref().and_then(|book| book.holds.live(hold));
+        let live = live.expect("only live holds are granted");
         Granted {
-            hold: id,
-            revision: hold.revision,
-            want_hash: hold.want_hash,
-            seats: hold.seats.iter().map(priced).collect(),
-            currency: self.terms.currency,
+            hold,
+            revision: live.revision,
+            want_hash: live.want_hash,
+            content: Some(self.content(&live.what)),
+            currency: Some(self.terms.currency),
             ttl_ms: self.terms.hold_ttl_ms,
+            limits: self.limits(),
+            late: false,
             version: self.version,
             position: 0,
         }
     }
 
-    /// The seats a want comes to, ascending.
-    fn wanted(&self, want: &Want) -> Result<Vec<Seat>, Refusal> {
-        match want {
-            Want::Seats { seats, best_effort } => self.named(seats.as_slice(), *best_effort),
-            Want::Best(wish) => self.best(wish),
+    fn decide_release(&self, hold: HoldId, revision: u64, left: Option<&Portion>, last: bool) -> Option<Event> {
+        let remember = !last;
+        let parting = self.book.as_deref().map(|book| book.holds.parting(hold, revision, last));
+        let live = match parting {
+            Some(Parting::Live(live)) => live,
+            Some(Parting::So) => return None,
+            Some(Parting::Unheard) => return Some(remembered(hold, revision)),
+            None => return remember.then(|| remembered(hold, revision)),
+        };
+        let event = match (&live.what, left) {
+            (Share::Seats(has), None) => {
+                SessionEvent::SeatsReleased { hold, revision, seats: self.seats(has), remember }
+            }
+            (Share::Seats(has), Some(Portion::Seats(left))) => {
+                let mut seats = self.seats(has);
+                seats.retain(|seat| left.as_slice().binary_search(seat).is_err());
+                SessionEvent::SeatsReleased { hold, revision, seats, remember }
+            }
+            (Share::Places { .. }, None) => SessionEvent::PlacesReleased { hold, revision, left: 0, remember },
+            (Share::Places { quantity: has, .. }, Some(Portion::Places { quantity, .. })) => {
+                SessionEvent::PlacesReleased { hold, revision, left: *quantity.min(has), remember }
+            }
+            (Share::Seats(_) | Share::Places { .. }, Some(left)) => panic!("of {hold:?} is to be left {left:?}"),
+        };
+        Some(Event::Session(event))
+    }
+
+    fn decide_sell(&self, hold: HoldId, revision: u64, portion: &Portion, order: OrderId, at: Timestamp) -> Vec<Event> {
+        let book = self.book.as_deref().unwrap_or_else(|| panic!("a cart sells {hold:?}, which is not held"));
+        let Some(live) = book.holds.to_sell(hold, revision, order) else { return Vec::new() };
+        let (rest, sale) = match (&live.what, portion) {
+            (Share::Seats(has), Portion::Seats(wanted)) => {
+                let is_sold = |seat: &Seat| wanted.as_slice().binary_search(seat).is_ok();
+                let (sold, rest): (Vec<Seat>, Vec<Seat>) = self.seats(has).into_iter().partition(is_sold);
+                assert_eq!(sold, wanted.as_slice(), "a cart sells seats that {hold:?} does not hold");
+                let release = || SessionEvent::SeatsReleased { hold, revision, seats: rest.clone(), remember: false };
+                ((!rest.is_empty()).then(release), SessionEvent::SeatsSold { hold, seats: sold, order, at })
+            }
+            (Share::Places { area, quantity: has }, Portion::Places { area: wanted, quantity }) => {
+                let (area, quantity) = (&self.areas()[usize::from(*area)].id, *quantity);
+                assert_eq!(area, wanted, "{hold:?} is sold in another area");
+                assert!((1..=*has).contains(&quantity), "a cart sells {quantity} places of {has} of {hold:?}");
+                let release = || SessionEvent::PlacesReleased { hold, revision, left: quantity, remember: false };
+                ((quantity < *has).then(release), SessionEvent::PlacesSold { hold, quantity, at })
+            }
+            (Share::Seats(_) | Share::Places { .. }, wanted) => panic!("of {hold:?} is sold {wanted:?}"),
+        };
+        rest.into_iter().chain([sale]).map(Event::Session).collect()
+    }
+
+    fn sale_version(&self, hold: HoldId) -> Option<u64> {
+        self.book.as_deref()?.holds.sale(hold).map(|sale| sale.version)
+    }
+
+    fn decide_refund(&self, hold: HoldId) -> Option<Event> {
+        let seats = match self.book.as_deref()?.holds.to_refund(hold)? {
+            Share::Seats(seats) => self.seats(seats),
+            Share::Places { .. } => Vec::new(),
+        };
+        Some(Event::Session(SessionEvent::SaleRefunded { hold, seats }))
+    }
+
+    fn decide_extend(&self, hold: HoldId, deadline: Timestamp) -> Option<Event> {
+        let event = self.book.as_deref()?.holds.decide_extend(hold, deadline)?;
+        Some(Event::Session(SessionEvent::Hold(event)))
+    }
+
+    fn decide_disowned(&self, hold: HoldId) -> Option<Event> {
+        let live = self.book.as_deref()?.holds.live(hold)?;
+        self.decide_release(hold, live.revision + 1, None, true)
+    }
+
+    fn decide_forget(&self, cart: CartId) -> Option<Event> {
+        let event = self.book.as_deref()?.holds.decide_forget(cart)?;
+        Some(Event::Session(SessionEvent::Hold(event)))
+    }
+
+    fn overdue(&self, after: (Timestamp, HoldId), now: Timestamp, max: usize) -> Vec<(Timestamp, HoldId)> {
+        self.book.as_deref().map_or_else(Vec::new, |book| book.holds.overdue(after, now, max))
+    }
+
+    fn unwanted(&self, after: Option<HoldId>, max: usize) -> Vec<HoldId> {
+        let canceled = self.book.as_deref().filter(|book| book.canceled.is_some());
+        canceled.map_or_else(Vec::new, |book| book.holds.taken(after, max))
+    }
+}
+
+impl Session {
+    /// A hold that is new, or a change of one that is live.
+    fn decide_new(
+        &self,
+        at: Timestamp,
+        ask: &HoldAsk<'_>,
+        want_hash: u64,
+        known: &Known<'_, Share>,
+    ) -> Result<SessionEvent, Refusal> {
+        if let Some(reason) = self.canceled() {
+            return Err(Refusal::SessionClosed(format_smolstr!("it is canceled: {reason}")));
         }
+        if at >= self.terms.ends_at {
+            return Err(Refusal::SessionClosed("it is over".into()));
+        }
+        let seats = match ask.want {
+            Want::Seats { seats, best_effort } => self.named(seats.as_slice(), *best_effort)?,
+            Want::Best(wish) => self.best(wish)?,
+            Want::Places { area, quantity } => return self.decide_places(ask, want_hash, known, area, *quantity),
+            Want::Units { .. } | Want::Slot { .. } | Want::Quota { .. } => {
+                return Err(unfit("session", &self.terms.id, ask.want));
+            }
+        };
+        let HoldAsk { hold, revision, deadline, .. } = *ask;
+        Ok(SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline })
+    }
+
+    /// A share with its prices.
+    fn content(&self, share: &Share) -> Content {
+        let layout = &*self.terms.layout;
+        let priced = |index: &u32| PricedSeat {
+            seat: layout.seat(*index),
+            price: self.terms.prices[usize::from(layout.category(*index))],
+        };
+        match share {
+            Share::Seats(seats) => Content::Seats(seats.iter().map(priced).collect()),
+            Share::Places { area, quantity } => {
+                let area = &self.areas()[usize::from(*area)];
+                Content::Places { area: area.id.clone(), quantity: *quantity, price: area.price.amount }
+            }
+        }
+    }
+
+    /// A share without prices.
+    pub(super) fn portion(&self, share: &Share) -> Portion {
+        match share {
+            Share::Seats(seats) => {
+                Portion::Seats(SeatSet::new(self.seats(seats)).expect("a hold has one to twenty seats, none twice"))
+            }
+            Share::Places { area, quantity } => {
+                Portion::Places { area: self.areas()[usize::from(*area)].id.clone(), quantity: *quantity }
+            }
+        }
+    }
+
+    fn seats(&self, indexes: &[u32]) -> Vec<Seat> {
+        indexes.iter().map(|index| self.terms.layout.seat(*index)).collect()
     }
 
     fn named(&self, seats: &[Seat], best_effort: bool) -> Result<Vec<Seat>, Refusal> {
@@ -192,4 +229,9 @@ impl Session {
         let indexes = best::choose(&self.terms.layout, |number| self.free_word(number), wish)?;
         Ok(indexes.into_iter().map(|index| self.terms.layout.seat(index)).collect())
     }
+}
+
+/// A hold that has nothing was released.
+fn remembered(hold: HoldId, revision: u64) -> Event {
+    Event::Session(SessionEvent::Hold(HoldEvent::Remembered { hold, revision }))
 }

@@ -4,11 +4,15 @@ use alloc::{collections::BTreeMap, sync::Arc, vec, vec::Vec};
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{Book, Session};
+use super::{
+    Session,
+    book::{Book, Share},
+};
 use crate::{
-    answer::{HoldView, MapView, SaleView, SeatCounts, SessionAudit, SessionView},
+    answer::{AreaCounts, MapView, SeatCounts, SessionAudit, SessionView},
     id::HoldId,
-    seat::{Seat, SeatState},
+    portion::Portion,
+    seat::SeatState,
 };
 
 impl Session {
@@ -23,8 +27,12 @@ impl Session {
             starts_at: terms.starts_at,
             ends_at: terms.ends_at,
             prices: self.prices(),
+            areas: self.areas().to_vec(),
             hold_ttl_ms: terms.hold_ttl_ms,
+            limits: self.limits(),
+            canceled: self.canceled().map(SmolStr::new),
             counts: self.counts(),
+            area_counts: self.area_counts(),
             layout: Arc::clone(&terms.layout),
         })
     }
@@ -49,27 +57,34 @@ impl Session {
                 map[index as usize / 4] |= (self.state(index) as u8) << (index % 4 * 2);
             }
         }
-        MapView { session: self.terms.id.clone(), version: self.version, counts: self.counts(), seats: map }
+        MapView {
+            session: self.terms.id.clone(),
+            epoch: 0,
+            version: self.version,
+            counts: self.counts(),
+            areas: self.area_counts(),
+            seats: map,
+        }
     }
 
-    /// The seats a live hold has, ascending; none if there is no such hold.
-    pub fn held_by(&self, hold: HoldId) -> Vec<Seat> {
-        let live = self.book.as_deref().and_then(|book| book.holds.get(&hold));
-        live.map_or_else(Vec::new, |live| self.seats(&live.seats))
+    /// What a live hold has; `None` if there is no such hold.
+    pub fn held(&self, hold: HoldId) -> Option<Portion> {
+        let live = self.book.as_deref()?.holds.live(hold)?;
+        Some(self.portion(&live.what))
     }
 
-    /// The seats a hold was sold with, ascending; none if it was not.
-    pub fn sold_by(&self, hold: HoldId) -> Vec<Seat> {
-        let sale = self.book.as_deref().and_then(|book| book.sales.get(&hold));
-        sale.map_or_else(Vec::new, |sale| self.seats(&sale.seats))
+    /// What a hold was sold with; `None` if it was not, or the sale is over.
+    pub fn sold(&self, hold: HoldId) -> Option<Portion> {
+        let sale = self.book.as_deref()?.holds.sale(hold)?;
+        Some(self.portion(&sale.what))
     }
 
     /// How many released holds are still remembered for carts that may speak of them.
     pub fn remembered_releases(&self) -> usize {
-        self.book.as_deref().map_or(0, |book| book.released.len())
+        self.book.as_deref().map_or(0, |book| book.holds.remembered())
     }
 
-    /// Everything, counted afresh from the seats.
+    /// Everything, counted afresh from the seats, and from holds and sales of places.
     pub fn audit(&self) -> SessionAudit {
         let mut states = SeatCounts::default();
         for index in 0..self.terms.layout.seats() {
@@ -80,9 +95,11 @@ impl Session {
                 SeatState::Blocked => states.blocked += 1,
             }
         }
+        let nothing = |area: &crate::command::Area| AreaCounts { area: area.id.clone(), free: 0, held: 0, sold: 0 };
         let mut audit = SessionAudit {
             session: self.terms.id.clone(),
             counts: states,
+            areas: self.areas().iter().map(nothing).collect(),
             holds: Vec::new(),
             sales: Vec::new(),
             violations: Vec::new(),
@@ -93,55 +110,66 @@ impl Session {
         if let Some(book) = self.book.as_deref() {
             self.audit_book(book, &mut audit);
         }
+        self.audit_areas(&mut audit);
         audit
     }
 
     fn audit_book(&self, book: &Book, audit: &mut SessionAudit) {
-        let mut owners: BTreeMap<u32, HoldId> = BTreeMap::new();
-        for (&hold, live) in &book.holds {
-            self.audit_seats(hold, &live.seats, SeatState::Held, &mut owners, &mut audit.violations);
-            let seats = self.seats(&live.seats);
-            audit.holds.push(HoldView { hold, revision: live.revision, deadline: live.deadline, seats });
-            if !book.due.contains(&(live.deadline, hold)) {
-                audit.violations.push(format_smolstr!("hold {hold:?} is in no index of deadlines"));
-            }
+        let mut owners = BTreeMap::new();
+        for (hold, live) in book.holds.all_live() {
+            self.audit_share(hold, &live.what, SeatState::Held, &mut owners, audit);
         }
-        let mut sales: Vec<_> = book.sales.iter().collect();
-        sales.sort_by_key(|(_, sale)| sale.version);
-        for (&hold, sale) in sales {
-            self.audit_seats(hold, &sale.seats, SeatState::Sold, &mut owners, &mut audit.violations);
-            audit.sales.push(SaleView { order: hold.cart.order(), seats: self.seats(&sale.seats), at: sale.at });
+        for (hold, sale) in book.holds.all_sales() {
+            self.audit_share(hold, &sale.what, SeatState::Sold, &mut owners, audit);
         }
         let owned = owners.len() as u32;
         if owned != audit.counts.held + audit.counts.sold {
             let text = format_smolstr!("{owned} seats have an owner, {:?} need one", audit.counts);
             audit.violations.push(text);
         }
-        if book.due.len() != book.holds.len() {
-            let text = format_smolstr!("{} holds but {} deadlines", book.holds.len(), book.due.len());
-            audit.violations.push(text);
-        }
+        audit.holds = book.holds.hold_views(|share| self.portion(share));
+        audit.sales = book.holds.sale_views(|share| self.portion(share));
+        audit.violations.extend(book.holds.violations());
     }
 
-    fn audit_seats(
+    fn audit_share(
         &self,
         hold: HoldId,
-        seats: &[u32],
+        share: &Share,
         state: SeatState,
         owners: &mut BTreeMap<u32, HoldId>,
-        violations: &mut Vec<SmolStr>,
+        audit: &mut SessionAudit,
     ) {
-        for &index in seats {
+        let seats = match share {
+            Share::Seats(seats) => seats,
+            Share::Places { area, quantity } => {
+                let counts = &mut audit.areas[usize::from(*area)];
+                let count = if state == SeatState::Held { &mut counts.held } else { &mut counts.sold };
+                *count = count.saturating_add(*quantity);
+                return;
+            }
+        };
+        for &index in &**seats {
             if self.state(index) != state {
-                violations.push(format_smolstr!("seat {index} of {hold:?} should be {state:?}"));
+                audit.violations.push(format_smolstr!("seat {index} of {hold:?} should be {state:?}"));
             }
             if let Some(other) = owners.insert(index, hold) {
-                violations.push(format_smolstr!("seat {index} belongs to {other:?} and {hold:?}"));
+                audit.violations.push(format_smolstr!("seat {index} belongs to {other:?} and {hold:?}"));
             }
         }
     }
 
-    fn seats(&self, indexes: &[u32]) -> Vec<Seat> {
-        indexes.iter().map(|index| self.terms.layout.seat(*index)).collect()
+    fn audit_areas(&self, audit: &mut SessionAudit) {
+        for (counts, area) in audit.areas.iter_mut().zip(self.areas()) {
+            match area.capacity.checked_sub(counts.held.saturating_add(counts.sold)) {
+                Some(free) => counts.free = free,
+                None => audit.violations.push(format_smolstr!("{counts:?} of {} places", area.capacity)),
+            }
+        }
+        let counted = self.area_counts();
+        if audit.areas != counted {
+            let text = format_smolstr!("counters say {counted:?}, holds and sales say {:?}", audit.areas);
+            audit.violations.push(text);
+        }
     }
 }

@@ -13,6 +13,7 @@ use crate::{
     layout::Layout,
     money::{Money, PRICE_MAX},
     refusal::Refusal,
+    session::check_areas,
     time::{Rules, TIMESTAMP_MAX, Timestamp},
 };
 
@@ -65,6 +66,7 @@ impl Venue {
         let hall = hall.ok_or_else(|| Refusal::NotFound(format_smolstr!("hall {}", session.hall)))?;
         check_times(rules, session)?;
         let prices = in_order(&hall.layout, &session.prices)?;
+        check_areas(session)?;
         if let Some(other) = hall.conflict(session.starts_at, session.ends_at) {
             return Err(Refusal::HallOccupied(other.clone()));
         }
@@ -144,8 +146,9 @@ fn same(known: &NewSession, wanted: &NewSession) -> bool {
         prices.sort_unstable();
         prices
     };
-    let NewSession { id, hall, title, starts_at, ends_at, prices: _, hold_ttl_ms } = known;
+    let NewSession { id, hall, title, starts_at, ends_at, prices: _, areas, hold_ttl_ms, limits } = known;
     (id, hall, title, starts_at, ends_at, hold_ttl_ms)
         == (&wanted.id, &wanted.hall, &wanted.title, &wanted.starts_at, &wanted.ends_at, &wanted.hold_ttl_ms)
+        && (areas, limits) == (&wanted.areas, &wanted.limits)
         && prices(known) == prices(wanted)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use boxoffice_core::{
     command::{CartCommand, Command, SessionCommand, Want, WantedLine},
+    event::{CartEvent, Event},
     id::{CartId, Entity},
     keep::{Cut, DUE_AGAIN_MS, Kept, State},
     seat::{Seat, SeatSet},
@@ -144,4 +145,81 @@ fn whoever_is_due_is_named_once_and_again_later() {
     assert_eq!(due(kept, ttl_ms + 40, 2), "");
     assert_eq!(kept.next_deadline(), Some(Timestamp(ttl_ms + 40 + DUE_AGAIN_MS)));
     assert_eq!(due(kept, ttl_ms + 40 + DUE_AGAIN_MS, 10), "12345");
+}
+
+/// A kept shard that applied what the town did, and the place each event has in the log.
+fn applied(town: &Town, until: usize) -> Kept {
+    let mut kept = Kept::new();
+    for (index, (entity, event)) in (1..).zip(&town.log[..until]) {
+        kept.advance(index);
+        kept.apply(entity, vec![event.clone()]);
+    }
+    kept
+}
+
+#[test]
+fn who_has_ended_and_owes_nothing_leaves_and_comes_back() {
+    let town = busy();
+    let mut kept = applied(&town, town.log.len());
+    let all = kept.len();
+    // Cart 1 is active, 3 and 4 have ended and owe something to a session out of reach.
+    let leaving = kept.take_leaving();
+    let [cart] = &leaving[..] else { panic!("only cart 2 leaves: {leaving:?}") };
+    assert_eq!(cart.entity, Entity::Cart(CartId(2)));
+    let place = town.log.iter().rposition(|(entity, _)| *entity == cart.entity).expect("it happened") as u64 + 1;
+    assert_eq!(cart.index, place);
+    assert!(kept.take_leaving().is_empty(), "handed out once");
+    assert!(!kept.forget(&cart.entity, cart.index - 1), "that is not how it is now");
+    // Until it is forgotten it is all there, in snapshots too.
+    assert_eq!(kept.get(&cart.entity), Some(Arc::clone(&cart.state)));
+    let mut restored = written_and_read(&kept);
+    assert_eq!((restored.len(), restored.index()), (all, kept.index()));
+    assert_eq!(restored.take_leaving()[0].index, kept.index(), "a snapshot tells up to its own place");
+
+    assert!(kept.forget(&cart.entity, cart.index));
+    assert_eq!((kept.len(), kept.leaving(), kept.get(&cart.entity)), (all - 1, 0, None));
+    assert_eq!(written_and_read(&kept).len(), all - 1);
+    assert!(!kept.forget(&cart.entity, cart.index), "once");
+    kept.put_back(cart.entity.clone(), Arc::clone(&cart.state));
+    assert!(kept.entities().eq(town.kept.entities()));
+}
+
+#[test]
+fn an_entity_that_changes_before_it_is_forgotten_stays() {
+    let town = busy();
+    let last = town.log.iter().rposition(|(entity, _)| *entity == Entity::Cart(CartId(2))).expect("it happened");
+    let mut kept = applied(&town, last + 1);
+    let before = kept.take_leaving();
+    // It leaves again at a later place: what was kept elsewhere of the earlier one is not enough.
+    let cart = &before[0];
+    let delivered = CartEvent::Delivered(Vec::new());
+    kept.advance(cart.index + 5);
+    kept.apply(&cart.entity, vec![Event::Cart(delivered)]);
+    assert!(!kept.forget(&cart.entity, cart.index));
+    let again = kept.take_leaving();
+    assert_eq!((again.len(), again[0].index), (1, cart.index + 5));
+    assert!(kept.forget(&cart.entity, cart.index + 5));
+}
+
+#[test]
+fn a_copy_of_one_entity_reads_back() {
+    let town = busy();
+    for (entity, state) in town.kept.entities() {
+        let bytes = rmp_serde::to_vec(&Cut::one(entity.clone(), Arc::clone(state), 7)).expect("it can be written");
+        let cut: Cut = rmp_serde::from_slice(&bytes).expect("and read");
+        assert_eq!(cut.index(), 7);
+        assert!(cut.entities().eq([(entity, state)]));
+    }
+}
+
+#[test]
+fn a_cut_stays_as_it_was() {
+    let town = busy();
+    let middle = town.log.len() / 2;
+    let mut kept = applied(&town, middle);
+    let cut = kept.cut();
+    for (entity, event) in &town.log[middle..] {
+        kept.apply(entity, vec![event.clone()]);
+    }
+    assert!(Kept::restore(cut).entities().eq(applied(&town, middle).entities()));
 }

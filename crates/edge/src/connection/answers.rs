@@ -6,19 +6,19 @@ use tokio::sync::Notify;
 
 /// Answers that wait for their connection. At most one for each request that was submitted, and those are bounded.
 #[derive(Default)]
-pub(super) struct Answers {
+pub(crate) struct Answers {
     waiting: Mutex<Vec<(u64, door::Result)>>,
     wake: Notify,
 }
 
 impl Answers {
     /// Waits for an answer.
-    pub(super) async fn there(&self) {
+    pub(crate) async fn there(&self) {
         self.wake.notified().await;
     }
 
     /// Puts all answers into `taken`, which is empty.
-    pub(super) fn take(&self, taken: &mut Vec<(u64, door::Result)>) {
+    pub(crate) fn take(&self, taken: &mut Vec<(u64, door::Result)>) {
         std::mem::swap(&mut *self.waiting.lock(), taken);
     }
 }

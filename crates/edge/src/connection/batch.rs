@@ -1,8 +1,10 @@
 //! A batch: its items go in waves, each of them commands of one kind side by side.
 
-use std::mem::discriminant;
+use std::mem::{Discriminant, discriminant};
 
-use boxoffice_core::command::Command;
+use boxoffice_core::command::{
+    CartCommand, Command, CustomerCommand, DirectoryCommand, ProductCommand, ResourceCommand, SessionCommand, VenueCommand,
+};
 use boxoffice_wire::{Fail, FailKind, Rejection, encode::Verdict, request::Item};
 use tokio::time::Instant;
 
@@ -10,13 +12,13 @@ use tokio::time::Instant;
 const ITEMS_UNDER_WAY_MAX: usize = 64;
 
 /// A batch on its way.
-pub(super) struct Batch {
+pub(crate) struct Batch {
     /// The client's number for it.
-    pub(super) id: u64,
+    pub(crate) id: u64,
     /// When it came.
-    pub(super) at: Instant,
+    pub(crate) at: Instant,
     /// Until when its items may take.
-    pub(super) deadline: Instant,
+    pub(crate) deadline: Instant,
     items: Vec<Option<Item>>,
     verdicts: Vec<Option<Verdict>>,
     /// The first item that has not been started.
@@ -26,10 +28,20 @@ pub(super) struct Batch {
     wave: Option<Kind>,
 }
 
-type Kind = (std::mem::Discriminant<Command>, u8);
+/// A kind of command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Venue(Discriminant<VenueCommand>),
+    Session(Discriminant<SessionCommand>),
+    Cart(Discriminant<CartCommand>),
+    Product(Discriminant<ProductCommand>),
+    Resource(Discriminant<ResourceCommand>),
+    Customer(Discriminant<CustomerCommand>),
+    Directory(Discriminant<DirectoryCommand>),
+}
 
 impl Batch {
-    pub(super) fn new(id: u64, at: Instant, deadline: Instant, items: Vec<Result<Item, Rejection>>) -> Batch {
+    pub(crate) fn new(id: u64, at: Instant, deadline: Instant, items: Vec<Result<Item, Rejection>>) -> Batch {
         let (items, verdicts) = items
             .into_iter()
             .map(|item| match item {
@@ -41,7 +53,7 @@ impl Batch {
     }
 
     /// The next item to be submitted, if one may be now.
-    pub(super) fn start(&mut self) -> Option<(usize, Item)> {
+    pub(crate) fn start(&mut self) -> Option<(usize, Item)> {
         // Rejected ones are answered already.
         while self.items.get(self.next).is_some_and(Option::is_none) {
             self.next += 1;
@@ -59,14 +71,14 @@ impl Batch {
     }
 
     /// An item has its verdict.
-    pub(super) fn ended(&mut self, item: usize, verdict: Verdict) {
+    pub(crate) fn ended(&mut self, item: usize, verdict: Verdict) {
         let before = self.verdicts[item].replace(verdict);
         assert!(before.is_none(), "item {item} of a batch was answered twice");
         self.under_way -= 1;
     }
 
     /// The time is over: what has not been started will not be.
-    pub(super) fn give_up(&mut self) {
+    pub(crate) fn give_up(&mut self) {
         for (item, verdict) in self.items.iter_mut().zip(&mut self.verdicts) {
             if item.take().is_some() {
                 let words = "the batch's deadline came before this item's turn; it did not happen";
@@ -76,7 +88,7 @@ impl Batch {
     }
 
     /// The verdicts, when every item has one.
-    pub(super) fn verdicts(&mut self) -> Option<Vec<Verdict>> {
+    pub(crate) fn verdicts(&mut self) -> Option<Vec<Verdict>> {
         let done = self.under_way == 0 && self.verdicts.iter().all(Option::is_some);
         done.then(|| std::mem::take(&mut self.verdicts).into_iter().flatten().collect())
     }
@@ -84,33 +96,13 @@ impl Batch {
 
 /// What makes two commands of one wave: the same kind, asked of the same kind of entity.
 fn kind(command: &Command) -> Kind {
-    use boxoffice_core::command::{CartCommand, SessionCommand, VenueCommand};
-    let inner = match command {
-        Command::Venue(_, command) => match command {
-            VenueCommand::Put(_) => 0,
-            VenueCommand::Get => 1,
-            VenueCommand::PutHall { .. } => 2,
-            VenueCommand::GetHall { .. } => 3,
-            VenueCommand::CreateSession(_) => 4,
-            VenueCommand::SearchSessions { .. } => 5,
-        },
-        Command::Session(_, command) => match command {
-            SessionCommand::Get => 0,
-            SessionCommand::Map => 1,
-            SessionCommand::Block(_) => 2,
-            SessionCommand::Unblock(_) => 3,
-            SessionCommand::Audit => 4,
-        },
-        Command::Cart(_, command) => match command {
-            CartCommand::Open { .. } => 0,
-            CartCommand::Get => 1,
-            CartCommand::Hold(_) => 2,
-            CartCommand::Release { .. } => 3,
-            CartCommand::Cancel => 4,
-            CartCommand::Checkout { .. } => 5,
-            CartCommand::Order => 6,
-            CartCommand::Audit => 7,
-        },
-    };
-    (discriminant(command), inner)
+    match command {
+        Command::Venue(_, command) => Kind::Venue(discriminant(command)),
+        Command::Session(_, command) => Kind::Session(discriminant(command)),
+        Command::Cart(_, command) => Kind::Cart(discriminant(command)),
+        Command::Product(_, command) => Kind::Product(discriminant(command)),
+        Command::Resource(_, command) => Kind::Resource(discriminant(command)),
+        Command::Customer(_, command) => Kind::Customer(discriminant(command)),
+        Command::Directory(command) => Kind::Directory(discriminant(command)),
+    }
 }

@@ -20,6 +20,11 @@ use boxoffice_wire::{Encoding, limits::close};
 use bytes::Bytes;
 use tokio::net::TcpStream;
 
+pub(crate) use self::{
+    answers::Answers,
+    batch::Batch,
+    requests::kind_of,
+};
 use self::{
     frames::End,
     task::{Connection, Turn},

@@ -5,13 +5,18 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::{command::Command, id::Id, id::Request as RequestKey, refusal::Refusal};
+use boxoffice_core::{
+    command::Command,
+    id::{Entity, Id, Request as RequestKey},
+    refusal::Refusal,
+};
 use boxoffice_node::door::{self, Failure, ReplyTo};
 use boxoffice_wire::{
     Call, Fail, FailKind, Op, Rejection, Request,
     body::Resume,
     encode::{self, Verdict},
     limits::close,
+    request::Since,
 };
 use smol_str::{SmolStr, format_smolstr};
 use tokio::time::{Instant, timeout_at};
@@ -60,7 +65,7 @@ impl Connection {
         if self.clocks.is_draining() {
             return self.fail(id, op, FailKind::Draining, now, now);
         }
-        if is_for_operators(op) && !self.admin && !self.shared.is_unguarded() {
+        if op.for_operators() && !self.admin && !self.shared.is_unguarded() {
             let why = Rejection::Unauthenticated(SmolStr::new_static("this op needs the admin token"));
             return self.refuse(id, op, &why, now);
         }
@@ -74,13 +79,21 @@ impl Connection {
                 self.submit(asked, command, key);
                 Ok(())
             }
-            Call::Watch { session, resume } => {
+            Call::SearchCity(_) | Call::History { .. } => self.fail(id, op, FailKind::NotReady, now, now),
+            Call::Watch { entity, since } => {
                 if self.watcher.is_none() {
-                    let call = Call::Watch { session, resume };
+                    let call = Call::Watch { entity, since };
                     self.carried = Some(Request { id, op, deadline_ms, key, shape, call });
                     return Ok(());
                 }
-                self.watch(id, &session, resume, now)
+                let resume = since.and_then(|since| match since {
+                    Since::Version(resume) => Some(resume),
+                    Since::Cursor(_) => None,
+                });
+                match entity {
+                    Entity::Session(session) => self.watch(id, &session, resume, now),
+                    other => self.refuse(id, op, &Refusal::NotFound(format_smolstr!("{other}")).into(), now),
+                }
             }
             Call::Unwatch { feed } => {
                 if self.watcher.as_mut().is_some_and(|watcher| watcher.unwatch(feed)) {
@@ -108,8 +121,7 @@ impl Connection {
                 Some(_) | None => self.done(id, op, now),
             },
             Call::Status => {
-                let mut status = self.shared.backend.status();
-                self.shared.metrics.show_in(&mut status);
+                let status = self.shared.status();
                 self.ended(op, Ended::Ok, now, now);
                 self.frames.write(|encoding, out| encode::status(encoding, out, id, &status))
             }
@@ -256,38 +268,7 @@ impl Connection {
     }
 }
 
-/// Whether an op is for those who run the house, and not for those who buy.
-fn is_for_operators(op: Op) -> bool {
-    match op {
-        Op::VenuePut
-        | Op::HallPut
-        | Op::SessionCreate
-        | Op::SessionBlock
-        | Op::SessionUnblock
-        | Op::Batch
-        | Op::AdminStatus
-        | Op::AdminAudit => true,
-        Op::Hello
-        | Op::VenueGet
-        | Op::HallGet
-        | Op::SessionGet
-        | Op::SessionSearch
-        | Op::SessionMap
-        | Op::CartOpen
-        | Op::CartGet
-        | Op::CartHoldSeats
-        | Op::CartHoldBest
-        | Op::CartHoldAll
-        | Op::CartRelease
-        | Op::CartCancel
-        | Op::CartCheckout
-        | Op::OrderGet
-        | Op::Watch
-        | Op::Unwatch => false,
-    }
-}
-
-fn kind_of(failure: Failure) -> FailKind {
+pub(crate) fn kind_of(failure: Failure) -> FailKind {
     match failure {
         Failure::Busy => FailKind::Busy,
         Failure::Unknown => FailKind::Unknown,

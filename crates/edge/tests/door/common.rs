@@ -231,6 +231,7 @@ impl Door {
         let seats = 1_000;
         let map = MapView {
             session: id("hamlet"),
+            epoch: 0,
             version: 5,
             counts: SeatCounts { free: seats, ..SeatCounts::default() },
             seats: vec![0; seats as usize / 4],

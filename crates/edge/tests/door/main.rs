@@ -2,7 +2,11 @@
 
 mod common;
 
+#[path = "../asking/mod.rs"]
+mod asking;
+
 mod envelope;
 mod guests;
+mod http;
 mod requests;
 mod watching;

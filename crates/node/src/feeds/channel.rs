@@ -181,7 +181,7 @@ impl Channel {
         open.snapshot = Encoded::default();
         open.changes_in_ring += commit.changes.len();
         let counts = open.published.map().counts;
-        let delta = Delta { from: version, to: commit.to, changes: commit.changes, counts };
+        let delta = Delta { from: version, to: commit.to, changes: commit.changes, counts, areas: Vec::new() };
         open.ring.push_back((delta, Encoded::default()));
         while open.ring.len() > RING_DELTAS || open.changes_in_ring > RING_CHANGES {
             let (oldest, _) = open.ring.pop_front().expect("changes are in deltas");
@@ -250,6 +250,7 @@ impl Channel {
             epoch: self.epoch,
             version: map.version,
             counts: map.counts,
+            areas: map.areas.clone(),
             seats: map.seats.clone(),
         }
     }

@@ -110,6 +110,10 @@ impl Hub {
         }
     }
 
+    pub(super) fn epoch(&self) -> u64 {
+        self.settings.epoch
+    }
+
     pub(super) fn counts(&self) -> (usize, usize) {
         let table = self.table.lock();
         (table.channels.len(), table.channels.values().map(|channel| channel.watching()).sum())

@@ -96,6 +96,11 @@ impl Feeds {
         self.hub.run().await;
     }
 
+    /// The epoch that versions belong to.
+    pub fn epoch(&self) -> u64 {
+        self.hub.epoch()
+    }
+
     /// How many sessions have a feed, and how many watchers they have together.
     pub fn counts(&self) -> (usize, usize) {
         self.hub.counts()

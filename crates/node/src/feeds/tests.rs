@@ -81,7 +81,7 @@ impl FeedSource for Replica {
         for (index, state) in seats.iter().enumerate() {
             packed[index / 4] |= (*state as u8) << (index % 4 * 2);
         }
-        Some(MapView { session: session.clone(), version: *version, counts: counts(seats), seats: packed })
+        Some(MapView { session: session.clone(), epoch: 0, version: *version, counts: counts(seats), seats: packed })
     }
 
     fn end(&self, session: &Id) {

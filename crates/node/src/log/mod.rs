@@ -24,7 +24,7 @@ mod spare;
 pub use config::{LogConfig, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
 pub use error::LogError;
 pub use record::{Kind, Mark};
-pub use recovery::{Cut, Recovery};
+pub use recovery::{Cut, Recovery, read_segment, segment_numbers};
 pub use segment::FORMAT;
 pub use spare::Maker;
 
@@ -119,6 +119,8 @@ pub struct Log {
     config: LogConfig,
     dir: PathBuf,
     workshop: Workshop,
+    /// Segments that nobody needs and that are still to be discarded, oldest first.
+    retired: VecDeque<Segment>,
     /// Older segments, oldest first.
     sealed: VecDeque<Used>,
     active: Used,
@@ -192,6 +194,7 @@ impl Log {
             config,
             dir: dir.to_owned(),
             workshop,
+            retired: VecDeque::new(),
             sealed: reads.into_iter().map(Used::from).collect(),
             at: active.end as u64,
             active: Used::from(active),
@@ -269,24 +272,43 @@ impl Log {
     /// shard still needs (`u64::MAX` for a shard that is gone), and a newer segment has a durable
     /// checkpoint. Returns how many. Call it after snapshots have become durable.
     pub fn release(&mut self, first_needed: &dyn Fn(u16) -> u64) -> usize {
+        let retired = self.retire(first_needed);
+        if let Some(&last) = retired.last() {
+            self.discard(last);
+        }
+        self.workshop.tend();
+        retired.len()
+    }
+
+    /// As [`Log::release`], but the segments stay until [`Log::discard`]: returns their numbers, oldest first, so that
+    /// they can be copied elsewhere. After a restart they are there as if they had not been retired.
+    pub fn retire(&mut self, first_needed: &dyn Fn(u16) -> u64) -> Vec<u64> {
         let synced = self.synced;
         let newest_checkpoint = [&self.active]
             .into_iter()
             .chain(self.sealed.iter().rev())
             .find(|used| used.checkpoint_seq.is_some_and(|seq| seq <= synced))
             .map_or(0, |used| used.segment.number);
-        let mut released = 0;
+        let mut retired = Vec::new();
         while let Some(oldest) = self.sealed.front() {
             let number = oldest.segment.number;
             if number >= newest_checkpoint || !oldest.marks.are_below(first_needed) {
                 break;
             }
             let oldest = self.sealed.pop_front().expect("it was just looked at");
-            self.workshop.release(oldest.segment);
-            released += 1;
+            self.retired.push_back(oldest.segment);
+            retired.push(number);
+        }
+        retired
+    }
+
+    /// Gives up the retired segments up to `number`.
+    pub fn discard(&mut self, number: u64) {
+        while self.retired.front().is_some_and(|oldest| oldest.number <= number) {
+            let oldest = self.retired.pop_front().expect("it was just looked at");
+            self.workshop.release(oldest);
         }
         self.workshop.tend();
-        released
     }
 
     /// Makes the spare segment and removes released ones, when that is the caller's part
@@ -315,7 +337,7 @@ impl Log {
         self.synced
     }
 
-    /// Segments with records, the active one among them.
+    /// Segments with records that are needed, the active one among them.
     pub fn segments(&self) -> usize {
         self.sealed.len() + 1
     }

@@ -100,10 +100,46 @@ pub(super) fn read(
     Ok((reads, reader.recovery))
 }
 
+/// The numbers of the segments in `dir`, ascending: also of those that hold nothing yet.
+///
+/// # Errors
+/// [`LogError::Io`].
+pub fn segment_numbers(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>, LogError> {
+    let names = disk.list(dir).map_err(LogError::io("list", dir))?;
+    Ok(names.iter().filter_map(|name| segment::number_in(name)).collect())
+}
+
+/// Hands the records of one segment to `see`, in order, as far as they are whole: of a log that is in use this is what was
+/// written when it was called. Nothing is judged; a segment that is written anew meanwhile gives anything or an error, so
+/// whoever reads a log in use looks afterwards whether the segment is still there.
+///
+/// # Errors
+/// [`LogError::Io`] and the other refusals of a segment that is none.
+pub fn read_segment(
+    disk: &dyn Disk,
+    dir: &Path,
+    number: u64,
+    see: &mut dyn FnMut(Record<'_>),
+) -> Result<(), LogError> {
+    if segment::is_empty(disk, dir, number)? {
+        return Ok(());
+    }
+    let (segment, _, bytes) = segment::open(disk, dir, number, None, OpenMode::Read)?;
+    let (mut at, mut scratch) = (PAGE, Vec::new());
+    while at + LINE <= bytes.len() {
+        let Found::Whole(header, whole) = record::find(&bytes, at, segment.salt) else { break };
+        let (payload, _) = record::open(&mut scratch, &bytes, (segment.salt, at), &header);
+        if let Some(kind) = header.kind {
+            see(Record { seq: header.seq, kind, payload });
+        }
+        at += whole;
+    }
+    Ok(())
+}
+
 /// The segments' numbers, which must follow each other.
 fn numbers(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>, LogError> {
-    let names = disk.list(dir).map_err(LogError::io("list", dir))?;
-    let numbers: Vec<u64> = names.iter().filter_map(|name| segment::number_in(name)).collect();
+    let numbers = segment_numbers(disk, dir)?;
     match numbers.windows(2).find(|pair| pair[1] != pair[0] + 1) {
         Some(gap) => Err(LogError::MissingSegment { number: gap[0] + 1, dir: dir.to_owned() }),
         None => Ok(numbers),

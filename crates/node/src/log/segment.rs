@@ -120,6 +120,18 @@ fn page(number: u64, bytes: u64, owner: u128, salt: u64) -> Vec<u8> {
     page
 }
 
+/// Whether nothing was written to segment `number` yet.
+pub(super) fn is_empty(disk: &dyn Disk, dir: &Path, number: u64) -> Result<bool, LogError> {
+    let path = dir.join(name(number));
+    let file = disk.open(&path, OpenMode::Read).map_err(LogError::io("open", &path))?;
+    let mut first = [0; super::record::LINE];
+    match file.read_exact_at(&mut first, PAGE as u64) {
+        Ok(()) => Ok(first.iter().all(|&byte| byte == 0)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(LogError::io("read", &path)(error)),
+    }
+}
+
 /// Opens segment `number` and verifies that it is one, is whole, and belongs to `owner` (anybody's
 /// when `None`). Returns it with all its bytes.
 pub(super) fn open(

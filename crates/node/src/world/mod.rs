@@ -1,23 +1,31 @@
-//! The world as a node sees it: clock, random numbers, other nodes, disk.
+//! The world as a node sees it: clock, random numbers, other nodes, disk, stores, payment gateway.
 //!
-//! The node reaches what lies outside its own memory through these four traits and through nothing
+//! The node reaches what lies outside its own memory through these six traits and through nothing
 //! else, so that a simulation can put a world of its own in their place.
 
 use std::sync::Arc;
 
 pub mod clock;
 pub mod disk;
+pub mod fjall_store;
+pub mod gateway;
 pub mod memory_disk;
+pub mod memory_store;
 pub mod net;
 pub mod os_disk;
 pub mod rng;
+pub mod store;
 
 pub use clock::{Clock, OsClock};
 pub use disk::{Disk, DiskFile, DiskLock, OpenMode};
+pub use fjall_store::FjallStores;
+pub use gateway::{Gateway, NoGateway};
 pub use memory_disk::MemoryDisk;
+pub use memory_store::MemoryStores;
 pub use net::{Lane, Net, NoPeers, NodeId, NotSent, PeerFrame};
 pub use os_disk::OsDisk;
 pub use rng::{OsRng, Rng};
+pub use store::{Store, StoreError, StoreSettings, Stores};
 
 /// One node's world. Cloning it shares it.
 #[derive(Clone)]
@@ -30,11 +38,22 @@ pub struct World {
     pub net: Arc<dyn Net>,
     /// Files.
     pub disk: Arc<dyn Disk>,
+    /// Keys and values on disk.
+    pub stores: Arc<dyn Stores>,
+    /// Who is asked for money.
+    pub gateway: Arc<dyn Gateway>,
 }
 
 impl World {
-    /// The operating system's clock, random numbers and files, and no other node.
+    /// The operating system's clock, random numbers, files and stores; no other node and no payment gateway.
     pub fn alone() -> World {
-        World { clock: Arc::new(OsClock::new()), rng: Arc::new(OsRng), net: Arc::new(NoPeers), disk: Arc::new(OsDisk) }
+        World {
+            clock: Arc::new(OsClock::new()),
+            rng: Arc::new(OsRng),
+            net: Arc::new(NoPeers),
+            disk: Arc::new(OsDisk),
+            stores: Arc::new(FjallStores),
+            gateway: Arc::new(NoGateway),
+        }
     }
 }

@@ -25,5 +25,5 @@ pub(crate) fn product_put(body: body::ProductPut) -> Converted<Command> {
         hold_ttl_ms: body.hold_ttl_ms,
         limits: limits(body.limits)?,
     };
-    Ok(Command::Product(body.id, ProductCommand::Put(details)))
+    Ok(Command::Product(body.id, ProductCommand::Put(Box::new(details))))
 }

@@ -43,7 +43,7 @@ pub(crate) fn resource_put(body: body::ResourcePut) -> Converted<Command> {
         hold_ttl_ms: body.hold_ttl_ms,
         limits: limits(body.limits)?,
     };
-    Ok(Command::Resource(body.id, ResourceCommand::Put(details)))
+    Ok(Command::Resource(body.id, ResourceCommand::Put(Box::new(details))))
 }
 
 /// A text that can be the name of a zone; whether there is such a zone is for whoever knows the zones to say.

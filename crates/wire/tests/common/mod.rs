@@ -565,7 +565,14 @@ pub fn session_entry() -> SessionEntry {
 }
 
 pub fn map_view() -> MapView {
-    MapView { session: id("hamlet-0412"), version: 391, counts: counts(), areas: Vec::new(), seats: packed() }
+    MapView {
+        session: id("hamlet-0412"),
+        epoch: 1,
+        version: 391,
+        counts: counts(),
+        areas: Vec::new(),
+        seats: packed(),
+    }
 }
 
 pub fn cart_view() -> CartView {

@@ -1,253 +1,499 @@
-//! Lines under way: asked of their sessions, not yet in the cart.
+//! Lines under way: asked of their inventories, not yet in the cart.
 
 use alloc::vec::Vec;
 
 use smol_str::format_smolstr;
 
-use super::{ADDING_MAX, CartHost};
+use super::{
+    CartHost, changed,
+    parts::{FIRST_REVISION, Part, Parts, Stage as PartStage},
+    paying::Paying,
+};
 use crate::{
     answer::{Answer, At, Outcome},
-    ask::{Ask, Granted},
+    ask::Granted,
     cart::{Asked, Cart, check_wanted},
     command::{Want, WantedLine},
-    host::{Effect, Stage},
+    host::Stage,
     id::{Entity, HoldId, Id, Request},
-    refusal::Refusal,
-    time::Timestamp,
+    portion::Content,
+    refusal::{LineRefusal, Refusal},
+    seat::SeatSet,
 };
 
-/// The revision of a hold when it is asked for.
-const FIRST_REVISION: u64 = 1;
+/// Changes of one cart under way at a time, and as many that wait for them.
+const ADDING_MAX: usize = 16;
 
-/// One request for lines; it becomes lines when every part is granted.
+/// One request for lines, or for more of one; it is written when every part is granted.
 pub(super) struct Adding<R> {
     pub(super) request: Request,
     pub(super) waiting: Vec<R>,
-    /// When the parts that have not been replied to are asked again.
-    pub(super) again_at: Timestamp,
-    parts: Vec<Part>,
+    pub(super) parts: Parts,
+    /// It sets a quantity, and is answered with the cart.
+    setting: bool,
 }
 
-struct Part {
-    session: Id,
-    want: Want,
-    hold: HoldId,
-    state: PartState,
+/// A change that waits because another one of the same units or places is under way.
+pub(super) struct Queued<R> {
+    pub(super) request: Request,
+    pub(super) waiting: Vec<R>,
+    change: Change,
 }
 
-enum PartState {
-    Asked,
-    Granted(Granted),
-    Refused(Refusal),
+/// A change of lines.
+pub(super) enum Change {
+    /// More lines, or more of them.
+    Hold { lines: Vec<WantedLine>, customer: Option<Id> },
+    /// A line's quantity.
+    Set { line: u32, quantity: u32 },
+    /// A line, or seats of it, given back.
+    Release { line: u32, seats: Option<SeatSet> },
 }
 
-impl<R> Adding<R> {
-    /// Whether this hold may become a line yet.
-    pub(super) fn expects(&self, session: &Id, hold: HoldId) -> bool {
-        self.parts.iter().any(|part| part.hold == hold && part.session == *session)
-    }
+/// What became of a change at its beginning.
+enum Begun {
+    /// It is decided.
+    Written(Outcome),
+    /// Inventories have to be asked.
+    Asked { parts: Parts, setting: bool },
+}
 
-    /// What sessions hold, or will if the ask is still on its way: session, hold, revision.
-    pub(super) fn perhaps_held(&self) -> impl Iterator<Item = (Id, HoldId, u64)> {
-        self.parts.iter().filter_map(|part| match &part.state {
-            PartState::Asked => Some((part.session.clone(), part.hold, FIRST_REVISION)),
-            PartState::Granted(granted) => Some((part.session.clone(), part.hold, granted.revision)),
-            PartState::Refused(_) => None,
-        })
-    }
+/// Interchangeable things: those of one entity, or of one area of it.
+type Item = (Entity, Option<Id>);
 
-    fn complete(&self) -> bool {
-        self.parts.iter().all(|part| !matches!(part.state, PartState::Asked))
-    }
-
-    fn refusal(&self) -> Option<Refusal> {
-        self.parts.iter().find_map(|part| match &part.state {
-            PartState::Refused(refusal) => Some(refusal.clone()),
-            PartState::Asked | PartState::Granted(_) => None,
-        })
+fn item_of(entity: &Entity, want: &Want) -> Option<Item> {
+    match want {
+        Want::Units { .. } => Some((entity.clone(), None)),
+        Want::Places { area, .. } => Some((entity.clone(), Some(area.clone()))),
+        Want::Seats { .. } | Want::Best(_) | Want::Slot { .. } | Want::Quota { .. } => None,
     }
 }
 
-impl Part {
-    fn ask<R>(&self, deadline: Timestamp) -> Effect<R> {
-        let ask = Ask::Hold { hold: self.hold, revision: FIRST_REVISION, want: self.want.clone(), deadline };
-        Effect::Ask { to: Entity::Session(self.session.clone()), ask }
+impl Change {
+    /// The interchangeable things it is about.
+    fn items(&self, cart: Option<&Cart>) -> Vec<Item> {
+        let of_line = |number: u32| {
+            let (entity, content) = cart?.line(number).ok()?;
+            match content {
+                Content::Units { .. } => Some((entity.clone(), None)),
+                Content::Places { area, .. } => Some((entity.clone(), Some(area.clone()))),
+                Content::Seats(_) | Content::Slot { .. } => None,
+            }
+        };
+        match self {
+            Change::Hold { lines, .. } => lines.iter().filter_map(|line| item_of(&line.entity, &line.want)).collect(),
+            Change::Set { line, .. } | Change::Release { line, .. } => of_line(*line).into_iter().collect(),
+        }
     }
 }
 
 impl<R> CartHost<R> {
-    /// Asks the sessions for lines, all at once.
-    pub(super) fn add(&mut self, stage: &mut Stage<'_, R>, from: R, request: Request, wanted: Vec<WantedLine>) {
-        match self.parts(stage, request, wanted) {
-            Err(refusal) => stage.turn.answer(from, Err(refusal)),
-            Ok(parts) => {
-                let deadline = stage.deadline();
-                // Nothing rests on these asks being committed: a hold that no cart knows is asked about and freed.
-                stage.turn.now.extend(parts.iter().map(|part| part.ask(deadline)));
-                let again_at = stage.at.after(stage.rules.ask_again_ms);
-                self.adding.push(Adding { request, waiting: Vec::from([from]), again_at, parts });
+    /// Begins a change of lines, or lets it wait for one of the same things.
+    pub(super) fn change_lines(&mut self, stage: &mut Stage<'_, R>, from: R, request: Request, change: Change) {
+        let items = change.items(stage.entity.cart());
+        let queued = Queued { request, waiting: Vec::from([from]), change };
+        if !self.is_under_way(stage, &items, self.queued.len()) {
+            return self.begin(stage, queued);
+        }
+        if self.queued.len() < ADDING_MAX {
+            self.queued.push_back(queued);
+        } else {
+            answer_all(stage, queued.waiting, Err(too_many()));
+        }
+    }
+
+    /// Begins what need not wait any more, in order.
+    pub(super) fn begin_queued(&mut self, stage: &mut Stage<'_, R>) {
+        let mut place = 0;
+        while let Some(queued) = self.queued.get(place) {
+            let items = queued.change.items(stage.entity.cart());
+            if self.is_under_way(stage, &items, place) {
+                place += 1;
+            } else {
+                let queued = self.queued.remove(place).expect("looked at above");
+                self.begin(stage, queued);
             }
         }
     }
 
-    fn parts(&self, stage: &Stage<'_, R>, request: Request, wanted: Vec<WantedLine>) -> Result<Vec<Part>, Refusal> {
-        check_wanted(&wanted)?;
-        if self.adding.len() == ADDING_MAX {
-            let text = format_smolstr!("{ADDING_MAX} holds of this cart are under way; wait for one of them");
-            return Err(Refusal::BadRequest(text));
+    /// Whether one of these things is being changed, or will be by one of the first `queued` that wait.
+    fn is_under_way(&self, stage: &Stage<'_, R>, items: &[Item], queued: usize) -> bool {
+        let parts = self.adding.iter().flat_map(|adding| &adding.parts.list);
+        let mut under_way = parts.filter_map(|part| item_of(&part.entity, &part.want));
+        let waits =
+            |waiting: &Queued<R>| waiting.change.items(stage.entity.cart()).iter().any(|item| items.contains(item));
+        !items.is_empty() && (under_way.any(|item| items.contains(&item)) || self.queued.iter().take(queued).any(waits))
+    }
+
+    fn begin(&mut self, stage: &mut Stage<'_, R>, queued: Queued<R>) {
+        let Queued { request, waiting, change } = queued;
+        let begun = match change {
+            Change::Hold { lines, customer } => self.hold_parts(stage, request, lines, customer),
+            Change::Set { line, quantity } => self.set_parts(stage, request, line, quantity),
+            Change::Release { line, seats } => self.release(stage, request, line, seats.as_ref()),
+        };
+        match begun {
+            Err(refusal) => answer_all(stage, waiting, Err(refusal)),
+            Ok(Begun::Written(outcome)) => answer_all(stage, waiting, outcome),
+            Ok(Begun::Asked { parts, setting }) => {
+                let deadline = stage.deadline();
+                // Nothing rests on these asks being committed: a hold that no cart knows is asked about and freed.
+                stage.turn.now.extend(parts.asks(deadline));
+                self.adding.push(Adding { request, waiting, parts, setting });
+            }
         }
-        let others = self.adding.iter().map(|adding| adding.parts.len()).sum();
+    }
+
+    /// The parts of a request for lines.
+    fn hold_parts(
+        &self,
+        stage: &Stage<'_, R>,
+        request: Request,
+        wanted: Vec<WantedLine>,
+        customer: Option<Id>,
+    ) -> Result<Begun, Refusal> {
+        let wanted = check_wanted(wanted)?;
+        if self.adding.len() == ADDING_MAX {
+            return Err(too_many());
+        }
+        let others = self.adding.iter().map(|adding| adding.parts.list.len()).sum();
         let blank;
         let cart = match stage.entity.cart() {
             Some(cart) => cart,
             None => {
-                let Entity::Cart(id) = *stage.entity.entity() else { panic!("only carts add lines") };
-                blank = Cart::blank(id);
+                blank = Cart::blank(stage.cart_id());
                 &blank
             }
         };
         cart.may_ask(&wanted, others)?;
+        let customer = cart.customer_with(customer.as_ref())?;
         let part = |(number, line): (u16, WantedLine)| {
-            let hold = cart.next_hold(request.id, number)?;
-            Ok(Part { session: line.session, want: line.want, hold, state: PartState::Asked })
+            let WantedLine { entity, want } = line;
+            let Some((line, content)) = cart.same_item(&entity, &want) else {
+                return Ok(Part::new(entity, want, cart.next_hold(request.id, number)?));
+            };
+            let more = match want {
+                Want::Units { quantity, .. } | Want::Places { quantity, .. } => quantity,
+                Want::Seats { .. } | Want::Best(_) | Want::Slot { .. } | Want::Quota { .. } => 0,
+            };
+            let quantity = content.quantity() + more;
+            growing(cart, request, number, line, &entity, content, quantity)
         };
-        (0..).zip(wanted).map(part).collect()
+        let list: Result<Vec<Part>, Refusal> = (0..).zip(wanted).map(part).collect();
+        let again_at = stage.at.after(stage.rules.ask_again_ms);
+        Ok(Begun::Asked { parts: Parts { list: list?, customer, again_at }, setting: false })
     }
 
-    pub(super) fn granted(&mut self, stage: &mut Stage<'_, R>, session: &Id, granted: Granted) {
-        if let Some((place, part)) = self.part(session, granted.hold) {
-            let part = &mut self.adding[place].parts[part];
-            // A grant of something else is of a request of the same id before a crash; the session refuses this one. A
-            // refusal that came first was of an earlier ask.
-            if part.want.hash() == granted.want_hash {
-                part.state = PartState::Granted(granted);
-                self.conclude_if_complete(stage, place);
+    /// Sets a line to a quantity: at once if it is less, by asking if it is more.
+    fn set_parts(
+        &mut self,
+        stage: &mut Stage<'_, R>,
+        request: Request,
+        line: u32,
+        quantity: u32,
+    ) -> Result<Begun, Refusal> {
+        let cart = stage.entity.cart().ok_or_else(|| stage.entity.not_found())?;
+        cart.may_change()?.ok_or_else(|| cart.not_found())?;
+        let (entity, content) = cart.line(line)?;
+        if content.with_quantity(1).is_none() {
+            return Err(Refusal::BadRequest("only lines of units or places have a quantity to set".into()));
+        }
+        if quantity == content.quantity() {
+            let view = cart.view().expect("a cart with lines is open");
+            return Ok(Begun::Written(stage.entity.ok(Answer::Cart(view))));
+        }
+        if quantity < content.quantity() {
+            let event = cart.decide_less(stage.at, stage.rules, request, line, quantity)?;
+            stage.entity.apply_cart(event, stage.turn);
+            return Ok(Begun::Written(changed(stage.entity, request)));
+        }
+        cart.may_remember()?;
+        let part = growing(cart, request, 0, line, entity, content, quantity)?;
+        let customer = cart.customer().cloned();
+        let again_at = stage.at.after(stage.rules.ask_again_ms);
+        Ok(Begun::Asked { parts: Parts { list: Vec::from([part]), customer, again_at }, setting: true })
+    }
+
+    fn release(
+        &mut self,
+        stage: &mut Stage<'_, R>,
+        request: Request,
+        line: u32,
+        seats: Option<&SeatSet>,
+    ) -> Result<Begun, Refusal> {
+        let cart = stage.entity.cart().ok_or_else(|| stage.entity.not_found())?;
+        let event = cart.decide_release(stage.at, stage.rules, request, line, seats)?;
+        stage.entity.apply_cart(event, stage.turn);
+        Ok(Begun::Written(changed(stage.entity, request)))
+    }
+
+    /// An inventory has granted something.
+    pub(super) fn granted(&mut self, stage: &mut Stage<'_, R>, from: &Entity, granted: Granted) {
+        let deadline = stage.deadline();
+        let mut asks = Vec::new();
+        let cart = stage.entity.cart();
+        let all = all_parts(&mut self.adding, &mut self.paying);
+        let mut awaited = false;
+        for parts in all {
+            awaited = awaited || parts.granted(cart, from, &granted, deadline, &mut asks);
+        }
+        stage.turn.now.extend(asks);
+        if awaited {
+            self.conclude(stage);
+        } else {
+            self.stray(stage, from, &granted);
+        }
+    }
+
+    /// Something was granted that nobody waits for: it came too late, or twice.
+    fn stray(&mut self, stage: &mut Stage<'_, R>, from: &Entity, granted: &Granted) {
+        if granted.late {
+            return;
+        }
+        if let Some(cart) = stage.entity.cart() {
+            if let Some(line) = cart.line_on(from, granted.hold) {
+                let known = cart.line_hold(line).and_then(|line| line.hold).map_or(0, |(_, revision)| revision);
+                let of_line = !matches!(from, Entity::Customer(_));
+                if of_line && granted.revision > known && cart.may_change().is_ok() {
+                    // More was granted to a cart that has forgotten the request since.
+                    let event = cart.decide_undo(&[(line, granted.revision, 0)]);
+                    event.into_iter().for_each(|event| stage.entity.apply_cart(event, stage.turn));
+                }
+                return;
             }
-            return;
+            // A release that the inventory will remember ends the hold whichever of the two comes first.
+            if cart.outbox().releases(from, granted.hold).any(|(_, last)| !last) {
+                return;
+            }
         }
-        let known = stage.entity.cart().is_some_and(|cart| {
-            // A release that the session will remember ends the hold whichever of the two comes first.
-            cart.owns(session, granted.hold) || cart.outbox().releases(session, granted.hold).any(|(_, last)| !last)
-        });
-        if !known {
-            // It came too late, or twice.
-            self.disown(stage, Vec::from([(session.clone(), granted.hold, granted.revision)]));
+        self.disown(stage, Vec::from([(from.clone(), granted.hold, granted.revision)]));
+    }
+
+    /// An inventory has refused something.
+    pub(super) fn refused(
+        &mut self,
+        stage: &mut Stage<'_, R>,
+        from: &Entity,
+        hold: HoldId,
+        revision: u64,
+        refusal: &Refusal,
+    ) {
+        let all = all_parts(&mut self.adding, &mut self.paying);
+        let mut awaited = false;
+        for parts in all {
+            awaited = awaited || parts.refused(from, hold, revision, refusal);
+        }
+        if awaited {
+            self.conclude(stage);
         }
     }
 
-    pub(super) fn refused(&mut self, stage: &mut Stage<'_, R>, session: &Id, hold: HoldId, refusal: Refusal) {
-        if let Some((place, part)) = self.part(session, hold)
-            && let state @ PartState::Asked = &mut self.adding[place].parts[part].state
-        {
-            *state = PartState::Refused(refusal);
-            self.conclude_if_complete(stage, place);
-        }
-    }
-
-    /// The session remembers this hold as released: asks with the next attempt.
-    pub(super) fn stale(&mut self, stage: &mut Stage<'_, R>, session: &Id, hold: HoldId, revision: u64) {
-        let Some((place, part)) = self.part(session, hold) else { return };
-        if !matches!(self.adding[place].parts[part].state, PartState::Asked) {
+    /// An inventory knows more of a hold than this ask: asks with the next revision or, if it was released before, with the
+    /// next attempt.
+    pub(super) fn stale(&mut self, stage: &mut Stage<'_, R>, from: &Entity, hold: HoldId, revision: u64, live: bool) {
+        let deadline = stage.deadline();
+        let all = all_parts(&mut self.adding, &mut self.paying);
+        let found = all.filter_map(|parts| Some((parts.find(from, hold)?, parts))).next();
+        let Some((place, parts)) = found else { return };
+        let customer = parts.customer.clone();
+        let part = &mut parts.list[place];
+        let of_quota = matches!(from, Entity::Customer(_));
+        let (waits, asked) = match (&part.quota, of_quota) {
+            (Some(quota), true) => (matches!(quota.stage, PartStage::Asked), quota.claim.revision),
+            _ => (matches!(part.main, PartStage::Asked), part.revision),
+        };
+        if !waits || revision < asked {
             return;
         }
-        self.disown(stage, Vec::from([(session.clone(), hold, revision)]));
+        if live {
+            let next = revision + 1;
+            match &mut part.quota {
+                Some(quota) if of_quota => quota.claim.revision = next,
+                _ => part.revision = next,
+            }
+            return stage.turn.now.extend(part.ask(customer.as_ref(), deadline));
+        }
+        if part.grows {
+            let gone = Refusal::NoSuchLine(part.line.unwrap_or_default());
+            match &mut part.quota {
+                Some(quota) if of_quota => quota.stage = PartStage::Refused(gone),
+                _ => part.main = PartStage::Refused(gone),
+            }
+            return self.conclude(stage);
+        }
+        self.next_attempt(stage, from, hold, revision);
+    }
+
+    /// The inventory remembers this hold as released: the cart disowns it and asks for another.
+    fn next_attempt(&mut self, stage: &mut Stage<'_, R>, from: &Entity, hold: HoldId, revision: u64) {
+        self.disown(stage, Vec::from([(from.clone(), hold, revision)]));
         let next = stage.entity.cart().map(|cart| cart.next_hold(hold.request, hold.part));
-        let part = &mut self.adding[place].parts[part];
-        match next.expect("a cart that has disowned is kept") {
-            Ok(next) => {
-                part.hold = next;
-                let ask = part.ask(stage.deadline());
-                stage.turn.committed.push(ask);
+        let next = next.expect("a cart that has disowned is kept");
+        let deadline = stage.deadline();
+        let of_quota = matches!(from, Entity::Customer(_));
+        let mut asks = Vec::new();
+        let all = all_parts(&mut self.adding, &mut self.paying);
+        for parts in all {
+            let customer = parts.customer.clone();
+            let Some(place) = parts.find(from, hold) else { continue };
+            let part = &mut parts.list[place];
+            match (&next, &mut part.quota) {
+                (Ok(next), Some(quota)) if of_quota => {
+                    (quota.claim.hold, quota.claim.revision) = (*next, FIRST_REVISION);
+                }
+                (Ok(next), _) => (part.hold, part.revision) = (*next, FIRST_REVISION),
+                (Err(refusal), _) => part.spoiled = Some(refusal.clone()),
             }
-            Err(refusal) => {
-                part.state = PartState::Refused(refusal);
-                self.conclude_if_complete(stage, place);
+            if next.is_ok() {
+                asks.extend(part.ask(customer.as_ref(), deadline));
+            } else {
+                part.main = PartStage::Refused(Refusal::InProgress);
             }
         }
+        stage.turn.committed.extend(asks);
+        self.conclude(stage);
     }
 
     /// Asks again for what was not replied to.
     pub(super) fn ask_again(&mut self, stage: &mut Stage<'_, R>) {
         let deadline = stage.deadline();
-        for adding in &mut self.adding {
-            if stage.at >= adding.again_at {
-                let asked = adding.parts.iter().filter(|part| matches!(part.state, PartState::Asked));
-                stage.turn.now.extend(asked.map(|part| part.ask(deadline)));
-                adding.again_at = stage.at.after(stage.rules.ask_again_ms);
-            }
+        let (at, again_at) = (stage.at, stage.at.after(stage.rules.ask_again_ms));
+        let all = all_parts(&mut self.adding, &mut self.paying);
+        for parts in all.filter(|parts| at >= parts.again_at) {
+            stage.turn.now.extend(parts.asks(deadline));
+            parts.again_at = again_at;
         }
     }
 
-    fn part(&self, session: &Id, hold: HoldId) -> Option<(usize, usize)> {
-        self.adding.iter().enumerate().find_map(|(place, adding)| {
-            let part = adding.parts.iter().position(|part| part.hold == hold && part.session == *session)?;
-            Some((place, part))
-        })
-    }
-
-    fn conclude_if_complete(&mut self, stage: &mut Stage<'_, R>, place: usize) {
-        if !self.adding[place].complete() {
-            return;
-        }
-        let adding = self.adding.remove(place);
-        let outcome = match self.write_lines(stage, &adding) {
-            Ok(outcome) => outcome,
-            Err(refusal) => {
-                let holds: Vec<_> = adding.perhaps_held().collect();
-                if !holds.is_empty() {
-                    self.disown(stage, holds);
+    /// Writes down what is complete.
+    fn conclude(&mut self, stage: &mut Stage<'_, R>) {
+        while let Some(place) = self.adding.iter().position(|adding| adding.parts.complete()) {
+            let adding = self.adding.remove(place);
+            let outcome = match self.write_lines(stage, &adding) {
+                Ok(outcome) => outcome,
+                Err(refusal) => {
+                    self.undo(stage, &adding.parts);
+                    Err(refusal)
                 }
-                Err(refusal)
-            }
-        };
-        for from in adding.waiting {
-            stage.turn.answer(from, outcome.clone());
+            };
+            answer_all(stage, adding.waiting, outcome);
+        }
+        self.conclude_reserving(stage);
+        self.begin_queued(stage);
+    }
+
+    /// What was granted is not wanted: new holds are disowned, grown ones are made what they were.
+    pub(super) fn undo(&mut self, stage: &mut Stage<'_, R>, parts: &Parts) {
+        let held = parts.perhaps_held();
+        if !held.is_empty() {
+            self.disown(stage, held);
+        }
+        let grown = parts.perhaps_grown();
+        let event =
+            stage.entity.cart().filter(|cart| cart.may_change().is_ok()).and_then(|cart| cart.decide_undo(&grown));
+        if let Some(event) = event {
+            stage.entity.apply_cart(event, stage.turn);
         }
     }
 
     /// All parts are granted or refused: writes the lines down, or says why not.
     fn write_lines(&mut self, stage: &mut Stage<'_, R>, adding: &Adding<R>) -> Result<Outcome, Refusal> {
-        if let Some(refusal) = adding.refusal() {
+        let parts = &adding.parts;
+        if let Some(refusal) = one_refusal(parts.refusals(), parts.list.len()) {
             return Err(refusal);
         }
-        let asked: Vec<Asked<'_>> = adding
-            .parts
-            .iter()
-            .filter_map(|part| match &part.state {
-                PartState::Granted(granted) => Some(Asked { session: &part.session, granted }),
-                PartState::Asked | PartState::Refused(_) => None,
-            })
-            .collect();
-        assert_eq!(asked.len(), adding.parts.len(), "lines are written when every part is granted");
+        let asked: Vec<Asked<'_>> = parts.list.iter().filter_map(asked_of).collect();
+        assert_eq!(asked.len(), parts.list.len(), "lines are written when every part is granted");
+        let (at, rules, request) = (stage.at, stage.rules, adding.request);
+        let customer = parts.customer.as_ref();
         let decided = match stage.entity.cart() {
-            Some(cart) => cart.decide_add(stage.at, stage.rules, adding.request, &asked),
+            Some(cart) => cart.decide_add(at, rules, request, customer, &asked, adding.setting),
             None => {
-                let Entity::Cart(id) = *stage.entity.entity() else { panic!("only carts add lines") };
-                Cart::blank(id).decide_add(stage.at, stage.rules, adding.request, &asked)
+                let blank = Cart::blank(stage.cart_id());
+                blank.decide_add(at, rules, request, customer, &asked, adding.setting)
             }
         };
-        let (events, held) = decided?;
-        for event in events {
+        let added = decided?;
+        for event in added.events {
             stage.entity.apply_cart(event, stage.turn);
         }
         let at = |line: &Asked<'_>| At {
-            entity: Entity::Session(line.session.clone()),
+            entity: line.entity.clone(),
             version: line.granted.version,
             position: line.granted.position,
         };
-        Ok(stage.entity.ok_with(Answer::Held(held), asked.iter().map(at).collect()))
+        Ok(stage.entity.ok_with(added.answer, asked.iter().map(at).collect()))
     }
 }
 
-impl<R> Stage<'_, R> {
-    /// The cart's deadline if it were touched now.
-    fn deadline(&self) -> Timestamp {
-        match self.entity.cart() {
-            Some(cart) => cart.touched(self.at, self.rules, core::iter::empty()),
-            None => {
-                let ttl_ms = self.rules.hold_ttl_ms.min(self.rules.cart_age_max_ms);
-                self.at.after(ttl_ms)
-            }
+/// Everything that was asked for: by requests for lines, and by the checkout.
+fn all_parts<'a, R>(
+    adding: &'a mut [Adding<R>],
+    paying: &'a mut Option<Paying<R>>,
+) -> impl Iterator<Item = &'a mut Parts> {
+    let reserving = paying.as_mut().and_then(Paying::reserving);
+    adding.iter_mut().map(|adding| &mut adding.parts).chain(reserving)
+}
+
+/// A part that was granted, as the cart decides on it.
+pub(super) fn asked_of(part: &Part) -> Option<Asked<'_>> {
+    let PartStage::Granted(granted) = &part.main else { return None };
+    let quota = part.quota.as_ref().map(|quota| quota.claim.clone());
+    Some(Asked { entity: &part.entity, granted, line: part.line, quota })
+}
+
+/// The refusal of a request of so many lines.
+pub(super) fn one_refusal(mut refusals: Vec<(u16, Refusal)>, lines: usize) -> Option<Refusal> {
+    match refusals.len() {
+        0 => None,
+        1 if lines == 1 => Some(refusals.remove(0).1),
+        _ => {
+            let line = |(line, refusal): (u16, Refusal)| LineRefusal { line, refusal };
+            Some(Refusal::Lines(refusals.into_iter().map(line).collect()))
         }
+    }
+}
+
+/// The part that makes a line have so many altogether.
+fn growing(
+    cart: &Cart,
+    request: Request,
+    number: u16,
+    line: u32,
+    entity: &Entity,
+    content: &Content,
+    quantity: u32,
+) -> Result<Part, Refusal> {
+    if quantity > crate::portion::LINE_QUANTITY_MAX {
+        let most = crate::portion::LINE_QUANTITY_MAX;
+        return Err(Refusal::BadQuantity(format_smolstr!("a line has at most {most}, not {quantity}")));
+    }
+    let held = cart.line_hold(line).and_then(|line| line.hold);
+    let want = match content {
+        Content::Places { area, .. } => Want::Places { area: area.clone(), quantity },
+        // What is set aside stays so, whatever has become of the product's policy.
+        Content::Units { .. } | Content::Seats(_) | Content::Slot { .. } => {
+            Want::Units { quantity, now: held.is_some() }
+        }
+    };
+    let mut part = match held {
+        Some((hold, revision)) => {
+            let mut part = Part::new(entity.clone(), want, hold);
+            (part.revision, part.grows) = (revision + 1, true);
+            part
+        }
+        None => Part::new(entity.clone(), want, cart.next_hold(request.id, number)?),
+    };
+    part.line = Some(line);
+    Ok(part)
+}
+
+fn too_many() -> Refusal {
+    Refusal::BadRequest(format_smolstr!("{ADDING_MAX} changes of this cart are under way; wait for one of them"))
+}
+
+pub(super) fn answer_all<R>(stage: &mut Stage<'_, R>, waiting: Vec<R>, outcome: Outcome) {
+    for from in waiting {
+        stage.turn.answer(from, outcome.clone());
     }
 }

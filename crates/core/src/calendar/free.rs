@@ -1,0 +1,141 @@
+//! The search for free slots: the earliest that fit, one after the other.
+//!
+//! Within a stretch that is open and free the first slot begins as early as it can: at the beginning of the window, when
+//! it opens, or when a booking and the buffers after it are over. The next begins where the one before and its buffers
+//! end. So the slots found do not disturb each other: all of them could be booked. With a step, each begins at the next
+//! multiple of it since midnight by the clocks of the hours' zone (UTC without hours) instead.
+
+use alloc::vec::Vec;
+
+use smol_str::{SmolStr, format_smolstr};
+
+use super::{
+    Calendar, Profile,
+    slot::{DAY_MS, SLOT_SPAN_MAX_MS, Slot},
+    terms::Terms,
+    widened,
+    zone::Zone,
+};
+use crate::time::{TIMESTAMP_MAX, Timestamp};
+
+/// The most free slots one search finds.
+pub const FREE_SLOTS_MAX: usize = 1_000;
+
+/// What is looked for. A search looks once at each booking of the window and at each time it opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreeSearch {
+    /// No slot begins before.
+    pub from: Timestamp,
+    /// No slot ends after; at most 366 days after `from`.
+    pub to: Timestamp,
+    /// How long each slot is, in milliseconds.
+    pub length_ms: u64,
+    /// How many are enough, at most [`FREE_SLOTS_MAX`].
+    pub count: usize,
+    /// Slots begin at multiples of this since local midnight, in milliseconds; anywhere if not set. A day at most.
+    pub step_ms: Option<u64>,
+}
+
+impl FreeSearch {
+    /// Whether this can be looked for.
+    ///
+    /// # Errors
+    /// Says what is out of bounds.
+    pub fn validate(&self) -> Result<(), SmolStr> {
+        if self.from >= self.to || self.to > TIMESTAMP_MAX {
+            return Err(SmolStr::new_static("the window ends after it begins and before the year 10000"));
+        }
+        if self.to.0 - self.from.0 > SLOT_SPAN_MAX_MS {
+            return Err(format_smolstr!("the window is at most {} days", SLOT_SPAN_MAX_MS / DAY_MS));
+        }
+        if !(1..=SLOT_SPAN_MAX_MS).contains(&self.length_ms) {
+            return Err(format_smolstr!("a slot is 1 to {SLOT_SPAN_MAX_MS} ms long, not {}", self.length_ms));
+        }
+        if !(1..=FREE_SLOTS_MAX).contains(&self.count) {
+            return Err(format_smolstr!("1 to {FREE_SLOTS_MAX} free slots are found, not {}", self.count));
+        }
+        match self.step_ms {
+            Some(step_ms) if !(1..=DAY_MS).contains(&step_ms) => {
+                Err(format_smolstr!("a step is 1 to {DAY_MS} ms, not {step_ms}"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+impl Calendar {
+    /// The first slots that fit beside what is booked, under the terms as they are now, in order.
+    ///
+    /// # Errors
+    /// Says what of the search is out of bounds.
+    ///
+    /// # Panics
+    /// If the capacity is zero.
+    pub fn free_slots(&self, now: Timestamp, search: &FreeSearch, terms: &Terms) -> Result<Vec<Slot>, SmolStr> {
+        search.validate()?;
+        let from = terms.earliest(now).map_or(search.from, |earliest| earliest.max(search.from));
+        // The horizon is for beginnings, the window's end for ends.
+        let latest = terms.latest(now).map_or(TIMESTAMP_MAX, |latest| latest.after(search.length_ms));
+        let to = search.to.min(latest);
+        let Some(window) = Slot::new(from, to) else { return Ok(Vec::new()) };
+        match &terms.hours {
+            Some(hours) => Ok(self.fill(window, search, terms, hours.open(from, to), hours.zone())),
+            None => Ok(self.fill(window, search, terms, core::iter::once((from, to)), &Zone::utc())),
+        }
+    }
+
+    /// Walks through the open stretches and the full ones side by side, always forward.
+    fn fill(
+        &self,
+        window: Slot,
+        search: &FreeSearch,
+        terms: &Terms,
+        open: impl Iterator<Item = (Timestamp, Timestamp)>,
+        zone: &Zone,
+    ) -> Vec<Slot> {
+        assert!(terms.capacity > 0, "a resource has room for one booking at least");
+        let gap_ms = terms.buffers().gap_ms();
+        let beside = self.beside(window, None, terms.buffers());
+        let levels = Profile::new(beside.map(|(_, booked)| widened(booked, terms.buffers())));
+        let mut full = levels.filter(|level| level.count >= terms.capacity as usize).peekable();
+        let mut found = Vec::new();
+        let mut at = window.begin();
+        for (opens, closes) in open {
+            at = at.max(opens);
+            loop {
+                at = aligned(at, search.step_ms, zone);
+                let Some(slot) = Slot::of_length(at, search.length_ms).filter(|slot| slot.end() <= closes) else {
+                    break;
+                };
+                while full.next_if(|level| level.end <= at.0).is_some() {}
+                let (_, widened_end) = widened(slot, terms.buffers());
+                match full.peek() {
+                    Some(level) if level.begin < widened_end => at = Timestamp(level.end),
+                    Some(_) | None => {
+                        found.push(slot);
+                        if found.len() == search.count {
+                            return found;
+                        }
+                        at = Timestamp(slot.end().0 + gap_ms);
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The first instant from `at` on at which the clocks show a multiple of the step.
+fn aligned(at: Timestamp, step_ms: Option<u64>, zone: &Zone) -> Timestamp {
+    let Some(step_ms) = step_ms else { return at };
+    // Two days are longer than any step; where the clocks change on the way, it is counted anew from there.
+    for stretch in zone.stretches(at, Timestamp(at.0 + 2 * DAY_MS)) {
+        let local = (stretch.begin.0 as i64 + stretch.offset_ms).rem_euclid(DAY_MS as i64) as u64;
+        let next = local.next_multiple_of(step_ms).min(DAY_MS);
+        let instant = Timestamp(stretch.begin.0 + next - local);
+        if instant < stretch.end {
+            return instant;
+        }
+    }
+    TIMESTAMP_MAX
+}

@@ -1,0 +1,106 @@
+//! A slot: the half-open interval of time that is asked of a resource; and the buffers it keeps from its neighbours.
+
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::{TIMESTAMP_MAX, Timestamp};
+
+/// The longest slot, in milliseconds: 366 days. It bounds the days a booking has pieces on.
+pub const SLOT_SPAN_MAX_MS: u64 = 366 * DAY_MS;
+
+/// A UTC day, in milliseconds.
+pub(super) const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// A half-open interval `[begin, end)`: never empty, never inverted, and before the end of time. Its end is the first
+/// instant that is free again, so the last second of a day is booked with the day (CAL trap).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Bounds")]
+pub struct Slot {
+    begin: Timestamp,
+    end: Timestamp,
+}
+
+/// What comes in as a slot before anybody has looked at it.
+#[derive(Deserialize)]
+struct Bounds {
+    begin: Timestamp,
+    end: Timestamp,
+}
+
+impl TryFrom<Bounds> for Slot {
+    type Error = &'static str;
+
+    fn try_from(bounds: Bounds) -> Result<Slot, &'static str> {
+        Slot::new(bounds.begin, bounds.end).ok_or("a slot ends after it begins and before the year 10000")
+    }
+}
+
+impl Slot {
+    /// The slot from `begin` up to, not including, `end`; `None` if it is empty, inverted or ends after
+    /// [`TIMESTAMP_MAX`].
+    pub fn new(begin: Timestamp, end: Timestamp) -> Option<Slot> {
+        (begin < end && end <= TIMESTAMP_MAX).then_some(Slot { begin, end })
+    }
+
+    /// The slot of this length from `begin`, in milliseconds; `None` where [`Slot::new`] gives none.
+    pub fn of_length(begin: Timestamp, length_ms: u64) -> Option<Slot> {
+        Slot::new(begin, Timestamp(begin.0.checked_add(length_ms)?))
+    }
+
+    /// The first instant that is booked.
+    pub fn begin(self) -> Timestamp {
+        self.begin
+    }
+
+    /// The first instant that is free again.
+    pub fn end(self) -> Timestamp {
+        self.end
+    }
+
+    /// How long it is, in milliseconds.
+    pub fn length_ms(self) -> u64 {
+        self.end.0 - self.begin.0
+    }
+
+    /// Whether the two have an instant in common; slots that touch have none.
+    pub fn overlaps(self, other: Slot) -> bool {
+        self.begin < other.end && other.begin < self.end
+    }
+
+    /// The UTC days it has an instant on, as days since 1970-01-01.
+    pub(super) fn days(self) -> core::ops::RangeInclusive<u32> {
+        day_of(self.begin)..=day_of(Timestamp(self.end.0 - 1))
+    }
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}, {})", self.begin.0, self.end.0)
+    }
+}
+
+/// The UTC day of an instant, as days since 1970-01-01.
+pub(super) fn day_of(instant: Timestamp) -> u32 {
+    u32::try_from(instant.0.min(TIMESTAMP_MAX.0) / DAY_MS).expect("there are three million days up to the year 9999")
+}
+
+/// Time a resource needs around each booking, in milliseconds. Both are added to every booking, so that two neighbours
+/// are `before_ms + after_ms` apart: the first is cleared up before the second is prepared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Buffers {
+    /// Before each booking.
+    pub before_ms: u64,
+    /// After each booking.
+    pub after_ms: u64,
+}
+
+impl Buffers {
+    /// No time is needed.
+    pub const NONE: Buffers = Buffers { before_ms: 0, after_ms: 0 };
+
+    /// How far two neighbours stay apart, in milliseconds.
+    pub fn gap_ms(self) -> u64 {
+        self.before_ms.saturating_add(self.after_ms)
+    }
+}

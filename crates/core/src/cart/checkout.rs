@@ -1,0 +1,111 @@
+//! What a cart decides about paying: the attempt, its end, and the order.
+
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
+
+use smol_str::SmolStr;
+
+use super::{Cart, Checkout, Line};
+use crate::{
+    answer::{CartState, LineView, Order},
+    command::{Payment, Shipping},
+    event::{CartEvent, Reserved},
+    id::{Entity, Id, Request},
+    payment::{GatewayCall, PaymentKey},
+    portion::Content,
+    refusal::Refusal,
+    time::{Rules, Timestamp},
+};
+
+impl Cart {
+    /// Begins a checkout: at once the decision, if nothing has to be asked before it; else the first step, by which lines
+    /// are frozen.
+    pub(crate) fn decide_checkout(
+        &self,
+        at: Timestamp,
+        rules: &Rules,
+        request: Request,
+        payment: &Payment,
+        customer: Option<&Id>,
+        shipping: Option<&Shipping>,
+    ) -> Result<CartEvent, Refusal> {
+        let body = self.may_change()?.ok_or_else(|| self.not_found())?;
+        let Some(amount) = self.total_of(&self.lines()) else { return Err(Refusal::CartEmpty) };
+        let customer = self.customer_with(customer)?;
+        let late = body.lines.iter().any(|line| line.hold.is_none());
+        let (payment, shipping) = (payment.clone(), shipping.cloned());
+        match &payment {
+            Payment::Recorded { .. } if !late => {
+                let order = self.order_of(at, customer, payment, shipping);
+                Ok(CartEvent::CheckedOut { order: Arc::new(order), reserved: Vec::new(), reference: None, request })
+            }
+            Payment::Recorded { .. } | Payment::Gateway { .. } => {
+                self.may_remember()?;
+                let attempts = body.payment.as_ref().map_or(0, |paying| paying.attempts);
+                // Paying may take a while: it extends the cart's life once, like any other use.
+                let deadline =
+                    if attempts == 0 { body.touched(at, rules, core::iter::empty(), 0) } else { body.deadline };
+                let attempt = attempts + 1;
+                let (payment, shipping) = (Box::new(payment), shipping.map(Box::new));
+                Ok(CartEvent::CheckoutBegun { attempt, at, payment, customer, shipping, amount, deadline, request })
+            }
+        }
+    }
+
+    /// The decision, when everything asked for the checkout under way was granted.
+    pub(crate) fn decide_paid(&self, at: Timestamp, reserved: Vec<Reserved>, reference: Option<SmolStr>) -> CartEvent {
+        let checkout = self.checkout().expect("only a checkout under way is decided");
+        let Checkout { customer, payment, shipping, request, .. } = checkout.clone();
+        let order = self.order_of(at, customer, payment, shipping);
+        CartEvent::CheckedOut { order: Arc::new(order), reserved, reference, request }
+    }
+
+    fn order_of(&self, at: Timestamp, customer: Option<Id>, payment: Payment, shipping: Option<Shipping>) -> Order {
+        let mut lines: Vec<LineView> = self.lines();
+        lines.iter_mut().for_each(|line| line.late = false);
+        let total = self.total_of(&lines).expect("a cart that is paid has lines");
+        Order { id: self.id.order(), customer, at, lines, total, payment, shipping }
+    }
+
+    /// Lines that are set aside only now: number, entity and what they need.
+    pub(crate) fn late_lines(&self) -> impl Iterator<Item = (u32, &Entity, &Content)> {
+        let lines: &[Line] = self.body.as_ref().map_or(&[], |body| &body.lines);
+        let late = lines.iter().filter(|line| line.hold.is_none());
+        late.map(|line| (line.number, &line.entity, &line.content))
+    }
+
+    /// What the gateway is asked for the checkout under way; `None` if it is not asked.
+    pub(crate) fn authorization(&self) -> Option<GatewayCall> {
+        let checkout = self.checkout()?;
+        match &checkout.payment {
+            Payment::Recorded { .. } => None,
+            Payment::Gateway { source, .. } => {
+                let key = PaymentKey { cart: self.id, attempt: checkout.attempt };
+                let (amount, source) = (checkout.amount, source.clone());
+                Some(GatewayCall::Authorize { key, amount, source, order: self.id.order() })
+            }
+        }
+    }
+
+    /// Money was set aside for an attempt that is not under way. `None` if there is nothing to be done about it: it paid the
+    /// order, or is given up already.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] if there never was such an attempt.
+    pub(crate) fn decide_stray(&self, attempt: u32, reference: &SmolStr) -> Result<Option<CartEvent>, Refusal> {
+        let body = self.body.as_ref().ok_or_else(|| self.not_found())?;
+        let paying = body.payment.as_ref().filter(|paying| (1..=paying.attempts).contains(&attempt));
+        let Some(paying) = paying else {
+            let key = PaymentKey { cart: self.id, attempt };
+            return Err(Refusal::NotFound(smol_str::format_smolstr!("payment {key}")));
+        };
+        let paid = body.done.as_ref().is_some_and(|done| done.attempt == attempt);
+        let known = paid || paying.voided.contains(&attempt);
+        Ok((!known).then(|| CartEvent::StrayAuthorized { attempt, reference: reference.clone() }))
+    }
+
+    /// Whether an attempt is the one under way.
+    pub(crate) fn is_paying(&self, attempt: u32) -> bool {
+        self.state() == Some(CartState::CheckingOut)
+            && self.checkout().is_some_and(|checkout| checkout.attempt == attempt)
+    }
+}

@@ -1,0 +1,98 @@
+//! What a cart decides about its order after the sale: refunds, and how the money stands.
+
+use alloc::vec::Vec;
+
+use smol_str::{SmolStr, format_smolstr};
+
+use super::Cart;
+use crate::{
+    answer::Answer,
+    event::{CartEvent, Remembered},
+    id::Request,
+    money::Money,
+    payment::{PaymentStatus, RefundRecord, RefundStatus},
+    portion::total,
+    refusal::Refusal,
+    time::Timestamp,
+};
+
+impl Cart {
+    /// Pays lines of the order back, all that are left if none is named.
+    pub(crate) fn decide_refund(
+        &self,
+        at: Timestamp,
+        lines: Option<&[u32]>,
+        reason: &SmolStr,
+        request: Option<Request>,
+    ) -> Result<CartEvent, Refusal> {
+        let order = || Refusal::NotFound(format_smolstr!("order {}", self.id.order()));
+        let body = self.body.as_ref().ok_or_else(order)?;
+        let done = body.done.as_ref().ok_or_else(order)?;
+        if request.is_some() {
+            self.may_remember()?;
+        }
+        let gone = |number: u32| done.refunds.iter().any(|refund| refund.lines.contains(&number));
+        let chosen: Vec<u32> = match lines {
+            None => body.lines.iter().map(|line| line.number).filter(|number| !gone(*number)).collect(),
+            Some(named) => {
+                let mut named = named.to_vec();
+                named.sort_unstable();
+                named.dedup();
+                named
+            }
+        };
+        if chosen.is_empty() {
+            return Err(Refusal::BadRequest("nothing of the order is left to refund".into()));
+        }
+        for number in &chosen {
+            self.line(*number)?;
+            if gone(*number) {
+                return Err(Refusal::BadRequest(format_smolstr!("line {number} was refunded before")));
+            }
+        }
+        let contents = body.lines.iter().filter(|line| chosen.contains(&line.number)).map(|line| &line.content);
+        let amount = total(contents).expect("a part of the order's total");
+        let status = match &done.payment {
+            PaymentStatus::Recorded => RefundStatus::Recorded,
+            PaymentStatus::Authorized | PaymentStatus::Captured => RefundStatus::Pending,
+            PaymentStatus::CaptureFailed { .. } => {
+                RefundStatus::Failed { reason: "the order's money was never captured".into() }
+            }
+        };
+        let refund = RefundRecord {
+            number: done.refunds.len() as u32 + 1,
+            at,
+            lines: chosen,
+            amount: Money { amount, currency: done.order.total.currency },
+            reason: reason.clone(),
+            status,
+        };
+        let remembered = request.map(|request| Remembered { request, answer: Answer::Refund(refund.clone()) });
+        Ok(CartEvent::Refunded { refund, remembered })
+    }
+
+    /// The line that rests on a hold was refunded.
+    pub(crate) fn is_refunded(&self, number: u32) -> bool {
+        let done = self.body.as_ref().and_then(|body| body.done.as_ref());
+        done.is_some_and(|done| done.refunds.iter().any(|refund| refund.lines.contains(&number)))
+    }
+
+    /// The gateway has captured, or cannot. `None` if that is known.
+    pub(crate) fn decide_captured(&self, attempt: u32, failed: Option<&SmolStr>) -> Option<CartEvent> {
+        let done = self.body.as_ref()?.done.as_ref().filter(|done| done.attempt == attempt)?;
+        (done.payment == PaymentStatus::Authorized).then(|| {
+            let failed = failed.map(|reason| PaymentStatus::CaptureFailed { reason: reason.clone() });
+            CartEvent::PaymentChanged(failed.unwrap_or(PaymentStatus::Captured))
+        })
+    }
+
+    /// The gateway has paid a refund back, or cannot. `None` if that is known.
+    pub(crate) fn decide_paid_back(&self, number: u32, failed: Option<&SmolStr>) -> Option<CartEvent> {
+        let done = self.body.as_ref()?.done.as_ref()?;
+        let refund = done.refunds.iter().find(|refund| refund.number == number)?;
+        (refund.status == RefundStatus::Pending).then(|| {
+            let failed = failed.map(|reason| RefundStatus::Failed { reason: reason.clone() });
+            CartEvent::RefundChanged { number, status: failed.unwrap_or(RefundStatus::Refunded) }
+        })
+    }
+}

@@ -1,0 +1,247 @@
+//! A customer: how much of which quota is in the customer's carts and orders, and which orders there are.
+//!
+//! This file writes: [`Customer::apply`]. What may happen is decided in `decide`. A customer exists from the first event
+//! on; before that [`Customer::unknown`] decides.
+
+mod decide;
+
+#[cfg(test)]
+mod tests;
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+use smol_str::{SmolStr, format_smolstr};
+
+use crate::{
+    answer::{CustomerAudit, Purchase, PurchasesPage},
+    event::CustomerEvent,
+    holds::{Hold, Holds, Refunded},
+    id::{HoldId, Id, OrderId},
+    portion::Portion,
+    refusal::Refusal,
+    shared_map::SharedMap,
+    taken::Taken,
+    terms::bad,
+    time::Timestamp,
+};
+
+/// The most purchases one page tells.
+const PAGE_MAX: u32 = 1_000;
+
+/// A customer as kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Customer {
+    id: Id,
+    version: u64,
+    holds: Holds<Part>,
+    /// By cursor.
+    purchases: SharedMap<u64, Purchase>,
+    /// The cursor of each order (P12). Follows from the purchases.
+    #[serde(skip)]
+    posted: SharedMap<OrderId, u64>,
+    /// Quotas of which something is held or sold. Follows from the holds.
+    #[serde(skip)]
+    quotas: SharedMap<Id, Taken>,
+}
+
+/// What one hold has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Part {
+    quota: Id,
+    count: u32,
+}
+
+impl Part {
+    fn portion(&self) -> Portion {
+        Portion::Quota { quota: self.quota.clone(), count: self.count }
+    }
+}
+
+impl Customer {
+    /// A customer to whom nothing has happened.
+    pub fn unknown(id: Id) -> Customer {
+        Customer {
+            id,
+            version: 0,
+            holds: Holds::default(),
+            purchases: SharedMap::new(),
+            posted: SharedMap::new(),
+            quotas: SharedMap::new(),
+        }
+    }
+
+    /// A customer from the first thing that happened.
+    pub fn first(id: Id, event: &CustomerEvent) -> Customer {
+        let mut customer = Customer::unknown(id);
+        customer.apply(event);
+        customer
+    }
+
+    /// How many events there were.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// When the first cart is to be asked about its hold.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.holds.deadline()
+    }
+
+    /// Writes what happened. It was decided before, so it cannot fail.
+    ///
+    /// # Panics
+    /// If a promise is broken.
+    pub fn apply(&mut self, event: &CustomerEvent) {
+        self.version += 1;
+        match event {
+            CustomerEvent::QuotaHeld { hold, revision, want_hash, quota, count, deadline } => {
+                assert!(*count > 0, "hold {hold:?} of nothing");
+                let what = Part { quota: quota.clone(), count: *count };
+                let kept = Hold { revision: *revision, want_hash: *want_hash, deadline: *deadline, what };
+                let before = self.holds.hold(*hold, kept).map_or(0, |before| {
+                    assert_eq!(before.quota, *quota, "{hold:?} goes from one quota to another");
+                    before.count
+                });
+                self.count(quota, |taken| taken.hold(before, *count));
+            }
+            CustomerEvent::QuotaReleased { hold, revision, left, remember } => {
+                let live = self.holds.live(*hold).unwrap_or_else(|| panic!("released without a hold: {hold:?}"));
+                let Part { quota, count } = live.what.clone();
+                assert!(*left <= count, "{hold:?} releases down to {left} and has {count}");
+                let part = (*left > 0).then(|| Part { quota: quota.clone(), count: *left });
+                self.holds.release(*hold, *revision, part, *remember);
+                self.count(&quota, |taken| taken.hold(count, *left));
+            }
+            CustomerEvent::QuotaSold { hold, count, at } => {
+                let sold = self.holds.sell(*hold, *at, self.version);
+                assert_eq!(sold.count, *count, "hold {hold:?} is sold with another part than it has");
+                self.count(&sold.quota, |taken| taken.sell(*count));
+            }
+            CustomerEvent::QuotaRefunded { hold } => {
+                let refunded = self.holds.refund(*hold);
+                let (Refunded::Sale(Part { quota, .. }) | Refunded::Hold(Part { quota, .. })) = &refunded;
+                let count = match &refunded {
+                    Refunded::Sale(part) => Refunded::Sale(part.count),
+                    Refunded::Hold(part) => Refunded::Hold(part.count),
+                };
+                self.count(quota, |taken| taken.refund(count));
+            }
+            CustomerEvent::Hold(event) => self.holds.apply(event),
+            CustomerEvent::Posted(purchase) => {
+                assert_eq!(purchase.cursor, self.newest() + 1, "the purchases of {} have a gap", self.id);
+                let before = self.posted.insert(purchase.order, purchase.cursor);
+                assert!(before.is_none(), "order {} is posted twice", purchase.order);
+                self.purchases.insert(purchase.cursor, purchase.clone());
+            }
+        }
+    }
+
+    /// Works out again what is not written down.
+    pub(crate) fn rebuild(&mut self) {
+        self.holds.rebuild();
+        self.quotas = self.counted();
+        self.posted = self.purchases.values().map(|purchase| (purchase.order, purchase.cursor)).collect();
+    }
+
+    /// Whether no cart has anything of it, or may still speak of something it had.
+    pub(crate) fn rests(&self) -> bool {
+        self.holds.all_live().next().is_none() && self.holds.remembered() == 0
+    }
+
+    /// Purchases after a cursor, up to `limit`.
+    ///
+    /// # Errors
+    /// [`Refusal::BadRequest`] if the limit is not 1 to 1 000.
+    pub fn purchases(&self, after: u64, limit: u32) -> Result<PurchasesPage, Refusal> {
+        use core::ops::Bound::{Excluded, Unbounded};
+        if !(1..=PAGE_MAX).contains(&limit) {
+            return bad(format_smolstr!("a page has 1 to {PAGE_MAX} purchases"));
+        }
+        let found = self.purchases.range((Excluded(after), Unbounded)).map(|(_, purchase)| purchase.clone());
+        Ok(PurchasesPage { purchases: found.take(limit as usize).collect(), newest: self.newest() })
+    }
+
+    /// What a live hold has; `None` if there is no such hold.
+    pub fn held(&self, hold: HoldId) -> Option<Portion> {
+        self.holds.live(hold).map(|live| live.what.portion())
+    }
+
+    /// What a hold was sold with; `None` if it was not, or the sale is over.
+    pub fn sold(&self, hold: HoldId) -> Option<Portion> {
+        self.holds.sale(hold).map(|sale| sale.what.portion())
+    }
+
+    /// The cursor of an order among the purchases; `None` if it was not posted.
+    pub fn cursor(&self, order: OrderId) -> Option<u64> {
+        self.posted.get(&order).copied()
+    }
+
+    /// How many released holds are still remembered for carts that may speak of them.
+    pub fn remembered_releases(&self) -> usize {
+        self.holds.remembered()
+    }
+
+    /// Everything, counted afresh.
+    pub fn audit(&self) -> CustomerAudit {
+        let mut violations: Vec<SmolStr> = self.holds.violations();
+        let counted = self.counted();
+        if counted != self.quotas {
+            violations.push(format_smolstr!("counters say {:?}, holds and sales say {counted:?}", self.quotas));
+        }
+        for (place, purchase) in (1..).zip(self.purchases.values()) {
+            let Purchase { cursor, order, .. } = purchase;
+            if *cursor != place || self.posted.get(order) != Some(cursor) {
+                violations.push(format_smolstr!("order {order} is purchase {place}, and says {cursor}"));
+            }
+        }
+        if self.posted.len() != self.purchases.len() {
+            violations.push(format_smolstr!("{} orders in {} purchases", self.posted.len(), self.purchases.len()));
+        }
+        CustomerAudit {
+            customer: self.id.clone(),
+            quotas: counted.iter().map(|(quota, taken)| (quota.clone(), taken.held, taken.sold)).collect(),
+            holds: self.holds.hold_views(Part::portion),
+            sales: self.holds.sale_views(Part::portion),
+            purchases: self.purchases.values().map(|purchase| purchase.order).collect(),
+            violations,
+        }
+    }
+
+    /// Bytes on the heap, long names of quotas not counted.
+    pub fn heap_bytes(&self) -> usize {
+        let maps = self.purchases.heap_bytes() + self.posted.heap_bytes() + self.quotas.heap_bytes();
+        self.id.heap_bytes() + maps + self.holds.heap_bytes()
+    }
+
+    /// The cursor of the newest purchase; 0 if there is none.
+    pub fn newest(&self) -> u64 {
+        self.purchases.last().map_or(0, |(cursor, _)| *cursor)
+    }
+
+    fn taken(&self, quota: &Id) -> Taken {
+        self.quotas.get(quota).copied().unwrap_or_default()
+    }
+
+    /// Changes the counters of a quota; those of one that is not used at all are not kept.
+    fn count(&mut self, quota: &Id, change: impl FnOnce(&mut Taken)) {
+        let mut taken = self.taken(quota);
+        change(&mut taken);
+        if taken == Taken::default() {
+            self.quotas.remove(quota);
+        } else {
+            self.quotas.insert(quota.clone(), taken);
+        }
+    }
+
+    fn counted(&self) -> SharedMap<Id, Taken> {
+        let mut quotas: SharedMap<Id, Taken> = SharedMap::new();
+        for (_, hold) in self.holds.all_live() {
+            quotas.get_or_insert(&hold.what.quota, Taken::default()).held += u64::from(hold.what.count);
+        }
+        for (_, sale) in self.holds.all_sales() {
+            quotas.get_or_insert(&sale.what.quota, Taken::default()).sold += u64::from(sale.what.count);
+        }
+        quotas
+    }
+}

@@ -1,0 +1,196 @@
+//! The directory: all venues by city, name and position, and all titles. It is small, and read by everybody.
+//!
+//! What is kept is two maps; all else is found from them again. Copies share nearly everything, so that a write costs
+//! the same however many venues there are.
+
+mod position;
+
+mod listing;
+mod places;
+mod search;
+mod title;
+mod words;
+
+use alloc::{sync::Arc, vec::Vec};
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+use crate::{
+    command::{Title, VenueDetails},
+    event::DirectoryEvent,
+    id::Id,
+    shared_map::{SharedMap, SharedSet},
+};
+
+use places::Places;
+
+pub use listing::Listing;
+pub use position::check_position;
+pub use search::{PAGE_MAX, TitleEntry, TitlePage, VenueCursor, VenueEntry, VenuePage};
+pub use title::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX};
+
+/// The longest name of a venue, a city, a title or a person, in bytes.
+pub const NAME_BYTES_MAX: usize = 200;
+
+/// The directory as kept.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(from = "Kept")]
+pub struct Directory {
+    version: u64,
+    venues: SharedMap<Id, Arc<Listing>>,
+    titles: SharedMap<Id, Arc<Title>>,
+    /// The version of each venue with what is listed of it.
+    told: SharedMap<Id, u64>,
+    /// Venues by folded city, folded name, id.
+    #[serde(skip)]
+    by_city: SharedSet<(SmolStr, SmolStr, Id)>,
+    /// Venues by folded name, id.
+    #[serde(skip)]
+    by_name: SharedSet<(SmolStr, Id)>,
+    /// Venues by position.
+    #[serde(skip)]
+    places: Places,
+    /// Titles by folded name, id.
+    #[serde(skip)]
+    titles_by_name: SharedSet<(SmolStr, Id)>,
+}
+
+impl Directory {
+    /// Nothing in it.
+    pub fn new() -> Directory {
+        Directory::from(Kept { version: 0, venues: SharedMap::new(), titles: SharedMap::new(), told: SharedMap::new() })
+    }
+
+    /// How many events it has had.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// How many venues there are.
+    pub fn venues(&self) -> usize {
+        self.venues.len()
+    }
+
+    /// How many titles there are.
+    pub fn titles(&self) -> usize {
+        self.titles.len()
+    }
+
+    /// What is listed of a venue.
+    pub fn venue(&self, id: &Id) -> Option<&Listing> {
+        self.venues.get(id).map(|listing| &**listing)
+    }
+
+    /// A title.
+    pub fn title(&self, id: &Id) -> Option<&Title> {
+        self.titles.get(id).map(|title| &**title)
+    }
+
+    /// Writes what happened. It was decided before, so it cannot fail.
+    pub(crate) fn apply(&mut self, event: &DirectoryEvent) {
+        match event {
+            DirectoryEvent::TitlePut(id, title) => self.put_title(id, title.clone()),
+            DirectoryEvent::VenueListed { venue, details, version } => {
+                let VenueDetails { name, city, position, .. } = details;
+                let listing = Listing { name: name.clone(), city: city.clone(), position: *position };
+                self.told.insert(venue.clone(), *version);
+                self.put_venue(venue, listing);
+            }
+        }
+    }
+
+    /// The version of a venue whose details are listed.
+    pub(crate) fn listed_version(&self, venue: &Id) -> Option<u64> {
+        self.told.get(venue).copied()
+    }
+
+    /// Lists a venue, or changes what is listed of it. [`Listing::check`] was asked before, so it cannot fail.
+    pub fn put_venue(&mut self, id: &Id, listing: Listing) {
+        self.version += 1;
+        let (city, name) = (words::fold(&listing.city), words::fold(&listing.name));
+        let position = listing.position;
+        let before = self.venues.insert(id.clone(), Arc::new(listing));
+        if let Some(before) = &before {
+            let (city, name) = (words::fold(&before.city), words::fold(&before.name));
+            let indexed = self.by_city.remove(&(city, name.clone(), id.clone())).is_some();
+            assert!(indexed && self.by_name.remove(&(name, id.clone())).is_some(), "venue {id} was not in the index");
+        }
+        self.by_city.insert((city, name.clone(), id.clone()), ());
+        self.by_name.insert((name, id.clone()), ());
+        if before.and_then(|before| before.position) != position {
+            self.places.put(id, position);
+        }
+    }
+
+    /// Keeps a title, or changes it. [`Title::check`] was asked before, so it cannot fail.
+    pub fn put_title(&mut self, id: &Id, title: Title) {
+        self.version += 1;
+        let name = words::fold(&title.name);
+        if let Some(before) = self.titles.insert(id.clone(), Arc::new(title)) {
+            let indexed = self.titles_by_name.remove(&(words::fold(&before.name), id.clone())).is_some();
+            assert!(indexed, "title {id} was not in the index");
+        }
+        self.titles_by_name.insert((name, id.clone()), ());
+    }
+}
+
+impl Default for Directory {
+    fn default() -> Directory {
+        Directory::new()
+    }
+}
+
+impl PartialEq for Directory {
+    fn eq(&self, other: &Directory) -> bool {
+        // The indexes follow from the rest.
+        (self.version, &self.venues, &self.titles) == (other.version, &other.venues, &other.titles)
+    }
+}
+
+impl Eq for Directory {}
+
+impl fmt::Debug for Directory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Directory { version, venues, titles, by_city: _, by_name: _, places: _, titles_by_name: _, told: _ } = self;
+        let mut shown = f.debug_struct("Directory");
+        shown.field("version", version).field("venues", venues).field("titles", titles).finish()
+    }
+}
+
+/// What is written down of a directory.
+#[derive(Deserialize)]
+struct Kept {
+    version: u64,
+    venues: SharedMap<Id, Arc<Listing>>,
+    titles: SharedMap<Id, Arc<Title>>,
+    told: SharedMap<Id, u64>,
+}
+
+impl From<Kept> for Directory {
+    fn from(Kept { version, venues, titles, told }: Kept) -> Directory {
+        // Sorted first, because a map is filled quickest in order.
+        let mut by_city: Vec<_> = venues
+            .iter()
+            .map(|(id, listing)| (words::fold(&listing.city), words::fold(&listing.name), id.clone()))
+            .collect();
+        by_city.sort_unstable();
+        let mut by_name: Vec<_> = by_city.iter().map(|(_, name, id)| (name.clone(), id.clone())).collect();
+        by_name.sort_unstable();
+        let mut titles_by_name: Vec<_> =
+            titles.iter().map(|(id, title)| (words::fold(&title.name), id.clone())).collect();
+        titles_by_name.sort_unstable();
+        let places = venues.iter().filter_map(|(id, listing)| Some((id.clone(), listing.position?)));
+        Directory {
+            version,
+            by_city: by_city.into_iter().map(|key| (key, ())).collect(),
+            by_name: by_name.into_iter().map(|key| (key, ())).collect(),
+            places: Places::of(places),
+            titles_by_name: titles_by_name.into_iter().map(|key| (key, ())).collect(),
+            venues,
+            titles,
+            told,
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Searches of the directory, told by the page. A page goes on where the one before ended: at a place in the order, not at
+//! a number of entries, so that nothing is told twice or left out when others come meanwhile.
+
+use alloc::{boxed::Box, vec::Vec};
+use core::{
+    fmt,
+    ops::Bound::{Excluded, Included, Unbounded},
+};
+
+use serde::{Deserialize, Serialize};
+use smol_str::{SmolStr, ToSmolStr, format_smolstr};
+
+use super::{
+    Directory, check_position,
+    places::Nearest,
+    words::{Words, fold},
+};
+use crate::{command::Title, id::Id};
+
+/// The most entries of one page.
+pub const PAGE_MAX: u32 = 1_000;
+
+/// A venue that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VenueEntry {
+    /// Its id.
+    pub id: Id,
+    /// What it is called.
+    pub name: SmolStr,
+    /// Where it is.
+    pub city: SmolStr,
+    /// Longitude and latitude in millionths of a degree.
+    pub position: Option<(i32, i32)>,
+    /// How far it is from the point asked for along the great circle, in metres.
+    pub distance_m: Option<u64>,
+}
+
+/// Some of the venues that were looked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VenuePage {
+    /// In order.
+    pub venues: Vec<VenueEntry>,
+    /// Where to go on; absent if this was all.
+    pub next: Option<VenueCursor>,
+}
+
+/// The last venue of a page, by its place in the order. As text it is `name <id> <name>` or `near <millimetres> <id>`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum VenueCursor {
+    /// In the order of names.
+    Name {
+        /// Its name in lower case.
+        name: SmolStr,
+        /// Its id.
+        id: Id,
+    },
+    /// In the order of distances.
+    Near {
+        /// How far it is, in millimetres.
+        distance_mm: u64,
+        /// Its id.
+        id: Id,
+    },
+}
+
+/// A title that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TitleEntry {
+    /// Its id.
+    pub id: Id,
+    /// What it is.
+    pub title: Title,
+}
+
+/// Some of the titles that were looked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TitlePage {
+    /// In order.
+    pub titles: Vec<TitleEntry>,
+    /// Where to go on: name and id of the last one; absent if this was all.
+    pub next: Option<(SmolStr, Id)>,
+}
+
+impl Directory {
+    /// Venues by name, then id; if near a point, those that have a position by distance, then id.
+    ///
+    /// A city is meant as a whole, names in part: each word of `name` is somewhere in the venue's name. Case counts in
+    /// neither. Both narrow a search near a point. The limit is 1 to [`PAGE_MAX`]. A page near a point costs as much as
+    /// all pages before it; one that is narrowed by city or name as much as all venues that fit.
+    ///
+    /// # Errors
+    /// The reason if the limit or the point is out of bounds, the name has no word in it or is too long, or the cursor is
+    /// of the other order.
+    pub fn search_venues(
+        &self,
+        city: Option<&str>,
+        name: Option<&str>,
+        near: Option<(i32, i32)>,
+        limit: u32,
+        after: Option<&VenueCursor>,
+    ) -> Result<VenuePage, SmolStr> {
+        check_limit(limit)?;
+        let city = city.map(fold);
+        let words = name.map(Words::new).transpose()?;
+        match (near, after) {
+            (None, None) => Ok(self.venues_by_name(city, words, limit, None)),
+            (None, Some(VenueCursor::Name { name, id })) => {
+                Ok(self.venues_by_name(city, words, limit, Some((fold(name), id.clone()))))
+            }
+            (Some(near), None) => {
+                check_position(near)?;
+                Ok(self.venues_by_distance(city, words, near, limit, None))
+            }
+            (Some(near), Some(VenueCursor::Near { distance_mm, id })) => {
+                check_position(near)?;
+                Ok(self.venues_by_distance(city, words, near, limit, Some((*distance_mm, id))))
+            }
+            (None, Some(VenueCursor::Near { .. })) | (Some(_), Some(VenueCursor::Name { .. })) => {
+                Err("the cursor is of another search".into())
+            }
+        }
+    }
+
+    /// The venues of a city, whatever its case, by id.
+    pub fn venues_of_city(&self, city: &str) -> Vec<Id> {
+        let mut venues: Vec<Id> = self.fitting(Some(fold(city)), None, None).map(|(_, id)| id.clone()).collect();
+        venues.sort_unstable();
+        venues
+    }
+
+    /// Titles by name, then id. Each word of `name` is somewhere in the title's name, in whatever case. `after` is the name
+    /// and the id of the last title of the page before. The limit is 1 to [`PAGE_MAX`].
+    ///
+    /// # Errors
+    /// The reason if the limit is out of bounds, or the name has no word in it or is too long.
+    pub fn search_titles(
+        &self,
+        name: Option<&str>,
+        limit: u32,
+        after: Option<&(SmolStr, Id)>,
+    ) -> Result<TitlePage, SmolStr> {
+        check_limit(limit)?;
+        let words = name.map(Words::new).transpose()?;
+        let after = after.map_or(Unbounded, |(name, id)| Excluded((fold(name), id.clone())));
+        let keys = self.titles_by_name.range((after, Unbounded)).map(|(key, ())| key);
+        let fitting = keys.filter(|(folded, _)| words.as_ref().is_none_or(|words| words.are_in(folded)));
+        let (titles, more) = page(limit, fitting, |(_, id)| {
+            let title = self.title(id).expect("indexed titles are kept").clone();
+            TitleEntry { id: id.clone(), title }
+        });
+        let last = titles.last().filter(|_| more);
+        let next = last.map(|last: &TitleEntry| (last.title.name.clone(), last.id.clone()));
+        Ok(TitlePage { titles, next })
+    }
+
+    fn venues_by_name(
+        &self,
+        city: Option<SmolStr>,
+        words: Option<Words>,
+        limit: u32,
+        after: Option<(SmolStr, Id)>,
+    ) -> VenuePage {
+        let fitting = self.fitting(city, words, after);
+        let (venues, more) = page(limit, fitting, |(_, id)| self.entry(id, None));
+        let last = venues.last().filter(|_| more);
+        let next = last.map(|last: &VenueEntry| VenueCursor::Name { name: fold(&last.name), id: last.id.clone() });
+        VenuePage { venues, next }
+    }
+
+    fn venues_by_distance(
+        &self,
+        city: Option<SmolStr>,
+        words: Option<Words>,
+        near: (i32, i32),
+        limit: u32,
+        after: Option<(u64, &Id)>,
+    ) -> VenuePage {
+        // Who is in one city, or has one name, is few and may be far: they are looked at one by one.
+        let nearest = if city.is_some() || words.is_some() {
+            let fitting = self.fitting(city, words, None);
+            Nearest::among(fitting.filter_map(|(_, id)| Some((id, self.venue(id)?.position?))), near)
+        } else {
+            self.places.nearest(near)
+        };
+        let mut last = None;
+        let further = nearest.skip_while(|venue| after.is_some_and(|after| *venue <= after));
+        let (venues, more) = page(limit, further, |(distance_mm, id)| {
+            last = Some(VenueCursor::Near { distance_mm, id: id.clone() });
+            self.entry(id, Some(distance_mm))
+        });
+        VenuePage { venues, next: last.filter(|_| more) }
+    }
+
+    /// Folded name and id of the venues of a city, or of all, that have these words in their name; by name, then id.
+    fn fitting<'a>(
+        &'a self,
+        city: Option<SmolStr>,
+        words: Option<Words>,
+        after: Option<(SmolStr, Id)>,
+    ) -> Box<dyn Iterator<Item = (&'a SmolStr, &'a Id)> + 'a> {
+        let fits = move |name: &SmolStr| words.as_ref().is_none_or(|words| words.are_in(name));
+        match city {
+            Some(city) => {
+                let from = match after {
+                    Some((name, id)) => Excluded((city.clone(), name, id)),
+                    // No name and no id are smaller than these.
+                    None => Id::new("-").map_or(Unbounded, |id| Included((city.clone(), SmolStr::default(), id))),
+                };
+                let keys = self.by_city.range((from, Unbounded)).map(|(key, ())| key);
+                let keys = keys.take_while(move |(other, _, _)| *other == city).map(|(_, name, id)| (name, id));
+                Box::new(keys.filter(move |(name, _)| fits(name)))
+            }
+            None => {
+                let keys = self.by_name.range((after.map_or(Unbounded, Excluded), Unbounded)).map(|(key, ())| key);
+                Box::new(keys.map(|(name, id)| (name, id)).filter(move |(name, _)| fits(name)))
+            }
+        }
+    }
+
+    fn entry(&self, id: &Id, distance_mm: Option<u64>) -> VenueEntry {
+        let listing = self.venue(id).expect("indexed venues are listed").clone();
+        VenueEntry {
+            id: id.clone(),
+            name: listing.name,
+            city: listing.city,
+            position: listing.position,
+            distance_m: distance_mm.map(|distance| (distance + 500) / 1_000),
+        }
+    }
+}
+
+fn check_limit(limit: u32) -> Result<(), SmolStr> {
+    let good = (1..=PAGE_MAX).contains(&limit);
+    if good { Ok(()) } else { Err(format_smolstr!("a search tells 1 to {PAGE_MAX} entries")) }
+}
+
+/// The first entries, and whether there are more.
+fn page<K, T>(limit: u32, mut keys: impl Iterator<Item = K>, entry: impl FnMut(K) -> T) -> (Vec<T>, bool) {
+    let entries = keys.by_ref().take(limit as usize).map(entry).collect();
+    (entries, keys.next().is_some())
+}
+
+impl VenueCursor {
+    /// The cursor that this is the text of.
+    ///
+    /// # Errors
+    /// The reason if it is not one.
+    pub fn parse(text: &str) -> Result<VenueCursor, SmolStr> {
+        let cursor = || {
+            let (order, rest) = text.split_once(' ')?;
+            let (first, second) = rest.split_once(' ')?;
+            match order {
+                "name" => Some(VenueCursor::Name { id: Id::new(first)?, name: second.to_smolstr() }),
+                "near" => Some(VenueCursor::Near { distance_mm: first.parse().ok()?, id: Id::new(second)? }),
+                _ => None,
+            }
+        };
+        cursor().ok_or_else(|| "the cursor is none that a search has told".into())
+    }
+}
+
+impl fmt::Display for VenueCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            VenueCursor::Name { name, id } => write!(f, "name {id} {name}"),
+            VenueCursor::Near { distance_mm, id } => write!(f, "near {distance_mm} {id}"),
+        }
+    }
+}

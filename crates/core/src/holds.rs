@@ -1,0 +1,369 @@
+//! The holds of an inventory, whatever it is that they hold: what is live, what was released, sold and refunded.
+//!
+//! The inventory counts what is free; here is who has what, and which of two messages about the same hold is the newer one.
+//! Everything is in shared maps: a copy of an inventory with many sales is cheap, and so is the next hold after it.
+
+use alloc::vec::Vec;
+use core::ops::Bound::{Excluded, Included, Unbounded};
+
+use serde::{Deserialize, Serialize};
+use smol_str::{SmolStr, format_smolstr};
+
+use crate::{
+    answer::{HoldView, SaleView},
+    ask::Reply,
+    event::HoldEvent,
+    id::{CartId, HoldId, OrderId},
+    inventory::HoldAsk,
+    portion::Portion,
+    refusal::Refusal,
+    shared_map::{SharedMap, SharedSet},
+    time::Timestamp,
+};
+
+/// Who has what. `W` is what one hold has, in the inventory's own words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(bound(deserialize = "W: Deserialize<'de> + Clone"))]
+pub(crate) struct Holds<W> {
+    live: SharedMap<HoldId, Hold<W>>,
+    /// Revision of holds that were released while their cart may still speak of them.
+    released: SharedMap<HoldId, u64>,
+    sales: SharedMap<HoldId, Sale<W>>,
+    /// Holds whose sale is over. They stay: a message that sold one of them may come a second time, however late.
+    refunded: SharedSet<HoldId>,
+    /// When each live hold's cart is asked about it. Follows from the rest.
+    #[serde(skip)]
+    due: SharedSet<(Timestamp, HoldId)>,
+}
+
+/// A live hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hold<W> {
+    /// The highest revision seen.
+    pub(crate) revision: u64,
+    /// What it was asked for with, as a hash.
+    pub(crate) want_hash: u64,
+    /// When the cart is asked about it.
+    pub(crate) deadline: Timestamp,
+    /// What it has.
+    pub(crate) what: W,
+}
+
+/// A hold that was sold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sale<W> {
+    /// When the order was decided.
+    pub(crate) at: Timestamp,
+    /// The inventory's version with the sale.
+    pub(crate) version: u64,
+    /// What was sold.
+    pub(crate) what: W,
+}
+
+/// What an ask for a hold is, before anyone looks at what it wants.
+#[derive(Debug)]
+pub(crate) enum Known<'a, W> {
+    /// Of a hold that was never heard of.
+    New,
+    /// Of more or less than the live hold has.
+    Change(&'a Hold<W>),
+    /// What the live hold was given for, asked again: it is granted again, and nothing changes.
+    Repeat,
+    /// Late, or of something that is over: this is replied, and nothing changes.
+    Late(Reply),
+}
+
+/// What a live hold is to have after a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parting<'a, W> {
+    /// There is nothing to write: it is so already.
+    So,
+    /// The hold was never heard of: the release is remembered, for the ask may still be on its way.
+    Unheard,
+    /// The hold is live, and this release is the newest that was said of it.
+    Live(&'a Hold<W>),
+}
+
+/// What a refund took back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refunded<W> {
+    /// A sale.
+    Sale(W),
+    /// A hold whose sale had not come yet; when it comes it finds that it is over.
+    Hold(W),
+}
+
+impl<W> Default for Holds<W> {
+    fn default() -> Holds<W> {
+        Holds {
+            live: SharedMap::new(),
+            released: SharedMap::new(),
+            sales: SharedMap::new(),
+            refunded: SharedSet::new(),
+            due: SharedSet::new(),
+        }
+    }
+}
+
+impl<W> Holds<W> {
+    /// Whether there is nothing at all to be kept.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.live.is_empty() && self.released.is_empty() && self.sales.is_empty() && self.refunded.is_empty()
+    }
+
+    /// The live hold with this id.
+    pub(crate) fn live(&self, hold: HoldId) -> Option<&Hold<W>> {
+        self.live.get(&hold)
+    }
+
+    /// All live holds, by id.
+    pub(crate) fn all_live(&self) -> impl Iterator<Item = (HoldId, &Hold<W>)> {
+        self.live.iter().map(|(id, hold)| (*id, hold))
+    }
+
+    /// The sale of this hold, if it is sold and was not refunded.
+    pub(crate) fn sale(&self, hold: HoldId) -> Option<&Sale<W>> {
+        self.sales.get(&hold)
+    }
+
+    /// All sales that were not refunded, by hold.
+    pub(crate) fn all_sales(&self) -> impl Iterator<Item = (HoldId, &Sale<W>)> {
+        self.sales.iter().map(|(id, sale)| (*id, sale))
+    }
+
+    /// How many released holds are still remembered for carts that may speak of them.
+    pub(crate) fn remembered(&self) -> usize {
+        self.released.len()
+    }
+
+    /// When the first cart is to be asked about its hold.
+    pub(crate) fn deadline(&self) -> Option<Timestamp> {
+        self.due.first().map(|((deadline, _), ())| *deadline)
+    }
+
+    /// Up to `max` holds whose cart is to be asked, in the order of their deadlines: those after `after`, up to `now`.
+    pub(crate) fn overdue(&self, after: (Timestamp, HoldId), now: Timestamp, max: usize) -> Vec<(Timestamp, HoldId)> {
+        let due = self.due.range((Excluded(after), Included((now, HoldId::LAST))));
+        due.map(|(due, ())| *due).take(max).collect()
+    }
+
+    /// Up to `max` live holds and sales after `after`, by id.
+    pub(crate) fn taken(&self, after: Option<HoldId>, max: usize) -> Vec<HoldId> {
+        let range = (after.map_or(Unbounded, Excluded), Unbounded);
+        let live = self.live.range(range).map(|(id, _)| *id).take(max);
+        let sold = self.sales.range(range).map(|(id, _)| *id).take(max);
+        let mut taken: Vec<HoldId> = live.chain(sold).collect();
+        taken.sort_unstable();
+        taken.truncate(max);
+        taken
+    }
+
+    /// What an ask for a hold is. What is counted may change by a higher revision; seats and slots never do.
+    pub(crate) fn recognise(&self, ask: &HoldAsk<'_>, want_hash: u64, counted: bool) -> Known<'_, W> {
+        let HoldAsk { hold, revision, .. } = *ask;
+        let stale = |revision, live| Known::Late(Reply::Stale { hold, revision, live });
+        if let Some(live) = self.live.get(&hold) {
+            let same = live.want_hash == want_hash;
+            let reused = Reply::Refused { hold, revision, refusal: Refusal::RequestIdReused };
+            return match (counted, same) {
+                (false, true) => Known::Repeat,
+                (false, false) => Known::Late(reused),
+                (true, _) if revision > live.revision => Known::Change(live),
+                (true, true) if revision == live.revision => Known::Repeat,
+                // Nothing but another ask of the same request can be the first word on the same hold.
+                (true, false) if revision == 1 && live.revision == 1 => Known::Late(reused),
+                (true, _) => stale(live.revision, true),
+            };
+        }
+        if let Some(&released) = self.released.get(&hold) {
+            return stale(released, false);
+        }
+        if self.sales.contains_key(&hold) || self.refunded.contains_key(&hold) {
+            return stale(revision, false);
+        }
+        Known::New
+    }
+
+    /// What a release is of. `last`: the cart will never speak of the hold again.
+    pub(crate) fn parting(&self, hold: HoldId, revision: u64, last: bool) -> Parting<'_, W> {
+        match self.live.get(&hold) {
+            Some(live) if revision > live.revision => Parting::Live(live),
+            Some(_) => Parting::So,
+            None if last || self.is_over(hold) => Parting::So,
+            None => Parting::Unheard,
+        }
+    }
+
+    /// The hold that is to be sold; `None` if it is sold already, or was and is refunded.
+    ///
+    /// # Panics
+    /// If the hold is neither, or was changed by a later word: a hold covers its line at every instant.
+    pub(crate) fn to_sell(&self, hold: HoldId, revision: u64, order: OrderId) -> Option<&Hold<W>> {
+        assert_eq!(order.cart(), hold.cart, "{hold:?} is sold to another cart's order");
+        if self.sales.contains_key(&hold) || self.refunded.contains_key(&hold) {
+            return None;
+        }
+        let live = self.live.get(&hold).unwrap_or_else(|| panic!("a cart sells {hold:?}, which is not held"));
+        assert!(revision > live.revision, "{hold:?} is sold by an old revision: {revision}");
+        Some(live)
+    }
+
+    /// Whether there is something of this hold to be refunded: its sale, or what is held while the sale is on its way.
+    pub(crate) fn to_refund(&self, hold: HoldId) -> Option<&W> {
+        let held = || self.live.get(&hold).map(|live| &live.what);
+        self.sales.get(&hold).map(|sale| &sale.what).or_else(held)
+    }
+
+    /// The cart says the hold is its own, to be asked about at `deadline`. `None` if there is no such hold, or no news.
+    pub(crate) fn decide_extend(&self, hold: HoldId, deadline: Timestamp) -> Option<HoldEvent> {
+        let live = self.live.get(&hold)?;
+        (deadline > live.deadline).then_some(HoldEvent::Extended { hold, deadline })
+    }
+
+    /// The cart is terminal. `None` if nothing of it is remembered.
+    pub(crate) fn decide_forget(&self, cart: CartId) -> Option<HoldEvent> {
+        let mut released = self.released.range(HoldId::all_of(cart));
+        released.next().map(|_| HoldEvent::Forgotten(cart))
+    }
+
+    /// Whether the hold was released, sold or refunded.
+    fn is_over(&self, hold: HoldId) -> bool {
+        self.released.contains_key(&hold) || self.sales.contains_key(&hold) || self.refunded.contains_key(&hold)
+    }
+}
+
+impl<W: Clone> Holds<W> {
+    /// Writes that a hold has this, and gives what it had before.
+    pub(crate) fn hold(&mut self, id: HoldId, hold: Hold<W>) -> Option<W> {
+        assert!(!self.is_over(id), "{id:?} was released or sold before");
+        let (revision, deadline) = (hold.revision, hold.deadline);
+        let before = self.live.insert(id, hold);
+        if let Some(before) = &before {
+            assert!(revision > before.revision, "{id:?} is held twice by revision {revision}");
+            self.due.remove(&(before.deadline, id));
+        }
+        self.due.insert((deadline, id), ());
+        before.map(|before| before.what)
+    }
+
+    /// Writes what is left of a hold, and gives what it had before. It is over if nothing is left.
+    pub(crate) fn release(&mut self, id: HoldId, revision: u64, left: Option<W>, remember: bool) -> W {
+        let hold = self.live.get_mut(&id).unwrap_or_else(|| panic!("released without a hold: {id:?}"));
+        assert!(revision > hold.revision, "{id:?} is released by an old revision: {revision}");
+        if let Some(left) = left {
+            hold.revision = revision;
+            return core::mem::replace(&mut hold.what, left);
+        }
+        let hold = self.live.remove(&id).expect("it was there above");
+        self.due.remove(&(hold.deadline, id));
+        if remember {
+            self.released.insert(id, revision);
+        }
+        hold.what
+    }
+
+    /// Writes that everything a hold has is sold, and gives what that is.
+    pub(crate) fn sell(&mut self, id: HoldId, at: Timestamp, version: u64) -> W {
+        let hold = self.live.remove(&id).unwrap_or_else(|| panic!("sold without a hold: {id:?}"));
+        self.due.remove(&(hold.deadline, id));
+        let what = hold.what.clone();
+        let before = self.sales.insert(id, Sale { at, version, what: hold.what });
+        assert!(before.is_none(), "{id:?} is sold twice");
+        what
+    }
+
+    /// Writes that the sale of a hold is over, and gives what it was of.
+    pub(crate) fn refund(&mut self, id: HoldId) -> Refunded<W> {
+        let before = self.refunded.insert(id, ());
+        assert!(before.is_none(), "{id:?} is refunded twice");
+        if let Some(sale) = self.sales.remove(&id) {
+            return Refunded::Sale(sale.what);
+        }
+        let hold = self.live.remove(&id).unwrap_or_else(|| panic!("refunded without a sale: {id:?}"));
+        self.due.remove(&(hold.deadline, id));
+        Refunded::Hold(hold.what)
+    }
+
+    /// Writes what happened to a hold, whatever it has.
+    pub(crate) fn apply(&mut self, event: &HoldEvent) {
+        match event {
+            HoldEvent::Extended { hold: id, deadline } => {
+                let hold = self.live.get_mut(id).unwrap_or_else(|| panic!("extended without a hold: {id:?}"));
+                self.due.remove(&(hold.deadline, *id));
+                hold.deadline = *deadline;
+                self.due.insert((*deadline, *id), ());
+            }
+            HoldEvent::Remembered { hold, revision } => {
+                assert!(!self.live.contains_key(hold), "{hold:?} is remembered as released, and is live");
+                let kept = self.released.get_or_insert(hold, *revision);
+                *kept = (*kept).max(*revision);
+            }
+            HoldEvent::Forgotten(cart) => {
+                let all: Vec<HoldId> = self.released.range(HoldId::all_of(*cart)).map(|(hold, _)| *hold).collect();
+                for hold in all {
+                    self.released.remove(&hold);
+                }
+            }
+        }
+    }
+
+    /// Works out again what is not written down.
+    pub(crate) fn rebuild(&mut self) {
+        self.due = self.live.iter().map(|(id, hold)| ((hold.deadline, *id), ())).collect();
+    }
+}
+
+impl<W> Holds<W> {
+    /// Live holds as they are told, by id.
+    pub(crate) fn hold_views(&self, portion: impl Fn(&W) -> Portion) -> Vec<HoldView> {
+        let view = |(hold, live): (HoldId, &Hold<W>)| HoldView {
+            hold,
+            revision: live.revision,
+            deadline: live.deadline,
+            portion: portion(&live.what),
+        };
+        self.all_live().map(view).collect()
+    }
+
+    /// Sales as they are told, by hold.
+    pub(crate) fn sale_views(&self, portion: impl Fn(&W) -> Portion) -> Vec<SaleView> {
+        let view = |(hold, sale): (HoldId, &Sale<W>)| SaleView {
+            order: hold.cart.order(),
+            hold,
+            portion: portion(&sale.what),
+            at: sale.at,
+        };
+        self.all_sales().map(view).collect()
+    }
+
+    /// What is wrong, in words; empty when every promise holds.
+    pub(crate) fn violations(&self) -> Vec<SmolStr> {
+        let mut wrong = Vec::new();
+        for (hold, live) in self.all_live() {
+            if !self.due.contains_key(&(live.deadline, hold)) {
+                wrong.push(format_smolstr!("hold {hold:?} is in no index of deadlines"));
+            }
+            if self.is_over(hold) {
+                wrong.push(format_smolstr!("hold {hold:?} is live and was released or sold"));
+            }
+        }
+        if self.due.len() != self.live.len() {
+            wrong.push(format_smolstr!("{} holds but {} deadlines", self.live.len(), self.due.len()));
+        }
+        for hold in self.sales.keys() {
+            if self.released.contains_key(hold) || self.refunded.contains_key(hold) {
+                wrong.push(format_smolstr!("hold {hold:?} is sold and was released or refunded"));
+            }
+        }
+        wrong
+    }
+
+    /// Bytes on the heap, those behind what is held not counted.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.live.heap_bytes()
+            + self.released.heap_bytes()
+            + self.sales.heap_bytes()
+            + self.refunded.heap_bytes()
+            + self.due.heap_bytes()
+    }
+}

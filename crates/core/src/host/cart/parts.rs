@@ -1,0 +1,268 @@
+//! What is asked of inventories at one go: by a request for lines, or by a checkout for lines it validates.
+
+use alloc::vec::Vec;
+
+use crate::{
+    ask::{Ask, Granted},
+    cart::Cart,
+    command::Want,
+    event::QuotaClaim,
+    host::Effect,
+    id::{Entity, HoldId, Id},
+    refusal::Refusal,
+    time::Timestamp,
+};
+
+/// The revision of a hold when it is asked for.
+pub(super) const FIRST_REVISION: u64 = 1;
+
+/// Things asked for together.
+pub(super) struct Parts {
+    pub(super) list: Vec<Part>,
+    /// Who takes them, if anybody has said.
+    pub(super) customer: Option<Id>,
+    /// When the parts that have not been replied to are asked again.
+    pub(super) again_at: Timestamp,
+}
+
+/// One of them: a hold of an inventory and, if there is a limit, a hold of the customer's quota.
+pub(super) struct Part {
+    pub(super) entity: Entity,
+    pub(super) want: Want,
+    pub(super) hold: HoldId,
+    pub(super) revision: u64,
+    /// The line it makes grow, or validates.
+    pub(super) line: Option<u32>,
+    /// Whether the line has the hold already.
+    pub(super) grows: bool,
+    pub(super) main: Stage,
+    pub(super) quota: Option<QuotaPart>,
+    /// Why it will not be, although it was granted.
+    pub(super) spoiled: Option<Refusal>,
+}
+
+/// What is asked of the customer's quota.
+pub(super) struct QuotaPart {
+    pub(super) claim: QuotaClaim,
+    pub(super) count: u32,
+    pub(super) stage: Stage,
+}
+
+/// How far one ask is.
+pub(super) enum Stage {
+    Asked,
+    Granted(Granted),
+    Refused(Refusal),
+}
+
+impl Parts {
+    /// Nothing more is waited for.
+    pub(super) fn complete(&self) -> bool {
+        self.list.iter().all(Part::complete)
+    }
+
+    /// Refused parts by their place.
+    pub(super) fn refusals(&self) -> Vec<(u16, Refusal)> {
+        (0..).zip(&self.list).filter_map(|(place, part)| Some((place, part.refusal()?.clone()))).collect()
+    }
+
+    /// Whether this hold may become a line yet.
+    pub(super) fn expects(&self, entity: &Entity, hold: HoldId) -> bool {
+        self.find(entity, hold).is_some()
+    }
+
+    /// The part that asks this entity for this hold.
+    pub(super) fn find(&self, entity: &Entity, hold: HoldId) -> Option<usize> {
+        self.list.iter().position(|part| match entity {
+            Entity::Customer(_) => part.quota.as_ref().is_some_and(|quota| quota.claim.hold == hold),
+            _ => part.entity == *entity && part.hold == hold,
+        })
+    }
+
+    /// Every ask that has not been replied to.
+    pub(super) fn asks<R>(&self, deadline: Timestamp) -> Vec<Effect<R>> {
+        self.list.iter().filter_map(|part| part.ask(self.customer.as_ref(), deadline)).collect()
+    }
+
+    /// What is held, or will be if the ask is still on its way, and is no line: entity, hold, revision.
+    pub(super) fn perhaps_held(&self) -> Vec<(Entity, HoldId, u64)> {
+        let mut held = Vec::new();
+        for part in &self.list {
+            if !part.grows && part.perhaps() {
+                held.push((part.entity.clone(), part.hold, part.revision));
+            }
+            if let (Some(quota), Some(customer)) = (&part.quota, &self.customer)
+                && !part.grows
+                && quota.perhaps()
+            {
+                held.push((Entity::Customer(customer.clone()), quota.claim.hold, quota.claim.revision));
+            }
+        }
+        held
+    }
+
+    /// Lines whose holds have more than they, or will: line, revision, revision of the quota.
+    pub(super) fn perhaps_grown(&self) -> Vec<(u32, u64, u64)> {
+        let growing = self.list.iter().filter(|part| part.grows);
+        let grown = growing.map(|part| {
+            let main = if part.perhaps() { part.revision } else { 0 };
+            let quota = part.quota.as_ref().filter(|quota| quota.perhaps()).map_or(0, |quota| quota.claim.revision);
+            (part.line.expect("what grows is a line"), main, quota)
+        });
+        grown.collect()
+    }
+
+    /// An ask was granted. Whether that was waited for; asks that follow from it are pushed.
+    pub(super) fn granted<R>(
+        &mut self,
+        cart: Option<&Cart>,
+        entity: &Entity,
+        granted: &Granted,
+        deadline: Timestamp,
+        asks: &mut Vec<Effect<R>>,
+    ) -> bool {
+        let Some(place) = self.find(entity, granted.hold) else { return false };
+        let customer = self.customer.clone();
+        let part = &mut self.list[place];
+        if let Entity::Customer(_) = entity {
+            let quota = part.quota.as_mut().expect("found by its quota");
+            if quota.want().hash() == granted.want_hash && quota.claim.revision == granted.revision {
+                quota.stage = Stage::Granted(granted.clone());
+            }
+            return true;
+        }
+        // A grant of something else is of a request of the same id before a crash; the inventory refuses this one. A
+        // refusal that came first was of an earlier ask.
+        if part.want.hash() != granted.want_hash || (granted.revision != part.revision && !granted.late) {
+            return true;
+        }
+        if matches!(part.main, Stage::Granted(_)) {
+            return true;
+        }
+        part.main = Stage::Granted(granted.clone());
+        part.want_quota(cart, granted, customer.as_ref());
+        asks.extend(part.ask(customer.as_ref(), deadline));
+        true
+    }
+
+    /// An ask was refused. Whether that was waited for.
+    pub(super) fn refused(&mut self, entity: &Entity, hold: HoldId, revision: u64, refusal: &Refusal) -> bool {
+        let Some(place) = self.find(entity, hold) else { return false };
+        let part = &mut self.list[place];
+        let (stage, asked) = match (entity, &mut part.quota) {
+            (Entity::Customer(_), Some(quota)) => (&mut quota.stage, quota.claim.revision),
+            _ => (&mut part.main, part.revision),
+        };
+        if matches!(stage, Stage::Asked) && revision == asked {
+            *stage = Stage::Refused(refusal.clone());
+        }
+        true
+    }
+}
+
+impl Part {
+    /// An ask for something that no line has yet.
+    pub(super) fn new(entity: Entity, want: Want, hold: HoldId) -> Part {
+        Part {
+            entity,
+            want,
+            hold,
+            revision: FIRST_REVISION,
+            line: None,
+            grows: false,
+            main: Stage::Asked,
+            quota: None,
+            spoiled: None,
+        }
+    }
+
+    fn complete(&self) -> bool {
+        match (&self.main, &self.quota) {
+            (Stage::Asked, _) => false,
+            (Stage::Refused(_), _) | (Stage::Granted(_), None) => true,
+            (Stage::Granted(_), Some(quota)) => !matches!(quota.stage, Stage::Asked),
+        }
+    }
+
+    fn refusal(&self) -> Option<&Refusal> {
+        let quota = self.quota.as_ref().and_then(|quota| quota.stage.refusal());
+        self.spoiled.as_ref().or(self.main.refusal()).or(quota)
+    }
+
+    /// The inventory has what is asked for, or may have.
+    fn perhaps(&self) -> bool {
+        match &self.main {
+            Stage::Asked => true,
+            Stage::Granted(granted) => !granted.late,
+            Stage::Refused(_) => false,
+        }
+    }
+
+    /// What is to be asked now.
+    pub(super) fn ask<R>(&self, customer: Option<&Id>, deadline: Timestamp) -> Option<Effect<R>> {
+        let hold = |to: Entity, hold: HoldId, revision: u64, want: Want| Effect::Ask {
+            to,
+            ask: Ask::Hold { hold, revision, want, deadline },
+        };
+        if let Stage::Asked = self.main {
+            return Some(hold(self.entity.clone(), self.hold, self.revision, self.want.clone()));
+        }
+        let quota = self.quota.as_ref().filter(|quota| matches!(quota.stage, Stage::Asked))?;
+        let to = Entity::Customer(customer.expect("a quota is somebody's").clone());
+        Some(hold(to, quota.claim.hold, quota.claim.revision, quota.want()))
+    }
+
+    /// The inventory has granted: what it says of limits may ask for a part of the customer's quota.
+    fn want_quota(&mut self, cart: Option<&Cart>, granted: &Granted, customer: Option<&Id>) {
+        let held = self.line.filter(|_| self.grows);
+        if let Some(number) = held {
+            let claim = cart.and_then(|cart| cart.line_hold(number)).and_then(|line| line.quota.cloned());
+            if let Some(mut claim) = claim {
+                claim.revision += 1;
+                self.quota = Some(QuotaPart { claim, count: granted.quantity(), stage: Stage::Asked });
+            }
+            return;
+        }
+        let set_aside = matches!(self.want, Want::Units { now: false, .. }) && !granted.late;
+        if self.line.is_some() && set_aside {
+            let text = smol_str::format_smolstr!("{} is sold in another way now: release the line", self.entity);
+            self.spoiled = Some(Refusal::BadRequest(text));
+            return;
+        }
+        let Some(limit) = granted.limits.per_customer.as_ref().filter(|_| !granted.late) else { return };
+        if customer.is_none() {
+            let text = smol_str::format_smolstr!("{} is limited per customer: say who buys, `customer`", self.entity);
+            self.spoiled = Some(Refusal::BadRequest(text));
+            return;
+        }
+        let (quota, max) = (limit.quota.clone(), limit.max);
+        let claim = QuotaClaim { hold: self.hold, revision: FIRST_REVISION, quota, max };
+        self.quota = Some(QuotaPart { claim, count: granted.quantity(), stage: Stage::Asked });
+    }
+}
+
+impl QuotaPart {
+    fn want(&self) -> Want {
+        Want::Quota { quota: self.claim.quota.clone(), count: self.count, max: self.claim.max }
+    }
+
+    fn perhaps(&self) -> bool {
+        matches!(self.stage, Stage::Asked | Stage::Granted(_))
+    }
+}
+
+impl Stage {
+    fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Stage::Refused(refusal) => Some(refusal),
+            Stage::Asked | Stage::Granted(_) => None,
+        }
+    }
+}
+
+impl Granted {
+    /// How many it has.
+    fn quantity(&self) -> u32 {
+        self.content.as_ref().map_or(0, crate::portion::Content::quantity)
+    }
+}

@@ -1,0 +1,308 @@
+//! A checkout of more than one step: what is validated late is set aside, the gateway is asked, and only then the cart
+//! decides. All of it can be done again by the next leader from what the cart has committed.
+
+use alloc::vec::Vec;
+
+use super::{
+    CartHost,
+    adding::{answer_all, asked_of, one_refusal},
+    parts::{Part, Parts},
+};
+use crate::{
+    cart::Cart,
+    command::Want,
+    event::{CartEvent, Reserved},
+    host::{Effect, Stage},
+    id::{Entity, HoldId, Id},
+    payment::{GatewayCall, GatewayOutcome, OnDecline, PaymentKey, PaymentStep, Settlement},
+    portion::Content,
+    refusal::{Refusal, Shortage},
+    time::Timestamp,
+};
+
+/// How often the wait for a gateway is doubled at most.
+const DOUBLED_MAX: u32 = 5;
+
+/// A checkout under way.
+pub(super) struct Paying<R> {
+    pub(super) waiting: Vec<R>,
+    /// When those who wait are told that it is not known yet.
+    pub(super) until: Timestamp,
+    /// Lines being set aside.
+    reserve: Option<Parts>,
+    /// When the gateway is asked again, if the last answer was none.
+    again_at: Option<Timestamp>,
+    tries: u32,
+    /// What was set aside; goes into the decision.
+    reserved: Vec<Reserved>,
+}
+
+impl<R> Paying<R> {
+    /// Whether this hold may become a line's yet.
+    pub(super) fn expects(&self, entity: &Entity, hold: HoldId) -> bool {
+        let reserved = |reserved: &Reserved| match entity {
+            Entity::Customer(_) => reserved.quota.as_ref().is_some_and(|quota| quota.hold == hold),
+            _ => reserved.hold == hold,
+        };
+        self.reserve.as_ref().is_some_and(|parts| parts.expects(entity, hold)) || self.reserved.iter().any(reserved)
+    }
+
+    /// Lines being set aside.
+    pub(super) fn reserving(&mut self) -> Option<&mut Parts> {
+        self.reserve.as_mut()
+    }
+
+    /// When it wants to be woken.
+    pub(super) fn timers(&self) -> impl Iterator<Item = Timestamp> {
+        let asks = self.reserve.as_ref().map(|parts| parts.again_at);
+        let waits = (!self.waiting.is_empty()).then_some(self.until);
+        asks.into_iter().chain(waits).chain(self.again_at)
+    }
+}
+
+impl<R> CartHost<R> {
+    /// The cart has just begun, or is in the middle of, a checkout: asks for the first thing it needs. What is asked rests on
+    /// what is committed; the effects are to be carried out when that is so.
+    pub(super) fn begin_paying(&mut self, stage: &mut Stage<'_, R>, waiting: Vec<R>) -> Vec<Effect<R>> {
+        let cart = stage.entity.cart().expect("a cart that is checking out is kept");
+        let checkout = cart.checkout().expect("a checkout is under way");
+        let (request, customer) = (checkout.request.id, checkout.customer.clone());
+        let mut list = Vec::new();
+        for (number, entity, content) in cart.late_lines() {
+            let want = match content {
+                Content::Units { quantity, .. } => Want::Units { quantity: *quantity, now: true },
+                other => panic!("only units are validated at the checkout, not {other:?}"),
+            };
+            // Numbers of lines are fewer than requests times lines of a request.
+            let part = u16::try_from(number).expect("a cart has far fewer lines in its life");
+            let hold =
+                cart.next_hold(request, part).unwrap_or_else(|refusal| panic!("{refusal}: fewer than checkouts"));
+            let mut part = Part::new(entity.clone(), want, hold);
+            part.line = Some(number);
+            list.push(part);
+        }
+        let again_at = stage.at.after(stage.rules.ask_again_ms);
+        let until = stage.at.after(stage.rules.payment_wait_ms);
+        let mut paying = Paying { waiting, until, reserve: None, again_at: None, tries: 0, reserved: Vec::new() };
+        let effects = if list.is_empty() {
+            let call = cart.authorization().expect("without late lines only a gateway is waited for");
+            Vec::from([Effect::Pay(call)])
+        } else {
+            let parts = Parts { list, customer, again_at };
+            let asks = parts.asks(stage.deadline());
+            paying.reserve = Some(parts);
+            asks
+        };
+        self.paying = Some(paying);
+        effects
+    }
+
+    /// Whether lines are being set aside for the checkout: the gateway was not asked yet.
+    fn is_reserving(&self) -> bool {
+        self.paying.as_ref().is_some_and(|paying| paying.reserve.is_some())
+    }
+
+    /// Goes on when everything late is set aside, or gives up if something cannot be.
+    pub(super) fn conclude_reserving(&mut self, stage: &mut Stage<'_, R>) {
+        let Some(paying) = &mut self.paying else { return };
+        let Some(parts) = paying.reserve.take_if(|parts| parts.complete()) else { return };
+        let numbered = |(place, refusal): (u16, Refusal)| {
+            let line = parts.list[usize::from(place)].line.unwrap_or_default();
+            (u16::try_from(line).unwrap_or(u16::MAX), refusal)
+        };
+        let refusals: Vec<(u16, Refusal)> = parts.refusals().into_iter().map(numbered).collect();
+        if let Some(refusal) = shortage(&refusals).or_else(|| one_refusal(refusals, parts.list.len())) {
+            // Granted holds can be disowned only while the checkout is under way still: they are no lines yet.
+            self.undo(stage, &parts);
+            return self.give_up(stage, GivenUp { release: false, void: false, reference: None }, refusal);
+        }
+        let reserved = |part: &Part| {
+            let asked = asked_of(part).expect("every part is granted");
+            let (hold, revision) = (asked.granted.hold, asked.granted.revision);
+            Reserved { line: part.line.expect("late lines are lines"), hold, revision, quota: asked.quota }
+        };
+        paying.reserved = parts.list.iter().map(reserved).collect();
+        let cart = stage.entity.cart().expect("a cart that is checking out is kept");
+        match cart.authorization() {
+            Some(call) => stage.turn.now.push(Effect::Pay(call)),
+            None => self.decide(stage, None),
+        }
+    }
+
+    /// The decision.
+    fn decide(&mut self, stage: &mut Stage<'_, R>, reference: Option<smol_str::SmolStr>) {
+        let paying = self.paying.take().expect("a checkout is under way");
+        let cart = stage.entity.cart().expect("a cart that is checking out is kept");
+        let event = cart.decide_paid(stage.at, paying.reserved, reference);
+        stage.entity.apply_cart(event, stage.turn);
+        for from in paying.waiting {
+            self.settle(stage, from);
+        }
+    }
+
+    /// The checkout came to nothing.
+    fn give_up(&mut self, stage: &mut Stage<'_, R>, how: GivenUp, refusal: Refusal) {
+        let paying = self.paying.take().expect("a checkout is under way");
+        let held: Vec<_> = paying.reserve.iter().flat_map(Parts::perhaps_held).collect();
+        let reserved = paying.reserved.iter().flat_map(|reserved| {
+            let cart = stage.entity.cart();
+            let entity = cart.and_then(|cart| cart.line(reserved.line).ok()).map(|(entity, _)| entity.clone());
+            let customer: Option<&Id> = cart.and_then(Cart::checkout).and_then(|checkout| checkout.customer.as_ref());
+            let quota = reserved
+                .quota
+                .as_ref()
+                .zip(customer)
+                .map(|(quota, customer)| (Entity::Customer(customer.clone()), quota.hold, quota.revision));
+            entity.map(|entity| (entity, reserved.hold, reserved.revision)).into_iter().chain(quota)
+        });
+        let held: Vec<_> = held.into_iter().chain(reserved).collect();
+        if !held.is_empty() {
+            self.disown(stage, held);
+        }
+        let GivenUp { release, void, reference } = how;
+        stage.entity.apply_cart(CartEvent::CheckoutAbandoned { at: stage.at, release, void, reference }, stage.turn);
+        answer_all(stage, paying.waiting, Err(refusal));
+    }
+
+    /// The gateway, or an operator in its place, says how a step of an attempt ended.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] if there is no such attempt.
+    pub(super) fn paid(
+        &mut self,
+        stage: &mut Stage<'_, R>,
+        key: PaymentKey,
+        step: PaymentStep,
+        outcome: GatewayOutcome,
+    ) -> Result<(), Refusal> {
+        let cart = stage.entity.cart().ok_or_else(|| stage.entity.not_found())?;
+        match (step, outcome) {
+            (PaymentStep::Authorize, GatewayOutcome::Authorized { reference, amount }) => {
+                if !cart.is_paying(key.attempt) {
+                    let event = cart.decide_stray(key.attempt, &reference)?;
+                    event.into_iter().for_each(|event| stage.entity.apply_cart(event, stage.turn));
+                    return Ok(());
+                }
+                if self.is_reserving() {
+                    // Before it was asked: whoever says so will say so again when it is.
+                    return Ok(());
+                }
+                let asked = cart.checkout().expect("it is being paid").amount;
+                if amount != asked {
+                    let refusal = Refusal::AmountMismatch { asked: asked.amount, got: amount.amount };
+                    let release = self.releases(stage);
+                    self.give_up(stage, GivenUp { release, void: true, reference: Some(reference) }, refusal);
+                } else {
+                    self.decide(stage, Some(reference));
+                }
+            }
+            (PaymentStep::Authorize, GatewayOutcome::Declined { reason } | GatewayOutcome::Failed { reason }) => {
+                if cart.is_paying(key.attempt) && !self.is_reserving() {
+                    let release = self.releases(stage);
+                    let how = GivenUp { release, void: false, reference: None };
+                    self.give_up(stage, how, Refusal::PaymentDeclined(reason));
+                }
+            }
+            (PaymentStep::Authorize, GatewayOutcome::Unknown { .. }) => {
+                if let Some(paying) = self.paying.as_mut().filter(|_| cart.is_paying(key.attempt)) {
+                    let wait_ms = stage.rules.payment_again_ms << paying.tries.min(DOUBLED_MAX);
+                    paying.tries += 1;
+                    paying.again_at = Some(stage.at.after(wait_ms));
+                }
+            }
+            (step, GatewayOutcome::Unknown { .. }) => {
+                if let Some((number, _)) = cart.outbox().payment(key, step) {
+                    self.mail.unsure(number, stage.rules, stage.at);
+                }
+            }
+            (PaymentStep::Authorize, GatewayOutcome::Captured | GatewayOutcome::Voided | GatewayOutcome::Refunded) => {}
+            (step, outcome) => {
+                let failed = match &outcome {
+                    GatewayOutcome::Declined { reason } | GatewayOutcome::Failed { reason } => Some(reason),
+                    _ => None,
+                };
+                let event = match step {
+                    PaymentStep::Capture => cart.decide_captured(key.attempt, failed),
+                    PaymentStep::Refund(number) => cart.decide_paid_back(number, failed),
+                    PaymentStep::Void | PaymentStep::Authorize => None,
+                };
+                let number = cart.outbox().payment(key, step).map(|(number, _)| number);
+                event.into_iter().for_each(|event| stage.entity.apply_cart(event, stage.turn));
+                number.into_iter().for_each(|number| self.mail.acknowledge_payment(number));
+            }
+        }
+        Ok(())
+    }
+
+    /// An operator says how an attempt ended.
+    ///
+    /// # Errors
+    /// Why that cannot be said of it.
+    pub(super) fn settle_attempt(
+        &mut self,
+        stage: &mut Stage<'_, R>,
+        attempt: u32,
+        outcome: Settlement,
+    ) -> Result<(), Refusal> {
+        let cart = stage.entity.cart().ok_or_else(|| stage.entity.not_found())?;
+        let key = PaymentKey { cart: stage.cart_id(), attempt };
+        match (outcome, cart.authorization().filter(|_| cart.is_paying(attempt))) {
+            (Settlement::Authorized { reference }, Some(GatewayCall::Authorize { amount, .. })) => {
+                if self.is_reserving() {
+                    return Err(Refusal::BadRequest("the gateway was not asked for this attempt yet".into()));
+                }
+                self.paid(stage, key, PaymentStep::Authorize, GatewayOutcome::Authorized { reference, amount })
+            }
+            (Settlement::Authorized { reference }, _) => {
+                let event = cart.decide_stray(attempt, &reference)?;
+                event.into_iter().for_each(|event| stage.entity.apply_cart(event, stage.turn));
+                Ok(())
+            }
+            (Settlement::Declined, Some(_)) => {
+                let release = self.releases(stage);
+                // The gateway may have set it aside all the same.
+                let how = GivenUp { release, void: true, reference: None };
+                self.give_up(stage, how, Refusal::PaymentDeclined("an operator has said so".into()));
+                Ok(())
+            }
+            (Settlement::Declined, None) => cart.decide_stray(attempt, &smol_str::SmolStr::default()).map(|_| ()),
+        }
+    }
+
+    /// Whether a decline gives everything back.
+    fn releases(&self, stage: &Stage<'_, R>) -> bool {
+        let checkout = stage.entity.cart().and_then(Cart::checkout);
+        checkout.is_some_and(|checkout| checkout.on_decline(stage.rules.on_decline) == OnDecline::Release)
+    }
+
+    /// Asks the gateway again whose answer was none, and tells those who have waited long enough.
+    pub(super) fn pay_again(&mut self, stage: &mut Stage<'_, R>) {
+        let Some(paying) = &mut self.paying else { return };
+        if stage.at >= paying.until {
+            let waiting = core::mem::take(&mut paying.waiting);
+            answer_all(stage, waiting, Err(Refusal::PaymentPending));
+        }
+        if paying.again_at.is_some_and(|again_at| stage.at >= again_at) {
+            paying.again_at = None;
+            let call = stage.entity.cart().and_then(Cart::authorization);
+            stage.turn.now.extend(call.map(Effect::Pay));
+        }
+    }
+}
+
+/// How a checkout is given up.
+struct GivenUp {
+    release: bool,
+    void: bool,
+    reference: Option<smol_str::SmolStr>,
+}
+
+/// One refusal that names every product that fell short, if that is all that is wrong.
+fn shortage(refusals: &[(u16, Refusal)]) -> Option<Refusal> {
+    let mut all: Vec<Shortage> = Vec::new();
+    for (_, refusal) in refusals {
+        let Refusal::OutOfStock(short) = refusal else { return None };
+        all.extend(short.iter().cloned());
+    }
+    (!all.is_empty()).then_some(Refusal::OutOfStock(all))
+}

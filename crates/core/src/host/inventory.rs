@@ -1,0 +1,340 @@
+//! An inventory at work: a session, a product, a resource or a customer. Carts ask it for holds; it asks carts about holds
+//! whose time is over, and, when it is canceled, for everything back.
+
+use alloc::boxed::Box;
+
+use smol_str::SmolStr;
+
+use super::{Effect, Input, Stage, Turn, speculation::Speculation};
+use crate::{
+    answer::{Answer, Outcome},
+    ask::{Ask, Reply},
+    command::{Command, CustomerCommand, ProductCommand, ResourceCommand, SessionCommand},
+    customer::Customer,
+    event::{Event, SessionEvent},
+    id::{CartId, Entity, HoldId, Request, RequestHash},
+    inventory::{HoldAsk, Inventory},
+    product::Product,
+    refusal::Refusal,
+    resource::Resource,
+    session::Session,
+    time::{Rules, Timestamp},
+};
+
+/// Carts asked in one turn about holds. The others are asked in turns that follow, so that neither a turn nor its messages
+/// grow with the number of holds.
+const ASKED_BATCH: usize = 256;
+
+/// How long the next batch waits, in milliseconds: the carts have other things to do.
+const BATCH_PAUSE_MS: u64 = 5;
+
+/// Before every hold.
+const FIRST: (Timestamp, HoldId) =
+    (Timestamp(0), HoldId { cart: CartId(0), request: RequestHash(0), part: 0, attempt: 0 });
+
+/// How far the round of questions about holds has come.
+pub(super) struct InventoryHost {
+    /// Holds up to here were asked about in this round.
+    asked: (Timestamp, HoldId),
+    /// Holds and sales up to here were asked back in this round.
+    revoked: Option<HoldId>,
+    /// When the next round starts from the beginning.
+    round_ends: Timestamp,
+}
+
+impl InventoryHost {
+    pub(super) fn new() -> InventoryHost {
+        InventoryHost { asked: FIRST, revoked: None, round_ends: Timestamp(0) }
+    }
+
+    pub(super) fn handle<R>(&mut self, stage: &mut Stage<'_, R>, input: Input<R>) {
+        let Stage { entity, rules, at, turn } = stage;
+        let (rules, at) = (*rules, *at);
+        match input {
+            Input::Command { from, request, command } => {
+                let outcome = command_outcome(entity, rules, at, request, command, turn);
+                turn.answer(from, outcome);
+                // A session that was just canceled asks its carts.
+                self.ask_carts(entity, rules, at, turn);
+            }
+            Input::Ask { from, ask } => answer_ask(entity, rules, at, from, ask, turn),
+            Input::Reply { from: _, reply } => hear(entity, rules, reply, turn),
+            Input::Wake => self.ask_carts(entity, rules, at, turn),
+            Input::Paid { key, .. } => panic!("{} was told of payment {key}", entity.entity()),
+        }
+    }
+
+    fn ask_carts<R>(&mut self, entity: &Speculation, rules: &Rules, at: Timestamp, turn: &mut Turn<R>) {
+        let Some(inventory) = entity.inventory() else { return };
+        if at >= self.round_ends {
+            self.asked = FIRST;
+            self.revoked = None;
+            self.round_ends = at.after(rules.ask_again_ms);
+        }
+        let overdue = inventory.overdue(self.asked, at, ASKED_BATCH);
+        let unwanted = inventory.unwanted(self.revoked, ASKED_BATCH);
+        let full = overdue.len() == ASKED_BATCH || unwanted.len() == ASKED_BATCH;
+        let some = !overdue.is_empty() || !unwanted.is_empty();
+        for (deadline, hold) in overdue {
+            self.asked = (deadline, hold);
+            turn.now.push(Effect::Ask { to: Entity::Cart(hold.cart), ask: Ask::Overdue { hold } });
+        }
+        let reason = entity.state().and_then(crate::keep::State::canceled);
+        for hold in unwanted {
+            self.revoked = Some(hold);
+            let reason = SmolStr::new(reason.expect("only what is canceled wants holds back"));
+            // Only after a read: the cancellation may not be committed yet.
+            turn.read.push(Effect::Ask { to: Entity::Cart(hold.cart), ask: Ask::Revoke { hold, reason } });
+        }
+        if full {
+            turn.wake(at.after(BATCH_PAUSE_MS));
+        } else if some || entity.state().is_some_and(|state| state.unfinished() || state.deadline() <= Some(at)) {
+            turn.wake(self.round_ends);
+        }
+    }
+}
+
+fn command_outcome<R>(
+    entity: &mut Speculation,
+    rules: &Rules,
+    at: Timestamp,
+    request: Option<Request>,
+    command: Command,
+    turn: &mut Turn<R>,
+) -> Outcome {
+    match command {
+        Command::Session(_, command) => session_outcome(entity, request, command, turn),
+        Command::Product(_, command) => product_outcome(entity, rules, request, command, turn),
+        Command::Resource(_, command) => resource_outcome(entity, rules, at, request, command, turn),
+        Command::Customer(id, command) => {
+            let unknown;
+            let customer = match entity.customer() {
+                Some(customer) => customer,
+                None => {
+                    unknown = Customer::unknown(id);
+                    &unknown
+                }
+            };
+            let answer = match command {
+                CustomerCommand::Purchases { after, limit } => Answer::Purchases(customer.purchases(after, limit)?),
+                CustomerCommand::Audit => Answer::CustomerAudit(Box::new(customer.audit())),
+            };
+            entity.ok(answer)
+        }
+        other => panic!("{} was handed a command to {}", entity.entity(), other.entity()),
+    }
+}
+
+fn session_outcome<R>(
+    entity: &mut Speculation,
+    request: Option<Request>,
+    command: SessionCommand,
+    turn: &mut Turn<R>,
+) -> Outcome {
+    let session = entity.session().ok_or_else(|| entity.not_found())?;
+    let write = |decide: &dyn Fn(&Session, Request) -> Result<SessionEvent, Refusal>| {
+        let request = request.ok_or(Refusal::RequestIdMissing)?;
+        match session.answered(request) {
+            Some(known) => known.map(Err),
+            None => decide(session, request).map(Ok),
+        }
+    };
+    let written = match command {
+        SessionCommand::Get => return entity.ok(Answer::Session(session.view())),
+        SessionCommand::Map => return entity.ok(Answer::Map(session.map())),
+        SessionCommand::Audit => return entity.ok(Answer::SessionAudit(Box::new(session.audit()))),
+        SessionCommand::Block(seats) => write(&|session, request| session.decide_block(&seats, request))?,
+        SessionCommand::Unblock(seats) => write(&|session, request| session.decide_unblock(&seats, request))?,
+        SessionCommand::Cancel { reason } => write(&|session, request| session.decide_cancel(&reason, request))?,
+    };
+    match written {
+        Err(answer) => entity.ok(answer),
+        Ok(event) => {
+            entity.apply(Event::Session(event), turn);
+            entity.ok(Answer::Done)
+        }
+    }
+}
+
+fn product_outcome<R>(
+    entity: &mut Speculation,
+    rules: &Rules,
+    request: Option<Request>,
+    command: ProductCommand,
+    turn: &mut Turn<R>,
+) -> Outcome {
+    match command {
+        ProductCommand::Put(details) => {
+            request.ok_or(Refusal::RequestIdMissing)?;
+            if let Some(event) = Product::decide_put(entity.product(), rules, &details)? {
+                entity.apply(Event::Product(event), turn);
+            }
+            let product = entity.product().expect("it has just been put");
+            entity.ok(Answer::Product(product.view()))
+        }
+        ProductCommand::Get => {
+            let product = entity.product().ok_or_else(|| entity.not_found())?;
+            entity.ok(Answer::Product(product.view()))
+        }
+        ProductCommand::Audit => {
+            let product = entity.product().ok_or_else(|| entity.not_found())?;
+            entity.ok(Answer::ProductAudit(Box::new(product.audit())))
+        }
+    }
+}
+
+fn resource_outcome<R>(
+    entity: &mut Speculation,
+    rules: &Rules,
+    at: Timestamp,
+    request: Option<Request>,
+    command: ResourceCommand,
+    turn: &mut Turn<R>,
+) -> Outcome {
+    if let ResourceCommand::Put(details) = &command {
+        request.ok_or(Refusal::RequestIdMissing)?;
+        if let Some(event) = Resource::decide_put(entity.resource(), rules, details)? {
+            entity.apply(Event::Resource(event), turn);
+        }
+        let resource = entity.resource().expect("it has just been put");
+        return entity.ok(Answer::Resource(resource.view()));
+    }
+    let resource = entity.resource().ok_or_else(|| entity.not_found())?;
+    let changes = matches!(
+        command,
+        ResourceCommand::Reserve { .. } | ResourceCommand::Cancel { .. } | ResourceCommand::Move { .. }
+    );
+    if !changes {
+        let answer = resource_read(resource, at, command)?;
+        return entity.ok(answer);
+    }
+    let request = request.ok_or(Refusal::RequestIdMissing)?;
+    if let Some(known) = resource.answered(request) {
+        return entity.ok(known?);
+    }
+    let event = match command {
+        ResourceCommand::Reserve { booking, when, repeat, details } => {
+            resource.decide_reserve(at, &booking, &when, repeat.as_ref(), &details, request)?
+        }
+        ResourceCommand::Cancel { booking, series } => resource.decide_cancel(&booking, series, request)?,
+        ResourceCommand::Move { booking, when } => resource.decide_move(at, &booking, &when, request)?,
+        other => panic!("{other:?} changes nothing"),
+    };
+    entity.apply(Event::Resource(event), turn);
+    let answered = entity.resource().and_then(|resource| resource.answered(request));
+    entity.ok(answered.expect("a change is remembered")?)
+}
+
+fn resource_read(resource: &Resource, at: Timestamp, command: ResourceCommand) -> Result<Answer, Refusal> {
+    Ok(match command {
+        ResourceCommand::Get => Answer::Resource(resource.view()),
+        ResourceCommand::IsAvailable(when) => Answer::Available(resource.is_available(at, &when)?),
+        ResourceCommand::Bookings { from, to, limit, after } => {
+            Answer::Bookings(resource.bookings(from, to, limit, after.as_ref())?)
+        }
+        ResourceCommand::FreeSlots { from, to, length_ms, count } => {
+            Answer::FreeSlots(resource.free_slots(at, from, to, length_ms, count)?)
+        }
+        ResourceCommand::Audit => Answer::ResourceAudit(Box::new(resource.audit())),
+        other => panic!("{other:?} is no read"),
+    })
+}
+
+fn hear<R>(entity: &mut Speculation, rules: &Rules, reply: Reply, turn: &mut Turn<R>) {
+    let Some(inventory) = entity.inventory() else { return };
+    let event = match reply {
+        Reply::MineUntil { hold, deadline } => inventory.decide_extend(hold, deadline.after(rules.grace_ms)),
+        Reply::NotMine { hold } => inventory.decide_disowned(hold),
+        Reply::Granted(_)
+        | Reply::Refused { .. }
+        | Reply::Stale { .. }
+        | Reply::Released { .. }
+        | Reply::Sold { .. }
+        | Reply::Refunded { .. }
+        | Reply::Forgotten
+        | Reply::Opened
+        | Reply::OpenRefused
+        | Reply::Listed { .. }
+        | Reply::Posted { .. } => None,
+    };
+    if let Some(event) = event {
+        entity.apply(event, turn);
+    }
+}
+
+fn answer_ask<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, from: Entity, ask: Ask, turn: &mut Turn<R>) {
+    let reply = match ask {
+        Ask::Hold { hold, revision, want, deadline } => {
+            let ask = HoldAsk { hold, revision, want: &want, deadline: deadline.after(rules.grace_ms) };
+            let decided = match (entity.inventory(), entity.entity()) {
+                (Some(inventory), _) => inventory.decide_hold(at, &ask),
+                // Customers are what they have done.
+                (None, Entity::Customer(id)) => Customer::unknown(id.clone()).decide_hold(at, &ask),
+                (None, _) => Err(Reply::Refused { hold, revision, refusal: entity.not_found() }),
+            };
+            match decided {
+                Err(reply) => reply,
+                Ok(event) => {
+                    entity.apply(event, turn);
+                    Reply::Granted(entity.inventory().expect("it has just held").granted(hold))
+                }
+            }
+        }
+        Ask::Release { hold, revision, left, last } => {
+            let inventory = entity.inventory();
+            let decided = inventory.and_then(|it| it.decide_release(hold, revision, left.as_ref(), last));
+            if let Some(event) = decided {
+                entity.apply(event, turn);
+            }
+            Reply::Released { hold, revision }
+        }
+        Ask::Sell { hold, revision, portion, order, at } => {
+            let inventory = entity.inventory();
+            let inventory =
+                inventory.unwrap_or_else(|| panic!("{hold:?} is sold by {}, which never was", entity.entity()));
+            for event in inventory.decide_sell(hold, revision, &portion, order, at) {
+                entity.apply(event, turn);
+            }
+            let version = entity.inventory().and_then(|inventory| inventory.sale_version(hold));
+            Reply::Sold { hold, version: version.unwrap_or_else(|| entity.at().version), position: 0 }
+        }
+        Ask::Refund { hold } => {
+            if let Some(event) = entity.inventory().and_then(|inventory| inventory.decide_refund(hold)) {
+                entity.apply(event, turn);
+            }
+            Reply::Refunded { hold }
+        }
+        Ask::Forget => {
+            let Entity::Cart(cart) = from else { panic!("{from} is no cart and asks to be forgotten") };
+            if let Some(event) = entity.inventory().and_then(|inventory| inventory.decide_forget(cart)) {
+                entity.apply(event, turn);
+            }
+            Reply::Forgotten
+        }
+        Ask::Open(opening) => match entity.session() {
+            Some(session) if session.opening() == *opening => Reply::Opened,
+            Some(_) => Reply::OpenRefused,
+            None => {
+                entity.apply(Event::Session(SessionEvent::Opened(*opening)), turn);
+                Reply::Opened
+            }
+        },
+        Ask::Post { purchase } => {
+            let posted = match entity.customer() {
+                Some(customer) => customer.decide_post(&purchase),
+                None => {
+                    let Entity::Customer(id) = entity.entity() else { panic!("only customers have purchases") };
+                    Customer::unknown(id.clone()).decide_post(&purchase)
+                }
+            };
+            if let Some(event) = posted {
+                entity.apply(Event::Customer(event), turn);
+            }
+            Reply::Posted { order: purchase.order }
+        }
+        other @ (Ask::Overdue { .. } | Ask::Revoke { .. } | Ask::List { .. } | Ask::Pay(_)) => {
+            panic!("{} was asked {other:?} by {from}", entity.entity())
+        }
+    };
+    turn.reply(from, reply);
+}

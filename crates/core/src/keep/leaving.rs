@@ -1,0 +1,98 @@
+//! Who may leave memory: entities that have ended are handed out, kept elsewhere, and then forgotten here.
+
+use alloc::{sync::Arc, vec::Vec};
+
+use super::{Kept, State};
+use crate::{
+    event::{CartEvent, Event},
+    id::Entity,
+};
+
+/// An entity that may leave memory, as it was when it was handed out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaving {
+    /// Which.
+    pub entity: Entity,
+    /// Everything about it.
+    pub state: Arc<State>,
+    /// The place in the shard's log up to which the state tells: it has every event of the entity up to there.
+    pub index: u64,
+}
+
+impl State {
+    /// Whether the entity has ended and owes nothing, so that it will hardly be asked for again and may be kept
+    /// elsewhere.
+    pub fn leaves(&self) -> bool {
+        match self {
+            State::Venue(_) | State::Session(_) | State::Product(_) | State::Resource(_) | State::Directory(_) => false,
+            // With nothing in any cart, only purchases and what was used of quotas are left: history.
+            State::Customer(customer) => customer.rests(),
+            State::Cart(cart) => cart.terminal() && !cart.unfinished(),
+        }
+    }
+
+    /// Whether the entity may have left once and come back: whoever left had ended.
+    pub fn may_have_left(&self) -> bool {
+        match self {
+            State::Venue(_) | State::Session(_) | State::Product(_) | State::Resource(_) | State::Directory(_) => false,
+            State::Customer(_) => true,
+            State::Cart(cart) => cart.terminal(),
+        }
+    }
+
+    /// Whether these events, the next of an entity that is not in memory, show by themselves that it was never kept
+    /// elsewhere: either they can only be the first of all, or such entities never leave.
+    pub fn begins(events: &[Event]) -> bool {
+        match events.first() {
+            Some(Event::Customer(_)) => false,
+            None | Some(Event::Venue(_) | Event::Session(_) | Event::Product(_)) => true,
+            Some(Event::Resource(_) | Event::Directory(_)) => true,
+            Some(Event::Cart(event)) => matches!(event, CartEvent::Opened { .. }),
+        }
+    }
+}
+
+impl Kept {
+    /// Hands out the entities that may leave and were not handed out since they last changed. They stay until
+    /// [`Kept::forget`].
+    pub fn take_leaving(&mut self) -> Vec<Leaving> {
+        let names = core::mem::take(&mut self.to_hand_out);
+        let taken = names.into_iter().filter_map(|entity| {
+            let index = *self.leaving.get(&entity)?;
+            let state = Arc::clone(&self.entries.get(&entity)?.state);
+            Some(Leaving { entity, state, index })
+        });
+        taken.collect()
+    }
+
+    /// Takes an entity out of memory that is kept elsewhere as it was at `index`; `false` if it has changed since, and
+    /// stays.
+    pub fn forget(&mut self, entity: &Entity, index: u64) -> bool {
+        if self.leaving.get(entity) != Some(&index) {
+            return false;
+        }
+        self.leaving.remove(entity);
+        let entry = self.entries.remove(entity).expect("who leaves is still here");
+        assert!(entry.call.is_none(), "{entity} has ended and waits for nothing");
+        true
+    }
+
+    /// Takes an entity into memory again, as it was kept elsewhere.
+    ///
+    /// # Panics
+    /// If it is in memory.
+    pub fn put_back(&mut self, entity: Entity, state: Arc<State>) {
+        assert!(!self.contains(&entity), "{entity} is put back and was never away");
+        self.insert(entity, state);
+    }
+
+    /// How many entities may leave and are still here.
+    pub fn leaving(&self) -> usize {
+        self.leaving.len()
+    }
+
+    pub(super) fn leave(&mut self, entity: &Entity) {
+        self.leaving.insert(entity.clone(), self.index);
+        self.to_hand_out.push(entity.clone());
+    }
+}

@@ -1,0 +1,180 @@
+//! A product: a thing sold by quantity, and who has how many of it.
+//!
+//! This file writes: [`Product::apply`]. What may happen is decided in `decide`.
+
+mod decide;
+
+#[cfg(test)]
+mod tests;
+
+use alloc::{sync::Arc, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+use smol_str::{SmolStr, format_smolstr};
+
+use crate::{
+    answer::{ProductAudit, ProductView, StockCounts},
+    command::ProductDetails,
+    event::ProductEvent,
+    holds::{Hold, Holds, Refunded},
+    id::{HoldId, Id},
+    portion::Portion,
+    taken::Taken,
+    time::Timestamp,
+};
+
+/// A product as kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Product {
+    id: Id,
+    version: u64,
+    details: Arc<ProductDetails>,
+    holds: Holds<Units>,
+    /// Follows from the holds.
+    #[serde(skip)]
+    taken: Taken,
+}
+
+/// What one hold has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Units {
+    quantity: u32,
+    /// Minor units for one, captured when it was held first: changes of the product's price do not change it.
+    price: i64,
+}
+
+impl Units {
+    fn portion(&self) -> Portion {
+        Portion::Units(self.quantity)
+    }
+}
+
+impl Product {
+    /// A product from the first thing that happened to it.
+    ///
+    /// # Panics
+    /// If that is not that it was put.
+    pub fn first(id: Id, event: &ProductEvent) -> Product {
+        let ProductEvent::Put(details) = event else { panic!("product {id} begins with {event:?}") };
+        let details = Arc::new((**details).clone());
+        Product { id, version: 1, details, holds: Holds::default(), taken: Taken::default() }
+    }
+
+    /// How many events it has had.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// When the first cart is to be asked about its hold.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.holds.deadline()
+    }
+
+    /// Writes what happened. It was decided before, so it cannot fail.
+    ///
+    /// # Panics
+    /// If a promise is broken.
+    pub fn apply(&mut self, event: &ProductEvent) {
+        self.version += 1;
+        match event {
+            ProductEvent::Put(details) => self.details = Arc::new((**details).clone()),
+            ProductEvent::UnitsHeld { hold, revision, want_hash, quantity, price, deadline } => {
+                assert!(*quantity > 0, "hold {hold:?} of nothing");
+                let what = Units { quantity: *quantity, price: *price };
+                let kept = Hold { revision: *revision, want_hash: *want_hash, deadline: *deadline, what };
+                let before = self.holds.hold(*hold, kept);
+                assert!(before.is_none_or(|before| before.price == *price), "{hold:?} has another price than before");
+                self.taken.hold(before.map_or(0, |before| before.quantity), *quantity);
+            }
+            ProductEvent::UnitsReleased { hold, revision, left, remember } => {
+                let live = self.holds.live(*hold).unwrap_or_else(|| panic!("released without a hold: {hold:?}"));
+                let Units { quantity, price } = live.what;
+                assert!(*left <= quantity, "{hold:?} releases down to {left} and has {quantity}");
+                let units = (*left > 0).then_some(Units { quantity: *left, price });
+                self.holds.release(*hold, *revision, units, *remember);
+                self.taken.hold(quantity, *left);
+            }
+            ProductEvent::UnitsSold { hold, quantity, at } => {
+                let sold = self.holds.sell(*hold, *at, self.version);
+                assert_eq!(sold.quantity, *quantity, "hold {hold:?} is sold with other units than it has");
+                self.taken.sell(*quantity);
+            }
+            ProductEvent::UnitsRefunded { hold } => self.taken.refund(match self.holds.refund(*hold) {
+                Refunded::Sale(units) => Refunded::Sale(units.quantity),
+                Refunded::Hold(units) => Refunded::Hold(units.quantity),
+            }),
+            ProductEvent::Hold(event) => self.holds.apply(event),
+        }
+        let stock = self.details.stock;
+        assert!(self.taken.all() <= stock, "product {} has {:?} of a stock of {stock}", self.id, self.taken);
+    }
+
+    /// Works out again what is not written down.
+    pub(crate) fn rebuild(&mut self) {
+        self.holds.rebuild();
+        self.taken = self.counted();
+    }
+
+    /// What it is, and how many are left.
+    pub fn view(&self) -> Arc<ProductView> {
+        Arc::new(ProductView { id: self.id.clone(), details: (*self.details).clone(), counts: self.counts() })
+    }
+
+    /// Units by state, as counted along the way.
+    pub fn counts(&self) -> StockCounts {
+        StockCounts { free: self.free(), held: self.taken.held, sold: self.taken.sold }
+    }
+
+    /// What a live hold has; `None` if there is no such hold.
+    pub fn held(&self, hold: HoldId) -> Option<Portion> {
+        self.holds.live(hold).map(|live| live.what.portion())
+    }
+
+    /// What a hold was sold with; `None` if it was not, or the sale is over.
+    pub fn sold(&self, hold: HoldId) -> Option<Portion> {
+        self.holds.sale(hold).map(|sale| sale.what.portion())
+    }
+
+    /// How many released holds are still remembered for carts that may speak of them.
+    pub fn remembered_releases(&self) -> usize {
+        self.holds.remembered()
+    }
+
+    /// Everything, counted afresh from holds and sales.
+    pub fn audit(&self) -> ProductAudit {
+        let mut violations: Vec<SmolStr> = self.holds.violations();
+        let Taken { held, sold } = self.counted();
+        if self.taken != (Taken { held, sold }) {
+            violations.push(format_smolstr!("counters say {:?}, holds and sales say {held} and {sold}", self.taken));
+        }
+        let free = self.details.stock.checked_sub(held + sold);
+        if free.is_none() {
+            violations.push(format_smolstr!("{held} held and {sold} sold of {}", self.details.stock));
+        }
+        ProductAudit {
+            product: self.id.clone(),
+            counts: StockCounts { free: free.unwrap_or(0), held, sold },
+            holds: self.holds.hold_views(Units::portion),
+            sales: self.holds.sale_views(Units::portion),
+            violations,
+        }
+    }
+
+    /// Bytes on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        let ProductDetails { properties, blob, .. } = &*self.details;
+        let details = size_of::<ProductDetails>() + properties.capacity() * size_of::<(SmolStr, SmolStr)>();
+        self.id.heap_bytes() + 2 * size_of::<usize>() + details + blob.capacity() + self.holds.heap_bytes()
+    }
+
+    fn free(&self) -> u64 {
+        self.details.stock - self.taken.all()
+    }
+
+    fn counted(&self) -> Taken {
+        Taken {
+            held: self.holds.all_live().map(|(_, hold)| u64::from(hold.what.quantity)).sum(),
+            sold: self.holds.all_sales().map(|(_, sale)| u64::from(sale.what.quantity)).sum(),
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! A resource: a thing booked by time, and who has which time of it.
+//!
+//! This file is what it keeps and how it is written: [`Resource::apply`]. What carts may hold is decided in `hold`, what is
+//! booked without a cart in `booking`; `place` is what its details come to, and what is told of it is in `view`. The
+//! calendar knows names and times only; what was said of a booking is in a record of its own.
+
+mod booking;
+mod hold;
+mod place;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+use alloc::{sync::Arc, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+use crate::{
+    answer::Answer,
+    calendar::{BookingKey, Buffers, Calendar, Slot},
+    command::ResourceDetails,
+    event::ResourceEvent,
+    holds::{Hold, Holds, Refunded},
+    id::{HoldId, Id, Request},
+    memory::Memory,
+    portion::Portion,
+    refusal::Refusal,
+    shared_map::{SharedMap, SharedSet},
+    time::Timestamp,
+};
+
+use place::Place;
+
+/// A resource as kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resource {
+    id: Id,
+    version: u64,
+    details: Arc<ResourceDetails>,
+    calendar: Calendar,
+    holds: Holds<Time>,
+    notes: SharedMap<Id, Note>,
+    memory: Memory,
+    widest: Width,
+    /// Follows from the details.
+    #[serde(skip, default = "Place::unset")]
+    place: Arc<Place>,
+    /// Series and bookings of each. Follows from the notes.
+    #[serde(skip)]
+    series: SharedSet<(Id, Id)>,
+}
+
+/// What one hold has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Time {
+    slot: Slot,
+    /// Minor units for all of it, captured when it was held.
+    price: i64,
+}
+
+/// What is known of a booking that was made without a cart, besides its time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Note {
+    details: SmolStr,
+    series: Option<Id>,
+}
+
+/// The most room there was since anything was last booked: what there is now may be less than what bookings were made
+/// with, for they stay when the room becomes smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Width {
+    capacity: u32,
+    gap_ms: u64,
+}
+
+impl Time {
+    fn portion(&self) -> Portion {
+        Portion::Slot { begin: self.slot.begin(), end: self.slot.end() }
+    }
+}
+
+impl Width {
+    fn of(place: &Place) -> Width {
+        Width { capacity: place.terms.capacity, gap_ms: place.terms.buffers().gap_ms() }
+    }
+
+    fn buffers(self) -> Buffers {
+        Buffers { before_ms: 0, after_ms: self.gap_ms }
+    }
+}
+
+impl Resource {
+    /// A resource from the first thing that happened to it.
+    ///
+    /// # Panics
+    /// If that is not that it was put.
+    pub fn first(id: Id, event: &ResourceEvent) -> Resource {
+        let ResourceEvent::Put(details) = event else { panic!("resource {id} begins with {event:?}") };
+        let place = Arc::new(Place::decided(details));
+        Resource {
+            id,
+            version: 1,
+            details: Arc::new((**details).clone()),
+            calendar: Calendar::new(),
+            holds: Holds::default(),
+            notes: SharedMap::new(),
+            memory: Memory::default(),
+            widest: Width::of(&place),
+            place,
+            series: SharedSet::new(),
+        }
+    }
+
+    /// How many events it has had.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// When the first cart is to be asked about its hold.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.holds.deadline()
+    }
+
+    /// Writes what happened. It was decided before, so it cannot fail.
+    ///
+    /// # Panics
+    /// If a promise is broken.
+    pub fn apply(&mut self, event: &ResourceEvent) {
+        self.version += 1;
+        match event {
+            ResourceEvent::Put(details) => self.put(details),
+            ResourceEvent::SlotHeld { hold, revision, want_hash, begin, end, price, deadline } => {
+                let what = Time { slot: slot(*begin, *end), price: *price };
+                let kept = Hold { revision: *revision, want_hash: *want_hash, deadline: *deadline, what };
+                let before = self.holds.hold(*hold, kept);
+                assert!(before.is_none(), "{hold:?} is held already");
+                self.book(BookingKey::Hold(*hold), what.slot);
+            }
+            ResourceEvent::SlotReleased { hold, revision, remember } => {
+                let time = self.holds.release(*hold, *revision, None, *remember);
+                self.free(&BookingKey::Hold(*hold), time.slot);
+            }
+            // It is booked under the same name, so the calendar stays as it is.
+            ResourceEvent::SlotSold { hold, at } => {
+                self.holds.sell(*hold, *at, self.version);
+            }
+            ResourceEvent::SlotRefunded { hold } => {
+                let (Refunded::Sale(time) | Refunded::Hold(time)) = self.holds.refund(*hold);
+                self.free(&BookingKey::Hold(*hold), time.slot);
+            }
+            ResourceEvent::Reserved { bookings, series, details, remembered } => {
+                for (id, begin, end) in bookings {
+                    self.book(BookingKey::Named(id.clone()), slot(*begin, *end));
+                    let note = Note { details: details.clone(), series: series.clone() };
+                    let before = self.notes.insert(id.clone(), note);
+                    assert!(before.is_none(), "there is a booking {id} already");
+                    if let Some(series) = series {
+                        self.series.insert((series.clone(), id.clone()), ());
+                    }
+                }
+                self.memory.remember(remembered);
+            }
+            ResourceEvent::BookingsCanceled { bookings, remembered } => {
+                for id in bookings {
+                    let note = self.notes.remove(id).unwrap_or_else(|| panic!("booking {id} is canceled and unknown"));
+                    if let Some(series) = note.series {
+                        self.series.remove(&(series, id.clone()));
+                    }
+                    let was = self.calendar.remove(&BookingKey::Named(id.clone()));
+                    assert!(was.is_some(), "booking {id} has no time");
+                }
+                self.memory.remember(remembered);
+            }
+            ResourceEvent::BookingMoved { booking, begin, end, remembered } => {
+                let key = BookingKey::Named(booking.clone());
+                let was = self.calendar.remove(&key);
+                assert!(was.is_some(), "booking {booking} is moved and unknown");
+                self.book(key, slot(*begin, *end));
+                self.memory.remember(remembered);
+            }
+            ResourceEvent::Hold(event) => self.holds.apply(event),
+        }
+    }
+
+    fn put(&mut self, details: &ResourceDetails) {
+        self.details = Arc::new(details.clone());
+        self.place = Arc::new(Place::decided(details));
+        let now = Width::of(&self.place);
+        if self.calendar.is_empty() {
+            self.widest = now;
+        } else {
+            self.widest.capacity = self.widest.capacity.max(now.capacity);
+            self.widest.gap_ms = self.widest.gap_ms.min(now.gap_ms);
+        }
+    }
+
+    fn book(&mut self, key: BookingKey, slot: Slot) {
+        let terms = &self.place.terms;
+        self.calendar.insert(key, slot, terms.capacity, terms.buffers());
+    }
+
+    fn free(&mut self, key: &BookingKey, slot: Slot) {
+        let was = self.calendar.remove(key);
+        assert_eq!(was, Some(slot), "{key} was booked at another time");
+    }
+
+    /// The answer to a request that was granted before, if it is remembered; refused if it had another body.
+    pub(crate) fn answered(&self, request: Request) -> Option<Result<Answer, Refusal>> {
+        self.memory.answered(request)
+    }
+
+    /// Works out again what is not written down.
+    pub(crate) fn rebuild(&mut self) {
+        self.holds.rebuild();
+        self.place = Arc::new(Place::decided(&self.details));
+        let series = |(id, note): (&Id, &Note)| note.series.clone().map(|series| ((series, id.clone()), ()));
+        self.series = self.notes.iter().filter_map(series).collect();
+    }
+
+    /// What a live hold has; `None` if there is no such hold.
+    pub fn held(&self, hold: HoldId) -> Option<Portion> {
+        self.holds.live(hold).map(|live| live.what.portion())
+    }
+
+    /// What a hold was sold with; `None` if it was not, or the sale is over.
+    pub fn sold(&self, hold: HoldId) -> Option<Portion> {
+        self.holds.sale(hold).map(|sale| sale.what.portion())
+    }
+
+    /// How many released holds are still remembered for carts that may speak of them.
+    pub fn remembered_releases(&self) -> usize {
+        self.holds.remembered()
+    }
+
+    /// Bytes on the heap, long names and details not counted.
+    pub fn heap_bytes(&self) -> usize {
+        let details = 4 * size_of::<usize>() + size_of::<ResourceDetails>() + size_of::<Place>();
+        let maps = self.notes.heap_bytes() + self.series.heap_bytes() + self.memory.heap_bytes();
+        self.id.heap_bytes() + details + maps + self.calendar.heap_bytes() + self.holds.heap_bytes()
+    }
+
+    /// The bookings of a series, by id.
+    fn of_series(&self, series: &Id) -> impl Iterator<Item = &Id> {
+        let first = Id::new("-").expect("the smallest id there is");
+        let all = self.series.range((series.clone(), first)..);
+        all.map(|((of, id), ())| (of, id)).take_while(move |(of, _)| *of == series).map(|(_, id)| id)
+    }
+}
+
+fn slot(begin: Timestamp, end: Timestamp) -> Slot {
+    Slot::new(begin, end).unwrap_or_else(|| panic!("booked from {} to {}", begin.0, end.0))
+}
+
+/// All bookings of an answer, by begin.
+type Bookings = Vec<(Id, Slot)>;

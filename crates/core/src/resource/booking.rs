@@ -1,0 +1,257 @@
+//! What a resource decides about itself and about bookings without a cart. Everything is looked at before anything is
+//! written.
+
+use alloc::{boxed::Box, vec, vec::Vec};
+
+use smol_str::{SmolStr, format_smolstr};
+
+use super::{
+    Bookings, Resource,
+    hold::CONFLICTS_MAX,
+    place::{Place, local},
+};
+use crate::{
+    answer::{Answer, BookingState, BookingView},
+    calendar::{
+        BookingKey, Date, Frequency, INTERVAL_MAX, OCCURRENCES_MAX, Repeat as Recurrence, Slot, Until as End, Weekday,
+        Weekdays, occurrences,
+    },
+    command::{Every, Rate, Repeat, ResourceDetails, Until, When},
+    event::{Remembered, ResourceEvent},
+    id::{Id, Request},
+    refusal::{Conflict, Refusal},
+    terms::{bad, check_limits, check_name, check_price, check_properties, check_ttl},
+    time::{Rules, Timestamp},
+};
+
+/// The longest details of a booking, in bytes.
+const DETAILS_BYTES_MAX: usize = 1_024;
+
+impl Resource {
+    /// Creates a resource, or changes the one there is; bookings that exist stay. `None` if it is so already.
+    pub(crate) fn decide_put(
+        resource: Option<&Resource>,
+        rules: &Rules,
+        details: &ResourceDetails,
+    ) -> Result<Option<ResourceEvent>, Refusal> {
+        check(rules, details)?;
+        if let Some(resource) = resource {
+            if *resource.details == *details {
+                return Ok(None);
+            }
+            let taken = resource.holds.all_live().next().is_some() || resource.holds.all_sales().next().is_some();
+            if taken && details.rate.currency != resource.details.rate.currency {
+                return bad("time is held or sold; the currency stays as it is".into());
+            }
+        }
+        Ok(Some(ResourceEvent::Put(Box::new(details.clone()))))
+    }
+
+    /// Books time without a cart, once or again and again: all of it, or a refusal with every conflict.
+    pub(crate) fn decide_reserve(
+        &self,
+        at: Timestamp,
+        booking: &Id,
+        when: &When,
+        repeat: Option<&Repeat>,
+        details: &SmolStr,
+        request: Request,
+    ) -> Result<ResourceEvent, Refusal> {
+        if details.len() > DETAILS_BYTES_MAX {
+            return bad(format_smolstr!("the details are longer than {DETAILS_BYTES_MAX} bytes"));
+        }
+        if self.notes.contains_key(booking) || self.of_series(booking).next().is_some() {
+            return Err(Refusal::IdInUse(booking.clone()));
+        }
+        let bookings = match repeat {
+            None => {
+                let slot = self.place.asked(when)?;
+                self.check(at, slot, None)?;
+                vec![(booking.clone(), slot)]
+            }
+            Some(repeat) => self.all_of(at, booking, self.recurring(when, repeat)?)?,
+        };
+        let views = bookings.iter().map(|(id, slot)| reserved(id, *slot, details)).collect();
+        Ok(ResourceEvent::Reserved {
+            bookings: bookings.into_iter().map(|(id, slot)| (id, slot.begin(), slot.end())).collect(),
+            series: repeat.map(|_| booking.clone()),
+            details: details.clone(),
+            remembered: Remembered { request, answer: Answer::Booked(views) },
+        })
+    }
+
+    /// Cancels a booking, or every booking of a series; those that were made through carts are their carts' business.
+    pub(crate) fn decide_cancel(&self, booking: &Id, series: bool, request: Request) -> Result<ResourceEvent, Refusal> {
+        let bookings: Vec<Id> = if series {
+            self.of_series(booking).cloned().collect()
+        } else {
+            self.notes.contains_key(booking).then(|| booking.clone()).into_iter().collect()
+        };
+        if bookings.is_empty() {
+            return Err(Refusal::NoSuchBooking(booking.clone()));
+        }
+        let remembered = Remembered { request, answer: Answer::Done };
+        Ok(ResourceEvent::BookingsCanceled { bookings, remembered })
+    }
+
+    /// Moves a booking to another time; it keeps the old one if that does not fit.
+    pub(crate) fn decide_move(
+        &self,
+        at: Timestamp,
+        booking: &Id,
+        when: &When,
+        request: Request,
+    ) -> Result<ResourceEvent, Refusal> {
+        let note = self.notes.get(booking).ok_or_else(|| Refusal::NoSuchBooking(booking.clone()))?;
+        let slot = self.place.asked(when)?;
+        self.check(at, slot, Some(&BookingKey::Named(booking.clone())))?;
+        Ok(ResourceEvent::BookingMoved {
+            booking: booking.clone(),
+            begin: slot.begin(),
+            end: slot.end(),
+            remembered: Remembered { request, answer: Answer::Booked(vec![reserved(booking, slot, &note.details)]) },
+        })
+    }
+
+    /// What there is to a time: nothing in the way, or all that is.
+    pub(crate) fn is_available(&self, at: Timestamp, when: &When) -> Result<Vec<Conflict>, Refusal> {
+        let slot = self.place.asked(when)?;
+        let closed = self.place.check(at, slot).err().map(|refusal| told(slot, &refusal));
+        Ok(closed.into_iter().chain(self.conflicts(slot, None)).take(CONFLICTS_MAX).collect())
+    }
+
+    /// The slots of a recurrence, or why one cannot be.
+    fn recurring(&self, when: &When, repeat: &Repeat) -> Result<Vec<Result<Slot, Conflict>>, Refusal> {
+        let (begin, end) = match when {
+            When::Local { begin, end } => (local(begin)?, local(end)?),
+            When::Utc { .. } => {
+                let slot = self.place.asked(when)?;
+                let shown = |instant| self.place.zone.civil(instant);
+                let out_of_range = || Refusal::BadInterval("the clocks there show no such time".into());
+                (shown(slot.begin()).ok_or_else(out_of_range)?, shown(slot.end()).ok_or_else(out_of_range)?)
+            }
+        };
+        let recurrence = recurrence(repeat, begin.date().weekday())?;
+        let all = occurrences(&self.place.zone, begin, end, &recurrence).map_err(Refusal::BadInterval)?;
+        let missed = |missed: crate::calendar::Missed| Conflict {
+            begin: self.place.nearest(missed.begin),
+            end: self.place.nearest(missed.end),
+            why: format_smolstr!("{}: {}", missed.local, missed.error),
+        };
+        let mut all: Vec<_> = all.into_iter().map(|occurrence| occurrence.map_err(missed)).collect();
+        // Who names an instant means it, also one that the clocks show twice.
+        if let When::Utc { .. } = when {
+            all[0] = Ok(self.place.asked(when)?);
+        }
+        Ok(all)
+    }
+
+    /// Names for all slots of a series, if each fits beside what is booked and beside the others.
+    fn all_of(&self, at: Timestamp, series: &Id, slots: Vec<Result<Slot, Conflict>>) -> Result<Bookings, Refusal> {
+        let terms = &self.place.terms;
+        let mut calendar = self.calendar.clone();
+        let (mut bookings, mut conflicts, mut closed) = (Vec::new(), Vec::new(), Vec::new());
+        for (slot, number) in slots.into_iter().zip(1..) {
+            let name = format_smolstr!("{series}.{number}");
+            let id =
+                Id::new(&name).ok_or_else(|| Refusal::BadRequest(format_smolstr!("{name} is too long for an id")))?;
+            if self.notes.contains_key(&id) {
+                return Err(Refusal::IdInUse(id));
+            }
+            let slot = match slot {
+                Ok(slot) => slot,
+                Err(conflict) => {
+                    conflicts.push(conflict);
+                    continue;
+                }
+            };
+            if let Err(refusal) = self.place.check(at, slot) {
+                closed.push((slot, refusal));
+                continue;
+            }
+            let key = BookingKey::Named(id.clone());
+            let taken = calendar.conflicts(slot, None, terms.capacity, terms.buffers());
+            if taken.is_empty() {
+                calendar.insert(key, slot, terms.capacity, terms.buffers());
+                bookings.push((id, slot));
+            }
+            conflicts.extend(taken.iter().map(|(key, booked)| self.conflict(slot, key, *booked)));
+        }
+        if conflicts.is_empty() {
+            // Nobody has taken anything; then the reason has a number of its own.
+            return closed.into_iter().next().map_or(Ok(bookings), |(_, refusal)| Err(refusal));
+        }
+        conflicts.extend(closed.iter().map(|(slot, refusal)| told(*slot, refusal)));
+        conflicts.sort_by_key(|conflict| (conflict.begin, conflict.end));
+        conflicts.truncate(CONFLICTS_MAX);
+        Err(Refusal::SlotTaken(conflicts))
+    }
+
+    /// A booking in the way of a slot.
+    pub(super) fn conflict(&self, slot: Slot, key: &BookingKey, booked: Slot) -> Conflict {
+        let (from, to) = (self.place.show(booked.begin()), self.place.show(booked.end()));
+        Conflict { begin: slot.begin(), end: slot.end(), why: format_smolstr!("{key} is there from {from} to {to}") }
+    }
+}
+
+/// A booking that was made without a cart, as clients see it.
+pub(super) fn reserved(id: &Id, slot: Slot, details: &SmolStr) -> BookingView {
+    BookingView {
+        booking: SmolStr::new(id.as_str()),
+        begin: slot.begin(),
+        end: slot.end(),
+        state: BookingState::Reserved,
+        details: details.clone(),
+        order: None,
+    }
+}
+
+/// A reason that is no booking.
+fn told(slot: Slot, refusal: &Refusal) -> Conflict {
+    Conflict { begin: slot.begin(), end: slot.end(), why: format_smolstr!("{refusal}") }
+}
+
+/// A recurrence in the calendar's words.
+fn recurrence(repeat: &Repeat, first: Weekday) -> Result<Recurrence, Refusal> {
+    let frequency = match &repeat.every {
+        Every::Day => Frequency::Daily,
+        Every::Week(days) => {
+            let named = |day: &u8| (1..=7).contains(day).then(|| Weekday::ALL[usize::from(*day) - 1]);
+            let days: Option<Vec<Weekday>> = days.iter().map(named).collect();
+            let Some(days) = days else { return bad("weekdays are 1 (Monday) to 7 (Sunday)".into()) };
+            let weekdays = Weekdays::new(days).or_else(|| Weekdays::new([first]));
+            Frequency::Weekly { weekdays: weekdays.expect("the first day is one") }
+        }
+        Every::Month => Frequency::Monthly,
+    };
+    let Some(interval) = u16::try_from(repeat.interval).ok().filter(|interval| (1..=INTERVAL_MAX).contains(interval))
+    else {
+        return bad(format_smolstr!("the interval is 1 to {INTERVAL_MAX}, not {}", repeat.interval));
+    };
+    let until = match &repeat.until {
+        Until::Count(count) => match u16::try_from(*count) {
+            Ok(count) if (1..=OCCURRENCES_MAX).contains(&usize::from(count)) => End::Count(count),
+            Ok(_) | Err(_) => {
+                return bad(format_smolstr!("a booking occurs 1 to {OCCURRENCES_MAX} times, not {count}"));
+            }
+        },
+        Until::Date(text) => match Date::parse(text) {
+            Some(date) => End::Date(date),
+            None => return bad(format_smolstr!("{text} is no day like 2026-12-31")),
+        },
+    };
+    Ok(Recurrence { frequency, interval, until })
+}
+
+fn check(rules: &Rules, details: &ResourceDetails) -> Result<(), Refusal> {
+    check_name(&details.name)?;
+    check_properties(&details.properties)?;
+    let Rate { amount, currency: _, per_ms } = details.rate;
+    check_price("a slot", amount)?;
+    if per_ms == Some(0) {
+        return bad("a price is for a span of at least 1 ms; for the whole slot, leave it out".into());
+    }
+    check_ttl(rules, details.hold_ttl_ms)?;
+    check_limits(&details.limits)?;
+    Place::new(details).map(|_| ()).map_err(Refusal::BadRequest)
+}

@@ -1,0 +1,150 @@
+//! What the details of a resource come to: the terms of its calendar, the zone it stands in, and what time costs.
+
+use alloc::{sync::Arc, vec::Vec};
+use core::array;
+
+use smol_str::{SmolStr, format_smolstr};
+
+use crate::{
+    calendar::{Civil, CivilError, Date, Hours, OpenTime, Slot, SlotRefusal, Terms, Zone},
+    command::{Rate, ResourceDetails, When},
+    money::PRICE_MAX,
+    refusal::Refusal,
+    time::Timestamp,
+};
+
+/// Where a resource stands and when it may be booked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) zone: Zone,
+    pub(super) terms: Terms,
+}
+
+impl Place {
+    /// The place that details come to, or what is wrong with them.
+    pub(super) fn new(details: &ResourceDetails) -> Result<Place, SmolStr> {
+        let zone = Zone::new(&details.zone);
+        let zone = zone.ok_or_else(|| format_smolstr!("{} is no zone of the IANA database", details.zone))?;
+        let hours = match &details.hours {
+            None => None,
+            Some(opening) => {
+                let weekly = array::from_fn(|day| opening.week[day].iter().map(open_time).collect());
+                let exceptions = opening.exceptions.iter().map(|(date, times)| {
+                    let known = Date::parse(date).ok_or_else(|| format_smolstr!("{date} is no day like 2026-12-24"))?;
+                    Ok((known, times.iter().map(open_time).collect::<Vec<OpenTime>>()))
+                });
+                let exceptions = exceptions.collect::<Result<Vec<_>, SmolStr>>()?;
+                Some(Hours::new(zone.clone(), weekly, exceptions)?)
+            }
+        };
+        let terms = Terms {
+            capacity: details.capacity,
+            before_ms: details.before_ms,
+            after_ms: details.after_ms,
+            notice_ms: details.notice_ms,
+            horizon_ms: details.horizon_ms,
+            hours,
+        };
+        terms.validate()?;
+        Ok(Place { zone, terms })
+    }
+
+    /// The place of details that were found good when they were put.
+    pub(super) fn decided(details: &ResourceDetails) -> Place {
+        Place::new(details).unwrap_or_else(|reason| panic!("a resource was put although {reason}"))
+    }
+
+    /// Stands in while states are read back.
+    pub(super) fn unset() -> Arc<Place> {
+        Arc::new(Place { zone: Zone::utc(), terms: Terms::default() })
+    }
+
+    /// The slot that is asked for.
+    pub(super) fn asked(&self, when: &When) -> Result<Slot, Refusal> {
+        let (begin, end) = match when {
+            When::Utc { begin, end } => (*begin, *end),
+            When::Local { begin, end } => (self.instant(local(begin)?)?, self.instant(local(end)?)?),
+        };
+        Slot::asked(begin, end).map_err(|refusal| self.refusal(&refusal, None))
+    }
+
+    /// Whether a slot may be asked for now, whatever else is booked.
+    pub(super) fn check(&self, at: Timestamp, slot: Slot) -> Result<(), Refusal> {
+        self.terms.check(at, slot).map_err(|refusal| self.refusal(&refusal, Some(slot)))?;
+        match self.terms.latest(at) {
+            Some(latest) if slot.end() > latest => {
+                let text = format_smolstr!("the slot ends too late; {} is the latest", self.show(latest));
+                Err(Refusal::TooSoonOrFar(text))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// An instant as the clocks of the place show it.
+    pub(super) fn show(&self, instant: Timestamp) -> SmolStr {
+        self.zone.civil(instant).map_or_else(|| format_smolstr!("{} ms", instant.0), |local| format_smolstr!("{local}"))
+    }
+
+    /// An instant for a time on the wall that is none: the first one after it that the clocks show, or the first of two.
+    pub(super) fn nearest(&self, local: Civil) -> Timestamp {
+        // Clocks go forward by less than 26 hours.
+        let mut later = local;
+        for _ in 0..26 * 4 {
+            match self.zone.instant(later) {
+                Ok(instant) | Err(CivilError::ExistsTwice { first: instant, .. }) => return instant,
+                Err(CivilError::DoesNotExist) => {}
+                Err(CivilError::OutOfRange) => break,
+            }
+            let Some(next) = quarter_later(later) else { break };
+            later = next;
+        }
+        Timestamp(0)
+    }
+
+    fn instant(&self, local: Civil) -> Result<Timestamp, Refusal> {
+        self.zone.instant(local).map_err(|error| Refusal::BadInterval(format_smolstr!("{local}: {error}")))
+    }
+
+    fn refusal(&self, refusal: &SlotRefusal, slot: Option<Slot>) -> Refusal {
+        match refusal {
+            SlotRefusal::BadInterval(reason) => Refusal::BadInterval(reason.clone()),
+            SlotRefusal::OutsideHours => Refusal::OutsideHours(slot.map_or_else(SmolStr::default, |slot| {
+                format_smolstr!("{} to {}", self.show(slot.begin()), self.show(slot.end()))
+            })),
+            SlotRefusal::TooSoon { earliest } => Refusal::TooSoonOrFar(format_smolstr!(
+                "the slot begins too soon; {} is the earliest",
+                self.show(*earliest)
+            )),
+            SlotRefusal::TooFar { latest } => {
+                Refusal::TooSoonOrFar(format_smolstr!("the slot begins too late; {} is the latest", self.show(*latest)))
+            }
+        }
+    }
+}
+
+/// A time on the wall, as written.
+pub(super) fn local(text: &SmolStr) -> Result<Civil, Refusal> {
+    let bad = || Refusal::BadInterval(format_smolstr!("{text} is no local time like 2026-03-29T02:30"));
+    Civil::parse(text).ok_or_else(bad)
+}
+
+/// What a slot costs: the amount for every begun span, or for the whole.
+pub(super) fn price(rate: &Rate, slot: Slot) -> Result<i64, Refusal> {
+    let spans = rate.per_ms.map_or(1, |per_ms| slot.length_ms().div_ceil(per_ms));
+    let price = i128::from(rate.amount) * i128::from(spans);
+    i64::try_from(price).ok().filter(|price| *price <= PRICE_MAX).ok_or_else(|| {
+        Refusal::BadInterval(format_smolstr!("so long a slot would cost more than {PRICE_MAX} minor units"))
+    })
+}
+
+fn open_time((open, close): &(u16, u16)) -> OpenTime {
+    OpenTime { open: *open, close: *close }
+}
+
+fn quarter_later(local: Civil) -> Option<Civil> {
+    const QUARTER_MS: u32 = 15 * 60_000;
+    const DAY_MS: u32 = 24 * 60 * 60_000;
+    let time_ms = local.time_ms() + QUARTER_MS;
+    let date = if time_ms < DAY_MS { local.date() } else { local.date().days_later(1)? };
+    Civil::new(date, time_ms % DAY_MS)
+}

@@ -1,0 +1,101 @@
+//! Places without seats: which areas a session may have, and what it decides about them.
+
+use alloc::{collections::BTreeSet, vec::Vec};
+
+use smol_str::format_smolstr;
+
+use super::{Session, book::Share};
+use crate::{
+    answer::AreaCounts,
+    command::{Area, NewSession},
+    event::SessionEvent,
+    holds::Known,
+    id::{HoldId, Id},
+    inventory::HoldAsk,
+    refusal::Refusal,
+    terms::{bad, check_limits, check_name, check_price, check_quantity},
+};
+
+/// The most areas of one session.
+pub(crate) const AREAS_MAX: usize = 1_000;
+
+/// The most places of one area: as many as a stadium and its meadows may have, and no sum of all areas is too big.
+pub(crate) const AREA_PLACES_MAX: u32 = 1_000_000;
+
+/// Whether a session may have the areas and limits it was asked for with: distinct names, places, prices in the currency
+/// of its seats.
+///
+/// # Errors
+/// [`Refusal::BadRequest`] with what is wrong.
+pub(crate) fn check_areas(session: &NewSession) -> Result<(), Refusal> {
+    if session.areas.len() > AREAS_MAX {
+        return bad(format_smolstr!("there are more than {AREAS_MAX} areas"));
+    }
+    let prices = session.prices.iter().map(|(_, price)| price);
+    let mut all = prices.chain(session.areas.iter().map(|area| &area.price));
+    let Some(first) = all.next() else {
+        return bad("there is nothing to sell: the hall has no seats; name an area".into());
+    };
+    if all.any(|price| price.currency != first.currency) {
+        return bad("the prices are not all in one currency".into());
+    }
+    let mut seen = BTreeSet::new();
+    for Area { id, name, capacity, price } in &session.areas {
+        if !seen.insert(id) {
+            return bad(format_smolstr!("there are two areas {id}"));
+        }
+        if !(1..=AREA_PLACES_MAX).contains(capacity) {
+            return bad(format_smolstr!("area {id} has not 1 to {AREA_PLACES_MAX} places"));
+        }
+        check_name(name)?;
+        check_price(id.as_str(), price.amount)?;
+    }
+    check_limits(&session.limits)
+}
+
+impl Session {
+    /// Places by area and state, as counted along the way.
+    pub fn area_counts(&self) -> Vec<AreaCounts> {
+        let counts = |(number, area): (usize, &Area)| {
+            let taken = self.book.as_deref().map(|book| book.places(number)).unwrap_or_default();
+            // Both fit, for together they are at most the area's capacity.
+            let (held, sold) = (taken.held as u32, taken.sold as u32);
+            AreaCounts { area: area.id.clone(), free: area.capacity - held - sold, held, sold }
+        };
+        self.areas().iter().enumerate().map(counts).collect()
+    }
+
+    /// A cart asks for so many places of an area altogether.
+    pub(super) fn decide_places(
+        &self,
+        ask: &HoldAsk<'_>,
+        want_hash: u64,
+        known: &Known<'_, Share>,
+        area: &Id,
+        quantity: u32,
+    ) -> Result<SessionEvent, Refusal> {
+        check_quantity(quantity)?;
+        let number = self.areas().iter().position(|known| known.id == *area);
+        let number = number.ok_or_else(|| Refusal::NotFound(format_smolstr!("area {area}")))?;
+        let has = match known {
+            Known::Change(live) => match live.what {
+                Share::Places { area, quantity } if usize::from(area) == number => quantity,
+                Share::Places { .. } | Share::Seats(_) => return bad("a hold stays in its area".into()),
+            },
+            Known::New | Known::Repeat | Known::Late(_) => 0,
+        };
+        let taken = self.book.as_deref().map(|book| book.places(number)).unwrap_or_default();
+        let free = u64::from(self.areas()[number].capacity) - taken.all();
+        if u64::from(quantity) > free + u64::from(has) {
+            return Err(Refusal::NotEnoughPlaces { area: area.clone(), free: free as u32 });
+        }
+        let HoldAsk { hold, revision, deadline, .. } = *ask;
+        Ok(SessionEvent::PlacesHeld { hold, revision, want_hash, area: area.clone(), quantity, deadline })
+    }
+
+    /// Whether an ask for this hold may change it: places may, seats never do.
+    pub(super) fn is_counted(&self, hold: HoldId) -> bool {
+        let live = self.book.as_deref().and_then(|book| book.holds.live(hold));
+        live.is_none_or(|live| matches!(live.what, Share::Places { .. }))
+    }
+}

@@ -1,0 +1,265 @@
+//! Who has which seats and places of a session: the writes, each with what must be true beside it.
+
+use alloc::{boxed::Box, sync::Arc, vec};
+
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+use crate::{
+    command::Area,
+    holds::{Hold, Holds, Refunded},
+    id::HoldId,
+    memory::Memory,
+    seat::SeatState,
+    seat_bits::SeatBits,
+    taken::Taken,
+    time::Timestamp,
+};
+
+/// Who has what. Held and sold bits and counters follow from the rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Book {
+    pub(super) holds: Holds<Share>,
+    blocked: SeatBits,
+    pub(super) memory: Memory,
+    /// Why the session will not take place.
+    pub(super) canceled: Option<SmolStr>,
+    #[serde(skip)]
+    held: SeatBits,
+    #[serde(skip)]
+    sold: SeatBits,
+    #[serde(skip)]
+    pub(super) counts: Counts,
+    /// By area.
+    #[serde(skip)]
+    places: Box<[Taken]>,
+}
+
+/// What one hold has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Share {
+    /// Indexes, ascending. Shared, so that copies of a book copy no seats.
+    Seats(Arc<[u32]>),
+    /// So many of the area with this number.
+    Places { area: u16, quantity: u32 },
+}
+
+/// Seats that are not free, by state (P5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) held: u32,
+    pub(super) sold: u32,
+    pub(super) blocked: u32,
+}
+
+impl Share {
+    fn seats(&self) -> &[u32] {
+        match self {
+            Share::Seats(seats) => seats,
+            Share::Places { .. } => &[],
+        }
+    }
+
+    /// Area and quantity of a share of places.
+    fn places(&self, hold: HoldId) -> (u16, u32) {
+        match self {
+            Share::Places { area, quantity } => (*area, *quantity),
+            Share::Seats(_) => panic!("{hold:?} has seats, not places"),
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Share::Seats(seats) => 2 * size_of::<usize>() + size_of_val(&**seats),
+            Share::Places { .. } => 0,
+        }
+    }
+}
+
+impl Book {
+    /// Makes room for the counters of so many areas.
+    pub(super) fn open(&mut self, areas: usize) {
+        if self.places.len() != areas {
+            self.places = vec![Taken::default(); areas].into_boxed_slice();
+        }
+    }
+
+    pub(super) fn state(&self, index: u32) -> SeatState {
+        if self.sold.has(index) {
+            SeatState::Sold
+        } else if self.held.has(index) {
+            SeatState::Held
+        } else if self.blocked.has(index) {
+            SeatState::Blocked
+        } else {
+            SeatState::Free
+        }
+    }
+
+    /// 64 seats, a free one as a set bit.
+    pub(super) fn free_word(&self, number: u32) -> u64 {
+        !(self.held.word(number) | self.sold.word(number) | self.blocked.word(number))
+    }
+
+    /// Places of an area that are not free.
+    pub(super) fn places(&self, area: usize) -> Taken {
+        self.places.get(area).copied().unwrap_or_default()
+    }
+
+    /// Seats are given to a hold that is new; places to one that is new or has some of the same area.
+    #[expect(clippy::too_many_arguments, reason = "a hold and what it is checked against")]
+    pub(super) fn hold(
+        &mut self,
+        id: HoldId,
+        revision: u64,
+        want_hash: u64,
+        deadline: Timestamp,
+        share: Share,
+        seats: u32,
+        areas: &[Area],
+    ) {
+        let before = self.holds.hold(id, Hold { revision, want_hash, deadline, what: share.clone() });
+        match share {
+            Share::Seats(indexes) => {
+                assert!(before.is_none(), "{id:?} is held already");
+                assert!(!indexes.is_empty(), "hold {id:?} of nothing");
+                for &index in &*indexes {
+                    assert_eq!(self.state(index), SeatState::Free, "held twice: {index}");
+                    self.held.add(index, seats);
+                }
+                self.counts.held += indexes.len() as u32;
+            }
+            Share::Places { area, quantity } => {
+                assert!(quantity > 0, "hold {id:?} of nothing");
+                let before = before.map_or(0, |before| {
+                    let (of, before) = before.places(id);
+                    assert_eq!(of, area, "{id:?} goes from one area to another");
+                    before
+                });
+                let taken = &mut self.places[usize::from(area)];
+                taken.hold(before, quantity);
+                let Area { id: name, capacity, .. } = &areas[usize::from(area)];
+                assert!(taken.all() <= u64::from(*capacity), "{taken:?} of {capacity} places of {name}");
+            }
+        }
+    }
+
+    pub(super) fn release_seats(&mut self, id: HoldId, revision: u64, seats: &[u32], remember: bool) {
+        let has = self.holds.live(id).unwrap_or_else(|| panic!("released without a hold: {id:?}"));
+        let Share::Seats(has) = &has.what else { panic!("{id:?} has places, not seats") };
+        for index in seats {
+            assert!(has.contains(index), "hold {id:?} releases seat {index}, which is not its own");
+        }
+        let left: Arc<[u32]> = has.iter().copied().filter(|index| !seats.contains(index)).collect();
+        assert_eq!(has.len(), left.len() + seats.len(), "hold {id:?} releases a seat twice");
+        for &index in seats {
+            self.held.take(index);
+        }
+        self.counts.held -= seats.len() as u32;
+        let left = (!left.is_empty()).then_some(Share::Seats(left));
+        self.holds.release(id, revision, left, remember);
+    }
+
+    pub(super) fn release_places(&mut self, id: HoldId, revision: u64, left: u32, remember: bool) {
+        let has = self.holds.live(id).unwrap_or_else(|| panic!("released without a hold: {id:?}"));
+        let (area, quantity) = has.what.places(id);
+        assert!(left <= quantity, "{id:?} releases down to {left} and has {quantity}");
+        self.places[usize::from(area)].hold(quantity, left);
+        let left = (left > 0).then_some(Share::Places { area, quantity: left });
+        self.holds.release(id, revision, left, remember);
+    }
+
+    pub(super) fn sell_seats(&mut self, id: HoldId, at: Timestamp, version: u64, seats: &[u32], all: u32) {
+        let what = self.holds.sell(id, at, version);
+        assert_eq!(what.seats(), seats, "hold {id:?} is sold with other seats than it has");
+        for &index in seats {
+            self.held.take(index);
+            self.sold.add(index, all);
+        }
+        self.counts.held -= seats.len() as u32;
+        self.counts.sold += seats.len() as u32;
+    }
+
+    pub(super) fn sell_places(&mut self, id: HoldId, at: Timestamp, version: u64, quantity: u32) {
+        let (area, has) = self.holds.sell(id, at, version).places(id);
+        assert_eq!(has, quantity, "hold {id:?} is sold with other places than it has");
+        self.places[usize::from(area)].sell(quantity);
+    }
+
+    pub(super) fn refund(&mut self, id: HoldId, seats: &[u32]) {
+        let refunded = self.holds.refund(id);
+        let (Refunded::Sale(share) | Refunded::Hold(share)) = &refunded;
+        assert_eq!(share.seats(), seats, "hold {id:?} is refunded with other seats than it had");
+        match refunded {
+            Refunded::Sale(Share::Seats(_)) => {
+                seats.iter().for_each(|index| self.sold.take(*index));
+                self.counts.sold -= seats.len() as u32;
+            }
+            Refunded::Hold(Share::Seats(_)) => {
+                seats.iter().for_each(|index| self.held.take(*index));
+                self.counts.held -= seats.len() as u32;
+            }
+            Refunded::Sale(Share::Places { area, quantity }) => {
+                self.places[usize::from(area)].refund(Refunded::Sale(quantity));
+            }
+            Refunded::Hold(Share::Places { area, quantity }) => {
+                self.places[usize::from(area)].refund(Refunded::Hold(quantity));
+            }
+        }
+    }
+
+    pub(super) fn block(&mut self, indexes: &[u32], seats: u32) {
+        for &index in indexes {
+            assert_eq!(self.state(index), SeatState::Free, "blocked although not free: {index}");
+            self.blocked.add(index, seats);
+        }
+        self.counts.blocked += indexes.len() as u32;
+    }
+
+    pub(super) fn unblock(&mut self, indexes: &[u32]) {
+        for &index in indexes {
+            self.blocked.take(index);
+        }
+        self.counts.blocked -= indexes.len() as u32;
+    }
+
+    pub(super) fn is_blank(&self) -> bool {
+        self.holds.is_blank() && self.memory.is_empty() && self.counts.blocked == 0 && self.canceled.is_none()
+    }
+
+    /// Works out again what is not written down.
+    pub(super) fn rebuild(&mut self, seats: u32, areas: usize) {
+        self.holds.rebuild();
+        self.open(areas);
+        for (_, hold) in self.holds.all_live() {
+            match &hold.what {
+                Share::Seats(indexes) => {
+                    indexes.iter().for_each(|index| self.held.add(*index, seats));
+                    self.counts.held += indexes.len() as u32;
+                }
+                Share::Places { area, quantity } => {
+                    self.places[usize::from(*area)].hold(0, *quantity);
+                }
+            }
+        }
+        for (_, sale) in self.holds.all_sales() {
+            match &sale.what {
+                Share::Seats(indexes) => {
+                    indexes.iter().for_each(|index| self.sold.add(*index, seats));
+                    self.counts.sold += indexes.len() as u32;
+                }
+                Share::Places { area, quantity } => {
+                    self.places[usize::from(*area)].sold += u64::from(*quantity);
+                }
+            }
+        }
+        self.counts.blocked = self.blocked.count();
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let held: usize = self.holds.all_live().map(|(_, hold)| hold.what.heap_bytes()).sum();
+        let sold: usize = self.holds.all_sales().map(|(_, sale)| sale.what.heap_bytes()).sum();
+        let bits = self.held.heap_bytes() + self.sold.heap_bytes() + self.blocked.heap_bytes();
+        held + sold + bits + self.holds.heap_bytes() + size_of_val(&*self.places) + self.memory.heap_bytes()
+    }
+}

@@ -1,0 +1,93 @@
+//! What clients may say of products, resources and areas: the limits of it, each with a refusal that says which.
+
+use smol_str::{SmolStr, format_smolstr};
+
+use crate::{
+    command::{Limits, Want},
+    id::Id,
+    money::PRICE_MAX,
+    portion::LINE_QUANTITY_MAX,
+    refusal::Refusal,
+    time::Rules,
+};
+
+/// The longest name of something, in bytes.
+pub(crate) const NAME_BYTES_MAX: usize = 256;
+
+/// The most properties of something.
+pub(crate) const PROPERTIES_MAX: usize = 64;
+
+/// The longest name or value of a property, in bytes.
+pub(crate) const PROPERTY_BYTES_MAX: usize = 1_024;
+
+/// A refusal of a body.
+pub(crate) fn bad<T>(text: SmolStr) -> Result<T, Refusal> {
+    Err(Refusal::BadRequest(text))
+}
+
+/// A name.
+pub(crate) fn check_name(name: &SmolStr) -> Result<(), Refusal> {
+    if name.len() > NAME_BYTES_MAX {
+        return bad(format_smolstr!("the name is longer than {NAME_BYTES_MAX} bytes"));
+    }
+    Ok(())
+}
+
+/// Properties: unique names, ascending.
+pub(crate) fn check_properties(properties: &[(SmolStr, SmolStr)]) -> Result<(), Refusal> {
+    if properties.len() > PROPERTIES_MAX {
+        return bad(format_smolstr!("there are more than {PROPERTIES_MAX} properties"));
+    }
+    if properties.iter().any(|(name, value)| name.len().max(value.len()) > PROPERTY_BYTES_MAX) {
+        return bad(format_smolstr!("a property is longer than {PROPERTY_BYTES_MAX} bytes"));
+    }
+    if !properties.windows(2).all(|pair| pair[0].0 < pair[1].0) {
+        return bad("names of properties are unique and ascend".into());
+    }
+    Ok(())
+}
+
+/// A price in minor units.
+pub(crate) fn check_price(of: &str, amount: i64) -> Result<(), Refusal> {
+    if !(0..=PRICE_MAX).contains(&amount) {
+        return bad(format_smolstr!("the price of {of} is not 0 to {PRICE_MAX} minor units"));
+    }
+    Ok(())
+}
+
+/// How long carts live untouched.
+pub(crate) fn check_ttl(rules: &Rules, hold_ttl_ms: Option<u64>) -> Result<(), Refusal> {
+    if hold_ttl_ms.is_some_and(|ttl_ms| !(1..=rules.hold_ttl_max_ms).contains(&ttl_ms)) {
+        return bad(format_smolstr!("hold_ttl_ms is not 1 to {}", rules.hold_ttl_max_ms));
+    }
+    Ok(())
+}
+
+/// How many one order and one customer may have.
+pub(crate) fn check_limits(limits: &Limits) -> Result<(), Refusal> {
+    let customer = limits.per_customer.as_ref().map(|limit| limit.max);
+    if limits.per_order == Some(0) || customer == Some(0) {
+        return bad("a limit is at least 1; without one, leave it out".into());
+    }
+    Ok(())
+}
+
+/// How many places, units or parts of a quota a hold is to have.
+pub(crate) fn check_quantity(quantity: u32) -> Result<(), Refusal> {
+    if !(1..=LINE_QUANTITY_MAX).contains(&quantity) {
+        return Err(Refusal::BadQuantity(format_smolstr!("{quantity} is not 1 to {LINE_QUANTITY_MAX}")));
+    }
+    Ok(())
+}
+
+/// The refusal of a wish for something that `of` does not have.
+pub(crate) fn unfit(of: &str, id: &Id, want: &Want) -> Refusal {
+    let wanted = match want {
+        Want::Seats { .. } | Want::Best(_) => "seats",
+        Want::Places { .. } => "places",
+        Want::Units { .. } => "units",
+        Want::Slot { .. } => "time",
+        Want::Quota { .. } => "a quota",
+    };
+    Refusal::BadRequest(format_smolstr!("{of} {id} has no {wanted}"))
+}

@@ -1,0 +1,13 @@
+//! The calendar: stories, traps, local time, and random commands against a plain list of intervals.
+
+mod script;
+mod words;
+
+mod bookings;
+mod free;
+mod hours;
+mod model;
+mod repeat;
+mod terms;
+mod traps;
+mod zones;

@@ -1,0 +1,19 @@
+//! The directory at work: stories with pictures, and random searches against one that looks at everything.
+
+mod reference;
+mod stories;
+
+use boxoffice_core::{
+    directory::{Directory, Listing},
+    id::Id,
+};
+
+fn id(text: &str) -> Id {
+    Id::new(text).expect("a good id")
+}
+
+fn put(directory: &mut Directory, venue: &str, name: &str, city: &str, position: Option<(i32, i32)>) {
+    let listing = Listing { name: name.into(), city: city.into(), position };
+    listing.check().expect("a good listing");
+    directory.put_venue(&id(venue), listing);
+}

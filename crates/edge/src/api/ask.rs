@@ -1,0 +1,125 @@
+//! `POST /v1/{op}` and `GET /v1/{op}?…`: a command, its answer.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use axum::{
+    extract::{Request as HttpRequest, State},
+    http::{Method, request::Parts},
+    response::Response,
+};
+use boxoffice_wire::{
+    Call, FailKind, Op, Rejection, Request,
+    schema::{self, Doors},
+};
+use smol_str::{SmolStr, format_smolstr};
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    origin::Origin,
+    question,
+    said::{Body, Said},
+    waiting::Waiting,
+};
+use crate::{
+    shared::{Guest, Shared},
+};
+
+/// The longest part of an unknown op's name that is repeated to the client, in characters.
+const NAME_SHOWN: usize = 40;
+
+/// Answers a request for an op.
+pub(super) async fn op(State(shared): State<Arc<Shared>>, mut request: HttpRequest) -> Response {
+    let guest = guest(&mut request);
+    let origin = Origin::of(&shared, request.headers());
+    let method = request.method().clone();
+    origin.answer(method, async move { ask(&shared, &guest, request).await.response() }).await
+}
+
+/// The connection that a request came over.
+pub(super) fn guest(request: &mut HttpRequest) -> Arc<Guest> {
+    request.extensions_mut().remove::<Arc<Guest>>().expect("the accept loop lets guests in")
+}
+
+async fn ask(shared: &Arc<Shared>, guest: &Guest, request: HttpRequest) -> Said {
+    let at = Instant::now();
+    let (parts, body) = request.into_parts();
+    let rejected = |said: Said| {
+        shared.metrics.rejected_frames.fetch_add(1, Ordering::Relaxed);
+        said
+    };
+    let (op, is_query) = match permitted(shared, &parts) {
+        Ok(permitted) => permitted,
+        Err(said) => {
+            question::skip(shared, body).await;
+            return rejected(said);
+        }
+    };
+    let said = match question::enter(shared) {
+        Ok(_permit) => {
+            let asked = if is_query {
+                question::queried(op, &parts.headers, &parts.uri)
+            } else {
+                question::posted(shared, op, &parts.headers, body).await
+            };
+            match asked {
+                Ok(request) => done(shared, guest, request).await,
+                Err(said) => return rejected(said),
+            }
+        }
+        Err(said) => said,
+    };
+    shared.metrics.ended(op, said.ended(), at.elapsed());
+    said
+}
+
+/// The op that is asked, and whether by its query string; if there is one, and its caller may. The body is not looked at.
+fn permitted(shared: &Shared, parts: &Parts) -> Result<(Op, bool), Said> {
+    let name = parts.uri.path().trim_start_matches("/v1/");
+    let Some(op) = Op::from_name(name) else {
+        let shown: String = name.chars().take(NAME_SHOWN).collect();
+        return Err(Said::rejected(Rejection::UnknownOp(SmolStr::new(shown))));
+    };
+    let is_query = match (schema::of(op).doors, &parts.method) {
+        (Doors::Sockets, _) => {
+            let words = format_smolstr!("`{}` is about a WebSocket connection: /v1/ws", op.name());
+            return Err(Said::rejected(Rejection::bad_request(words)));
+        }
+        (Doors::Post | Doors::PostAndGet, &Method::POST) => false,
+        (Doors::PostAndGet, &Method::GET | &Method::HEAD) => true,
+        (Doors::Post, _) => return Err(Said::wrong_method("POST")),
+        (Doors::PostAndGet, _) => return Err(Said::wrong_method("GET, HEAD, POST")),
+    };
+    let is_operator = question::is_operator(shared, &parts.headers)?;
+    if op.for_operators() && !is_operator {
+        return Err(Said::rejected(Rejection::Unauthenticated("this op needs the admin token".into())));
+    }
+    Ok((op, is_query))
+}
+
+/// What becomes of a request.
+async fn done(shared: &Arc<Shared>, guest: &Guest, request: Request) -> Said {
+    let Request { op, deadline_ms, key, shape, call, .. } = request;
+    let deadline = Instant::now() + Duration::from_millis(deadline_ms);
+    match call {
+        Call::Command(command) => match Waiting::begin(shared, guest, deadline) {
+            Ok(waiting) => Said::verdict(waiting.command(command, key, shape).await),
+            Err(kind) => Said::failed(kind),
+        },
+        Call::Batch(items) => match Waiting::begin(shared, guest, deadline) {
+            Ok(waiting) => Said::ok(Body::Batch(waiting.batch(items).await)),
+            Err(kind) => Said::failed(kind),
+        },
+        Call::Status => Said::ok(Body::Status(shared.status())),
+        Call::AuditNode => match timeout_at(deadline, shared.backend.audit()).await {
+            Ok(audit) => Said::ok(Body::Audit(audit)),
+            Err(_) => Said::failed(FailKind::Unknown),
+        },
+        Call::SearchCity(_) | Call::History { .. } => Said::failed(FailKind::NotReady),
+        Call::Hello(_) | Call::Watch { .. } | Call::Unwatch { .. } => {
+            unreachable!("`{}` is about a connection and was refused for it", op.name())
+        }
+    }
+}

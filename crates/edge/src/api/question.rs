@@ -1,0 +1,137 @@
+//! What an HTTP request asks for: its headers and its body, within their limits.
+
+use axum::{
+    body::Body,
+    extract::Query,
+    http::{HeaderMap, Uri, header},
+};
+use boxoffice_wire::{FailKind, Op, Rejection, Request, alone, limits::FRAME_BYTES_MAX, schema};
+use bytes::BytesMut;
+use futures_util::StreamExt;
+use tokio::sync::SemaphorePermit;
+
+use super::said::Said;
+use crate::{
+    http::bearer,
+    shared::{Phase, Shared, within},
+};
+
+/// Carries the request id.
+const REQUEST_ID: &str = "idempotency-key";
+
+/// Carries how long the client waits, in milliseconds.
+const DEADLINE: &str = "boxoffice-deadline-ms";
+
+/// Bytes reserved ahead of reading a body: a claimed length is not believed further than this.
+const RESERVED_BYTES: usize = 4 * 1024;
+
+/// A place among the requests that are dealt with; what is said where there is none.
+pub(super) fn enter(shared: &Shared) -> Result<SemaphorePermit<'_>, Said> {
+    if *shared.phase.borrow() != Phase::Open {
+        return Err(Said::failed(FailKind::Draining).closing());
+    }
+    shared.asking.try_acquire().map_err(|_| Said::failed(FailKind::Busy))
+}
+
+/// Reads the body of a request that is refused without it, so that the connection can be kept; not a long one, and not
+/// for long.
+pub(super) async fn skip(shared: &Shared, body: Body) {
+    let reading = async {
+        let (mut read, mut chunks) = (0, body.into_data_stream());
+        while let Some(Ok(chunk)) = chunks.next().await {
+            read += chunk.len();
+            if read > FRAME_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    let _ = within(shared.config.limits.whole_frame_timeout, reading).await;
+}
+
+/// Whether the caller is an operator; one who shows a token that is not the operators' is refused, whatever is asked.
+pub(super) fn is_operator(shared: &Shared, headers: &HeaderMap) -> Result<bool, Said> {
+    if shared.is_unguarded() {
+        return Ok(true);
+    }
+    match headers.get(header::AUTHORIZATION).map(bearer) {
+        None => Ok(false),
+        Some(Some(token)) if shared.is_admin_token(token) => Ok(true),
+        Some(_) => Err(Said::rejected(Rejection::Unauthenticated("this is not the admin token".into()))),
+    }
+}
+
+/// The request of a `POST`: its body is the op's.
+pub(super) async fn posted(shared: &Shared, op: Op, headers: &HeaderMap, body: Body) -> Result<Request, Said> {
+    let body = body_of(shared, op, headers, body).await?;
+    if !body.is_empty() && !is_json(headers) {
+        // Browsers ask before they send this type for a page of another origin; others they just send.
+        return Err(bad_request("a body is of the type application/json"));
+    }
+    request(op, headers, &body)
+}
+
+/// The request of a `GET`: its query string is the op's body.
+pub(super) fn queried(op: Op, headers: &HeaderMap, uri: &Uri) -> Result<Request, Said> {
+    let Query(fields) = Query::<Vec<(String, String)>>::try_from_uri(uri)
+        .map_err(|_| bad_request("the query string is not made of `field=value`"))?;
+    let fields = fields.into_iter().map(|(name, value)| (name.into(), value.into()));
+    let body = schema::body_of_query(op, fields).map_err(Said::rejected)?;
+    request(op, headers, &body)
+}
+
+/// How long the client waits, in milliseconds, if it says so.
+pub(super) fn deadline_ms(headers: &HeaderMap) -> Result<Option<u64>, Said> {
+    let Some(value) = text(headers, DEADLINE)? else { return Ok(None) };
+    let is_whole = !value.is_empty() && value.bytes().all(|digit| digit.is_ascii_digit());
+    // More digits than a number has is a long time all the same.
+    let parsed = is_whole.then(|| value.parse().unwrap_or(u64::MAX));
+    parsed.map(Some).ok_or_else(|| bad_request("Boxoffice-Deadline-Ms is a whole number of milliseconds"))
+}
+
+fn request(op: Op, headers: &HeaderMap, body: &[u8]) -> Result<Request, Said> {
+    let rid = text(headers, REQUEST_ID)?;
+    alone::request(op, rid, deadline_ms(headers)?, body).map_err(Said::rejected)
+}
+
+/// The value of a header that is there once, if it is there.
+fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, Said> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    match (value.to_str(), values.next()) {
+        (Ok(value), None) => Ok(Some(value)),
+        (Ok(_) | Err(_), _) => Err(bad_request(&format!("the header {name} is there once and is ASCII"))),
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.and_then(|kind| kind.split(';').next())
+        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+/// The whole body, if it is no longer than the op's may be and is there in time.
+async fn body_of(shared: &Shared, op: Op, headers: &HeaderMap, body: Body) -> Result<BytesMut, Said> {
+    let most = alone::body_bytes_max(op);
+    let too_long = || Said::rejected(alone::too_long(most)).closing();
+    let claimed = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if claimed.is_some_and(|claimed| claimed > most) {
+        return Err(too_long());
+    }
+    let reading = async {
+        let mut whole = BytesMut::with_capacity(claimed.unwrap_or(0).min(RESERVED_BYTES));
+        let mut chunks = body.into_data_stream();
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(|_| bad_request("the body broke off").closing())?;
+            if whole.len() + chunk.len() > most {
+                return Err(too_long());
+            }
+            whole.extend_from_slice(&chunk);
+        }
+        Ok(whole)
+    };
+    within(shared.config.limits.whole_frame_timeout, reading).await.unwrap_or_else(|| Err(Said::too_slow()))
+}
+
+fn bad_request(words: &str) -> Said {
+    Said::rejected(Rejection::bad_request(words))
+}

@@ -1,0 +1,175 @@
+//! `GET /v1/sessions/{id}/layout` and `…/map`: what a client keeps of a session, with a tag that says whether it is still so.
+//!
+//! In a rush all clients load both here, through whatever caches there are, and then watch with `resume`: no snapshot goes
+//! over a socket.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    extract::{Path, Request as HttpRequest, State, rejection::PathRejection},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use boxoffice_core::{
+    answer::{Answer, Answered},
+    command::{Command, SessionCommand},
+    id::Id,
+};
+use boxoffice_wire::{
+    Encoding, Op, Rejection, alone,
+    encode::Verdict,
+    limits::{DEADLINE_MS, DEADLINE_MS_MAX},
+    request::Shape,
+};
+use bytes::BytesMut;
+use tokio::time::Instant;
+
+use super::{ask, origin::Origin, question, said::Said, waiting::Waiting};
+use crate::shared::{Guest, Shared};
+
+/// The media types of MessagePack: the usual one and the registered one.
+const MSGPACK: [&str; 2] = ["application/msgpack", "application/vnd.msgpack"];
+
+/// Something of a session.
+struct Resource {
+    op: Op,
+    command: SessionCommand,
+    /// How long, and by whom, it may be kept without asking again.
+    cache: &'static str,
+}
+
+/// Answers with a session's layout: it never changes.
+pub(super) async fn layout(
+    State(shared): State<Arc<Shared>>,
+    id: Result<Path<String>, PathRejection>,
+    request: HttpRequest,
+) -> Response {
+    let cache = "public, max-age=3600";
+    answer(shared, id, request, Resource { op: Op::SessionGet, command: SessionCommand::Get, cache }).await
+}
+
+/// Answers with a session's map: asked for again each time, sent only when it is another.
+pub(super) async fn map(
+    State(shared): State<Arc<Shared>>,
+    id: Result<Path<String>, PathRejection>,
+    request: HttpRequest,
+) -> Response {
+    let resource = Resource { op: Op::SessionMap, command: SessionCommand::Map, cache: "no-cache" };
+    answer(shared, id, request, resource).await
+}
+
+async fn answer(
+    shared: Arc<Shared>,
+    id: Result<Path<String>, PathRejection>,
+    mut request: HttpRequest,
+    resource: Resource,
+) -> Response {
+    let guest = ask::guest(&mut request);
+    let (parts, body) = request.into_parts();
+    let (method, headers) = (parts.method, parts.headers);
+    let origin = Origin::of(&shared, &headers);
+    let asked = method.clone();
+    let shown = async {
+        question::skip(&shared, body).await;
+        if !matches!(asked, Method::GET | Method::HEAD) {
+            return Said::wrong_method("GET, HEAD").response();
+        }
+        let at = Instant::now();
+        let id = id.ok().and_then(|Path(id)| Id::new(&id));
+        let Some(id) = id else { return Said::rejected(Rejection::bad_request("this is no session's id")).response() };
+        let verdict = match read(&shared, &guest, id, &headers, resource.command).await {
+            Ok(verdict) => verdict,
+            Err(said) => return said.response(),
+        };
+        let shown = match verdict {
+            Verdict::Ok(Answered { answer, .. }, _) => Ok(show(&answer, &headers, resource.cache)),
+            other => Err(Said::verdict(other)),
+        };
+        let ended = shown.as_ref().map_or_else(Said::ended, |_| crate::metrics::Ended::Ok);
+        shared.metrics.ended(resource.op, ended, at.elapsed());
+        shown.unwrap_or_else(Said::response)
+    };
+    origin.answer(method, shown).await
+}
+
+/// What the session says.
+async fn read(
+    shared: &Arc<Shared>,
+    guest: &Guest,
+    id: Id,
+    headers: &HeaderMap,
+    command: SessionCommand,
+) -> Result<Verdict, Said> {
+    let deadline_ms = question::deadline_ms(headers)?.unwrap_or(DEADLINE_MS).min(DEADLINE_MS_MAX);
+    question::is_operator(shared, headers)?;
+    let _permit = question::enter(shared)?;
+    let deadline = Instant::now() + Duration::from_millis(deadline_ms);
+    let waiting = Waiting::begin(shared, guest, deadline).map_err(Said::failed)?;
+    Ok(waiting.command(Command::Session(id, command), None, Shape::Plain).await)
+}
+
+/// The answer with its tag, or that it is still the one the client has.
+fn show(answer: &Answer, headers: &HeaderMap, cache: &'static str) -> Response {
+    let (encoding, kind) = accepted(headers);
+    // A tag stands for bytes, so the two encodings have tags of their own.
+    let mark = match encoding {
+        Encoding::Json => "",
+        Encoding::MsgPack => "-m",
+    };
+    let tag = match answer {
+        Answer::Session(session) => format!("\"{:016x}{mark}\"", session.layout.digest()),
+        Answer::Map(map) => format!("\"{}-{}{mark}\"", map.epoch, map.version),
+        other => unreachable!("a session was asked for its layout or its map and said {other:?}"),
+    };
+    let mut response = if is_known(headers, &tag) {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        let mut out = BytesMut::new();
+        match answer {
+            Answer::Session(session) => alone::layout(encoding, &mut out, &session.layout),
+            Answer::Map(map) => alone::map(encoding, &mut out, map),
+            other => unreachable!("a session was asked for its layout or its map and said {other:?}"),
+        }
+        ([(header::CONTENT_TYPE, HeaderValue::from_static(kind))], out.freeze()).into_response()
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::ETAG, HeaderValue::from_str(&tag).expect("digits are fit for a header"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
+    headers.append(header::VARY, HeaderValue::from_static("accept"));
+    response
+}
+
+/// The encoding a client wants most, and what that is called; JSON if it does not care.
+fn accepted(headers: &HeaderMap) -> (Encoding, &'static str) {
+    let ranges = headers.get_all(header::ACCEPT).iter().filter_map(|list| list.to_str().ok());
+    let mut best = (0, (Encoding::Json, "application/json"));
+    for range in ranges.flat_map(|list| list.split(',')) {
+        let mut parts = range.split(';').map(str::trim);
+        let kind = parts.next().unwrap_or_default();
+        let weight = parts.find_map(|part| part.strip_prefix("q=")).map_or(1_000, thousandths);
+        let named = MSGPACK.into_iter().find(|name| kind.eq_ignore_ascii_case(name));
+        let wanted = match named {
+            Some(name) => (Encoding::MsgPack, name),
+            None => (Encoding::Json, "application/json"),
+        };
+        let is_ours = named.is_some() || ["application/json", "application/*", "*/*"].contains(&kind);
+        if is_ours && weight > best.0 {
+            best = (weight, wanted);
+        }
+    }
+    best.1
+}
+
+/// A weight between 0 and 1, in thousandths.
+fn thousandths(weight: &str) -> u16 {
+    weight.parse::<f32>().map_or(0, |weight| (weight.clamp(0.0, 1.0) * 1_000.0) as u16)
+}
+
+/// Whether the client says that it has what this tag stands for.
+fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    let lists = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|list| list.to_str().ok());
+    lists
+        .flat_map(|list| list.split(','))
+        .map(str::trim)
+        .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+}

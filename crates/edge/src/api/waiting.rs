@@ -1,0 +1,134 @@
+//! Waiting for the node: one command, or the items of a batch, until they are answered or their time is over.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use boxoffice_core::{command::Command, id::Request as RequestKey};
+use boxoffice_node::door::{self, ReplySink, ReplyTo};
+use boxoffice_wire::{
+    Fail, FailKind, Rejection,
+    encode::Verdict,
+    request::{Item, Shape},
+};
+use tokio::time::{Instant, sleep_until};
+
+use crate::{
+    connection::{Answers, Batch, kind_of},
+    shared::{Guest, Phase, Shared},
+};
+
+/// The commands of one HTTP request.
+pub(super) struct Waiting {
+    shared: Arc<Shared>,
+    sink: Arc<Sink>,
+    deadline: Instant,
+}
+
+/// Where their answers go; what is submitted is counted until it is answered, whether anybody still waits or not.
+struct Sink {
+    answers: Answers,
+    under_way: Arc<AtomicUsize>,
+    shared: Arc<Shared>,
+}
+
+impl ReplySink for Sink {
+    fn answer(&self, tag: u64, result: door::Result) {
+        self.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.shared.metrics.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.answers.answer(tag, result);
+    }
+}
+
+impl Waiting {
+    /// For commands that came over this connection and may take until `deadline`; `busy` if as many are under way as may be.
+    pub(super) fn begin(shared: &Arc<Shared>, guest: &Guest, deadline: Instant) -> Result<Waiting, FailKind> {
+        // Those whose client has given up waiting count as well.
+        if guest.under_way.load(Ordering::Relaxed) >= shared.config.limits.requests_under_way_max {
+            return Err(FailKind::Busy);
+        }
+        let under_way = Arc::clone(&guest.under_way);
+        let sink = Sink { answers: Answers::default(), under_way, shared: Arc::clone(shared) };
+        Ok(Waiting { shared: Arc::clone(shared), sink: Arc::new(sink), deadline })
+    }
+
+    /// What becomes of a command.
+    pub(super) async fn command(self, command: Command, key: Option<RequestKey>, shape: Shape) -> Verdict {
+        self.submit(0, command, key);
+        match self.answers().await.pop() {
+            Some((_, result)) => verdict(result, shape),
+            None => Verdict::Fail(Fail::new(FailKind::Unknown)),
+        }
+    }
+
+    /// What becomes of the items of a batch.
+    pub(super) async fn batch(self, items: Vec<Result<Item, Rejection>>) -> Vec<Verdict> {
+        let mut batch = Batch::new(0, Instant::now(), self.deadline, items);
+        let mut under_way: BTreeMap<u64, Shape> = BTreeMap::new();
+        loop {
+            while let Some((index, item)) = batch.start() {
+                let tag = index as u64;
+                under_way.insert(tag, item.shape);
+                self.submit(tag, item.command, item.key);
+            }
+            if let Some(verdicts) = batch.verdicts() {
+                return verdicts;
+            }
+            let answers = self.answers().await;
+            if answers.is_empty() {
+                batch.give_up();
+                for (tag, _) in std::mem::take(&mut under_way) {
+                    batch.ended(tag as usize, Verdict::Fail(Fail::new(FailKind::Unknown)));
+                }
+                continue;
+            }
+            for (tag, result) in answers {
+                let shape = under_way.remove(&tag).expect("an item is answered once");
+                batch.ended(tag as usize, verdict(result, shape));
+            }
+        }
+    }
+
+    fn submit(&self, tag: u64, command: Command, key: Option<RequestKey>) {
+        self.sink.under_way.fetch_add(1, Ordering::Relaxed);
+        self.shared.metrics.under_way.fetch_add(1, Ordering::Relaxed);
+        let sink = Arc::clone(&self.sink) as Arc<dyn ReplySink>;
+        self.shared.backend.submit(command, key, ReplyTo::new(sink, tag));
+    }
+
+    /// The next answers; none when the deadline comes, or the door closes, before there are some.
+    async fn answers(&self) -> Vec<(u64, door::Result)> {
+        let mut taken = Vec::new();
+        let mut phase = self.shared.phase.clone();
+        let over = async {
+            tokio::select! {
+                () = sleep_until(self.deadline) => {}
+                // A door that is gone is closed as well.
+                _ = phase.wait_for(|phase| *phase == Phase::Closed) => {}
+            }
+        };
+        let answered = async {
+            while taken.is_empty() {
+                self.sink.answers.there().await;
+                self.sink.answers.take(&mut taken);
+            }
+        };
+        tokio::select! {
+            biased;
+            () = answered => {}
+            () = over => {}
+        }
+        taken
+    }
+}
+
+fn verdict(result: door::Result, shape: Shape) -> Verdict {
+    match result {
+        Ok(outcome) => Verdict::decided(outcome, shape),
+        Err(failure) => Verdict::Fail(Fail::new(kind_of(failure))),
+    }
+}

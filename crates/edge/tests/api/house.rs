@@ -1,0 +1,72 @@
+//! A real node behind a real door, with a data directory that is removed at the end.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use boxoffice_edge::{Edge, EdgeConfig, Runtimes};
+use boxoffice_node::{
+    config::{Fsync, NodeConfig},
+    node::{Node, Runtimes as NodeRuntimes},
+    world::World,
+};
+use boxoffice_wire::{Op, schema};
+use tempfile::TempDir;
+use tokio::{runtime::Handle, sync::oneshot, task::JoinHandle};
+
+use crate::asking::Asking;
+
+/// A node that serves.
+pub(crate) struct House {
+    pub(crate) address: SocketAddr,
+    node: Node,
+    stop: oneshot::Sender<()>,
+    door: JoinHandle<()>,
+    _data: TempDir,
+}
+
+impl House {
+    pub(crate) async fn open() -> House {
+        let data = tempfile::tempdir().expect("a directory");
+        let config = NodeConfig {
+            data_dir: data.path().join("data"),
+            shards: 4,
+            fsync: Fsync::Never,
+            log_segment_bytes: 1 << 20,
+            ..NodeConfig::default()
+        };
+        let (selling, watching) = (Handle::current(), Handle::current());
+        let runtimes = NodeRuntimes { selling: selling.clone(), watching: watching.clone() };
+        let node = Node::start(config, World::alone(), &runtimes).expect("a node");
+        let handle = node.handle().clone();
+        while handle.ready().is_err() {
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+        let mut config = EdgeConfig::default();
+        config.listen.set_port(0);
+        let edge = Edge::bind(config, Arc::new(handle), Runtimes { selling, watching }).expect("a free port");
+        let address = edge.local_addr();
+        let (stop, stopped) = oneshot::channel();
+        let door = tokio::spawn(edge.run(async {
+            let _ = stopped.await;
+        }));
+        House { address, node, stop, door, _data: data }
+    }
+
+    /// The same, with everything that the examples of the schemas make.
+    pub(crate) async fn furnished() -> House {
+        let house = House::open().await;
+        let mut asking = Asking::connect(house.address).await;
+        for op in [Op::VenuePut, Op::HallPut, Op::SessionCreate] {
+            for (number, example) in schema::of(op).examples.iter().enumerate() {
+                let told = asking.command(op.name(), &format!("{number}"), example).await;
+                assert_eq!(told.status, 200, "{told:?}");
+            }
+        }
+        house
+    }
+
+    pub(crate) async fn close(self) {
+        let _ = self.stop.send(());
+        self.door.await.expect("the door closes");
+        self.node.stop(1_000).await.expect("the node stops");
+    }
+}

@@ -1,0 +1,10 @@
+//! The HTTP API of a real node: what it answers is what its document says, and what the protocol's document shows.
+
+#[path = "../asking/mod.rs"]
+mod asking;
+
+mod house;
+
+mod document;
+mod resources;
+mod schemas;

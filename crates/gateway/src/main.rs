@@ -1,0 +1,90 @@
+//! `boxoffice-gateway`: the test gateway as a program.
+
+use std::{net::SocketAddr, process::ExitCode};
+
+use boxoffice_gateway::{Server, Settings, Webhook, ledger::Shares};
+use clap::Parser;
+use hyper::Uri;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// A payment gateway that moves no money and misbehaves on demand: what happens to a payment is said by its source, like
+/// `ok`, `decline`, `lost-2` or `late-500+capture-fails`. docs/payments.md lists the words. `GET /ledger` shows what it did.
+#[derive(Debug, Parser)]
+#[command(name = "boxoffice-gateway", version)]
+struct Args {
+    /// Where to listen; port 0 takes a free one and says which.
+    #[arg(long, default_value = "127.0.0.1:7190")]
+    listen: SocketAddr,
+    /// What must be shown as `Authorization: Bearer`.
+    #[arg(long, env = "BOXOFFICE_GATEWAY_API_KEY", hide_env_values = true)]
+    api_key: Option<String>,
+    /// Where webhooks are posted to, as in `http://127.0.0.1:7180/v1/payments/webhook`.
+    #[arg(long, requires = "secret")]
+    webhook: Option<Uri>,
+    /// What webhooks are signed with.
+    #[arg(long, env = "BOXOFFICE_GATEWAY_SECRET", hide_env_values = true)]
+    secret: Option<String>,
+    /// This share of authorizations with the source `ok` is declined, from 0 to 1.
+    #[arg(long, default_value_t = 0.0, value_parser = share)]
+    decline_share: f64,
+    /// For this share of steps of charges with the source `ok`, the first request is never answered, from 0 to 1.
+    #[arg(long, default_value_t = 0.0, value_parser = share)]
+    timeout_share: f64,
+    /// Every answer waits so many milliseconds.
+    #[arg(long, default_value_t = 0)]
+    delay_ms: u64,
+    /// Decides which ones the shares are.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        Ok(_) | Err(_) => Err("a share is a number from 0 to 1".to_owned()),
+    }
+}
+
+impl Args {
+    fn settings(self) -> Result<Settings, String> {
+        let webhook = match (self.webhook, self.secret) {
+            (None, _) => None,
+            (Some(url), _) if url.scheme_str() != Some("http") => {
+                return Err(format!("--webhook {url}: this is not an address that begins with http://"));
+            }
+            (Some(_), None) => return Err("--webhook needs --secret".to_owned()),
+            (Some(_), Some(secret)) if secret.is_empty() => return Err("--secret is empty".to_owned()),
+            (Some(url), Some(secret)) => Some(Webhook { url, secret }),
+        };
+        let shares = Shares { decline: self.decline_share, timeout: self.timeout_share, seed: self.seed };
+        Ok(Settings { listen: self.listen, api_key: self.api_key, webhook, shares, delay_ms: self.delay_ms })
+    }
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(Args::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("boxoffice-gateway: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+async fn run(args: Args) -> Result<(), String> {
+    let settings = args.settings()?;
+    let listen = settings.listen;
+    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    let (Ok(mut terminate), Ok(mut interrupt)) = signals else { return Err("cannot listen to signals".to_owned()) };
+    let server = Server::bind(settings).await.map_err(|error| format!("cannot listen on {listen}: {error}"))?;
+    println!("boxoffice-gateway listens on http://{}", server.address());
+    let stop = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    server.run(stop).await;
+    Ok(())
+}

@@ -1,0 +1,303 @@
+//! What happened to one entity: its events, from the log and from the archives of its old segments, while the node runs.
+//!
+//! They are read backwards, a segment at a time, and numbered down from the entity's version now. So the numbers are right
+//! however much of the beginning is gone; what is found begins with version 1 only if nothing of it is.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use boxoffice_core::{event::Event, id::Entity, time::Timestamp};
+use boxoffice_shard::{EntryKind, Record, ShardId, Turns};
+use bytes::Bytes;
+
+use crate::{
+    archive_files::{ArchiveError, ArchiveFiles},
+    codec,
+    log::{self, LogError},
+    node::NodeHandle,
+    past::PastError,
+    shared::Shared,
+    world::Disk,
+};
+
+/// The most events of one answer.
+pub const HISTORY_MAX: usize = 1_000;
+/// Histories read at a time: each has up to two segments of the log in memory.
+pub(crate) const HISTORIES_MAX: usize = 2;
+/// How often reading begins anew because a segment went into the archive meanwhile.
+const ATTEMPTS: usize = 8;
+
+/// One event of an entity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryEntry {
+    /// The entity's shard.
+    pub shard: ShardId,
+    /// The place in the shard's log; events of one turn have the same.
+    pub index: u64,
+    /// The shard's time when it was decided.
+    pub time: Timestamp,
+    /// The entity's version with this event: its first has 1.
+    pub version: u64,
+    /// What happened.
+    pub event: Event,
+}
+
+/// Why there is no history.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// Others are being read.
+    #[error("histories of other entities are being read; try again in a moment")]
+    Busy,
+    /// A segment of the log cannot be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// An archive cannot be read.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Past(#[from] PastError),
+    /// Something in the log cannot be understood.
+    #[error("the log cannot be understood: {0}; was it written by a newer version?")]
+    Undecodable(String),
+    /// The node goes down.
+    #[error("the node is going down")]
+    Down,
+}
+
+impl NodeHandle {
+    /// The last events of an entity with versions before `before` (`None`: up to now), oldest first, at most `limit` and at
+    /// most [`HISTORY_MAX`]. Empty if there is no such entity, or if everything before is gone from the archives.
+    ///
+    /// It reads backwards from now, so the further back, the longer it takes: a tenth of a second for each segment of the
+    /// log that has something of the entity, far less for others.
+    ///
+    /// # Errors
+    /// [`HistoryError`].
+    pub async fn history(
+        &self,
+        entity: &Entity,
+        limit: usize,
+        before: Option<u64>,
+    ) -> Result<Vec<HistoryEntry>, HistoryError> {
+        let shared = Arc::clone(&self.shared);
+        if shared.histories.available_permits() == 0 {
+            return Err(HistoryError::Busy);
+        }
+        let entity = entity.clone();
+        let selling = shared.selling.clone();
+        let reading = selling.spawn_blocking(move || {
+            let _one = shared.histories.try_acquire().map_err(|_| HistoryError::Busy)?;
+            read(&shared, &entity, limit.min(HISTORY_MAX), before.unwrap_or(u64::MAX))
+        });
+        reading.await.map_err(|_| HistoryError::Down)?
+    }
+}
+
+fn read(shared: &Shared, entity: &Entity, limit: usize, before: u64) -> Result<Vec<HistoryEntry>, HistoryError> {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        match walk(shared, entity, limit, before) {
+            Ok(Some(found)) => return Ok(found),
+            Ok(None) if attempt < ATTEMPTS => {}
+            // The disk is slower than the log: what is left of it is told by the error of the last attempt.
+            Ok(None) => return Err(HistoryError::Busy),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Reads from the newest segment on; `None` if a segment went away meanwhile.
+fn walk(
+    shared: &Shared,
+    entity: &Entity,
+    limit: usize,
+    before: u64,
+) -> Result<Option<Vec<HistoryEntry>>, HistoryError> {
+    let disk = &*shared.world.disk;
+    let mut back = Back::begin(shared, entity, limit, before)?;
+    if back.version == 0 {
+        return Ok(Some(Vec::new()));
+    }
+    // The archives first: a segment that goes there between the two looks is then in neither, and the gap is noticed below.
+    let archived: BTreeSet<u64> = shared.archives.list()?.into_iter().collect();
+    let in_use: BTreeSet<u64> = log::segment_numbers(disk, &shared.log_dir)?.into_iter().collect();
+    let Some(&newest) = in_use.last() else { return Ok(None) };
+    for number in (1..=newest).rev() {
+        let read = match (archived.contains(&number), in_use.contains(&number)) {
+            (true, _) => back.archived(&shared.archives, number)?,
+            (false, true) => back.in_use(disk, &shared.log_dir, number)?,
+            // It may have gone into the archive between the two looks; else what is older is gone.
+            (false, false) => match shared.archives.table(number)? {
+                Some(_) => false,
+                None => break,
+            },
+        };
+        if !read {
+            // The oldest archive goes when there are too many of them; nothing older is left then.
+            let oldest_is_gone = archived.first() == Some(&number);
+            return Ok(oldest_is_gone.then(|| back.close()));
+        }
+        if back.is_done() {
+            break;
+        }
+    }
+    Ok(Some(back.close()))
+}
+
+/// Turns of the entity in one segment, in order: index, stamp, bytes.
+type Turn = (u64, u64, Bytes);
+
+/// The way back through an entity's events.
+struct Back<'a> {
+    entity: &'a Entity,
+    shard: ShardId,
+    limit: usize,
+    before: u64,
+    /// The version of the newest event that was not met yet.
+    version: u64,
+    /// Entries from here on were replaced, or are newer than what is read.
+    end: u64,
+    /// Newest first.
+    found: Vec<HistoryEntry>,
+}
+
+impl<'a> Back<'a> {
+    /// From what is committed now.
+    fn begin(shared: &Shared, entity: &'a Entity, limit: usize, before: u64) -> Result<Back<'a>, HistoryError> {
+        let cell = shared.cell_of(entity);
+        let (index, state) = {
+            let replica = cell.replica.lock();
+            (replica.kept.index(), replica.kept.get(entity))
+        };
+        let (index, state) = match state {
+            Some(state) => (index, Some(state)),
+            None => match shared.past.get(cell.id, entity)? {
+                Some(stored) => (index.max(stored.index), Some(stored.state)),
+                None => (index, None),
+            },
+        };
+        let version = state.map_or(0, |state| state.version());
+        Ok(Back { entity, shard: cell.id, limit, before, version, end: index.saturating_add(1), found: Vec::new() })
+    }
+
+    fn is_done(&self) -> bool {
+        self.version == 0 || self.found.len() == self.limit || self.end == 0
+    }
+
+    fn close(mut self) -> Vec<HistoryEntry> {
+        self.found.reverse();
+        self.found
+    }
+
+    /// Reads an archive; `false` if it is gone.
+    fn archived(&mut self, archives: &ArchiveFiles, number: u64) -> Result<bool, HistoryError> {
+        let Some(table) = archives.table(number)? else { return Ok(false) };
+        if table.may_have(self.entity) {
+            let mut segment = Found::new(self.shard, self.entity);
+            table.records(|record| segment.take(record))?;
+            self.take(segment)?;
+        } else if let Some(&first) = table.firsts.get(&self.shard) {
+            self.end = self.end.min(first);
+        }
+        Ok(true)
+    }
+
+    /// Reads a segment of the log; `false` if it is there no more.
+    fn in_use(&mut self, disk: &dyn Disk, dir: &std::path::Path, number: u64) -> Result<bool, HistoryError> {
+        let mut segment = Found::new(self.shard, self.entity);
+        let read = log::read_segment(disk, dir, number, &mut |record| {
+            match Record::decode_all(Bytes::copy_from_slice(record.payload)) {
+                Ok(records) => records.into_iter().for_each(|record| segment.take(record)),
+                Err(error) => segment.fail(error.to_string()),
+            }
+        });
+        // Only as long as it has its name it is not written anew.
+        if !log::segment_numbers(disk, dir)?.contains(&number) {
+            return Ok(false);
+        }
+        read?;
+        self.take(segment)?;
+        Ok(true)
+    }
+
+    fn take(&mut self, segment: Found<'_>) -> Result<(), HistoryError> {
+        if let Some(why) = segment.wrong {
+            return Err(HistoryError::Undecodable(why));
+        }
+        for (index, stamp_ms, turn) in segment.turns.into_iter().rev().filter(|(index, _, _)| *index < self.end) {
+            let (_, events) = codec::decode(&turn).map_err(HistoryError::Undecodable)?;
+            for event in events.into_iter().rev() {
+                if self.is_done() {
+                    return Ok(());
+                }
+                let version = self.version;
+                self.version -= 1;
+                if version < self.before {
+                    let time = Timestamp(stamp_ms);
+                    self.found.push(HistoryEntry { shard: self.shard, index, time, version, event });
+                }
+            }
+        }
+        self.end = self.end.min(segment.first);
+        Ok(())
+    }
+}
+
+/// What one segment has of an entity.
+struct Found<'a> {
+    shard: ShardId,
+    entity: &'a Entity,
+    turns: Vec<Turn>,
+    /// The first index of the shard in it: entries from there on in older segments were replaced by these. 0 where a
+    /// snapshot of another node replaced everything older.
+    first: u64,
+    wrong: Option<String>,
+}
+
+impl<'a> Found<'a> {
+    fn new(shard: ShardId, entity: &'a Entity) -> Found<'a> {
+        Found { shard, entity, turns: Vec::new(), first: u64::MAX, wrong: None }
+    }
+
+    fn fail(&mut self, why: String) {
+        self.wrong.get_or_insert(why);
+    }
+
+    fn take(&mut self, record: Record) {
+        if record.shard() != self.shard {
+            return;
+        }
+        match record {
+            Record::Entry { position, kind, payload, .. } => {
+                // An entry replaces what was written at its place and after it before.
+                while self.turns.last().is_some_and(|(index, _, _)| *index >= position.index) {
+                    self.turns.pop();
+                }
+                self.first = self.first.min(position.index);
+                if kind == EntryKind::Turns
+                    && !payload.is_empty()
+                    && let Err(why) = self.look(position.index, payload)
+                {
+                    self.fail(why);
+                }
+            }
+            Record::Reset { .. } => {
+                self.turns.clear();
+                self.first = 0;
+            }
+            Record::State { .. } | Record::Snapshot { .. } => {}
+        }
+    }
+
+    fn look(&mut self, index: u64, payload: Bytes) -> Result<(), String> {
+        let (stamp_ms, turns) = Turns::read(payload).map_err(|error| error.to_string())?;
+        for turn in turns.iter() {
+            if codec::entity(turn)? == *self.entity {
+                // A copy: a slice would keep everything beside it in memory.
+                self.turns.push((index, stamp_ms, Bytes::copy_from_slice(turn)));
+            }
+        }
+        Ok(())
+    }
+}

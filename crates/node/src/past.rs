@@ -1,0 +1,332 @@
+//! Entities that have left memory: the store they are in, by shard and key.
+//!
+//! **Why nothing is lost or doubled.** An entity is forgotten in memory only when its record is durable in the store; so
+//! at every moment memory and the durable store together have everything, and a snapshot of memory is whole as long as
+//! the store is what it was or newer: it says how many batches the store had, and a start with fewer is refused.
+//!
+//! A record says up to which place of its shard's log it tells. After a crash the log is applied again from the snapshot
+//! on, over a store that may be ahead of it: events of an entity that is not in memory and whose record tells up to their
+//! place or further are in the record already and are passed over. Events beyond it happen to the record's state, which
+//! is put back into memory first. An entity that the snapshot still has in memory simply lives through its events again
+//! and leaves again; its record is never replaced by an older one. The store is not ahead of what the log is sure to
+//! have: it is handed only what was applied from entries that are synced.
+
+mod keeper;
+mod record;
+mod totals;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use boxoffice_core::{
+    id::Entity,
+    keep::{Kept, Leaving},
+};
+use boxoffice_shard::ShardId;
+use bytes::{BufMut, Bytes, BytesMut};
+use parking_lot::{Mutex, MutexGuard};
+use serde::{Deserialize, Serialize};
+
+use crate::world::{Store, StoreError, StoreSettings, Stores};
+
+pub(crate) use keeper::{Keeper, Order};
+pub(crate) use record::Stored;
+pub use totals::Totals;
+
+const OWNER_KEY: &[u8] = b"owner";
+/// Records read at a time when all are looked at.
+const SCAN: usize = 256;
+
+/// The store of a node, understood.
+pub struct Past {
+    store: Arc<dyn Store>,
+    dir: PathBuf,
+    /// One batch at a time, and none while the totals are held against the records.
+    writing: Mutex<()>,
+}
+
+/// What became of an entity that was not in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Brought {
+    /// It never left: it begins now.
+    New,
+    /// It is in memory again.
+    Back,
+    /// It has left with what is about to happen to it.
+    Already,
+}
+
+/// What the store says of a shard, changed with every batch of its records.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardPast {
+    /// The last place in the shard's log that any record tells up to.
+    pub upto: u64,
+    /// How many batches there were.
+    pub batches: u64,
+    /// What the records add up to.
+    pub totals: Totals,
+}
+
+/// Why the store cannot be used with this data directory.
+#[derive(Debug, thiserror::Error)]
+pub enum PastError {
+    /// The store itself.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is none, and there must be.
+    #[error(
+        "the history in {} is gone: the snapshot of shard {shard} rests on it; put the directory back as it was, or restore the \
+         whole data directory from one backup; in a cluster empty it and let the node join anew",
+        .dir.display()
+    )]
+    Missing {
+        /// Where it should be.
+        dir: PathBuf,
+        /// A shard that needs it.
+        shard: ShardId,
+    },
+    /// It lacks what a snapshot needs.
+    #[error(
+        "the history in {} is older than the snapshot of shard {shard}: it has {found} batches of it, {needed} are needed; it was \
+         damaged or comes from another backup: restore the whole data directory from one backup, or in a cluster empty it and let \
+         the node join anew",
+        .dir.display()
+    )]
+    Older {
+        /// The store's directory.
+        dir: PathBuf,
+        /// The shard.
+        shard: ShardId,
+        /// Batches it has.
+        found: u64,
+        /// Batches that the snapshot rests on.
+        needed: u64,
+    },
+    /// It knows more than the log.
+    #[error(
+        "the history in {} tells of shard {shard} up to entry {upto}, the log and snapshots end at {last}: they are not of the \
+         same moment; restore the whole data directory from one backup, or in a cluster empty it and let the node join anew",
+        .dir.display()
+    )]
+    Newer {
+        /// The store's directory.
+        dir: PathBuf,
+        /// The shard.
+        shard: ShardId,
+        /// Up to where the store tells.
+        upto: u64,
+        /// The last entry.
+        last: u64,
+    },
+    /// It was made for another data directory.
+    #[error("the history in {} belongs to another data directory; put it back where it came from", .dir.display())]
+    Foreign {
+        /// The store's directory.
+        dir: PathBuf,
+    },
+    /// A record cannot be understood.
+    #[error(
+        "the record of {what} in {} cannot be understood: {why}; it is damaged, or was written by a newer version: restore the \
+         whole data directory from one backup, or in a cluster empty it and let the node join anew",
+        .dir.display()
+    )]
+    BadRecord {
+        /// The store's directory.
+        dir: PathBuf,
+        /// Of whom.
+        what: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl Past {
+    /// Opens the store in `dir`, which belongs to the data directory `owner`. `rests` says for each shard's snapshot how
+    /// many batches of the store it rests on.
+    ///
+    /// # Errors
+    /// [`PastError`].
+    pub fn open(
+        stores: &dyn Stores,
+        dir: &Path,
+        settings: &StoreSettings,
+        owner: u128,
+        rests: &[(ShardId, u64)],
+    ) -> Result<Past, PastError> {
+        let needs = rests.iter().find(|(_, batches)| *batches > 0);
+        if let Some(&(shard, _)) = needs
+            && !stores.exists(dir)
+        {
+            return Err(PastError::Missing { dir: dir.to_owned(), shard });
+        }
+        let store = stores.open(dir, settings)?;
+        let past = Past { store, dir: dir.to_owned(), writing: Mutex::new(()) };
+        let owner = Bytes::copy_from_slice(&owner.to_be_bytes());
+        match past.store.get(OWNER_KEY)? {
+            Some(found) if found != owner => return Err(PastError::Foreign { dir: past.dir }),
+            Some(_) => {}
+            None => past.store.write(&[(Bytes::from_static(OWNER_KEY), owner)])?,
+        }
+        // The process before may have ended between a batch and its sync: what is read from now on must not be lost.
+        past.store.sync()?;
+        for &(shard, needed) in rests {
+            let found = past.shard(shard)?.batches;
+            if found < needed {
+                return Err(PastError::Older { dir: past.dir, shard, found, needed });
+            }
+        }
+        Ok(past)
+    }
+
+    /// Refuses a store that tells of entries the log does not have: they would be given to other events.
+    ///
+    /// # Errors
+    /// [`PastError::Newer`].
+    pub fn check_ends(&self, shard: ShardId, last: u64) -> Result<(), PastError> {
+        let upto = self.shard(shard)?.upto;
+        match upto > last {
+            true => Err(PastError::Newer { dir: self.dir.clone(), shard, upto, last }),
+            false => Ok(()),
+        }
+    }
+
+    /// What the store says of a shard.
+    ///
+    /// # Errors
+    /// [`PastError::Store`], [`PastError::BadRecord`].
+    pub fn shard(&self, shard: ShardId) -> Result<ShardPast, PastError> {
+        match self.store.get(&shard_key(shard))? {
+            Some(bytes) => record::open(&bytes).map_err(|why| self.bad(format!("shard {shard}"), why)),
+            None => Ok(ShardPast::default()),
+        }
+    }
+
+    /// An entity of a shard as it was when it left, if it did.
+    ///
+    /// # Errors
+    /// [`PastError::Store`], [`PastError::BadRecord`].
+    pub(crate) fn get(&self, shard: ShardId, entity: &Entity) -> Result<Option<Stored>, PastError> {
+        let Some(bytes) = self.store.get(&entity_key(shard, entity))? else { return Ok(None) };
+        let stored = record::decode(&bytes).map_err(|why| self.bad(entity, why))?;
+        match stored.entity == *entity {
+            true => Ok(Some(stored)),
+            false => Err(self.bad(entity, format!("it is of {}", stored.entity))),
+        }
+    }
+
+    /// Before something happens at `index` to an entity that is not in memory: puts it back if it has left. `false` if its
+    /// record has that already, as it may when the log is applied again after a crash.
+    ///
+    /// # Errors
+    /// As [`Past::get`].
+    pub(crate) fn bring_back(
+        &self,
+        kept: &mut Kept,
+        shard: ShardId,
+        index: u64,
+        entity: &Entity,
+    ) -> Result<Brought, PastError> {
+        let Some(stored) = self.get(shard, entity)? else { return Ok(Brought::New) };
+        if stored.index >= index {
+            return Ok(Brought::Already);
+        }
+        kept.put_back(stored.entity, stored.state);
+        Ok(Brought::Back)
+    }
+
+    /// Hands every record of a shard to `see`, some at a time.
+    ///
+    /// # Errors
+    /// [`PastError::Store`], [`PastError::BadRecord`].
+    pub(crate) fn each(&self, shard: ShardId, mut see: impl FnMut(Stored)) -> Result<(), PastError> {
+        let prefix = records_of(shard);
+        let mut after: Option<Bytes> = None;
+        loop {
+            let found = self.store.scan(&prefix, after.as_deref(), SCAN)?;
+            let Some((last, _)) = found.last() else { return Ok(()) };
+            after = Some(last.clone());
+            for (key, bytes) in &found {
+                see(record::decode(bytes).map_err(|why| self.bad(format!("{key:?}"), why))?);
+            }
+        }
+    }
+
+    /// Keeps entities that leave their shard, with what they add to its totals, in one batch; readers see them when this
+    /// returns, and they are durable after [`Past::sync`].
+    ///
+    /// # Errors
+    /// As [`Store::write`]; [`PastError::BadRecord`].
+    pub(crate) fn write(&self, shard: ShardId, leaving: &[Leaving]) -> Result<(), PastError> {
+        let _one = self.writing.lock();
+        let mut past = self.shard(shard)?;
+        let mut batch: BTreeMap<Bytes, &Leaving> = BTreeMap::new();
+        for leaving in leaving {
+            let known = batch.entry(entity_key(shard, &leaving.entity)).or_insert(leaving);
+            if known.index < leaving.index {
+                *known = leaving;
+            }
+        }
+        let mut pairs = Vec::with_capacity(batch.len() + 1);
+        for (key, leaving) in batch {
+            if let Some(before) = self.get(shard, &leaving.entity)? {
+                // It left at a later place before the crash that made it live through the earlier one again.
+                if before.index >= leaving.index {
+                    continue;
+                }
+                past.totals.subtract(&Totals::of(&before.state));
+            }
+            past.totals.add(&Totals::of(&leaving.state));
+            past.upto = past.upto.max(leaving.index);
+            pairs.push((key, record::encode(leaving)));
+        }
+        past.batches += 1;
+        pairs.push((shard_key(shard), record::seal(&past)));
+        Ok(self.store.write(&pairs)?)
+    }
+
+    /// Makes all that was written durable.
+    ///
+    /// # Errors
+    /// As [`Store::sync`].
+    pub(crate) fn sync(&self) -> Result<(), PastError> {
+        Ok(self.store.sync()?)
+    }
+
+    /// Keeps batches from being written as long as it is held: totals and records then fit together.
+    pub(crate) fn still(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock()
+    }
+
+    /// Bytes on disk, about.
+    pub fn disk_bytes(&self) -> u64 {
+        self.store.disk_bytes()
+    }
+
+    fn bad(&self, what: impl ToString, why: String) -> PastError {
+        PastError::BadRecord { dir: self.dir.clone(), what: what.to_string(), why }
+    }
+}
+
+fn shard_key(shard: ShardId) -> Bytes {
+    let mut key = BytesMut::from(&b"shard/"[..]);
+    key.put_u16(shard);
+    key.freeze()
+}
+
+fn records_of(shard: ShardId) -> BytesMut {
+    let mut key = BytesMut::from(&b"e"[..]);
+    key.put_u16(shard);
+    key
+}
+
+fn entity_key(shard: ShardId, entity: &Entity) -> Bytes {
+    let mut key = records_of(shard);
+    entity.with_key(|bytes| key.extend_from_slice(bytes));
+    key.freeze()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! The thread that takes what leaves: entities into the store, and segments of the log into archives.
+
+use std::{
+    sync::{
+        Weak,
+        atomic::Ordering,
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::Duration,
+};
+
+use boxoffice_core::keep::Leaving;
+use boxoffice_shard::ShardId;
+
+use super::PastError;
+use crate::{archive_files::ArchiveError, driver::DriverInput, error::NodeError, shared::Shared};
+
+/// Entities of one batch.
+const BATCH: usize = 512;
+/// What was written is synced after so many entities …
+const SYNC_ENTITIES: usize = 4_096;
+/// … or after so many milliseconds: until then they are in memory as well.
+const SYNC_MS: u64 = 250;
+/// Milliseconds between attempts on a full disk.
+const RETRY_MS: u64 = 1_000;
+
+/// What the thread is told.
+pub(crate) enum Order {
+    /// These may leave memory. The queue has no bound of its own: what is in it is in memory anyway, and a full disk stops
+    /// selling.
+    Leave(ShardId, Vec<Leaving>),
+    /// This segment of the log is needed no more: archive it, then say so.
+    Archive(u64),
+}
+
+/// The way to the thread; it ends when this is dropped.
+pub(crate) struct Keeper(mpsc::Sender<Order>);
+
+impl Keeper {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub(crate) fn start(shared: Weak<Shared>) -> Result<Keeper, NodeError> {
+        let (orders, waiting) = mpsc::channel();
+        let mut work = Work { shared, orders: waiting, batches: Vec::new(), written: Vec::new(), segments: Vec::new(), written_ms: 0 };
+        thread::Builder::new()
+            .name("history".into())
+            .spawn(move || work.run())
+            .map_err(|error| NodeError::Resources(format!("thread for the history ({error})")))?;
+        Ok(Keeper(orders))
+    }
+
+    /// Hands in an order.
+    pub(crate) fn order(&self, order: Order) {
+        // The thread ends before only when the node cannot go on.
+        let _ = self.0.send(order);
+    }
+}
+
+struct Work {
+    shared: Weak<Shared>,
+    orders: mpsc::Receiver<Order>,
+    /// To be written, in order.
+    batches: Vec<(ShardId, Vec<Leaving>)>,
+    /// Written since the last sync: to be written again if the store fails before the next.
+    written: Vec<(ShardId, Vec<Leaving>)>,
+    /// Segments to be archived, oldest first.
+    segments: Vec<u64>,
+    /// When the first of `written` was.
+    written_ms: u64,
+}
+
+/// How a step went.
+enum Went {
+    /// Something may be left to do at once.
+    On,
+    /// Wait so long, unless an order comes.
+    Wait(u64),
+}
+
+impl Work {
+    fn run(&mut self) {
+        let mut wait_ms = None;
+        loop {
+            let order = match wait_ms {
+                Some(0) => self.orders.try_recv().map_err(|error| error == mpsc::TryRecvError::Disconnected),
+                Some(wait_ms) => {
+                    let received = self.orders.recv_timeout(Duration::from_millis(wait_ms));
+                    received.map_err(|error| error == RecvTimeoutError::Disconnected)
+                }
+                None => self.orders.recv().map_err(|_| true),
+            };
+            match order {
+                Ok(order) => self.take(order),
+                // Without the replication thread nothing can be forgotten; the next start begins again.
+                Err(true) => return,
+                Err(false) => {}
+            }
+            while let Ok(order) = self.orders.try_recv() {
+                self.take(order);
+            }
+            let Some(shared) = self.shared.upgrade() else { return };
+            wait_ms = match self.step(&shared) {
+                Ok(Went::On) => Some(0),
+                Ok(Went::Wait(ms)) => Some(ms),
+                Err(error) => {
+                    shared.inbox.push(DriverInput::Fail(error));
+                    return;
+                }
+            };
+            if self.batches.is_empty() && self.written.is_empty() && self.segments.is_empty() {
+                wait_ms = None;
+            }
+        }
+    }
+
+    fn take(&mut self, order: Order) {
+        match order {
+            Order::Leave(shard, leaving) => self.batches.push((shard, leaving)),
+            Order::Archive(number) => self.segments.push(number),
+        }
+    }
+
+    /// One piece of work; the node may go on for a while without it, but never goes on from a failure.
+    fn step(&mut self, shared: &Shared) -> Result<Went, NodeError> {
+        let now_ms = shared.world.clock.monotonic_ms();
+        let went = match self.write(shared, now_ms) {
+            Ok(went) => {
+                self.tell_full(shared, None);
+                went
+            }
+            Err(PastError::Store(error)) if error.is_full() => {
+                self.tell_full(shared, Some(&error.to_string()));
+                // None of it counts as written.
+                let again = std::mem::take(&mut self.written);
+                self.batches.splice(0..0, again);
+                Went::Wait(RETRY_MS)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        match (&went, self.segments.first()) {
+            (_, None) | (Went::On, _) => Ok(went),
+            (Went::Wait(_), Some(&number)) => self.archive(shared, number).map(|done| if done { Went::On } else { went }),
+        }
+    }
+
+    fn write(&mut self, shared: &Shared, now_ms: u64) -> Result<Went, PastError> {
+        if !self.batches.is_empty() {
+            self.split_first();
+            let (shard, leaving) = &self.batches[0];
+            shared.past.write(*shard, leaving)?;
+            if self.written.is_empty() {
+                self.written_ms = now_ms;
+            }
+            let batch = self.batches.remove(0);
+            shared.metrics.left.fetch_add(batch.1.len() as u64, Ordering::Relaxed);
+            self.written.push(batch);
+        }
+        let entities: usize = self.written.iter().map(|(_, leaving)| leaving.len()).sum();
+        let is_due = entities >= SYNC_ENTITIES || now_ms.saturating_sub(self.written_ms) >= SYNC_MS;
+        if self.written.is_empty() || !is_due {
+            let left_ms = (self.written_ms + SYNC_MS).saturating_sub(now_ms);
+            return Ok(if self.batches.is_empty() { Went::Wait(left_ms.clamp(1, SYNC_MS)) } else { Went::On });
+        }
+        shared.past.sync()?;
+        shared.metrics.history_syncs.fetch_add(1, Ordering::Relaxed);
+        self.forget(shared)?;
+        Ok(Went::On)
+    }
+
+    /// Cuts the first batch where it is too large.
+    fn split_first(&mut self) {
+        let (shard, first) = &mut self.batches[0];
+        if first.len() > BATCH {
+            let rest = (*shard, first.split_off(BATCH));
+            self.batches.insert(1, rest);
+        }
+    }
+
+    /// What is durable in the store is taken out of memory, and snapshots cut from now on rest on the store.
+    fn forget(&mut self, shared: &Shared) -> Result<(), PastError> {
+        for (shard, leaving) in self.written.drain(..) {
+            let batches = shared.past.shard(shard)?.batches;
+            let mut replica = shared.cells[usize::from(shard)].replica.lock();
+            replica.rests_on = batches;
+            for leaving in leaving {
+                replica.kept.forget(&leaving.entity, leaving.index);
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_full(&self, shared: &Shared, full: Option<&str>) {
+        let was = shared.history_full.swap(full.is_some(), Ordering::Relaxed);
+        match full {
+            Some(why) if !was => tracing::error!(why, "what has ended cannot be taken out of memory"),
+            None if was => tracing::warn!("what has ended is taken out of memory again"),
+            Some(_) | None => {}
+        }
+    }
+
+    /// Archives the oldest segment that waits; `false` if it must wait for room on the disk. One that cannot be read is
+    /// given up: nothing but its history is lost.
+    fn archive(&mut self, shared: &Shared, number: u64) -> Result<bool, NodeError> {
+        match shared.archives.archive(&shared.log_dir, number, shared.config.history_archive_bytes) {
+            Ok(()) => _ = shared.metrics.archived.fetch_add(1, Ordering::Relaxed),
+            Err(error @ ArchiveError::Full { .. }) => {
+                tracing::warn!(number, %error, "a segment of the log waits for its archive");
+                return Ok(false);
+            }
+            Err(error) => tracing::error!(number, %error, "a segment of the log is not archived: the history ends before it"),
+        }
+        self.segments.remove(0);
+        shared.inbox.push(DriverInput::Archived(number));
+        Ok(true)
+    }
+}

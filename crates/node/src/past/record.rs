@@ -1,0 +1,64 @@
+//! How an entity stands in the store.
+//!
+//! Layout: version 1 byte, then a snapshot of that one entity (its place in the log, layouts, entity and state, in
+//! MessagePack), then the checksum (CRC-32C, 4 bytes, little-endian) of all before. The store has checksums of its own;
+//! this one is of the whole way from memory to memory.
+
+use std::sync::Arc;
+
+use boxoffice_core::{
+    id::Entity,
+    keep::{Cut, Leaving, State},
+};
+use bytes::Bytes;
+use serde::{Serialize, de::DeserializeOwned};
+
+const VERSION: u8 = 1;
+const CRC_BYTES: usize = 4;
+
+/// An entity as it was kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    /// The place in its shard's log up to which it tells: it has every event of the entity up to there.
+    pub(crate) index: u64,
+    /// Which entity.
+    pub(crate) entity: Entity,
+    /// Everything about it.
+    pub(crate) state: Arc<State>,
+}
+
+pub(super) fn encode(leaving: &Leaving) -> Bytes {
+    seal(&Cut::one(leaving.entity.clone(), Arc::clone(&leaving.state), leaving.index))
+}
+
+pub(super) fn decode(bytes: &[u8]) -> Result<Stored, String> {
+    let cut: Cut = open(bytes)?;
+    let mut entities = cut.entities();
+    let (Some((entity, state)), None) = (entities.next(), entities.next()) else {
+        return Err("it does not hold one entity".into());
+    };
+    Ok(Stored { index: cut.index(), entity: entity.clone(), state: Arc::clone(state) })
+}
+
+/// A value with version and checksum.
+pub(super) fn seal(value: &impl Serialize) -> Bytes {
+    let mut bytes = vec![VERSION];
+    let mut serializer = rmp_serde::Serializer::new(&mut bytes);
+    value.serialize(&mut serializer).expect("it serializes into memory");
+    let crc = crc32c::crc32c(&bytes);
+    bytes.extend_from_slice(&crc.to_le_bytes());
+    Bytes::from(bytes)
+}
+
+/// What [`seal`] was given.
+pub(super) fn open<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    let (body, crc) = bytes.split_last_chunk::<CRC_BYTES>().ok_or("it is too short")?;
+    if u32::from_le_bytes(*crc) != crc32c::crc32c(body) {
+        return Err("its checksum does not match".into());
+    }
+    match body.split_first() {
+        Some((&VERSION, value)) => rmp_serde::from_slice(value).map_err(|error| error.to_string()),
+        Some((other, _)) => Err(format!("it has version {other}, this program reads version {VERSION}")),
+        None => Err("it is empty".into()),
+    }
+}

@@ -1,0 +1,326 @@
+//! A shard whose entities leave, under every order of writing, syncing, forgetting, snapshots and power cuts, against one
+//! whose entities all stay.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use boxoffice_core::{
+    answer::{Answer, CartState},
+    event::{CartEvent, Event, Remembered},
+    id::{CartId, Entity, HoldId, Id, Request, RequestHash},
+    keep::{Cut, Kept, Leaving, State},
+    time::Timestamp,
+};
+use bytes::Bytes;
+use proptest::{collection::vec, prelude::*};
+
+use super::{Brought, Past, PastError, Totals, entity_key, shard_key};
+use crate::world::{MemoryStores, StoreSettings, Stores};
+
+const DIR: &str = "/data/history";
+const SHARD: u16 = 3;
+
+fn dir() -> &'static Path {
+    Path::new(DIR)
+}
+
+fn open(stores: &MemoryStores, rests_on: u64) -> Result<Past, PastError> {
+    Past::open(stores, dir(), &StoreSettings::default(), 7, &[(SHARD, rests_on)])
+}
+
+fn remembered() -> Remembered {
+    Remembered { request: Request { id: RequestHash(1), body: 1 }, answer: Answer::Done }
+}
+
+/// What happens next to a cart that had so many events: it ends, and now and then somebody asks about a hold of it.
+fn next(id: CartId, had: u64) -> Vec<Event> {
+    let opened = CartEvent::Opened {
+        at: Timestamp(1),
+        customer: None,
+        ttl_ms: 1_000,
+        deadline: Timestamp(1_001),
+        remembered: None,
+    };
+    let hold = |request| HoldId { cart: id, request: RequestHash(request), part: 0, attempt: 0 };
+    let session = Id::new("s").expect("an id");
+    let event = match had {
+        0 => opened,
+        1 => CartEvent::Canceled { at: Timestamp(2), remembered: remembered() },
+        had if had % 2 == 0 => CartEvent::Disowned { holds: vec![(session, hold(had), 1)] },
+        // The number of what it owes: it owes one message at a time, the first is 0.
+        had => CartEvent::Delivered(vec![(had - 3) / 2]),
+    };
+    vec![Event::Cart(event)]
+}
+
+struct Shard {
+    stores: MemoryStores,
+    past: Past,
+    kept: Kept,
+    /// Everything that ever happened: entry 1 is the first.
+    log: Vec<(Entity, Vec<Event>)>,
+    applied: u64,
+    applied_before: u64,
+    /// The same without leaving.
+    all: Kept,
+    taken: Vec<Leaving>,
+    written: Vec<Leaving>,
+    rests_on: u64,
+    /// The last two, the newest at the end.
+    snapshots: Vec<(u64, u64, Cut)>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Happen(u8),
+    Take,
+    Write,
+    Sync,
+    Snapshot,
+    PowerCut { batches_kept: u8, older_snapshot: bool, replayed: u8 },
+    Replay(u8),
+}
+
+impl Shard {
+    fn new() -> Shard {
+        let stores = MemoryStores::new();
+        let past = open(&stores, 0).expect("a new store");
+        Shard {
+            stores,
+            past,
+            kept: Kept::new(),
+            log: Vec::new(),
+            applied: 0,
+            applied_before: 0,
+            all: Kept::new(),
+            taken: Vec::new(),
+            written: Vec::new(),
+            rests_on: 0,
+            snapshots: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Happen(cart) => {
+                // Nobody decides before everything committed is applied.
+                self.replay(u8::MAX);
+                let id = CartId(u128::from(*cart));
+                let entity = Entity::Cart(id);
+                let had = self.all.get(&entity).map_or(0, |state| state.version());
+                let events = next(id, had);
+                self.all.advance(self.log.len() as u64 + 1);
+                self.all.apply(&entity, events.clone());
+                self.log.push((entity, events));
+                self.replay(1);
+            }
+            Step::Take => self.taken.extend(self.kept.take_leaving()),
+            Step::Write => {
+                let taken = std::mem::take(&mut self.taken);
+                if !taken.is_empty() {
+                    self.past.write(SHARD, &taken).expect("room");
+                }
+                self.written.extend(taken);
+            }
+            Step::Sync => {
+                self.past.sync().expect("a good disk");
+                let batches = self.past.shard(SHARD).expect("a good store").batches;
+                for leaving in self.written.drain(..) {
+                    self.rests_on = batches;
+                    self.kept.forget(&leaving.entity, leaving.index);
+                }
+            }
+            Step::Snapshot => {
+                if self.snapshots.len() == 2 {
+                    self.snapshots.remove(0);
+                }
+                self.snapshots.push((self.applied, self.rests_on, self.kept.cut()));
+            }
+            Step::PowerCut { batches_kept, older_snapshot, replayed } => {
+                self.power_cut(*batches_kept, *older_snapshot);
+                self.replay(*replayed);
+            }
+            Step::Replay(count) => self.replay(*count),
+        }
+    }
+
+    fn power_cut(&mut self, mut batches_kept: u8, older_snapshot: bool) {
+        self.stores.power_cut(&mut || {
+            batches_kept = batches_kept.saturating_sub(1);
+            batches_kept > 0
+        });
+        if older_snapshot && self.snapshots.len() == 2 {
+            self.snapshots.pop();
+        }
+        let (applied, rests_on, kept) = match self.snapshots.last() {
+            Some((applied, rests_on, cut)) => (*applied, *rests_on, Kept::restore(cut.clone())),
+            None => (0, 0, Kept::new()),
+        };
+        self.past = open(&self.stores, rests_on).expect("what a snapshot rests on is durable");
+        self.past.check_ends(SHARD, self.log.len() as u64).expect("the store is not ahead of the log");
+        let shard = self.past.shard(SHARD).expect("a good store");
+        (self.applied, self.kept) = (applied, kept);
+        (self.applied_before, self.rests_on) = (shard.upto, shard.batches);
+        self.taken.clear();
+        self.written.clear();
+    }
+
+    /// As the replication thread applies.
+    fn replay(&mut self, count: u8) {
+        let count = if count == u8::MAX { usize::MAX } else { usize::from(count) };
+        for (entity, events) in self.log[self.applied as usize..].iter().take(count) {
+            self.applied += 1;
+            self.kept.advance(self.applied);
+            if !self.kept.contains(entity) && !(State::begins(events) && self.applied > self.applied_before) {
+                let brought = self.past.bring_back(&mut self.kept, SHARD, self.applied, entity).expect("a good store");
+                if brought == Brought::Already {
+                    continue;
+                }
+            }
+            self.kept.apply(entity, events.clone());
+        }
+    }
+
+    /// Memory and store together are as if nobody had ever left, and the totals are exact.
+    fn check(&mut self) {
+        self.replay(u8::MAX);
+        let mut left = self.past.shard(SHARD).expect("a good store").totals;
+        let mut all = Totals::default();
+        for (entity, state) in self.all.entities() {
+            all.add(&Totals::of(state));
+            let stored = self.past.get(SHARD, entity).expect("a good store");
+            match self.kept.get(entity) {
+                Some(here) => {
+                    assert_eq!(here, *state, "{entity} in memory");
+                    if let Some(stored) = stored {
+                        assert!(here.may_have_left(), "{entity} has a record and may not");
+                        left.subtract(&Totals::of(&stored.state));
+                    }
+                }
+                None => assert_eq!(stored.map(|stored| stored.state), Some(Arc::clone(state)), "{entity} in the store"),
+            }
+        }
+        for (_, state) in self.kept.entities() {
+            left.add(&Totals::of(state));
+        }
+        assert_eq!(left, all);
+    }
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        12 => (0..6u8).prop_map(Step::Happen),
+        4 => Just(Step::Take),
+        4 => Just(Step::Write),
+        3 => Just(Step::Sync),
+        2 => Just(Step::Snapshot),
+        2 => (0..5u8, any::<bool>(), prop_oneof![0..9u8, Just(u8::MAX)]).prop_map(
+            |(batches_kept, older_snapshot, replayed)| Step::PowerCut { batches_kept, older_snapshot, replayed }
+        ),
+        1 => (0..9u8).prop_map(Step::Replay),
+    ];
+    vec(step, 0..120)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_500))]
+
+    #[test]
+    fn nothing_is_lost_or_doubled_whatever_the_moment_of_a_crash(steps in steps()) {
+        let mut shard = Shard::new();
+        for step in &steps {
+            shard.step(step);
+            if let Step::Sync | Step::PowerCut { replayed: u8::MAX, .. } = step {
+                shard.check();
+            }
+        }
+        shard.check();
+        shard.step(&Step::PowerCut { batches_kept: 0, older_snapshot: false, replayed: u8::MAX });
+        shard.check();
+    }
+}
+
+/// A shard with one cart in the store.
+fn one_left() -> Shard {
+    let mut shard = Shard::new();
+    for step in [Step::Happen(1), Step::Happen(1), Step::Take, Step::Write, Step::Sync] {
+        shard.step(&step);
+    }
+    assert_eq!((shard.kept.len(), shard.rests_on), (0, 1));
+    shard
+}
+
+#[test]
+fn a_cart_that_left_is_counted_and_comes_back_for_what_happens_to_it() {
+    let mut shard = one_left();
+    let totals = |shard: &Shard| shard.past.shard(SHARD).expect("a good store");
+    assert_eq!((totals(&shard).upto, totals(&shard).totals.carts), (2, [0, 0, 0, 1, 0]));
+    // Somebody asks about a hold: it owes a message again, and stays until that is delivered.
+    shard.step(&Step::Happen(1));
+    shard.step(&Step::Take);
+    assert_eq!((shard.kept.len(), shard.taken.len()), (1, 0));
+    shard.step(&Step::Happen(1));
+    [Step::Take, Step::Write, Step::Sync].iter().for_each(|step| shard.step(step));
+    assert_eq!((shard.kept.len(), totals(&shard).upto), (0, 4));
+    assert_eq!(totals(&shard).totals.carts, [0, 0, 0, 1, 0], "counted once");
+    let stored = shard.past.get(SHARD, &Entity::Cart(CartId(1))).expect("a good store").expect("it left");
+    let State::Cart(cart) = &*stored.state else { panic!("a cart") };
+    assert_eq!((stored.index, cart.version(), cart.state()), (4, 4, Some(CartState::Canceled)));
+    shard.check();
+}
+
+#[test]
+fn a_record_is_never_replaced_by_an_older_one() {
+    let mut shard = one_left();
+    let old = shard.past.get(SHARD, &Entity::Cart(CartId(1))).expect("a good store").expect("it left");
+    let leaving = Leaving { entity: old.entity.clone(), state: old.state.clone(), index: 9 };
+    shard.past.write(SHARD, std::slice::from_ref(&leaving)).expect("room");
+    shard.past.write(SHARD, &[Leaving { index: 5, ..leaving }]).expect("room");
+    let kept = shard.past.get(SHARD, &old.entity).expect("a good store").expect("it left");
+    assert_eq!(kept.index, 9);
+    shard.applied = 2;
+    shard.check();
+}
+
+#[test]
+fn a_store_that_does_not_fit_is_refused_by_name() {
+    let shard = one_left();
+    let stores = shard.stores.clone();
+    let entity = shard.log[0].0.clone();
+    drop(shard);
+    let refusal = |rests_on| open(&stores, rests_on).map(|_| ()).expect_err("refused").to_string();
+    assert_eq!(open(&stores, 1).map(|past| past.disk_bytes() > 0).expect("it is whole"), true);
+    let older = refusal(2);
+    assert!(older.contains("older than the snapshot of shard 3: it has 1 batches of it, 2 are needed"), "{older}");
+    let newer = open(&stores, 1).expect("it is whole").check_ends(SHARD, 1).expect_err("refused").to_string();
+    assert!(newer.contains("tells of shard 3 up to entry 2, the log and snapshots end at 1"), "{newer}");
+    let foreign = Past::open(&stores, dir(), &StoreSettings::default(), 8, &[]).map(|_| ()).expect_err("refused");
+    assert!(matches!(foreign, PastError::Foreign { .. }), "{foreign}");
+
+    stores.damage(dir(), &entity_key(SHARD, &entity));
+    let past = open(&stores, 1).expect("records are looked at when they are needed");
+    let bad = past.get(SHARD, &entity).expect_err("refused").to_string();
+    assert!(bad.starts_with("the record of cart/") && bad.contains("its checksum does not match"), "{bad}");
+    stores.damage(dir(), &shard_key(SHARD));
+    let bad = refusal(1);
+    assert!(bad.starts_with("the record of shard 3 in /data/history cannot be understood"), "{bad}");
+    stores.remove(dir());
+    let gone = refusal(1);
+    assert!(gone.starts_with("the history in /data/history is gone: the snapshot of shard 3 rests on it"), "{gone}");
+    assert!(!stores.exists(dir()), "nothing is put in its place");
+}
+
+#[test]
+fn records_of_another_version_or_shape_are_refused() {
+    let refused = |bytes: &[u8]| super::record::decode(bytes).expect_err("refused");
+    let sealed = |mut bytes: Vec<u8>| {
+        let crc = crc32c::crc32c(&bytes);
+        bytes.extend_from_slice(&crc.to_le_bytes());
+        Bytes::from(bytes)
+    };
+    assert_eq!(refused(b""), "it is too short");
+    assert_eq!(refused(&sealed(vec![])), "it is empty");
+    assert_eq!(refused(&sealed(vec![2, 0])), "it has version 2, this program reads version 1");
+    assert!(!refused(&sealed(vec![1, 0xc1])).is_empty());
+    let two: BTreeMap<u8, u8> = BTreeMap::new();
+    assert!(!refused(&super::record::seal(&two)).is_empty());
+}

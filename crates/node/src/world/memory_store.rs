@@ -1,0 +1,233 @@
+//! Stores in memory that forget at a power cut what was not synced: for tests and the simulation.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
+
+use super::store::{Pair, Store, StoreError, StoreSettings, Stores};
+
+/// The stores of one machine, by directory; cloning it shares them.
+#[derive(Clone, Default)]
+pub struct MemoryStores {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    stores: BTreeMap<PathBuf, Content>,
+    /// Counts crashes: what was opened at an earlier time is dead.
+    epoch: u64,
+    capacity_bytes: Option<u64>,
+    syncs_fail: bool,
+    changes_left: Option<u64>,
+    changes: u64,
+}
+
+#[derive(Default)]
+struct Content {
+    pairs: BTreeMap<Bytes, Bytes>,
+    /// What each batch since the last sync has replaced.
+    unsynced: Vec<Vec<(Bytes, Option<Bytes>)>>,
+    bytes: u64,
+}
+
+impl MemoryStores {
+    /// No store yet, and room without end.
+    pub fn new() -> MemoryStores {
+        MemoryStores::default()
+    }
+
+    /// From now on keys and values may be `bytes` together; more is refused as full.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.state.lock().capacity_bytes = bytes;
+    }
+
+    /// From now on every sync fails, or works again.
+    pub fn fail_syncs(&self, fail: bool) {
+        self.state.lock().syncs_fail = fail;
+    }
+
+    /// After `changes` more batches and syncs every one fails as if the power had gone, until
+    /// [`MemoryStores::power_cut`] or [`MemoryStores::process_end`].
+    pub fn stop_after(&self, changes: u64) {
+        self.state.lock().changes_left = Some(changes);
+    }
+
+    /// How many batches and syncs there were so far.
+    pub fn changes(&self) -> u64 {
+        self.state.lock().changes
+    }
+
+    /// Ends the process that uses the stores; nothing is forgotten.
+    pub fn process_end(&self) {
+        let mut state = self.state.lock();
+        state.epoch += 1;
+        state.changes_left = None;
+    }
+
+    /// Cuts the power. `keeps` is asked for each batch since the last sync, in order, whether it had reached the disk;
+    /// after the first that had not, none has.
+    pub fn power_cut(&self, keeps: &mut dyn FnMut() -> bool) {
+        self.process_end();
+        for content in self.state.lock().stores.values_mut() {
+            let kept = content.unsynced.iter().take_while(|_| keeps()).count();
+            let lost = content.unsynced.split_off(kept);
+            lost.into_iter().rev().for_each(|batch| content.undo(batch));
+            content.unsynced.clear();
+        }
+    }
+
+    /// Takes the store in `dir` away, as an operator might by mistake.
+    pub fn remove(&self, dir: &Path) {
+        self.state.lock().stores.remove(dir);
+    }
+
+    /// Changes one byte of what is kept under `key`, as a bad disk might.
+    ///
+    /// # Panics
+    /// If there is no such store or key.
+    pub fn damage(&self, dir: &Path, key: &[u8]) {
+        let mut state = self.state.lock();
+        let content = state.stores.get_mut(dir).expect("a store");
+        let value = content.pairs.get_mut(key).expect("a key");
+        let mut bytes = value.to_vec();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        *value = Bytes::from(bytes);
+    }
+}
+
+impl State {
+    fn change(&mut self, dir: &Path) -> Result<(), StoreError> {
+        match &mut self.changes_left {
+            Some(0) => return Err(StoreError::broken(dir, "the power is gone")),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        self.changes += 1;
+        Ok(())
+    }
+}
+
+impl Content {
+    fn undo(&mut self, batch: Vec<(Bytes, Option<Bytes>)>) {
+        for (key, before) in batch.into_iter().rev() {
+            match before {
+                Some(value) => _ = self.pairs.insert(key, value),
+                None => _ = self.pairs.remove(&key),
+            }
+        }
+    }
+}
+
+impl Stores for MemoryStores {
+    fn open(&self, dir: &Path, _settings: &StoreSettings) -> Result<Arc<dyn Store>, StoreError> {
+        let mut state = self.state.lock();
+        let epoch = state.epoch;
+        state.stores.entry(dir.to_owned()).or_default();
+        Ok(Arc::new(MemoryStore { state: Arc::clone(&self.state), dir: dir.to_owned(), epoch }))
+    }
+
+    fn exists(&self, dir: &Path) -> bool {
+        self.state.lock().stores.contains_key(dir)
+    }
+}
+
+struct MemoryStore {
+    state: Arc<Mutex<State>>,
+    dir: PathBuf,
+    epoch: u64,
+}
+
+impl MemoryStore {
+    fn state(&self) -> Result<MutexGuard<'_, State>, StoreError> {
+        let state = self.state.lock();
+        match state.epoch == self.epoch && state.stores.contains_key(&self.dir) {
+            true => Ok(state),
+            false => Err(StoreError::broken(&self.dir, "it was open before the power cut")),
+        }
+    }
+}
+
+impl Store for MemoryStore {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        Ok(self.state()?.stores[&self.dir].pairs.get(key).cloned())
+    }
+
+    fn write(&self, batch: &[Pair]) -> Result<(), StoreError> {
+        let mut state = self.state()?;
+        state.change(&self.dir)?;
+        let more: usize = batch.iter().map(|(key, value)| key.len() + value.len()).sum();
+        let used: u64 = state.stores.values().map(|content| content.bytes).sum();
+        if state.capacity_bytes.is_some_and(|capacity| used + more as u64 > capacity) {
+            return Err(StoreError::full(&self.dir, "the disk is full"));
+        }
+        let content = state.stores.get_mut(&self.dir).expect("looked at above");
+        let replaced = batch.iter().map(|(key, value)| (key.clone(), content.pairs.insert(key.clone(), value.clone())));
+        let replaced = replaced.collect();
+        content.unsynced.push(replaced);
+        content.bytes += more as u64;
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        let mut state = self.state()?;
+        state.change(&self.dir)?;
+        if state.syncs_fail {
+            return Err(StoreError::broken(&self.dir, "the disk does not sync"));
+        }
+        state.stores.get_mut(&self.dir).expect("looked at above").unsynced.clear();
+        Ok(())
+    }
+
+    fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Pair>, StoreError> {
+        let state = self.state()?;
+        let from = match after {
+            Some(after) if after >= prefix => Bound::Excluded(after),
+            Some(_) | None => Bound::Included(prefix),
+        };
+        let found = state.stores[&self.dir].pairs.range::<[u8], _>((from, Bound::Unbounded));
+        let found = found.take_while(|(key, _)| key.starts_with(prefix)).take(limit);
+        Ok(found.map(|(key, value)| (key.clone(), value.clone())).collect())
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.state().map_or(0, |state| state.stores[&self.dir].bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::store::promises;
+    use super::*;
+
+    #[test]
+    fn it_keeps_the_promises_of_a_store() {
+        promises::check(&MemoryStores::new(), Path::new("/data/history"));
+    }
+
+    #[test]
+    fn a_power_cut_takes_the_last_batches_that_were_not_synced() {
+        let stores = MemoryStores::new();
+        let dir = Path::new("/data/history");
+        let store = stores.open(dir, &StoreSettings::default()).unwrap();
+        let put =
+            |value: &'static str| store.write(&[(Bytes::from_static(b"key"), Bytes::from_static(value.as_bytes()))]);
+        put("one").unwrap();
+        store.sync().unwrap();
+        ["two", "three", "four"].into_iter().for_each(|value| put(value).unwrap());
+        let mut answers = [true, false, true].into_iter();
+        stores.power_cut(&mut || answers.next().unwrap());
+        assert!(store.get(b"key").is_err(), "opened in the time before");
+        let store = stores.open(dir, &StoreSettings::default()).unwrap();
+        assert_eq!(store.get(b"key").unwrap().as_deref(), Some(&b"two"[..]));
+        stores.set_capacity(Some(0));
+        assert!(store.write(&[(Bytes::from_static(b"key"), Bytes::from_static(b"five"))]).unwrap_err().is_full());
+        stores.fail_syncs(true);
+        assert!(!store.sync().unwrap_err().is_full());
+    }
+}

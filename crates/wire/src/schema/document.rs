@@ -1,0 +1,233 @@
+//! The OpenAPI document, made of the table of ops.
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Doors, OpSchema, REFUSALS,
+    build::{about, component, list, map, needed, optional, whole},
+    components, of,
+    query::is_nested,
+    status,
+};
+use crate::{
+    FailKind, Op,
+    limits::{DEADLINE_MS, DEADLINE_MS_MAX},
+};
+
+/// The OpenAPI document of the HTTP API, as JSON; paths are in the order of the ops.
+pub fn document() -> &'static str {
+    static DOCUMENT: LazyLock<String> =
+        LazyLock::new(|| serde_json::to_string(&Document::new()).expect("a document of JSON is JSON"));
+    &DOCUMENT
+}
+
+#[derive(Serialize)]
+struct Document {
+    openapi: &'static str,
+    info: Value,
+    paths: InOrder,
+    components: Value,
+}
+
+/// A map in the order it was made in.
+struct InOrder(Vec<(String, Value)>);
+
+impl Serialize for InOrder {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl Document {
+    fn new() -> Document {
+        let endings = endings();
+        let statuses: Vec<u16> = endings.keys().copied().collect();
+        let mut paths: Vec<(String, Value)> = Vec::new();
+        for op in Op::ALL {
+            let schema = of(op);
+            if schema.doors == Doors::Sockets {
+                continue;
+            }
+            let mut methods = json!({"post": by_post(op, schema, &statuses)});
+            if schema.doors == Doors::PostAndGet {
+                methods["get"] = by_get(op, schema, &statuses);
+            }
+            paths.push((format!("/v1/{}", op.name()), methods));
+        }
+        paths.push(("/v1/sessions/{id}/layout".to_owned(), json!({"get": resource("layout", "Layout", &statuses)})));
+        paths.push(("/v1/sessions/{id}/map".to_owned(), json!({"get": resource("map", "Map", &statuses)})));
+        let responses: Map<String, Value> =
+            endings.iter().map(|(status, response)| (response_name(*status), response.clone())).collect();
+        let admin =
+            json!({"type": "http", "scheme": "bearer", "description": "The operators' token, where one is set."});
+        Document {
+            openapi: "3.1.0",
+            info: json!({
+                "title": "Boxoffice",
+                "version": env!("CARGO_PKG_VERSION"),
+                "summary": "Seats held and sold.",
+                "description": "The commands of client protocol v1 over HTTP; `/v1/ws` speaks the same over WebSocket.",
+                "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+            }),
+            paths: InOrder(paths),
+            components: json!({
+                "schemas": components(), "responses": responses, "securitySchemes": {"operators": admin},
+            }),
+        }
+    }
+}
+
+fn by_post(op: Op, schema: &OpSchema, statuses: &[u16]) -> Value {
+    let examples: Map<String, Value> = schema
+        .examples
+        .iter()
+        .enumerate()
+        .map(|(number, body)| (format!("{}", number + 1), json!({"value": body})))
+        .collect();
+    let parameters = if op.changes() { vec![request_id(), deadline()] } else { vec![deadline()] };
+    let mut operation = operation(op, schema, statuses, op.name().replace('.', "_"), parameters);
+    operation["requestBody"] = json!({
+        "required": schema.request.get("required").is_some(),
+        "content": {"application/json": {"schema": schema.request, "examples": examples}},
+    });
+    operation
+}
+
+fn by_get(op: Op, schema: &OpSchema, statuses: &[u16]) -> Value {
+    let required = schema.request.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut parameters = vec![deadline()];
+    for (name, field) in schema.request["properties"].as_object().into_iter().flatten() {
+        let mut parameter = json!({"name": name, "in": "query", "required": required.contains(&json!(name))});
+        let example = schema.examples.iter().find_map(|body| body.get(name));
+        if is_nested(field) {
+            // Written as JSON: query strings have no lists and maps of their own.
+            parameter["content"] = json!({"application/json": {"schema": field}});
+        } else {
+            parameter["schema"] = field.clone();
+            if let Some(example) = example {
+                parameter["example"] = example.clone();
+            }
+        }
+        parameters.push(parameter);
+    }
+    operation(op, schema, statuses, format!("{}_by_query", op.name().replace('.', "_")), parameters)
+}
+
+fn operation(op: Op, schema: &OpSchema, statuses: &[u16], id: String, parameters: Vec<Value>) -> Value {
+    let ok = map([needed("ok", schema.answer.clone()), optional("at", list(component("At")))]);
+    let granted = json!({
+        "description": status::meaning(status::OK), "content": {"application/json": {"schema": ok}},
+    });
+    let mut operation = json!({
+        "operationId": id,
+        "summary": schema.summary,
+        "tags": [op.name().split('.').next()],
+        "parameters": parameters,
+        "responses": responses(granted, statuses),
+    });
+    if schema.for_operators {
+        // Where no token is set, everybody who reaches the port may.
+        operation["security"] = json!([{"operators": []}, {}]);
+    }
+    operation
+}
+
+fn responses(granted: Value, statuses: &[u16]) -> Value {
+    let mut responses = json!({"200": granted});
+    for status in statuses {
+        let name = response_name(*status);
+        responses[status.to_string()] = json!({"$ref": format!("#/components/responses/{name}")});
+    }
+    responses
+}
+
+/// The layout or the map of a session: something to keep, with a tag that says whether it is still so.
+fn resource(name: &str, shape: &str, statuses: &[u16]) -> Value {
+    let body = json!({"schema": map([needed("ok", component(shape))])});
+    let tag = json!({"ETag": {"description": "Changes with the answer.", "schema": {"type": "string"}}});
+    let granted = json!({
+        "description": status::meaning(status::OK),
+        "headers": tag,
+        "content": {
+            "application/json": body, "application/msgpack": {}, "application/vnd.msgpack": {},
+        },
+    });
+    let mut responses = responses(granted, statuses);
+    responses["304"] = json!({"description": "It is still what `If-None-Match` names.", "headers": tag});
+    let known = json!({
+        "name": "If-None-Match", "in": "header", "description": "The `ETag` of what the client has.",
+        "schema": {"type": "string"},
+    });
+    json!({
+        "operationId": format!("session_{name}_resource"),
+        "summary": format!("The {name} of a session, with an `ETag`; JSON or MessagePack, by `Accept`."),
+        "tags": ["session"],
+        "parameters": [
+            {"name": "id", "in": "path", "required": true, "schema": component("Id"), "example": "hamlet-0412"},
+            known,
+            deadline(),
+        ],
+        "responses": responses,
+    })
+}
+
+fn request_id() -> Value {
+    json!({
+        "name": "Idempotency-Key", "in": "header", "required": true, "example": "c1-000042",
+        "description": "The request id: repeat a command with the same one and it happens once.",
+        "schema": {"type": "string", "pattern": "^[!-~]([ -~]{0,62}[!-~])?$"},
+    })
+}
+
+fn deadline() -> Value {
+    let words = format!("How long the client waits; {DEADLINE_MS} if absent, at most {DEADLINE_MS_MAX}.");
+    json!({
+        "name": "Boxoffice-Deadline-Ms", "in": "header", "description": words,
+        "schema": whole(1, DEADLINE_MS_MAX as i64),
+    })
+}
+
+fn response_name(status: u16) -> String {
+    format!("Status{status}")
+}
+
+/// The responses that are not an ok, by status: what each may say is in its schema.
+fn endings() -> BTreeMap<u16, Value> {
+    let mut refusals: BTreeMap<u16, Vec<(u16, &str, String)>> = BTreeMap::new();
+    let mut refused = |status: u16, code, name, words| refusals.entry(status).or_default().push((code, name, words));
+    for row in REFUSALS {
+        let details = if row.details.is_empty() { String::new() } else { format!(" ({})", row.details.join(", ")) };
+        let words = format!("{} {}{details}: {}", row.code, row.name, row.meaning);
+        refused(status::of_refusal(row.code, row.name), row.code, row.name, words);
+    }
+    for status in [status::WRONG_METHOD, status::TOO_SLOW] {
+        refused(status, 101, "bad_request", "101 bad_request".to_owned());
+    }
+    let mut failures: BTreeMap<u16, Vec<(u16, &str, String)>> = BTreeMap::new();
+    for kind in FailKind::ALL {
+        let row = (kind.code(), kind.name(), format!("{} {}", kind.code(), kind.name()));
+        failures.entry(status::of_failure(kind)).or_default().push(row);
+    }
+    let refusals = refusals.into_iter().map(|(status, rows)| (status, ending(status, "no", "No", &rows)));
+    let failures = failures.into_iter().map(|(status, rows)| (status, ending(status, "fail", "Fail", &rows)));
+    refusals.chain(failures).collect()
+}
+
+fn ending(status: u16, field: &'static str, shape: &str, rows: &[(u16, &str, String)]) -> Value {
+    let codes: Vec<u16> = rows.iter().map(|row| row.0).collect();
+    let names: Vec<&str> = rows.iter().map(|row| row.1).collect();
+    let words: Vec<&str> = rows.iter().map(|row| row.2.as_str()).collect();
+    let narrowed =
+        json!({"allOf": [component(shape), {"properties": {"code": {"enum": codes}, "name": {"enum": names}}}]});
+    let body = map([needed(field, about(narrowed, &words.join("; ")))]);
+    let mut response = json!({
+        "description": status::meaning(status), "content": {"application/json": {"schema": body}},
+    });
+    if status == 503 {
+        response["headers"] = json!({"Retry-After": {"description": "In seconds.", "schema": {"type": "integer"}}});
+    }
+    response
+}

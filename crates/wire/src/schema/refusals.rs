@@ -1,0 +1,48 @@
+//! Every refusal, by number: its name, its details, and what it says.
+
+/// A refusal as it is documented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefusalRow {
+    /// The number, for life.
+    pub code: u16,
+    /// The name, for life.
+    pub name: &'static str,
+    /// The fields it has beside number, name and message.
+    pub details: &'static [&'static str],
+    /// What it says.
+    pub meaning: &'static str,
+}
+
+const fn row(code: u16, name: &'static str, details: &'static [&'static str], meaning: &'static str) -> RefusalRow {
+    RefusalRow { code, name, details, meaning }
+}
+
+/// Every refusal there is.
+pub const REFUSALS: &[RefusalRow] = &[
+    row(101, "bad_request", &[], "the request is not what the op asks for"),
+    row(102, "unknown_op", &[], "there is no such op"),
+    row(103, "too_large", &[], "a body, a list or a text is too big"),
+    row(104, "request_id_missing", &[], "it changes something and came without a request id"),
+    row(105, "request_id_reused", &[], "the request id came before with another body"),
+    row(106, "in_progress", &[], "the first request with this id is still under way"),
+    row(107, "unauthenticated", &[], "the op needs the operators' token"),
+    row(108, "forbidden", &[], "not allowed to the caller"),
+    row(109, "rate_limited", &[], "too many requests"),
+    row(110, "unsupported_version", &[], "no version in common"),
+    row(201, "seats_taken", &["seats", "states"], "seats are held or sold"),
+    row(202, "no_such_seat", &["seats"], "the layout has no such seats"),
+    row(203, "duplicate_seat", &["seats"], "seats are named more than once"),
+    row(204, "seat_blocked", &["seats", "states"], "the box office keeps seats off sale"),
+    row(206, "no_adjacent_seats", &["count", "free"], "no run of that many neighbouring seats is free"),
+    row(207, "session_closed", &[], "the session does not sell: not open yet, or over"),
+    row(208, "hall_occupied", &["session"], "another session is in the hall at that time"),
+    row(301, "cart_not_active", &[], "the cart is done or canceled"),
+    row(302, "cart_expired", &[], "the cart's deadline has passed"),
+    row(303, "no_such_line", &["line"], "the cart has no such line"),
+    row(304, "cart_empty", &[], "there is nothing to check out"),
+    row(305, "not_your_cart", &[], "the token does not open this cart"),
+    row(306, "too_many_lines", &["limit"], "the cart has as many lines as a cart may have"),
+    row(307, "hold_age_exceeded", &[], "the cart has reached the highest age of an active cart"),
+    row(701, "not_found", &[], "there is no such thing"),
+    row(702, "already_exists_differently", &[], "it exists already with other content"),
+];

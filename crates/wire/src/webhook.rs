@@ -1,0 +1,177 @@
+//! Signed webhooks: a gateway says by itself how a step of a payment ended, and anybody could claim to be it.
+
+use boxoffice_core::{
+    id::Id,
+    payment::{GatewayOutcome, PaymentKey, PaymentStep},
+    time::Timestamp,
+};
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+use smol_str::SmolStr;
+
+use crate::{
+    form,
+    payment::{GatewayAnswer, Misfit, StepKey, plain},
+};
+
+/// The header with the signature: `t=<unix seconds>,v1=<64 hexadecimal digits>`, several `v1` while a secret is changed.
+pub const SIGNATURE_HEADER: &str = "boxoffice-signature";
+
+/// How far the signature's time may be from ours, in seconds, before or after: a webhook that was listened to cannot be
+/// said again later.
+pub const TOLERANCE_S: u64 = 5 * 60;
+
+/// The longest signature header, in bytes.
+const HEADER_BYTES_MAX: usize = 1_024;
+
+/// Signatures in one header; each costs a hash of the body for each secret.
+const SIGNATURES_MAX: usize = 4;
+
+/// Bytes of one signature.
+const SIGNATURE_BYTES: usize = 32;
+
+/// What a webhook says. It may come twice, late or out of order: the cart takes it as it takes an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookEvent {
+    /// The gateway's name for this webhook; the same in every delivery of it.
+    pub id: Id,
+    /// Which attempt it is about.
+    pub key: PaymentKey,
+    /// Which step of it.
+    pub step: PaymentStep,
+    /// How it ended; never unknown.
+    pub outcome: GatewayOutcome,
+}
+
+/// Why a webhook is not believed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WebhookRefusal {
+    /// There is no signature.
+    #[error("the header Boxoffice-Signature is missing")]
+    Missing,
+    /// The signature cannot be read.
+    #[error("Boxoffice-Signature is not `t=<unix seconds>,v1=<64 hexadecimal digits>`")]
+    Malformed,
+    /// It was signed too long ago, or in the future.
+    #[error("it was signed more than {TOLERANCE_S} seconds away from now")]
+    Stale,
+    /// No signature fits any of our secrets.
+    #[error("no signature fits")]
+    BadSignature,
+    /// It is signed well and says nothing that can be understood.
+    #[error("the body says nothing that is understood: {0}")]
+    BadBody(SmolStr),
+}
+
+/// The body of a webhook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WebhookBody {
+    /// The gateway's name for this webhook.
+    #[serde(with = "form")]
+    pub id: Id,
+    /// The idempotency key of the step.
+    #[serde(with = "form")]
+    pub key: StepKey,
+    /// What became of it.
+    #[serde(flatten)]
+    pub answer: GatewayAnswer,
+}
+
+/// The header that signs `body` at this instant.
+pub fn sign(secret: &[u8], at: Timestamp, body: &[u8]) -> String {
+    let seconds = (at.0 / 1_000).to_string();
+    let mut header = format!("t={seconds},v1=");
+    for byte in mac(secret, &seconds, body).finalize().into_bytes() {
+        header.push_str(&format!("{byte:02x}"));
+    }
+    header
+}
+
+/// What a webhook says, if it is signed with one of the secrets and not too far from `now`.
+///
+/// # Errors
+/// [`WebhookRefusal`]; the body is looked into only after its signature was found good.
+pub fn verify<S: AsRef<[u8]>>(
+    secrets: &[S],
+    header: Option<&str>,
+    body: &[u8],
+    now: Timestamp,
+) -> Result<WebhookEvent, WebhookRefusal> {
+    let signed = Signed::read(header.ok_or(WebhookRefusal::Missing)?).ok_or(WebhookRefusal::Malformed)?;
+    // An empty secret is one that everybody knows.
+    let mut secrets = secrets.iter().map(AsRef::as_ref).filter(|secret| !secret.is_empty());
+    if !secrets.any(|secret| signed.fits(secret, body)) {
+        return Err(WebhookRefusal::BadSignature);
+    }
+    if (now.0 / 1_000).abs_diff(signed.at_s) > TOLERANCE_S {
+        return Err(WebhookRefusal::Stale);
+    }
+    event(body).map_err(|misfit| WebhookRefusal::BadBody(plain(&misfit.to_string())))
+}
+
+fn event(body: &[u8]) -> Result<WebhookEvent, Misfit> {
+    let said: WebhookBody = serde_json::from_slice(body).map_err(|error| Misfit::Shape(plain(&error.to_string())))?;
+    let StepKey { attempt: key, step } = said.key;
+    let status = said.answer.status;
+    match said.answer.outcome(step)? {
+        // A webhook is sent because something is known now.
+        GatewayOutcome::Unknown { .. } => Err(Misfit::Status(status)),
+        outcome => Ok(WebhookEvent { id: said.id, key, step, outcome }),
+    }
+}
+
+/// A signature header that could be read.
+struct Signed<'a> {
+    /// The seconds as they stand there, for these bytes were signed.
+    seconds: &'a str,
+    at_s: u64,
+    signatures: Vec<[u8; SIGNATURE_BYTES]>,
+}
+
+impl Signed<'_> {
+    fn read(header: &str) -> Option<Signed<'_>> {
+        if header.len() > HEADER_BYTES_MAX {
+            return None;
+        }
+        let mut time = None;
+        let mut signatures = Vec::new();
+        for part in header.split(',') {
+            match part.trim().split_once('=')? {
+                ("t", _) if time.is_some() => return None,
+                ("t", seconds) => time = Some(seconds),
+                ("v1", _) if signatures.len() == SIGNATURES_MAX => return None,
+                ("v1", digits) => signatures.push(bytes(digits)?),
+                // Later versions of signatures may stand beside ours.
+                (_, _) => {}
+            }
+        }
+        let seconds = time.filter(|seconds| seconds.bytes().all(|byte| byte.is_ascii_digit()))?;
+        let at_s = seconds.parse().ok()?;
+        (!signatures.is_empty()).then_some(Signed { seconds, at_s, signatures })
+    }
+
+    /// Each signature is compared in constant time: how much of a guess was right must not be heard.
+    fn fits(&self, secret: &[u8], body: &[u8]) -> bool {
+        let mac = mac(secret, self.seconds, body);
+        self.signatures.iter().any(|signature| mac.clone().verify_slice(signature).is_ok())
+    }
+}
+
+fn mac(secret: &[u8], seconds: &str, body: &[u8]) -> Hmac<Sha256> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes keys of any length");
+    mac.update(seconds.as_bytes());
+    mac.update(b".");
+    mac.update(body);
+    mac
+}
+
+fn bytes(digits: &str) -> Option<[u8; SIGNATURE_BYTES]> {
+    let digits: &[u8; 2 * SIGNATURE_BYTES] = digits.as_bytes().try_into().ok()?;
+    let value = |digit: u8| char::from(digit).to_digit(16);
+    let mut bytes = [0; SIGNATURE_BYTES];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = u8::try_from(value(pair[0])? * 16 + value(pair[1])?).ok()?;
+    }
+    Some(bytes)
+}
