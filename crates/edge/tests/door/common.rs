@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use boxoffice_core::{
-    answer::{Answer, Answered, At, CartState, CartView, MapView, SeatCounts, SessionEntry},
+    answer::{Answer, Answered, At, CartState, CartView, MapView, Purchase, SeatCounts, SessionEntry},
     command::{CartCommand, Command, DirectoryCommand, SessionCommand, VenueCommand, Want},
     id::{CartId, CartToken, Entity, Id, Request},
     refusal::Refusal,
@@ -14,11 +14,13 @@ use boxoffice_edge::{Backend, Edge, EdgeConfig, Limits, Runtimes, backend::Readi
 use boxoffice_node::{
     config::Secret,
     door::{Failure, ReplyTo},
-    feeds::{Commit, FeedSettings, FeedSource, Feeds},
+    feeds::{Beginning, Commit, FeedSettings, FeedSource, Feeds, News},
     history::{HistoryError, HistoryFound},
+    world::OsClock,
 };
 use boxoffice_wire::{
     Encoding, Op,
+    feed::{Snapshot, SnapshotBody},
     hello::{Durability, Hello},
     reply::{self, Event, FromAnswer, Reply, ServerFrame},
     status::{NodeAudit, NodeStatus, Rates},
@@ -78,12 +80,24 @@ pub(crate) struct Theatre {
 }
 
 impl FeedSource for Theatre {
-    fn begin(&self, session: &Id) -> Option<MapView> {
+    fn begin(&self, entity: &Entity) -> Option<Beginning> {
         self.threads.lock().push(std::thread::current().name().unwrap_or_default().to_owned());
-        self.sessions.lock().get(session).cloned()
+        match entity {
+            Entity::Session(session) => self.sessions.lock().get(session).cloned().map(Beginning::Session),
+            Entity::Cart(id) if *id == cart(1) => {
+                let Answer::Cart(view) = opened(*id).answer else { panic!("it is a cart") };
+                Some(Beginning::Cart { version: 1, cart: Box::new(view) })
+            }
+            Entity::Customer(_) => Some(Beginning::Customer { newest: 0 }),
+            _ => None,
+        }
     }
 
-    fn end(&self, _session: &Id) {}
+    fn end(&self, _entity: &Entity) {}
+
+    fn purchases(&self, _customer: &Id, _after: u64, _limit: u32) -> Vec<Purchase> {
+        Vec::new()
+    }
 }
 
 impl Node {
@@ -100,8 +114,13 @@ impl Node {
         map.counts.sold += seats.len() as u32;
         map.version += 1;
         let changes = seats.iter().map(|seat| (*seat, SeatState::Sold)).collect();
-        let commit = Commit { session: id("hamlet"), from: map.version - 1, to: map.version, changes };
-        self.feeds.commit(vec![commit]);
+        let news = News::Session { seats: changes, areas: Vec::new() };
+        self.publish(Entity::Session(id("hamlet")), map.version - 1, news);
+    }
+
+    /// Publishes that an entity has gone on from a version, or a customer from a cursor.
+    pub(crate) fn publish(&self, entity: Entity, from: u64, news: News) {
+        self.feeds.commit(vec![Commit { entity, from, to: from + 1, news }]);
     }
 
     /// Two sessions of each venue: by its number, then a hundred later.
@@ -316,7 +335,7 @@ impl Door {
         };
         theatre.sessions.lock().insert(id("hamlet"), map);
         let settings = FeedSettings { coalesce_ms: 0, ..FeedSettings::default() };
-        let feeds = Feeds::new(Arc::clone(&theatre) as Arc<dyn FeedSource>, settings);
+        let feeds = Feeds::new(Arc::clone(&theatre) as Arc<dyn FeedSource>, settings, Arc::new(OsClock::new()));
         let running = feeds.clone();
         watching.spawn(async move { running.run().await });
         let node = Arc::new(Node {
@@ -539,6 +558,11 @@ impl Client {
 
     /// The event of a feed that comes next.
     pub(crate) async fn event(&mut self) -> (u64, Event) {
+        self.event_of::<Snapshot>().await
+    }
+
+    /// The next frame of a feed of another kind of entity than a session.
+    pub(crate) async fn event_of<S: SnapshotBody>(&mut self) -> (u64, Event<S>) {
         let frame = self.frame().await;
         match ServerFrame::read(self.encoding, &frame).expect("readable") {
             ServerFrame::Feed(feed, event) => (feed, event.read(self.encoding).expect("readable")),
