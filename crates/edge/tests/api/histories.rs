@@ -19,8 +19,16 @@ async fn the_history_of_a_seat_is_read_back_from_the_log() {
     let line = held.json()["ok"]["lines"][0]["line"].clone();
     let told = asking.command("cart.release", "2", &json!({"token": token(1), "line": line, "seats": [seat]})).await;
     assert_eq!(told.status, 200, "{told:?}");
+    // The session hears of the release a moment after the cart has answered.
     let hold = json!({"token": token(2), "session": SESSION, "seats": [seat]});
-    let held = asking.command("cart.hold_seats", "3", &hold).await;
+    let held = loop {
+        let held = asking.command("cart.hold_seats", "3", &hold).await;
+        if held.status == 200 {
+            break held;
+        }
+        assert_eq!(held.code(), 201, "{held:?}");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    };
     let buyer = held.json()["ok"]["cart"].as_str().expect("an id").to_owned();
     let paid = json!({"token": token(2), "payment": {"recorded": {"method": "cash", "transaction_id": "1"}}});
     let told = asking.command("cart.checkout", "4", &paid).await;

@@ -49,8 +49,8 @@ pub(super) fn node() -> Group {
     let history = object::<HistoryPage>([
         needed("entity", component("Entity")),
         needed("entries", list(component("HistoryEntry"))),
-        optional("cursor", count()),
-        needed("complete", about(flag(), "Whether the log still has everything since the entity began.")),
+        optional("cursor", about(count(), "The version to go on `before`, if there is more.")),
+        needed("complete", about(flag(), "Whether there is nothing older than this page.")),
     ]);
     let mut group = vec![
         ("Durability", durability),

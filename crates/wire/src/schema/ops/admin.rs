@@ -31,12 +31,12 @@ pub(super) fn audit() -> OpSchema {
 
 pub(super) fn history() -> OpSchema {
     asks::<body::History>(
-        "What happened to an entity, or to one of its seats, oldest first.",
+        "What happened to an entity, or to one of its seats: the newest page first, in it the oldest first.",
         [
             needed("entity", component("Entity")),
             optional("seat", about(component("Seat"), "Of a session: only what happened to it.")),
             optional("limit", limit()),
-            optional("cursor", about(count(), "Where the page before ended, as its answer said.")),
+            optional("before", about(count(), "Only what is older than this version: the cursor of the page before.")),
         ],
     )
     .example(json!({"entity": "session/hamlet-0412", "seat": [1, 5], "limit": 100}))
