@@ -9,7 +9,7 @@ use super::{
     purchases::Purchases,
     ring::{Encoded, Ring},
     seats::Seats,
-    states::{Calendar, Stock, Trolley},
+    states::{CalendarAt, CartAt, StockAt},
 };
 
 /// The feed of an entity of whatever kind, from its beginning on.
@@ -145,11 +145,11 @@ where
 pub(super) fn begun(entity: &Entity, epoch: u64, beginning: Beginning) -> Box<dyn Line> {
     match beginning {
         Beginning::Session(map) => Box::new(States::begun(entity, epoch, Seats::new(map))),
-        Beginning::Product { version, counts } => Box::new(States::begun(entity, epoch, Stock { version, counts })),
+        Beginning::Product { version, counts } => Box::new(States::begun(entity, epoch, StockAt { version, counts })),
         Beginning::Resource { version, bookings } => {
-            Box::new(States::begun(entity, epoch, Calendar { version, bookings }))
+            Box::new(States::begun(entity, epoch, CalendarAt { version, bookings }))
         }
-        Beginning::Cart { version, cart } => Box::new(States::begun(entity, epoch, Trolley { version, cart })),
+        Beginning::Cart { version, cart } => Box::new(States::begun(entity, epoch, CartAt { version, cart })),
         Beginning::Customer { newest } => match entity {
             Entity::Customer(customer) => Box::new(Purchases::begun(customer.clone(), newest)),
             other => panic!("{other} begins as a customer"),

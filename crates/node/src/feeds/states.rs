@@ -11,12 +11,12 @@ use smol_str::SmolStr;
 use super::{DAYS_MAX, News, line::State};
 
 /// A product's units at a version.
-pub(super) struct Stock {
+pub(super) struct StockAt {
     pub(super) version: u64,
     pub(super) counts: StockCounts,
 }
 
-impl State for Stock {
+impl State for StockAt {
     type Snapshot = ProductSnapshot;
 
     // A snapshot is hardly longer than a delta.
@@ -30,7 +30,7 @@ impl State for Stock {
     fn apply(&mut self, to: u64, news: News) -> Option<(ProductDelta, usize)> {
         let News::Product(counts) = news else { panic!("a product is told {news:?}") };
         let delta = ProductDelta { from: self.version, to, counts };
-        *self = Stock { version: to, counts };
+        *self = StockAt { version: to, counts };
         Some((delta, 0))
     }
 
@@ -40,12 +40,12 @@ impl State for Stock {
 }
 
 /// How many bookings a resource has at a version.
-pub(super) struct Calendar {
+pub(super) struct CalendarAt {
     pub(super) version: u64,
     pub(super) bookings: u64,
 }
 
-impl State for Calendar {
+impl State for CalendarAt {
     type Snapshot = ResourceSnapshot;
 
     const DELTAS_MAX: usize = 256;
@@ -71,12 +71,12 @@ impl State for Calendar {
 }
 
 /// A cart at a version. Its end is its last state, so it is in whatever comes last.
-pub(super) struct Trolley {
+pub(super) struct CartAt {
     pub(super) version: u64,
     pub(super) cart: Box<CartView>,
 }
 
-impl State for Trolley {
+impl State for CartAt {
     type Snapshot = CartSnapshot;
 
     // Each delta is a whole cart.
@@ -90,7 +90,7 @@ impl State for Trolley {
     fn apply(&mut self, to: u64, news: News) -> Option<(CartDelta, usize)> {
         let News::Cart(cart) = news else { panic!("a cart is told {news:?}") };
         let delta = CartDelta { from: self.version, to, cart: (*cart).clone() };
-        *self = Trolley { version: to, cart };
+        *self = CartAt { version: to, cart };
         Some((delta, 0))
     }
 
