@@ -14,13 +14,16 @@ use boxoffice_core::{
     command::Command,
     id::{CartId, Entity, Id, Request},
     money::Currency,
+    portion::Content,
     seat::Seat,
     time::Timestamp,
 };
-use boxoffice_edge::{Backend, Edge, EdgeConfig, Runtimes};
+use boxoffice_edge::{Backend, Edge, EdgeConfig, Runtimes, backend::Reading};
 use boxoffice_node::{
+    config::Secret,
     door::ReplyTo,
     feeds::{Beginning, FeedSettings, FeedSource, Feeds},
+    history::HistoryError,
     world::OsClock,
 };
 use boxoffice_wire::{
@@ -84,12 +87,26 @@ impl Backend for Node {
             watchers: 0,
             under_way: 0,
             actors: 0,
+            carts_archived: 0,
+            payments_pending: 0,
             rates: Rates::default(),
         }
     }
 
     fn audit(&self) -> Pin<Box<dyn Future<Output = NodeAudit> + Send>> {
         Box::pin(async { NodeAudit::default() })
+    }
+
+    fn history(&self, _entity: &Entity, _seat: Option<Seat>, _limit: usize, _before: Option<u64>) -> Reading {
+        Box::pin(async { Err(HistoryError::Busy) })
+    }
+
+    fn webhook_secrets(&self) -> &[Secret] {
+        &[]
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp(0)
     }
 
     fn ready(&self) -> Result<(), String> {
@@ -114,7 +131,12 @@ fn held(cart: CartId) -> Answered {
     let seats = (0..5).map(|seat| PricedSeat { seat: Seat { row: 3, seat }, price: 3_000 }).collect();
     let held = Held {
         cart,
-        lines: vec![LineView { line: 1, session: session.clone(), seats }],
+        lines: vec![LineView {
+            line: 1,
+            entity: Entity::Session(session.clone()),
+            content: Content::Seats(seats),
+            late: false,
+        }],
         currency: Currency::new("EUR").expect("a currency"),
         deadline: Timestamp(1_800_000_000_000),
     };
