@@ -58,8 +58,9 @@ impl<T: Live> Watch<T> {
     /// Waits for the next state: newer than the one before, or of another epoch. May be dropped and called again at any time.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the entity is not known (any more) or has ended, as carts do after their last state; [`Error::Closed`] if the client is, [`Error::Protocol`]
-    /// if the server contradicts itself. Everything else is tried again.
+    /// [`Error::Refused`] if the entity is not known (any more) or has ended, as carts do after their last state;
+    /// [`Error::Closed`] if the client is, [`Error::Protocol`] if the server contradicts itself. Everything else is tried
+    /// again.
     pub async fn next(&mut self) -> Result<&T, Error> {
         loop {
             if !self.is_whole {

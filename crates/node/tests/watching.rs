@@ -11,9 +11,7 @@ use std::{
 
 use boxoffice_core::{
     answer::{Answer, CartState, CartView, StockCounts},
-    command::{
-        CartCommand, Command, HoldPolicy, Limits, Payment, ProductCommand, ProductDetails, Want, WantedLine,
-    },
+    command::{CartCommand, Command, HoldPolicy, Limits, Payment, ProductCommand, ProductDetails, Want, WantedLine},
     id::{CartToken, Entity, Id, OrderId, Request, RequestHash},
     money::{Currency, Money},
 };
@@ -192,7 +190,10 @@ impl Guest {
                 Event::Ended(ended) => panic!("{ended:?}"),
             };
             assert_eq!(from, cursor, "a gap or a double");
-            assert_eq!(purchases.iter().map(|purchase| purchase.cursor).collect::<Vec<_>>(), (from + 1..=reached).collect::<Vec<_>>());
+            assert_eq!(
+                purchases.iter().map(|purchase| purchase.cursor).collect::<Vec<_>>(),
+                (from + 1..=reached).collect::<Vec<_>>()
+            );
             orders.extend(purchases.iter().map(|purchase| purchase.order));
             cursor = reached;
         }

@@ -280,7 +280,11 @@ impl Reader {
                     assert_eq!(Some(delta.from), before, "a gap in the feed of {entity}");
                     // Who begins in the middle of what waits may be told of days that changed before.
                     let days = self.replica.days(&entity, delta.from, delta.to);
-                    assert!(days.iter().all(|day| delta.days.contains(day)), "{days:?} are not all in {:?}", delta.days);
+                    assert!(
+                        days.iter().all(|day| delta.days.contains(day)),
+                        "{days:?} are not all in {:?}",
+                        delta.days
+                    );
                     assert!(delta.days.is_sorted_by(|one, other| one < other));
                     self.changed(entity, delta.to, Shown::Resource(delta.bookings));
                 }
