@@ -262,7 +262,8 @@ impl Books {
         }
         total.amount += i64::from(overcharges);
         let at = vec![at(Entity::Cart(id), cart_version), at(Entity::Session(name), session.version)];
-        let order = Order { id: id.order(), customer: None, at: now(), lines: vec![line], total, payment, shipping: None };
+        let order =
+            Order { id: id.order(), customer: None, at: now(), lines: vec![line], total, payment, shipping: None };
         let (payment, refunds) = (PaymentStatus::Recorded, Vec::new());
         let answer = Answer::Order { order: Arc::new(order), settling: false, payment, refunds };
         Some(Ok(Answered { answer, at }))
@@ -276,8 +277,11 @@ impl Books {
         let mut holds: Vec<HoldView> = session
             .holds
             .iter()
-            .map(|(&cart, seats)| {
-                HoldView { hold: hold_id(cart), revision: 1, deadline: deadline(), portion: portion(seats.clone()) }
+            .map(|(&cart, seats)| HoldView {
+                hold: hold_id(cart),
+                revision: 1,
+                deadline: deadline(),
+                portion: portion(seats.clone()),
             })
             .collect();
         holds.sort_unstable_by_key(|hold| hold.hold);
