@@ -10,7 +10,7 @@ use std::{
 };
 
 use boxoffice_core::{
-    answer::{Answer, Answered, At, Held, LineView, MapView, PricedSeat},
+    answer::{Answer, Answered, At, Held, LineView, PricedSeat, Purchase},
     command::Command,
     id::{CartId, Entity, Id, Request},
     money::Currency,
@@ -20,7 +20,8 @@ use boxoffice_core::{
 use boxoffice_edge::{Backend, Edge, EdgeConfig, Runtimes};
 use boxoffice_node::{
     door::ReplyTo,
-    feeds::{FeedSettings, FeedSource, Feeds},
+    feeds::{Beginning, FeedSettings, FeedSource, Feeds},
+    world::OsClock,
 };
 use boxoffice_wire::{
     Encoding, Op,
@@ -36,11 +37,15 @@ use tokio_tungstenite::tungstenite::{Message, client::IntoClientRequest, http::H
 struct Empty;
 
 impl FeedSource for Empty {
-    fn begin(&self, _session: &Id) -> Option<MapView> {
+    fn begin(&self, _entity: &Entity) -> Option<Beginning> {
         None
     }
 
-    fn end(&self, _session: &Id) {}
+    fn end(&self, _entity: &Entity) {}
+
+    fn purchases(&self, _customer: &Id, _after: u64, _limit: u32) -> Vec<Purchase> {
+        Vec::new()
+    }
 }
 
 /// Answers every command with a line of five seats, from a thread of its own.
@@ -192,7 +197,7 @@ fn main() {
                 let here = tokio::runtime::Handle::current();
                 let runtimes = Runtimes { selling: here.clone(), watching: here };
                 let config = EdgeConfig { listen: "127.0.0.1:0".parse().expect("an address"), ..EdgeConfig::default() };
-                let feeds = Feeds::new(Arc::new(Empty), FeedSettings::default());
+                let feeds = Feeds::new(Arc::new(Empty), FeedSettings::default(), Arc::new(OsClock::new()));
                 let edge = Edge::bind(config, Arc::new(Node { feeds, asked }), runtimes).expect("a free port");
                 opened.send(edge.local_addr()).expect("waited for");
                 edge.run(async {

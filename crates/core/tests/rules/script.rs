@@ -27,6 +27,7 @@
 //! | `wait 1800` | seconds pass; everything due happens on the way |
 //! | `stop s` `go s` `lose s` | messages to it are kept back, delivered, lost |
 //! | `freeze s` `thaw s` `crash s` | its commits stop, go on; its host dies with what is not committed |
+//! | `last hold s` | the latest message of that kind to it comes once more |
 //! | `again hold s` | the first message of that kind to it comes once more |
 //! | `answers` | answers that came later |
 
@@ -238,6 +239,14 @@ impl Play {
             ["again", what, name] => {
                 let to = entity(name);
                 let mut past = self.town.posted.iter();
+                let message = past.find(|message| message.to == to && kind(message) == what);
+                let message = message.unwrap_or_else(|| panic!("no {what} was sent to {name}")).clone();
+                self.town.post(message);
+                String::new()
+            }
+            ["last", what, name] => {
+                let to = entity(name);
+                let mut past = self.town.posted.iter().rev();
                 let message = past.find(|message| message.to == to && kind(message) == what);
                 let message = message.unwrap_or_else(|| panic!("no {what} was sent to {name}")).clone();
                 self.town.post(message);
@@ -732,16 +741,18 @@ fn tell_refusal(refusal: &Refusal) -> String {
         Refusal::NoSuchSeat(seats) | Refusal::DuplicateSeat(seats) => {
             seats.iter().map(|seat| format!(" {}", tell_seat(*seat))).collect()
         }
-        Refusal::OutOfStock(short) => {
-            short.iter().map(|short| format!(" {} wanted {} free {}", short.product, short.wanted, short.free)).collect()
-        }
+        Refusal::OutOfStock(short) => short
+            .iter()
+            .map(|short| format!(" {} wanted {} free {}", short.product, short.wanted, short.free))
+            .collect(),
         Refusal::Lines(lines) => {
             let told = lines.iter().map(|line| format!("\n        {} {}", line.line, tell_refusal(&line.refusal)));
             return format!("no: {}, {refusal}:{}", refusal.name(), told.collect::<Vec<_>>().concat());
         }
-        Refusal::SlotTaken(conflicts) => {
-            conflicts.iter().map(|conflict| format!(" {}-{}", conflict.begin.0 / 1_000, conflict.end.0 / 1_000)).collect()
-        }
+        Refusal::SlotTaken(conflicts) => conflicts
+            .iter()
+            .map(|conflict| format!(" {}-{}", conflict.begin.0 / 1_000, conflict.end.0 / 1_000))
+            .collect(),
         _ => String::new(),
     };
     format!("no: {}, {refusal}{}{}", refusal.name(), if seats.is_empty() { "" } else { ":" }, seats.to_lowercase())

@@ -423,6 +423,8 @@ fn status() -> NodeStatus {
         watchers: 0,
         under_way: 0,
         actors: 0,
+        carts_archived: 0,
+        payments_pending: 0,
         rates: Rates::default(),
     }
 }
