@@ -16,7 +16,7 @@ use boxoffice_client::{
 };
 use boxoffice_workload::{
     check::{Audited, Breach, Findings, Sold, check},
-    goods::{Good, Goods},
+    goods::{Good, Goods, Span as Slot},
     history::{CartRecord, History},
     house::House,
 };
@@ -34,9 +34,6 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 /// Bookings of one page.
 const BOOKINGS_A_PAGE: u32 = 1_000;
-
-/// Behind every booking of a run: the year 2100.
-const BOOKINGS_TO: Timestamp = Timestamp(4_102_444_800_000);
 
 /// The number of `not_found`.
 const NOT_FOUND: u16 = 701;
@@ -73,6 +70,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) goods: &'a Goods,
     pub(crate) history: &'a History,
     pub(crate) bank: Option<&'a Bank>,
+    /// When everything is booked.
+    pub(crate) calendar: Slot,
 }
 
 /// The entities besides seated sessions that flows used, by number.
@@ -120,6 +119,7 @@ impl Others {
         &self,
         counter: &Counter,
         goods: &Goods,
+        calendar: Slot,
         progress: &Progress,
         audited: &mut Audited,
     ) -> Result<(), LoadError> {
@@ -138,7 +138,7 @@ impl Others {
         let name = goods.clone();
         let ask = move |client: Client, number: u32| {
             let id = name.resource_id(number);
-            async move { resource(&client, &id).await }
+            async move { resource(&client, &id, calendar).await }
         };
         audited.resources = side_by_side(counter, &self.resources, ask, progress).await?.into_iter().collect();
         let name = goods.clone();
@@ -171,13 +171,13 @@ impl Others {
 }
 
 /// A resource with all its bookings, page by page.
-async fn resource(client: &Client, id: &Id) -> Result<(ResourceAudit, Vec<BookingView>), Error> {
+async fn resource(client: &Client, id: &Id, calendar: Slot) -> Result<(ResourceAudit, Vec<BookingView>), Error> {
     let audit = patiently(|| client.audit_resource(id)).await?.value;
     let mut bookings: Vec<BookingView> = Vec::new();
     let mut search = ResourceBookings {
         resource: id.clone(),
-        from: Timestamp(0),
-        to: BOOKINGS_TO,
+        from: calendar.begin,
+        to: calendar.end,
         limit: Some(BOOKINGS_A_PAGE),
         cursor: None,
     };
@@ -257,7 +257,7 @@ async fn look(
     progress: &Progress,
 ) -> Result<(Findings, BTreeMap<String, u64>), LoadError> {
     let at = Timestamp(counter.server_time_ms().await?);
-    let Subject { house, goods, history, bank } = subject;
+    let Subject { house, goods, history, bank, calendar } = subject;
     let names = house.clone();
     let audit_session = move |client: Client, number: u32| {
         let id = names.session_id(number);
@@ -282,7 +282,7 @@ async fn look(
         at,
         ..Audited::default()
     };
-    others.fetch(counter, goods, progress, &mut audited).await?;
+    others.fetch(counter, goods, calendar, progress, &mut audited).await?;
     let mut findings = check(Sold { house, price: scenario.seat_price(), goods }, history, &audited);
     let mut unknown = BTreeMap::new();
     for cart in carts {

@@ -100,6 +100,14 @@ impl Plan {
         }
     }
 
+    /// All the time that is booked.
+    pub(crate) fn calendar(&self) -> Slot {
+        match &self.scenario.calendar {
+            Some(calendar) => self.slot(calendar, 0, calendar.steps),
+            None => Slot { begin: self.calendar_from, end: self.calendar_from },
+        }
+    }
+
     /// A time of the calendar from step `first` on.
     pub(crate) fn slot(&self, calendar: &CalendarSpec, first: u32, steps: u32) -> Slot {
         let at = |step: u32| self.calendar_from.after(u64::from(step) * u64::from(calendar.step_minutes) * 60_000);

@@ -263,7 +263,13 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
     history.carts.extend(opened.into_iter().flat_map(|opened| opened.carts));
     // The changes of one booking in the order they were asked for: each is made after the one before was answered.
     history.changes.sort_by_key(|change| change.span.called_us);
-    let subject = audit::Subject { house: &house, goods: &goods, history: &history, bank: bank.as_ref() };
+    let subject = audit::Subject {
+        house: &house,
+        goods: &goods,
+        history: &history,
+        bank: bank.as_ref(),
+        calendar: plan.calendar(),
+    };
     report.audit = audit::run(&counter, &report.scenario, subject, &before, &progress).await?;
     if let Some(storm) = &report.storm
         && storm.left > 0

@@ -12,6 +12,9 @@ use super::{Scenario, ScenarioError, place::Place, positive, price_fits};
 /// The most products, arenas, resources or customers of one run.
 const GOODS_MAX: u64 = 1_000_000;
 
+/// A year.
+const CALENDAR_MINUTES_MAX: u64 = 365 * 24 * 60;
+
 /// The most carts of a storm.
 const STORM_CARTS_MAX: u64 = 5_000_000;
 
@@ -300,6 +303,13 @@ impl Scenario {
             positive(place, "calendar.step_minutes", calendar.step_minutes.into(), 24 * 60)?;
             positive(place, "calendar.steps", calendar.steps.into(), 500_000)?;
             positive(place, "calendar.steps_max", calendar.steps_max.into(), calendar.steps.into())?;
+            let minutes = u64::from(calendar.steps) * u64::from(calendar.step_minutes);
+            place.require(
+                minutes <= CALENDAR_MINUTES_MAX,
+                "calendar.steps",
+                calendar.steps,
+                "all steps of a resource are a year at most, so that its bookings can be asked for at once",
+            )?;
             price_fits(place, "calendar.price", calendar.price)?;
         }
         if let Some(slots) = &self.slots {
