@@ -1,6 +1,7 @@
 //! The plan of a run: what all its flows share.
 
 use std::{
+    collections::VecDeque,
     sync::{
         Mutex,
         atomic::{AtomicU32, AtomicU64, Ordering},
@@ -124,23 +125,29 @@ impl Plan {
 
 /// The seats of a house that are still to be sold, in blocks.
 pub(crate) struct Pool {
-    /// Blocks, and from when on each may be tried.
-    blocks: Mutex<Vec<(Instant, FlowNumber)>>,
+    blocks: Mutex<Blocks>,
     /// Blocks that are not sold, wherever they are.
     left: AtomicU32,
+}
+
+/// Blocks that nobody is trying to get.
+struct Blocks {
+    /// Nobody tried these yet.
+    fresh: Vec<FlowNumber>,
+    /// These are tried again, each from its time on; all wait equally long, so they are in the order of their times.
+    again: VecDeque<(Instant, FlowNumber)>,
 }
 
 impl Pool {
     fn new(picker: &Picker, seats: u16) -> Pool {
         let house = picker.house();
         let of_group = house.sessions_of_group() * (house.seats_of_session() / u32::from(seats));
-        let now = Instant::now();
-        // Those of the first group's first sessions come first: blocks are taken from the end.
-        let blocks = (0..of_group)
-            .rev()
-            .flat_map(|index| (0..house.groups).map(move |group| (now, FlowNumber { group, index })))
-            .collect::<Vec<_>>();
-        Pool { left: AtomicU32::new(blocks.len() as u32), blocks: Mutex::new(blocks) }
+        // Blocks are taken from the end: those of the first sessions stand there.
+        let blocks = (0..of_group).rev();
+        let fresh: Vec<FlowNumber> =
+            blocks.flat_map(|index| (0..house.groups).map(move |group| FlowNumber { group, index })).collect();
+        let left = AtomicU32::new(fresh.len() as u32);
+        Pool { left, blocks: Mutex::new(Blocks { fresh, again: VecDeque::new() }) }
     }
 
     /// A block that may be tried; `None` when all are sold.
@@ -148,9 +155,11 @@ impl Pool {
         loop {
             {
                 let mut blocks = self.blocks.lock().expect("nobody panics with the blocks");
-                let now = Instant::now();
-                if let Some(place) = blocks.iter().rposition(|(from, _)| *from <= now) {
-                    return Some(blocks.remove(place).1);
+                if blocks.again.front().is_some_and(|(from, _)| *from <= Instant::now()) {
+                    return blocks.again.pop_front().map(|(_, block)| block);
+                }
+                if let Some(block) = blocks.fresh.pop() {
+                    return Some(block);
                 }
             }
             if self.left.load(Ordering::Relaxed) == 0 {
@@ -160,11 +169,10 @@ impl Pool {
         }
     }
 
-    /// A block that was taken is not sold, and may be tried again after a while.
+    /// A block that was taken is not sold, and may be tried again after a while, which is the same for all blocks.
     pub(crate) fn give_back(&self, block: FlowNumber, after: Duration) {
         let mut blocks = self.blocks.lock().expect("nobody panics with the blocks");
-        // At the front, where it is looked for last.
-        blocks.insert(0, (Instant::now() + after, block));
+        blocks.again.push_back((Instant::now() + after, block));
     }
 
     /// A block that was taken is sold, or nobody knows: it is not tried again.
