@@ -11,7 +11,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("boxoffice-core", &[]),
     ("boxoffice-edge", &["core", "node", "wire"]),
     ("boxoffice-gateway", &["core", "wire"]),
-    ("boxoffice-load", &["client", "core", "wire", "workload"]),
+    ("boxoffice-load", &["client", "core", "gateway", "wire", "workload"]),
     ("boxoffice-node", &["core", "shard", "wire"]),
     ("boxoffice-shard", &[]),
     ("boxoffice-wire", &["core"]),

@@ -181,6 +181,12 @@ pub struct Load {
     /// What the run's choices are drawn from; another one each time if absent.
     #[arg(long)]
     pub seed: Option<u64>,
+    /// The admin token, where the nodes ask operators for one: audits need it.
+    #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN", hide_env_values = true)]
+    pub admin_token: Option<String>,
+    /// The server's process on this machine, whose memory is told; found by the first address if absent.
+    #[arg(long)]
+    pub server_pid: Option<u32>,
     /// No progress bar.
     #[arg(long)]
     pub quiet: bool,

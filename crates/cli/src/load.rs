@@ -1,6 +1,9 @@
 //! `boxoffice load`: a scenario against running nodes, or against one of its own.
 
-use boxoffice_load::{LoadError, RunConfig};
+use std::net::TcpListener;
+
+use boxoffice_client::AdminToken;
+use boxoffice_load::{LoadError, RunConfig, Scenario};
 
 use crate::{
     args::Load,
@@ -10,8 +13,18 @@ use crate::{
 
 /// Runs the scenario, prints its table and says where the report is. Fails if the verdict is "no".
 pub fn run(args: &Load) -> Outcome {
+    let mut overrides = args.set.clone();
     let (addresses, node) = if args.addresses.is_empty() {
-        let node = LocalNode::start(args.fsync)?;
+        let scenario = Scenario::load(&args.scenario, &overrides).map_err(|error| failed(error.into()))?;
+        let mut config = String::new();
+        if scenario.gateway.is_some() {
+            // A free port for the gateway that the run starts, told to the node before there is one: it asks no sooner.
+            let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|socket| socket.local_addr());
+            let gateway = free.map_err(|error| Failure::Node(format!("no free port for the gateway: {error}")))?;
+            overrides.push(format!("gateway.listen={gateway}"));
+            config = format!("[payments]\nurl = \"http://{gateway}\"\n");
+        }
+        let node = LocalNode::start_with(args.fsync, &config)?;
         eprintln!("started a node of its own: {} (process {})", node.address, node.pid());
         (vec![node.address.clone()], Some(node))
     } else {
@@ -20,11 +33,13 @@ pub fn run(args: &Load) -> Outcome {
     let config = RunConfig {
         addresses,
         scenario: args.scenario.clone(),
-        overrides: args.set.clone(),
+        overrides,
         out_dir: Some(args.out.clone()),
         baseline: args.baseline.clone(),
         seed: args.seed,
         disk_dir: None,
+        admin_token: args.admin_token.clone().map(AdminToken),
+        server_pid: args.server_pid.or_else(|| node.as_ref().map(LocalNode::pid)),
         quiet: args.quiet,
     };
     let report = boxoffice_load::run(config).map_err(failed)?;

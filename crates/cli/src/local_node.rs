@@ -26,6 +26,14 @@ impl LocalNode {
     /// # Errors
     /// [`Failure::Node`] with what the process said.
     pub fn start(fsync: FsyncWord) -> Result<LocalNode, Failure> {
+        LocalNode::start_with(fsync, "")
+    }
+
+    /// The same with this text as its configuration file.
+    ///
+    /// # Errors
+    /// As [`LocalNode::start`].
+    pub fn start_with(fsync: FsyncWord, config: &str) -> Result<LocalNode, Failure> {
         let program =
             std::env::current_exe().map_err(|error| Failure::Node(format!("no path to this program: {error}")))?;
         let data_dir = std::env::temp_dir().join(format!("boxoffice-{}", std::process::id()));
@@ -34,8 +42,13 @@ impl LocalNode {
             FsyncWord::Interval => "interval",
             FsyncWord::Never => "never",
         };
+        let file = data_dir.with_extension("toml");
+        std::fs::write(&file, config)
+            .map_err(|error| Failure::Node(format!("cannot write {}: {error}", file.display())))?;
         let mut child = Command::new(program)
-            .args(["serve", "--listen", "127.0.0.1:0", "--fsync", word, "--data-dir"])
+            .args(["serve", "--config"])
+            .arg(&file)
+            .args(["--listen", "127.0.0.1:0", "--fsync", word, "--data-dir"])
             .arg(&data_dir)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -73,5 +86,6 @@ impl Drop for LocalNode {
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.data_dir);
+        let _ = std::fs::remove_file(self.data_dir.with_extension("toml"));
     }
 }

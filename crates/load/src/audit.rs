@@ -10,14 +10,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use boxoffice_client::{CartAudit, CartId, Client, Error, NodeAudit, SessionAudit, Timestamp};
+use boxoffice_client::{
+    BookingView, CartAudit, CartId, Client, CustomerAudit, Error, Id, NodeAudit, ResourceAudit, ResourceBookings,
+    SessionAudit, Timestamp,
+};
 use boxoffice_workload::{
-    check::{Audited, Breach, Findings, check},
+    check::{Audited, Breach, Findings, Sold, check},
+    goods::{Good, Goods, Span as Slot},
     history::{CartRecord, History},
     house::House,
 };
 
-use crate::{LoadError, counter::Counter, progress::Progress, report::Audit, scenario::Scenario};
+use crate::{LoadError, bank::Bank, counter::Counter, progress::Progress, report::Audit, scenario::Scenario};
 
 /// Audits under way on each connection.
 const UNDER_WAY: usize = 32;
@@ -27,6 +31,9 @@ const TRIES_MAX: usize = 20;
 
 /// How long to wait before that, and before looking again for sales that are not settled.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
+/// Bookings of one page.
+const BOOKINGS_A_PAGE: u32 = 1_000;
 
 /// The number of `not_found`.
 const NOT_FOUND: u16 = 701;
@@ -56,15 +63,144 @@ impl NodeTotals {
     }
 }
 
+/// What is audited: everything that was sold, what the clients were told, and who took the money.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) house: &'a House,
+    pub(crate) goods: &'a Goods,
+    pub(crate) history: &'a History,
+    pub(crate) bank: Option<&'a Bank>,
+    /// When everything is booked.
+    pub(crate) calendar: Slot,
+}
+
+/// The entities besides seated sessions that flows used, by number.
+#[derive(Default)]
+struct Others {
+    products: Vec<u32>,
+    arenas: Vec<u32>,
+    resources: Vec<u32>,
+    customers: Vec<u32>,
+}
+
+impl Others {
+    fn used(goods: &Goods, history: &History) -> Others {
+        let (mut arenas, mut resources, mut customers) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for cart in &history.carts {
+            customers.extend(cart.customer);
+            for take in &cart.takes {
+                match take.good {
+                    // All products are looked at, so that what is left adds up.
+                    Good::Product(_) => {}
+                    Good::Area { arena, .. } => {
+                        arenas.insert(arena);
+                    }
+                    Good::Slot { resource, .. } => {
+                        resources.insert(resource);
+                    }
+                }
+            }
+        }
+        resources.extend(history.changes.iter().map(|change| change.resource));
+        Others {
+            products: (0..goods.products).collect(),
+            arenas: arenas.into_iter().collect(),
+            resources: resources.into_iter().collect(),
+            customers: customers.into_iter().collect(),
+        }
+    }
+
+    fn count(&self) -> u64 {
+        (self.products.len() + self.arenas.len() + self.resources.len() + self.customers.len()) as u64
+    }
+
+    /// Fetches what the servers say of them.
+    async fn fetch(
+        &self,
+        counter: &Counter,
+        goods: &Goods,
+        calendar: Slot,
+        progress: &Progress,
+        audited: &mut Audited,
+    ) -> Result<(), LoadError> {
+        let name = goods.clone();
+        let ask = move |client: Client, number: u32| {
+            let id = name.product_id(number);
+            async move { patiently(|| client.audit_product(&id)).await.map(|reply| reply.value) }
+        };
+        audited.products = side_by_side(counter, &self.products, ask, progress).await?.into_iter().collect();
+        let name = goods.clone();
+        let ask = move |client: Client, number: u32| {
+            let id = name.arena_id(number);
+            async move { patiently(|| client.audit_session(&id)).await.map(|reply| reply.value) }
+        };
+        audited.arenas = side_by_side(counter, &self.arenas, ask, progress).await?.into_iter().collect();
+        let name = goods.clone();
+        let ask = move |client: Client, number: u32| {
+            let id = name.resource_id(number);
+            async move { resource(&client, &id, calendar).await }
+        };
+        audited.resources = side_by_side(counter, &self.resources, ask, progress).await?.into_iter().collect();
+        let name = goods.clone();
+        let ask = move |client: Client, number: u32| {
+            let id = name.customer_id(number);
+            async move {
+                match patiently(|| client.audit_customer(&id)).await {
+                    Ok(reply) => Ok(Some(reply.value)),
+                    // Nobody who bought nothing is known.
+                    Err(error) if error.refusal().is_some_and(|no| no.code == NOT_FOUND) => Ok(None),
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        let customers = side_by_side(counter, &self.customers, ask, progress).await?;
+        for (number, audit) in customers {
+            let id = goods.customer_id(number);
+            let nothing = || CustomerAudit {
+                customer: id,
+                quotas: Vec::new(),
+                holds: Vec::new(),
+                sales: Vec::new(),
+                purchases: Vec::new(),
+                violations: Vec::new(),
+            };
+            audited.customers.insert(number, audit.unwrap_or_else(nothing));
+        }
+        Ok(())
+    }
+}
+
+/// A resource with all its bookings, page by page.
+async fn resource(client: &Client, id: &Id, calendar: Slot) -> Result<(ResourceAudit, Vec<BookingView>), Error> {
+    let audit = patiently(|| client.audit_resource(id)).await?.value;
+    let mut bookings: Vec<BookingView> = Vec::new();
+    let mut search = ResourceBookings {
+        resource: id.clone(),
+        from: calendar.begin,
+        to: calendar.end,
+        limit: Some(BOOKINGS_A_PAGE),
+        cursor: None,
+    };
+    loop {
+        let page = patiently(|| client.resource_bookings(&search)).await?.value;
+        bookings.extend(page.bookings);
+        match page.cursor {
+            Some(cursor) => search.cursor = Some(cursor),
+            None => return Ok((audit, bookings)),
+        }
+    }
+}
+
 /// Audits a run: the nodes, the sessions used, the carts in doubt and some of the others.
 pub(crate) async fn run(
     counter: &Counter,
     scenario: &Scenario,
-    house: &House,
-    history: &History,
+    subject: Subject<'_>,
     before: &NodeTotals,
     progress: &Progress,
 ) -> Result<Audit, LoadError> {
+    let history = subject.history;
+    let others = Others::used(subject.goods, history);
     let settle = Duration::from_millis(scenario.audit.settle_ms);
     let start = Instant::now();
     let mut after = NodeTotals::ask(counter).await?;
@@ -79,8 +215,8 @@ pub(crate) async fn run(
     let carts = carts(history, scenario.audit.carts_max as usize);
     let (mut findings, mut unknown) = (Findings::default(), BTreeMap::new());
     for _ in 0..TRIES_MAX {
-        progress.begin("audit", (sessions.len() + carts.len()) as u64);
-        (findings, unknown) = look(counter, scenario, house, history, &sessions, &carts, progress).await?;
+        progress.begin("audit", (sessions.len() + carts.len()) as u64 + others.count());
+        (findings, unknown) = look(counter, scenario, subject, &sessions, &others, &carts, progress).await?;
         let unsettled = findings.count(Breach::Unsettled) > 0;
         if !unsettled || start.elapsed() > settle {
             break;
@@ -100,20 +236,28 @@ pub(crate) async fn run(
             format!("the node counts {node_orders:?} more orders than before the run; clients were told of {bought}")
         });
     }
-    Ok(Audit { findings, sessions_used: used.len() as u64, node_seats_sold, node_orders, unknown })
+    Ok(Audit {
+        findings,
+        sessions_used: used.len() as u64,
+        others_used: others.count(),
+        node_seats_sold,
+        node_orders,
+        unknown,
+    })
 }
 
 /// Fetches everything once and checks it.
 async fn look(
     counter: &Counter,
     scenario: &Scenario,
-    house: &House,
-    history: &History,
+    subject: Subject<'_>,
     sessions: &[u32],
+    others: &Others,
     carts: &[CartRecord],
     progress: &Progress,
 ) -> Result<(Findings, BTreeMap<String, u64>), LoadError> {
     let at = Timestamp(counter.server_time_ms().await?);
+    let Subject { house, goods, history, bank, calendar } = subject;
     let names = house.clone();
     let audit_session = move |client: Client, number: u32| {
         let id = names.session_id(number);
@@ -131,9 +275,15 @@ async fn look(
     let found: BTreeMap<CartId, Option<CartAudit>> =
         side_by_side(counter, &ids, audit_cart, progress).await?.into_iter().collect();
 
-    let audited =
-        Audited { sessions: audits.into_iter().collect(), carts: found.values().flatten().cloned().collect(), at };
-    let mut findings = check(house, scenario.house.price, history, &audited);
+    let mut audited = Audited {
+        sessions: audits.into_iter().collect(),
+        carts: found.values().flatten().cloned().collect(),
+        charges: bank.map(Bank::charges),
+        at,
+        ..Audited::default()
+    };
+    others.fetch(counter, goods, calendar, progress, &mut audited).await?;
+    let mut findings = check(Sold { house, price: scenario.seat_price(), goods }, history, &audited);
     let mut unknown = BTreeMap::new();
     for cart in carts {
         let state = found.get(&cart.cart).and_then(Option::as_ref).map(|audit| audit.cart.state.as_str());

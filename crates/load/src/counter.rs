@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_client::{Client, ClientConfig};
+use boxoffice_client::{AdminToken, Client, ClientConfig};
 
 use crate::{LoadError, report::Server, scenario::ConnectSpec};
 
@@ -20,20 +20,25 @@ pub(crate) struct Counter {
     clients: Vec<Client>,
     next: AtomicUsize,
     addresses: Vec<String>,
+    admin_token: Option<AdminToken>,
 }
 
 impl Counter {
     /// Opens all connections.
-    pub(crate) async fn open(addresses: &[String], connect: &ConnectSpec) -> Result<Counter, LoadError> {
+    pub(crate) async fn open(
+        addresses: &[String],
+        connect: &ConnectSpec,
+        admin_token: Option<AdminToken>,
+    ) -> Result<Counter, LoadError> {
         let mut clients = Vec::new();
         for number in 0..connect.connections as usize {
             // Each connection begins with another address and falls back to the others.
             let mut turned = addresses.to_vec();
             turned.rotate_left(number % addresses.len().max(1));
-            let client = Client::connect(config(turned, connect.deadline_ms)).await;
+            let client = Client::connect(config(turned, connect.deadline_ms, admin_token.clone())).await;
             clients.push(client.map_err(|error| LoadError::Connect { addresses: addresses.join(", "), error })?);
         }
-        Ok(Counter { clients, next: AtomicUsize::new(0), addresses: addresses.to_vec() })
+        Ok(Counter { clients, next: AtomicUsize::new(0), addresses: addresses.to_vec(), admin_token })
     }
 
     /// The next connection in turn.
@@ -50,7 +55,7 @@ impl Counter {
     pub(crate) async fn each_node(&self) -> Result<Vec<Client>, LoadError> {
         let mut clients = Vec::new();
         for address in &self.addresses {
-            let client = Client::connect(config(vec![address.clone()], 60_000)).await;
+            let client = Client::connect(config(vec![address.clone()], 60_000, self.admin_token.clone())).await;
             clients.push(client.map_err(|error| LoadError::Connect { addresses: address.clone(), error })?);
         }
         Ok(clients)
@@ -87,8 +92,9 @@ impl Counter {
     }
 }
 
-fn config(addresses: Vec<String>, deadline_ms: u64) -> ClientConfig {
+fn config(addresses: Vec<String>, deadline_ms: u64, admin_token: Option<AdminToken>) -> ClientConfig {
     ClientConfig {
+        admin_token,
         deadline: Duration::from_millis(deadline_ms),
         name: concat!("boxoffice-load ", env!("CARGO_PKG_VERSION")).into(),
         buffer_bytes: BUFFER_BYTES,

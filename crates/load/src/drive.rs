@@ -14,7 +14,8 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use crate::{
     LoadError,
     counter::Counter,
-    flow::{self, Flow, Plan},
+    flow::{self, Flow},
+    plan::Plan,
     scenario::ClosedLoopSpec,
 };
 
@@ -66,13 +67,13 @@ pub(crate) async fn open_loop(
             let intended_us = intended.as_micros() as u64;
             if under_way.fetch_add(1, Ordering::Relaxed) >= FLOWS_UNDER_WAY_MAX {
                 under_way.fetch_sub(1, Ordering::Relaxed);
-                ended.push(plan.not_started(number, intended_us, "too many flows under way"));
+                ended.push(Flow::not_started(&plan, number, intended_us, "too many flows under way"));
                 continue;
             }
             let client = counter.client().clone();
             let (plan, ended, under_way) = (plan.clone(), ended.clone(), under_way.clone());
             tokio::spawn(async move {
-                ended.push(flow::run(plan, client, number, Some(intended_us)).await);
+                ended.push(flow::run(plan, client, number, Some(intended_us), None).await);
                 under_way.fetch_sub(1, Ordering::Relaxed);
             });
         }
@@ -122,7 +123,14 @@ pub(crate) async fn closed_loop(
                         return;
                     }
                     let number = FlowNumber { group: turn % groups, index: turn / groups };
-                    ended.push(flow::run(plan.clone(), client.clone(), number, None).await);
+                    let block = match &plan.pool {
+                        Some(pool) => match pool.take().await {
+                            Some(block) => Some(block),
+                            None => return,
+                        },
+                        None => None,
+                    };
+                    ended.push(flow::run(plan.clone(), client.clone(), number, None, block).await);
                     if !think.is_zero() {
                         tokio::time::sleep(think).await;
                     }

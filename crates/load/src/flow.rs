@@ -1,25 +1,29 @@
-//! One flow: a customer who opens a cart, holds seats, and buys or goes away; everything it was told is written down.
+//! One flow: a customer who wants something, gets it or not, and buys or goes away; everything it was told is written down.
 
-use std::{sync::Arc, time::Instant};
+mod booking;
+mod goods;
+mod pay;
+mod seats;
 
-use boxoffice_client::{At, Cart, Client, Entity, Error, recorded};
-use boxoffice_core::{id::Id, refusal::TakenSeat};
+use std::sync::Arc;
+
+use boxoffice_client::{At, Cart, Client, Entity, Error};
+use boxoffice_core::id::Id;
 use boxoffice_workload::{
     arrival::FlowNumber,
-    flow::Picker,
-    history::{CartRecord, CheckoutOutcome, CheckoutRecord, HoldOutcome, HoldRecord, Span},
+    history::{CartRecord, ChangeRecord, Span},
 };
 
-use crate::scenario::FlowSpec;
+use crate::{plan::Plan, scenario::Kind};
 
 /// How a flow ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It bought.
+    /// It bought, or booked what it wanted.
     Done,
     /// It was refused in the end, for this reason.
     Refused(Box<str>),
-    /// It went away with seats in its cart.
+    /// It went away with something in its cart.
     Abandoned,
     /// It failed, for this reason.
     Failed(Box<str>),
@@ -35,140 +39,67 @@ pub(crate) struct Flow {
     pub(crate) retried: u32,
     pub(crate) opened: Option<Span>,
     pub(crate) record: CartRecord,
-}
-
-/// What all flows of a run share.
-pub(crate) struct Plan {
-    pub(crate) picker: Picker,
-    pub(crate) spec: FlowSpec,
-    pub(crate) start: Instant,
-}
-
-impl Plan {
-    /// Microseconds since the run's start; 0 before it.
-    pub(crate) fn now_us(&self) -> u64 {
-        Instant::now().saturating_duration_since(self.start).as_micros() as u64
-    }
-
-    /// A flow that was never started.
-    pub(crate) fn not_started(&self, number: FlowNumber, intended_us: u64, why: &str) -> Flow {
-        let now_us = self.now_us();
-        Flow {
-            intended_us,
-            started_us: now_us,
-            ended_us: now_us,
-            end: End::Failed(why.into()),
-            retried: 0,
-            opened: None,
-            record: CartRecord::new(self.picker.token(number).cart()),
-        }
-    }
-}
-
-/// Runs a flow to its end. Without an intended start it is the actual one.
-pub(crate) async fn run(plan: Arc<Plan>, client: Client, number: FlowNumber, intended_us: Option<u64>) -> Flow {
-    let token = plan.picker.token(number);
-    let cart = Cart::with_token(&client, token);
-    let started_us = plan.now_us();
-    let mut flow = Flow {
-        intended_us: intended_us.unwrap_or(started_us),
-        started_us,
-        ended_us: started_us,
-        end: End::Abandoned,
-        retried: 0,
-        opened: None,
-        record: CartRecord::new(cart.id()),
-    };
-    flow.end = buy(&plan, &cart, number, &mut flow).await;
-    flow.ended_us = plan.now_us();
-    flow
-}
-
-async fn buy(plan: &Plan, cart: &Cart, number: FlowNumber, flow: &mut Flow) -> End {
-    if plan.spec.open_first {
-        let called_us = plan.now_us();
-        let opened = cart.open(None, None).await;
-        flow.opened = Some(Span { called_us, returned_us: plan.now_us() });
-        match opened {
-            Ok(reply) => flow.note_version(&reply.at),
-            Err(error) => return ended(&error),
-        }
-    }
-
-    let mut attempt = 0;
-    loop {
-        let choice = plan.picker.choose(number, attempt);
-        let session = plan.picker.house().session_id(choice.session);
-        let called_us = plan.now_us();
-        let held = cart.hold_seats(&session, choice.seats.as_slice().iter().copied()).await;
-        let span = Span { called_us, returned_us: plan.now_us() };
-        let outcome = match &held {
-            Ok(reply) => {
-                flow.note_version(&reply.at);
-                let seats = reply.value.lines.iter().flat_map(|line| line.content.seats());
-                HoldOutcome::Granted {
-                    session_version: version_of(&reply.at, &session),
-                    deadline: reply.value.deadline,
-                    price: seats.map(|seat| seat.price).sum(),
-                }
-            }
-            Err(Error::Refused(no)) => {
-                let named = no.seats.iter().zip(&no.states).map(|(&seat, &state)| TakenSeat { seat, state });
-                HoldOutcome::Refused { code: no.code, named: named.collect() }
-            }
-            Err(error) if error.may_have_happened() => HoldOutcome::Unknown,
-            Err(_) => HoldOutcome::NotDone,
-        };
-        flow.record.holds.push(HoldRecord { session: choice.session, seats: choice.seats, span, outcome });
-        match held {
-            Ok(_) => break,
-            Err(Error::Refused(_)) if attempt < plan.spec.retries => {
-                attempt += 1;
-                flow.retried += 1;
-            }
-            Err(error) => return ended(&error),
-        }
-    }
-
-    if plan.picker.abandons(number, plan.spec.abandon_percent) {
-        return End::Abandoned;
-    }
-    check_out(plan, cart, flow).await
-}
-
-async fn check_out(plan: &Plan, cart: &Cart, flow: &mut Flow) -> End {
-    let called_us = plan.now_us();
-    let bought = cart.checkout(recorded("card", "load-run"), None).await;
-    let span = Span { called_us, returned_us: plan.now_us() };
-    let (outcome, end) = match bought {
-        Ok(reply) => {
-            flow.note_version(&reply.at);
-            let order = &reply.value.order;
-            let sessions = flow.record.holds.iter().filter(|hold| matches!(hold.outcome, HoldOutcome::Granted { .. }));
-            let house = plan.picker.house();
-            let version = |session: u32| version_of(&reply.at, &house.session_id(session));
-            let sold = sessions.filter_map(|hold| Some((hold.session, version(hold.session)?))).collect();
-            (CheckoutOutcome::Bought { order: order.id, total: order.total.amount, sold }, End::Done)
-        }
-        Err(error) => {
-            let outcome = match &error {
-                Error::Refused(no) => CheckoutOutcome::Refused { code: no.code },
-                error if error.may_have_happened() => CheckoutOutcome::Unknown,
-                _ => CheckoutOutcome::NotDone,
-            };
-            (outcome, ended(&error))
-        }
-    };
-    flow.record.checkout = Some(CheckoutRecord { span, outcome });
-    end
+    /// What it did to bookings that need no cart.
+    pub(crate) changes: Vec<ChangeRecord>,
 }
 
 impl Flow {
+    /// A flow that is about to begin.
+    pub(crate) fn new(intended_us: u64, started_us: u64, record: CartRecord) -> Flow {
+        Flow {
+            intended_us,
+            started_us,
+            ended_us: started_us,
+            end: End::Abandoned,
+            retried: 0,
+            opened: None,
+            record,
+            changes: Vec::new(),
+        }
+    }
+
+    /// A flow that was never started.
+    pub(crate) fn not_started(plan: &Plan, number: FlowNumber, intended_us: u64, why: &str) -> Flow {
+        let record = CartRecord::new(plan.draw.token(number).cart());
+        Flow { end: End::Failed(why.into()), ..Flow::new(intended_us, plan.now_us(), record) }
+    }
+
     /// Writes down the cart's version of an answer.
     fn note_version(&mut self, at: &[At]) {
         let cart = at.iter().find(|at| at.entity == Entity::Cart(self.record.cart));
         self.record.versions.extend(cart.map(|at| at.version));
     }
+}
+
+/// Runs a flow to its end. Without an intended start it is the actual one. `block` are the seats it has to try, if that is
+/// not for it to choose.
+pub(crate) async fn run(
+    plan: Arc<Plan>,
+    client: Client,
+    number: FlowNumber,
+    intended_us: Option<u64>,
+    block: Option<FlowNumber>,
+) -> Flow {
+    plan.begin();
+    let token = plan.draw.token(number);
+    let customer = plan.customer(number);
+    let mut cart = Cart::with_token(&client, token);
+    if let Some(customer) = plan.customer_id(customer) {
+        cart = cart.with_customer(&customer);
+    }
+    let started_us = plan.now_us();
+    let gateway = plan.scenario.gateway.is_some();
+    let record = CartRecord { customer, gateway, ..CartRecord::new(cart.id()) };
+    let mut flow = Flow::new(intended_us.unwrap_or(started_us), started_us, record);
+    flow.end = match plan.kind(number) {
+        Kind::Seats => seats::buy(&plan, &cart, number, block, &mut flow).await,
+        Kind::Units => goods::buy_units(&plan, &cart, number, &mut flow).await,
+        Kind::Places => goods::buy_places(&plan, &cart, number, &mut flow).await,
+        Kind::Slots => goods::buy_slot(&plan, &cart, number, &mut flow).await,
+        Kind::Bookings => booking::change(&plan, &client, number, &mut flow).await,
+    };
+    flow.ended_us = plan.now_us();
+    flow
 }
 
 fn version_of(at: &[At], session: &Id) -> Option<u64> {

@@ -30,6 +30,10 @@ pub(crate) fn judge(expect: &Expect, flows: &Flows, audit: &Audit) -> Verdict {
     compare("abandoned", expect.abandoned.map(grouped), grouped(flows.abandoned));
     compare("failed", expect.failed.map(grouped), grouped(flows.failed_all()));
     compare("seats sold", expect.seats_sold.map(grouped), grouped(flows.seats_sold));
+    compare("units sold", expect.units_sold.map(grouped), grouped(flows.units_sold));
+    compare("units left", expect.units_left.map(grouped), grouped(audit.findings.units_free));
+    let held = audit.findings.seats_held + audit.findings.units_held;
+    compare("held", expect.held.map(grouped), grouped(held));
     compare("total", expect.total.map(money), money(flows.total));
     let findings = &audit.findings;
     for (breach, count) in &findings.breaches {

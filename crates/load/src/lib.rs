@@ -11,10 +11,13 @@ mod run;
 mod counter;
 mod drive;
 mod flow;
+mod plan;
 mod progress;
 mod setup;
+mod storm;
 
 mod audit;
+mod bank;
 mod judge;
 mod measure;
 
@@ -25,4 +28,4 @@ pub use drive::FLOWS_UNDER_WAY_MAX;
 pub use report::Report;
 pub use run::{LoadError, RunConfig, run};
 pub use scenario::{Scenario, ScenarioError};
-pub use setup::make_house;
+pub use setup::{make_house, make_shop};

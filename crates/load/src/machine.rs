@@ -132,6 +132,42 @@ pub fn process_cpu(pid: u32) -> io::Result<Duration> {
     Ok(Duration::from_millis(used.values().sum::<u64>() * 1_000 / TICKS_PER_SECOND))
 }
 
+/// Memory that a process has in RAM, in bytes; `None` if there is no such process.
+pub fn process_memory(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1_024)
+}
+
+/// The process on this machine that listens on an address (`host:port`); `None` if there is none, or it is not ours to see.
+pub fn who_listens(address: &str) -> Option<u32> {
+    let (host, port) = address.rsplit_once(':')?;
+    if !matches!(host, "127.0.0.1" | "localhost" | "[::1]" | "0.0.0.0") {
+        return None;
+    }
+    let port: u16 = port.parse().ok()?;
+    let inode = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .iter()
+        .find_map(|table| listener(&fs::read_to_string(table).ok()?, port))?;
+    let socket = format!("socket:[{inode}]");
+    fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
+        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let open = fs::read_dir(entry.path().join("fd")).ok()?;
+        let links = open.flatten().filter_map(|file| fs::read_link(file.path()).ok());
+        links.into_iter().any(|link| link.to_str() == Some(socket.as_str())).then_some(pid)
+    })
+}
+
+/// The inode of the socket that listens on a port, from `/proc/net/tcp`.
+fn listener(table: &str, port: u16) -> Option<u64> {
+    table.lines().skip(1).find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let local = u16::from_str_radix(fields.get(1)?.rsplit_once(':')?.1, 16).ok()?;
+        // 0A is the state of a socket that listens.
+        (local == port && *fields.get(3)? == "0A").then(|| fields.get(9)?.parse().ok())?
+    })
+}
+
 /// The parent, and the ticks of the process and of the children it has waited for.
 fn parse_process(stat: &str) -> Option<(u32, u64)> {
     // The name stands in brackets and may hold anything, so fields are counted after the last bracket.
@@ -159,6 +195,15 @@ mod tests {
         assert_eq!(parse_process(stat), Some((7, 100)));
         assert!(process_cpu(std::process::id()).is_ok());
         assert!(process_cpu(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn a_process_is_found_by_the_port_it_listens_on() {
+        let socket = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let address = socket.local_addr().expect("it is bound").to_string();
+        assert_eq!(who_listens(&address), Some(std::process::id()));
+        assert_eq!(who_listens("192.0.2.1:80"), None);
+        assert!(process_memory(std::process::id()).is_some_and(|bytes| bytes > 100_000));
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use boxoffice_workload::history::CheckoutOutcome;
+use boxoffice_workload::{
+    goods::Good,
+    history::{Change, CheckoutOutcome, HoldOutcome, TakeOutcome},
+};
 
 use crate::{
     flow::{End, Flow},
@@ -30,7 +33,10 @@ pub(crate) fn flows(offered: u64, ended: &[Flow]) -> Flows {
             flow.record.checkout.as_ref().map(|checkout| &checkout.outcome)
         {
             flows.total += total;
-            flows.seats_sold += flow.record.holds.last().map_or(0, |hold| hold.seats.len() as u64);
+            let held = flow.record.holds.iter().filter(|hold| matches!(hold.outcome, HoldOutcome::Granted { .. }));
+            flows.seats_sold += held.map(|hold| hold.seats.len() as u64).sum::<u64>();
+            let taken = flow.record.takes.iter().filter(|take| matches!(take.outcome, TakeOutcome::Granted { .. }));
+            flows.units_sold += taken.map(|take| u64::from(take.quantity)).sum::<u64>();
         }
     }
     flows
@@ -59,13 +65,31 @@ pub(crate) fn steps(ended: &[Flow]) -> BTreeMap<String, Latency> {
     for flow in ended {
         let opened = flow.opened.iter().map(|span| ("cart.open", span));
         let held = flow.record.holds.iter().map(|hold| ("cart.hold_seats", &hold.span));
+        let taken = flow.record.takes.iter().map(|take| (op_of_take(take.good), &take.span));
+        let changed = flow.changes.iter().map(|change| (op_of_change(change.change), &change.span));
         let bought = flow.record.checkout.iter().map(|checkout| ("cart.checkout", &checkout.span));
-        for (name, span) in opened.chain(held).chain(bought) {
+        for (name, span) in opened.chain(held).chain(taken).chain(changed).chain(bought) {
             durations_us.entry(name).or_default().push(span.returned_us - span.called_us);
         }
     }
     let latency = |(name, mut us): (&str, Vec<u64>)| Some((name.to_owned(), Latency::of(&mut us)?));
     durations_us.into_iter().filter_map(latency).collect()
+}
+
+fn op_of_take(good: Good) -> &'static str {
+    match good {
+        Good::Product(_) => "cart.hold_stock",
+        Good::Area { .. } => "cart.hold_places",
+        Good::Slot { .. } => "cart.hold_slot",
+    }
+}
+
+fn op_of_change(change: Change) -> &'static str {
+    match change {
+        Change::Reserve(_) => "resource.reserve",
+        Change::Move(_) => "resource.move",
+        Change::Cancel => "resource.cancel",
+    }
 }
 
 /// The run in slices by the ends of flows.
@@ -138,7 +162,7 @@ mod tests {
 
     fn flow(intended_us: u64, started_us: u64, ended_us: u64, end: End) -> Flow {
         let record = CartRecord::new(CartId(1));
-        Flow { intended_us, started_us, ended_us, end, retried: 0, opened: None, record }
+        Flow { ended_us, end, ..Flow::new(intended_us, started_us, record) }
     }
 
     fn ended() -> Vec<Flow> {

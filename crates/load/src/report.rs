@@ -55,6 +55,12 @@ pub struct Report {
     pub histogram: Vec<Bar>,
     /// The machine beside it.
     pub machine: Machine,
+    /// What the server's process had in memory, where it runs on this machine.
+    #[serde(default)]
+    pub memory: Option<Memory>,
+    /// How a storm of abandoned carts went.
+    #[serde(default)]
+    pub storm: Option<Storm>,
     /// What the audits found.
     pub audit: Audit,
     /// Whether it was good.
@@ -106,6 +112,9 @@ pub struct Flows {
     pub retried: u64,
     /// Seats in the orders clients were told of.
     pub seats_sold: u64,
+    /// Units, places and slots in those orders.
+    #[serde(default)]
+    pub units_sold: u64,
     /// Sum of the totals clients were told, in minor units.
     pub total: i64,
 }
@@ -224,6 +233,34 @@ pub struct Machine {
     pub client_processors: f64,
 }
 
+/// Memory of the server's process, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Which process.
+    pub pid: u32,
+    /// Before anything was made.
+    pub before: u64,
+    /// When everything was made.
+    pub set_up: u64,
+    /// After the run.
+    pub after: u64,
+}
+
+/// How a storm of abandoned carts went.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Storm {
+    /// Carts that were opened.
+    pub carts: u64,
+    /// How long that took, in seconds.
+    pub opened_s: f64,
+    /// How long after its deadline each hold was seen free again, looked at from outside: it was free at the latest then.
+    pub late: Option<Latency>,
+    /// Holds that were still there in the end.
+    pub left: u64,
+    /// Latency of the purchases that ended between the first deadline and the last hold's end, from their intended start.
+    pub buying_meanwhile: Option<Latency>,
+}
+
 /// What the audits found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audit {
@@ -235,6 +272,9 @@ pub struct Audit {
     pub node_seats_sold: Option<u64>,
     /// Orders since before the run.
     pub node_orders: Option<u64>,
+    /// Products, sessions without seats, resources and customers that flows used.
+    #[serde(default)]
+    pub others_used: u64,
     /// Requests whose outcome no client knows, and what the server says of their carts: by state.
     pub unknown: BTreeMap<String, u64>,
 }

@@ -8,22 +8,25 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use boxoffice_client::Error;
-use boxoffice_workload::{flow::PickerError, history::History};
+use boxoffice_client::{AdminToken, Error};
+use boxoffice_workload::{check::Breach, flow::PickerError, history::History};
 use rand::{TryRngCore, rngs::OsRng};
 
 use crate::{
     audit::{self, NodeTotals},
+    bank::Bank,
     counter::Counter,
     drive::{self, Ended},
-    flow::{End, Plan},
+    flow::End,
     judge,
-    machine::{CpuTimes, DiskFloor, process_cpu},
+    machine::{CpuTimes, DiskFloor, process_cpu, process_memory, who_listens},
     measure,
+    plan::Plan,
     progress::Progress,
-    report::{FORMAT, Machine, Report, Times},
+    report::{FORMAT, Machine, Memory, Report, Times},
     scenario::{Scenario, ScenarioError},
     setup::{self, Terms},
+    storm,
 };
 
 /// Between the last preparation and the first flow: time for everything to be ready.
@@ -47,6 +50,10 @@ pub struct RunConfig {
     /// A directory on the disk the servers write to, where its raw flush time is measured; `out_dir` or the directory for
     /// temporary files if absent.
     pub disk_dir: Option<PathBuf>,
+    /// The admin token, where the nodes ask operators for one.
+    pub admin_token: Option<AdminToken>,
+    /// The server's process, whose memory is told; if absent, the one that listens on the first address, if it is here.
+    pub server_pid: Option<u32>,
     /// No progress bar.
     pub quiet: bool,
 }
@@ -155,36 +162,70 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
     let started_at_ms = now_ms();
     let seed = config.seed.unwrap_or_else(random);
     let prefix = prefix(started_at_ms);
-    let picker = scenario.picker(&prefix, seed)?;
-    let house = picker.house().clone();
-    let counter = Arc::new(Counter::open(&config.addresses, &scenario.connect).await?);
+    let house = scenario.house(&prefix);
+    let goods = scenario.goods(&prefix);
+    let bank = match &scenario.gateway {
+        Some(spec) => Some(Bank::open(spec, seed).await?),
+        None => None,
+    };
+    let counter = Counter::open(&config.addresses, &scenario.connect, config.admin_token.clone()).await?;
+    let counter = Arc::new(counter);
+    let pid = config.server_pid.or_else(|| who_listens(config.addresses.first()?));
+    let resident = || pid.and_then(process_memory).unwrap_or(0);
+    let memory_before = resident();
     let server = counter.server().await?;
 
     let begun = Instant::now();
     setup::run(&counter, &house, &Terms::of(&scenario, started_at_ms), &progress).await?;
+    setup::goods(&counter, &scenario, &goods, started_at_ms, &progress).await?;
     let setup_s = begun.elapsed().as_secs_f64();
+    let memory_set_up = resident();
     let before = NodeTotals::ask(&counter).await?;
 
     let disk = config.disk_dir.clone().or_else(|| config.out_dir.clone()).unwrap_or_else(std::env::temp_dir);
     let floor_before = floor(&disk)?;
     let own_before = process_cpu(std::process::id()).ok();
     let cpu_before = CpuTimes::now();
-    let plan = Arc::new(Plan { picker, spec: scenario.flow.clone(), start: Instant::now() + LEAD });
+    let mut plan = Arc::new(Plan::new(&scenario, &prefix, seed, started_at_ms, Instant::now() + LEAD)?);
+    let opened = match &scenario.storm {
+        Some(spec) => Some(storm::open(&counter, &plan, spec, &progress).await?),
+        None => None,
+    };
+    if opened.is_some() {
+        // The run begins when the carts are open.
+        plan = Arc::new(Plan::new(&scenario, &prefix, seed, started_at_ms, Instant::now() + LEAD)?);
+    }
+    let plan_start_ms = now_ms() + plan.start.saturating_duration_since(Instant::now()).as_millis() as u64;
     tokio::time::sleep_until(plan.start.into()).await;
     let ended = Ended::default();
     progress.begin("run", scenario.offered());
-    tokio::select! {
+    let watched = async {
+        match (&scenario.storm, &opened) {
+            (Some(spec), Some(opened)) => storm::watch(&counter, &plan, spec, opened).await.map(Some),
+            (None, _) | (_, None) => Ok(None),
+        }
+    };
+    let both = async { tokio::try_join!(drive(&counter, &plan, &scenario, &ended), watched) };
+    let ((), seen) = tokio::select! {
         biased;
-        driven = drive(&counter, &plan, &scenario, &ended) => driven?,
-        () = progress.clone().follow(ended.clone()) => {}
-    }
+        both = both => both?,
+        () = progress.clone().follow(ended.clone()) => return Err(LoadError::Broken("its progress bar ended")),
+    };
     let elapsed = plan.start.elapsed().as_secs_f64();
     let cpu = cpu_before.and_then(|before| Some(CpuTimes::now()?.since(before)));
     let own = own_before.and_then(|before| Some(process_cpu(std::process::id()).ok()?.saturating_sub(before)));
     let floor_after = floor(&disk)?;
     let flows = ended.take();
 
-    let figures = measure::flows(scenario.offered(), &flows);
+    let (storm, seen) = match (seen, &opened) {
+        (Some(seen), Some(opened)) => {
+            let (storm, seen) = storm::report(seen, opened, &flows, plan_start_ms);
+            (Some(storm), Some(seen))
+        }
+        (None, _) | (_, None) => (None, None),
+    };
+    let memory = pid.map(|pid| Memory { pid, before: memory_before, set_up: memory_set_up, after: resident() });
+    let figures = measure::flows(plan.offered(), &flows);
     let (done, refused) = (|end: &End| *end == End::Done, |end: &End| matches!(end, End::Refused(_)));
     let mut report = Report {
         format: FORMAT,
@@ -205,6 +246,8 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
             cpu,
             client_processors: own.map_or(0.0, |own| own.as_secs_f64() / elapsed),
         },
+        memory,
+        storm,
         audit: Default::default(),
         verdict: Default::default(),
         flows: figures,
@@ -212,8 +255,30 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
     };
 
     let begun = Instant::now();
-    let history = History { carts: flows.into_iter().map(|flow| flow.record).collect() };
-    report.audit = audit::run(&counter, &report.scenario, &house, &history, &before, &progress).await?;
+    let mut history = History::default();
+    for flow in flows {
+        history.changes.extend(flow.changes);
+        history.carts.push(flow.record);
+    }
+    history.carts.extend(opened.into_iter().flat_map(|opened| opened.carts));
+    // The changes of one booking in the order they were asked for: each is made after the one before was answered.
+    history.changes.sort_by_key(|change| change.span.called_us);
+    let subject = audit::Subject {
+        house: &house,
+        goods: &goods,
+        history: &history,
+        bank: bank.as_ref(),
+        calendar: plan.calendar(),
+    };
+    report.audit = audit::run(&counter, &report.scenario, subject, &before, &progress).await?;
+    if let Some(storm) = &report.storm
+        && storm.left > 0
+    {
+        report.audit.findings.add(Breach::WrongTime, || format!("{} abandoned holds are still there", storm.left));
+    }
+    for early in seen.into_iter().flat_map(|seen| seen.early) {
+        report.audit.findings.add(Breach::WrongTime, || early);
+    }
     report.times.audit_s = begun.elapsed().as_secs_f64();
     report.verdict = judge::judge(&report.scenario.expect, &report.flows, &report.audit);
     progress.clear();
@@ -223,9 +288,7 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
 async fn drive(counter: &Arc<Counter>, plan: &Arc<Plan>, scenario: &Scenario, ended: &Ended) -> Result<(), LoadError> {
     match (scenario.open_plan(), &scenario.closed_loop) {
         (Some(schedule), _) => drive::open_loop(counter.clone(), plan.clone(), schedule, ended).await,
-        (None, Some(spec)) => {
-            drive::closed_loop(counter.clone(), plan.clone(), spec, scenario.house.groups, ended).await
-        }
+        (None, Some(spec)) => drive::closed_loop(counter.clone(), plan.clone(), spec, scenario.groups(), ended).await,
         (None, None) => Err(LoadError::Broken("a scenario without a loop")),
     }
 }

@@ -1,5 +1,6 @@
 //! Scenarios: what a run does, from TOML. A key that is not known or a value that makes no sense is refused by file, line and key.
 
+mod goods;
 mod place;
 
 use std::{fs, path::Path, time::Duration};
@@ -12,6 +13,10 @@ use boxoffice_workload::{
 };
 use serde::{Deserialize, Serialize};
 
+pub use self::goods::{
+    ArenaSpec, CalendarSpec, CartSpec, GatewaySpec, Kind, MixSpec, PlacesSpec, ProductPick, RushSpec, ShopSpec,
+    SlotsSpec, StormSpec,
+};
 use self::place::Place;
 
 /// The most flows of one run: each is remembered until the audit.
@@ -27,11 +32,20 @@ pub const CONNECTIONS_MAX: u32 = 10_000;
 pub const SESSIONS_MAX: u64 = 1_000_000;
 
 /// The scenarios that come with the program.
-const BUILT_IN: [(&str, &str); 4] = [
+const BUILT_IN: [(&str, &str); 13] = [
     ("seed-theatre", include_str!("../../../config/scenarios/seed-theatre.toml")),
     ("seed-theatre-contended", include_str!("../../../config/scenarios/seed-theatre-contended.toml")),
     ("closed-theatre", include_str!("../../../config/scenarios/closed-theatre.toml")),
     ("one-seat", include_str!("../../../config/scenarios/one-seat.toml")),
+    ("seed-cart", include_str!("../../../config/scenarios/seed-cart.toml")),
+    ("seed-cart-hot", include_str!("../../../config/scenarios/seed-cart-hot.toml")),
+    ("closed-cart", include_str!("../../../config/scenarios/closed-cart.toml")),
+    ("ga-olympics", include_str!("../../../config/scenarios/ga-olympics.toml")),
+    ("calendar-rush", include_str!("../../../config/scenarios/calendar-rush.toml")),
+    ("expiry-storm", include_str!("../../../config/scenarios/expiry-storm.toml")),
+    ("mixed", include_str!("../../../config/scenarios/mixed.toml")),
+    ("n0", include_str!("../../../config/scenarios/n0.toml")),
+    ("resident", include_str!("../../../config/scenarios/resident.toml")),
 ];
 
 /// What a run does.
@@ -43,10 +57,32 @@ pub struct Scenario {
     pub name: String,
     /// One line for people.
     pub about: String,
-    /// What is sold.
-    pub house: HouseSpec,
-    /// What each flow does.
-    pub flow: FlowSpec,
+    /// The seats that are sold.
+    pub house: Option<HouseSpec>,
+    /// What a flow does that buys seats.
+    pub flow: Option<FlowSpec>,
+    /// The products that are sold.
+    pub shop: Option<ShopSpec>,
+    /// What a flow does that buys units.
+    pub cart: Option<CartSpec>,
+    /// The sessions with areas and no seats.
+    pub arena: Option<ArenaSpec>,
+    /// What a flow does that buys places.
+    pub places: Option<PlacesSpec>,
+    /// The resources that are booked.
+    pub calendar: Option<CalendarSpec>,
+    /// What a flow does that buys a slot.
+    pub slots: Option<SlotsSpec>,
+    /// What flows do that reserve, cancel and move bookings without a cart.
+    pub rush: Option<RushSpec>,
+    /// How often flows buy what, if they buy several kinds of things.
+    pub mix: Option<MixSpec>,
+    /// How many customers there are; flows are of nobody if absent. Each flow is of one of them.
+    pub customers: Option<u32>,
+    /// The gateway that is started for the run; payments are only recorded if absent.
+    pub gateway: Option<GatewaySpec>,
+    /// Carts that are all abandoned at once.
+    pub storm: Option<StormSpec>,
     /// Flows start by the clock. Either this or `closed_loop`.
     pub open_loop: Option<OpenLoopSpec>,
     /// Clients start their next flow when the last one ended. Either this or `open_loop`.
@@ -102,6 +138,9 @@ pub struct FlowSpec {
     /// Of 100 flows that hold their seats, how many go away without buying.
     #[serde(default)]
     pub abandon_percent: u8,
+    /// `sell_out`: how long seats that somebody went away with are left alone before they are tried again, in milliseconds.
+    #[serde(default = "again")]
+    pub again_ms: u64,
 }
 
 /// `flow.pick`.
@@ -114,12 +153,16 @@ pub enum PickSpec {
     Random,
     /// The first seats of the first session: all flows meet.
     Same,
+    /// Any seats nobody else is trying to get, again and again until all are sold. For a closed loop.
+    SellOut,
 }
 
 /// `[open_loop]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenLoopSpec {
+    /// Groups, where there is no house that says how many.
+    pub groups: Option<u32>,
     /// Flows of each group.
     pub flows: u32,
     /// Between the starts of two flows of a group, in microseconds.
@@ -189,6 +232,12 @@ pub struct Expect {
     pub failed: Option<u64>,
     /// Seats sold, as the clients were told.
     pub seats_sold: Option<u64>,
+    /// Units, places and slots sold, as the clients were told.
+    pub units_sold: Option<u64>,
+    /// Units and places that are free in the end.
+    pub units_left: Option<u64>,
+    /// Units, places, slots and seats in carts in the end.
+    pub held: Option<u64>,
     /// Sum of the orders' totals, in minor units.
     pub total: Option<i64>,
 }
@@ -276,34 +325,53 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// The house that is sold, under a prefix of this run.
+    /// The house that is sold, under a prefix of this run; an empty one if no seats are sold.
     pub fn house(&self, prefix: &str) -> House {
-        House {
-            prefix: prefix.to_owned(),
-            groups: self.house.groups,
-            venues: self.house.venues,
-            sessions: self.house.sessions,
-            rows: self.house.rows,
-            seats: self.house.seats,
+        let prefix = prefix.to_owned();
+        match &self.house {
+            Some(house) => House {
+                prefix,
+                groups: house.groups,
+                venues: house.venues,
+                sessions: house.sessions,
+                rows: house.rows,
+                seats: house.seats,
+            },
+            None => House { prefix, groups: 0, venues: 0, sessions: 1, rows: 0, seats: 0 },
         }
     }
 
-    /// Chooses what flows buy.
+    /// What one seat costs, in minor units; 0 if none are sold.
+    pub fn seat_price(&self) -> i64 {
+        self.house.as_ref().map_or(0, |house| house.price)
+    }
+
+    /// Chooses what flows buy that buy seats; `None` if there are none.
     ///
     /// # Errors
     /// [`PickerError`]; not for a scenario that was loaded, which is checked.
-    pub fn picker(&self, prefix: &str, seed: u64) -> Result<Picker, PickerError> {
-        let pick = match self.flow.pick {
-            PickSpec::Next => Pick::Next,
+    pub fn picker(&self, prefix: &str, seed: u64) -> Result<Option<Picker>, PickerError> {
+        let Some(flow) = &self.flow else { return Ok(None) };
+        let pick = match flow.pick {
+            PickSpec::Next | PickSpec::SellOut => Pick::Next,
             PickSpec::Random => Pick::Random,
             PickSpec::Same => Pick::Same,
         };
+        let house = self.house(prefix);
         let flows = match (&self.open_loop, &self.closed_loop) {
+            // The pool knows how many blocks there are.
+            _ if flow.pick == PickSpec::SellOut => 0,
             (Some(open), _) => u64::from(open.flows),
-            (None, Some(closed)) => u64::from(closed.flows.div_ceil(self.house.groups)),
+            (None, Some(closed)) => u64::from(closed.flows.div_ceil(self.groups())),
             (None, None) => 0,
         };
-        Picker::new(self.house(prefix), pick, self.flow.seats, flows, seed)
+        Picker::new(house, pick, flow.seats, flows, seed).map(Some)
+    }
+
+    /// Groups of flows.
+    pub fn groups(&self) -> u32 {
+        let of_loop = self.open_loop.as_ref().and_then(|open| open.groups);
+        of_loop.or_else(|| self.house.as_ref().map(|house| house.groups)).unwrap_or(1)
     }
 
     /// How many flows there are in all.
@@ -318,7 +386,7 @@ impl Scenario {
     /// The schedule of an open loop.
     pub fn open_plan(&self) -> Option<OpenLoop> {
         let open = self.open_loop.as_ref()?;
-        Some(OpenLoop { groups: self.house.groups, flows: open.flows, gap: Duration::from_micros(open.gap_us) })
+        Some(OpenLoop { groups: self.groups(), flows: open.flows, gap: Duration::from_micros(open.gap_us) })
     }
 
     /// The currency of all prices.
@@ -326,59 +394,30 @@ impl Scenario {
     /// # Panics
     /// For a scenario that was not loaded and has a bad one.
     pub fn currency(&self) -> Currency {
-        Currency::new(&self.house.currency).expect("the scenario's currency was checked")
+        Currency::new(self.currency_name()).expect("the scenario's currency was checked")
+    }
+
+    /// Its three letters.
+    pub fn currency_name(&self) -> &str {
+        self.house.as_ref().map_or("EUR", |house| &house.currency)
     }
 
     fn check(&self, place: &Place<'_>) -> Result<(), ScenarioError> {
-        let positive = |key: &str, value: u64, most: u64| {
-            place.require((1..=most).contains(&value), key, value, format!("give 1 to {most}"))
-        };
-        let house = &self.house;
-        positive("house.groups", house.groups.into(), 1_000)?;
-        positive("house.venues", house.venues.into(), SESSIONS_MAX)?;
-        positive("house.sessions", house.sessions.into(), 10_000)?;
-        let sessions = u64::from(house.groups) * u64::from(house.venues) * u64::from(house.sessions);
-        place.require(
-            sessions <= SESSIONS_MAX,
-            "house.sessions",
-            house.sessions,
-            format!("groups × venues × sessions makes {sessions}; {SESSIONS_MAX} at most"),
-        )?;
-        positive("house.rows", house.rows.into(), 500)?;
-        positive("house.seats", house.seats.into(), 400)?;
-        place.require(
-            (0..=PRICE_MAX).contains(&house.price),
-            "house.price",
-            house.price,
-            format!("give 0 to {PRICE_MAX} minor units"),
-        )?;
-        place.require(
-            Currency::new(&house.currency).is_some(),
-            "house.currency",
-            &house.currency,
-            "give three capital letters, as EUR",
-        )?;
-        positive("flow.seats", self.flow.seats.into(), boxoffice_core::seat::HOLD_SEATS_MAX as u64)?;
-        place.require(
-            self.flow.abandon_percent <= 100,
-            "flow.abandon_percent",
-            self.flow.abandon_percent,
-            "give 0 to 100",
-        )?;
-        place.require(
-            self.flow.retries == 0 || self.flow.pick == PickSpec::Random,
-            "flow.retries",
-            self.flow.retries,
-            "only flows that pick at random have other seats to try; give 0",
-        )?;
+        if let Some(house) = &self.house {
+            house.check(place)?;
+        }
+        if let Some(flow) = &self.flow {
+            self.check_flow(flow, place)?;
+        }
+        self.check_goods(place)?;
         match (&self.open_loop, &self.closed_loop) {
             (Some(open), None) => {
-                positive("open_loop.flows", open.flows.into(), FLOWS_MAX)?;
-                positive("open_loop.gap_us", open.gap_us, 60_000_000)?;
+                positive(place, "open_loop.flows", open.flows.into(), FLOWS_MAX)?;
+                positive(place, "open_loop.gap_us", open.gap_us, 60_000_000)?;
             }
             (None, Some(closed)) => {
-                positive("closed_loop.clients", closed.clients.into(), CLIENTS_MAX.into())?;
-                positive("closed_loop.flows", closed.flows.into(), FLOWS_MAX)?;
+                positive(place, "closed_loop.clients", closed.clients.into(), CLIENTS_MAX.into())?;
+                positive(place, "closed_loop.flows", closed.flows.into(), FLOWS_MAX)?;
                 place.require(
                     closed.think_ms <= 3_600_000,
                     "closed_loop.think_ms",
@@ -395,10 +434,10 @@ impl Scenario {
         }
         let flows = self.offered();
         place.require(flows <= FLOWS_MAX, "open_loop.flows", flows, format!("{FLOWS_MAX} in all groups at most"))?;
-        positive("connect.connections", self.connect.connections.into(), CONNECTIONS_MAX.into())?;
-        positive("connect.deadline_ms", self.connect.deadline_ms, 60_000)?;
-        positive("connect.setup_batch", self.connect.setup_batch.into(), 1_000)?;
-        positive("audit.sessions_max", self.audit.sessions_max.into(), SESSIONS_MAX)?;
+        positive(place, "connect.connections", self.connect.connections.into(), CONNECTIONS_MAX.into())?;
+        positive(place, "connect.deadline_ms", self.connect.deadline_ms, 60_000)?;
+        positive(place, "connect.setup_batch", self.connect.setup_batch.into(), 1_000)?;
+        positive(place, "audit.sessions_max", self.audit.sessions_max.into(), SESSIONS_MAX)?;
         let widest = "x".repeat(PREFIX_BYTES_MAX);
         if let Err(error) = self.picker(&widest, 0) {
             let key = match error {
@@ -417,6 +456,63 @@ fn euro() -> String {
 
 fn yes() -> bool {
     true
+}
+
+fn again() -> u64 {
+    2_500
+}
+
+/// A whole number from 1 to `most`.
+fn positive(place: &Place<'_>, key: &str, value: u64, most: u64) -> Result<(), ScenarioError> {
+    place.require((1..=most).contains(&value), key, value, format!("give 1 to {most}"))
+}
+
+fn price_fits(place: &Place<'_>, key: &str, price: i64) -> Result<(), ScenarioError> {
+    place.require((0..=PRICE_MAX).contains(&price), key, price, format!("give 0 to {PRICE_MAX} minor units"))
+}
+
+impl HouseSpec {
+    fn check(&self, place: &Place<'_>) -> Result<(), ScenarioError> {
+        positive(place, "house.groups", self.groups.into(), 1_000)?;
+        positive(place, "house.venues", self.venues.into(), SESSIONS_MAX)?;
+        positive(place, "house.sessions", self.sessions.into(), 10_000)?;
+        let sessions = u64::from(self.groups) * u64::from(self.venues) * u64::from(self.sessions);
+        place.require(
+            sessions <= SESSIONS_MAX,
+            "house.sessions",
+            self.sessions,
+            format!("groups × venues × sessions makes {sessions}; {SESSIONS_MAX} at most"),
+        )?;
+        positive(place, "house.rows", self.rows.into(), 500)?;
+        positive(place, "house.seats", self.seats.into(), 400)?;
+        price_fits(place, "house.price", self.price)?;
+        place.require(
+            Currency::new(&self.currency).is_some(),
+            "house.currency",
+            &self.currency,
+            "give three capital letters, as EUR",
+        )
+    }
+}
+
+impl Scenario {
+    fn check_flow(&self, flow: &FlowSpec, place: &Place<'_>) -> Result<(), ScenarioError> {
+        positive(place, "flow.seats", flow.seats.into(), boxoffice_core::seat::HOLD_SEATS_MAX as u64)?;
+        place.require(flow.abandon_percent <= 100, "flow.abandon_percent", flow.abandon_percent, "give 0 to 100")?;
+        place.require(
+            flow.retries == 0 || flow.pick == PickSpec::Random,
+            "flow.retries",
+            flow.retries,
+            "only flows that pick at random have other seats to try; give 0",
+        )?;
+        let sells_out = flow.pick == PickSpec::SellOut;
+        place.require(
+            !sells_out || (self.closed_loop.is_some() && self.mix.is_none()),
+            "flow.pick",
+            "sell_out",
+            "it needs a [closed_loop], and no [mix]",
+        )
+    }
 }
 
 #[cfg(test)]

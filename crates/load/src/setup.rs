@@ -8,10 +8,13 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_client::{BatchCommand, Client, Id, Layout, Limits, Money, NewSession, Timestamp, VenueDetails};
+use boxoffice_client::{
+    Area, BatchCommand, Client, Currency, HoldPolicy, Id, Layout, Limits, Money, NewSession, ProductDetails, Rate,
+    ResourceDetails, Timestamp, VenueDetails,
+};
 use boxoffice_core::layout::{Labels, Row, Run};
 use boxoffice_wire::reply::Reply as BatchReply;
-use boxoffice_workload::house::House;
+use boxoffice_workload::{goods::Goods, house::House};
 
 use crate::{
     LoadError,
@@ -53,8 +56,8 @@ pub(crate) struct Terms {
 impl Terms {
     pub(crate) fn of(scenario: &Scenario, now_ms: u64) -> Terms {
         Terms {
-            price: Money { amount: scenario.house.price, currency: scenario.currency() },
-            hold_ttl_ms: scenario.house.hold_ttl_ms,
+            price: Money { amount: scenario.seat_price(), currency: scenario.currency() },
+            hold_ttl_ms: scenario.house.as_ref().and_then(|house| house.hold_ttl_ms),
             now_ms,
             batch: scenario.connect.setup_batch as usize,
         }
@@ -67,13 +70,130 @@ impl Terms {
 /// [`LoadError`] if the nodes cannot be reached or refuse a part of it.
 pub async fn make_house(addresses: &[String], house: &House, price: Money) -> Result<(), LoadError> {
     let connect = ConnectSpec::default();
-    let counter = Counter::open(addresses, &connect).await?;
+    let counter = Counter::open(addresses, &connect, None).await?;
     let terms = Terms { price, hold_ttl_ms: None, now_ms: now_ms(), batch: connect.setup_batch as usize };
     run(&counter, house, &terms, &Progress::new(true)).await
 }
 
+/// Products of one batch at most: each may have a kilobyte of its own.
+const PRODUCTS_A_BATCH: usize = 200;
+
+/// Makes products at these nodes, as a run does: for programs that do the buying themselves.
+///
+/// # Errors
+/// [`LoadError`] if the nodes cannot be reached or refuse a part of it.
+pub async fn make_shop(addresses: &[String], goods: &Goods, currency: Currency) -> Result<(), LoadError> {
+    let connect = ConnectSpec::default();
+    let counter = Counter::open(addresses, &connect, None).await?;
+    let products = (0..goods.products).map(|product| put_product(goods, currency, product, Vec::new(), None)).collect();
+    all(&counter, "products", products, PRODUCTS_A_BATCH, &Progress::new(true)).await
+}
+
+/// Makes everything that is sold besides seats.
+pub(crate) async fn goods(
+    counter: &Counter,
+    scenario: &Scenario,
+    goods: &Goods,
+    now_ms: u64,
+    progress: &Progress,
+) -> Result<(), LoadError> {
+    let (batch, currency) = (scenario.connect.setup_batch as usize, scenario.currency());
+    if let Some(shop) = &scenario.shop {
+        let put = |product| put_product(goods, currency, product, vec![b'b'; shop.blob_bytes], shop.hold_ttl_ms);
+        let products = (0..goods.products).map(put).collect();
+        all(counter, "products", products, batch.min(PRODUCTS_A_BATCH), progress).await?;
+    }
+    if let Some(arena) = &scenario.arena {
+        let place = Id::new(&format!("{}-arena", goods.prefix)).expect("a run's prefix makes ids");
+        let details = VenueDetails {
+            name: "The arena".into(),
+            city: "Testville".into(),
+            position: None,
+            comments: "made by a load run".into(),
+        };
+        all(counter, "arena", vec![BatchCommand::venue_put(place.as_str(), &place, details)], 1, progress).await?;
+        let floor = Layout::new(Vec::new(), None);
+        let floor = floor.map_err(|error| LoadError::Setup { what: "arena", why: error.to_string() })?;
+        let hall = Id::new(&format!("{}-floor", goods.prefix)).expect("a run's prefix makes ids");
+        let put = BatchCommand::hall_put(hall.as_str(), &place, &hall, "The floor", Arc::new(floor));
+        all(counter, "arena", vec![put], 1, progress).await?;
+        let price = Money { amount: arena.price, currency };
+        let session = |number: u32| {
+            let starts_at = now_ms + FIRST_START_MS + u64::from(number) * SESSION_MS;
+            let area = |number: u32| Area {
+                id: goods.area_id(number),
+                name: format!("Area {number}").into(),
+                capacity: arena.capacity,
+                price,
+            };
+            let id = goods.arena_id(number);
+            let new = NewSession {
+                id: id.clone(),
+                hall: hall.clone(),
+                title: Id::new("load-run").expect("a good id"),
+                starts_at: Timestamp(starts_at),
+                ends_at: Timestamp(starts_at + SESSION_MS),
+                prices: Vec::new(),
+                areas: (0..arena.areas).map(area).collect(),
+                hold_ttl_ms: arena.hold_ttl_ms,
+                limits: Limits::default(),
+            };
+            BatchCommand::session_create(id.as_str(), &place, new)
+        };
+        all(counter, "arena", (0..arena.sessions).map(session).collect(), batch, progress).await?;
+    }
+    if scenario.calendar.is_some() {
+        let resources = (0..goods.resources).map(|resource| put_resource(goods, currency, resource)).collect();
+        all(counter, "resources", resources, batch, progress).await?;
+    }
+    Ok(())
+}
+
+fn put_product(
+    goods: &Goods,
+    currency: Currency,
+    product: u32,
+    blob: Vec<u8>,
+    hold_ttl_ms: Option<u64>,
+) -> BatchCommand {
+    let id = goods.product_id(product);
+    let details = ProductDetails {
+        name: format!("Product {product}").into(),
+        properties: Vec::new(),
+        blob,
+        price: Money { amount: goods.unit_price, currency },
+        stock: goods.stock,
+        hold: HoldPolicy::AtAdd,
+        hold_ttl_ms,
+        limits: Limits::default(),
+    };
+    BatchCommand::product_put(id.as_str(), &id, details)
+}
+
+fn put_resource(goods: &Goods, currency: Currency, resource: u32) -> BatchCommand {
+    let id = goods.resource_id(resource);
+    let details = ResourceDetails {
+        name: format!("Room {resource}").into(),
+        properties: Vec::new(),
+        capacity: 1,
+        zone: "UTC".into(),
+        hours: None,
+        before_ms: 0,
+        after_ms: 0,
+        notice_ms: 0,
+        horizon_ms: None,
+        rate: Rate { amount: goods.slot_price, currency, per_ms: None },
+        hold_ttl_ms: None,
+        limits: Limits::default(),
+    };
+    BatchCommand::resource_put(id.as_str(), &id, details)
+}
+
 /// Makes the house: all venues, then all halls, then all sessions.
 pub(crate) async fn run(counter: &Counter, house: &House, terms: &Terms, progress: &Progress) -> Result<(), LoadError> {
+    if house.venues_all() == 0 {
+        return Ok(());
+    }
     let batch = terms.batch;
     let venues = (0..house.venues_all()).map(|venue| put_venue(house, venue)).collect();
     all(counter, "venues", venues, batch, progress).await?;

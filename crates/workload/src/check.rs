@@ -1,20 +1,24 @@
 //! The judgement: do the promises hold in what the servers say, and does it agree with what the clients were told?
 
 mod book;
+mod bookings;
 mod cart;
+mod money;
+mod quantity;
 mod session;
 
 use std::{collections::BTreeMap, fmt};
 
 use boxoffice_core::{
-    answer::{CartAudit, SessionAudit},
+    answer::{BookingView, CartAudit, CustomerAudit, ProductAudit, ResourceAudit, SessionAudit},
+    id::CartId,
     portion::Portion,
     seat::Seat,
     time::Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{history::History, house::House};
+use crate::{goods::Goods, history::History, house::House};
 
 /// Breaches told in words; of more only the number is kept.
 pub const EXAMPLES_MAX: usize = 50;
@@ -49,6 +53,12 @@ pub enum Breach {
     WrongVersion,
     /// A sale is certain but its session has not sold yet.
     Unsettled,
+    /// An order is missing in its customer's purchases, or stands there twice (P12).
+    WrongPurchases,
+    /// Somebody was charged without a sale, or not what the order says (P11).
+    WrongCharge,
+    /// A hold was freed before its deadline, or not within the time that was allowed after it (P8).
+    WrongTime,
     /// The server's own audit reports a broken promise.
     Reported,
 }
@@ -65,6 +75,9 @@ impl fmt::Display for Breach {
             Breach::WrongState => "wrong state",
             Breach::WrongVersion => "wrong version",
             Breach::Unsettled => "unsettled",
+            Breach::WrongPurchases => "wrong purchases",
+            Breach::WrongCharge => "wrong charge",
+            Breach::WrongTime => "wrong time",
             Breach::Reported => "reported by the server",
         })
     }
@@ -87,6 +100,27 @@ pub struct Findings {
     pub sessions: u64,
     /// Carts looked at on the server, beside those known from the sessions.
     pub carts: u64,
+    /// Products, arenas, resources and customers looked at.
+    #[serde(default)]
+    pub others: u64,
+    /// Units, places and slots sold, counted in the audits.
+    #[serde(default)]
+    pub units_sold: u64,
+    /// Units, places and slots in carts, counted in the audits.
+    #[serde(default)]
+    pub units_held: u64,
+    /// Units and places that are free, counted in the audits.
+    #[serde(default)]
+    pub units_free: u64,
+    /// Bookings made without a cart, as the resources list them.
+    #[serde(default)]
+    pub bookings: u64,
+    /// Orders in the purchases of customers.
+    #[serde(default)]
+    pub purchases: u64,
+    /// Charges of the gateway.
+    #[serde(default)]
+    pub charges: u64,
 }
 
 impl Findings {
@@ -121,22 +155,64 @@ pub struct Audited {
     pub sessions: BTreeMap<u32, SessionAudit>,
     /// Carts: all whose clients do not know how they ended, and any others.
     pub carts: Vec<CartAudit>,
+    /// Products by their numbers.
+    pub products: BTreeMap<u32, ProductAudit>,
+    /// Sessions without seats by their numbers.
+    pub arenas: BTreeMap<u32, SessionAudit>,
+    /// Resources by their numbers, each with all its bookings.
+    pub resources: BTreeMap<u32, (ResourceAudit, Vec<BookingView>)>,
+    /// Customers by their numbers.
+    pub customers: BTreeMap<u32, CustomerAudit>,
+    /// What the gateway says, if there is one that can be asked.
+    pub charges: Option<Vec<Charge>>,
     /// An instant by the server's clock not after the first of these audits: a hold whose deadline is later must be there.
     pub at: Timestamp,
 }
 
-/// Checks what the servers say against itself and against what the clients were told. Only audited sessions and carts are
-/// judged; `price` is what one seat costs, in minor units.
-pub fn check(house: &House, price: i64, history: &History, audited: &Audited) -> Findings {
-    let mut findings =
-        Findings { sessions: audited.sessions.len() as u64, carts: audited.carts.len() as u64, ..Findings::default() };
+/// A charge in the gateway's ledger, in minor units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charge {
+    /// Who pays.
+    pub cart: CartId,
+    /// Set aside now: neither taken nor given up.
+    pub authorized: i64,
+    /// Taken.
+    pub captured: i64,
+    /// Paid back.
+    pub refunded: i64,
+}
+
+/// What was sold: the seats of a house, what one of them costs in minor units, and everything else.
+#[derive(Clone, Copy, Debug)]
+pub struct Sold<'a> {
+    /// Where the seats are.
+    pub house: &'a House,
+    /// What one seat costs, in minor units.
+    pub price: i64,
+    /// Everything else.
+    pub goods: &'a Goods,
+}
+
+/// Checks what the servers say against itself and against what the clients were told. Only audited entities are judged.
+pub fn check(sold: Sold<'_>, history: &History, audited: &Audited) -> Findings {
+    let Sold { house, price: _, goods } = sold;
+    let others = audited.products.len() + audited.arenas.len() + audited.resources.len() + audited.customers.len();
+    let mut findings = Findings {
+        sessions: audited.sessions.len() as u64,
+        carts: audited.carts.len() as u64,
+        others: others as u64,
+        ..Findings::default()
+    };
     for audit in audited.sessions.values() {
         session::check(house.seats_of_session(), audit, &mut findings);
     }
     for audit in &audited.carts {
         cart::check(audit, &mut findings);
     }
-    book::check(house, price, history, audited, &mut findings);
+    book::check(sold, history, audited, &mut findings);
+    quantity::check(goods, history, audited, &mut findings);
+    bookings::check(goods, history, audited, &mut findings);
+    money::check(goods, history, audited, &mut findings);
     findings
 }
 

@@ -1,12 +1,12 @@
 //! What a flow buys: a pure function of the run's seed and the flow's number, fixed before any wait.
 
 use boxoffice_core::{
-    id::{CartToken, hash64},
+    id::CartToken,
     seat::{HOLD_SEATS_MAX, Seat, SeatSet},
 };
-use rand::{Rng, SeedableRng, rngs::SmallRng};
+use rand::Rng;
 
-use crate::{arrival::FlowNumber, house::House};
+use crate::{arrival::FlowNumber, draw::Draw, house::House};
 
 /// How a flow comes to its seats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub struct Picker {
     house: House,
     pick: Pick,
     seats: u16,
-    seed: u64,
+    draw: Draw,
 }
 
 impl Picker {
@@ -86,7 +86,8 @@ impl Picker {
             }
             Pick::Random | Pick::Same => {}
         }
-        Ok(Picker { house, pick, seats, seed })
+        let draw = Draw { prefix: house.prefix.clone(), seed };
+        Ok(Picker { house, pick, seats, draw })
     }
 
     /// The house that is sold.
@@ -96,15 +97,7 @@ impl Picker {
 
     /// The token of the flow's cart. Different prefixes and different seeds give different tokens.
     pub fn token(&self, flow: FlowNumber) -> CartToken {
-        let mut key = Vec::with_capacity(self.house.prefix.len() + 17);
-        key.extend_from_slice(&self.seed.to_be_bytes());
-        key.extend_from_slice(&flow.group.to_be_bytes());
-        key.extend_from_slice(&flow.index.to_be_bytes());
-        key.push(0);
-        key.extend_from_slice(self.house.prefix.as_bytes());
-        let high = hash64(&key);
-        key[16] = 1;
-        CartToken(u128::from(high) << 64 | u128::from(hash64(&key)))
+        self.draw.token(flow)
     }
 
     /// What the flow asks for the first time (`attempt` 0), and after so many refusals.
@@ -117,7 +110,7 @@ impl Picker {
                 self.choice(session, (first..first + u32::from(self.seats)).map(|flat| self.house.seat(flat)))
             }
             Pick::Random => {
-                let mut random = self.random(flow, attempt);
+                let mut random = self.draw.random(flow, attempt);
                 let session =
                     self.house.session_number(flow.group, random.random_range(0..self.house.sessions_of_group()));
                 let row = random.random_range(0..self.house.rows);
@@ -133,7 +126,7 @@ impl Picker {
 
     /// Whether the flow gives up after its hold, if `percent` of flows do.
     pub fn abandons(&self, flow: FlowNumber, percent: u8) -> bool {
-        percent > 0 && self.random(flow, u32::MAX).random_range(0..100) < percent
+        self.draw.abandons(flow, percent)
     }
 
     fn choice(&self, session: u32, seats: impl Iterator<Item = Seat>) -> Choice {
@@ -141,15 +134,6 @@ impl Picker {
             session,
             seats: SeatSet::new(seats).expect("the picker checked the number of seats and takes none twice"),
         }
-    }
-
-    fn random(&self, flow: FlowNumber, attempt: u32) -> SmallRng {
-        let mut key = [0u8; 20];
-        key[..8].copy_from_slice(&self.seed.to_be_bytes());
-        key[8..12].copy_from_slice(&flow.group.to_be_bytes());
-        key[12..16].copy_from_slice(&flow.index.to_be_bytes());
-        key[16..].copy_from_slice(&attempt.to_be_bytes());
-        SmallRng::seed_from_u64(hash64(&key))
     }
 }
 

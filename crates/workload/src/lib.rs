@@ -4,9 +4,11 @@
 //! Everything here is a pure function of what is handed in; the same seed gives the same run.
 
 // In reading order: what is sold, when, by whom, what came of it, and the judgement.
+pub mod goods;
 pub mod house;
 
 pub mod arrival;
+pub mod draw;
 pub mod flow;
 pub mod history;
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use super::{
     Latency, Report, grouped, money,
     plot::{self, Line},
-    table::change_percent,
+    table::{change_percent, mebibytes},
 };
 
 const STYLE: &str = "
@@ -78,6 +78,7 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
     plots(out, report, baseline)?;
     latencies(out, report, baseline)?;
     steps(out, report, baseline)?;
+    storm(out, report)?;
     machine(out, report)?;
     audit(out, report)?;
     writeln!(out, "</body></html>")
@@ -101,7 +102,8 @@ fn flows(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
     row("failed", &|report| grouped(report.flows.failed_all()), by_reason(&report.flows.failed))?;
     row("tried again with other seats", &|report| grouped(report.flows.retried), String::new())?;
     row("seats sold", &|report| grouped(report.flows.seats_sold), String::new())?;
-    row("total", &|report| money(report.flows.total), report.scenario.house.currency.clone())?;
+    row("units, places and slots sold", &|report| grouped(report.flows.units_sold), String::new())?;
+    row("total", &|report| money(report.flows.total), report.scenario.currency_name().to_owned())?;
     let rate = |report: &Report| format!("{:.1}", report.flows.done as f64 / report.times.run_s.max(1e-9));
     row("done a second", &rate, String::new())?;
     row("runtime, s", &|report| format!("{:.3}", report.times.run_s), String::new())?;
@@ -222,6 +224,31 @@ fn steps(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
     writeln!(out, "</table>")
 }
 
+fn storm(out: &mut String, report: &Report) -> std::fmt::Result {
+    let Some(storm) = &report.storm else { return Ok(()) };
+    writeln!(
+        out,
+        "<h2>The storm</h2><p>{} carts were abandoned at once, opened in {:.1} s; {} holds are still there.</p>",
+        grouped(storm.carts),
+        storm.opened_s,
+        grouped(storm.left)
+    )?;
+    writeln!(out, "<table><tr><th>ms</th><th>count</th><th>p50</th><th>p99</th><th>max</th></tr>")?;
+    for (name, latency) in [("free after its deadline", storm.late), ("purchases meanwhile", storm.buying_meanwhile)] {
+        if let Some(latency) = latency {
+            writeln!(
+                out,
+                "<tr><td>{name}</td><td>{}</td><td>{:.3}</td><td>{:.3}</td><td>{:.3}</td></tr>",
+                grouped(latency.seed.count),
+                latency.percentiles.p50,
+                latency.percentiles.p99,
+                latency.seed.max
+            )?;
+        }
+    }
+    writeln!(out, "</table>")
+}
+
 fn machine(out: &mut String, report: &Report) -> std::fmt::Result {
     let machine = &report.machine;
     writeln!(out, "<h2>The machine beside it</h2><table>")?;
@@ -237,6 +264,12 @@ fn machine(out: &mut String, report: &Report) -> std::fmt::Result {
     if let Some(cpu) = machine.cpu {
         writeln!(out, "<tr><td>{} processors, busy</td><td>{:.0} %</td></tr>", machine.processors, cpu.busy_percent)?;
         writeln!(out, "<tr><td>stolen by other guests</td><td>{:.1} %</td></tr>", cpu.steal_percent)?;
+    }
+    if let Some(memory) = &report.memory {
+        let at =
+            |name: &str, bytes: u64| format!("<tr><td>server's memory {name}</td><td>{}</td></tr>", mebibytes(bytes));
+        let rows = [("before", memory.before), ("set up", memory.set_up), ("in the end", memory.after)];
+        writeln!(out, "{}", rows.map(|(name, bytes)| at(name, bytes)).join("\n"))?;
     }
     let client = machine.client_processors;
     writeln!(out, "<tr><td>used by the load generator</td><td>{client:.2} processors</td></tr></table>")
@@ -256,6 +289,21 @@ fn audit(out: &mut String, report: &Report) -> std::fmt::Result {
         grouped(findings.sales),
         grouped(findings.seats_held)
     )?;
+    if findings.others > 0 {
+        write!(
+            out,
+            " And {} of {} used products, arenas, resources and customers: {} sold, {} held, {} free; {} bookings, \
+             {} purchases, {} charges.",
+            grouped(findings.others),
+            grouped(audit.others_used),
+            grouped(findings.units_sold),
+            grouped(findings.units_held),
+            grouped(findings.units_free),
+            grouped(findings.bookings),
+            grouped(findings.purchases),
+            grouped(findings.charges)
+        )?;
+    }
     if let (Some(seats), Some(orders)) = (audit.node_seats_sold, audit.node_orders) {
         write!(out, " The nodes count {} more seats sold and {} more orders.", grouped(seats), grouped(orders))?;
     }

@@ -38,7 +38,10 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
         writeln!(out, "  tried again {:>12}", grouped(flows.retried))?;
     }
     writeln!(out, "  seats sold  {:>12}", grouped(flows.seats_sold))?;
-    writeln!(out, "  total       {:>12} {}", money(flows.total), report.scenario.house.currency)?;
+    if flows.units_sold > 0 {
+        writeln!(out, "  units sold  {:>12}", grouped(flows.units_sold))?;
+    }
+    writeln!(out, "  total       {:>12} {}", money(flows.total), report.scenario.currency_name())?;
     writeln!(out)?;
 
     let times = report.times;
@@ -81,6 +84,7 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
         }
     }
     writeln!(out)?;
+    storm(out, report)?;
     machine(out, report)?;
     audit(out, report)?;
     verdict(out, report)
@@ -137,8 +141,48 @@ fn latency(out: &mut String, name: &str, latency: &Latency, earlier: Option<&Lat
     Ok(())
 }
 
+fn storm(out: &mut String, report: &Report) -> std::fmt::Result {
+    let Some(storm) = &report.storm else { return Ok(()) };
+    writeln!(
+        out,
+        "  {} carts abandoned at once, opened in {:.1} s; {} holds still there in the end",
+        grouped(storm.carts),
+        storm.opened_s,
+        grouped(storm.left)
+    )?;
+    if let Some(late) = &storm.late {
+        let [p50, p99, max] = [late.percentiles.p50, late.percentiles.p99, late.seed.max];
+        writeln!(out, "  seen free after their deadlines by p50 {p50:.0} ms, p99 {p99:.0} ms, at most {max:.0} ms")?;
+    }
+    if let Some(buying) = &storm.buying_meanwhile {
+        writeln!(
+            out,
+            "  {} purchases meanwhile took p50 {:.3} ms, p99 {:.3} ms",
+            grouped(buying.seed.count),
+            buying.percentiles.p50,
+            buying.percentiles.p99
+        )?;
+    }
+    writeln!(out)
+}
+
+/// Bytes as people read them.
+pub(super) fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", grouped(bytes >> 20))
+}
+
 fn machine(out: &mut String, report: &Report) -> std::fmt::Result {
     let machine = &report.machine;
+    if let Some(memory) = &report.memory {
+        writeln!(
+            out,
+            "  memory of the server (process {}): {} before, {} set up, {} in the end",
+            memory.pid,
+            mebibytes(memory.before),
+            mebibytes(memory.set_up),
+            mebibytes(memory.after)
+        )?;
+    }
     if let (Some(before), Some(after)) = (machine.floor_before, machine.floor_after) {
         writeln!(
             out,
@@ -171,6 +215,21 @@ fn audit(out: &mut String, report: &Report) -> std::fmt::Result {
     )?;
     if let (Some(seats), Some(orders)) = (audit.node_seats_sold, audit.node_orders) {
         writeln!(out, "  the nodes count {} more seats sold and {} more orders", grouped(seats), grouped(orders))?;
+    }
+    if findings.others > 0 {
+        writeln!(
+            out,
+            "  and {} of {} used products, arenas, resources and customers: {} sold, {} held, {} free; {} bookings, \
+             {} purchases, {} charges",
+            grouped(findings.others),
+            grouped(audit.others_used),
+            grouped(findings.units_sold),
+            grouped(findings.units_held),
+            grouped(findings.units_free),
+            grouped(findings.bookings),
+            grouped(findings.purchases),
+            grouped(findings.charges)
+        )?;
     }
     for (state, count) in &audit.unknown {
         writeln!(out, "  {} carts with unknown outcomes are {state}", grouped(*count))?;

@@ -48,6 +48,8 @@ pub(crate) fn sample() -> Report {
         ],
         histogram: vec![Bar { from_ms: 0.1, to_ms: 1.0, count: 10 }, Bar { from_ms: 1.0, to_ms: 10.0, count: 90 }],
         machine: Machine { processors: 2, client_processors: 0.25, ..Machine::default() },
+        memory: None,
+        storm: None,
         audit: Audit::default(),
         verdict: Verdict { passed: true, line: "24 998 sold".into(), reasons: Vec::new() },
     }

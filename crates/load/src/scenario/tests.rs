@@ -80,6 +80,30 @@ fn values_that_make_no_sense_are_refused_by_key() {
 }
 
 #[test]
+fn flows_must_have_something_to_buy_and_say_which() {
+    let shop = "\n[shop]\nproducts = 4\nstock = 10\nprice = 1\n";
+    let error = parse(&format!("{SMALL}{shop}[cart]\nadds = 5\npick = \"distinct\"\n")).expect_err("5 of 4");
+    assert!(error.contains("cart.adds is 5: there are not so many different products"), "{error}");
+    let error = parse(&format!("{SMALL}{shop}[cart]\nadds = 2\n")).expect_err("seats or units?");
+    assert!(error.contains("there are several things to buy; say in [mix] how often which"), "{error}");
+    let mixed = format!("{SMALL}{shop}[cart]\nadds = 2\n[mix]\nseats = 3\nunits = 1\n");
+    assert_eq!(parse(&mixed).expect("both").weights(), [3, 1, 0, 0, 0]);
+    let error = parse(&mixed.replace("units = 1", "places = 1")).expect_err("no places");
+    assert!(error.contains("flows have nothing to do"), "{error}");
+}
+
+#[test]
+fn the_seed_carts_arrive_as_the_seed_theatres() {
+    let cart = Scenario::load("seed-cart", &[]).expect("it is built in");
+    assert_eq!((cart.offered(), cart.open_plan().map(|plan| plan.rate())), (25_000, Some(1_000.0)));
+    let goods = cart.goods("r");
+    assert_eq!((goods.products, goods.stock), (1_000, 1_000_000));
+    let n0 = Scenario::load("n0", &[]).expect("it is built in");
+    assert_eq!((n0.house("r").sessions_all(), n0.house("r").seats_of_session()), (240, 200));
+    assert_eq!(Scenario::load("resident", &[]).expect("it is built in").house("r").sessions_all(), 240_000);
+}
+
+#[test]
 fn one_loop_it_must_be() {
     let error = parse(SMALL.split("[closed_loop]").next().expect("a head")).expect_err("no loop");
     assert_eq!(error, "small.toml: there is neither [open_loop] nor [closed_loop]; give one of them");
@@ -97,7 +121,8 @@ fn settings_change_values_and_answer_for_themselves() {
     let scenario =
         set(&["closed_loop.clients=64", "flow.pick=random", "flow.retries=2", "about=other"]).expect("right");
     assert_eq!(scenario.closed_loop.as_ref().map(|closed| closed.clients), Some(64));
-    assert_eq!((scenario.flow.pick, scenario.flow.retries), (PickSpec::Random, 2));
+    let flow = scenario.flow.as_ref().expect("it buys seats");
+    assert_eq!((flow.pick, flow.retries), (PickSpec::Random, 2));
     assert_eq!(scenario.about, "other");
 
     let error = set(&["closed_loop.cliens=64"]).expect_err("no such key");
@@ -115,6 +140,7 @@ fn a_scenario_that_is_not_there_is_said() {
     assert_eq!(
         error,
         "there is no scenario \"seed-opera\": neither a file nor one of seed-theatre, seed-theatre-contended, \
-         closed-theatre, one-seat"
+         closed-theatre, one-seat, seed-cart, seed-cart-hot, closed-cart, ga-olympics, calendar-rush, expiry-storm, mixed, n0, \
+         resident"
     );
 }

@@ -9,9 +9,9 @@ use boxoffice_core::{
     seat::Seat,
 };
 
-use super::{Audited, Breach, Findings, seats_in};
+use super::{Audited, Breach, Findings, Sold, seats_in};
 use crate::{
-    history::{CartRecord, CheckoutOutcome, History, HoldOutcome, HoldRecord, Span},
+    history::{CartRecord, CheckoutOutcome, History, HoldOutcome, HoldRecord, Span, TakeOutcome},
     house::House,
 };
 
@@ -19,10 +19,11 @@ use crate::{
 const SEATS_TAKEN: u16 = 201;
 
 /// Checks the books against the audited sessions and carts.
-pub(super) fn check(house: &House, price: i64, history: &History, audited: &Audited, findings: &mut Findings) {
+pub(super) fn check(sold: Sold<'_>, history: &History, audited: &Audited, findings: &mut Findings) {
+    let house = sold.house;
     let books = Books::of(history);
     for record in &history.carts {
-        check_answers(price, record, findings);
+        check_answers(sold, record, findings);
     }
     for (&session, audit) in &audited.sessions {
         let entries = books.session(session);
@@ -68,14 +69,19 @@ impl<'a> Books<'a> {
 }
 
 /// What one client was told, by itself: prices, and versions that only grow.
-fn check_answers(price: i64, record: &CartRecord, findings: &mut Findings) {
+fn check_answers(sold: Sold<'_>, record: &CartRecord, findings: &mut Findings) {
     let granted = record.holds.iter().filter(|hold| matches!(hold.outcome, HoldOutcome::Granted { .. }));
-    let due: i64 = granted.map(|hold| price * hold.seats.len() as i64).sum();
+    let seats: i64 = granted.map(|hold| sold.price * hold.seats.len() as i64).sum();
+    let taken = record.takes.iter().filter(|take| matches!(take.outcome, TakeOutcome::Granted { .. }));
+    let due = seats + taken.map(|take| sold.goods.price(take.good) * i64::from(take.quantity)).sum::<i64>();
+    // What may or may not have been granted may or may not have been bought.
+    let open = record.takes.iter().any(|take| take.outcome == TakeOutcome::Unknown);
     if let Some(CheckoutOutcome::Bought { order, total, .. }) =
         record.checkout.as_ref().map(|checkout| &checkout.outcome)
     {
-        if *total != due {
-            findings.add(Breach::WrongOrder, || format!("order {order} has a total of {total}; its seats cost {due}"));
+        if *total != due && !open {
+            findings
+                .add(Breach::WrongOrder, || format!("order {order} has a total of {total}; what it holds costs {due}"));
         }
         if *order != record.cart.order() {
             findings

@@ -48,10 +48,10 @@ struct Run {
 fn right() -> Run {
     let bought = CheckoutOutcome::Bought { order: BUYER.order(), total: 2 * PRICE, sold: vec![(0, 4)] };
     let buyer = CartRecord {
-        cart: BUYER,
         versions: vec![1, 2, 3],
         holds: vec![hold(&[0, 1], 10, 20, granted(2, 2))],
         checkout: Some(CheckoutRecord { span: Span { called_us: 60, returned_us: 70 }, outcome: bought }),
+        ..CartRecord::new(BUYER)
     };
     let holder = CartRecord { holds: vec![hold(&[5, 6], 25, 35, granted(3, 2))], ..CartRecord::new(HOLDER) };
     let late = CartRecord { holds: vec![hold(&[1, 2], 40, 50, refused(&[1]))], ..CartRecord::new(LATE) };
@@ -73,8 +73,13 @@ fn right() -> Run {
         }],
         violations: vec![],
     };
-    let audited = Audited { sessions: [(0, session)].into(), carts: vec![done_cart()], at: Timestamp(1_000) };
-    Run { history: History { carts: vec![buyer, holder, late] }, audited }
+    let audited = Audited {
+        sessions: [(0, session)].into(),
+        carts: vec![done_cart()],
+        at: Timestamp(1_000),
+        ..Audited::default()
+    };
+    Run { history: History { carts: vec![buyer, holder, late], ..History::default() }, audited }
 }
 
 fn portion(flat: &[u32]) -> Portion {
@@ -112,7 +117,7 @@ impl Run {
     }
 
     fn findings(&self) -> Findings {
-        check(&house(), PRICE, &self.history, &self.audited)
+        check(Sold { house: &house(), price: PRICE, goods: &Goods::default() }, &self.history, &self.audited)
     }
 
     #[track_caller]
@@ -122,6 +127,8 @@ impl Run {
         assert_eq!(got, expected, "{:#?}", findings.examples);
     }
 }
+
+mod goods;
 
 #[test]
 fn a_right_run_is_clean() {

@@ -8,15 +8,15 @@ use std::{
 
 use boxoffice_client::{Cart, Client, ClientConfig, Currency, Error, Money, recorded};
 use boxoffice_core::id::{Entity, Id};
-use boxoffice_load::make_house;
-use boxoffice_workload::house::House;
+use boxoffice_load::{make_house, make_shop};
+use boxoffice_workload::{goods::Goods, house::House};
 use rustix::process::Signal;
 use tokio::task::JoinSet;
 
 use crate::{
     PRICE, Verified,
     child::{Server, free_address},
-    drive::{Bought, Failed, Purchase, Till},
+    drive::{BASKET, Basket, Bought, Failed, Purchase, Till},
     starting,
 };
 
@@ -28,6 +28,9 @@ const SHARED_BUFFER_BYTES: usize = 64 * 1024;
 
 /// The number of `seats_taken`.
 const SEATS_TAKEN: u16 = 201;
+
+/// The number of `out_of_stock`.
+const OUT_OF_STOCK: u16 = 401;
 
 /// A private node.
 pub(crate) struct Boxoffice {
@@ -76,13 +79,66 @@ impl Boxoffice {
         Ok(make_house(std::slice::from_ref(&self.address), house, price).await?)
     }
 
+    /// Makes the products of a shop.
+    pub(crate) async fn prepare_shop(&self, goods: &Goods) -> Result<(), Failed> {
+        let currency = Currency::new("EUR").expect("a currency");
+        Ok(make_shop(std::slice::from_ref(&self.address), goods, currency).await?)
+    }
+
+    /// Counts units and orders.
+    pub(crate) async fn verify_shop(&self, goods: &Goods, baskets: &[Basket]) -> Result<Verified, Failed> {
+        let client = self.client(SHARED_BUFFER_BYTES).await?;
+        let mut verified = Verified::default();
+        for product in 0..goods.products {
+            let audit = client.audit_product(&goods.product_id(product)).await?.value;
+            let counts = audit.counts;
+            if !audit.violations.is_empty() || counts.held != 0 || counts.free + counts.sold != goods.stock {
+                return Err(format!("product {} is wrong: {counts:?} {:?}", audit.product, audit.violations).into());
+            }
+            verified.seats_sold += counts.sold;
+        }
+        for chunk in baskets.chunks(READS_UNDER_WAY) {
+            let mut orders = JoinSet::new();
+            for basket in chunk {
+                let (client, order) = (client.clone(), basket.cart.order());
+                let mut wanted = basket.products.map(|product| Entity::Product(goods.product_id(product)));
+                wanted.sort_unstable();
+                orders.spawn(async move {
+                    let order = client.order_get(order).await?.value.order;
+                    let mut bought: Vec<Entity> = order.lines.iter().map(|line| line.entity.clone()).collect();
+                    bought.sort_unstable();
+                    let once = order.lines.iter().all(|line| line.content.quantity() == 1);
+                    if bought == wanted && once {
+                        return Ok(());
+                    }
+                    Err::<(), Failed>(format!("order {} has {bought:?}, not {wanted:?}", order.id).into())
+                });
+            }
+            while let Some(order) = orders.join_next().await {
+                order??;
+                verified.orders += 1;
+            }
+        }
+        Ok(verified)
+    }
+
     /// Connects so many times.
-    pub(crate) async fn connect(&self, house: &House, connections: usize) -> Result<Vec<BoxofficeTill>, Failed> {
+    pub(crate) async fn connect(
+        &self,
+        house: &House,
+        goods: &Goods,
+        connections: usize,
+    ) -> Result<Vec<BoxofficeTill>, Failed> {
         let sessions: Arc<[Id]> = (0..house.sessions_all()).map(|session| house.session_id(session)).collect();
+        let products: Arc<[Id]> = (0..goods.products).map(|product| goods.product_id(product)).collect();
         let buffers = if connections <= 16 { SHARED_BUFFER_BYTES } else { 0 };
         let mut tills = Vec::new();
         for _ in 0..connections {
-            tills.push(BoxofficeTill { client: self.client(buffers).await?, sessions: sessions.clone() });
+            tills.push(BoxofficeTill {
+                client: self.client(buffers).await?,
+                sessions: sessions.clone(),
+                products: products.clone(),
+            });
         }
         Ok(tills)
     }
@@ -140,6 +196,8 @@ pub(crate) struct BoxofficeTill {
     client: Client,
     /// Ids of sessions by number.
     sessions: Arc<[Id]>,
+    /// Ids of products by number.
+    products: Arc<[Id]>,
 }
 
 impl Till for BoxofficeTill {
@@ -154,6 +212,24 @@ impl Till for BoxofficeTill {
         }
         let order = cart.checkout(recorded("card", "peers"), None).await?.value.order;
         let due = PRICE * purchase.choice.seats.len() as i64;
+        if order.total.amount == due {
+            Ok(Bought::Sold)
+        } else {
+            Err(format!("a total of {}, not {due}", order.total.amount).into())
+        }
+    }
+
+    async fn order(&self, basket: &Basket) -> Result<Bought, Failed> {
+        let cart = Cart::with_token(&self.client, basket.token);
+        for product in basket.products {
+            match cart.hold_stock(&self.products[product as usize], 1).await {
+                Ok(_) => {}
+                Err(Error::Refused(no)) if no.code == OUT_OF_STOCK => return Ok(Bought::Refused),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let order = cart.checkout(recorded("card", "peers"), None).await?.value.order;
+        let due = PRICE * BASKET as i64;
         if order.total.amount == due {
             Ok(Bought::Sold)
         } else {

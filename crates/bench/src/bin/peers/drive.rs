@@ -14,9 +14,11 @@ use std::{
 use boxoffice_core::id::{CartId, CartToken};
 use boxoffice_workload::{
     arrival::FlowNumber,
+    draw::Draw,
     flow::{Choice, Picker},
     statistics::SeedStatistics,
 };
+use rand::seq::index::sample;
 
 /// What a system could not do, in words.
 pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
@@ -38,10 +40,25 @@ pub(crate) enum Bought {
     Refused,
 }
 
+/// Products of a basket, all different.
+pub(crate) const BASKET: usize = 5;
+
+/// One cart of the shop: a unit each of some products, an order.
+#[derive(Clone, Debug)]
+pub(crate) struct Basket {
+    pub(crate) token: CartToken,
+    pub(crate) cart: CartId,
+    pub(crate) products: [u32; BASKET],
+}
+
 /// One connection to a system, shared by some clients.
 pub(crate) trait Till: Clone + Send + Sync + 'static {
     /// Opens the cart, holds the seats, checks out: three round trips, each durable before the next.
     fn buy(&self, purchase: &Purchase) -> impl Future<Output = Result<Bought, Failed>> + Send;
+
+    /// Puts a unit of each product into a new cart, one after the other, and orders: six round trips, each durable before
+    /// the next.
+    fn order(&self, basket: &Basket) -> impl Future<Output = Result<Bought, Failed>> + Send;
 }
 
 /// How many clients there are and how they are connected.
@@ -76,11 +93,46 @@ pub(crate) fn purchase(picker: &Picker, index: u32) -> Purchase {
     Purchase { token, cart: token.cart(), choice: picker.choose(flow, 0) }
 }
 
-/// Makes these purchases with `clients` tasks over these tills; every one must be sold.
+/// The basket of a flow: different products, drawn with the same chance.
+pub(crate) fn basket(draw: &Draw, products: u32, index: u32) -> Basket {
+    let flow = FlowNumber { group: 0, index };
+    let token = draw.token(flow);
+    let chosen = sample(&mut draw.random(flow, 0), products as usize, BASKET);
+    let mut products = [0; BASKET];
+    for (place, product) in chosen.into_iter().enumerate() {
+        products[place] = product as u32;
+    }
+    Basket { token, cart: token.cart(), products }
+}
+
+/// What the flows of a turn do.
+#[derive(Clone, Debug)]
+pub(crate) enum Work {
+    /// They buy seats.
+    Seats(Arc<Picker>),
+    /// They order baskets of so many products.
+    Baskets(Draw, u32),
+}
+
+impl Work {
+    /// Does what flow `index` does; an error if it was refused, for nobody meets anybody.
+    async fn flow<T: Till>(&self, till: &T, index: u32) -> Result<(), Failed> {
+        let bought = match self {
+            Work::Seats(picker) => till.buy(&purchase(picker, index)).await?,
+            Work::Baskets(draw, products) => till.order(&basket(draw, *products, index)).await?,
+        };
+        match bought {
+            Bought::Sold => Ok(()),
+            Bought::Refused => Err(format!("flow {index} was refused what is free").into()),
+        }
+    }
+}
+
+/// Runs these flows with `clients` tasks over these tills; every one must be sold.
 pub(crate) async fn closed_loop<T: Till>(
     tills: &[T],
     clients: usize,
-    picker: Arc<Picker>,
+    work: Work,
     purchases: Range<u32>,
 ) -> Result<Measured, Failed> {
     let flows = purchases.end - purchases.start;
@@ -89,7 +141,7 @@ pub(crate) async fn closed_loop<T: Till>(
     let tasks: Vec<_> = (0..clients)
         .map(|client| {
             let till = tills[client % tills.len()].clone();
-            let (next, picker) = (next.clone(), picker.clone());
+            let (next, work) = (next.clone(), work.clone());
             tokio::spawn(async move {
                 let mut durations_us = Vec::with_capacity(flows as usize / clients * 2);
                 loop {
@@ -97,11 +149,8 @@ pub(crate) async fn closed_loop<T: Till>(
                     if index >= purchases.end {
                         return Ok::<_, Failed>(durations_us);
                     }
-                    let purchase = purchase(&picker, index);
                     let start = Instant::now();
-                    if till.buy(&purchase).await? == Bought::Refused {
-                        return Err(format!("refused free seats: {purchase:?}").into());
-                    }
+                    work.flow(&till, index).await?;
                     durations_us.push(start.elapsed().as_micros() as u64);
                 }
             })

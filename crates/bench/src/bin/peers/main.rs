@@ -20,16 +20,18 @@ use std::{
 
 use boxoffice_load::machine::{CpuTimes, DiskFloor};
 use boxoffice_workload::{
+    draw::Draw,
     flow::{Pick, Picker},
+    goods::Goods,
     house::House,
 };
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     boxoffice::Boxoffice,
     child::Server,
-    drive::{Failed, Measured, Purchase, Shape, Till, challenge, closed_loop, purchase},
+    drive::{BASKET, Basket, Failed, Measured, Purchase, Shape, Till, Work, basket, challenge, closed_loop, purchase},
     postgres_sync::Postgres,
     redis_always::Redis,
     report::{Report, Turn},
@@ -53,9 +55,27 @@ const WARM_UP: u32 = 5;
 /// Purchases of sold seats tried after each turn; each must be refused.
 const CHALLENGES: u32 = 50;
 
+/// Products of the shop.
+const PRODUCTS: u32 = 1_000;
+
+/// Units of each product: enough for every turn.
+const STOCK: u64 = 1_000_000;
+
+/// What a flow does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Flow {
+    /// Opens a cart, holds five named seats, checks out.
+    Theatre,
+    /// Puts five products into a cart, one after the other, and orders.
+    Cart,
+}
+
 /// Compares Boxoffice with Redis (appendfsync always) and PostgreSQL (synchronous_commit on) on one purchase.
 #[derive(Clone, Debug, Parser)]
 struct Options {
+    /// What is bought.
+    #[arg(long, value_enum, default_value_t = Flow::Theatre)]
+    flow: Flow,
     /// Purchases of each system in each turn.
     #[arg(long, default_value_t = 40_000)]
     flows: u32,
@@ -93,6 +113,12 @@ struct Options {
 pub(crate) struct Verified {
     pub(crate) seats_sold: u64,
     pub(crate) orders: u64,
+}
+
+/// The shop of a turn: products that nobody has used.
+fn fresh_shop() -> Goods {
+    let shop = Goods { products: PRODUCTS, stock: STOCK, unit_price: PRICE, ..Goods::default() };
+    Goods { prefix: fresh_prefix(), ..shop }
 }
 
 /// Tries to connect until the server answers.
@@ -147,6 +173,23 @@ impl System {
         }
     }
 
+    async fn prepare_shop(&self, goods: &Goods) -> Result<(), Failed> {
+        match self {
+            System::Boxoffice(boxoffice) => boxoffice.prepare_shop(goods).await,
+            System::Redis(redis) => redis.prepare_shop(goods).await,
+            System::Postgres(postgres) => postgres.prepare_shop(goods).await,
+        }
+    }
+
+    /// Counts units and orders, and looks that every order has its products.
+    async fn verify_shop(&self, goods: &Goods, baskets: &[Basket]) -> Result<Verified, Failed> {
+        match self {
+            System::Boxoffice(boxoffice) => boxoffice.verify_shop(goods, baskets).await,
+            System::Redis(redis) => redis.verify_shop(goods, baskets).await,
+            System::Postgres(postgres) => postgres.verify_shop(goods, baskets).await,
+        }
+    }
+
     async fn verify(&self, house: &House, carts: &[Purchase]) -> Result<Verified, Failed> {
         match self {
             System::Boxoffice(boxoffice) => boxoffice.verify(house, carts).await,
@@ -155,28 +198,38 @@ impl System {
         }
     }
 
-    /// One turn: fresh sessions, the closed loop, the challenge, the count.
-    async fn turn(&self, shape: Shape, flows: u32) -> Result<Turn, Failed> {
+    /// One turn: a fresh house or shop, the closed loop, the challenge, the count.
+    async fn turn(&self, flow: Flow, shape: Shape, flows: u32) -> Result<Turn, Failed> {
         let warm_up = WARM_UP * shape.connections as u32;
-        let purchases = warm_up + flows;
-        let house = fresh_house(purchases);
-        self.prepare(&house).await?;
-        let picker = Arc::new(Picker::new(house.clone(), Pick::Next, SEATS, u64::from(purchases), SEED)?);
-        let looped = match self {
-            System::Boxoffice(boxoffice) => {
-                self.run(&boxoffice.connect(&house, shape.connections).await?, shape, &picker, warm_up, flows).await?
+        let all = warm_up + flows;
+        let (looped, verified, sold) = match flow {
+            Flow::Theatre => {
+                let house = fresh_house(all);
+                self.prepare(&house).await?;
+                let picker = Arc::new(Picker::new(house.clone(), Pick::Next, SEATS, u64::from(all), SEED)?);
+                let looped = self.connect_and_run(
+                    &house,
+                    &Goods::default(),
+                    shape,
+                    &Work::Seats(picker.clone()),
+                    warm_up,
+                    flows,
+                );
+                let looped = looped.await?;
+                let carts: Vec<Purchase> = (0..all).map(|index| purchase(&picker, index)).collect();
+                (looped, self.verify(&house, &carts).await?, u64::from(SEATS))
             }
-            System::Redis(redis) => {
-                self.run(&redis.connect(&house, shape.connections).await?, shape, &picker, warm_up, flows).await?
-            }
-            System::Postgres(postgres) => {
-                self.run(&postgres.connect(&house, shape.connections).await?, shape, &picker, warm_up, flows).await?
+            Flow::Cart => {
+                let goods = fresh_shop();
+                self.prepare_shop(&goods).await?;
+                let draw = Draw { prefix: goods.prefix.clone(), seed: SEED };
+                let work = Work::Baskets(draw.clone(), goods.products);
+                let looped = self.connect_and_run(&fresh_house(1), &goods, shape, &work, warm_up, flows).await?;
+                let baskets: Vec<Basket> = (0..all).map(|index| basket(&draw, goods.products, index)).collect();
+                (looped, self.verify_shop(&goods, &baskets).await?, BASKET as u64)
             }
         };
-
-        let carts: Vec<Purchase> = (0..purchases).map(|index| purchase(&picker, index)).collect();
-        let verified = self.verify(&house, &carts).await?;
-        let wanted = Verified { seats_sold: u64::from(purchases) * u64::from(SEATS), orders: u64::from(purchases) };
+        let wanted = Verified { seats_sold: u64::from(all) * sold, orders: u64::from(all) };
         if verified != wanted {
             return Err(format!("{} has {verified:?} after {wanted:?} were acknowledged", self.name()).into());
         }
@@ -192,26 +245,53 @@ impl System {
         })
     }
 
+    async fn connect_and_run(
+        &self,
+        house: &House,
+        goods: &Goods,
+        shape: Shape,
+        work: &Work,
+        warm_up: u32,
+        flows: u32,
+    ) -> Result<Looped, Failed> {
+        match self {
+            System::Boxoffice(boxoffice) => {
+                let tills = boxoffice.connect(house, goods, shape.connections).await?;
+                self.run(&tills, shape, work, warm_up, flows).await
+            }
+            System::Redis(redis) => {
+                let tills = redis.connect(house, goods, shape.connections).await?;
+                self.run(&tills, shape, work, warm_up, flows).await
+            }
+            System::Postgres(postgres) => {
+                let tills = postgres.connect(house, goods, shape.connections).await?;
+                self.run(&tills, shape, work, warm_up, flows).await
+            }
+        }
+    }
+
     /// Warms up, measures, challenges.
     async fn run<T: Till>(
         &self,
         tills: &[T],
         shape: Shape,
-        picker: &Arc<Picker>,
+        work: &Work,
         warm_up: u32,
         flows: u32,
     ) -> Result<Looped, Failed> {
         // A client for each connection, so that each of them is warm.
-        closed_loop(tills, tills.len(), picker.clone(), 0..warm_up).await?;
+        closed_loop(tills, tills.len(), work.clone(), 0..warm_up).await?;
         let cpu = CpuTimes::now();
         let used = self.server().cpu()?;
-        let measured = closed_loop(tills, shape.clients, picker.clone(), warm_up..warm_up + flows).await?;
+        let measured = closed_loop(tills, shape.clients, work.clone(), warm_up..warm_up + flows).await?;
         let server_cpu = self.server().cpu()?.saturating_sub(used);
         let steal_percent = match (cpu, CpuTimes::now()) {
             (Some(before), Some(after)) => after.since(before).steal_percent,
             (None, _) | (_, None) => 0.0,
         };
-        challenge(&tills[0], picker, flows, CHALLENGES.min(flows)).await?;
+        if let Work::Seats(picker) = work {
+            challenge(&tills[0], picker, flows, CHALLENGES.min(flows)).await?;
+        }
         Ok(Looped { measured, server_cpu, steal_percent })
     }
 }
@@ -224,18 +304,16 @@ struct Looped {
     steal_percent: f64,
 }
 
+/// What the ids of a turn start with; no other turn's do.
+fn fresh_prefix() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("p{:x}", since.as_micros())
+}
+
 /// A house nobody has used, with seats for so many purchases. Group 1 is only there for the tokens of challengers.
 fn fresh_house(flows: u32) -> House {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let sessions = flows.div_ceil(80 / u32::from(SEATS));
-    House {
-        prefix: format!("p{:x}", since.as_micros()),
-        groups: 1,
-        venues: sessions.div_ceil(100),
-        sessions: 100,
-        rows: 5,
-        seats: 16,
-    }
+    House { prefix: fresh_prefix(), groups: 1, venues: sessions.div_ceil(100), sessions: 100, rows: 5, seats: 16 }
 }
 
 fn shapes(options: &Options) -> Vec<Shape> {
@@ -263,12 +341,12 @@ async fn compare(options: &Options) -> Result<Report, Failed> {
     }
 
     let temp = std::env::temp_dir();
-    let mut report = Report::new(options.flows, options.rounds, DiskFloor::measure(&temp)?);
+    let mut report = Report::new(options.flow, options.flows, options.rounds, DiskFloor::measure(&temp)?);
     for round in 1..=options.rounds {
         for shape in shapes(options) {
             for system in &systems {
                 let turn = system
-                    .turn(shape, options.flows)
+                    .turn(options.flow, shape, options.flows)
                     .await
                     .map_err(|error| format!("{}: {}", system.name(), in_full(&*error)))?;
                 eprintln!(

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use boxoffice_workload::house::House;
+use boxoffice_workload::{goods::Goods, house::House};
 use bytes::BytesMut;
 use rustix::process::Signal;
 use tokio_postgres::{
@@ -18,7 +18,7 @@ use tokio_postgres::{
 use crate::{
     PRICE, Verified,
     child::{Server, User, free_address},
-    drive::{Bought, Failed, Purchase, Till},
+    drive::{BASKET, Basket, Bought, Failed, Purchase, Till},
     starting,
 };
 
@@ -129,17 +129,69 @@ impl Postgres {
         Ok(())
     }
 
+    /// Makes the products of a shop.
+    pub(crate) async fn prepare_shop(&self, goods: &Goods) -> Result<(), Failed> {
+        let client = self.client().await?;
+        let last = goods.products as i32 - 1;
+        client
+            .execute(
+                "INSERT INTO products SELECT $1 || '-' || n, $2, $3, 0, 0 FROM generate_series(0, $4) AS n",
+                &[&goods.prefix, &goods.unit_price, &(goods.stock as i64), &last],
+            )
+            .await?;
+        for statement in ["VACUUM ANALYZE products", "VACUUM ANALYZE baskets", "VACUUM ANALYZE basket_orders"] {
+            client.batch_execute(statement).await?;
+        }
+        Ok(())
+    }
+
+    /// Counts units and orders.
+    pub(crate) async fn verify_shop(&self, goods: &Goods, baskets: &[Basket]) -> Result<Verified, Failed> {
+        let client = self.client().await?;
+        let row = client
+            .query_one(
+                "SELECT sum(sold)::bigint, count(*) FILTER (WHERE held <> 0 OR free + sold <> $2) FROM products \
+                 WHERE id LIKE $1 || '-%'",
+                &[&goods.prefix, &(goods.stock as i64)],
+            )
+            .await?;
+        let (sold, wrong): (i64, i64) = (row.get(0), row.get(1));
+        if wrong != 0 {
+            return Err(format!("{wrong} products do not add up").into());
+        }
+        let mut verified = Verified { seats_sold: sold as u64, orders: 0 };
+        let order = client.prepare("SELECT products, quantities FROM basket_orders WHERE cart = $1").await?;
+        for basket in baskets {
+            let row = client.query_one(&order, &[&Uuid(basket.cart.0)]).await?;
+            let got: (Vec<String>, Vec<i32>) = (row.get(0), row.get(1));
+            let wanted = (basket.products.map(|product| product_id(goods, product)).to_vec(), vec![1; BASKET]);
+            if got != wanted {
+                return Err(format!("the order of cart {} is {got:?}, not {wanted:?}", basket.cart).into());
+            }
+            verified.orders += 1;
+        }
+        Ok(verified)
+    }
+
     /// Connects so many times.
-    pub(crate) async fn connect(&self, house: &House, connections: usize) -> Result<Vec<PostgresTill>, Failed> {
+    pub(crate) async fn connect(
+        &self,
+        house: &House,
+        goods: &Goods,
+        connections: usize,
+    ) -> Result<Vec<PostgresTill>, Failed> {
         let mut tills = Vec::new();
         for _ in 0..connections {
             let client = self.client().await?;
             let open = client.prepare("SELECT open_cart($1)").await?;
             let hold = client.prepare("SELECT hold_seats($1, $2, $3)").await?;
             let checkout = client.prepare("SELECT checkout($1, $2)").await?;
+            let add = client.prepare("SELECT add_to_basket($1, $2, $3)").await?;
+            let order = client.prepare("SELECT order_basket($1, $2)").await?;
             tills.push(PostgresTill {
-                desk: Arc::new(Desk { client, open, hold, checkout }),
+                desk: Arc::new(Desk { client, open, hold, checkout, add, order }),
                 house: Arc::new(house.clone()),
+                goods: Arc::new(goods.clone()),
             });
         }
         Ok(tills)
@@ -198,6 +250,10 @@ fn session_id(house: &House, session: u32) -> String {
     format!("{}-{session}", house.prefix)
 }
 
+fn product_id(goods: &Goods, product: u32) -> String {
+    format!("{}-{product}", goods.prefix)
+}
+
 fn seat_numbers(house: &House, purchase: &Purchase) -> Vec<i32> {
     let seats = purchase.choice.seats.as_slice().iter();
     seats.map(|seat| i32::from(seat.row as i16) * i32::from(house.seats as i16) + i32::from(seat.seat as i16)).collect()
@@ -225,6 +281,8 @@ struct Desk {
     open: Statement,
     hold: Statement,
     checkout: Statement,
+    add: Statement,
+    order: Statement,
 }
 
 /// One connection, which is one backend process; requests of several clients are pipelined.
@@ -232,11 +290,12 @@ struct Desk {
 pub(crate) struct PostgresTill {
     desk: Arc<Desk>,
     house: Arc<House>,
+    goods: Arc<Goods>,
 }
 
 impl Till for PostgresTill {
     async fn buy(&self, purchase: &Purchase) -> Result<Bought, Failed> {
-        let Desk { client, open, hold, checkout } = &*self.desk;
+        let Desk { client, open, hold, checkout, .. } = &*self.desk;
         let cart = Uuid(purchase.cart.0);
         client.query_one(open, &[&cart]).await?;
         let session = session_id(&self.house, purchase.choice.session);
@@ -248,6 +307,22 @@ impl Till for PostgresTill {
         let row = client.query_one(checkout, &[&cart, &"card"]).await?;
         let total: i64 = row.get(0);
         let due = PRICE * purchase.choice.seats.len() as i64;
+        if total == due { Ok(Bought::Sold) } else { Err(format!("a total of {total}, not {due}").into()) }
+    }
+
+    async fn order(&self, basket: &Basket) -> Result<Bought, Failed> {
+        let Desk { client, add, order, .. } = &*self.desk;
+        let cart = Uuid(basket.cart.0);
+        for product in basket.products {
+            let row = client.query_one(add, &[&cart, &product_id(&self.goods, product), &1i32]).await?;
+            let granted: bool = row.get(0);
+            if !granted {
+                return Ok(Bought::Refused);
+            }
+        }
+        let row = client.query_one(order, &[&cart, &"card"]).await?;
+        let total: i64 = row.get(0);
+        let due = PRICE * BASKET as i64;
         if total == due { Ok(Bought::Sold) } else { Err(format!("a total of {total}, not {due}").into()) }
     }
 }

@@ -1,18 +1,19 @@
 //! Redis 7 with `appendonly yes` and `appendfsync always`: one Lua script a step, state in hashes.
 //!
 //! `s:<session>`: `price`, `free`, and a field for every taken seat (`h` or `s` and the cart). `c:<cart>`: state, deadline,
-//! session, seats. `o:<cart>`: the order. Scripts run one at a time, so each step is atomic.
+//! session, seats. `o:<cart>`: the order. `p:<product>`: `price`, `free`, `held`, `sold`; a shop's cart has a field for each
+//! product. Scripts run one at a time, so each step is atomic.
 
 use std::{net::SocketAddr, process::Command, sync::Arc, time::Duration};
 
-use boxoffice_workload::house::House;
+use boxoffice_workload::{goods::Goods, house::House};
 use redis::{AsyncConnectionConfig, Client, aio::MultiplexedConnection};
 use rustix::process::Signal;
 
 use crate::{
     PRICE, Verified,
     child::{Server, free_address},
-    drive::{Bought, Failed, Purchase, Till},
+    drive::{BASKET, Basket, Bought, Failed, Purchase, Till},
     starting,
 };
 
@@ -64,6 +65,38 @@ redis.call('HSET', KEYS[1], unpack(set))
 redis.call('HSET', KEYS[2], 'state', 'done')
 redis.call('HSET', KEYS[3], 'session', KEYS[1], 'seats', cart[3], 'total', price * #seats, 'at', now[1], 'payment', ARGV[2])
 return 1
+";
+
+const ADD: &str = r"
+local cart = redis.call('HMGET', KEYS[2], 'state', 'deadline')
+local now = redis.call('TIME')
+if cart[1] and (cart[1] ~= 'active' or tonumber(cart[2]) <= tonumber(now[1])) then return -1 end
+if tonumber(redis.call('HGET', KEYS[1], 'free')) < tonumber(ARGV[1]) then return 0 end
+redis.call('HINCRBY', KEYS[1], 'free', -ARGV[1])
+redis.call('HINCRBY', KEYS[1], 'held', ARGV[1])
+redis.call('HINCRBY', KEYS[2], KEYS[1], ARGV[1])
+redis.call('HSET', KEYS[2], 'state', 'active', 'deadline', now[1] + 1800)
+return 1
+";
+
+const ORDER: &str = r"
+local cart = redis.call('HMGET', KEYS[1], 'state', 'deadline')
+local now = redis.call('TIME')
+if cart[1] ~= 'active' or tonumber(cart[2]) <= tonumber(now[1]) then return -1 end
+local total = 0
+local order = {}
+for i = 3, #KEYS do
+  local quantity = redis.call('HGET', KEYS[1], KEYS[i])
+  if not quantity then return redis.error_reply('a line is gone') end
+  redis.call('HINCRBY', KEYS[i], 'held', -quantity)
+  redis.call('HINCRBY', KEYS[i], 'sold', quantity)
+  total = total + quantity * redis.call('HGET', KEYS[i], 'price')
+  order[#order + 1] = KEYS[i]
+  order[#order + 1] = quantity
+end
+redis.call('HSET', KEYS[1], 'state', 'done')
+redis.call('HSET', KEYS[2], 'total', total, 'at', now[1], 'payment', ARGV[1], unpack(order))
+return total
 ";
 
 /// A private Redis.
@@ -143,8 +176,56 @@ impl Redis {
         Ok(())
     }
 
+    /// Makes the products of a shop.
+    pub(crate) async fn prepare_shop(&self, goods: &Goods) -> Result<(), Failed> {
+        let mut connection = self.connection().await?;
+        let mut pipeline = redis::pipe();
+        for product in 0..goods.products {
+            let fields = [("price", goods.unit_price), ("free", goods.stock as i64), ("held", 0), ("sold", 0)];
+            pipeline.cmd("HSET").arg(product_key(goods, product)).arg(&fields).ignore();
+        }
+        Ok(pipeline.query_async::<()>(&mut connection).await?)
+    }
+
+    /// Counts units and orders.
+    pub(crate) async fn verify_shop(&self, goods: &Goods, baskets: &[Basket]) -> Result<Verified, Failed> {
+        let mut connection = self.connection().await?;
+        let mut verified = Verified::default();
+        for product in 0..goods.products {
+            let counts: (u64, u64, u64) = redis::cmd("HMGET")
+                .arg(product_key(goods, product))
+                .arg(&["free", "held", "sold"])
+                .query_async(&mut connection)
+                .await?;
+            if counts.1 != 0 || counts.0 + counts.2 != goods.stock {
+                return Err(format!("product {product} has {counts:?} free, held and sold").into());
+            }
+            verified.seats_sold += counts.2;
+        }
+        for chunk in baskets.chunks(1_000) {
+            let mut pipeline = redis::pipe();
+            for basket in chunk {
+                let keys = basket.products.map(|product| product_key(goods, product));
+                pipeline.cmd("HMGET").arg(format!("o:{}", basket.cart)).arg(&keys);
+            }
+            let orders: Vec<Vec<Option<u64>>> = pipeline.query_async(&mut connection).await?;
+            for (basket, order) in chunk.iter().zip(orders) {
+                if order != [Some(1); BASKET] {
+                    return Err(format!("the order of cart {} has {order:?}", basket.cart).into());
+                }
+                verified.orders += 1;
+            }
+        }
+        Ok(verified)
+    }
+
     /// Connects so many times.
-    pub(crate) async fn connect(&self, house: &House, connections: usize) -> Result<Vec<RedisTill>, Failed> {
+    pub(crate) async fn connect(
+        &self,
+        house: &House,
+        goods: &Goods,
+        connections: usize,
+    ) -> Result<Vec<RedisTill>, Failed> {
         let mut tills = Vec::new();
         for _ in 0..connections {
             let mut connection = self.connection().await?;
@@ -153,7 +234,9 @@ impl Redis {
                 Ok(hash.into())
             };
             let (open, hold, checkout) = (load(OPEN).await?, load(HOLD).await?, load(CHECKOUT).await?);
-            tills.push(RedisTill { connection, open, hold, checkout, house: Arc::new(house.clone()) });
+            let (add, order) = (load(ADD).await?, load(ORDER).await?);
+            let (house, goods) = (Arc::new(house.clone()), Arc::new(goods.clone()));
+            tills.push(RedisTill { connection, open, hold, checkout, add, order, house, goods });
         }
         Ok(tills)
     }
@@ -197,6 +280,10 @@ fn session_key(house: &House, session: u32) -> String {
     format!("s:{}-{session}", house.prefix)
 }
 
+fn product_key(goods: &Goods, product: u32) -> String {
+    format!("p:{}-{product}", goods.prefix)
+}
+
 fn seat_names<'a>(house: &'a House, purchase: &'a Purchase) -> impl Iterator<Item = String> + 'a {
     let seats = purchase.choice.seats.as_slice().iter();
     seats.map(|seat| (u32::from(seat.row) * u32::from(house.seats) + u32::from(seat.seat)).to_string())
@@ -209,7 +296,10 @@ pub(crate) struct RedisTill {
     open: Arc<str>,
     hold: Arc<str>,
     checkout: Arc<str>,
+    add: Arc<str>,
+    order: Arc<str>,
     house: Arc<House>,
+    goods: Arc<Goods>,
 }
 
 impl Till for RedisTill {
@@ -243,5 +333,25 @@ impl Till for RedisTill {
         checkout.arg(&cart).arg("card");
         let done: i64 = checkout.query_async(&mut connection).await?;
         if done == 1 { Ok(Bought::Sold) } else { Err(format!("cart {cart} could not check out").into()) }
+    }
+
+    async fn order(&self, basket: &Basket) -> Result<Bought, Failed> {
+        let mut connection = self.connection.clone();
+        let cart_key = format!("c:{}", basket.cart);
+        let keys = basket.products.map(|product| product_key(&self.goods, product));
+        for key in &keys {
+            let mut add = redis::cmd("EVALSHA");
+            add.arg(&*self.add).arg(2).arg(key).arg(&cart_key).arg(1);
+            match add.query_async::<i64>(&mut connection).await? {
+                1 => {}
+                0 => return Ok(Bought::Refused),
+                _ => return Err(format!("cart {} is not active", basket.cart).into()),
+            }
+        }
+        let mut order = redis::cmd("EVALSHA");
+        order.arg(&*self.order).arg(2 + BASKET).arg(&cart_key).arg(format!("o:{}", basket.cart)).arg(&keys).arg("card");
+        let total: i64 = order.query_async(&mut connection).await?;
+        let due = PRICE * BASKET as i64;
+        if total == due { Ok(Bought::Sold) } else { Err(format!("a total of {total}, not {due}").into()) }
     }
 }

@@ -6,6 +6,8 @@ use boxoffice_load::machine::DiskFloor;
 use boxoffice_workload::statistics::median;
 use serde::Serialize;
 
+use crate::Flow;
+
 /// One turn of one system.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Turn {
@@ -23,6 +25,7 @@ pub(crate) struct Turn {
 /// All turns.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
+    pub(crate) what: &'static str,
     pub(crate) flows: u32,
     pub(crate) rounds: u32,
     /// Raw `fdatasync` before and after.
@@ -32,8 +35,12 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(flows: u32, rounds: u32, floor: DiskFloor) -> Report {
-        Report { flows, rounds, floor_before: floor, floor_after: floor, turns: Vec::new() }
+    pub(crate) fn new(flow: Flow, flows: u32, rounds: u32, floor: DiskFloor) -> Report {
+        let what = match flow {
+            Flow::Theatre => "open a cart, hold 5 named seats of 80 all or none, check out",
+            Flow::Cart => "put 5 of 1 000 products into a new cart one after the other, order",
+        };
+        Report { what, flows, rounds, floor_before: floor, floor_after: floor, turns: Vec::new() }
     }
 
     pub(crate) fn json(&self) -> serde_json::Result<String> {
@@ -61,11 +68,7 @@ impl fmt::Display for Report {
             }
         }
         writeln!(f)?;
-        writeln!(
-            f,
-            "One purchase: open a cart, hold 5 named seats of 80 all or none, check out. {} purchases a turn, median of {}.",
-            self.flows, self.rounds
-        )?;
+        writeln!(f, "One purchase: {}. {} purchases a turn, median of {}.", self.what, self.flows, self.rounds)?;
         writeln!(
             f,
             "{:>7} {:>11}  {:16} {:>8} {:>9} {:>8} {:>7} {:>12} {:>10}",
@@ -100,7 +103,7 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "Checked after every turn: each order is there with its seats, no seat sold twice, sold seats refused."
+            "Checked after every turn: each order is there with what was bought, nothing sold twice or uncounted."
         )
     }
 }

@@ -1,0 +1,88 @@
+//! Purchases and charges: each order stands once with its customer (P12), and nobody is charged without a sale (P11).
+
+use std::collections::BTreeMap;
+
+use boxoffice_core::id::{CartId, OrderId};
+
+use super::{Audited, Breach, Charge, Findings};
+use crate::{
+    goods::Goods,
+    history::{CartRecord, CheckoutOutcome, History},
+};
+
+/// Checks every audited customer and every charge.
+pub(super) fn check(goods: &Goods, history: &History, audited: &Audited, findings: &mut Findings) {
+    check_purchases(goods, history, audited, findings);
+    if let Some(charges) = &audited.charges {
+        check_charges(history, charges, findings);
+    }
+}
+
+fn check_purchases(goods: &Goods, history: &History, audited: &Audited, findings: &mut Findings) {
+    let mut of_customer: BTreeMap<u32, BTreeMap<OrderId, &CartRecord>> = BTreeMap::new();
+    for record in &history.carts {
+        if let Some(customer) = record.customer {
+            of_customer.entry(customer).or_default().insert(record.cart.order(), record);
+        }
+    }
+    for (number, audit) in &audited.customers {
+        let name = goods.customer_id(*number);
+        for violation in &audit.violations {
+            findings.add(Breach::Reported, || format!("customer {name}: {violation}"));
+        }
+        let mut records = of_customer.remove(number).unwrap_or_default();
+        let mut seen: BTreeMap<OrderId, u64> = BTreeMap::new();
+        for &order in &audit.purchases {
+            findings.purchases += 1;
+            *seen.entry(order).or_default() += 1;
+        }
+        for (order, times) in seen {
+            let outcome =
+                records.remove(&order).map(|record| record.checkout.as_ref().map(|checkout| &checkout.outcome));
+            let bought = matches!(outcome, Some(Some(CheckoutOutcome::Bought { .. } | CheckoutOutcome::Unknown)));
+            if times > 1 || !bought {
+                findings.add(Breach::WrongPurchases, || {
+                    format!("customer {name} has order {order} {times} times; its client was told {outcome:?}")
+                });
+            }
+        }
+        for (order, record) in records {
+            if record.order().is_some() {
+                findings.add(Breach::WrongPurchases, || format!("customer {name} bought {order} and does not have it"));
+            }
+        }
+    }
+}
+
+fn check_charges(history: &History, charges: &[Charge], findings: &mut Findings) {
+    let mut of_cart: BTreeMap<CartId, Vec<&Charge>> = BTreeMap::new();
+    for charge in charges {
+        findings.charges += 1;
+        of_cart.entry(charge.cart).or_default().push(charge);
+    }
+    for record in history.carts.iter().filter(|record| record.gateway) {
+        let charges = of_cart.remove(&record.cart).unwrap_or_default();
+        let taken: i64 = charges.iter().map(|charge| charge.captured - charge.refunded).sum();
+        let aside: i64 = charges.iter().map(|charge| charge.authorized).sum();
+        let cart = record.cart;
+        match record.checkout.as_ref().map(|checkout| &checkout.outcome) {
+            Some(CheckoutOutcome::Bought { total, .. }) => {
+                if taken == 0 && aside == *total {
+                    findings.add(Breach::Unsettled, || format!("cart {cart} bought; its {total} are not captured yet"));
+                } else if taken != *total || aside != 0 {
+                    findings.add(Breach::WrongCharge, || {
+                        format!("cart {cart} bought for {total}; {taken} were taken and {aside} are set aside")
+                    });
+                }
+            }
+            Some(CheckoutOutcome::Unknown) => {}
+            Some(CheckoutOutcome::Refused { .. } | CheckoutOutcome::NotDone) | None => {
+                if taken != 0 {
+                    findings.add(Breach::WrongCharge, || format!("cart {cart} did not buy; {taken} were taken"));
+                } else if aside != 0 {
+                    findings.add(Breach::Unsettled, || format!("cart {cart} did not buy; {aside} are set aside"));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Every scenario that comes with the program, made small, against a node of its own: all is sold and audited for real.
+
+use std::process::Command;
+
+/// Runs a scenario with these settings; the verdict must be yes.
+#[track_caller]
+fn passes(scenario: &str, settings: &[&str]) -> serde_json::Value {
+    let out = tempfile::tempdir().expect("a temporary directory");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_boxoffice"));
+    command.args(["load", scenario, "--quiet", "--fsync", "never", "--seed", "1", "--out"]).arg(out.path());
+    for setting in settings {
+        command.args(["--set", setting]);
+    }
+    let output = command.output().expect("the program runs");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{scenario} ({:?}):\n{stdout}\n{stderr}", output.status.code());
+    let page = std::fs::read_to_string(out.path().join("report.html")).expect("a page");
+    assert!(page.contains("Every promise holds"), "{scenario}: {page}");
+    let text = std::fs::read(out.path().join("report.json")).expect("a report");
+    serde_json::from_slice(&text).expect("a report is JSON")
+}
+
+#[test]
+fn the_seed_cart_and_the_hot_one() {
+    let small =
+        ["open_loop.flows=25", "shop.stock=1000", "expect.done=100", "expect.units_sold=500", "expect.total=500000"];
+    let report = passes("seed-cart", &[&small[..], &["shop.products=20", "expect.units_left=19500"]].concat());
+    assert_eq!(report["steps"]["cart.hold_stock"]["seed"]["count"], 500);
+    passes("seed-cart-hot", &[&small[..], &["expect.units_left=500"]].concat());
+}
+
+#[test]
+fn the_closed_cart() {
+    passes(
+        "closed-cart",
+        &[
+            "closed_loop.clients=8",
+            "closed_loop.flows=100",
+            "shop.products=20",
+            "expect.done=100",
+            "expect.units_sold=500",
+            "expect.units_left=19999500",
+            "expect.total=500000",
+        ],
+    );
+}
+
+#[test]
+fn places_through_a_gateway_that_declines_and_loses_answers() {
+    let report = passes(
+        "ga-olympics",
+        &[
+            "open_loop.flows=200",
+            "arena.sessions=2",
+            "arena.capacity=100",
+            "customers=20",
+            "gateway.delay_ms=5",
+            "gateway.decline_percent=20",
+        ],
+    );
+    assert!(report["flows"]["refused"]["payment_declined"].as_u64() > Some(5), "{}", report["flows"]);
+    let findings = &report["audit"]["findings"];
+    assert_eq!(findings["purchases"], report["flows"]["done"]);
+    assert!(findings["charges"].as_u64() > findings["purchases"].as_u64(), "declined ones stand there too: {findings}");
+}
+
+#[test]
+fn bookings_are_what_the_answers_said() {
+    let report = passes(
+        "calendar-rush",
+        &[
+            "closed_loop.clients=20",
+            "closed_loop.flows=600",
+            "calendar.resources=3",
+            "rush.wanters=20",
+            "rush.wanted=6",
+            "connect.connections=2",
+        ],
+    );
+    assert!(report["flows"]["refused"]["slot_taken"].as_u64() >= Some(6 * 19), "{}", report["flows"]);
+    assert!(report["audit"]["findings"]["bookings"].as_u64() > Some(5), "{}", report["audit"]["findings"]);
+}
+
+#[test]
+fn a_storm_passes_while_others_buy() {
+    let report = passes(
+        "expiry-storm",
+        &[
+            "storm.carts=300",
+            "storm.products=3",
+            "storm.lead_ms=5000",
+            "storm.window_ms=1000",
+            "storm.before_ms=500",
+            "open_loop.flows=200",
+            "open_loop.gap_us=10000",
+            "shop.products=10",
+            "connect.connections=2",
+        ],
+    );
+    assert_eq!((&report["storm"]["carts"], &report["storm"]["left"]), (&300.into(), &0.into()));
+    assert_eq!(report["storm"]["late"]["seed"]["count"], 300);
+}
+
+#[test]
+fn everything_at_once() {
+    let report =
+        passes("mixed", &["open_loop.flows=600", "open_loop.gap_us=2000", "house.venues=2", "house.sessions=2"]);
+    for op in ["cart.hold_seats", "cart.hold_stock", "cart.hold_places", "cart.hold_slot", "resource.reserve"] {
+        assert!(report["steps"][op]["seed"]["count"].as_u64() > Some(10), "{op}: {}", report["steps"]);
+    }
+}
+
+#[test]
+fn a_house_sells_out_although_many_go_away() {
+    let report = passes(
+        "n0",
+        &[
+            "house.venues=1",
+            "house.sessions=2",
+            "house.hold_ttl_ms=300",
+            "flow.again_ms=600",
+            "closed_loop.clients=16",
+            "expect.seats_sold=400",
+            "expect.total=400000",
+        ],
+    );
+    assert!(report["flows"]["abandoned"].as_u64() > Some(30), "{}", report["flows"]);
+}
+
+#[test]
+fn the_memory_of_many_sessions_is_told() {
+    let report = passes(
+        "resident",
+        &[
+            "house.venues=5",
+            "house.sessions=10",
+            "closed_loop.clients=4",
+            "closed_loop.flows=20",
+            "expect.done=20",
+            "expect.seats_sold=40",
+        ],
+    );
+    assert!(report["memory"]["set_up"].as_u64() > Some(1_000_000), "{}", report["memory"]);
+}
