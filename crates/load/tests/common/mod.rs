@@ -293,7 +293,10 @@ impl Books {
             sales: session.sales.clone(),
             violations: Vec::new(),
         };
-        Ok(Answered { answer: Answer::SessionAudit(audit.into()), at: vec![at(Entity::Session(id.clone()), session.version)] })
+        Ok(Answered {
+            answer: Answer::SessionAudit(audit.into()),
+            at: vec![at(Entity::Session(id.clone()), session.version)],
+        })
     }
 
     fn audit_cart(&self, id: CartId) -> Outcome {

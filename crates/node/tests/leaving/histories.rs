@@ -62,7 +62,7 @@ fn a_seat_is_followed_across_segments_and_restarts() {
         let (_, seat) = seat_of(0);
         let of_seat = |entry: &&HistoryEntry| match &entry.event {
             Event::Session(event) => event.change().is_some_and(|(_, seats)| seats.contains(&seat)),
-            Event::Venue(_) | Event::Cart(_) => false,
+            other => panic!("it happened to no session: {other:?}"),
         };
         let story: Vec<_> = entries.iter().filter(of_seat).map(|entry| &entry.event).collect();
         let [

@@ -13,7 +13,7 @@ use std::{
 use boxoffice_core::{
     answer::{Answer, Order},
     command::{
-        CartCommand, Command, NewSession, Payment, SessionCommand, VenueCommand, VenueDetails, Want, WantedLine,
+        CartCommand, Command, Limits, NewSession, Payment, SessionCommand, VenueCommand, VenueDetails, Want, WantedLine,
     },
     id::{CartToken, Entity, Id, Request, RequestHash},
     layout::{Labels, Layout, Row, Run},
@@ -187,7 +187,9 @@ impl Shop {
                 starts_at: Timestamp(begin),
                 ends_at: Timestamp(begin + 1_000),
                 prices: vec![(id("standard"), Money { amount: 1_000, currency })],
+                areas: Vec::new(),
                 hold_ttl_ms: None,
+                limits: Limits::default(),
             };
             self.must(Command::Venue(id("v"), VenueCommand::CreateSession(new)), 10 + number);
         }
@@ -323,10 +325,11 @@ fn hold(number: u64) -> CartCommand {
     let (session, seat) = seat_of(number);
     let seats = SeatSet::new([seat]).expect("a seat");
     let want = Want::Seats { seats, best_effort: false };
-    CartCommand::Hold(vec![WantedLine { session: id(&format!("s{session}")), want }])
+    let lines = vec![WantedLine { entity: Entity::Session(id(&format!("s{session}"))), want }];
+    CartCommand::Hold { lines, customer: None }
 }
 
 fn pay() -> CartCommand {
     let payment = Payment::Recorded { method: "card".into(), transaction_id: "t".into() };
-    CartCommand::Checkout { payment, customer: None }
+    CartCommand::Checkout { payment, customer: None, shipping: None }
 }

@@ -207,15 +207,8 @@ impl System {
                 let house = fresh_house(all);
                 self.prepare(&house).await?;
                 let picker = Arc::new(Picker::new(house.clone(), Pick::Next, SEATS, u64::from(all), SEED)?);
-                let looped = self.connect_and_run(
-                    &house,
-                    &Goods::default(),
-                    shape,
-                    &Work::Seats(picker.clone()),
-                    warm_up,
-                    flows,
-                );
-                let looped = looped.await?;
+                let (none, work) = (Goods::default(), Work::Seats(picker.clone()));
+                let looped = self.connect_and_run(&house, &none, shape, &work, warm_up, flows).await?;
                 let carts: Vec<Purchase> = (0..all).map(|index| purchase(&picker, index)).collect();
                 (looped, self.verify(&house, &carts).await?, u64::from(SEATS))
             }
