@@ -293,7 +293,10 @@ impl Books {
             sales: session.sales.clone(),
             violations: Vec::new(),
         };
-        Ok(Answered { answer: Answer::SessionAudit(audit), at: vec![at(Entity::Session(id.clone()), session.version)] })
+        Ok(Answered {
+            answer: Answer::SessionAudit(Box::new(audit)),
+            at: vec![at(Entity::Session(id.clone()), session.version)],
+        })
     }
 
     fn audit_cart(&self, id: CartId) -> Outcome {
@@ -306,7 +309,7 @@ impl Books {
             owed: 0,
             violations: Vec::new(),
         };
-        Ok(Answered { answer: Answer::CartAudit(audit), at: vec![at(Entity::Cart(id), cart.version)] })
+        Ok(Answered { answer: Answer::CartAudit(Box::new(audit)), at: vec![at(Entity::Cart(id), cart.version)] })
     }
 
     fn audit(&self) -> NodeAudit {
