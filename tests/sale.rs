@@ -4,7 +4,7 @@ mod common;
 
 use std::{sync::Arc, time::Duration};
 
-use boxoffice_client::{BestWish, Cart, Client, ClientConfig, Id, Seat, SeatState, Want, WantedLine, recorded};
+use boxoffice_client::{BestWish, Cart, Client, ClientConfig, Entity, Id, Seat, SeatState, Want, WantedLine, recorded};
 use common::{Answer, Dice, Encoding, Home, Map, Port, Theatre, eventually, time};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -582,11 +582,11 @@ async fn the_client_library_rides_over_a_restart() {
         cart.hold_seats(&session, [Seat { row: 0, seat: 0 }, Seat { row: 0, seat: 1 }]).await.expect("held").value;
     let lines = [
         WantedLine {
-            session: session.clone(),
+            entity: Entity::Session(session.clone()),
             want: Want::Best(BestWish { count: 2, category: None, section: None, accessible: 0, split: false }),
         },
         WantedLine {
-            session: other.clone(),
+            entity: Entity::Session(other.clone()),
             want: Want::Best(BestWish { count: 4, category: None, section: None, accessible: 0, split: false }),
         },
     ];

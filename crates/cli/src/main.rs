@@ -16,6 +16,7 @@ mod local_node;
 mod reach;
 mod serve;
 mod watch;
+mod words;
 
 use std::process::ExitCode;
 

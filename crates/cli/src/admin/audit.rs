@@ -1,11 +1,17 @@
 //! Audits in words: what is wrong first.
 
-use boxoffice_client::{CartAudit, Currency, Money, NodeAudit, Seat, SessionAudit};
+use boxoffice_client::{
+    CartAudit, Currency, CustomerAudit, Money, NodeAudit, PaymentStatus, ProductAudit, RefundRecord, RefundStatus,
+    ResourceAudit, SessionAudit,
+};
+use boxoffice_core::answer::{HoldView, SaleView};
+use boxoffice_wire::status::{CurrencyTotal, UnitTotals};
 use smol_str::SmolStr;
 
 use crate::{
     draw::{Names, amount, counts},
     reach::date_and_time,
+    words::{content, counted, portion},
 };
 
 /// What is wrong, or that nothing is.
@@ -18,13 +24,19 @@ fn verdict(violations: &[SmolStr]) -> Vec<String> {
 
 /// Of a whole node.
 pub fn node(audit: &NodeAudit) -> Vec<String> {
-    let NodeAudit { venues, sessions, seats, carts, .. } = audit;
+    let NodeAudit { venues, titles, sessions, seats, areas, products, stock, carts, payments, .. } = audit;
     let mut lines = verdict(&audit.violations);
-    lines.push(format!("venues        {venues}"));
+    lines.push(format!("venues        {venues}, and {}", counted(*titles, "title")));
     lines.push(format!(
         "sessions      {sessions}: {} free, {} held, {} sold, {} blocked",
         seats.free, seats.held, seats.sold, seats.blocked
     ));
+    if *areas != UnitTotals::default() {
+        lines.push(format!("  in areas    {}", units(areas)));
+    }
+    lines.push(format!("products      {products}: {}", units(stock)));
+    lines.push(format!("resources     {} with {}", audit.resources, counted(audit.bookings, "booking")));
+    lines.push(format!("customers     {} with {}", audit.customers, counted(audit.purchases, "purchase")));
     lines.push(format!(
         "holds         {} with {} seats; carts have {} seats in lines",
         audit.holds, audit.held_seats, audit.cart_seats
@@ -33,36 +45,89 @@ pub fn node(audit: &NodeAudit) -> Vec<String> {
         "carts         {} active, {} checking out, {} done, {} canceled, {} expired; they owe {} messages",
         carts.active, carts.checking_out, carts.done, carts.canceled, carts.expired, audit.owed
     ));
+    lines.push(format!("  on disk     {} of them are kept on disk only", audit.carts_archived));
     lines.push(format!(
         "orders        {} with {} seats; sessions have sold {}",
         audit.orders, audit.order_seats, audit.sold_seats
     ));
-    lines.extend(audit.order_totals.iter().map(|total| {
-        let sum = amount(Money { amount: total.amount, currency: total.currency });
-        format!("              {} orders, {sum}", total.orders)
-    }));
+    lines.extend(audit.order_totals.iter().map(|total| sum(total, "order")));
+    lines.push(format!(
+        "payments      {} recorded, {} authorized, {} captured, {} failed",
+        payments.recorded, payments.authorized, payments.captured, payments.failed
+    ));
+    lines.push(format!("refunds       {}", audit.refunds));
+    lines.extend(audit.refund_totals.iter().map(|total| sum(total, "refund")));
     lines
+}
+
+fn units(totals: &UnitTotals) -> String {
+    format!("{} free, {} held, {} sold", totals.free, totals.held, totals.sold)
+}
+
+fn sum(total: &CurrencyTotal, thing: &str) -> String {
+    let CurrencyTotal { currency, orders, amount: sum } = *total;
+    format!("              {}, {}", counted(orders, thing), amount(Money { amount: sum, currency }))
 }
 
 /// Of a session.
 pub fn session(audit: &SessionAudit, names: Option<&Names>) -> Vec<String> {
-    let SessionAudit { session, holds, sales, .. } = audit;
-    let mut lines = verdict(&audit.violations);
+    let SessionAudit { session, areas, holds, sales, violations, .. } = audit;
+    let mut lines = verdict(violations);
     lines.push(format!("session {session}: {}", counts(&audit.counts)));
-    lines.extend(holds.iter().map(|hold| {
-        let until = date_and_time(hold.deadline);
-        format!("held  by cart  {} until {until}: {}", hold.hold.cart, seats(&hold.seats, names))
-    }));
-    lines.extend(sales.iter().map(|sale| {
-        format!("sold  by order {} at {}: {}", sale.order, date_and_time(sale.at), seats(&sale.seats, names))
-    }));
+    lines.extend(
+        areas
+            .iter()
+            .map(|area| format!("area {}: {} free, {} held, {} sold", area.area, area.free, area.held, area.sold)),
+    );
+    lines.extend(holds_and_sales(holds, sales, names));
     lines
+}
+
+/// Of a product.
+pub fn product(audit: &ProductAudit) -> Vec<String> {
+    let ProductAudit { product, counts, holds, sales, violations } = audit;
+    let mut lines = verdict(violations);
+    lines.push(format!("product {product}: {} free, {} held, {} sold", counts.free, counts.held, counts.sold));
+    lines.extend(holds_and_sales(holds, sales, None));
+    lines
+}
+
+/// Of a resource.
+pub fn resource(audit: &ResourceAudit) -> Vec<String> {
+    let ResourceAudit { resource, bookings, holds, sales, violations } = audit;
+    let mut lines = verdict(violations);
+    lines.push(format!("resource {resource}: {}", counted(*bookings, "booking")));
+    lines.extend(holds_and_sales(holds, sales, None));
+    lines
+}
+
+/// Of a customer.
+pub fn customer(audit: &CustomerAudit) -> Vec<String> {
+    let CustomerAudit { customer, quotas, holds, sales, purchases, violations } = audit;
+    let mut lines = verdict(violations);
+    lines.push(format!("customer {customer}: {}", counted(purchases.len() as u64, "purchase")));
+    lines.extend(quotas.iter().map(|(quota, held, used)| format!("quota {quota}: {held} in carts, {used} used up")));
+    lines.extend(holds_and_sales(holds, sales, None));
+    lines.extend(purchases.iter().map(|order| format!("order {order}")));
+    lines
+}
+
+/// Who holds and who bought what.
+fn holds_and_sales(holds: &[HoldView], sales: &[SaleView], names: Option<&Names>) -> Vec<String> {
+    let held = holds.iter().map(|hold| {
+        let until = date_and_time(hold.deadline);
+        format!("held  by cart  {} until {until}: {}", hold.hold.cart, portion(&hold.portion, names))
+    });
+    let sold = sales.iter().map(|sale| {
+        format!("sold  by order {} at {}: {}", sale.order, date_and_time(sale.at), portion(&sale.portion, names))
+    });
+    held.chain(sold).collect()
 }
 
 /// Of a cart.
 pub fn cart(audit: &CartAudit) -> Vec<String> {
-    let CartAudit { cart, holds, owed, .. } = audit;
-    let mut lines = verdict(&audit.violations);
+    let CartAudit { cart, holds, payment, refunds, owed, violations } = audit;
+    let mut lines = verdict(violations);
     let customer = cart.customer.as_ref().map_or_else(String::new, |customer| format!(" of {customer}"));
     lines.push(format!(
         "cart {}{customer}: {}, opened {}, deadline {}, owes {owed} messages",
@@ -73,25 +138,42 @@ pub fn cart(audit: &CartAudit) -> Vec<String> {
     ));
     let currency: Option<Currency> = cart.total.map(|total| total.currency);
     lines.extend(cart.lines.iter().map(|line| {
-        let named: Vec<Seat> = line.seats.iter().map(|priced| priced.seat).collect();
-        let sum = line.seats.iter().map(|priced| priced.price).sum();
+        let sum = i64::try_from(line.content.amount()).expect("a line is worth no more than a total may be");
         let price =
             currency.map_or_else(String::new, |currency| format!(" for {}", amount(Money { amount: sum, currency })));
-        format!("line {} of session {}: {}{price}", line.line, line.session, seats(&named, None))
+        format!("line {} of {}: {}{price}", line.line, line.entity, content(&line.content, None))
     }));
-    lines.extend(holds.iter().map(|(session, _, revision, held)| {
-        format!("hold in session {session}, revision {revision}: {}", seats(held, None))
+    lines.extend(holds.iter().map(|claim| {
+        let has = claim.portion.as_ref().map_or_else(|| "nothing any more".into(), |has| portion(has, None));
+        format!("hold in {}, revision {}: {has}", claim.entity, claim.revision)
     }));
     lines.extend(cart.total.map(|total| format!("total {}", amount(total))));
     lines.extend(cart.order.map(|order| format!("order {order}")));
+    lines.extend(payment.as_ref().map(|status| format!("payment {}", payment_words(status))));
+    lines.extend(refunds.iter().map(refund));
     lines
 }
 
-/// Seats by name where names are known, else as `[row, seat]` from 0.
-fn seats(seats: &[Seat], names: Option<&Names>) -> String {
-    let named = names.and_then(|names| seats.iter().map(|seat| names.index(*seat)).collect::<Option<Vec<u32>>>());
-    match (named, names) {
-        (Some(indexes), Some(names)) => names.list(&indexes),
-        _ => seats.iter().map(|Seat { row, seat }| format!("[{row}, {seat}]")).collect::<Vec<_>>().join(" "),
+/// How the money of an order stands.
+fn payment_words(status: &PaymentStatus) -> String {
+    match status {
+        PaymentStatus::Recorded => "recorded: paid elsewhere".into(),
+        PaymentStatus::Authorized => "authorized: set aside, the capture is on its way".into(),
+        PaymentStatus::Captured => "captured".into(),
+        PaymentStatus::CaptureFailed { reason } => format!("FAILED to be captured: {reason}"),
     }
+}
+
+/// A refund in words.
+pub fn refund(refund: &RefundRecord) -> String {
+    let lines: Vec<String> = refund.lines.iter().map(u32::to_string).collect();
+    let status = match &refund.status {
+        RefundStatus::Recorded => "recorded, to be paid elsewhere".into(),
+        RefundStatus::Pending => "on its way".into(),
+        RefundStatus::Refunded => "paid back".into(),
+        RefundStatus::Failed { reason } => format!("FAILED: {reason}"),
+    };
+    let RefundRecord { number, at, reason, .. } = refund;
+    let of = lines.join(", ");
+    format!("refund {number} at {}: {} for lines {of} ({reason}), {status}", date_and_time(*at), amount(refund.amount))
 }

@@ -5,7 +5,9 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use boxoffice_client::{CartAudit, Client, Entity, NodeAudit, SessionAudit};
+use boxoffice_client::{
+    CartAudit, Client, CustomerAudit, Entity, NodeAudit, ProductAudit, ResourceAudit, SessionAudit,
+};
 use boxoffice_core::id::OrderId;
 use boxoffice_wire::form::{self, Form};
 use serde::Serialize;
@@ -47,6 +49,29 @@ enum Found {
     Node(Box<NodeAudit>),
     Session(Box<SessionAudit>, Option<Names>),
     Cart(Box<CartAudit>),
+    Product(Box<ProductAudit>),
+    Resource(Box<ResourceAudit>),
+    Customer(Box<CustomerAudit>),
+}
+
+impl Found {
+    /// What there is to print, and how many promises are broken.
+    fn told(&self, json: bool) -> (Vec<String>, usize) {
+        fn told<T: Form>(audit: &T, json: bool, lines: impl FnOnce(&T) -> Vec<String>) -> Vec<String> {
+            if json { vec![formed(audit)] } else { lines(audit) }
+        }
+        match self {
+            Found::Node(audit) if json => (vec![as_json(audit)], audit.violations.len()),
+            Found::Node(audit) => (audit::node(audit), audit.violations.len()),
+            Found::Session(audit, names) => {
+                (told(&**audit, json, |audit| audit::session(audit, names.as_ref())), audit.violations.len())
+            }
+            Found::Cart(audit) => (told(&**audit, json, audit::cart), audit.violations.len()),
+            Found::Product(audit) => (told(&**audit, json, audit::product), audit.violations.len()),
+            Found::Resource(audit) => (told(&**audit, json, audit::resource), audit.violations.len()),
+            Found::Customer(audit) => (told(&**audit, json, audit::customer), audit.violations.len()),
+        }
+    }
 }
 
 fn show_audit(reach: &Reach, entity: Option<&str>, json: bool) -> Outcome {
@@ -54,14 +79,7 @@ fn show_audit(reach: &Reach, entity: Option<&str>, json: bool) -> Outcome {
     reach::block_on(async {
         let client = reach.connect().await?;
         let found = find(&client, entity, reach).await?;
-        let (lines, violations) = match &found {
-            Found::Node(audit) if json => (vec![as_json(audit)], audit.violations.len()),
-            Found::Node(audit) => (audit::node(audit), audit.violations.len()),
-            Found::Session(audit, _) if json => (vec![formed(&**audit)], audit.violations.len()),
-            Found::Session(audit, names) => (audit::session(audit, names.as_ref()), audit.violations.len()),
-            Found::Cart(audit) if json => (vec![formed(&**audit)], audit.violations.len()),
-            Found::Cart(audit) => (audit::cart(audit), audit.violations.len()),
-        };
+        let (lines, violations) = found.told(json);
         print(&lines);
         match violations {
             0 => Ok(()),
@@ -83,9 +101,17 @@ async fn find(client: &Client, entity: Option<Entity>, reach: &Reach) -> Result<
             Found::Session(Box::new(audit), names)
         }
         Some(Entity::Cart(id)) => Found::Cart(Box::new(client.audit_cart(id).await.map_err(failure)?.value)),
-        Some(Entity::Venue(id)) => {
+        Some(Entity::Product(id)) => Found::Product(Box::new(client.audit_product(&id).await.map_err(failure)?.value)),
+        Some(Entity::Resource(id)) => {
+            Found::Resource(Box::new(client.audit_resource(&id).await.map_err(failure)?.value))
+        }
+        Some(Entity::Customer(id)) => {
+            Found::Customer(Box::new(client.audit_customer(&id).await.map_err(failure)?.value))
+        }
+        Some(entity @ (Entity::Venue(_) | Entity::Directory)) => {
             return Err(Failure::Usage(format!(
-                "venue/{id}: sessions and carts are audited; `boxoffice admin audit` audits all there is"
+                "{entity}: sessions, products, resources, customers and carts are audited; `boxoffice admin audit` \
+                 audits all there is"
             )));
         }
     })
@@ -95,7 +121,10 @@ async fn find(client: &Client, entity: Option<Entity>, reach: &Reach) -> Result<
 fn read_entity(text: &str) -> Result<Entity, Failure> {
     let order = text.strip_prefix("order/").and_then(form::order_id).map(|order: OrderId| Entity::Cart(order.cart()));
     order.or_else(|| form::entity(text)).ok_or_else(|| {
-        Failure::Usage(format!("{text}: write session/ID, cart/ID or order/ID; the last two are 32 hexadecimal digits"))
+        Failure::Usage(format!(
+            "{text}: write session/ID, product/ID, resource/ID, customer/ID, venue/ID, cart/ID or order/ID; the last two \
+             are 32 hexadecimal digits"
+        ))
     })
 }
 

@@ -19,6 +19,10 @@ pub fn lines(status: &NodeStatus) -> Vec<String> {
             "a second      {:.1} requests ({:.1} ok, {:.1} no, {:.1} fail), {:.1} events, {:.1} fsyncs, {:.1} feed frames",
             rates.requests, rates.ok, rates.no, rates.fail, rates.events, rates.fsyncs, rates.feed_frames
         ),
+        format!(
+            "kept          {} ended carts on disk only; {} payments are not settled yet",
+            status.carts_archived, status.payments_pending
+        ),
         format!("shards        {}", roles(status)),
     ];
     if shards.is_empty() {

@@ -1,12 +1,16 @@
-use boxoffice_client::{CartId, Id, Layout, NodeAudit, NodeStatus, OrderId, Seat, SeatCounts, SessionAudit, Timestamp};
+use boxoffice_client::{
+    AreaCounts, CartId, Id, Layout, NodeAudit, NodeStatus, OrderId, Seat, SeatCounts, SessionAudit, Timestamp,
+};
 use boxoffice_core::{
     answer::{HoldView, SaleView},
     id::{Entity, HoldId, RequestHash},
     layout::{Labels, Row, Run},
+    portion::Portion,
+    seat::SeatSet,
 };
 use boxoffice_wire::{
     hello::Durability,
-    status::{CartTotals, CurrencyTotal, Rates, SeatTotals, ShardStatus},
+    status::{CartTotals, CurrencyTotal, PaymentTotals, Rates, SeatTotals, ShardStatus, UnitTotals},
 };
 use expect_test::expect;
 
@@ -42,6 +46,8 @@ fn a_status_is_a_table() {
         watchers: 2,
         under_way: 0,
         actors: 7,
+        carts_archived: 5,
+        payments_pending: 1,
         rates: Rates { requests: 120.25, ok: 118.0, no: 2.25, ..Rates::default() },
     };
     expect![[r#"
@@ -61,13 +67,17 @@ fn a_status_is_a_table() {
 
 #[test]
 fn audits_say_what_is_broken_first() {
-    let seats = |seats: &[u16]| seats.iter().map(|seat| Seat { row: 0, seat: *seat }).collect();
+    let seats = |seats: &[u16]| {
+        let seats = seats.iter().map(|seat| Seat { row: 0, seat: *seat });
+        Portion::Seats(SeatSet::new(seats).expect("seats"))
+    };
     let hold = HoldId { cart: CartId(0xabc), request: RequestHash(1), part: 0, attempt: 0 };
     let mut session = SessionAudit {
         session: id("hamlet"),
         counts: SeatCounts { free: 1, held: 2, sold: 1, blocked: 0 },
-        holds: vec![HoldView { hold, revision: 3, deadline: Timestamp(1_798_140_600_000), seats: seats(&[0, 1]) }],
-        sales: vec![SaleView { order: OrderId(0xdef), seats: seats(&[3]), at: Timestamp(1_798_140_600_000) }],
+        areas: vec![AreaCounts { area: id("floor"), free: 7, held: 1, sold: 2 }],
+        holds: vec![HoldView { hold, revision: 3, deadline: Timestamp(1_798_140_600_000), portion: seats(&[0, 1]) }],
+        sales: vec![SaleView { order: OrderId(0xdef), hold, portion: seats(&[3]), at: Timestamp(1_798_140_600_000) }],
         violations: Vec::new(),
     };
     expect![[r#"
@@ -78,7 +88,7 @@ fn audits_say_what_is_broken_first() {
     "#]]
     .assert_eq(&(audit::session(&session, Some(&names())).join("\n") + "\n"));
     session.violations.push("seat [0, 3] is sold twice".into());
-    session.holds[0].seats = seats(&[9]);
+    session.holds[0].portion = seats(&[9]);
     expect![[r#"
         BROKEN: seat [0, 3] is sold twice
         session hamlet: 1 free, 2 held, 1 sold, 0 blocked
@@ -90,13 +100,24 @@ fn audits_say_what_is_broken_first() {
         venues: 1,
         sessions: 3,
         seats: SeatTotals { free: 80, held: 3, sold: 5, blocked: 1 },
+        areas: UnitTotals { free: 7, held: 1, sold: 2 },
+        titles: 1,
+        products: 2,
+        stock: UnitTotals { free: 90, held: 4, sold: 6 },
+        resources: 1,
+        bookings: 3,
+        customers: 2,
+        purchases: 4,
         holds: 2,
         held_seats: 3,
         cart_seats: 3,
         sold_seats: 5,
         carts: CartTotals { active: 2, done: 4, ..CartTotals::default() },
+        carts_archived: 3,
         orders: 4,
         order_seats: 5,
+        payments: PaymentTotals { recorded: 3, captured: 1, ..PaymentTotals::default() },
+        refunds: 0,
         order_totals: vec![CurrencyTotal {
             currency: boxoffice_client::Currency::new("EUR").expect("a currency"),
             orders: 4,

@@ -1,6 +1,6 @@
 //! The desk a buyer stands at: the session, the map, what is held, and the page that shows it all.
 
-use boxoffice_client::{CartState, CartView, Currency, LineView, SeatCounts, SessionView, Timestamp};
+use boxoffice_client::{CartState, CartView, Currency, Entity, LineView, SeatCounts, SessionView, Timestamp};
 
 use super::receipt;
 use crate::{
@@ -50,7 +50,7 @@ impl Desk {
 
     /// Whether anything is held.
     pub fn holding(&self) -> bool {
-        self.lines.iter().any(|line| !line.seats.is_empty())
+        self.lines.iter().any(|line| !line.content.seats().is_empty())
     }
 
     /// Takes note of what the cart has now.
@@ -66,7 +66,8 @@ impl Desk {
     /// Takes note of the lines that are held.
     pub fn set_lines(&mut self, lines: Vec<LineView>) {
         let layout = &self.session.layout;
-        let seats = lines.iter().filter(|line| line.session == self.session.id).flat_map(|line| &line.seats);
+        let of_session = |line: &&LineView| matches!(&line.entity, Entity::Session(id) if *id == self.session.id);
+        let seats = lines.iter().filter(of_session).flat_map(|line| line.content.seats());
         self.plan.own = seats.filter_map(|priced| layout.index(priced.seat)).collect();
         self.lines = lines;
     }
@@ -83,7 +84,10 @@ impl Desk {
         let among = |seat| layout.index(seat).is_some_and(|index| indexes.contains(&index));
         self.lines
             .iter()
-            .map(|line| (line.line, line.seats.iter().map(|priced| priced.seat).filter(|seat| among(*seat)).collect()))
+            .map(|line| {
+                let seats = line.content.seats().iter().map(|priced| priced.seat);
+                (line.line, seats.filter(|seat| among(*seat)).collect())
+            })
             .filter(|(_, seats): &(u32, Vec<_>)| !seats.is_empty())
             .collect()
     }

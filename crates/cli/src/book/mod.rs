@@ -135,7 +135,7 @@ impl Purchase<'_> {
         let map = self.client.session_map(&self.session.id).await.map_err(|error| self.reach.failure(error))?.value;
         let layout = self.session.layout.clone();
         let states = unpack(&map.seats, layout.seats());
-        let seats = held.lines.iter().flat_map(|line| &line.seats);
+        let seats = held.lines.iter().flat_map(|line| line.content.seats());
         let own = seats.filter_map(|priced| layout.index(priced.seat)).collect();
         let plan = Plan { prices: self.session.prices.clone(), layout, states, own };
         for line in draw(&plan, &look()) {

@@ -13,7 +13,7 @@ use crate::{
 pub fn lines(lines: &[LineView], currency: Currency, layout: &Layout, names: &Names) -> Vec<String> {
     let mut seats: Vec<(i64, u32)> = lines
         .iter()
-        .flat_map(|line| &line.seats)
+        .flat_map(|line| line.content.seats())
         .filter_map(|priced| Some((priced.price, layout.index(priced.seat)?)))
         .collect();
     seats.sort_unstable();
@@ -34,7 +34,8 @@ pub fn lines(lines: &[LineView], currency: Currency, layout: &Layout, names: &Na
 
 /// The sum of these lines.
 pub fn total(lines: &[LineView], currency: Currency) -> Money {
-    let amount = lines.iter().flat_map(|line| &line.seats).map(|priced| priced.price).sum();
+    let amount: i128 = lines.iter().map(|line| line.content.amount()).sum();
+    let amount = i64::try_from(amount).expect("a cart is worth no more than a total may be");
     Money { amount, currency }
 }
 

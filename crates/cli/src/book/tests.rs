@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use boxoffice_client::{
-    CartId, CartState, CartView, Currency, Id, Layout, LineView, Money, No, Order, PricedSeat, Seat, SeatCounts,
-    SeatState, SessionView, Timestamp, recorded,
+    CartId, CartState, CartView, Content, Currency, Entity, Id, Layout, Limits, LineView, Money, No, Order, PricedSeat,
+    Seat, SeatCounts, SeatState, SessionView, Timestamp, recorded,
 };
 use boxoffice_core::layout::{Labels, Row, Run};
 use expect_test::expect;
@@ -48,7 +48,11 @@ fn session() -> SessionView {
         starts_at: Timestamp(1_798_140_600_000),
         ends_at: Timestamp(1_798_150_600_000),
         prices: vec![(id("premium"), price(2500)), (id("standard"), price(1000))],
+        areas: Vec::new(),
         hold_ttl_ms: None,
+        limits: Limits::default(),
+        canceled: None,
+        area_counts: Vec::new(),
         counts: SeatCounts { free: 12, held: 0, sold: 0, blocked: 0 },
         layout: Arc::new(Layout::new(vec![row("A"), row("B")], None).expect("a layout")),
     }
@@ -62,7 +66,12 @@ fn desk() -> Desk {
 
 fn line(number: u32, row: u16, seats: &[(u16, i64)]) -> LineView {
     let seats = seats.iter().map(|(seat, price)| PricedSeat { seat: Seat { row, seat: *seat }, price: *price });
-    LineView { line: number, session: id("hamlet-tonight"), seats: seats.collect() }
+    LineView {
+        line: number,
+        entity: Entity::Session(id("hamlet-tonight")),
+        content: Content::Seats(seats.collect()),
+        late: false,
+    }
 }
 
 fn page(desk: &Desk, at: u64) -> String {
@@ -209,6 +218,7 @@ fn an_order_is_a_receipt() {
         lines: vec![line(0, 1, &[(1, 1000), (2, 2500), (3, 2500)]), line(1, 0, &[(0, 1000)])],
         total: Money { amount: 7000, currency: euro() },
         payment: recorded("terminal", ""),
+        shipping: None,
     };
     let session = session();
     let names = crate::draw::Names::of(&session.layout);

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use boxoffice_core::{
-    command::VenueDetails,
+    command::{Area, Limits, VenueDetails},
     id::Id,
     layout::Layout,
     money::{Currency, Money},
@@ -74,7 +74,22 @@ struct Session {
     ends_at: When,
     prices: Prices,
     #[serde(default)]
+    areas: Vec<WantedArea>,
+    #[serde(default)]
     hold_ttl_ms: Option<u64>,
+    #[serde(default, deserialize_with = "Form::read")]
+    limits: Limits,
+}
+
+/// Places without seats, with a price in the file's currency unless it says so.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WantedArea {
+    #[serde(deserialize_with = "Form::read")]
+    id: Id,
+    name: Option<String>,
+    capacity: u32,
+    price: Price,
 }
 
 /// Prices as they are written: `{"standard": 1000, "premium": {"amount": 2500, "currency": "EUR"}, "*": 700}`.
@@ -190,19 +205,33 @@ impl Venue {
     }
 }
 
+impl Price {
+    /// The price in its own currency, or in that of the file.
+    fn money(&self, currency: Option<Currency>, of: &str) -> Result<Money, String> {
+        let currency = self
+            .currency
+            .or(currency)
+            .ok_or_else(|| format!("{of}: a price is a plain number, but the file has no `currency`; add one"))?;
+        Ok(Money { amount: self.amount, currency })
+    }
+}
+
 impl Session {
     fn wanted(self, currency: Option<Currency>) -> Result<WantedSession, String> {
         let (mut prices, mut other_price) = (Vec::new(), None);
+        let of = format!("session {}", self.id);
         for (category, price) in self.prices.0 {
-            let currency = price.currency.or(currency).ok_or_else(|| {
-                format!("session {}: a price is a plain number, but the file has no `currency`; add one", self.id)
-            })?;
-            let money = Money { amount: price.amount, currency };
+            let money = price.money(currency, &of)?;
             match category {
                 Some(category) => prices.push((category, money)),
                 None => other_price = Some(money),
             }
         }
+        let area = |area: WantedArea| {
+            let (price, name) = (area.price.money(currency, &of)?, area.name.unwrap_or_else(|| area.id.to_string()));
+            Ok(Area { id: area.id, name: name.into(), capacity: area.capacity, price })
+        };
+        let areas = self.areas.into_iter().map(area).collect::<Result<_, String>>()?;
         Ok(WantedSession {
             id: self.id,
             hall: self.hall,
@@ -211,7 +240,9 @@ impl Session {
             ends_at: self.ends_at,
             prices,
             other_price,
+            areas,
             hold_ttl_ms: self.hold_ttl_ms,
+            limits: self.limits,
         })
     }
 }

@@ -176,7 +176,7 @@ fn session_step(
         Ok(times) => times,
         Err(why) => return refused(why),
     };
-    let WantedSession { hall, title, hold_ttl_ms, .. } = wanted;
+    let WantedSession { hall, title, areas, hold_ttl_ms, limits, .. } = wanted;
     let thing = format!(
         "session {id} ({} seats in {hall}, {}, {})",
         there.map_or(layout, |there| &there.layout).seats(),
@@ -190,7 +190,9 @@ fn session_step(
         starts_at,
         ends_at,
         prices,
+        areas: areas.clone(),
         hold_ttl_ms: *hold_ttl_ms,
+        limits: limits.clone(),
     };
     if let Some(there) = there {
         return match differences(venue, &session, there).as_slice() {
@@ -242,6 +244,8 @@ fn differences(venue: &WantedVenue, wanted: &NewSession, there: &SessionView) ->
         ("start", wanted.starts_at == there.starts_at),
         ("end", wanted.ends_at == there.ends_at),
         ("price", wanted.prices == prices),
+        ("area", wanted.areas == there.areas),
+        ("limit", wanted.limits == there.limits),
         ("hold_ttl_ms", wanted.hold_ttl_ms == there.hold_ttl_ms),
     ]
     .into_iter()

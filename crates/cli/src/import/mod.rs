@@ -12,7 +12,7 @@ mod when;
 use std::fs;
 
 use boxoffice_core::{
-    command::VenueDetails,
+    command::{Limits, VenueDetails},
     id::Id,
     money::{Currency, Money},
 };
@@ -101,7 +101,18 @@ fn session(id: Id, hall: Id, args: &Import) -> Result<WantedSession, String> {
             None => other_price = Some(price),
         }
     }
-    Ok(WantedSession { title: id.clone(), id, hall, starts_at, ends_at, prices, other_price, hold_ttl_ms: None })
+    Ok(WantedSession {
+        title: id.clone(),
+        id,
+        hall,
+        starts_at,
+        ends_at,
+        prices,
+        other_price,
+        areas: Vec::new(),
+        hold_ttl_ms: None,
+        limits: Limits::default(),
+    })
 }
 
 /// `category=amount`; every other category is `*`.

@@ -2,7 +2,12 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use boxoffice_core::{command::VenueDetails, id::Id, layout::Layout, money::Money};
+use boxoffice_core::{
+    command::{Area, Limits, VenueDetails},
+    id::Id,
+    layout::Layout,
+    money::Money,
+};
 
 use super::when::When;
 
@@ -49,8 +54,12 @@ pub struct WantedSession {
     pub prices: Vec<(Id, Money)>,
     /// The price of every other category.
     pub other_price: Option<Money>,
+    /// Places without seats.
+    pub areas: Vec<Area>,
     /// How long carts with its seats live untouched, if not as the node says.
     pub hold_ttl_ms: Option<u64>,
+    /// How many one order and one customer may have.
+    pub limits: Limits,
 }
 
 impl WantedSession {

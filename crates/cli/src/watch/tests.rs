@@ -1,6 +1,6 @@
 use std::{collections::BTreeSet, sync::Arc};
 
-use boxoffice_client::{Currency, Id, Layout, Money, SeatCounts, SeatState, SessionView, Timestamp};
+use boxoffice_client::{Currency, Id, Layout, Limits, Money, SeatCounts, SeatState, SessionView, Timestamp};
 use boxoffice_core::layout::{Labels, Row, Run};
 use expect_test::expect;
 
@@ -31,7 +31,11 @@ fn session() -> SessionView {
         starts_at: Timestamp(1_798_140_600_000),
         ends_at: Timestamp(1_798_150_600_000),
         prices: vec![(id("standard"), Money { amount: 1000, currency: Currency::new("EUR").expect("a currency") })],
+        areas: Vec::new(),
         hold_ttl_ms: None,
+        limits: Limits::default(),
+        canceled: None,
+        area_counts: Vec::new(),
         counts: SeatCounts { free: 8, held: 0, sold: 0, blocked: 0 },
         layout: Arc::new(Layout::new(vec![row("A"), row("B")], None).expect("a layout")),
     }

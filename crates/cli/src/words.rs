@@ -1,0 +1,39 @@
+//! What lines and holds have, in words.
+
+use boxoffice_client::{Content, Seat};
+use boxoffice_core::portion::Portion;
+
+use crate::{draw::Names, reach::date_and_time};
+
+/// What a line has: `A1, A2`, `3 places in floor`, `2 units`.
+pub fn content(content: &Content, names: Option<&Names>) -> String {
+    portion(&content.portion(), names)
+}
+
+/// What a hold or a sale has.
+pub fn portion(portion: &Portion, names: Option<&Names>) -> String {
+    match portion {
+        Portion::Seats(set) => seats(set.as_slice(), names),
+        Portion::Places { area, quantity } => format!("{} in {area}", counted(u64::from(*quantity), "place")),
+        Portion::Units(quantity) => counted(u64::from(*quantity), "unit"),
+        Portion::Slot { begin, end } => format!("{} to {}", date_and_time(*begin), date_and_time(*end)),
+        Portion::Quota { quota, count } => format!("{count} of quota {quota}"),
+    }
+}
+
+/// Seats by name where names are known, else as `[row, seat]` from 0.
+pub fn seats(seats: &[Seat], names: Option<&Names>) -> String {
+    let named = names.and_then(|names| seats.iter().map(|seat| names.index(*seat)).collect::<Option<Vec<u32>>>());
+    match (named, names) {
+        (Some(indexes), Some(names)) => names.list(&indexes),
+        _ => seats.iter().map(|Seat { row, seat }| format!("[{row}, {seat}]")).collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// `1 unit`, `2 units`.
+pub fn counted(count: u64, thing: &str) -> String {
+    match count {
+        1 => format!("1 {thing}"),
+        count => format!("{count} {thing}s"),
+    }
+}
