@@ -382,6 +382,8 @@ impl Cart {
             line.quota = Some(quota);
         }
         for (entity, ask) in owed {
+            // One that comes after the end of the hold is remembered.
+            self.trace(&entity);
             self.outbox.owe(Some(entity), ask);
         }
     }

@@ -217,8 +217,8 @@ impl<R> Host<R> {
     pub fn idle(&self) -> bool {
         match &self.role {
             Role::Venue(host) => host.idle(&self.entity),
-            // What an inventory asks, it asks again from what is kept.
-            Role::Inventory(_) | Role::Directory => true,
+            Role::Inventory(host) => host.idle(&self.entity),
+            Role::Directory => true,
             Role::Cart(host) => host.idle(&self.entity),
         }
     }

@@ -105,7 +105,7 @@ async fn buy(plan: &Plan, cart: &Cart, number: FlowNumber, flow: &mut Flow) -> E
         let outcome = match &held {
             Ok(reply) => {
                 flow.note_version(&reply.at);
-                let seats = reply.value.lines.iter().flat_map(|line| line.seats.iter());
+                let seats = reply.value.lines.iter().flat_map(|line| line.content.seats());
                 HoldOutcome::Granted {
                     session_version: version_of(&reply.at, &session),
                     deadline: reply.value.deadline,

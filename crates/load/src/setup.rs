@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_client::{BatchCommand, Client, Id, Layout, Money, NewSession, Timestamp, VenueDetails};
+use boxoffice_client::{BatchCommand, Client, Id, Layout, Limits, Money, NewSession, Timestamp, VenueDetails};
 use boxoffice_core::layout::{Labels, Row, Run};
 use boxoffice_wire::reply::Reply as BatchReply;
 use boxoffice_workload::house::House;
@@ -132,7 +132,9 @@ fn create_session(house: &House, terms: &Terms, session: u32, category: &Id) -> 
         starts_at: Timestamp(starts_at),
         ends_at: Timestamp(starts_at + SESSION_MS),
         prices: vec![(category.clone(), terms.price)],
+        areas: Vec::new(),
         hold_ttl_ms: terms.hold_ttl_ms,
+        limits: Limits::default(),
     };
     BatchCommand::session_create(id.as_str(), &house.venue_id(venue), new)
 }

@@ -13,6 +13,10 @@ const SLOT_MS: u64 = 10;
 /// How often each shard's idle actors are looked for, in milliseconds. The shards take turns: letting all go at once
 /// would hold up selling for some milliseconds.
 const SWEEP_MS: u64 = 1_000;
+/// More actors than this cost more memory than their entities: they are let go sooner.
+const ACTORS_CROWD: usize = 16_384;
+/// How long an actor of a crowd may be idle, in milliseconds.
+const CROWDED_IDLE_MS: u64 = 250;
 /// How often the counters are read for rates, in milliseconds.
 const SAMPLE_MS: u64 = 1_000;
 
@@ -80,9 +84,11 @@ pub(crate) async fn run(weak: Weak<Shared>) {
 /// decides by itself.
 fn sweep(shared: &Shared, shard: usize, now_ms: u64) {
     let lead = shared.cells[shard].lead.lock();
+    let crowded = lead.actors.len() * shared.cells.len() > ACTORS_CROWD;
+    let idle_ms = shared.config.actor_idle_ms.min(if crowded { CROWDED_IDLE_MS } else { u64::MAX });
     for served in lead.actors.values() {
         let used_ms = served.used_ms.load(std::sync::atomic::Ordering::Relaxed);
-        if now_ms.saturating_sub(used_ms) >= shared.config.actor_idle_ms {
+        if now_ms.saturating_sub(used_ms) >= idle_ms {
             let _ = served.actor.cast(Message::Leave);
         }
     }

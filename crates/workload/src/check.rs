@@ -8,6 +8,8 @@ use std::{collections::BTreeMap, fmt};
 
 use boxoffice_core::{
     answer::{CartAudit, SessionAudit},
+    portion::Portion,
+    seat::Seat,
     time::Timestamp,
 };
 use serde::{Deserialize, Serialize};
@@ -16,6 +18,14 @@ use crate::{history::History, house::House};
 
 /// Breaches told in words; of more only the number is kept.
 pub const EXAMPLES_MAX: usize = 50;
+
+/// The seats of what is held or was sold; none if it is something else.
+fn seats_in(portion: &Portion) -> &[Seat] {
+    match portion {
+        Portion::Seats(seats) => seats.as_slice(),
+        Portion::Places { .. } | Portion::Units(_) | Portion::Slot { .. } | Portion::Quota { .. } => &[],
+    }
+}
 
 /// What can be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

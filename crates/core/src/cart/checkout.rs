@@ -39,7 +39,10 @@ impl Cart {
                 Ok(CartEvent::CheckedOut { order: Arc::new(order), reserved: Vec::new(), reference: None, request })
             }
             Payment::Recorded { .. } | Payment::Gateway { .. } => {
-                self.may_remember()?;
+                if late {
+                    // What cannot be set aside is disowned, and that is remembered.
+                    self.may_remember()?;
+                }
                 let attempts = body.payment.as_ref().map_or(0, |paying| paying.attempts);
                 // Paying may take a while: it extends the cart's life once, like any other use.
                 let deadline =

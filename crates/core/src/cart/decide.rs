@@ -6,7 +6,7 @@ use smol_str::format_smolstr;
 
 use super::{Body, CART_LINES_MAX, CART_REQUESTS_MAX, Cart, Line, committed_after};
 use crate::{
-    answer::{Answer, CartState, Held, LineView},
+    answer::{Answer, CartState, CartView, Held, LineView},
     ask::Granted,
     command::{Want, WantedLine},
     event::{CartEvent, GrownLine, NewLine, QuotaClaim, Remembered},
@@ -150,6 +150,8 @@ impl Cart {
         setting: bool,
     ) -> Result<Added, Refusal> {
         self.may_change()?;
+        // An operator or a canceled session may have taken a line away while more of it was asked for.
+        asked.iter().filter_map(|line| line.line).try_for_each(|number| self.line(number).map(|_| ()))?;
         let customer = self.customer_with(customer)?;
         let fresh = asked.iter().filter(|line| line.line.is_none()).count();
         if self.body.as_ref().map_or(0, |body| body.lines.len()) + fresh > CART_LINES_MAX {
@@ -281,6 +283,19 @@ impl Cart {
         let (_, content) = self.line(number)?;
         let left = if quantity == 0 { None } else { content.with_quantity(quantity) };
         Ok(self.reduced(at, rules, number, left, Some(request)))
+    }
+
+    /// Sets a line to what it has: the cart is touched, and remembers the request, so that a repeat of it changes nothing
+    /// whatever the line has by then.
+    pub(crate) fn decide_same(&self, at: Timestamp, rules: &Rules, request: Request) -> Result<CartEvent, Refusal> {
+        let body = self.may_change()?.ok_or_else(|| self.not_found())?;
+        self.may_remember()?;
+        let deadline = body.touched(at, rules, core::iter::empty(), 0);
+        let view = CartView { deadline, ..self.view().expect("an active cart is open") };
+        let remembered = Remembered { request, answer: Answer::Cart(view) };
+        let currency = body.currency.expect("a cart with lines has a currency");
+        let (lines, grown) = (Vec::new(), Vec::new());
+        Ok(CartEvent::LinesAdded { lines, grown, customer: None, currency, deadline, remembered })
     }
 
     /// An operator, or a canceled inventory, takes a line away. The cart is not touched by it.

@@ -37,10 +37,13 @@ impl Outbox {
 
     /// What may be told now: everything but what has to wait for earlier messages to the same one.
     pub(crate) fn sendable(&self) -> impl Iterator<Item = &(u64, Owed)> {
-        self.entries.iter().enumerate().filter_map(|(place, entry)| {
-            let blocked = self.entries[..place].iter().any(|(_, earlier)| waits(&entry.1, earlier));
-            (!blocked).then_some(entry)
-        })
+        let free = |(place, _): &(usize, &(u64, Owed))| !self.is_blocked(*place);
+        self.entries.iter().enumerate().filter(free).map(|(_, entry)| entry)
+    }
+
+    /// Whether a message has to wait for earlier ones.
+    fn is_blocked(&self, place: usize) -> bool {
+        self.entries[..place].iter().any(|(_, earlier)| waits(&self.entries[place].1, earlier))
     }
 
     /// The message a reply of `from` acknowledges.
@@ -55,8 +58,10 @@ impl Outbox {
             (Ask::Forget, Reply::Forgotten) => true,
             _ => false,
         };
-        let entry = self.entries.iter().find(|(_, owed)| owed.to.as_ref() == Some(from) && fits(&owed.ask))?;
-        Some(entry.0)
+        let fits = |(_, owed): &(u64, Owed)| owed.to.as_ref() == Some(from) && fits(&owed.ask);
+        let place = self.entries.iter().position(fits)?;
+        // What was not told yet is not acknowledged either: the reply is to something else.
+        (!self.is_blocked(place)).then(|| self.entries[place].0)
     }
 
     /// The message to the gateway with this step of an attempt.

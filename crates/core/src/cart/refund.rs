@@ -28,9 +28,6 @@ impl Cart {
         let order = || Refusal::NotFound(format_smolstr!("order {}", self.id.order()));
         let body = self.body.as_ref().ok_or_else(order)?;
         let done = body.done.as_ref().ok_or_else(order)?;
-        if request.is_some() {
-            self.may_remember()?;
-        }
         let gone = |number: u32| done.refunds.iter().any(|refund| refund.lines.contains(&number));
         let chosen: Vec<u32> = match lines {
             None => body.lines.iter().map(|line| line.number).filter(|number| !gone(*number)).collect(),

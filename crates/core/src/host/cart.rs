@@ -82,7 +82,7 @@ impl<R> CartHost<R> {
             self.resumed = true;
             self.mail.resume(stage);
             if stage.entity.cart().is_some_and(|cart| cart.checkout().is_some()) {
-                let effects = self.begin_paying(stage, Vec::new());
+                let effects = self.begin_paying(stage, Vec::new(), true);
                 stage.turn.now.extend(effects);
             }
         }
@@ -300,7 +300,7 @@ impl<R> CartHost<R> {
                 let begun = matches!(event, CartEvent::CheckoutBegun { .. });
                 stage.entity.apply_cart(event, stage.turn);
                 if begun {
-                    let effects = self.begin_paying(stage, waiting);
+                    let effects = self.begin_paying(stage, waiting, false);
                     stage.turn.committed.extend(effects);
                 } else {
                     for from in waiting {

@@ -64,6 +64,11 @@ impl InventoryHost {
         }
     }
 
+    /// What it asks because of holds whose time is over, it asks again from what is kept; not what it wants back.
+    pub(super) fn idle(&self, entity: &Speculation) -> bool {
+        !entity.state().is_some_and(crate::keep::State::unfinished)
+    }
+
     fn ask_carts<R>(&mut self, entity: &Speculation, rules: &Rules, at: Timestamp, turn: &mut Turn<R>) {
         let Some(inventory) = entity.inventory() else { return };
         if at >= self.round_ends {

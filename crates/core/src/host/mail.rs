@@ -54,6 +54,10 @@ impl Mail {
 
     /// Notes that the gateway does not know what came of this message: it is told again after a while.
     pub(super) fn unsure(&mut self, number: u64, rules: &Rules, at: Timestamp) {
+        if self.acknowledged.contains(&number) {
+            // It knew before: this is late.
+            return;
+        }
         let (tries, again_at) = self.paying.entry(number).or_default();
         *again_at = Some(at.after(rules.payment_again_ms << (*tries).min(DOUBLED_MAX)));
         *tries += 1;

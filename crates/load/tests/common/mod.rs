@@ -17,8 +17,10 @@ use boxoffice_core::{
     id::{CartId, Entity, HoldId, Id, RequestHash},
     layout::Layout,
     money::Money,
+    payment::PaymentStatus,
+    portion::{Content, Portion},
     refusal::{Refusal, TakenSeat},
-    seat::{Seat, SeatState},
+    seat::{Seat, SeatSet, SeatState},
     time::Timestamp,
 };
 use boxoffice_wire::{
@@ -135,6 +137,7 @@ impl BoxOffice {
             Call::Status => encode::status(encoding, &mut out, request.id, &status()),
             Call::AuditNode => encode::audit(encoding, &mut out, request.id, &books.audit()),
             Call::Watch { .. } | Call::Unwatch { .. } => unreachable!("a load run watches nothing"),
+            Call::SearchCity(_) | Call::History { .. } => unreachable!("a load run searches nothing"),
         }
         Some(out)
     }
@@ -153,7 +156,10 @@ impl BoxOffice {
             Command::Session(id, SessionCommand::Audit) => books.audit_session(&id, self.lie),
             Command::Session(..) => unreachable!("a load run asks sessions for audits only"),
             Command::Cart(id, CartCommand::Open { .. }) => Ok(books.open_cart(id)),
-            Command::Cart(id, CartCommand::Hold(lines)) => books.hold(id, lines, self.lie),
+            Command::Product(..) | Command::Resource(..) | Command::Customer(..) | Command::Directory(_) => {
+                unreachable!("a load run sells seats only")
+            }
+            Command::Cart(id, CartCommand::Hold { lines, .. }) => books.hold(id, lines, self.lie),
             Command::Cart(id, CartCommand::Checkout { payment, .. }) => books.check_out(id, payment, self.lie)?,
             Command::Cart(id, CartCommand::Audit) => books.audit_cart(id),
             Command::Cart(..) => unreachable!("a load run opens, holds, checks out and audits"),
@@ -192,7 +198,7 @@ impl Books {
     }
 
     fn hold(&mut self, id: CartId, lines: Vec<WantedLine>, lie: Lie) -> Outcome {
-        let [WantedLine { session: name, want: Want::Seats { seats, .. } }] = lines.as_slice() else {
+        let [WantedLine { entity: Entity::Session(name), want: Want::Seats { seats, .. } }] = lines.as_slice() else {
             unreachable!("a load run holds named seats of one session")
         };
         let refuses = self.lies(lie, Lie::RefusesFree);
@@ -215,7 +221,8 @@ impl Books {
         let (session_version, price) = (session.version, session.price);
         let priced = |&seat: &Seat| PricedSeat { seat, price: price.amount };
         let name = name.clone();
-        let line = LineView { line: 1, session: name.clone(), seats: seats.as_slice().iter().map(priced).collect() };
+        let content = Content::Seats(seats.as_slice().iter().map(priced).collect());
+        let line = LineView { line: 1, entity: Entity::Session(name.clone()), content, late: false };
 
         let cart = self.cart(id);
         cart.version += 1;
@@ -237,7 +244,8 @@ impl Books {
         cart.version += 1;
         cart.state = CartState::Done;
         let cart_version = cart.version;
-        let session = self.sessions.get_mut(&line.session).expect("the line is of a session");
+        let Entity::Session(name) = line.entity.clone() else { unreachable!("a load run sells seats only") };
+        let session = self.sessions.get_mut(&name).expect("the line is of a session");
         session.version += 1;
         let seats = session.holds.remove(&id).expect("the cart holds seats");
         if forgets {
@@ -247,34 +255,40 @@ impl Books {
             session.taken.extend(seats.iter().map(|&seat| (seat, SeatState::Sold)));
             self.orders += 1;
             self.seats_sold += seats.len() as u64;
-            session.sales.push(SaleView { order: id.order(), seats, at: now() });
+            session.sales.push(SaleView { order: id.order(), hold: hold_id(id), portion: portion(seats), at: now() });
         }
         if keeps_silent {
             return None;
         }
         total.amount += i64::from(overcharges);
-        let at = vec![at(Entity::Cart(id), cart_version), at(Entity::Session(line.session.clone()), session.version)];
-        let order = Order { id: id.order(), customer: None, at: now(), lines: vec![line], total, payment };
-        Some(Ok(Answered { answer: Answer::Order { order: Arc::new(order), settling: false }, at }))
+        let at = vec![at(Entity::Cart(id), cart_version), at(Entity::Session(name), session.version)];
+        let order =
+            Order { id: id.order(), customer: None, at: now(), lines: vec![line], total, payment, shipping: None };
+        let (payment, refunds) = (PaymentStatus::Recorded, Vec::new());
+        let answer = Answer::Order { order: Arc::new(order), settling: false, payment, refunds };
+        Some(Ok(Answered { answer, at }))
     }
 
     fn audit_session(&self, id: &Id, lie: Lie) -> Outcome {
         let Some(session) = self.sessions.get(id) else { return Err(Refusal::NotFound(id.as_str().into())) };
-        let sold: usize = session.sales.iter().map(|sale| sale.seats.len()).sum();
+        let sold: usize = session.sales.iter().map(|sale| sale.portion.quantity() as usize).sum();
         let held: usize = session.holds.values().map(Vec::len).sum();
         let free = (session.layout.seats() as usize).saturating_sub(sold + held) + usize::from(lie == Lie::Miscounts);
         let mut holds: Vec<HoldView> = session
             .holds
             .iter()
-            .map(|(&cart, seats)| {
-                let hold = HoldId { cart, request: RequestHash(1), part: 0, attempt: 0 };
-                HoldView { hold, revision: 1, deadline: deadline(), seats: seats.clone() }
+            .map(|(&cart, seats)| HoldView {
+                hold: hold_id(cart),
+                revision: 1,
+                deadline: deadline(),
+                portion: portion(seats.clone()),
             })
             .collect();
         holds.sort_unstable_by_key(|hold| hold.hold);
         let audit = SessionAudit {
             session: id.clone(),
             counts: SeatCounts { free: free as u32, held: held as u32, sold: sold as u32, blocked: 0 },
+            areas: Vec::new(),
             holds,
             sales: session.sales.clone(),
             violations: Vec::new(),
@@ -284,7 +298,14 @@ impl Books {
 
     fn audit_cart(&self, id: CartId) -> Outcome {
         let Some(cart) = self.carts.get(&id) else { return Err(Refusal::NotFound("the cart".into())) };
-        let audit = CartAudit { cart: cart.view(id), holds: Vec::new(), owed: 0, violations: Vec::new() };
+        let audit = CartAudit {
+            cart: cart.view(id),
+            holds: Vec::new(),
+            payment: None,
+            refunds: Vec::new(),
+            owed: 0,
+            violations: Vec::new(),
+        };
         Ok(Answered { answer: Answer::CartAudit(audit), at: vec![at(Entity::Cart(id), cart.version)] })
     }
 
@@ -402,6 +423,16 @@ fn status() -> NodeStatus {
         watchers: 0,
         under_way: 0,
         actors: 0,
+        carts_archived: 0,
+        payments_pending: 0,
         rates: Rates::default(),
     }
+}
+
+fn hold_id(cart: CartId) -> HoldId {
+    HoldId { cart, request: RequestHash(1), part: 0, attempt: 0 }
+}
+
+fn portion(seats: Vec<Seat>) -> Portion {
+    Portion::Seats(SeatSet::new(seats).expect("a cart has one to twenty seats"))
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use boxoffice_core::{
     answer::{CartState, LineView, SessionAudit},
-    id::{CartId, Id},
+    id::{CartId, Entity, Id},
     seat::Seat,
 };
 
-use super::{Audited, Breach, Findings};
+use super::{Audited, Breach, Findings, seats_in};
 use crate::{
     history::{CartRecord, CheckoutOutcome, History, HoldOutcome, HoldRecord, Span},
     house::House,
@@ -92,8 +92,8 @@ fn check_answers(price: i64, record: &CartRecord, findings: &mut Findings) {
 /// What a session has against what its clients know.
 fn check_contents(audited: &Audited, audit: &SessionAudit, entries: &[Entry<'_>], findings: &mut Findings) {
     let session = &audit.session;
-    let mut sold = by_cart(audit.sales.iter().map(|sale| (sale.order.cart(), sale.seats.as_slice())));
-    let mut held = by_cart(audit.holds.iter().map(|hold| (hold.hold.cart, hold.seats.as_slice())));
+    let mut sold = by_cart(audit.sales.iter().map(|sale| (sale.order.cart(), seats_in(&sale.portion))));
+    let mut held = by_cart(audit.holds.iter().map(|hold| (hold.hold.cart, seats_in(&hold.portion))));
 
     for group in entries.chunk_by(|a, b| a.cart.cart == b.cart.cart) {
         let cart = group[0].cart;
@@ -278,14 +278,15 @@ fn check_carts(house: &House, books: &Books<'_>, audited: &Audited, findings: &m
             }
             continue;
         }
-        for lines in lines_by_session(&cart.lines) {
-            let Some(session) = session_of.get(&lines[0].session) else {
+        for (session, lines) in lines_by_session(&cart.lines) {
+            let Some(session) = session_of.get(session) else {
                 continue;
             };
-            let mut bought: Vec<Seat> = lines.iter().flat_map(|line| line.seats.iter().map(|seat| seat.seat)).collect();
+            let mut bought: Vec<Seat> =
+                lines.iter().flat_map(|line| line.content.seats()).map(|seat| seat.seat).collect();
             bought.sort_unstable();
             let sales = session.sales.iter().filter(|sale| sale.order.cart() == cart.id);
-            let mut sold: Vec<Seat> = sales.flat_map(|sale| sale.seats.iter().copied()).collect();
+            let mut sold: Vec<Seat> = sales.flat_map(|sale| seats_in(&sale.portion)).copied().collect();
             sold.sort_unstable();
             if bought != sold {
                 let breach = if audit.owed > 0 { Breach::Unsettled } else { Breach::WrongOrder };
@@ -301,12 +302,15 @@ fn check_carts(house: &House, books: &Books<'_>, audited: &Audited, findings: &m
     }
 }
 
-fn lines_by_session(lines: &[LineView]) -> Vec<Vec<&LineView>> {
+/// The lines of sessions; what else is in a cart is not of these flows.
+fn lines_by_session(lines: &[LineView]) -> BTreeMap<&Id, Vec<&LineView>> {
     let mut by_session: BTreeMap<&Id, Vec<&LineView>> = BTreeMap::new();
     for line in lines {
-        by_session.entry(&line.session).or_default().push(line);
+        if let Entity::Session(session) = &line.entity {
+            by_session.entry(session).or_default().push(line);
+        }
     }
-    by_session.into_values().collect()
+    by_session
 }
 
 /// Seats by cart, ascending.

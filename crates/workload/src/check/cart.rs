@@ -20,8 +20,8 @@ pub(super) fn check(audit: &CartAudit, findings: &mut Findings) {
             format!("cart {} made order {:?}, which is another cart's", cart.id, cart.order)
         });
     }
-    let sum: i64 = cart.lines.iter().flat_map(|line| line.seats.iter()).map(|seat| seat.price).sum();
-    let total = cart.total.map_or(0, |total| total.amount);
+    let sum: i128 = cart.lines.iter().map(|line| line.content.amount()).sum();
+    let total = i128::from(cart.total.map_or(0, |total| total.amount));
     if sum != total {
         findings.add(Breach::WrongOrder, || format!("cart {} has lines of {sum} and a total of {total}", cart.id));
     }

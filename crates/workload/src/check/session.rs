@@ -2,7 +2,7 @@
 
 use boxoffice_core::{answer::SessionAudit, seat::Seat};
 
-use super::{Breach, Findings};
+use super::{Breach, Findings, seats_in};
 
 /// Checks one session of `seats` seats, and adds what it sold and holds to the findings' sums.
 pub(super) fn check(seats: u32, audit: &SessionAudit, findings: &mut Findings) {
@@ -17,16 +17,16 @@ pub(super) fn check(seats: u32, audit: &SessionAudit, findings: &mut Findings) {
         findings
             .add(Breach::Miscounted, || format!("session {session} has {seats} seats but counts {all}: {counts:?}"));
     }
-    let sold: usize = audit.sales.iter().map(|sale| sale.seats.len()).sum();
-    let held: usize = audit.holds.iter().map(|hold| hold.seats.len()).sum();
+    let sold: usize = audit.sales.iter().map(|sale| seats_in(&sale.portion).len()).sum();
+    let held: usize = audit.holds.iter().map(|hold| seats_in(&hold.portion).len()).sum();
     if counts.sold as usize != sold || counts.held as usize != held {
         findings.add(Breach::Miscounted, || {
             format!("session {session} counts {counts:?}, but its sales have {sold} seats and its holds {held}")
         });
     }
 
-    let sales = audit.sales.iter().flat_map(|sale| sale.seats.iter());
-    let holds = audit.holds.iter().flat_map(|hold| hold.seats.iter());
+    let sales = audit.sales.iter().flat_map(|sale| seats_in(&sale.portion));
+    let holds = audit.holds.iter().flat_map(|hold| seats_in(&hold.portion));
     let mut taken: Vec<Seat> = sales.chain(holds).copied().collect();
     taken.sort_unstable();
     for pair in taken.windows(2).filter(|pair| pair[0] == pair[1]) {

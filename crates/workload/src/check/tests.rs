@@ -2,8 +2,9 @@
 
 use boxoffice_core::{
     answer::{CartState, CartView, HoldView, LineView, PricedSeat, SaleView, SeatCounts},
-    id::{CartId, HoldId, OrderId, RequestHash},
+    id::{CartId, Entity, HoldId, OrderId, RequestHash},
     money::{Currency, Money},
+    portion::{Content, Portion},
     refusal::TakenSeat,
     seat::{Seat, SeatSet, SeatState},
 };
@@ -61,20 +62,35 @@ fn right() -> Run {
             hold: HoldId { cart: HOLDER, request: RequestHash(1), part: 0, attempt: 0 },
             revision: 1,
             deadline: Timestamp(2_000),
-            seats: seats(&[5, 6]),
+            portion: portion(&[5, 6]),
         }],
-        sales: vec![SaleView { order: BUYER.order(), seats: seats(&[0, 1]), at: Timestamp(500) }],
+        areas: vec![],
+        sales: vec![SaleView {
+            order: BUYER.order(),
+            hold: sold(BUYER),
+            portion: portion(&[0, 1]),
+            at: Timestamp(500),
+        }],
         violations: vec![],
     };
     let audited = Audited { sessions: [(0, session)].into(), carts: vec![done_cart()], at: Timestamp(1_000) };
     Run { history: History { carts: vec![buyer, holder, late] }, audited }
 }
 
+fn portion(flat: &[u32]) -> Portion {
+    Portion::Seats(SeatSet::new(seats(flat)).expect("some seats"))
+}
+
+fn sold(cart: CartId) -> HoldId {
+    HoldId { cart, request: RequestHash(1), part: 0, attempt: 0 }
+}
+
 fn done_cart() -> CartAudit {
     let lines = vec![LineView {
         line: 1,
-        session: house().session_id(0),
-        seats: seats(&[0, 1]).into_iter().map(|seat| PricedSeat { seat, price: PRICE }).collect(),
+        entity: Entity::Session(house().session_id(0)),
+        content: Content::Seats(seats(&[0, 1]).into_iter().map(|seat| PricedSeat { seat, price: PRICE }).collect()),
+        late: false,
     }];
     let total = Money { amount: 2 * PRICE, currency: Currency::new("EUR").expect("a currency") };
     let cart = CartView {
@@ -87,7 +103,7 @@ fn done_cart() -> CartAudit {
         total: Some(total),
         order: Some(BUYER.order()),
     };
-    CartAudit { cart, holds: vec![], owed: 0, violations: vec![] }
+    CartAudit { cart, holds: vec![], payment: None, refunds: vec![], owed: 0, violations: vec![] }
 }
 
 impl Run {
@@ -117,7 +133,7 @@ fn a_right_run_is_clean() {
 #[test]
 fn a_seat_sold_twice() {
     let mut run = right();
-    run.session().sales[0].seats = seats(&[0, 5]);
+    run.session().sales[0].portion = portion(&[0, 5]);
     run.breaks(&[Breach::Twice, Breach::Lost, Breach::WrongOrder]);
 }
 
@@ -143,7 +159,12 @@ fn an_acknowledged_hold_that_is_gone_before_its_deadline() {
 #[test]
 fn a_sale_nobody_asked_for() {
     let mut run = right();
-    run.session().sales.push(SaleView { order: OrderId(99), seats: seats(&[9]), at: Timestamp(1) });
+    run.session().sales.push(SaleView {
+        order: OrderId(99),
+        hold: sold(CartId(99)),
+        portion: portion(&[9]),
+        at: Timestamp(1),
+    });
     run.session().counts = SeatCounts { free: 5, held: 2, sold: 3, blocked: 0 };
     run.breaks(&[Breach::Unexplained]);
 }
@@ -155,7 +176,7 @@ fn a_refused_hold_that_left_something_behind() {
         hold: HoldId { cart: LATE, request: RequestHash(1), part: 0, attempt: 0 },
         revision: 1,
         deadline: Timestamp(2_000),
-        seats: seats(&[2]),
+        portion: portion(&[2]),
     };
     run.session().holds.push(left);
     run.session().counts = SeatCounts { free: 5, held: 3, sold: 2, blocked: 0 };
@@ -205,7 +226,7 @@ fn an_unknown_checkout_is_right_either_way_but_only_whole() {
     let mut run = right();
     run.history.carts[0].checkout.as_mut().expect("it bought").outcome = CheckoutOutcome::Unknown;
     run.breaks(&[]);
-    run.session().sales[0].seats = seats(&[0]);
+    run.session().sales[0].portion = portion(&[0]);
     run.session().counts = SeatCounts { free: 7, held: 2, sold: 1, blocked: 0 };
     run.audited.carts.clear();
     run.breaks(&[Breach::Lost]);
@@ -231,7 +252,8 @@ fn orders_with_wrong_totals_and_lines() {
     run.audited.carts[0].cart.total = None;
     run.breaks(&[Breach::WrongOrder]);
     let mut run = right();
-    run.audited.carts[0].cart.lines[0].seats[0].seat = house().seat(9);
+    let Content::Seats(seats) = &mut run.audited.carts[0].cart.lines[0].content else { panic!("a line of seats") };
+    seats[0].seat = house().seat(9);
     run.breaks(&[Breach::WrongOrder]);
 }
 
@@ -268,7 +290,7 @@ fn what_is_certain_but_not_sold_yet() {
         hold: HoldId { cart: BUYER, request: RequestHash(1), part: 0, attempt: 0 },
         revision: 1,
         deadline: Timestamp(2_000),
-        seats: sale.seats,
+        portion: sale.portion,
     });
     run.session().counts = SeatCounts { free: 6, held: 4, sold: 0, blocked: 0 };
     run.audited.carts[0].owed = 1;

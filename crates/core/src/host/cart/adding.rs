@@ -10,7 +10,7 @@ use super::{
     paying::Paying,
 };
 use crate::{
-    answer::{Answer, At, Outcome},
+    answer::{At, Outcome},
     ask::Granted,
     cart::{Asked, Cart, check_wanted},
     command::{Want, WantedLine},
@@ -137,8 +137,7 @@ impl<R> CartHost<R> {
             Ok(Begun::Written(outcome)) => answer_all(stage, waiting, outcome),
             Ok(Begun::Asked { parts, setting }) => {
                 let deadline = stage.deadline();
-                // Nothing rests on these asks being committed: a hold that no cart knows is asked about and freed.
-                stage.turn.now.extend(parts.asks(deadline));
+                parts.ask_all(deadline, stage.turn);
                 self.adding.push(Adding { request, waiting, parts, setting });
             }
         }
@@ -156,7 +155,8 @@ impl<R> CartHost<R> {
         if self.adding.len() == ADDING_MAX {
             return Err(too_many());
         }
-        let others = self.adding.iter().map(|adding| adding.parts.list.len()).sum();
+        let parts = self.adding.iter().flat_map(|adding| &adding.parts.list);
+        let others = parts.filter(|part| part.line.is_none()).count();
         let blank;
         let cart = match stage.entity.cart() {
             Some(cart) => cart,
@@ -199,8 +199,9 @@ impl<R> CartHost<R> {
             return Err(Refusal::BadRequest("only lines of units or places have a quantity to set".into()));
         }
         if quantity == content.quantity() {
-            let view = cart.view().expect("a cart with lines is open");
-            return Ok(Begun::Written(stage.entity.ok(Answer::Cart(view))));
+            let event = cart.decide_same(stage.at, stage.rules, request)?;
+            stage.entity.apply_cart(event, stage.turn);
+            return Ok(Begun::Written(changed(stage.entity, request)));
         }
         if quantity < content.quantity() {
             let event = cart.decide_less(stage.at, stage.rules, request, line, quantity)?;
@@ -230,14 +231,12 @@ impl<R> CartHost<R> {
     /// An inventory has granted something.
     pub(super) fn granted(&mut self, stage: &mut Stage<'_, R>, from: &Entity, granted: Granted) {
         let deadline = stage.deadline();
-        let mut asks = Vec::new();
         let cart = stage.entity.cart();
         let all = all_parts(&mut self.adding, &mut self.paying);
         let mut awaited = false;
         for parts in all {
-            awaited = awaited || parts.granted(cart, from, &granted, deadline, &mut asks);
+            awaited = awaited || parts.granted(cart, from, &granted, deadline, stage.turn);
         }
-        stage.turn.now.extend(asks);
         if awaited {
             self.conclude(stage);
         } else {
@@ -311,7 +310,7 @@ impl<R> CartHost<R> {
                 Some(quota) if of_quota => quota.claim.revision = next,
                 _ => part.revision = next,
             }
-            return stage.turn.now.extend(part.ask(customer.as_ref(), deadline));
+            return part.ask_in(customer.as_ref(), deadline, stage.turn);
         }
         if part.grows {
             let gone = Refusal::NoSuchLine(part.line.unwrap_or_default());
@@ -360,7 +359,7 @@ impl<R> CartHost<R> {
         let (at, again_at) = (stage.at, stage.at.after(stage.rules.ask_again_ms));
         let all = all_parts(&mut self.adding, &mut self.paying);
         for parts in all.filter(|parts| at >= parts.again_at) {
-            stage.turn.now.extend(parts.asks(deadline));
+            parts.ask_all(deadline, stage.turn);
             parts.again_at = again_at;
         }
     }

@@ -7,7 +7,7 @@ use crate::{
     cart::Cart,
     command::Want,
     event::QuotaClaim,
-    host::Effect,
+    host::{Effect, Turn},
     id::{Entity, HoldId, Id},
     refusal::Refusal,
     time::Timestamp,
@@ -74,7 +74,10 @@ impl Parts {
     /// The part that asks this entity for this hold.
     pub(super) fn find(&self, entity: &Entity, hold: HoldId) -> Option<usize> {
         self.list.iter().position(|part| match entity {
-            Entity::Customer(_) => part.quota.as_ref().is_some_and(|quota| quota.claim.hold == hold),
+            // Another customer may have been asked for a hold of the same id before a crash.
+            Entity::Customer(id) => {
+                self.customer.as_ref() == Some(id) && part.quota.as_ref().is_some_and(|quota| quota.claim.hold == hold)
+            }
             _ => part.entity == *entity && part.hold == hold,
         })
     }
@@ -82,6 +85,11 @@ impl Parts {
     /// Every ask that has not been replied to.
     pub(super) fn asks<R>(&self, deadline: Timestamp) -> Vec<Effect<R>> {
         self.list.iter().filter_map(|part| part.ask(self.customer.as_ref(), deadline)).collect()
+    }
+
+    /// Asks for everything that has not been replied to.
+    pub(super) fn ask_all<R>(&self, deadline: Timestamp, turn: &mut Turn<R>) {
+        self.list.iter().for_each(|part| part.ask_in(self.customer.as_ref(), deadline, turn));
     }
 
     /// What is held, or will be if the ask is still on its way, and is no line: entity, hold, revision.
@@ -119,7 +127,7 @@ impl Parts {
         entity: &Entity,
         granted: &Granted,
         deadline: Timestamp,
-        asks: &mut Vec<Effect<R>>,
+        turn: &mut Turn<R>,
     ) -> bool {
         let Some(place) = self.find(entity, granted.hold) else { return false };
         let customer = self.customer.clone();
@@ -141,7 +149,7 @@ impl Parts {
         }
         part.main = Stage::Granted(granted.clone());
         part.want_quota(cart, granted, customer.as_ref());
-        asks.extend(part.ask(customer.as_ref(), deadline));
+        part.ask_in(customer.as_ref(), deadline, turn);
         true
     }
 
@@ -210,6 +218,14 @@ impl Part {
         let quota = self.quota.as_ref().filter(|quota| matches!(quota.stage, Stage::Asked))?;
         let to = Entity::Customer(customer.expect("a quota is somebody's").clone());
         Some(hold(to, quota.claim.hold, quota.claim.revision, quota.want()))
+    }
+
+    /// Asks now for what no line rests on: a hold that no cart knows is asked about and freed. What a line rests on may
+    /// only be changed by what outranks everything committed, so that waits until what was proposed before is: else the
+    /// hold could end with less than a line that a crash brings back.
+    pub(super) fn ask_in<R>(&self, customer: Option<&Id>, deadline: Timestamp, turn: &mut Turn<R>) {
+        let effects = if self.grows { &mut turn.read } else { &mut turn.now };
+        effects.extend(self.ask(customer, deadline));
     }
 
     /// The inventory has granted: what it says of limits may ask for a part of the customer's quota.

@@ -35,6 +35,8 @@ pub(super) struct Paying<R> {
     tries: u32,
     /// What was set aside; goes into the decision.
     reserved: Vec<Reserved>,
+    /// It was begun by another host, which may have asked the gateway before it ended.
+    resumed: bool,
 }
 
 impl<R> Paying<R> {
@@ -63,7 +65,12 @@ impl<R> Paying<R> {
 impl<R> CartHost<R> {
     /// The cart has just begun, or is in the middle of, a checkout: asks for the first thing it needs. What is asked rests on
     /// what is committed; the effects are to be carried out when that is so.
-    pub(super) fn begin_paying(&mut self, stage: &mut Stage<'_, R>, waiting: Vec<R>) -> Vec<Effect<R>> {
+    pub(super) fn begin_paying(
+        &mut self,
+        stage: &mut Stage<'_, R>,
+        waiting: Vec<R>,
+        resumed: bool,
+    ) -> Vec<Effect<R>> {
         let cart = stage.entity.cart().expect("a cart that is checking out is kept");
         let checkout = cart.checkout().expect("a checkout is under way");
         let (request, customer) = (checkout.request.id, checkout.customer.clone());
@@ -83,7 +90,8 @@ impl<R> CartHost<R> {
         }
         let again_at = stage.at.after(stage.rules.ask_again_ms);
         let until = stage.at.after(stage.rules.payment_wait_ms);
-        let mut paying = Paying { waiting, until, reserve: None, again_at: None, tries: 0, reserved: Vec::new() };
+        let mut paying =
+            Paying { waiting, until, reserve: None, again_at: None, tries: 0, reserved: Vec::new(), resumed };
         let effects = if list.is_empty() {
             let call = cart.authorization().expect("without late lines only a gateway is waited for");
             Vec::from([Effect::Pay(call)])
@@ -113,8 +121,10 @@ impl<R> CartHost<R> {
         let refusals: Vec<(u16, Refusal)> = parts.refusals().into_iter().map(numbered).collect();
         if let Some(refusal) = shortage(&refusals).or_else(|| one_refusal(refusals, parts.list.len())) {
             // Granted holds can be disowned only while the checkout is under way still: they are no lines yet.
+            let asked = stage.entity.cart().and_then(Cart::authorization).is_some();
+            let void = paying.resumed && asked;
             self.undo(stage, &parts);
-            return self.give_up(stage, GivenUp { release: false, void: false, reference: None }, refusal);
+            return self.give_up(stage, GivenUp { release: false, void, reference: None }, refusal);
         }
         let reserved = |part: &Part| {
             let asked = asked_of(part).expect("every part is granted");
@@ -176,6 +186,10 @@ impl<R> CartHost<R> {
         outcome: GatewayOutcome,
     ) -> Result<(), Refusal> {
         let cart = stage.entity.cart().ok_or_else(|| stage.entity.not_found())?;
+        if key.cart != stage.cart_id() {
+            return Err(Refusal::NotFound(smol_str::format_smolstr!("payment {key}")));
+        }
+        let outcome = fitting(step, outcome);
         match (step, outcome) {
             (PaymentStep::Authorize, GatewayOutcome::Authorized { reference, amount }) => {
                 if !cart.is_paying(key.attempt) {
@@ -215,7 +229,6 @@ impl<R> CartHost<R> {
                     self.mail.unsure(number, stage.rules, stage.at);
                 }
             }
-            (PaymentStep::Authorize, GatewayOutcome::Captured | GatewayOutcome::Voided | GatewayOutcome::Refunded) => {}
             (step, outcome) => {
                 let failed = match &outcome {
                     GatewayOutcome::Declined { reason } | GatewayOutcome::Failed { reason } => Some(reason),
@@ -284,10 +297,27 @@ impl<R> CartHost<R> {
         }
         if paying.again_at.is_some_and(|again_at| stage.at >= again_at) {
             paying.again_at = None;
-            let call = stage.entity.cart().and_then(Cart::authorization);
+            // Before everything is set aside the gateway is not asked: what it was not sure of was asked by another host.
+            let cart = stage.entity.cart().filter(|_| paying.reserve.is_none());
+            let call = cart.and_then(Cart::authorization);
             stage.turn.now.extend(call.map(Effect::Pay));
         }
     }
+}
+
+/// An outcome as it is taken: one that does not answer its step says nothing, and the step is asked for again.
+fn fitting(step: PaymentStep, outcome: GatewayOutcome) -> GatewayOutcome {
+    let fits = match &outcome {
+        GatewayOutcome::Authorized { .. } => step == PaymentStep::Authorize,
+        GatewayOutcome::Captured => step == PaymentStep::Capture,
+        GatewayOutcome::Voided => step == PaymentStep::Void,
+        GatewayOutcome::Refunded => matches!(step, PaymentStep::Refund(_)),
+        GatewayOutcome::Declined { .. } | GatewayOutcome::Failed { .. } | GatewayOutcome::Unknown { .. } => true,
+    };
+    if fits {
+        return outcome;
+    }
+    GatewayOutcome::Unknown { reason: smol_str::format_smolstr!("{step:?} was answered with {outcome:?}") }
 }
 
 /// How a checkout is given up.

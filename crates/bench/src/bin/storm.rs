@@ -1,0 +1,140 @@
+//! A storm of expiries without sockets: N carts with one unit each, all given up at one moment.
+//!
+//! `storm [CARTS]`. Prints how long after their deadline the carts have expired and their units are free again, and what a
+//! cart costs in memory while it is open.
+
+use std::{
+    sync::{Arc, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use boxoffice_core::{
+    command::{CartCommand, Command, HoldPolicy, Limits, ProductCommand, ProductDetails, Want, WantedLine},
+    id::{CartToken, Entity, Id, Request, RequestHash},
+    money::{Currency, Money},
+};
+use boxoffice_node::{
+    config::{Fsync, NodeConfig},
+    door::{self, ReplySink, ReplyTo},
+    node::{Node, NodeHandle, Runtimes},
+    world::World,
+};
+
+const PRODUCTS: u64 = 1_000;
+/// Commands under way while carts are opened.
+const UNDER_WAY: u64 = 512;
+
+fn id(text: &str) -> Id {
+    Id::new(text).expect("a good id")
+}
+
+struct One(mpsc::SyncSender<door::Result>);
+
+impl ReplySink for One {
+    fn answer(&self, _: u64, result: door::Result) {
+        let _ = self.0.send(result);
+    }
+}
+
+/// Submits every command and waits for all answers.
+fn all(node: &NodeHandle, commands: impl Iterator<Item = (Command, u64)>) {
+    let (sender, receiver) = mpsc::sync_channel(UNDER_WAY as usize);
+    let sink = Arc::new(One(sender));
+    let mut under_way = 0;
+    let heard = || match receiver.recv().expect("an answer") {
+        Ok(Ok(_)) => {}
+        other => panic!("set-up failed: {other:?}"),
+    };
+    for (command, request) in commands {
+        let request = Request { id: RequestHash(request), body: 0 };
+        node.submit(command, Some(request), ReplyTo::new(Arc::<One>::clone(&sink), 0));
+        under_way += 1;
+        if under_way == UNDER_WAY {
+            heard();
+            under_way -= 1;
+        }
+    }
+    (0..under_way).for_each(|_| heard());
+}
+
+fn product() -> ProductDetails {
+    let currency = Currency::new("EUR").expect("a currency");
+    ProductDetails {
+        name: "thing".into(),
+        properties: Vec::new(),
+        blob: Vec::new(),
+        price: Money { amount: 1_000, currency },
+        stock: 1_000_000,
+        hold: HoldPolicy::AtAdd,
+        hold_ttl_ms: None,
+        limits: Limits::default(),
+    }
+}
+
+/// Memory of this process that is in use, in bytes.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next()).and_then(|number| number.parse::<u64>().ok());
+    number.unwrap_or(0) * 1_024
+}
+
+/// What one thread allocates another frees: the system's allocator would have them wait for each other.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() {
+    let carts: u64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(100_000);
+    let selling =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let watching =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let runtimes = Runtimes { selling: selling.handle().clone(), watching: watching.handle().clone() };
+    let dir = tempfile::tempdir_in(".").expect("a temporary directory on this disk");
+    let config = NodeConfig { data_dir: dir.path().join("data"), fsync: Fsync::Always, ..NodeConfig::default() };
+    let node = Node::start(config, World::alone(), &runtimes).expect("a node");
+    while node.handle().ready().is_err() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let handle = node.handle();
+    let put = |number| Command::Product(id(&format!("p{number}")), ProductCommand::Put(Box::new(product())));
+    all(handle, (0..PRODUCTS).map(|number| (put(number), number)));
+
+    let before = resident();
+    let began = Instant::now();
+    // Long enough for all to be opened; each cart's own time is what is left of it.
+    let span = Duration::from_millis(20_000 + carts / 5);
+    let cart = |number: u64| CartToken(u128::from(number) + 1).cart();
+    let commands = (0..carts).flat_map(|number| {
+        let ttl_ms = Some((span - began.elapsed()).as_millis() as u64);
+        let line = WantedLine {
+            entity: Entity::Product(id(&format!("p{}", number % PRODUCTS))),
+            want: Want::Units { quantity: 1, now: false },
+        };
+        let open = CartCommand::Open { customer: None, ttl_ms };
+        let hold = CartCommand::Hold { lines: vec![line], customer: None };
+        [(Command::Cart(cart(number), open), 1), (Command::Cart(cart(number), hold), 2)]
+    });
+    all(handle, commands);
+    println!("{carts} carts opened in {:.1} s", began.elapsed().as_secs_f64());
+    thread::sleep(span.saturating_sub(began.elapsed()).saturating_sub(Duration::from_secs(1)));
+    println!("{} bytes a cart", (resident() - before) / carts);
+
+    thread::sleep(span.saturating_sub(began.elapsed()));
+    let due = Instant::now();
+    let mut freed = None;
+    while freed.is_none() && due.elapsed() < Duration::from_secs(300) {
+        thread::sleep(Duration::from_millis(100));
+        let residents = handle.residents().expect("the store can be read");
+        // A cart that has ended and owes nothing leaves memory.
+        if residents.in_memory <= PRODUCTS + residents.leaving {
+            freed = Some(due.elapsed());
+        }
+    }
+    println!("all expired and everything free {freed:.1?} after the deadline");
+    let audit = handle.audit();
+    assert!(audit.violations.is_empty(), "{:?}", audit.violations);
+    assert_eq!((audit.carts.expired, audit.stock.held), (carts, 0), "every cart expired and gave its unit back");
+    selling.block_on(node.stop(5_000)).expect("an orderly stop");
+}
