@@ -51,6 +51,11 @@ impl Shopper {
         self.port.ask(op, &self.rid(), self.body(body)).await
     }
 
+    /// Asks under this request id.
+    pub(crate) async fn ask_as(&self, rid: &str, op: &str, body: Value) -> Answer {
+        self.port.ask(op, rid, self.body(body)).await
+    }
+
     pub(crate) async fn seats(&self, session: &str, seats: Value) -> Answer {
         self.ask("cart.hold_seats", json!({"session": session, "seats": seats})).await
     }
