@@ -254,7 +254,8 @@ impl Client {
         self.read(Op::AdminAudit, &body::Audit { entity: Some(Entity::Customer(id.clone())) }).await
     }
 
-    /// `admin.history`: what happened to an entity, or to one seat of a session; a page with a cursor for the next.
+    /// `admin.history`: what happened to an entity, or to one seat of a session: the newest page, or that with what is older
+    /// than a version (`before`: the cursor of the page before).
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -263,9 +264,9 @@ impl Client {
         entity: Entity,
         seat: Option<Seat>,
         limit: Option<u32>,
-        cursor: Option<u64>,
+        before: Option<u64>,
     ) -> Result<Reply<HistoryPage>, Error> {
-        self.read(Op::AdminHistory, &body::History { entity, seat, limit, cursor }).await
+        self.read(Op::AdminHistory, &body::History { entity, seat, limit, before }).await
     }
 
     /// `admin.release`: gives a line of somebody's cart back.

@@ -2,12 +2,25 @@
 
 use std::pin::Pin;
 
-use boxoffice_core::{command::Command, id::Request};
-use boxoffice_node::{door::ReplyTo, feeds::Feeds};
+use boxoffice_core::{
+    command::Command,
+    id::{Entity, Request},
+    seat::Seat,
+    time::Timestamp,
+};
+use boxoffice_node::{
+    config::Secret,
+    door::ReplyTo,
+    feeds::Feeds,
+    history::{HistoryError, HistoryFound},
+};
 use boxoffice_wire::{
     hello::Hello,
     status::{NodeAudit, NodeStatus},
 };
+
+/// A history that is being read.
+pub type Reading = Pin<Box<dyn Future<Output = Result<HistoryFound, HistoryError>> + Send>>;
 
 /// The node, as the door needs it.
 pub trait Backend: Send + Sync + 'static {
@@ -22,6 +35,15 @@ pub trait Backend: Send + Sync + 'static {
 
     /// What the node holds, counted afresh: takes a while.
     fn audit(&self) -> Pin<Box<dyn Future<Output = NodeAudit> + Send>>;
+
+    /// What happened to an entity, or to one seat of it: at most `limit` events with versions before `before`.
+    fn history(&self, entity: &Entity, seat: Option<Seat>, limit: usize, before: Option<u64>) -> Reading;
+
+    /// The secrets that webhooks may be signed with; none if there are no webhooks.
+    fn webhook_secrets(&self) -> &[Secret];
+
+    /// The node's wall clock: what the time of a signature is held against.
+    fn now(&self) -> Timestamp;
 
     /// Whether the node can serve.
     ///

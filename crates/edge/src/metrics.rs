@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use boxoffice_core::refusal::Refusal;
 use boxoffice_wire::{Op, status::NodeStatus};
 
 /// Upper bounds of the latency buckets, in microseconds.
@@ -63,6 +64,10 @@ pub struct Metrics {
     pub bytes_out: AtomicU64,
     /// Frames of feeds sent.
     pub feed_frames: AtomicU64,
+    /// Webhooks of the payment gateway, by how they ended.
+    pub webhooks: [AtomicU64; 3],
+    /// Holds that were refused although enough was free.
+    pub refused_although_free: AtomicU64,
 }
 
 impl Default for Metrics {
@@ -82,6 +87,8 @@ impl Default for Metrics {
             bytes_in: AtomicU64::default(),
             bytes_out: AtomicU64::default(),
             feed_frames: AtomicU64::default(),
+            webhooks: Default::default(),
+            refused_although_free: AtomicU64::default(),
         }
     }
 }
@@ -101,6 +108,13 @@ impl Metrics {
         self.requests[op as usize][ended as usize].fetch_add(1, Ordering::Relaxed);
         self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
         self.latency_sum_us.fetch_add(took_us, Ordering::Relaxed);
+    }
+
+    /// Counts a refusal that says of itself that enough was free: what buyers call unfair, and the aim is 0.
+    pub fn refused(&self, refusal: &Refusal) {
+        if although_free(refusal) {
+            self.refused_although_free.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Requests of all ops that ended so.
@@ -135,6 +149,11 @@ impl Metrics {
             ("received_bytes_total", "Bytes read from WebSocket connections.", &self.bytes_in),
             ("sent_bytes_total", "Bytes written to WebSocket connections.", &self.bytes_out),
             ("feed_frames_total", "Frames of feeds sent.", &self.feed_frames),
+            (
+                "refused_although_free_total",
+                "Holds that were refused although enough was free, only not side by side.",
+                &self.refused_although_free,
+            ),
         ];
         for (name, help, counter) in counters {
             let value = counter.load(Ordering::Relaxed);
@@ -152,6 +171,12 @@ impl Metrics {
                 }
             }
         }
+        writeln!(text, "# HELP boxoffice_edge_webhooks_total Webhooks of the payment gateway by outcome.")?;
+        writeln!(text, "# TYPE boxoffice_edge_webhooks_total counter")?;
+        for ended in Ended::ALL {
+            let count = self.webhooks[ended as usize].load(Ordering::Relaxed);
+            writeln!(text, "boxoffice_edge_webhooks_total{{outcome=\"{}\"}} {count}", ended.name())?;
+        }
         let name = "boxoffice_edge_request_duration_seconds";
         writeln!(text, "# HELP {name} From the frame's arrival to its answer.\n# TYPE {name} histogram")?;
         let mut count = 0;
@@ -164,5 +189,49 @@ impl Metrics {
         }
         writeln!(text, "{name}_sum {}", self.latency_sum_us.load(Ordering::Relaxed) as f64 / 1e6)?;
         writeln!(text, "{name}_count {count}")
+    }
+}
+
+/// Whether a refusal's own fields say that enough was free.
+fn although_free(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::NoAdjacentSeats { count, free } => free >= &u32::from(*count),
+        Refusal::OutOfStock(shortages) => shortages.iter().any(|short| short.free >= u64::from(short.wanted)),
+        Refusal::Lines(lines) => lines.iter().any(|line| although_free(&line.refusal)),
+        // It does not say how many were asked for; none of the others is about how many there are.
+        Refusal::NotEnoughPlaces { .. }
+        | Refusal::BadRequest(_)
+        | Refusal::RequestIdMissing
+        | Refusal::RequestIdReused
+        | Refusal::InProgress
+        | Refusal::Forbidden(_)
+        | Refusal::SeatsTaken(_)
+        | Refusal::NoSuchSeat(_)
+        | Refusal::DuplicateSeat(_)
+        | Refusal::SeatBlocked(_)
+        | Refusal::SessionClosed(_)
+        | Refusal::HallOccupied(_)
+        | Refusal::LimitPerCustomer { .. }
+        | Refusal::LimitPerOrder { .. }
+        | Refusal::CartNotActive(_)
+        | Refusal::CartExpired
+        | Refusal::NoSuchLine(_)
+        | Refusal::CartEmpty
+        | Refusal::NotYourCart
+        | Refusal::TooManyLines(_)
+        | Refusal::HoldAgeExceeded
+        | Refusal::BadQuantity(_)
+        | Refusal::NoSuchProduct(_)
+        | Refusal::SlotTaken(_)
+        | Refusal::BadInterval(_)
+        | Refusal::IdInUse(_)
+        | Refusal::OutsideHours(_)
+        | Refusal::NoSuchBooking(_)
+        | Refusal::TooSoonOrFar(_)
+        | Refusal::PaymentDeclined(_)
+        | Refusal::PaymentPending
+        | Refusal::AmountMismatch { .. }
+        | Refusal::NotFound(_)
+        | Refusal::AlreadyExistsDifferently(_) => false,
     }
 }

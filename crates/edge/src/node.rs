@@ -2,8 +2,13 @@
 
 use std::pin::Pin;
 
-use boxoffice_core::{command::Command, id::Request, time::Timestamp};
-use boxoffice_node::{door::ReplyTo, feeds::Feeds, node::NodeHandle};
+use boxoffice_core::{
+    command::Command,
+    id::{Entity, Request},
+    seat::Seat,
+    time::Timestamp,
+};
+use boxoffice_node::{config::Secret, door::ReplyTo, feeds::Feeds, node::NodeHandle};
 use boxoffice_wire::{
     hello::{Hello, Limits},
     limits,
@@ -11,7 +16,7 @@ use boxoffice_wire::{
 };
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::Backend;
+use crate::{Backend, backend::Reading};
 
 impl Backend for NodeHandle {
     fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo) {
@@ -39,6 +44,19 @@ impl Backend for NodeHandle {
         // Counting holds no lock but takes its time: not on a thread that sells.
         let counting = tokio::task::spawn_blocking(move || NodeHandle::audit(&node));
         Box::pin(async move { counting.await.expect("counting does not panic") })
+    }
+
+    fn history(&self, entity: &Entity, seat: Option<Seat>, limit: usize, before: Option<u64>) -> Reading {
+        let (node, entity) = (self.clone(), entity.clone());
+        Box::pin(async move { node.history_of(&entity, seat, limit, before).await })
+    }
+
+    fn webhook_secrets(&self) -> &[Secret] {
+        &self.config().payments.webhook_secrets
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp(self.now_ms())
     }
 
     fn ready(&self) -> Result<(), String> {

@@ -5,8 +5,9 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use boxoffice_core::{event::Event, id::Entity, time::Timestamp};
+use boxoffice_core::{event::Event, id::Entity, seat::Seat, time::Timestamp};
 use boxoffice_shard::{EntryKind, Record, ShardId, Turns};
+use boxoffice_wire::happening::is_about;
 use bytes::Bytes;
 
 use crate::{
@@ -39,6 +40,19 @@ pub struct HistoryEntry {
     pub version: u64,
     /// What happened.
     pub event: Event,
+}
+
+/// A part of what happened to an entity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryFound {
+    /// The events, oldest first.
+    pub entries: Vec<HistoryEntry>,
+    /// The entity's version now; 0 if there is no such entity.
+    pub version: u64,
+    /// Everything that is older than this version was not looked at: 1 if it was looked at from the beginning on.
+    pub from: u64,
+    /// Whether looking ended because as many were found as were asked for.
+    pub is_full: bool,
 }
 
 /// Why there is no history.
@@ -79,6 +93,20 @@ impl NodeHandle {
         limit: usize,
         before: Option<u64>,
     ) -> Result<Vec<HistoryEntry>, HistoryError> {
+        self.history_of(entity, None, limit, before).await.map(|found| found.entries)
+    }
+
+    /// The same, only what changed one seat if one is named, and how far was looked.
+    ///
+    /// # Errors
+    /// [`HistoryError`].
+    pub async fn history_of(
+        &self,
+        entity: &Entity,
+        seat: Option<Seat>,
+        limit: usize,
+        before: Option<u64>,
+    ) -> Result<HistoryFound, HistoryError> {
         let shared = Arc::clone(&self.shared);
         if shared.histories.available_permits() == 0 {
             return Err(HistoryError::Busy);
@@ -87,17 +115,33 @@ impl NodeHandle {
         let selling = shared.selling.clone();
         let reading = selling.spawn_blocking(move || {
             let _one = shared.histories.try_acquire().map_err(|_| HistoryError::Busy)?;
-            read(&shared, &entity, limit.min(HISTORY_MAX), before.unwrap_or(u64::MAX))
+            let wanted = Wanted { entity: &entity, seat, limit: limit.min(HISTORY_MAX), before: before.unwrap_or(u64::MAX) };
+            read(&shared, &wanted)
         });
         reading.await.map_err(|_| HistoryError::Down)?
     }
 }
 
-fn read(shared: &Shared, entity: &Entity, limit: usize, before: u64) -> Result<Vec<HistoryEntry>, HistoryError> {
+/// What is asked for.
+struct Wanted<'a> {
+    entity: &'a Entity,
+    /// Only what changed this seat.
+    seat: Option<Seat>,
+    limit: usize,
+    before: u64,
+}
+
+impl Wanted<'_> {
+    fn has(&self, version: u64, event: &Event) -> bool {
+        version < self.before && self.seat.is_none_or(|seat| is_about(event, seat))
+    }
+}
+
+fn read(shared: &Shared, wanted: &Wanted<'_>) -> Result<HistoryFound, HistoryError> {
     let mut attempt = 0;
     loop {
         attempt += 1;
-        match walk(shared, entity, limit, before) {
+        match walk(shared, wanted) {
             Ok(Some(found)) => return Ok(found),
             Ok(None) if attempt < ATTEMPTS => {}
             // The disk is slower than the log: what is left of it is told by the error of the last attempt.
@@ -108,16 +152,11 @@ fn read(shared: &Shared, entity: &Entity, limit: usize, before: u64) -> Result<V
 }
 
 /// Reads from the newest segment on; `None` if a segment went away meanwhile.
-fn walk(
-    shared: &Shared,
-    entity: &Entity,
-    limit: usize,
-    before: u64,
-) -> Result<Option<Vec<HistoryEntry>>, HistoryError> {
+fn walk(shared: &Shared, wanted: &Wanted<'_>) -> Result<Option<HistoryFound>, HistoryError> {
     let disk = &*shared.world.disk;
-    let mut back = Back::begin(shared, entity, limit, before)?;
+    let mut back = Back::begin(shared, wanted)?;
     if back.version == 0 {
-        return Ok(Some(Vec::new()));
+        return Ok(Some(back.close()));
     }
     // The archives first: a segment that goes there between the two looks is then in neither, and the gap is noticed below.
     let archived: BTreeSet<u64> = shared.archives.list()?.into_iter().collect();
@@ -150,10 +189,10 @@ type Turn = (u64, u64, Bytes);
 
 /// The way back through an entity's events.
 struct Back<'a> {
-    entity: &'a Entity,
+    wanted: &'a Wanted<'a>,
     shard: ShardId,
-    limit: usize,
-    before: u64,
+    /// The entity's version when the way began.
+    now: u64,
     /// The version of the newest event that was not met yet.
     version: u64,
     /// Entries from here on were replaced, or are newer than what is read.
@@ -164,7 +203,8 @@ struct Back<'a> {
 
 impl<'a> Back<'a> {
     /// From what is committed now.
-    fn begin(shared: &Shared, entity: &'a Entity, limit: usize, before: u64) -> Result<Back<'a>, HistoryError> {
+    fn begin(shared: &Shared, wanted: &'a Wanted<'a>) -> Result<Back<'a>, HistoryError> {
+        let entity = wanted.entity;
         let cell = shared.cell_of(entity);
         let (index, state) = {
             let replica = cell.replica.lock();
@@ -178,23 +218,29 @@ impl<'a> Back<'a> {
             },
         };
         let version = state.map_or(0, |state| state.version());
-        Ok(Back { entity, shard: cell.id, limit, before, version, end: index.saturating_add(1), found: Vec::new() })
+        let end = index.saturating_add(1);
+        Ok(Back { wanted, shard: cell.id, now: version, version, end, found: Vec::new() })
     }
 
     fn is_done(&self) -> bool {
-        self.version == 0 || self.found.len() == self.limit || self.end == 0
+        self.version == 0 || self.is_full() || self.end == 0
     }
 
-    fn close(mut self) -> Vec<HistoryEntry> {
+    fn is_full(&self) -> bool {
+        self.found.len() == self.wanted.limit
+    }
+
+    fn close(mut self) -> HistoryFound {
+        let is_full = self.is_full();
         self.found.reverse();
-        self.found
+        HistoryFound { entries: self.found, version: self.now, from: self.version + 1, is_full }
     }
 
     /// Reads an archive; `false` if it is gone.
     fn archived(&mut self, archives: &ArchiveFiles, number: u64) -> Result<bool, HistoryError> {
         let Some(table) = archives.table(number)? else { return Ok(false) };
-        if table.may_have(self.entity) {
-            let mut segment = Found::new(self.shard, self.entity);
+        if table.may_have(self.wanted.entity) {
+            let mut segment = Found::new(self.shard, self.wanted.entity);
             table.records(|record| segment.take(record))?;
             self.take(segment)?;
         } else if let Some(&first) = table.firsts.get(&self.shard) {
@@ -205,7 +251,7 @@ impl<'a> Back<'a> {
 
     /// Reads a segment of the log; `false` if it is there no more.
     fn in_use(&mut self, disk: &dyn Disk, dir: &std::path::Path, number: u64) -> Result<bool, HistoryError> {
-        let mut segment = Found::new(self.shard, self.entity);
+        let mut segment = Found::new(self.shard, self.wanted.entity);
         let read = log::read_segment(disk, dir, number, &mut |record| match Record::decode_all(Bytes::copy_from_slice(
             record.payload,
         )) {
@@ -233,7 +279,7 @@ impl<'a> Back<'a> {
                 }
                 let version = self.version;
                 self.version -= 1;
-                if version < self.before {
+                if self.wanted.has(version, &event) {
                     let time = Timestamp(stamp_ms);
                     self.found.push(HistoryEntry { shard: self.shard, index, time, version, event });
                 }

@@ -7,12 +7,14 @@ use std::sync::{
 
 use boxoffice_core::{
     answer::{Answer, Answered},
-    command::Command,
+    command::{CartCommand, Command, Payment},
     host::{Effect, Input},
     id::{Entity, Request},
     payment::{GatewayCall, GatewayOutcome},
+    refusal::Refusal,
 };
 use boxoffice_shard::ring::shard_of;
+use smol_str::SmolStr;
 use tokio::runtime::Handle;
 
 use crate::{
@@ -87,6 +89,10 @@ impl Shared {
         }
         if request.is_some() && self.read_only.load(Ordering::Relaxed) {
             return reply.answer(Err(Failure::ReadOnly));
+        }
+        if needs_gateway(&command) && !self.world.gateway.is_configured() {
+            // Nobody would ever tell how it ended: it is not begun.
+            return reply.answer(Ok(Err(Refusal::BadRequest(SmolStr::new_static("no gateway is configured")))));
         }
         let entity = command.entity();
         let cell = self.cell_of(&entity);
@@ -169,6 +175,11 @@ impl Shared {
             }
         }
     }
+}
+
+/// Whether a command begins a payment that the gateway is asked for.
+fn needs_gateway(command: &Command) -> bool {
+    matches!(command, Command::Cart(_, CartCommand::Checkout { payment: Payment::Gateway { .. }, .. }))
 }
 
 fn set_position(effect: &mut Effect<Caller>, entity: &Entity, index: u64) {

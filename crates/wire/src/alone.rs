@@ -7,12 +7,13 @@ use smol_str::format_smolstr;
 
 use crate::{
     Encoding, Op, Rejection, Request,
+    city::CityPage,
     encode::{ItemVerdict, Verdict},
     form::On,
     form_answer::Each,
     limits::{FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX},
     raw,
-    status::{NodeAudit, NodeStatus},
+    status::{HistoryPage, NodeAudit, NodeStatus},
 };
 
 #[derive(Serialize)]
@@ -42,6 +43,16 @@ pub fn status(encoding: Encoding, out: &mut BytesMut, status: &NodeStatus) {
 /// Answers `admin.audit` of the whole node.
 pub fn audit(encoding: Encoding, out: &mut BytesMut, audit: &NodeAudit) {
     encoding.write(out, &Ok { ok: audit });
+}
+
+/// Answers `admin.history`.
+pub fn history(encoding: Encoding, out: &mut BytesMut, page: &HistoryPage) {
+    encoding.write(out, &Ok { ok: page });
+}
+
+/// Answers `session.search` over a city.
+pub fn city(encoding: Encoding, out: &mut BytesMut, page: &CityPage) {
+    encoding.write(out, &Ok { ok: page });
 }
 
 /// Answers with a layout alone.

@@ -44,23 +44,87 @@ pub struct CitySession {
 impl CityPage {
     /// The page that the answers of all venues of the city to [`CitySearch::at`] make.
     pub fn new(search: &CitySearch, answers: impl IntoIterator<Item = (Id, Vec<SessionEntry>)>) -> CityPage {
-        let mut sessions: Vec<CitySession> = Vec::new();
+        let mut merge = CityMerge::new(search);
         for (venue, entries) in answers {
-            sessions.extend(entries.into_iter().map(|entry| CitySession {
-                id: entry.id,
-                venue: venue.clone(),
-                hall: entry.hall,
-                title: entry.title,
-                starts_at: entry.starts_at,
-                ends_at: entry.ends_at,
-                open: entry.open,
-            }));
+            merge.add(&venue, entries);
         }
-        sessions.sort_unstable_by(|one, other| (one.starts_at, &one.id).cmp(&(other.starts_at, &other.id)));
-        let limit = search.limit as usize;
-        sessions.truncate(limit);
-        let last = sessions.last().filter(|_| sessions.len() == limit);
+        merge.page()
+    }
+}
+
+/// A page in the making: however many venues answer, no more than two pages are kept of it.
+#[derive(Debug)]
+pub struct CityMerge {
+    sessions: Vec<CitySession>,
+    limit: usize,
+}
+
+impl CityMerge {
+    /// Of no venue yet.
+    pub fn new(search: &CitySearch) -> CityMerge {
+        CityMerge { sessions: Vec::new(), limit: search.limit as usize }
+    }
+
+    /// Adds what a venue answered to [`CitySearch::at`].
+    pub fn add(&mut self, venue: &Id, entries: Vec<SessionEntry>) {
+        self.sessions.extend(entries.into_iter().map(|entry| CitySession {
+            id: entry.id,
+            venue: venue.clone(),
+            hall: entry.hall,
+            title: entry.title,
+            starts_at: entry.starts_at,
+            ends_at: entry.ends_at,
+            open: entry.open,
+        }));
+        if self.sessions.len() > 2 * self.limit {
+            self.cut();
+        }
+    }
+
+    /// The page.
+    pub fn page(mut self) -> CityPage {
+        self.cut();
+        let last = self.sessions.last().filter(|_| self.sessions.len() == self.limit);
         let cursor = last.map(|last| convert::cursor(last.starts_at, last.id.as_str()).into());
-        CityPage { sessions, cursor }
+        CityPage { sessions: self.sessions, cursor }
+    }
+
+    fn cut(&mut self) {
+        self.sessions.sort_unstable_by(|one, other| (one.starts_at, &one.id).cmp(&(other.starts_at, &other.id)));
+        self.sessions.truncate(self.limit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(id: &str, starts_at: u64) -> SessionEntry {
+        let of = |text: &str| Id::new(text).expect("an id");
+        let (starts_at, ends_at) = (Timestamp(starts_at), Timestamp(starts_at + 1));
+        SessionEntry { id: of(id), hall: of("h"), title: of("t"), starts_at, ends_at, open: true }
+    }
+
+    #[test]
+    fn however_the_answers_come_the_page_is_the_first_of_all() {
+        let search = CitySearch {
+            city: "Paris".into(),
+            title: None,
+            from: Timestamp(0),
+            to: Timestamp(1_000),
+            limit: 3,
+            after: None,
+        };
+        let venue = |number: usize| Id::new(&format!("v{number}")).expect("an id");
+        let answers: Vec<(Id, Vec<SessionEntry>)> = (0..10_u64)
+            .map(|at| (venue(at as usize), (0..3).map(|n| entry(&format!("s{at}-{n}"), 10 * n + 9 - at)).collect()))
+            .collect();
+        let forwards = CityPage::new(&search, answers.clone());
+        let backwards = CityPage::new(&search, answers.into_iter().rev());
+        assert_eq!(forwards, backwards);
+        let ids: Vec<&str> = forwards.sessions.iter().map(|session| session.id.as_str()).collect();
+        assert_eq!(ids, ["s9-0", "s8-0", "s7-0"]);
+        assert!(forwards.cursor.is_some(), "a full page may not be the last");
+        assert_eq!(CityPage::new(&search, [(venue(1), vec![entry("a", 1)])]).cursor, None);
     }
 }

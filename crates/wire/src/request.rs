@@ -89,8 +89,8 @@ pub enum Call {
         seat: Option<Seat>,
         /// At most so many entries; 1 to 1 000.
         limit: u32,
-        /// Go on after this place in the log.
-        after: Option<u64>,
+        /// Only what is older than this version of the entity.
+        before: Option<u64>,
     },
 }
 

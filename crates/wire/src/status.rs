@@ -240,7 +240,7 @@ pub struct CurrencyTotal {
     pub amount: i64,
 }
 
-/// A page of `admin.history`: what happened to an entity, oldest first.
+/// A page of `admin.history`: what happened to an entity. The first page has the newest; in a page the oldest is first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryPage {
     /// Of what.
@@ -248,10 +248,11 @@ pub struct HistoryPage {
     pub entity: Entity,
     /// What happened.
     pub entries: Vec<HistoryEntry>,
-    /// Where to go on, if there may be more: a place in the log.
+    /// The version to go on `before`, if there is more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<u64>,
-    /// Whether the log still has everything since the entity began; older parts of it may have been compacted.
+    /// Whether there is nothing older: this page goes back to version 1. Without a `cursor` and not complete, what is older
+    /// is no longer kept.
     pub complete: bool,
 }
 

@@ -11,19 +11,22 @@ use axum::{
     response::Response,
 };
 use boxoffice_wire::{
-    Call, FailKind, Op, Rejection, Request,
+    Call, Op, Rejection, Request,
     schema::{self, Doors},
 };
 use smol_str::{SmolStr, format_smolstr};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::{
     origin::Origin,
     question,
     said::{Body, Said},
+};
+use crate::{
+    errand::{self, Errand},
+    shared::{Guest, Shared},
     waiting::Waiting,
 };
-use crate::shared::{Guest, Shared};
 
 /// The longest part of an unknown op's name that is repeated to the client, in characters.
 const NAME_SHOWN: usize = 40;
@@ -41,7 +44,7 @@ pub(super) fn guest(request: &mut HttpRequest) -> Arc<Guest> {
     request.extensions_mut().remove::<Arc<Guest>>().expect("the accept loop lets guests in")
 }
 
-async fn ask(shared: &Arc<Shared>, guest: &Guest, request: HttpRequest) -> Said {
+async fn ask(shared: &Arc<Shared>, guest: &Arc<Guest>, request: HttpRequest) -> Said {
     let at = Instant::now();
     let (parts, body) = request.into_parts();
     let rejected = |said: Said| {
@@ -98,7 +101,7 @@ fn permitted(shared: &Shared, parts: &Parts) -> Result<(Op, bool), Said> {
 }
 
 /// What becomes of a request.
-async fn done(shared: &Arc<Shared>, guest: &Guest, request: Request) -> Said {
+async fn done(shared: &Arc<Shared>, guest: &Arc<Guest>, request: Request) -> Said {
     let Request { op, deadline_ms, key, shape, call, .. } = request;
     let deadline = Instant::now() + Duration::from_millis(deadline_ms);
     match call {
@@ -111,13 +114,20 @@ async fn done(shared: &Arc<Shared>, guest: &Guest, request: Request) -> Said {
             Err(kind) => Said::failed(kind),
         },
         Call::Status => Said::ok(Body::Status(shared.status())),
-        Call::AuditNode => match timeout_at(deadline, shared.backend.audit()).await {
-            Ok(audit) => Said::ok(Body::Audit(audit)),
-            Err(_) => Said::failed(FailKind::Unknown),
-        },
-        Call::SearchCity(_) | Call::History { .. } => Said::failed(FailKind::NotReady),
+        Call::AuditNode => gone_about(shared, guest, Errand::Audit, deadline).await,
+        Call::SearchCity(search) => gone_about(shared, guest, Errand::City(search), deadline).await,
+        Call::History { entity, seat, limit, before } => {
+            gone_about(shared, guest, Errand::History { entity, seat, limit, before }, deadline).await
+        }
         Call::Hello(_) | Call::Watch { .. } | Call::Unwatch { .. } => {
             unreachable!("`{}` is about a connection and was refused for it", op.name())
         }
+    }
+}
+
+async fn gone_about(shared: &Arc<Shared>, guest: &Arc<Guest>, errand: Errand, deadline: Instant) -> Said {
+    match errand::run(Arc::clone(shared), Arc::clone(guest), errand, deadline).await {
+        Ok(found) => Said::ok(Body::Found(found)),
+        Err(verdict) => Said::verdict(*verdict),
     }
 }

@@ -3,17 +3,16 @@
 //! The same requests go the same way as on a WebSocket connection: read by `wire`, held against the same limits, submitted
 //! to the same backend. Which ops there are and how they are asked is in [`boxoffice_wire::schema`].
 
-// In reading order: how answers are written, who may ask from where, what was asked, waiting for the node, the routes.
+// In reading order: how answers are written, who may ask from where, what was asked, the routes.
 mod said;
 
 mod origin;
 
 mod question;
 
-mod waiting;
-
 mod ask;
 mod resource;
+mod webhook;
 
 use std::sync::Arc;
 
@@ -36,6 +35,7 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
         .route("/v1/openapi.json", any(document))
         .route("/v1/sessions/{id}/layout", any(resource::layout))
         .route("/v1/sessions/{id}/map", any(resource::map))
+        .route("/v1/payments/webhook", any(webhook::webhook))
         .route("/v1/{op}", any(ask::op))
         .fallback(nowhere)
 }

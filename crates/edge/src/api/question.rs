@@ -111,7 +111,11 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// The whole body, if it is no longer than the op's may be and is there in time.
 async fn body_of(shared: &Shared, op: Op, headers: &HeaderMap, body: Body) -> Result<BytesMut, Said> {
-    let most = alone::body_bytes_max(op);
+    whole(shared, headers, body, alone::body_bytes_max(op)).await
+}
+
+/// The whole body, if it has at most so many bytes and is there in time.
+pub(super) async fn whole(shared: &Shared, headers: &HeaderMap, body: Body, most: usize) -> Result<BytesMut, Said> {
     let too_long = || Said::rejected(alone::too_long(most)).closing();
     let claimed = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if claimed.is_some_and(|claimed| claimed > most) {

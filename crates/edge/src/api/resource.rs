@@ -24,8 +24,11 @@ use boxoffice_wire::{
 use bytes::BytesMut;
 use tokio::time::Instant;
 
-use super::{ask, origin::Origin, question, said::Said, waiting::Waiting};
-use crate::shared::{Guest, Shared};
+use super::{ask, origin::Origin, question, said::Said};
+use crate::{
+    shared::{Guest, Shared},
+    waiting::Waiting,
+};
 
 /// The media types of MessagePack: the usual one and the registered one.
 const MSGPACK: [&str; 2] = ["application/msgpack", "application/vnd.msgpack"];

@@ -8,11 +8,11 @@ use boxoffice_wire::{
     Encoding, Fail, FailKind, Rejection, alone,
     encode::Verdict,
     schema::status,
-    status::{NodeAudit, NodeStatus},
+    status::NodeStatus,
 };
 use bytes::BytesMut;
 
-use crate::metrics::Ended;
+use crate::{errand::Found, metrics::Ended};
 
 /// An answer.
 pub(super) struct Said {
@@ -33,8 +33,8 @@ pub(super) enum Body {
     Batch(Vec<Verdict>),
     /// How the node is.
     Status(NodeStatus),
-    /// What the node holds.
-    Audit(NodeAudit),
+    /// What the door itself went about.
+    Found(Found),
 }
 
 impl Said {
@@ -74,7 +74,7 @@ impl Said {
     /// How the request ended.
     pub(super) fn ended(&self) -> Ended {
         match &*self.body {
-            Body::Batch(_) | Body::Status(_) | Body::Audit(_) | Body::Verdict(Verdict::Ok(..)) => Ended::Ok,
+            Body::Batch(_) | Body::Status(_) | Body::Found(_) | Body::Verdict(Verdict::Ok(..)) => Ended::Ok,
             Body::Verdict(Verdict::No(_) | Verdict::Rejected(_)) => Ended::No,
             Body::Verdict(Verdict::Fail(_)) => Ended::Fail,
         }
@@ -87,7 +87,9 @@ impl Said {
             Body::Verdict(verdict) => alone::verdict(Encoding::Json, &mut out, verdict),
             Body::Batch(verdicts) => alone::batch(Encoding::Json, &mut out, verdicts),
             Body::Status(status) => alone::status(Encoding::Json, &mut out, status),
-            Body::Audit(audit) => alone::audit(Encoding::Json, &mut out, audit),
+            Body::Found(Found::Audit(audit)) => alone::audit(Encoding::Json, &mut out, audit),
+            Body::Found(Found::City(page)) => alone::city(Encoding::Json, &mut out, page),
+            Body::Found(Found::History(page)) => alone::history(Encoding::Json, &mut out, page),
         }
         let status = StatusCode::from_u16(self.status).expect("the table's statuses are those of HTTP");
         let mut response = (status, out.freeze()).into_response();

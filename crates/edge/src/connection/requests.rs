@@ -19,15 +19,18 @@ use boxoffice_wire::{
     request::Since,
 };
 use smol_str::{SmolStr, format_smolstr};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::{
     batch::Batch,
     frames::End,
-    task::{Audited, Connection},
+    task::{Connection, GoneAbout},
     under_way::{Asked, Asker},
 };
-use crate::metrics::Ended;
+use crate::{
+    errand::{self, Errand, Found},
+    metrics::Ended,
+};
 
 /// Frames that are no request at all before the connection is closed: a client of another protocol is soon told.
 const MALFORMED_FRAMES_MAX: u32 = 16;
@@ -37,6 +40,9 @@ const BATCHES_MAX: usize = 4;
 
 /// Audits of the node that one connection has under way: each reads everything the node keeps.
 const AUDITS_MAX: usize = 2;
+
+/// Errands of one connection at the same time, audits counted: each asks many entities, or reads the log.
+const ERRANDS_MAX: usize = 8;
 
 impl Connection {
     /// Takes a frame in.
@@ -79,7 +85,10 @@ impl Connection {
                 self.submit(asked, command, key);
                 Ok(())
             }
-            Call::SearchCity(_) | Call::History { .. } => self.fail(id, op, FailKind::NotReady, now, now),
+            Call::SearchCity(search) => self.go_about(id, op, Errand::City(search), now, deadline),
+            Call::History { entity, seat, limit, before } => {
+                self.go_about(id, op, Errand::History { entity, seat, limit, before }, now, deadline)
+            }
             Call::Watch { entity, since } => {
                 if self.watcher.is_none() {
                     let call = Call::Watch { entity, since };
@@ -126,20 +135,19 @@ impl Connection {
                 self.frames.write(|encoding, out| encode::status(encoding, out, id, &status))
             }
             Call::AuditNode => {
-                if self.audits.len() >= AUDITS_MAX {
+                if self.audits_under_way >= AUDITS_MAX {
                     return self.fail(id, op, FailKind::Busy, now, now);
                 }
-                let audit = self.shared.backend.audit();
-                self.audits.push(Box::pin(async move {
-                    Audited { id, at: now, audit: timeout_at(deadline, audit).await.ok() }
-                }));
-                Ok(())
+                self.go_about(id, op, Errand::Audit, now, deadline)
             }
         }
     }
 
     /// The node has answered what somebody here still waits for.
     pub(super) fn answered(&mut self, asked: Asked, result: door::Result, now: Instant) -> Result<(), End> {
+        if let Ok(Err(refusal)) = &result {
+            self.shared.metrics.refused(refusal);
+        }
         match asked.asker {
             Asker::Client(id) => match result {
                 Ok(outcome) => {
@@ -170,17 +178,37 @@ impl Connection {
         }
     }
 
-    /// An audit of the node is there.
-    pub(super) fn audited(&mut self, audited: Audited) -> Result<(), End> {
-        let Audited { id, at, audit } = audited;
-        let now = Instant::now();
-        match audit {
-            Some(audit) => {
-                self.ended(Op::AdminAudit, Ended::Ok, at, now);
-                self.frames.write(|encoding, out| encode::audit(encoding, out, id, &audit))
-            }
-            None => self.fail(id, Op::AdminAudit, FailKind::Unknown, at, now),
+    /// Begins what the door itself goes about.
+    fn go_about(&mut self, id: u64, op: Op, errand: Errand, now: Instant, deadline: Instant) -> Result<(), End> {
+        if self.errands.len() >= ERRANDS_MAX {
+            return self.fail(id, op, FailKind::Busy, now, now);
         }
+        self.audits_under_way += usize::from(op == Op::AdminAudit);
+        let going = errand::run(Arc::clone(&self.shared), Arc::clone(&self.guest), errand, deadline);
+        self.errands.push(Box::pin(async move { GoneAbout { id, op, at: now, ending: going.await } }));
+        Ok(())
+    }
+
+    /// An errand has come to its end.
+    pub(super) fn gone_about(&mut self, gone: GoneAbout) -> Result<(), End> {
+        let GoneAbout { id, op, at, ending } = gone;
+        let now = Instant::now();
+        self.audits_under_way -= usize::from(op == Op::AdminAudit);
+        let ended = match &ending {
+            Ok(_) => Ended::Ok,
+            Err(verdict) => match **verdict {
+                Verdict::Ok(..) => Ended::Ok,
+                Verdict::No(_) | Verdict::Rejected(_) => Ended::No,
+                Verdict::Fail(_) => Ended::Fail,
+            },
+        };
+        self.ended(op, ended, at, now);
+        self.frames.write(|encoding, out| match &ending {
+            Ok(Found::Audit(audit)) => encode::audit(encoding, out, id, audit),
+            Ok(Found::City(page)) => encode::city(encoding, out, id, page),
+            Ok(Found::History(page)) => encode::history(encoding, out, id, page),
+            Err(verdict) => encode::verdict(encoding, out, id, verdict),
+        })
     }
 
     fn submit(&mut self, asked: Asked, command: Command, key: Option<RequestKey>) {

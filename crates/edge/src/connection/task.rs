@@ -10,7 +10,7 @@ use boxoffice_node::{
     door::{self, ReplySink},
     feeds::Watcher,
 };
-use boxoffice_wire::{Request, encode, feed::Notice, limits::close, status::NodeAudit};
+use boxoffice_wire::{Op, Request, encode, feed::Notice, limits::close};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use smol_str::SmolStr;
 use tokio::{
@@ -27,6 +27,7 @@ use super::{
     under_way::UnderWay,
 };
 use crate::{
+    errand::Ending,
     metrics::Metrics,
     shared::{Guest, Phase, Share, Shared, phase_after},
 };
@@ -47,11 +48,12 @@ pub(super) enum Turn {
     Watch,
 }
 
-/// An audit of the node, when it is there or its deadline came.
-pub(super) struct Audited {
+/// What the door itself went about, when it is there or its deadline came.
+pub(super) struct GoneAbout {
     pub(super) id: u64,
+    pub(super) op: Op,
     pub(super) at: Instant,
-    pub(super) audit: Option<NodeAudit>,
+    pub(super) ending: Ending,
 }
 
 /// Everything of one connection.
@@ -66,7 +68,9 @@ pub(super) struct Connection {
     taken: Vec<(u64, door::Result)>,
     pub(super) under_way: UnderWay,
     pub(super) batches: Vec<Option<Batch>>,
-    pub(super) audits: FuturesUnordered<Pin<Box<dyn Future<Output = Audited> + Send>>>,
+    pub(super) errands: FuturesUnordered<Pin<Box<dyn Future<Output = GoneAbout> + Send>>>,
+    /// Errands that are audits.
+    pub(super) audits_under_way: usize,
     /// Made with the first `watch`, on the runtime of the watchers.
     pub(super) watcher: Option<Watcher>,
     /// The first `watch`, on its way to that runtime.
@@ -79,7 +83,7 @@ pub(super) struct Connection {
     watchers: Share,
     submitted: Share,
     _socket: Share,
-    _guest: Arc<Guest>,
+    pub(super) guest: Arc<Guest>,
 }
 
 impl Connection {
@@ -95,7 +99,8 @@ impl Connection {
             taken: Vec::new(),
             under_way: UnderWay::default(),
             batches: Vec::new(),
-            audits: FuturesUnordered::new(),
+            errands: FuturesUnordered::new(),
+            audits_under_way: 0,
             watcher: None,
             carried: None,
             malformed: 0,
@@ -105,7 +110,7 @@ impl Connection {
             watchers: Share::new(&shared, |metrics: &Metrics| &metrics.watchers, 0),
             submitted: Share::new(&shared, |metrics: &Metrics| &metrics.under_way, 0),
             _socket: Share::new(&shared, |metrics: &Metrics| &metrics.sockets, 1),
-            _guest: guest,
+            guest,
             shared,
         }
     }
@@ -148,7 +153,7 @@ impl Connection {
                     biased;
                     phase = phase_after(&mut self.phase, self.known_phase) => self.phase_is(phase)?,
                     () = self.answers.there() => {}
-                    Some(audited) = self.audits.next(), if !self.audits.is_empty() => self.audited(audited)?,
+                    Some(gone) = self.errands.next(), if !self.errands.is_empty() => self.gone_about(gone)?,
                     () = dirty(self.watcher.as_ref()) => {}
                     () = timer.as_mut() => {}
                     readable = self.frames.readable() => readable?,
@@ -260,7 +265,7 @@ impl Connection {
 
     /// Whether nobody waits for anything.
     fn is_idle(&self) -> bool {
-        self.under_way.submitted() == 0 && self.audits.is_empty()
+        self.under_way.submitted() == 0 && self.errands.is_empty()
     }
 
     fn next_due(&self) -> Instant {

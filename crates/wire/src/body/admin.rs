@@ -30,9 +30,9 @@ pub struct History {
     /// At most so many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// Where the page before ended, as its answer said.
+    /// Only what is older than this version: the `cursor` of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<u64>,
+    pub before: Option<u64>,
 }
 
 /// Of `admin.release`.

@@ -35,7 +35,7 @@ pub(crate) fn history(body: body::History) -> Converted<Call> {
         (Entity::Session(_), _) | (_, None) => {}
         (_, Some(_)) => return Err(Rejection::bad_request("a `seat` is one of a session")),
     }
-    Ok(Call::History { entity: body.entity, seat: body.seat, limit, after: body.cursor })
+    Ok(Call::History { entity: body.entity, seat: body.seat, limit, before: body.before })
 }
 
 pub(crate) fn release(body: body::AdminRelease) -> Command {

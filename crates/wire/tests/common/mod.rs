@@ -231,7 +231,7 @@ pub fn requests() -> Vec<Sample> {
         entity: Entity::Session(session.clone()),
         seat: Some(seat(1, 5)),
         limit: Some(2),
-        cursor: Some(88_000),
+        before: Some(390),
     };
     let authorized = Settlement::Authorized { reference: "au-7".into() };
     let batch = reply::Batch {
@@ -467,7 +467,7 @@ pub fn history_page() -> HistoryPage {
         details: "by cart 1892ba91625a7bb986fa704738a54551".into(),
     };
     let entity = Entity::Session(id("hamlet-0412"));
-    HistoryPage { entity, entries: vec![entry], cursor: Some(88_213), complete: false }
+    HistoryPage { entity, entries: vec![entry], cursor: Some(391), complete: false }
 }
 
 /// A line of every kind.

@@ -1,4 +1,4 @@
-//! Waiting for the node: one command, or the items of a batch, until they are answered or their time is over.
+//! Waiting for the node: one command, several, or the items of a batch, until they are answered or their time is over.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The commands of one HTTP request.
-pub(super) struct Waiting {
+pub(crate) struct Waiting {
     shared: Arc<Shared>,
     sink: Arc<Sink>,
     deadline: Instant,
@@ -40,13 +40,16 @@ impl ReplySink for Sink {
     fn answer(&self, tag: u64, result: door::Result) {
         self.under_way.fetch_sub(1, Ordering::Relaxed);
         self.shared.metrics.under_way.fetch_sub(1, Ordering::Relaxed);
+        if let Ok(Err(refusal)) = &result {
+            self.shared.metrics.refused(refusal);
+        }
         self.answers.answer(tag, result);
     }
 }
 
 impl Waiting {
     /// For commands that came over this connection and may take until `deadline`; `busy` if as many are under way as may be.
-    pub(super) fn begin(shared: &Arc<Shared>, guest: &Guest, deadline: Instant) -> Result<Waiting, FailKind> {
+    pub(crate) fn begin(shared: &Arc<Shared>, guest: &Guest, deadline: Instant) -> Result<Waiting, FailKind> {
         // Those whose client has given up waiting count as well.
         if guest.under_way.load(Ordering::Relaxed) >= shared.config.limits.requests_under_way_max {
             return Err(FailKind::Busy);
@@ -57,7 +60,7 @@ impl Waiting {
     }
 
     /// What becomes of a command.
-    pub(super) async fn command(self, command: Command, key: Option<RequestKey>, shape: Shape) -> Verdict {
+    pub(crate) async fn command(self, command: Command, key: Option<RequestKey>, shape: Shape) -> Verdict {
         self.submit(0, command, key);
         match self.answers().await.pop() {
             Some((_, result)) => verdict(result, shape),
@@ -66,7 +69,7 @@ impl Waiting {
     }
 
     /// What becomes of the items of a batch.
-    pub(super) async fn batch(self, items: Vec<Result<Item, Rejection>>) -> Vec<Verdict> {
+    pub(crate) async fn batch(self, items: Vec<Result<Item, Rejection>>) -> Vec<Verdict> {
         let mut batch = Batch::new(0, Instant::now(), self.deadline, items);
         let mut under_way: BTreeMap<u64, Shape> = BTreeMap::new();
         loop {
@@ -93,7 +96,8 @@ impl Waiting {
         }
     }
 
-    fn submit(&self, tag: u64, command: Command, key: Option<RequestKey>) {
+    /// Hands a command to the node; its answer comes with this tag.
+    pub(crate) fn submit(&self, tag: u64, command: Command, key: Option<RequestKey>) {
         self.sink.under_way.fetch_add(1, Ordering::Relaxed);
         self.shared.metrics.under_way.fetch_add(1, Ordering::Relaxed);
         let sink = Arc::clone(&self.sink) as Arc<dyn ReplySink>;
@@ -101,7 +105,7 @@ impl Waiting {
     }
 
     /// The next answers; none when the deadline comes, or the door closes, before there are some.
-    async fn answers(&self) -> Vec<(u64, door::Result)> {
+    pub(crate) async fn answers(&self) -> Vec<(u64, door::Result)> {
         let mut taken = Vec::new();
         let mut phase = self.shared.phase.clone();
         let over = async {
