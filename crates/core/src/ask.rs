@@ -44,6 +44,14 @@ pub enum Ask {
         /// The cart is terminal: nothing more will ever be said of this hold, it need not be remembered.
         last: bool,
     },
+    /// Cart to inventory: the cart has expired, and with it the hold. There is no reply, and it is said once: should it be
+    /// lost, the inventory asks by itself when the hold is overdue.
+    Expired {
+        /// Which hold.
+        hold: HoldId,
+        /// As in `Hold`.
+        revision: u64,
+    },
     /// Cart to inventory: exactly this of the hold is sold, the rest of the hold is free. Cannot be refused for a live hold.
     Sell {
         /// Which hold.

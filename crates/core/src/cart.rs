@@ -407,7 +407,8 @@ impl Cart {
         body.state = state;
         let customer = body.customer.clone();
         let lines = core::mem::take(&mut body.lines);
-        for line in &lines {
+        // An expired cart owes nobody the release: who misses the news asks when the hold is overdue, which is now.
+        for line in lines.iter().filter(|_| state != CartState::Expired) {
             let release = |hold, revision| Ask::Release { hold, revision, left: None, last: true };
             if let Some(hold) = &line.hold {
                 let ask = release(hold.id(id), committed_after(hold.revision));

@@ -87,7 +87,9 @@ impl Shared {
         if self.draining.load(Ordering::Relaxed) {
             return reply.answer(Err(Failure::Draining));
         }
-        if request.is_some() && self.read_only.load(Ordering::Relaxed) {
+        // What a gateway says has no request id and changes something all the same.
+        let changes = request.is_some() || matches!(command, Command::Cart(_, CartCommand::Paid { .. }));
+        if changes && self.read_only.load(Ordering::Relaxed) {
             return reply.answer(Err(Failure::ReadOnly));
         }
         if needs_gateway(&command) && !self.world.gateway.is_configured() {

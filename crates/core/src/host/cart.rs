@@ -17,7 +17,7 @@ use super::{Effect, Input, Stage, Turn, WAITERS_MAX, mail::Mail, speculation::Sp
 use crate::{
     answer::{Answer, Answered, At, CartState, Outcome},
     ask::{Ask, Reply},
-    cart::{Cart, Recalled},
+    cart::{Cart, Recalled, committed_after},
     command::{CartCommand, Command, Payment, Shipping},
     event::CartEvent,
     id::{CartId, Entity, HoldId, Id, Request},
@@ -110,10 +110,15 @@ impl<R> CartHost<R> {
 
     /// Whatever comes, it comes to a cart that has expired if its time is over (P8).
     fn expire_if_due(&mut self, stage: &mut Stage<'_, R>) {
-        if let Some(event) = stage.entity.cart().and_then(|cart| cart.decide_expiry(stage.at, stage.rules)) {
-            stage.entity.apply_cart(event, stage.turn);
-            self.end_pending(stage);
-        }
+        let Some(cart) = stage.entity.cart() else { return };
+        let Some(event) = cart.decide_expiry(stage.at, stage.rules) else { return };
+        let news = cart.claims().into_iter().map(|claim| {
+            let ask = Ask::Expired { hold: claim.hold, revision: committed_after(claim.revision) };
+            Effect::Ask { to: claim.entity, ask }
+        });
+        stage.turn.committed.extend(news);
+        stage.entity.apply_cart(event, stage.turn);
+        self.end_pending(stage);
     }
 
     fn command(&mut self, stage: &mut Stage<'_, R>, from: R, request: Option<Request>, command: Command) {

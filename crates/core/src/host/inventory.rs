@@ -269,6 +269,13 @@ fn hear<R>(entity: &mut Speculation, rules: &Rules, reply: Reply, turn: &mut Tur
 
 fn answer_ask<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, from: Entity, ask: Ask, turn: &mut Turn<R>) {
     let reply = match ask {
+        Ask::Expired { hold, revision } => {
+            let inventory = entity.inventory();
+            if let Some(event) = inventory.and_then(|it| it.decide_release(hold, revision, None, true)) {
+                entity.apply(event, turn);
+            }
+            return;
+        }
         Ask::Hold { hold, revision, want, deadline } => {
             let ask = HoldAsk { hold, revision, want: &want, deadline: deadline.after(rules.grace_ms) };
             let decided = match (entity.inventory(), entity.entity()) {

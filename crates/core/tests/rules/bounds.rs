@@ -6,7 +6,7 @@ use boxoffice_core::{
     command::{CartCommand, Command, SessionCommand, VenueCommand, Want, WantedLine},
     id::{CartId, CartToken, Entity, Id},
     money::{Currency, Money},
-    refusal::Refusal,
+    refusal::{LineRefusal, Refusal},
     seat::{HOLD_SEATS_MAX, Seat, SeatSet, SeatSetError},
     time::{Rules, Timestamp},
 };
@@ -81,7 +81,7 @@ fn unknown_things_are_not_found() {
     let order = Refusal::NotFound("order 00000000000000000000000000000001".into());
     assert_eq!(say(&mut town, "6", CartCommand::Order), Err(order));
     let session = Refusal::NotFound("session x".into());
-    assert_eq!(say(&mut town, "7", hold_lines(vec![line("s", 0), line("x", 0)])), Err(session.clone()));
+    assert_eq!(say(&mut town, "7", hold_lines(vec![line("s", 0), line("x", 0)])), Err(Refusal::Lines(vec![LineRefusal { line: 1, refusal: session.clone() }])));
     for command in [SessionCommand::Get, SessionCommand::Map, SessionCommand::Audit, SessionCommand::Block(vec![])] {
         let ticket = town.send(Some("request"), Command::Session(id("x"), command));
         town.run();
@@ -119,7 +119,7 @@ fn an_active_cart_ends_at_its_highest_age_however_often_it_is_touched() {
                 held.lines[0].line
             }
             Err(refusal) => {
-                assert_eq!(refusal, Refusal::CartExpired);
+                assert_eq!(refusal, Refusal::HoldAgeExceeded);
                 break;
             }
         };
@@ -210,7 +210,7 @@ fn one_cart_pays_in_one_currency() {
     town.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
     town.run();
     let both = say(&mut town, "1", hold_lines(vec![line("s", 0), line("d", 0)]));
-    let text = "the cart pays in EUR, session d asks for USD; use another cart";
+    let text = "the cart pays in EUR, session/d asks for USD; use another cart";
     assert_eq!(both, Err(Refusal::BadRequest(text.into())));
     assert_eq!(town.kept.audit().seats.held, 0);
     assert!(say(&mut town, "2", hold_lines(vec![line("d", 0)])).is_ok());

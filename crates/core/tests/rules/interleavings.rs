@@ -306,7 +306,8 @@ fn a_compensation_survives_a_crash() {
             a hold s 0.0 + t 0.0 as both -> (waits as #5)
             go s
             answers
-                #5 no: seats_taken, 1 of the seats are taken: 0.0 held
+                #5 no: seats_taken, 1 of the lines are refused; the first: 1 of the seats are taken:
+                    1 no: seats_taken, 1 of the seats are taken: 0.0 held
             a get -> no: not_found, cart 00000000000000000000000000000061 is not known
             box get s -> 4 free, 0 held, 0 sold, 0 blocked
         "#]],
@@ -378,7 +379,8 @@ fn a_compensation_survives_a_crash() {
             crash a
             thaw a
             box get s -> 3 free, 1 held, 0 sold, 0 blocked
-            a hold s 0.0 + t 0.0 as both -> no: seats_taken, 1 of the seats are taken: 0.0 held
+            a hold s 0.0 + t 0.0 as both -> no: seats_taken, 1 of the lines are refused; the first: 1 of the seats are taken:
+                    1 no: seats_taken, 1 of the seats are taken: 0.0 held
                 s  ....
             box get s -> 4 free, 0 held, 0 sold, 0 blocked
             b cancel -> canceled, line 1 t 0.0, total 10.00
@@ -449,7 +451,8 @@ fn a_delayed_release_does_not_undo_a_hold() {
             session t -> 4 free, 0 held, 0 sold, 0 blocked
             b hold t 0.0 -> line 1 t 0.0, until 1800.000
                 t  b...
-            a hold s 0.0 + t 0.0 as both -> no: seats_taken, 1 of the seats are taken: 0.0 held
+            a hold s 0.0 + t 0.0 as both -> no: seats_taken, 1 of the lines are refused; the first: 1 of the seats are taken:
+                    1 no: seats_taken, 1 of the seats are taken: 0.0 held
             b cancel -> canceled, line 1 t 0.0, total 10.00
                 t  ....
             a hold s 0.0 + t 0.0 as both -> line 1 s 0.0, line 2 t 0.0, until 1800.000
@@ -712,7 +715,7 @@ fn a_checkout_waits_for_lines_under_way() {
             wait 0.001
                 s  A...
             answers
-                #5 no: cart_not_active, the cart is done
+                #5 no: cart_not_active, the cart is checking_out
                 #6 order of line 1 s 0.0, total 10.00
             go t
             box get t -> 4 free, 0 held, 0 sold, 0 blocked

@@ -8,7 +8,7 @@ use boxoffice_core::{
     id::{Entity, Id},
     payment::{OnDecline, PaymentStatus},
     portion::Content,
-    refusal::{Refusal, TakenSeat},
+    refusal::{LineRefusal, Refusal, TakenSeat},
     seat::{Seat, SeatSet, SeatState},
     time::{Rules, Timestamp},
 };
@@ -313,8 +313,19 @@ impl Reference {
         self.active(cart)?;
         let mut granted = Vec::new();
         for (session, seats, best_effort) in lines {
-            granted.push((*session, self.granted_of(*session, seats, *best_effort)?));
+            granted.push((*session, self.granted_of(*session, seats, *best_effort)));
         }
+        let refused = (0..).zip(&granted).filter_map(|(line, (_, granted))| {
+            granted.clone().err().map(|refusal| LineRefusal { line, refusal })
+        });
+        let mut refused: Vec<LineRefusal> = refused.collect();
+        match refused.len() {
+            0 => {}
+            1 if lines.len() == 1 => return Err(refused.remove(0).refusal),
+            _ => return Err(Refusal::Lines(refused)),
+        }
+        let granted = granted.into_iter().map(|(session, seats)| (session, seats.expect("nothing was refused")));
+        let granted: Vec<_> = granted.collect();
         for (session, seats) in &granted {
             self.owners.extend(seats.iter().map(|seat| ((*session, *seat), Owner::Cart(cart))));
         }

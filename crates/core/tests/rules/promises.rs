@@ -85,7 +85,8 @@ fn p3_lines_of_several_sessions_come_all_or_none() {
             session u -> 3 free, 0 held, 0 sold, 0 blocked
             b hold u 0.1 -> line 1 u 0.1, until 1800.000
                 u  .b.
-            a hold s 0.0 + t 0.0 + u 0.1 -> no: seats_taken, 1 of the seats are taken: 0.1 held
+            a hold s 0.0 + t 0.0 + u 0.1 -> no: seats_taken, 1 of the lines are refused; the first: 1 of the seats are taken:
+                    2 no: seats_taken, 1 of the seats are taken: 0.1 held
             a hold s 0.0 + t 0.0 + u 0.2 -> line 1 s 0.0, line 2 t 0.0, line 3 u 0.2, until 1800.000
                 s  a..
                 t  a..
@@ -398,7 +399,7 @@ fn p9_a_repeat_gets_the_same_answer_and_changes_nothing() {
 #[test]
 fn p14_a_snapshot_and_what_came_after_are_the_state() {
     let changes: usize = (0..20).map(|seed| check_snapshots(storm::aftermath(seed))).sum();
-    assert!(changes > 200, "storms with something in them: {changes} events");
+    assert!(changes > 100, "storms with something in them: {changes} events");
 }
 
 /// Takes a snapshot of a session at every version there was; how many there were.

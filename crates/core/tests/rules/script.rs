@@ -27,6 +27,7 @@
 //! | `wait 1800` | seconds pass; everything due happens on the way |
 //! | `stop s` `go s` `lose s` | messages to it are kept back, delivered, lost |
 //! | `freeze s` `thaw s` `crash s` | its commits stop, go on; its host dies with what is not committed |
+//! | `last hold s` | the latest message of that kind to it comes once more |
 //! | `again hold s` | the first message of that kind to it comes once more |
 //! | `answers` | answers that came later |
 
@@ -238,6 +239,14 @@ impl Play {
             ["again", what, name] => {
                 let to = entity(name);
                 let mut past = self.town.posted.iter();
+                let message = past.find(|message| message.to == to && kind(message) == what);
+                let message = message.unwrap_or_else(|| panic!("no {what} was sent to {name}")).clone();
+                self.town.post(message);
+                String::new()
+            }
+            ["last", what, name] => {
+                let to = entity(name);
+                let mut past = self.town.posted.iter().rev();
                 let message = past.find(|message| message.to == to && kind(message) == what);
                 let message = message.unwrap_or_else(|| panic!("no {what} was sent to {name}")).clone();
                 self.town.post(message);

@@ -6,21 +6,25 @@ use std::collections::BTreeSet;
 
 use boxoffice_core::{
     answer::CartState,
-    command::{BestWish, CartCommand, Command, SessionCommand, VenueCommand, Want, WantedLine},
+    command::{
+        Area, BestWish, CartCommand, Command, CustomerLimit, HoldPolicy, Limits, NewSession, ProductCommand,
+        ProductDetails, ResourceCommand, SessionCommand, VenueCommand, Want, WantedLine,
+    },
     host::Input,
-    id::{CartId, Entity},
+    id::{CartId, Entity, HoldId, Id, OrderId},
     keep::State,
-    payment::OnDecline,
+    payment::{OnDecline, PaymentKey, Settlement},
+    portion::Portion,
     seat::{Seat, SeatSet},
-    time::Rules,
+    time::{Rules, Timestamp},
 };
 
 use crate::{
-    script::{cart, check_out, details, hold_lines, id, layout, new_session},
+    script::{cart, details, euros, id, layout, new_session, pay, product, recorded, resource},
     town::{Message, Ticket, Town},
 };
 
-const SEEDS: u64 = 1_500;
+const SEEDS: u64 = 900;
 const STEPS: u32 = 300;
 
 #[test]
@@ -99,6 +103,7 @@ fn storm(seed: u64, weather: Weather) -> Town {
         on_decline: OnDecline::Release,
     };
     let mut sea = Sea { town: town(rules), dice: Dice(seed), sent: Vec::new(), tickets: BTreeSet::new() };
+    sea.town.bank.dice = Some(Dice(!seed));
     for _ in 0..STEPS {
         sea.step(weather);
     }
@@ -112,7 +117,8 @@ pub(crate) fn aftermath(seed: u64) -> Town {
     storm(seed, Weather::ROUGH)
 }
 
-/// Two sessions in a hall of seven seats, one of them with a short time to live.
+/// Two sessions in a hall of seven seats, one of them with a short time to live and with places; two products, one of them
+/// validated at the checkout and limited per customer, as the places are; and a room.
 fn town(rules: Rules) -> Town {
     let mut town = Town::new(rules);
     let layout = layout("aaaa/bbB");
@@ -125,9 +131,19 @@ fn town(rules: Rules) -> Town {
     town.run();
     town.send(Some("hall"), to_venue(VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), layout }));
     town.run();
-    for session in sessions {
+    let [plain, short] = sessions;
+    let limits = Limits { per_order: Some(4), per_customer: Some(CustomerLimit { quota: id("few"), max: 5 }) };
+    let stand = Area { id: id("stand"), name: "Stand".into(), capacity: 6, price: euros(500) };
+    let short = NewSession { areas: vec![stand], limits: limits.clone(), ..short };
+    for session in [plain, short] {
         town.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
     }
+    let late = ProductDetails { hold: HoldPolicy::AtCheckout, limits, ..product(euros(300), 4) };
+    for (name, details) in [("p", product(euros(250), 5)), ("q", late)] {
+        town.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
+    }
+    let room = Box::new(resource(euros(1_200)));
+    town.send(Some("put"), Command::Resource(id("r"), ResourceCommand::Put(room)));
     town.run();
     town
 }
@@ -155,19 +171,31 @@ impl Sea {
             let entity = self.somebody();
             let survive = self.dice.roll(3) as usize;
             self.town.crash(&entity, survive);
+            if let Entity::Cart(cart) = entity
+                && self.dice.chance(50)
+            {
+                // Who asked the gateway for it is gone, and so is the answer.
+                self.town.calls.retain(|call| call.key().cart != cart);
+                self.town.mail.retain(|mail| mail.to != entity || !matches!(mail.input, Input::Paid { .. }));
+            }
         }
         match self.dice.roll(10) {
             0 | 1 => self.send(),
+            2 if !self.town.calls.is_empty() => _ = self.town.pay(),
             2..6 => self.deliver(weather),
             _ => self.commit(),
         }
     }
 
     fn somebody(&mut self) -> Entity {
-        match self.dice.roll(6) {
+        match self.dice.roll(12) {
             0 => Entity::Session(id("s")),
             1 => Entity::Session(id("t")),
-            cart => Entity::Cart(buyer(cart - 2)),
+            2 => Entity::Product(id("p")),
+            3 => Entity::Product(id("q")),
+            4 => Entity::Resource(id("r")),
+            5 => Entity::Customer(id("ann")),
+            cart => Entity::Cart(buyer((cart - 6) % 4)),
         }
     }
 
@@ -190,32 +218,85 @@ impl Sea {
 
     fn command(&mut self) -> Command {
         let buyer = buyer(self.dice.roll(4));
-        let command = match self.dice.roll(20) {
+        let line = 1 + self.dice.roll(4) as u32;
+        let command = match self.dice.roll(33) {
             0 => CartCommand::Open { customer: None, ttl_ms: Some(200 + self.dice.roll(2_000)) },
             1 => CartCommand::Get,
             2 => CartCommand::Cancel,
-            3..=5 => check_out(),
-            6..=8 => CartCommand::Release { line: 1 + self.dice.roll(3) as u32, seats: None },
-            9 => {
-                let seats = Some(self.seats());
-                CartCommand::Release { line: 1 + self.dice.roll(3) as u32, seats }
-            }
+            3..=5 => CartCommand::Checkout { payment: recorded(), customer: self.customer(), shipping: None },
+            6..=7 => CartCommand::Release { line, seats: None },
+            9 => CartCommand::Release { line, seats: Some(self.seats()) },
             10 => {
                 let seats = self.seats().as_slice().to_vec();
                 let blocks = self.dice.chance(50);
                 let command = if blocks { SessionCommand::Block(seats) } else { SessionCommand::Unblock(seats) };
                 return Command::Session(self.session(), command);
             }
-            11..=13 => {
-                let lines = 2 + self.dice.roll(2);
-                hold_lines((0..lines).map(|_| self.wanted()).collect())
+            11..=14 => {
+                let lines = (0..2 + self.dice.roll(3)).map(|_| self.wanted()).collect();
+                CartCommand::Hold { lines, customer: self.customer() }
             }
-            _ => hold_lines(vec![self.wanted()]),
+            15..=18 => CartCommand::SetQuantity { line, quantity: self.dice.roll(5) as u32 },
+            19..=21 => {
+                let on_decline = [None, Some(OnDecline::Keep), Some(OnDecline::Release)];
+                pay(on_decline[self.dice.roll(3) as usize], self.customer())
+            }
+            22 => CartCommand::Revoke { line },
+            23 => CartCommand::Refund { lines: self.dice.chance(60).then(|| vec![line]), reason: "storm".into() },
+            24 => self.settle(buyer),
+            25 if self.dice.chance(4) => {
+                let reason = "storm".into();
+                return Command::Session(self.session(), SessionCommand::Cancel { reason });
+            }
+            26 if self.dice.chance(30) => {
+                let late = self.dice.chance(50);
+                let hold = if late { HoldPolicy::AtCheckout } else { HoldPolicy::AtAdd };
+                let details = ProductDetails { hold, ..product(euros(250), 4 + self.dice.roll(3)) };
+                return Command::Product(id("p"), ProductCommand::Put(Box::new(details)));
+            }
+            _ => CartCommand::Hold { lines: vec![self.wanted()], customer: self.customer() },
         };
         Command::Cart(buyer, command)
     }
 
+    /// An operator says of an attempt what is true of it, or that it came to nothing.
+    fn settle(&mut self, cart: CartId) -> CartCommand {
+        let attempt = 1 + self.dice.roll(2) as u32;
+        let key = PaymentKey { cart, attempt };
+        let account = self.town.bank.accounts.get(&key);
+        let there = account.is_some_and(|account| account.authorized.is_some_and(|amount| amount % 2 == 0));
+        let outcome = if there && self.dice.chance(50) {
+            Settlement::Authorized { reference: format!("auth-{attempt}").into() }
+        } else {
+            Settlement::Declined
+        };
+        CartCommand::Settle { attempt, outcome }
+    }
+
+    fn customer(&mut self) -> Option<Id> {
+        match self.dice.roll(8) {
+            0 | 1 => None,
+            2 => Some(id("bob")),
+            _ => Some(id("ann")),
+        }
+    }
+
     fn wanted(&mut self) -> WantedLine {
+        let quantity = 1 + self.dice.roll(3) as u32;
+        match self.dice.roll(10) {
+            0 | 1 => return WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity, now: false } },
+            2 | 3 => return WantedLine { entity: Entity::Product(id("q")), want: Want::Units { quantity, now: false } },
+            4 => {
+                let begin = Timestamp(self.dice.roll(3) * 1_000);
+                let want = Want::Slot { begin, end: begin.after(1_000 + self.dice.roll(1_000)) };
+                return WantedLine { entity: Entity::Resource(id("r")), want };
+            }
+            5 | 6 => {
+                let want = Want::Places { area: id("stand"), quantity };
+                return WantedLine { entity: Entity::Session(id("t")), want };
+            }
+            _ => {}
+        }
         let want = if self.dice.chance(30) {
             let count = 1 + self.dice.roll(3) as u16;
             Want::Best(BestWish { count, category: None, section: None, accessible: 0, split: self.dice.chance(50) })
@@ -225,7 +306,7 @@ impl Sea {
         WantedLine { entity: Entity::Session(self.session()), want }
     }
 
-    fn session(&mut self) -> boxoffice_core::id::Id {
+    fn session(&mut self) -> Id {
         id(if self.dice.chance(60) { "s" } else { "t" })
     }
 
@@ -268,6 +349,7 @@ impl Sea {
 
     /// The storm is over: everything is delivered and committed, and time passes until nobody wants anything.
     fn calm(&mut self) {
+        self.town.bank.dice = None;
         self.town.run();
         let end = self.town.now.after(20_000);
         while let Some(wake) = self.town.next_wake().filter(|wake| *wake <= end) {
@@ -284,17 +366,31 @@ impl Sea {
             let (answered, lost) = (town.answers.contains_key(ticket), town.is_lost(*ticket));
             assert!(answered != lost, "ticket {ticket}: answered {answered}, lost {lost}");
         }
-        let (mut bought, mut sold) = (0, 0);
+        town.check_money();
+        let mut sales: Vec<(Entity, HoldId, Portion)> = Vec::new();
+        let mut claims: Vec<(Entity, HoldId, Portion)> = Vec::new();
+        let mut orders: BTreeSet<(Id, OrderId)> = BTreeSet::new();
+        let mut posted: Vec<(Id, OrderId)> = Vec::new();
         for (entity, state) in town.kept.entities() {
             assert!(!state.unfinished(), "{entity} owes something for ever: {state:?}");
-            match &**state {
-                State::Venue(_) | State::Directory(_) | State::Product(_) | State::Resource(_) | State::Customer(_) => {}
+            let (holds, sold, releases) = match &**state {
+                State::Venue(_) | State::Directory(_) => continue,
                 State::Session(session) => {
-                    assert_eq!(session.counts().held, 0, "{entity} holds seats for ever");
-                    // A release that comes late, and whose acknowledgement is lost, may be remembered for ever.
-                    let releases = session.remembered_releases();
-                    assert!(releases == 0 || !nothing_lost, "{entity} remembers {releases} releases for ever");
-                    sold += session.counts().sold as usize;
+                    let audit = session.audit();
+                    (audit.holds, audit.sales, session.remembered_releases())
+                }
+                State::Product(product) => {
+                    let audit = product.audit();
+                    (audit.holds, audit.sales, product.remembered_releases())
+                }
+                State::Resource(resource) => {
+                    let audit = resource.audit();
+                    (audit.holds, audit.sales, resource.remembered_releases())
+                }
+                State::Customer(customer) => {
+                    let audit = customer.audit();
+                    posted.extend(audit.purchases.iter().map(|order| (audit.customer.clone(), *order)));
+                    (audit.holds, audit.sales, customer.remembered_releases())
                 }
                 State::Cart(cart) => {
                     let over = match cart.state() {
@@ -302,11 +398,27 @@ impl Sea {
                         Some(CartState::Active | CartState::CheckingOut) => false,
                     };
                     assert!(over, "{entity} lives for ever");
-                    bought += cart.order().map_or(0, |order| order.lines.iter().map(|line| line.content.quantity() as usize).sum());
+                    if let Some(order) = cart.order() {
+                        orders.extend(order.customer.clone().map(|customer| (customer, order.id)));
+                        let there = cart.claims().into_iter().filter_map(|claim| {
+                            claim.portion.map(|portion| (claim.entity, claim.hold, portion))
+                        });
+                        claims.extend(there);
+                    }
+                    continue;
                 }
-            }
+            };
+            assert!(holds.is_empty(), "{entity} holds something for ever: {holds:?}");
+            // A release that comes late, and whose acknowledgement is lost, may be remembered for ever.
+            assert!(releases == 0 || !nothing_lost, "{entity} remembers {releases} releases for ever");
+            sales.extend(sold.into_iter().map(|sale| (entity.clone(), sale.hold, sale.portion)));
         }
-        assert_eq!(bought, sold, "orders and sessions disagree");
+        let by_hold = |(entity, hold, _): &(Entity, HoldId, Portion)| (entity.clone(), *hold);
+        sales.sort_by_key(by_hold);
+        claims.sort_by_key(by_hold);
+        assert_eq!(claims, sales, "orders and what was sold disagree");
+        posted.sort_unstable();
+        assert!(posted.iter().eq(&orders), "orders {orders:?}, posted {posted:?} (P12)");
     }
 }
 

@@ -133,8 +133,9 @@ impl Town {
         });
         let turn = &mut self.turn;
         turn.clear();
+        let woken = matches!(input, Input::Wake);
         actor.host.handle(self.now, input, turn);
-        let again = turn.wake_at.is_none_or(|wake_at| wake_at > self.now);
+        let again = !woken || turn.wake_at.is_none_or(|wake_at| wake_at > self.now);
         assert!(again, "{to} is awake and asks to be woken at {:?} at {:?}", turn.wake_at, self.now);
         actor.wakes.extend(turn.wake_at);
         let events = std::mem::take(&mut turn.events);
@@ -359,6 +360,7 @@ pub(crate) fn kind(message: &Message) -> &'static str {
         Input::Ask { ask, .. } => match ask {
             Ask::Hold { .. } => "hold",
             Ask::Release { .. } => "release",
+            Ask::Expired { .. } => "expired",
             Ask::Sell { .. } => "sell",
             Ask::Forget => "forget",
             Ask::Overdue { .. } => "overdue",

@@ -237,9 +237,11 @@ impl<R> CartHost<R> {
         for parts in all {
             awaited = awaited || parts.granted(cart, from, &granted, deadline, stage.turn);
         }
+        // What is set aside for the checkout under way is no line yet, and wanted all the same.
+        let reserved = || self.paying.as_ref().is_some_and(|paying| paying.expects(from, granted.hold));
         if awaited {
             self.conclude(stage);
-        } else {
+        } else if !reserved() {
             self.stray(stage, from, &granted);
         }
     }

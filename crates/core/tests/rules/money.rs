@@ -1,0 +1,394 @@
+//! The table of payments: every way an attempt can go, with and without lines that are validated late, for both policies;
+//! and each of them again with a crash of the cart's host at every single step.
+
+use boxoffice_core::{
+    answer::{Answer, Outcome},
+    command::{CartCommand, Command, HoldPolicy, ProductCommand, ProductDetails, Want, WantedLine},
+    host::Input,
+    id::{CartId, Entity},
+    keep::State,
+    payment::{GatewayOutcome, OnDecline, PaymentKey, PaymentStep, Settlement},
+    refusal::Refusal,
+    time::{Rules, Timestamp},
+};
+use expect_test::expect;
+
+use crate::{
+    bank::Mood::{self, Deaf, Differs, Does, DoesUnheard, Refuses},
+    script::{cart, euros, hold_lines, id, pay, product},
+    town::{Message, Ticket, Town},
+};
+
+/// One way an attempt can go.
+struct Path {
+    name: &'static str,
+    plan: &'static [(&'static str, &'static [Mood])],
+    then: &'static [Then],
+}
+
+/// What comes when all is quiet.
+#[derive(Clone, Copy)]
+enum Then {
+    /// An operator says so.
+    Settle(bool),
+    /// The gateway says by itself that the first attempt was authorized, declined, or that it captured.
+    Says(&'static str),
+    /// Everything is refunded.
+    Refund,
+}
+
+const NEVER: &[Mood] = &[DoesUnheard; 12];
+const PATHS: &[Path] = &[
+    Path { name: "ok", plan: &[], then: &[] },
+    Path { name: "declined", plan: &[("authorize", &[Refuses])], then: &[] },
+    Path { name: "declined, then late ok", plan: &[("authorize", &[Refuses])], then: &[Then::Says("authorized")] },
+    Path { name: "unheard, then ok", plan: &[("authorize", &[DoesUnheard])], then: &[] },
+    Path { name: "deaf, then ok", plan: &[("authorize", &[Deaf, Deaf])], then: &[] },
+    Path { name: "deaf, then declined", plan: &[("authorize", &[Deaf, Refuses])], then: &[] },
+    Path { name: "unheard, settled yes", plan: &[("authorize", NEVER)], then: &[Then::Settle(true)] },
+    Path { name: "unheard, settled no", plan: &[("authorize", NEVER)], then: &[Then::Settle(false)] },
+    Path {
+        name: "unheard, settled no, then late ok",
+        plan: &[("authorize", NEVER)],
+        then: &[Then::Settle(false), Then::Says("authorized"), Then::Says("authorized")],
+    },
+    Path { name: "ok twice", plan: &[], then: &[Then::Says("authorized"), Then::Says("captured")] },
+    Path { name: "ok, then late no", plan: &[], then: &[Then::Says("declined"), Then::Settle(false)] },
+    Path { name: "another amount", plan: &[("authorize", &[Differs])], then: &[] },
+    Path {
+        name: "another amount, void unheard",
+        plan: &[("authorize", &[Differs]), ("void", &[DoesUnheard, Deaf])],
+        then: &[Then::Says("authorized")],
+    },
+    Path { name: "capture unheard", plan: &[("capture", &[DoesUnheard])], then: &[] },
+    Path { name: "capture deaf", plan: &[("capture", &[Deaf, Deaf])], then: &[] },
+    Path { name: "capture fails", plan: &[("capture", &[Refuses])], then: &[] },
+    Path { name: "capture fails, refund", plan: &[("capture", &[Refuses])], then: &[Then::Refund] },
+    Path { name: "refund", plan: &[], then: &[Then::Refund] },
+    Path { name: "refund unheard", plan: &[("refund", &[DoesUnheard, Deaf])], then: &[Then::Refund] },
+    Path { name: "refund fails", plan: &[("refund", &[Refuses])], then: &[Then::Refund] },
+    Path { name: "refund before the capture", plan: &[("capture", &[Deaf, Does])], then: &[Then::Refund] },
+];
+
+/// A crash of the cart's host: before which step, how many proposals survive, whether the gateway's answers are lost.
+#[derive(Clone, Copy, Debug)]
+struct Crash {
+    step: u32,
+    survive: usize,
+    lose: bool,
+}
+
+struct Run {
+    town: Town,
+    steps: u32,
+    crash: Option<Crash>,
+}
+
+fn buyer() -> CartId {
+    cart("a")
+}
+
+impl Run {
+    fn new(late: bool, crash: Option<Crash>) -> Run {
+        let mut town = Town::new(Rules::default());
+        let hold = if late { HoldPolicy::AtCheckout } else { HoldPolicy::AtAdd };
+        let second = ProductDetails { hold, ..product(euros(300), 5) };
+        for (name, details) in [("p", product(euros(250), 5)), ("q", second)] {
+            town.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
+        }
+        let line = |name: &str, quantity| {
+            WantedLine { entity: Entity::Product(id(name)), want: Want::Units { quantity, now: false } }
+        };
+        town.send(Some("hold"), Command::Cart(buyer(), hold_lines(vec![line("p", 2), line("q", 1)])));
+        town.run();
+        Run { town, steps: 0, crash }
+    }
+
+    fn send(&mut self, request: &str, command: CartCommand) -> Ticket {
+        let ticket = self.town.send(Some(request), Command::Cart(buyer(), command));
+        self.rest();
+        ticket
+    }
+
+    /// Everything that can happen now happens, one step after the other.
+    fn rest(&mut self) {
+        loop {
+            if let Some(Crash { step, survive, lose }) = self.crash
+                && step == self.steps
+            {
+                let entity = Entity::Cart(buyer());
+                self.town.crash(&entity, survive);
+                if lose {
+                    self.town.calls.clear();
+                    self.town.mail.retain(|mail| !matches!(mail.input, Input::Paid { .. }));
+                }
+                self.crash = None;
+            }
+            self.steps += 1;
+            if let Some(message) = self.town.mail.pop_front() {
+                self.town.deliver(message);
+            } else if let Some(entity) = self.town.proposing().first() {
+                self.town.commit(entity);
+            } else if !self.town.pay() {
+                self.steps -= 1;
+                return;
+            }
+        }
+    }
+
+    fn wait(&mut self, span_ms: u64) {
+        let until = self.town.now.after(span_ms);
+        while let Some(wake) = self.town.next_wake().filter(|wake| *wake <= until) {
+            self.town.pass(wake);
+            self.rest();
+        }
+        self.town.pass(until);
+        self.rest();
+    }
+
+    fn then(&mut self, then: Then) {
+        let key = PaymentKey { cart: buyer(), attempt: 1 };
+        let authorized = self.town.bank.accounts.get(&key).and_then(|account| account.authorized);
+        let (step, outcome) = match then {
+            Then::Settle(true) => {
+                let outcome = Settlement::Authorized { reference: "auth-1".into() };
+                self.send("settle", CartCommand::Settle { attempt: 1, outcome });
+                return;
+            }
+            Then::Settle(false) => {
+                self.send("settle", CartCommand::Settle { attempt: 1, outcome: Settlement::Declined });
+                return;
+            }
+            Then::Refund => {
+                self.send("refund", CartCommand::Refund { lines: None, reason: "asked".into() });
+                return;
+            }
+            Then::Says("authorized") => {
+                let Some(amount) = authorized.or(Some(800)) else { return };
+                let account = self.town.bank.accounts.entry(key).or_default();
+                account.authorized = Some(amount);
+                let outcome = GatewayOutcome::Authorized { reference: "auth-1".into(), amount: euros(amount) };
+                (PaymentStep::Authorize, outcome)
+            }
+            Then::Says("captured") => (PaymentStep::Capture, GatewayOutcome::Captured),
+            Then::Says(_) => (PaymentStep::Authorize, GatewayOutcome::Declined { reason: "late".into() }),
+        };
+        self.town.post(Message { to: Entity::Cart(buyer()), input: Input::Paid { key, step, outcome } });
+        self.rest();
+    }
+
+    /// The whole path; what the client of the checkout was told in the end.
+    fn play(&mut self, path: &Path, on_decline: OnDecline) -> Option<Outcome> {
+        for (kind, moods) in path.plan {
+            self.town.bank.plan(kind, moods);
+        }
+        let mut ticket = self.send("pay", pay(Some(on_decline), None));
+        self.wait(30_000);
+        if self.town.is_lost(ticket) {
+            // The client knows nothing, and asks again.
+            ticket = self.send("pay", pay(Some(on_decline), None));
+            self.wait(30_000);
+        }
+        for then in path.then {
+            self.then(*then);
+            self.wait(30_000);
+        }
+        self.town.answers.get(&ticket).cloned()
+    }
+
+    /// State, what is held and sold, and how the money stands.
+    fn tell(&self) -> String {
+        let state = self.town.kept.get(&Entity::Cart(buyer())).expect("a cart");
+        let State::Cart(cart) = &*state else { panic!("a cart is kept otherwise") };
+        let units = self.town.kept.audit().units;
+        let audit = cart.audit().expect("it was opened");
+        let money = audit.payment.map_or(String::new(), |payment| format!(", {payment:?}"));
+        let refunds: String = audit.refunds.iter().map(|refund| format!(", refund {:?}", refund.status)).collect();
+        let state = cart.state().expect("it was opened").as_str();
+        let ledger = self.town.bank.ledger();
+        format!("{state}, {} held, {} sold{money}{refunds} | {ledger}", units.held, units.sold)
+    }
+
+    /// After the end of all deadlines: nothing is held, owed or set aside.
+    fn end(&mut self) {
+        self.wait(2 * 60 * 60 * 1000);
+        let audit = self.town.kept.audit();
+        assert_eq!((audit.units.held, audit.holds, audit.owed), (0, 0, 0), "{}", self.tell());
+        assert_eq!(audit.carts[0] + audit.carts[1], 0, "{}", self.tell());
+        assert_eq!(audit.units.sold, if audit.orders > 0 && audit.refunds == 0 { 3 } else { 0 }, "{}", self.tell());
+        self.town.check_money();
+    }
+}
+
+fn told(outcome: Option<Outcome>) -> String {
+    match outcome {
+        None => "nothing".into(),
+        Some(Err(Refusal::Lines(lines))) => format!("{} refusals", lines.len()),
+        Some(Err(refusal)) => refusal.name().into(),
+        Some(Ok(answered)) => match answered.answer {
+            Answer::Order { settling, .. } => if settling { "order, settling" } else { "order" }.into(),
+            other => format!("{other:?}"),
+        },
+    }
+}
+
+#[test]
+fn every_way_an_attempt_can_go() {
+    let mut table = String::new();
+    for path in PATHS {
+        for (late, policy) in variants() {
+            let mut run = Run::new(late, None);
+            let outcome = told(run.play(path, policy));
+            let how = format!("{}{policy:?}", if late { "late, " } else { "" });
+            table.push_str(&format!("{} ({how}): {outcome} -> {}\n", path.name, run.tell()));
+            run.end();
+        }
+    }
+    expect![[r#"
+        ok (Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok (late, Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        declined (Keep): payment_declined -> active, 3 held, 0 sold | a-1: declined
+        declined (Release): payment_declined -> canceled, 0 held, 0 sold | a-1: declined
+        declined (late, Keep): payment_declined -> active, 2 held, 0 sold | a-1: declined
+        declined (late, Release): payment_declined -> canceled, 0 held, 0 sold | a-1: declined
+        declined, then late ok (Keep): payment_declined -> active, 3 held, 0 sold | a-1: authorized 800 declined voided
+        declined, then late ok (Release): payment_declined -> canceled, 0 held, 0 sold | a-1: authorized 800 declined voided
+        declined, then late ok (late, Keep): payment_declined -> active, 2 held, 0 sold | a-1: authorized 800 declined voided
+        declined, then late ok (late, Release): payment_declined -> canceled, 0 held, 0 sold | a-1: authorized 800 declined voided
+        unheard, then ok (Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        unheard, then ok (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        unheard, then ok (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        unheard, then ok (late, Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        deaf, then ok (Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        deaf, then ok (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        deaf, then ok (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        deaf, then ok (late, Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        deaf, then declined (Keep): payment_declined -> active, 3 held, 0 sold | a-1: declined
+        deaf, then declined (Release): payment_declined -> canceled, 0 held, 0 sold | a-1: declined
+        deaf, then declined (late, Keep): payment_declined -> active, 2 held, 0 sold | a-1: declined
+        deaf, then declined (late, Release): payment_declined -> canceled, 0 held, 0 sold | a-1: declined
+        unheard, settled yes (Keep): payment_pending -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        unheard, settled yes (Release): payment_pending -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        unheard, settled yes (late, Keep): payment_pending -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        unheard, settled yes (late, Release): payment_pending -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        unheard, settled no (Keep): payment_pending -> active, 3 held, 0 sold | a-1: authorized 800 voided
+        unheard, settled no (Release): payment_pending -> canceled, 0 held, 0 sold | a-1: authorized 800 voided
+        unheard, settled no (late, Keep): payment_pending -> active, 2 held, 0 sold | a-1: authorized 800 voided
+        unheard, settled no (late, Release): payment_pending -> canceled, 0 held, 0 sold | a-1: authorized 800 voided
+        unheard, settled no, then late ok (Keep): payment_pending -> active, 3 held, 0 sold | a-1: authorized 800 voided
+        unheard, settled no, then late ok (Release): payment_pending -> canceled, 0 held, 0 sold | a-1: authorized 800 voided
+        unheard, settled no, then late ok (late, Keep): payment_pending -> active, 2 held, 0 sold | a-1: authorized 800 voided
+        unheard, settled no, then late ok (late, Release): payment_pending -> canceled, 0 held, 0 sold | a-1: authorized 800 voided
+        ok twice (Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok twice (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok twice (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok twice (late, Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok, then late no (Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok, then late no (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok, then late no (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        ok, then late no (late, Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        another amount (Keep): amount_mismatch -> active, 3 held, 0 sold | a-1: authorized 801 voided
+        another amount (Release): amount_mismatch -> canceled, 0 held, 0 sold | a-1: authorized 801 voided
+        another amount (late, Keep): amount_mismatch -> active, 2 held, 0 sold | a-1: authorized 801 voided
+        another amount (late, Release): amount_mismatch -> canceled, 0 held, 0 sold | a-1: authorized 801 voided
+        another amount, void unheard (Keep): amount_mismatch -> active, 3 held, 0 sold | a-1: authorized 801 voided
+        another amount, void unheard (Release): amount_mismatch -> canceled, 0 held, 0 sold | a-1: authorized 801 voided
+        another amount, void unheard (late, Keep): amount_mismatch -> active, 2 held, 0 sold | a-1: authorized 801 voided
+        another amount, void unheard (late, Release): amount_mismatch -> canceled, 0 held, 0 sold | a-1: authorized 801 voided
+        capture unheard (Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        capture unheard (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        capture unheard (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        capture unheard (late, Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        capture deaf (Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        capture deaf (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        capture deaf (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        capture deaf (late, Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        capture fails (Keep): order -> done, 0 held, 3 sold, CaptureFailed { reason: "closed" } | a-1: authorized 800
+        capture fails (Release): order -> done, 0 held, 3 sold, CaptureFailed { reason: "closed" } | a-1: authorized 800
+        capture fails (late, Keep): order -> done, 0 held, 3 sold, CaptureFailed { reason: "closed" } | a-1: authorized 800
+        capture fails (late, Release): order -> done, 0 held, 3 sold, CaptureFailed { reason: "closed" } | a-1: authorized 800
+        capture fails, refund (Keep): order -> done, 0 held, 0 sold, CaptureFailed { reason: "closed" }, refund Failed { reason: "the order's money was never captured" } | a-1: authorized 800
+        capture fails, refund (Release): order -> done, 0 held, 0 sold, CaptureFailed { reason: "closed" }, refund Failed { reason: "the order's money was never captured" } | a-1: authorized 800
+        capture fails, refund (late, Keep): order -> done, 0 held, 0 sold, CaptureFailed { reason: "closed" }, refund Failed { reason: "the order's money was never captured" } | a-1: authorized 800
+        capture fails, refund (late, Release): order -> done, 0 held, 0 sold, CaptureFailed { reason: "closed" }, refund Failed { reason: "the order's money was never captured" } | a-1: authorized 800
+        refund (Keep): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund (Release): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund (late, Keep): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund (late, Release): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund unheard (Keep): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund unheard (Release): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund unheard (late, Keep): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund unheard (late, Release): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund fails (Keep): order -> done, 0 held, 0 sold, Captured, refund Failed { reason: "closed" } | a-1: authorized 800 captured 800
+        refund fails (Release): order -> done, 0 held, 0 sold, Captured, refund Failed { reason: "closed" } | a-1: authorized 800 captured 800
+        refund fails (late, Keep): order -> done, 0 held, 0 sold, Captured, refund Failed { reason: "closed" } | a-1: authorized 800 captured 800
+        refund fails (late, Release): order -> done, 0 held, 0 sold, Captured, refund Failed { reason: "closed" } | a-1: authorized 800 captured 800
+        refund before the capture (Keep): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund before the capture (Release): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund before the capture (late, Keep): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund before the capture (late, Release): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+    "#]].assert_eq(&table);
+}
+
+#[test]
+fn a_crash_at_every_step_of_every_way() {
+    let mut crashes = 0;
+    for path in PATHS {
+        for (late, policy) in variants() {
+            let mut whole = Run::new(late, None);
+            whole.play(path, policy);
+            for step in 0..whole.steps {
+                for (survive, lose) in [(0, false), (0, true), (1, true), (9, false), (9, true)] {
+                    let crash = Crash { step, survive, lose };
+                    let named = Named(format!("{} late {late} {policy:?} {crash:?}", path.name));
+                    let mut run = Run::new(late, Some(crash));
+                    run.play(path, policy);
+                    run.end();
+                    drop(named);
+                    crashes += 1;
+                }
+            }
+        }
+    }
+    println!("{crashes} crashes");
+    assert!(crashes > 5_000, "{crashes} crashes");
+}
+
+fn variants() -> impl Iterator<Item = (bool, OnDecline)> {
+    let both = |late| [(late, OnDecline::Keep), (late, OnDecline::Release)];
+    [false, true].into_iter().flat_map(both)
+}
+
+/// Says which run it was if it ends badly.
+struct Named(String);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("it ended badly: {}", self.0);
+        }
+    }
+}
+
+/// An outcome that does not answer its step says nothing: the step is asked for again.
+#[test]
+fn outcomes_that_do_not_fit_are_none() {
+    let mut run = Run::new(false, None);
+    run.town.bank.plan("authorize", &[Deaf]);
+    run.send("pay", pay(None, None));
+    let key = PaymentKey { cart: buyer(), attempt: 1 };
+    for outcome in [GatewayOutcome::Captured, GatewayOutcome::Voided, GatewayOutcome::Refunded] {
+        let input = Input::Paid { key, step: PaymentStep::Authorize, outcome };
+        run.town.post(Message { to: Entity::Cart(buyer()), input });
+    }
+    let other = PaymentKey { cart: cart("b"), attempt: 1 };
+    let outcome = GatewayOutcome::Declined { reason: "of another cart".into() };
+    let paid = CartCommand::Paid { key: other, step: PaymentStep::Authorize, outcome };
+    let ticket = run.send("paid", paid);
+    assert!(matches!(run.town.answers[&ticket], Err(Refusal::NotFound(_))));
+    assert_eq!(run.town.now, Timestamp(0));
+    run.wait(120_000);
+    assert_eq!(run.tell(), "done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800");
+}
