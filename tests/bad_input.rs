@@ -697,8 +697,14 @@ async fn what_cannot_be_sold_or_booked() {
     anns.checkout().await.ok();
     let mine = common::Shopper::new(&port, &mut stage.dice);
     mine.ask("cart.hold_stock", json!({"product": "ink", "quantity": 1, "customer": "bob"})).await.ok();
-    port.ask("resource.reserve", "b", json!({"resource": "court", "booking": "taken",
-        "begin": "2030-01-01T10:00:00Z", "end": "2030-01-01T11:00:00Z"})).await.ok();
+    port.ask(
+        "resource.reserve",
+        "b",
+        json!({"resource": "court", "booking": "taken",
+        "begin": "2030-01-01T10:00:00Z", "end": "2030-01-01T11:00:00Z"}),
+    )
+    .await
+    .ok();
     let nobody = "99999999999999999999999999999999";
     let (anns_cart, anns_order) = (anns.cart(), anns.cart());
     let changed = |base: &Value, change: Value| {
@@ -708,7 +714,8 @@ async fn what_cannot_be_sold_or_booked() {
     };
     let product = json!({"id": "new", "name": "New", "price": {"amount": 1, "currency": "EUR"}, "stock": 1});
     let product = |change: Value| ("product.put", changed(&product, change));
-    let resource = json!({"id": "new", "name": "New", "zone": "Europe/Berlin", "rate": {"amount": 1, "currency": "EUR"}});
+    let resource =
+        json!({"id": "new", "name": "New", "zone": "Europe/Berlin", "rate": {"amount": 1, "currency": "EUR"}});
     let resource = |change: Value| ("resource.put", changed(&resource, change));
     let session = json!({"id": "new", "venue": "arena", "hall": "finals", "title": "t",
         "starts_at": "2031-01-01T20:00:00Z", "ends_at": "2031-01-01T22:00:00Z",
@@ -718,7 +725,8 @@ async fn what_cannot_be_sold_or_booked() {
         let area = json!({"id": "yard", "capacity": 1, "price": {"amount": 1, "currency": "EUR"}});
         session(json!({"areas": [changed(&area, change)]}))
     };
-    let slot = json!({"resource": "court", "booking": "new", "begin": "2030-01-01T12:00:00Z", "end": "2030-01-01T13:00:00Z"});
+    let slot =
+        json!({"resource": "court", "booking": "new", "begin": "2030-01-01T12:00:00Z", "end": "2030-01-01T13:00:00Z"});
     let reserve = |change: Value| ("resource.reserve", changed(&slot, change));
     let again = |repeat: Value| reserve(json!({"repeat": repeat}));
     let bobs = |change: Value| changed(&json!({"token": mine.token}), change);
@@ -726,7 +734,8 @@ async fn what_cannot_be_sold_or_booked() {
     let places = |quantity: Value| {
         ("cart.hold_places", bobs(json!({"session": "finals", "area": "yard", "quantity": quantity})))
     };
-    let time = |begin: &str, end: &str| ("cart.hold_slot", bobs(json!({"resource": "court", "begin": begin, "end": end})));
+    let time =
+        |begin: &str, end: &str| ("cart.hold_slot", bobs(json!({"resource": "court", "begin": begin, "end": end})));
     let pay = |payment: Value| ("cart.checkout", bobs(json!({"payment": payment})));
     let refund = |change: Value| ("order.refund", changed(&json!({"order": anns_order, "reason": "why"}), change));
     let (huge, control) = ("x".repeat(5_000), "a\u{7}b");
@@ -785,11 +794,17 @@ async fn what_cannot_be_sold_or_booked() {
         again(json!({"every": "week", "count": 2, "weekdays": [0]})),
         again(json!({"every": "week", "count": 2, "weekdays": [8]})),
         again(json!({"every": "day", "until": "2030-02-30"})),
-        ("resource.free_slots", json!({"resource": "court", "from": "2030-01-01T00:00:00Z", "to": "2030-01-02T00:00:00Z", "length_ms": 1, "count": 0})),
+        (
+            "resource.free_slots",
+            json!({"resource": "court", "from": "2030-01-01T00:00:00Z", "to": "2030-01-02T00:00:00Z", "length_ms": 1, "count": 0}),
+        ),
         // Carts and orders.
         ("cart.hold_stock", bobs(json!({"product": "dollar", "quantity": 1}))),
         ("cart.hold_stock", bobs(json!({"product": "ink", "quantity": 1, "customer": "ann"}))),
-        ("cart.checkout", bobs(json!({"customer": "ann", "payment": {"recorded": {"method": "card", "transaction_id": "1"}}}))),
+        (
+            "cart.checkout",
+            bobs(json!({"customer": "ann", "payment": {"recorded": {"method": "card", "transaction_id": "1"}}})),
+        ),
         ("cart.hold_all", bobs(json!({"lines": [{"product": "ink"}]}))),
         ("cart.hold_all", bobs(json!({"lines": [{"product": "ink", "session": "finals", "quantity": 1}]}))),
         ("cart.hold_all", bobs(json!({"lines": [{"resource": "court", "begin": "2030-01-01T12:00:00Z"}]}))),
@@ -835,8 +850,14 @@ async fn what_cannot_be_sold_or_booked() {
         places(json!(0)),
         places(json!(-1)),
         places(json!(4_294_967_297u64)),
-        ("cart.hold_all", bobs(json!({"lines": [{"product": "ink", "quantity": 1}, {"product": "ink", "quantity": -1}]}))),
-        ("cart.hold_all", bobs(json!({"lines": [{"product": "pen", "quantity": 1_000_000}, {"product": "pen", "quantity": 1}]}))),
+        (
+            "cart.hold_all",
+            bobs(json!({"lines": [{"product": "ink", "quantity": 1}, {"product": "ink", "quantity": -1}]})),
+        ),
+        (
+            "cart.hold_all",
+            bobs(json!({"lines": [{"product": "pen", "quantity": 1_000_000}, {"product": "pen", "quantity": 1}]})),
+        ),
         ("cart.set_quantity", bobs(json!({"line": 1, "quantity": -1}))),
         ("cart.set_quantity", bobs(json!({"line": 1, "quantity": 1_000_001}))),
     ];
@@ -844,14 +865,38 @@ async fn what_cannot_be_sold_or_booked() {
         reserve(json!({"end": "2030-01-01T12:00:00Z"})),
         reserve(json!({"end": "2030-01-01T11:00:00Z"})),
         reserve(json!({"end": "2130-01-01T13:00:00Z"})),
-        ("resource.reserve", json!({"resource": "court", "booking": "new", "local_begin": "2030-01-01T12:00", "local_end": "2030-01-01T11:00"})),
-        ("resource.reserve", json!({"resource": "court", "booking": "new", "local_begin": "noon", "local_end": "2030-01-01T11:00"})),
-        ("resource.reserve", json!({"resource": "court", "booking": "new", "local_begin": "2030-01-01T12:00", "local_end": "2130-01-01T12:00"})),
-        ("resource.move", json!({"resource": "court", "booking": "taken", "begin": "2030-01-01T12:00:00Z", "end": "2030-01-01T12:00:00Z"})),
-        ("resource.is_available", json!({"resource": "court", "begin": "2030-01-01T12:00:00Z", "end": "2130-01-01T12:00:00Z"})),
-        ("resource.bookings", json!({"resource": "court", "from": "2030-01-01T12:00:00Z", "to": "2130-01-01T12:00:00Z"})),
-        ("resource.free_slots", json!({"resource": "court", "from": "2030-01-01T12:00:00Z", "to": "2030-01-01T11:00:00Z", "length_ms": 1})),
-        ("resource.free_slots", json!({"resource": "court", "from": "2030-01-01T12:00:00Z", "to": "2030-01-02T11:00:00Z", "length_ms": 0})),
+        (
+            "resource.reserve",
+            json!({"resource": "court", "booking": "new", "local_begin": "2030-01-01T12:00", "local_end": "2030-01-01T11:00"}),
+        ),
+        (
+            "resource.reserve",
+            json!({"resource": "court", "booking": "new", "local_begin": "noon", "local_end": "2030-01-01T11:00"}),
+        ),
+        (
+            "resource.reserve",
+            json!({"resource": "court", "booking": "new", "local_begin": "2030-01-01T12:00", "local_end": "2130-01-01T12:00"}),
+        ),
+        (
+            "resource.move",
+            json!({"resource": "court", "booking": "taken", "begin": "2030-01-01T12:00:00Z", "end": "2030-01-01T12:00:00Z"}),
+        ),
+        (
+            "resource.is_available",
+            json!({"resource": "court", "begin": "2030-01-01T12:00:00Z", "end": "2130-01-01T12:00:00Z"}),
+        ),
+        (
+            "resource.bookings",
+            json!({"resource": "court", "from": "2030-01-01T12:00:00Z", "to": "2130-01-01T12:00:00Z"}),
+        ),
+        (
+            "resource.free_slots",
+            json!({"resource": "court", "from": "2030-01-01T12:00:00Z", "to": "2030-01-01T11:00:00Z", "length_ms": 1}),
+        ),
+        (
+            "resource.free_slots",
+            json!({"resource": "court", "from": "2030-01-01T12:00:00Z", "to": "2030-01-02T11:00:00Z", "length_ms": 0}),
+        ),
         time("2030-01-01T12:00:00Z", "2030-01-01T12:00:00Z"),
         time("2030-01-01T12:00:00Z", "2030-01-01T11:00:00Z"),
         time("2030-01-01T12:00:00Z", "2130-01-01T12:00:00Z"),
@@ -861,31 +906,62 @@ async fn what_cannot_be_sold_or_booked() {
         product(json!({"blob": "AAAA".repeat(342)})),
         product(json!({"properties": {"p": huge}})),
         product(json!({"properties": {"p".repeat(65): "x"}})),
-        product(json!({"properties": (0..65).map(|number| (format!("p{number}"), json!("x"))).collect::<serde_json::Map<_, _>>()})),
+        product(
+            json!({"properties": (0..65).map(|number| (format!("p{number}"), json!("x"))).collect::<serde_json::Map<_, _>>()}),
+        ),
         area(json!({"name": huge})),
         resource(json!({"name": huge})),
         reserve(json!({"details": huge})),
         ("cart.checkout", bobs(json!({"payment": {"recorded": {"method": huge, "transaction_id": "1"}}}))),
         ("cart.checkout", bobs(json!({"payment": {"gateway": {"source": huge}}}))),
-        ("cart.checkout", bobs(json!({"payment": {"recorded": {"method": "card", "transaction_id": "1"}}, "shipping": {"address": huge}}))),
+        (
+            "cart.checkout",
+            bobs(
+                json!({"payment": {"recorded": {"method": "card", "transaction_id": "1"}}, "shipping": {"address": huge}}),
+            ),
+        ),
         refund(json!({"reason": huge})),
         refund(json!({"lines": (1..=51).collect::<Vec<_>>()})),
         ("session.cancel", json!({"id": "finals", "reason": huge})),
-        ("cart.hold_all", bobs(json!({"lines": (0..51).map(|_| json!({"product": "ink", "quantity": 1})).collect::<Vec<_>>()}))),
+        (
+            "cart.hold_all",
+            bobs(json!({"lines": (0..51).map(|_| json!({"product": "ink", "quantity": 1})).collect::<Vec<_>>()})),
+        ),
     ];
     let others = vec![
         (("cart.hold_stock", bobs(json!({"product": "pencil", "quantity": 1}))), 403, "no_such_product"),
         (("product.get", json!({"id": "pencil"})), 403, "no_such_product"),
         (("resource.get", json!({"id": "attic"})), 701, "not_found"),
-        (("resource.reserve", json!({"resource": "attic", "booking": "b", "begin": "2030-01-01T12:00:00Z", "end": "2030-01-01T13:00:00Z"})), 701, "not_found"),
-        (("cart.hold_slot", bobs(json!({"resource": "attic", "begin": "2030-01-01T12:00:00Z", "end": "2030-01-01T13:00:00Z"}))), 701, "not_found"),
+        (
+            (
+                "resource.reserve",
+                json!({"resource": "attic", "booking": "b", "begin": "2030-01-01T12:00:00Z", "end": "2030-01-01T13:00:00Z"}),
+            ),
+            701,
+            "not_found",
+        ),
+        (
+            (
+                "cart.hold_slot",
+                bobs(json!({"resource": "attic", "begin": "2030-01-01T12:00:00Z", "end": "2030-01-01T13:00:00Z"})),
+            ),
+            701,
+            "not_found",
+        ),
         (("cart.hold_places", bobs(json!({"session": "finals", "area": "moat", "quantity": 1}))), 701, "not_found"),
         (("cart.hold_places", bobs(json!({"session": "nowhere", "area": "yard", "quantity": 1}))), 701, "not_found"),
         (("cart.set_quantity", bobs(json!({"line": 9, "quantity": 1}))), 303, "no_such_line"),
         (("cart.set_quantity", json!({"token": nobody, "line": 1, "quantity": 1})), 701, "not_found"),
         // Somebody else's cart and order: only the token opens a cart, and only operators refund.
         (("cart.set_quantity", bobs(json!({"cart": anns_cart, "line": 1, "quantity": 1}))), 305, "not_your_cart"),
-        (("cart.checkout", bobs(json!({"cart": anns_cart, "payment": {"recorded": {"method": "card", "transaction_id": "1"}}}))), 305, "not_your_cart"),
+        (
+            (
+                "cart.checkout",
+                bobs(json!({"cart": anns_cart, "payment": {"recorded": {"method": "card", "transaction_id": "1"}}})),
+            ),
+            305,
+            "not_your_cart",
+        ),
         (("order.refund", json!({"order": nobody, "reason": "why"})), 701, "not_found"),
         (("order.refund", json!({"order": mine.cart(), "reason": "not an order yet"})), 701, "not_found"),
         (("order.get", json!({"order": mine.cart()})), 701, "not_found"),

@@ -33,7 +33,8 @@ async fn is_free(port: &Port, resource: &str, begin: u64, end: u64) -> bool {
 
 /// Ids of the bookings that overlap a window.
 async fn booked(port: &Port, resource: &str, from: u64, to: u64) -> Vec<String> {
-    let body = json!({"resource": resource, "from": time(port, NEW_YEAR_MS + from), "to": time(port, NEW_YEAR_MS + to)});
+    let body =
+        json!({"resource": resource, "from": time(port, NEW_YEAR_MS + from), "to": time(port, NEW_YEAR_MS + to)});
     let page = port.read("resource.bookings", body).await.ok();
     let bookings = page["bookings"].as_array().expect("bookings");
     bookings.iter().map(|booking| booking["booking"].as_str().expect("an id").to_owned()).collect()
@@ -115,12 +116,11 @@ async fn again_and_again_across_the_change_of_the_clocks() {
     let port = server.port(Encoding::Json).await;
     let address = server.address();
     room(&port, "hall", Value::Null).await;
-    let local = |id: &str, begin: &str, end: &str, repeat: Value| {
-        json!({"resource": "hall", "booking": id, "local_begin": begin, "local_end": end, "repeat": repeat})
-    };
+    let local = |id: &str, begin: &str, end: &str, repeat: Value| json!({"resource": "hall", "booking": id, "local_begin": begin, "local_end": end, "repeat": repeat});
     // In Berlin the clocks go forward on 31 March 2030 at 2:00 and back on 27 October 2030 at 3:00.
     let weekly = json!({"every": "week", "count": 3});
-    let choir = port.ask("resource.reserve", "r1", local("choir", "2030-03-24T10:00", "2030-03-24T11:30", weekly)).await.ok();
+    let choir =
+        port.ask("resource.reserve", "r1", local("choir", "2030-03-24T10:00", "2030-03-24T11:30", weekly)).await.ok();
     let begins: Vec<_> = choir["bookings"].as_array().expect("bookings").iter().map(|one| &one["begin"]).collect();
     assert_eq!(begins, ["2030-03-24T09:00:00.000Z", "2030-03-31T08:00:00.000Z", "2030-04-07T08:00:00.000Z"], "{choir}");
     let names: Vec<_> = choir["bookings"].as_array().expect("bookings").iter().map(|one| &one["booking"]).collect();
@@ -138,9 +138,11 @@ async fn again_and_again_across_the_change_of_the_clocks() {
     let told: Vec<_> =
         no["conflicts"].as_array().expect("conflicts").iter().filter_map(|conflict| conflict["why"].as_str()).collect();
     assert!(told.iter().any(|why| why.contains("2030-03-31T02:15")), "the time that is none is named: {told:?}");
-    let no = port.ask("resource.reserve", "r4", local("once", "2030-03-31T02:30", "2030-03-31T04:00", Value::Null)).await;
+    let no =
+        port.ask("resource.reserve", "r4", local("once", "2030-03-31T02:30", "2030-03-31T04:00", Value::Null)).await;
     assert!(no.no(502, "bad_interval")["message"].as_str().is_some_and(|words| words.contains("2030-03-31T02:30")));
-    let no = port.ask("resource.reserve", "r5", local("twice", "2030-10-27T02:30", "2030-10-27T04:00", Value::Null)).await;
+    let no =
+        port.ask("resource.reserve", "r5", local("twice", "2030-10-27T02:30", "2030-10-27T04:00", Value::Null)).await;
     no.no(502, "bad_interval");
     // Who means one of the two says so in UTC.
     let second = json!({"resource": "hall", "booking": "twice",
@@ -165,7 +167,8 @@ async fn again_and_again_across_the_change_of_the_clocks() {
     assert_eq!(left["bookings"].as_array().map(Vec::len), Some(3), "{left}");
     // Months without the day are left out.
     let monthly = json!({"every": "month", "count": 3});
-    let rent = port.ask("resource.reserve", "r8", local("rent", "2030-01-31T12:00", "2030-01-31T13:00", monthly)).await.ok();
+    let rent =
+        port.ask("resource.reserve", "r8", local("rent", "2030-01-31T12:00", "2030-01-31T13:00", monthly)).await.ok();
     let days: Vec<_> = rent["bookings"]
         .as_array()
         .expect("bookings")
@@ -182,9 +185,11 @@ async fn open_hours_and_free_slots() {
     let home = Home::new();
     let server = home.start();
     let port = server.port(Encoding::Json).await;
-    let week: Vec<Value> = (1..=7).map(|day| if day == 7 { json!([]) } else { json!([[540, 720], [780, 1_080]]) }).collect();
+    let week: Vec<Value> =
+        (1..=7).map(|day| if day == 7 { json!([]) } else { json!([[540, 720], [780, 1_080]]) }).collect();
     let hours = json!({"week": week, "exceptions": {"2030-01-03": [], "2030-01-04": [[0, 1_440]]}});
-    let put = room(&port, "court", json!({"hours": hours, "before_ms": 0, "after_ms": 15 * MINUTE_MS, "capacity": 1})).await;
+    let put =
+        room(&port, "court", json!({"hours": hours, "before_ms": 0, "after_ms": 15 * MINUTE_MS, "capacity": 1})).await;
     assert_eq!(put["hours"], hours);
     let reserve = async |id: &str, begin: &str, end: &str| {
         let body = json!({"resource": "court", "booking": id, "local_begin": begin, "local_end": end});
@@ -212,14 +217,21 @@ async fn open_hours_and_free_slots() {
     // Seats for four at a time.
     room(&port, "pool", json!({"capacity": 4})).await;
     for number in 0..4 {
-        let answer = port.ask("resource.reserve", &format!("p{number}"), booking(&port, "pool", &format!("p{number}"), 0, HOUR_MS));
+        let answer = port.ask(
+            "resource.reserve",
+            &format!("p{number}"),
+            booking(&port, "pool", &format!("p{number}"), 0, HOUR_MS),
+        );
         answer.await.ok();
     }
-    port.ask("resource.reserve", "p4", booking(&port, "pool", "p4", HOUR_MS - 1, HOUR_MS + 1)).await.no(501, "slot_taken");
+    port.ask("resource.reserve", "p4", booking(&port, "pool", "p4", HOUR_MS - 1, HOUR_MS + 1))
+        .await
+        .no(501, "slot_taken");
     port.ask("resource.reserve", "p5", booking(&port, "pool", "p5", HOUR_MS, 2 * HOUR_MS)).await.ok();
     // Not before the notice, not behind the horizon.
     room(&port, "soon", json!({"notice_ms": DAY_MS, "horizon_ms": 30 * DAY_MS})).await;
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_millis() as u64;
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_millis() as u64;
     for (id, from_now, code) in [("x", HOUR_MS, Some(506)), ("y", 2 * DAY_MS, None), ("z", 31 * DAY_MS, Some(506))] {
         let begin = now + from_now;
         let body = json!({"resource": "soon", "booking": id, "begin": time(&port, begin), "end": time(&port, begin + HOUR_MS)});
@@ -242,12 +254,12 @@ async fn a_room_and_its_projector() {
     room(&port, "room", json!({"hold_ttl_ms": 60_000})).await;
     room(&port, "projector", json!({"rate": {"amount": 500, "currency": "EUR"}})).await;
     let both = |hour: u64| {
-        let slot = |resource: &str| {
-            json!({"resource": resource, "begin": NEW_YEAR_MS + hour * HOUR_MS, "end": NEW_YEAR_MS + (hour + 2) * HOUR_MS})
-        };
+        let slot = |resource: &str| json!({"resource": resource, "begin": NEW_YEAR_MS + hour * HOUR_MS, "end": NEW_YEAR_MS + (hour + 2) * HOUR_MS});
         json!({"lines": [slot("room"), slot("projector")]})
     };
-    port.ask("resource.reserve", "service", booking(&port, "projector", "service", 3 * HOUR_MS, 4 * HOUR_MS)).await.ok();
+    port.ask("resource.reserve", "service", booking(&port, "projector", "service", 3 * HOUR_MS, 4 * HOUR_MS))
+        .await
+        .ok();
     let buyer = Shopper::new(&port, &mut dice);
     let no = buyer.ask("cart.hold_all", both(2)).await.no(501, "slot_taken");
     assert!(no["conflicts"][0]["why"].as_str().is_some_and(|why| why.contains("service")), "{no}");
@@ -255,7 +267,9 @@ async fn a_room_and_its_projector() {
     let held = buyer.ask("cart.hold_all", both(4)).await.ok();
     // Two begun hours at 20.00, and a projector at 5.00 however long.
     assert_eq!([0, 1].map(|line| held["lines"][line]["price"].as_i64()), [Some(4_000), Some(500)]);
-    port.ask("resource.reserve", "x", booking(&port, "room", "x", 5 * HOUR_MS, 7 * HOUR_MS)).await.no(501, "slot_taken");
+    port.ask("resource.reserve", "x", booking(&port, "room", "x", 5 * HOUR_MS, 7 * HOUR_MS))
+        .await
+        .no(501, "slot_taken");
     let order = buyer.checkout().await.ok();
     assert_eq!(order["total"]["amount"], 4_500);
     // What a cart has bought is not for `resource.cancel`.
@@ -349,7 +363,8 @@ async fn a_storm_of_bookings() {
             let answer = port.ask(op, &rid, body).await;
             note(known, op, id, slot, answer);
         }
-        let expected: BTreeMap<String, (u64, u64)> = known.iter().flatten().map(|(id, slot)| (id.clone(), *slot)).collect();
+        let expected: BTreeMap<String, (u64, u64)> =
+            known.iter().flatten().map(|(id, slot)| (id.clone(), *slot)).collect();
         let body = json!({"resource": "court", "from": NEW_YEAR_MS, "to": NEW_YEAR_MS + 30 * DAY_MS, "limit": 1_000});
         let page = port.read("resource.bookings", body).await.ok();
         let since = |one: &Value| one.as_u64().expect("a time") - NEW_YEAR_MS;

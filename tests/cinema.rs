@@ -13,7 +13,8 @@ const HOUR_MS: u64 = 3_600_000;
 /// Cinemas of two cities with two halls each, films, and what is shown where and when.
 async fn open_cinemas(port: &Port) {
     let mut items = Vec::new();
-    let mut item = |op: &str, body: Value| items.push(json!({"op": op, "rid": format!("i{}", items.len()), "body": body}));
+    let mut item =
+        |op: &str, body: Value| items.push(json!({"op": op, "rid": format!("i{}", items.len()), "body": body}));
     for (id, name, city, lon, lat) in [
         ("astor", "Astor Palace", "Berlin", 13.33, 52.50),
         ("babylon", "Babylon", "Berlin", 13.41, 52.53),
@@ -70,8 +71,10 @@ async fn what_is_on_and_where() {
         let port = server.port(encoding).await;
         // What venues tell of themselves reaches the directory a moment after they did.
         let found = async |body: Value| port.read("venue.search", body).await.ok();
-        eventually("every venue is listed", async || (found(json!({})).await["venues"].as_array()?.len() == 6).then_some(()))
-            .await;
+        eventually("every venue is listed", async || {
+            (found(json!({})).await["venues"].as_array()?.len() == 6).then_some(())
+        })
+        .await;
         let berlin = found(json!({"city": "Berlin"})).await;
         assert_eq!(ids(&berlin, "venues"), ["astor", "babylon", "colosseum", "delphi"]);
         assert_eq!(ids(&found(json!({"city": "Berlin", "name": "palace"})).await, "venues"), ["astor", "delphi"]);
@@ -80,8 +83,12 @@ async fn what_is_on_and_where() {
         let gate = json!({"lon": 13.378, "lat": 52.516});
         let near = found(json!({"city": "Berlin", "near": gate})).await;
         assert_eq!(ids(&near, "venues"), ["babylon", "astor", "delphi", "colosseum"]);
-        let distances: Vec<f64> =
-            near["venues"].as_array().expect("venues").iter().map(|venue| venue["distance_m"].as_f64().expect("metres")).collect();
+        let distances: Vec<f64> = near["venues"]
+            .as_array()
+            .expect("venues")
+            .iter()
+            .map(|venue| venue["distance_m"].as_f64().expect("metres"))
+            .collect();
         assert!(distances.is_sorted() && (2_000.0..3_500.0).contains(&distances[0]), "{distances:?}");
         let (mut cursor, mut paged) = (Value::Null, Vec::new());
         loop {
@@ -95,7 +102,8 @@ async fn what_is_on_and_where() {
         assert_eq!(paged, ["babylon", "astor", "delphi", "colosseum", "savoy", "zeise"]);
         let venue = port.read("venue.get", json!({"id": "astor"})).await.ok();
         assert_eq!(venue["position"], json!({"lon": 13.33, "lat": 52.5}));
-        let halls = json!([{"id": "one", "name": "Hall one", "seats": 120}, {"id": "two", "name": "Hall two", "seats": 60}]);
+        let halls =
+            json!([{"id": "one", "name": "Hall one", "seats": 120}, {"id": "two", "name": "Hall two", "seats": 60}]);
         assert_eq!((&venue["halls"], &venue["comments"]), (&halls, &json!("a bar")));
 
         let titles = port.read("title.search", json!({"name": "m"})).await.ok();
@@ -109,7 +117,8 @@ async fn what_is_on_and_where() {
             ["astor-2"]
         );
         assert_eq!(ids(&sessions(json!({"venue": "zeise"})).await, "sessions"), [""; 0]);
-        let window = json!({"venue": "astor", "from": time(&port, START_MS + 1), "to": time(&port, START_MS + 9 * HOUR_MS)});
+        let window =
+            json!({"venue": "astor", "from": time(&port, START_MS + 1), "to": time(&port, START_MS + 9 * HOUR_MS)});
         assert_eq!(ids(&sessions(window).await, "sessions"), ["astor-1", "astor-2"]);
         let city = sessions(json!({"city": "Berlin", "title": "nosferatu"})).await;
         assert_eq!(ids(&city, "sessions"), ["astor-3", "babylon-3"]);
@@ -118,7 +127,8 @@ async fn what_is_on_and_where() {
         assert_eq!(session["prices"], json!({"standard": {"amount": 1_200, "currency": "EUR"}}));
     }
     // The same by HTTP, as pages ask.
-    let (status, text) = http::get(server.address(), "/v1/venue.search?city=Hamburg&near=%7B%22lon%22:9.9,%22lat%22:53.5%7D").await;
+    let (status, text) =
+        http::get(server.address(), "/v1/venue.search?city=Hamburg&near=%7B%22lon%22:9.9,%22lat%22:53.5%7D").await;
     let body: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!((status, ids(&body["ok"], "venues")), (200, vec!["zeise", "savoy"]));
     let (status, text) = http::get(server.address(), "/v1/session.search?city=Hamburg&title=metropolis").await;
@@ -142,7 +152,10 @@ async fn seats_of_a_showing() {
     first.seats("astor-2", json!([[0, 1], [0, 2]])).await.ok();
     assert_eq!(states().await, [2, 1, 1, 2, 2]);
     let no = second.seats("astor-2", json!([[0, 0], [0, 1], [0, 3]])).await.no(201, "seats_taken");
-    assert_eq!((&no["seats"], states().await), (&json!([[0, 1]]), json!([2, 1, 1, 2, 2]).as_array().expect("five").clone()));
+    assert_eq!(
+        (&no["seats"], states().await),
+        (&json!([[0, 1]]), json!([2, 1, 1, 2, 2]).as_array().expect("five").clone())
+    );
     // What there is of it, as an explicit wish.
     let some = json!({"session": "astor-2", "seats": [[0, 0], [0, 1], [0, 3]], "best_effort": true});
     let held = second.ask("cart.hold_seats", some).await.ok();
@@ -195,7 +208,8 @@ async fn a_ragged_hall_and_its_later_edits() {
         json!({"id": id, "venue": "old-vic", "hall": "main", "title": "hamlet", "starts_at": starts_at,
             "ends_at": starts_at + HOUR_MS, "prices": prices})
     };
-    let prices = json!({"stalls": {"amount": 1_000, "currency": "GBP"}, "circle": {"amount": 2_500, "currency": "GBP"}});
+    let prices =
+        json!({"stalls": {"amount": 1_000, "currency": "GBP"}, "circle": {"amount": 2_500, "currency": "GBP"}});
     let session = port.ask("session.create", "s", create("hamlet-1", START_MS, prices.clone())).await.ok();
     assert_eq!(session["counts"]["free"], 11);
     let missing = create("hamlet-2", START_MS + HOUR_MS, json!({"stalls": prices["stalls"]}));

@@ -241,12 +241,15 @@ async fn money_that_is_paid_back() {
     let refunds = async |buyer: &Shopper, expected: &[&str]| {
         eventually(&format!("refunds are {expected:?}"), async || {
             let order = buyer.order().await;
-            let found: Vec<_> = order["refunds"].as_array()?.iter().map(|refund| refund["status"]["state"].as_str()).collect();
+            let found: Vec<_> =
+                order["refunds"].as_array()?.iter().map(|refund| refund["status"]["state"].as_str()).collect();
             (found == expected.iter().map(|state| Some(*state)).collect::<Vec<_>>()).then_some(())
         })
         .await;
     };
-    for source in ["ok", "refund-lost-1+refund-timeout-1", "refund-error-2", "refund-late-80+refund-twice", "refund-garbage-1"] {
+    for source in
+        ["ok", "refund-lost-1+refund-timeout-1", "refund-error-2", "refund-late-80+refund-twice", "refund-garbage-1"]
+    {
         let buyer = stage.holding(4).await;
         buyer.stock("flag", 2).await.ok();
         let total = 4 * PRICE + 2 * 350;
@@ -388,7 +391,10 @@ async fn killed_at_each_stage_of_a_payment() {
         let buyer = stage.holding(2).await;
         let pay = buyer.body(json!({"payment": {"gateway": {"source": source}}}));
         let port = Arc::clone(&stage.port);
-        let asked = { let pay = pay.clone(); tokio::spawn(async move { port.ask("cart.checkout", "pay", pay).await }) };
+        let asked = {
+            let pay = pay.clone();
+            tokio::spawn(async move { port.ask("cart.checkout", "pay", pay).await })
+        };
         // The gateway has decided, and the node has not heard of it yet; or the capture is under way.
         let stages: &[&str] = match source {
             "capture-delay-500" => &["captured"],
@@ -498,7 +504,8 @@ async fn killed_in_the_middle_of_many_payments() {
         join_all(repeats).await;
         eventually("no charge is under way", async || {
             let ledger = stage.gateway.ledger().await;
-            let open = |charge: &Value| ["pending", "authorized"].contains(&charge["state"].as_str().unwrap_or_default());
+            let open =
+                |charge: &Value| ["pending", "authorized"].contains(&charge["state"].as_str().unwrap_or_default());
             (!ledger["charges"].as_array()?.iter().any(open)).then_some(())
         })
         .await;
@@ -512,7 +519,8 @@ async fn killed_in_the_middle_of_many_payments() {
 /// there again it is paid. A gateway that has forgotten everything cannot capture, and the order says so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_gateway_dies_and_comes_back() {
-    let mut stage = Stage::new("the_gateway_dies_and_comes_back", "timeout_ms = 200\nagain_ms = 40\nwait_ms = 300\n").await;
+    let mut stage =
+        Stage::new("the_gateway_dies_and_comes_back", "timeout_ms = 200\nagain_ms = 40\nwait_ms = 300\n").await;
     event(&stage.port, "quick", 10, json!({"hold_ttl_ms": 200})).await;
     let Stage { gateway, port, mut dice, server: _server, home: _home } = stage;
     let node = gateway.address();
@@ -558,11 +566,15 @@ async fn webhook(node: SocketAddr, secret: &str, shift_s: i64, body: &Value) -> 
 /// Webhooks are believed if they are signed, and only then; they act once, late ones for what is over not at all.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_webhook_may_do() {
-    let mut stage = Stage::new("what_a_webhook_may_do", "timeout_ms = 10_000\nagain_ms = 600_000\nwait_ms = 20_000\n").await;
+    let mut stage =
+        Stage::new("what_a_webhook_may_do", "timeout_ms = 10_000\nagain_ms = 600_000\nwait_ms = 20_000\n").await;
     let node = stage.server.address();
     let buyer = stage.holding(2).await;
     // It is never answered, and asked again only in ten minutes: a webhook is all there is.
-    let paying = { let buyer = stage.again(&buyer); tokio::spawn(async move { buyer.pay("timeout").await }) };
+    let paying = {
+        let buyer = stage.again(&buyer);
+        tokio::spawn(async move { buyer.pay("timeout").await })
+    };
     charged(&stage.gateway, &buyer, &[("authorized", 2 * PRICE, 0, 0)]).await;
     let key = format!("{}-1", buyer.cart());
     let says = |amount: i64| {
@@ -625,9 +637,7 @@ async fn an_operator_settles_it() {
         buyer.pay("timeout").await.no(602, "payment_pending");
     }
     assert_eq!(places(&stage.port, "finals").await, [494, 6, 0]);
-    let settle = |buyer: &Shopper, attempt: u32, outcome: &str, reference: Option<&str>| {
-        json!({"cart": buyer.cart(), "attempt": attempt, "outcome": outcome, "reference": reference})
-    };
+    let settle = |buyer: &Shopper, attempt: u32, outcome: &str, reference: Option<&str>| json!({"cart": buyer.cart(), "attempt": attempt, "outcome": outcome, "reference": reference});
     let [first, second, third] = &buyers;
     let ask = async |rid: &str, body: Value| stage.port.ask("admin.settle", rid, body).await;
     ask("s1", settle(first, 9, "declined", None)).await.no(701, "not_found");

@@ -70,7 +70,8 @@ async fn five_hundred_want_the_last_of_everything() {
 
     let tokens: Vec<String> = ports.iter().map(|_| dice.token()).collect();
     let (winner, refused) =
-        race(&ports, &tokens, "cart.hold_places", |_| json!({"session": "finals", "area": "yard", "quantity": 1})).await;
+        race(&ports, &tokens, "cart.hold_places", |_| json!({"session": "finals", "area": "yard", "quantity": 1}))
+            .await;
     for no in refused {
         assert_eq!((no.code, &no.body["area"], &no.body["free"]), (205, &json!("yard"), &json!(0)), "{}", no.body);
     }
@@ -128,8 +129,11 @@ async fn ten_thousand_checkouts_at_the_last_moment() {
     let dice = Dice::of_test("ten_thousand_checkouts_at_the_last_moment");
     let home = Home::new();
     let server = home.start();
-    let ports: Vec<Arc<Port>> =
-        join_all((0..4).map(|number| server.port(Encoding::BOTH[number % 2]))).await.into_iter().map(Arc::new).collect();
+    let ports: Vec<Arc<Port>> = join_all((0..4).map(|number| server.port(Encoding::BOTH[number % 2])))
+        .await
+        .into_iter()
+        .map(Arc::new)
+        .collect();
     for number in 0..8 {
         product(&ports[0], &format!("p{number}"), 1_000_000, Value::Null).await;
     }
@@ -245,14 +249,23 @@ async fn one_request_id_a_hundred_times() {
     let reserved = json!({"resource": "court", "booking": "b", "details": "once",
         "local_begin": "2030-01-01T12:00", "local_end": "2030-01-01T13:00"});
     all("resource.reserve", reserved, &[]).await;
-    let order = all("cart.checkout", json!({"payment": recorded(), "customer": "ann"}), &["id", "lines", "total"]).await;
+    let order =
+        all("cart.checkout", json!({"payment": recorded(), "customer": "ann"}), &["id", "lines", "total"]).await;
     assert_eq!(order["total"]["amount"], 6 * 350 + 2 * 1_000 + 2 * 1_000 + 4 * 350);
     assert_eq!((stock(&port, "pen").await, stock(&port, "hot").await), ([94, 0, 6], [96, 0, 4]));
-    let refund = all("order.refund", json!({"order": buyer.cart(), "lines": [1], "reason": "once"}), &["number", "amount", "lines"]).await;
+    let refund = all(
+        "order.refund",
+        json!({"order": buyer.cart(), "lines": [1], "reason": "once"}),
+        &["number", "amount", "lines"],
+    )
+    .await;
     assert_eq!((&refund["number"], &refund["amount"]["amount"]), (&json!(1), &json!(6 * 350)));
     stock_is(&port, "pen", [100, 0, 0]).await;
     let audit = audit(&port).await;
-    assert_eq!((audit["orders"].as_u64(), audit["refunds"].as_u64(), audit["bookings"].as_u64()), (Some(1), Some(1), Some(1)));
+    assert_eq!(
+        (audit["orders"].as_u64(), audit["refunds"].as_u64(), audit["bookings"].as_u64()),
+        (Some(1), Some(1), Some(1))
+    );
     assert_eq!(common::town::purchases(&port, "ann").await, [buyer.cart()]);
 }
 
@@ -263,8 +276,11 @@ async fn a_quota_that_fifty_clients_share() {
     let dice = Dice::of_test("a_quota_that_fifty_clients_share");
     let home = Home::new();
     let server = home.start();
-    let ports: Vec<Arc<Port>> =
-        join_all((0..5).map(|number| server.port(Encoding::BOTH[number % 2]))).await.into_iter().map(Arc::new).collect();
+    let ports: Vec<Arc<Port>> = join_all((0..5).map(|number| server.port(Encoding::BOTH[number % 2])))
+        .await
+        .into_iter()
+        .map(Arc::new)
+        .collect();
     let limits = json!({"limits": {"per_customer": {"quota": "finals", "max": MAX}}});
     product(&ports[0], "flag", 1_000, limits.clone()).await;
     event(&ports[0], "finals", 1_000, limits).await;
@@ -291,7 +307,10 @@ async fn a_quota_that_fifty_clients_share() {
                     Answer::Ok(..) => quantity,
                     no => {
                         let no = no.no(209, "limit_per_customer");
-                        assert!(no["taken"].as_u64().is_some_and(|taken| taken + quantity > MAX && taken <= MAX), "{no}");
+                        assert!(
+                            no["taken"].as_u64().is_some_and(|taken| taken + quantity > MAX && taken <= MAX),
+                            "{no}"
+                        );
                         continue;
                     }
                 };
@@ -356,8 +375,11 @@ async fn a_small_stock_and_fifty_clients() {
     let dice = Dice::of_test("a_small_stock_and_fifty_clients");
     let home = Home::new();
     let server = home.start();
-    let ports: Vec<Arc<Port>> =
-        join_all((0..5).map(|number| server.port(Encoding::BOTH[number % 2]))).await.into_iter().map(Arc::new).collect();
+    let ports: Vec<Arc<Port>> = join_all((0..5).map(|number| server.port(Encoding::BOTH[number % 2])))
+        .await
+        .into_iter()
+        .map(Arc::new)
+        .collect();
     product(&ports[0], "few", STOCK, Value::Null).await;
     product(&ports[0], "many", 100_000, Value::Null).await;
     let (over, bought) = (AtomicBool::new(false), AtomicUsize::new(0));

@@ -269,9 +269,7 @@ async fn an_order_has_limits() {
     stock_is(&port, "cup", [96, 4, 0]).await;
     // A limit per customer asks who that is.
     buyer.stock("plate", 1).await.no(101, "bad_request");
-    let plates = |customer: &str, product: &str, quantity: u64| {
-        json!({"customer": customer, "product": product, "quantity": quantity})
-    };
+    let plates = |customer: &str, product: &str, quantity: u64| json!({"customer": customer, "product": product, "quantity": quantity});
     buyer.ask("cart.hold_stock", plates("ann", "plate", 4)).await.ok();
     let no = buyer.ask("cart.hold_stock", plates("ann", "saucer", 3)).await.no(209, "limit_per_customer");
     assert_eq!((&no["quota"], &no["max"], &no["taken"]), (&json!("plates"), &json!(6), &json!(4)));
@@ -316,10 +314,12 @@ async fn shopping_by_http() {
     let (status, no) = http::post(address, "cart.hold_stock", Some("2"), &hold).await;
     assert_eq!((status, no["no"]["code"].as_u64()), (409, Some(401)), "{no}");
     let (status, no) =
-        http::post(address, "cart.hold_stock", Some("3"), &json!({"token": token, "product": "hat", "quantity": -3})).await;
+        http::post(address, "cart.hold_stock", Some("3"), &json!({"token": token, "product": "hat", "quantity": -3}))
+            .await;
     assert_eq!((status, no["no"]["code"].as_u64()), (400, Some(402)), "{no}");
     let (status, no) =
-        http::post(address, "cart.hold_stock", Some("4"), &json!({"token": token, "product": "cap", "quantity": 1})).await;
+        http::post(address, "cart.hold_stock", Some("4"), &json!({"token": token, "product": "cap", "quantity": 1}))
+            .await;
     assert_eq!((status, no["no"]["code"].as_u64()), (404, Some(403)), "{no}");
     let set = json!({"token": token, "line": 1, "quantity": 3});
     assert_eq!(http::ask(address, "cart.set_quantity", Some("5"), &set).await.ok()["total"]["amount"], 1_050);
@@ -376,8 +376,10 @@ async fn one_cart_over_everything() {
     rival.seats(theatre.session(), json!([[1, 6]])).await.ok();
     rival.slot("box", time(&port, noon), time(&port, noon + 1)).await.ok();
     let no = buyer.ask("cart.hold_all", json!({"lines": lines(11), "customer": "ann"})).await.no(201, "seats_taken");
-    let told: Vec<_> = no["lines"].as_array().expect("lines").iter().map(|line| (&line["line"], &line["name"])).collect();
-    let expected = [(0, "seats_taken"), (2, "out_of_stock"), (3, "slot_taken")].map(|(line, name)| (json!(line), json!(name)));
+    let told: Vec<_> =
+        no["lines"].as_array().expect("lines").iter().map(|line| (&line["line"], &line["name"])).collect();
+    let expected =
+        [(0, "seats_taken"), (2, "out_of_stock"), (3, "slot_taken")].map(|(line, name)| (json!(line), json!(name)));
     assert_eq!(told, expected.iter().map(|(line, name)| (line, name)).collect::<Vec<_>>());
     rival.cancel().await.ok();
     nothing().await;
@@ -395,12 +397,18 @@ async fn one_cart_over_everything() {
         .read("resource.bookings", json!({"resource": "box", "from": time(&port, noon), "to": time(&port, noon + 1)}))
         .await
         .ok();
-    assert_eq!((&booked["bookings"][0]["state"], &booked["bookings"][0]["order"]), (&json!("sold"), &json!(buyer.cart())));
+    assert_eq!(
+        (&booked["bookings"][0]["state"], &booked["bookings"][0]["order"]),
+        (&json!("sold"), &json!(buyer.cart()))
+    );
 
     // Refunds: by line, then what is left; each once. Everything is on sale again.
     let refund = |lines: Value| json!({"order": buyer.cart(), "lines": lines, "reason": "it rains"});
     let first = port.ask("order.refund", "r1", refund(json!([1, 4]))).await.ok();
-    assert_eq!((&first["number"], &first["lines"], &first["amount"]["amount"]), (&json!(1), &json!([1, 4]), &json!(6_000)));
+    assert_eq!(
+        (&first["number"], &first["lines"], &first["amount"]["amount"]),
+        (&json!(1), &json!([1, 4]), &json!(6_000))
+    );
     assert_eq!(first["status"]["state"], "recorded");
     let mut again = port.ask("order.refund", "r1", refund(json!([4, 1]))).await.ok();
     assert_eq!(again, first, "the repeat answers as the first did");
@@ -414,7 +422,10 @@ async fn one_cart_over_everything() {
     .await;
     assert_eq!((places(&port, "finals").await, stock(&port, "programme").await), ([6, 0, 4], [7, 0, 3]));
     again = port.ask("order.refund", "r4", json!({"order": buyer.cart(), "reason": "closed"})).await.ok();
-    assert_eq!((&again["number"], &again["lines"], &again["amount"]["amount"]), (&json!(2), &json!([2, 3]), &json!(5_050)));
+    assert_eq!(
+        (&again["number"], &again["lines"], &again["amount"]["amount"]),
+        (&json!(2), &json!([2, 3]), &json!(5_050))
+    );
     stock_is(&port, "programme", [10, 0, 0]).await;
     common::town::places_are(&port, "finals", [10, 0, 0]).await;
     port.ask("order.refund", "r5", json!({"order": buyer.cart(), "reason": "closed"})).await.no(101, "bad_request");

@@ -355,8 +355,12 @@ async fn finished_carts_leave_memory_and_still_answer() {
             (status["carts_archived"] == CARTS).then_some(status)
         })
         .await;
-        let kept: u64 =
-            status["shards"].as_array().expect("shards").iter().map(|shard| shard["entities"].as_u64().expect("a number")).sum();
+        let kept: u64 = status["shards"]
+            .as_array()
+            .expect("shards")
+            .iter()
+            .map(|shard| shard["entities"].as_u64().expect("a number"))
+            .sum();
         assert!(kept < 100, "{kept} entities are in memory: {status}");
         for tokens in tokens.chunks(AT_ONCE) {
             join_all(tokens.iter().map(async |token| {

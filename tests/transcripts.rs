@@ -76,7 +76,8 @@ fn masked(frame: &str) -> String {
         text.push_str(&format!("\"{word}\""));
         rest = after;
         // A list under one of these names is another thing.
-        if let Some(value) = after.strip_prefix(':').filter(|value| VOLATILE.contains(&word) && !value.starts_with('[')) {
+        if let Some(value) = after.strip_prefix(':').filter(|value| VOLATILE.contains(&word) && !value.starts_with('['))
+        {
             let end = match value.strip_prefix('"') {
                 Some(quoted) => end_of_text(quoted) + 2,
                 None => value.find([',', '}', ']']).expect("a value ends"),

@@ -25,7 +25,8 @@ fn program() -> &'static Path {
         let program = Path::new(BOXOFFICE).with_file_name("boxoffice-gateway");
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gateway/src");
         let changed = |file: &Path| fs::metadata(file).and_then(|file| file.modified()).ok();
-        let newest = fs::read_dir(sources).expect("the gateway's sources").filter_map(|file| changed(&file.ok()?.path()));
+        let newest =
+            fs::read_dir(sources).expect("the gateway's sources").filter_map(|file| changed(&file.ok()?.path()));
         if changed(&program) < newest.max() {
             let mut build = Command::new(env!("CARGO"));
             build.args(["build", "--quiet", "--package", "boxoffice-gateway", "--manifest-path"]);
