@@ -246,7 +246,7 @@ async fn every_line_of_a_forgotten_cart_comes_back() {
     let home = Home::new();
     let server = home.start();
     let port = Arc::new(server.port(Encoding::Json).await);
-    let theatre = Theatre::open(&port, 2, (2, 8), Some(400)).await;
+    let theatre = Theatre::open(&port, 2, (2, 8), Some(1_000)).await;
     let [one, two] = [0, 1].map(|number| theatre.sessions[number].as_str());
     let forgotten = Shopper::new(&port, &mut dice);
     forgotten.seats(one, json!([[0, 0], [0, 1]])).await.ok();

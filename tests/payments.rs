@@ -292,7 +292,7 @@ async fn a_cart_that_is_being_paid() {
     event(&stage.port, "quick", 10, json!({"hold_ttl_ms": 150})).await;
     let buyer = Shopper::new(&stage.port, &mut stage.dice);
     buyer.places("quick", "yard", 2).await.ok();
-    let pay = buyer.body(json!({"payment": {"gateway": {"source": "delay-350+late-200"}}}));
+    let pay = buyer.body(json!({"payment": {"gateway": {"source": "timeout-3"}}}));
     let others = [stage.server.port(Encoding::Json).await, stage.server.port(Encoding::MsgPack).await];
     let all = join_all((0..100).map(|number| others[number % 2].ask("cart.checkout", "pay", pay.clone())));
     let meanwhile = async {
@@ -519,8 +519,7 @@ async fn killed_in_the_middle_of_many_payments() {
 /// there again it is paid. A gateway that has forgotten everything cannot capture, and the order says so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_gateway_dies_and_comes_back() {
-    let mut stage =
-        Stage::new("the_gateway_dies_and_comes_back", "timeout_ms = 200\nagain_ms = 40\nwait_ms = 300\n").await;
+    let stage = Stage::new("the_gateway_dies_and_comes_back", "timeout_ms = 200\nagain_ms = 40\nwait_ms = 300\n").await;
     event(&stage.port, "quick", 10, json!({"hold_ttl_ms": 200})).await;
     let Stage { gateway, port, mut dice, server: _server, home: _home } = stage;
     let node = gateway.address();
@@ -573,7 +572,8 @@ async fn what_a_webhook_may_do() {
     // It is never answered, and asked again only in ten minutes: a webhook is all there is.
     let paying = {
         let buyer = stage.again(&buyer);
-        tokio::spawn(async move { buyer.pay("timeout").await })
+        let pay = json!({"payment": {"gateway": {"source": "timeout"}}});
+        tokio::spawn(async move { buyer.ask_as("pay", "cart.checkout", pay).await })
     };
     charged(&stage.gateway, &buyer, &[("authorized", 2 * PRICE, 0, 0)]).await;
     let key = format!("{}-1", buyer.cart());

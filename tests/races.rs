@@ -232,6 +232,7 @@ async fn one_request_id_a_hundred_times() {
             "cart.checkout" => drop(fields.insert("shipping".into(), json!({"recipient": "Eve"}))),
             "order.refund" => drop(fields.insert("reason".into(), json!("another"))),
             "resource.reserve" => drop(fields.insert("details".into(), json!("another"))),
+            "cart.hold_all" => drop(fields.insert("customer".into(), json!("eve"))),
             _ => drop(fields.insert("quantity".into(), json!(77))),
         }
         port.ask(op, &rid, other).await.no(105, "request_id_reused");
