@@ -22,19 +22,20 @@ pub struct Args {
 /// What the program can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Starts a node with a theatre in it and lets you buy from it at this terminal; nothing is left behind.
+    /// Starts a node with a theatre, a shop and a room in it and lets you buy from it at this terminal; nothing is left
+    /// behind.
     Demo(Demo),
     /// Runs a node until it is told to stop (Ctrl-C).
     Serve(Serve),
-    /// Makes venues, halls and sessions from a JSON file or from CSV rows.
+    /// Makes venues, halls, sessions, titles, products and resources from a JSON file, or a hall from CSV rows.
     Import(Import),
     /// Buys seats at the terminal: shows the map, holds what you choose, counts down, checks out.
     Book(Book),
-    /// Draws a session's seat map at the terminal and keeps it live.
+    /// Draws a session's seat map at the terminal and keeps it live; or tells of a product, a resource or a customer.
     Watch(Watch),
     /// Runs a load scenario against a node, with a report, an audit and a verdict.
     Load(Load),
-    /// Asks a running node how it is, or checks its promises.
+    /// Asks a running node how it is, checks its promises, reads histories, settles and refunds.
     Admin(Admin),
     /// Looks into a data directory that no node is using.
     Inspect(Inspect),
@@ -102,7 +103,7 @@ pub struct Reach {
 /// `boxoffice import`.
 #[derive(Debug, clap::Args)]
 pub struct Import {
-    /// What to import: a .json file (see config/examples/royal.json), or a .csv file whose rows are seats
+    /// What to import: a .json file (see config/examples/royal.json and corner.json), or a .csv file whose rows are seats
     /// (row,seat,category[,section,accessible,x,y]) for one hall.
     pub file: PathBuf,
     /// For CSV: the venue the hall is in; made if it is not there.
@@ -149,7 +150,8 @@ pub struct Book {
 /// `boxoffice watch`.
 #[derive(Debug, clap::Args)]
 pub struct Watch {
-    /// Which session.
+    /// Which session; or `product/ID`, `resource/ID`, `customer/ID`: those are told line by line.
+    #[arg(value_name = "SESSION")]
     pub session: String,
     /// Print every change as a line instead of drawing the map anew.
     #[arg(long)]
@@ -215,6 +217,53 @@ pub enum AdminCommand {
         #[arg(long)]
         json: bool,
     },
+    /// What happened to an entity, or to one seat of a session: who holds or bought it, since when.
+    History {
+        /// Which entity: `session/ID`, `product/ID`, `resource/ID`, `customer/ID`, `venue/ID`, `cart/ID`, `order/ID` or
+        /// `directory`.
+        entity: String,
+        /// Only this seat of the session: its name like `B-12`, or its row and seat from 0 like `1,11`.
+        #[arg(long, value_name = "R,S|LABEL")]
+        seat: Option<String>,
+        /// The newest so many.
+        #[arg(long, default_value_t = 100)]
+        limit: u32,
+        /// Only what is older than this version.
+        #[arg(long)]
+        before: Option<u64>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Says how a payment ended that the gateway does not tell of.
+    Settle {
+        /// Whose: `cart/ID` or `order/ID`.
+        cart: String,
+        /// Which attempt: the number behind the last `-` of the payment's key at the gateway.
+        attempt: u32,
+        /// How it ended.
+        outcome: SettleWord,
+        /// Of `authorized`: the gateway's name for what was set aside.
+        #[arg(long)]
+        reference: Option<String>,
+    },
+    /// Gives a line of somebody's cart back.
+    Release {
+        /// Whose: `cart/ID`.
+        cart: String,
+        /// Which line: its number in `admin audit cart/ID`.
+        line: u32,
+    },
+    /// Puts what an order bought back on sale and pays it back.
+    Refund {
+        /// Which: `order/ID` or `cart/ID`.
+        order: String,
+        /// Which lines of it; all that are left if none are named.
+        lines: Vec<u32>,
+        /// Why; it stands in the order's record.
+        #[arg(long)]
+        reason: String,
+    },
     /// Keeps seats of a session off sale.
     Block {
         /// Which session.
@@ -231,6 +280,15 @@ pub enum AdminCommand {
         #[arg(required = true)]
         seats: Vec<String>,
     },
+}
+
+/// How a payment ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SettleWord {
+    /// The amount was set aside.
+    Authorized,
+    /// It was not.
+    Declined,
 }
 
 /// `boxoffice inspect`.

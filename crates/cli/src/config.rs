@@ -51,6 +51,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// What operators must show where anyone can connect.
     pub admin_token: Option<String>,
+    /// Pages that may connect; any if empty.
+    pub origins: Vec<String>,
     /// Threads of the selling runtime.
     pub selling_threads: usize,
     /// Threads of the watching runtime.
@@ -86,6 +88,7 @@ struct NodeSection {
 struct ListenSection {
     address: Option<Spanned<String>>,
     admin_token: Option<Spanned<String>>,
+    origins: Option<Spanned<Vec<String>>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -267,6 +270,7 @@ impl Settings {
             },
             listen: self.listen()?,
             admin_token: self.admin_token()?,
+            origins: self.origins()?,
             selling_threads: self.within("threads.selling", (0, 1_024), |file| file.threads.selling.as_ref())?,
             watching_threads: self.within("threads.watching", (1, 1_024), |file| file.threads.watching.as_ref())?,
         })
@@ -373,6 +377,20 @@ impl Settings {
         }
     }
 
+    fn origins(&self) -> Result<Vec<String>, ConfigError> {
+        let (source, origins) = self.find(|file| file.listen.origins.as_ref());
+        match origins.get_ref().iter().find(|origin| !is_origin(origin)) {
+            None => Ok(origins.get_ref().clone()),
+            Some(wrong) => {
+                let what = format!(
+                    "listen.origins: {wrong:?} is not an origin as browsers say it, like \"https://tickets.example\": \
+                     scheme, host, perhaps a port, nothing behind them"
+                );
+                Err(source.wrong(origins, what))
+            }
+        }
+    }
+
     fn fsync(&self) -> Result<Fsync, ConfigError> {
         let (source, word) = self.find(|file| file.log.fsync.as_ref());
         match word.get_ref().as_str() {
@@ -410,6 +428,15 @@ impl Settings {
 /// Secrets of webhooks at the same time: one that goes, one that comes, and no more hashing than that for a forged one.
 const WEBHOOK_SECRETS_MAX: usize = 4;
 
+/// Browsers write origins in lower case and without a path; another spelling would never be met.
+fn is_origin(text: &str) -> bool {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    host.is_some_and(|host| {
+        let allowed = |byte: u8| byte.is_ascii_graphic() && !byte.is_ascii_uppercase() && !b"/?#@,".contains(&byte);
+        !host.is_empty() && host.bytes().all(allowed)
+    })
+}
+
 fn is_fit_for_a_header(key: &str) -> bool {
     key.bytes().all(|byte| byte.is_ascii_graphic())
 }
@@ -436,6 +463,21 @@ mod tests {
         assert_eq!(config.node.history_store, default.history_store);
         assert_eq!(config.node.history_archive_bytes, default.history_archive_bytes);
         assert_eq!(config.listen.port(), 7180);
+    }
+
+    #[test]
+    fn origins_are_as_browsers_say_them() {
+        assert!(Config::load(None).expect("the built-in configuration is right").origins.is_empty());
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("b.toml");
+        let text = "[listen]\norigins = [\"https://tickets.example\", \"http://localhost:3000\"]\n";
+        fs::write(&path, text).expect("a written file");
+        let config = Config::load(Some(&path)).expect("this file is right");
+        assert_eq!(config.origins, ["https://tickets.example", "http://localhost:3000"]);
+        for wrong in ["*", "tickets.example", "https://", "https://tickets.example/", "https://Tickets.example"] {
+            let said = refused(&format!("[listen]\norigins = [\"http://a\", {wrong:?}]\n"));
+            assert!(said.starts_with(&format!("line 2: listen.origins: {wrong:?} is not an origin")), "{said}");
+        }
     }
 
     #[test]

@@ -7,7 +7,10 @@ use boxoffice_node::{
 };
 
 use boxoffice_core::keep::KeptAudit;
-use boxoffice_wire::form::rfc3339;
+use boxoffice_wire::{
+    form::rfc3339,
+    happening::{Happening, happening},
+};
 
 use crate::{
     args::Inspect,
@@ -23,7 +26,8 @@ pub fn run(args: &Inspect) -> Outcome {
             let at = rfc3339(turn.at).unwrap_or_else(|| turn.at.0.to_string());
             println!("shard {} entry {} at {at} {entity}", turn.shard, turn.position.index);
             for event in &turn.events {
-                println!("    {event:?}");
+                let Happening { word, sentence } = happening(event);
+                println!("    {word}: {sentence}");
             }
         }
     })
@@ -78,9 +82,17 @@ fn entities(audit: &KeptAudit) -> String {
     let [active, checking_out, done, canceled, expired] = audit.carts;
     let seats = audit.seats;
     format!(
-        "{} venues, {} sessions ({} free, {} held, {} sold, {} blocked), carts: {active} active, {checking_out} checking \
-         out, {done} done, {canceled} canceled, {expired} expired",
-        audit.venues, audit.sessions, seats.free, seats.held, seats.sold, seats.blocked
+        "{} venues, {} sessions ({} free, {} held, {} sold, {} blocked), {} products, {} resources, {} \
+         customers, carts: {active} active, {checking_out} checking out, {done} done, {canceled} canceled, {expired} expired",
+        audit.venues,
+        audit.sessions,
+        seats.free,
+        seats.held,
+        seats.sold,
+        seats.blocked,
+        audit.products,
+        audit.resources,
+        audit.customers
     )
 }
 

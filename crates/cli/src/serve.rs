@@ -115,9 +115,10 @@ async fn serve(config: Config, runtimes: Runtimes) -> Outcome {
     let fsync = config.node.fsync;
     let signals = Signals::listen()?;
     let world = world(&config.node.payments, &runtimes)?;
-    let node = Node::start(config.node, world, &runtimes).map_err(|error| Failure::Node(error.to_string()))?;
+    let node = Node::start(config.node.clone(), world, &runtimes).map_err(|error| Failure::Node(error.to_string()))?;
     let handle = node.handle().clone();
-    let edge_config = EdgeConfig { listen: config.listen, admin_token: config.admin_token, ..EdgeConfig::default() };
+    let Config { listen, admin_token, origins, .. } = config;
+    let edge_config = EdgeConfig { listen, admin_token, origins, ..EdgeConfig::default() };
     let edge_runtimes = EdgeRuntimes { selling: runtimes.selling, watching: runtimes.watching };
     let edge = match Edge::bind(edge_config, Arc::new(handle.clone()), edge_runtimes) {
         Ok(edge) => edge,

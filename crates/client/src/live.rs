@@ -1,8 +1,9 @@
 //! Products, resources, carts and purchases as they are now, kept up to date from a feed.
 
 use boxoffice_core::{
-    answer::{CartView, Purchase, StockCounts},
+    answer::{CartState, CartView, Purchase, StockCounts},
     id::Entity,
+    refusal::Refusal,
 };
 use boxoffice_wire::{
     body::{Resume, ResumeBody},
@@ -50,6 +51,11 @@ pub trait Live: Sized {
     /// From where on the feed is asked for again.
     fn resume(&self) -> ResumeBody;
 
+    /// The refusal that whoever asks for more gets, if nothing can follow this state.
+    fn over(&self) -> Option<Refusal> {
+        None
+    }
+
     /// What to go on from after a contradiction: nothing, if everything can be had again.
     fn forget(self) -> Option<Self> {
         None
@@ -58,7 +64,8 @@ pub trait Live: Sized {
 
 /// A state with an epoch and a version that every frame replaces as a whole.
 macro_rules! whole_states {
-    ($($(#[$doc:meta])* $state:ident, $snapshot:ident, $delta:ident, $field:ident: $value:ty, $said:literal;)+) => {$(
+    ($($(#[$doc:meta])*
+        $state:ident, $snapshot:ident, $delta:ident, $field:ident: $value:ty, $said:literal, $over:ident;)+) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $state {
@@ -118,15 +125,31 @@ macro_rules! whole_states {
             fn resume(&self) -> ResumeBody {
                 ResumeBody::version(Resume { epoch: self.epoch, version: self.version })
             }
+
+            fn over(&self) -> Option<Refusal> {
+                $over(&self.$field)
+            }
         }
     )+};
 }
 
 whole_states! {
     /// A product's units.
-    LiveStock, ProductSnapshot, ProductDelta, counts: StockCounts, "Units by state.";
+    LiveStock, ProductSnapshot, ProductDelta, counts: StockCounts, "Units by state.", never;
     /// A buyer's cart.
-    LiveCart, CartSnapshot, CartDelta, cart: CartView, "The cart.";
+    LiveCart, CartSnapshot, CartDelta, cart: CartView, "The cart.", ended;
+}
+
+fn never(_: &StockCounts) -> Option<Refusal> {
+    None
+}
+
+fn ended(cart: &CartView) -> Option<Refusal> {
+    match cart.state {
+        CartState::Active | CartState::CheckingOut => None,
+        CartState::Expired => Some(Refusal::CartExpired),
+        state @ (CartState::Done | CartState::Canceled) => Some(Refusal::CartNotActive(state.as_str().into())),
+    }
 }
 
 /// What a delta does to a state of this version.

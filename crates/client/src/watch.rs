@@ -1,10 +1,13 @@
 //! An entity followed live.
 
-use boxoffice_core::id::{CartToken, Entity};
+use boxoffice_core::{
+    id::{CartToken, Entity},
+    refusal::Refusal,
+};
 use boxoffice_wire::{
     Op, body,
     feed::SnapshotBody,
-    reply::{Event, ServerFrame, Unreadable, Watching},
+    reply::{Event, No, ServerFrame, Unreadable, Watching},
 };
 use bytes::Bytes;
 use tokio::time::{Duration, sleep};
@@ -55,8 +58,9 @@ impl<T: Live> Watch<T> {
     /// Waits for the next state: newer than the one before, or of another epoch. May be dropped and called again at any time.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the entity is not known (any more), [`Error::Closed`] if the client is, [`Error::Protocol`]
-    /// if the server contradicts itself. Everything else is tried again.
+    /// [`Error::Refused`] if the entity is not known (any more) or has ended, as carts do after their last state;
+    /// [`Error::Closed`] if the client is, [`Error::Protocol`] if the server contradicts itself. Everything else is tried
+    /// again.
     pub async fn next(&mut self) -> Result<&T, Error> {
         loop {
             if !self.is_whole {
@@ -74,6 +78,9 @@ impl<T: Live> Watch<T> {
                 // Asking again says why, but not in a tight circle.
                 Ok(None) => {
                     self.is_whole = false;
+                    if let Some(over) = self.state.as_ref().and_then(T::over) {
+                        return Err(refused(&over));
+                    }
                     sleep(self.client.jittered(ASK_AGAIN)).await;
                 }
                 Err(error) => {
@@ -133,4 +140,9 @@ impl<T: Live> Watch<T> {
         };
         Ok(Some(applied?))
     }
+}
+
+fn refused(refusal: &Refusal) -> Error {
+    let (code, name) = (refusal.code(), refusal.name().into());
+    Error::Refused(Box::new(No { code, name, message: refusal.to_string(), ..No::default() }))
 }

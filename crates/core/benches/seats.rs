@@ -4,7 +4,7 @@ use std::{hint::black_box, sync::Arc, time::Duration};
 
 use boxoffice_core::{
     ask::{Ask, Opening},
-    command::{BestWish, CartCommand, Command, NewSession, Payment, Want, WantedLine},
+    command::{BestWish, CartCommand, Command, Limits, NewSession, Payment, Want, WantedLine},
     event::{Event, SessionEvent},
     host::{Effect, Host, Input, Turn},
     id::{CartId, Entity, HoldId, Id, Request, RequestHash},
@@ -47,7 +47,9 @@ fn session(layout: &Arc<Layout>) -> Arc<State> {
         starts_at: Timestamp(1_000_000),
         ends_at: Timestamp(2_000_000),
         prices: vec![(id("a"), price)],
+        areas: Vec::new(),
         hold_ttl_ms: None,
+        limits: Limits::default(),
     };
     let opening = Opening { venue: id("venue"), session, layout: Arc::clone(layout) };
     let opened = Event::Session(SessionEvent::Opened(opening));
@@ -172,7 +174,7 @@ fn bests(criterion: &mut Criterion) {
                             let Entity::Cart(cart) = to else { panic!("holds are of carts") };
                             let hold = HoldId { cart, request: RequestHash(cart.0 as u64), part: 0, attempt: 0 };
                             turn.clear();
-                            let ask = Ask::Release { hold, revision: 2, seats: None, last: true };
+                            let ask = Ask::Release { hold, revision: 2, left: None, last: true };
                             host.handle(NOW, Input::Ask { from: to, ask }, &mut turn);
                         }
                     },
@@ -191,7 +193,7 @@ fn purchase(criterion: &mut Criterion) {
         let entity = Entity::Session(id("s"));
         bencher.iter_batched(
             || {
-                let wanted = WantedLine { session: id("s"), want: five(3) };
+                let wanted = WantedLine { entity: Entity::Session(id("s")), want: five(3) };
                 let cart = Host::<u32>::new(Entity::Cart(CartId(9)), None, Arc::clone(&rules));
                 (session_host(&layout), cart, wanted, Turn::default())
             },
@@ -214,9 +216,9 @@ fn purchase(criterion: &mut Criterion) {
                         }
                     }
                 };
-                round(1, CartCommand::Hold(vec![wanted]), &mut turn);
+                round(1, CartCommand::Hold { lines: vec![wanted], customer: None }, &mut turn);
                 let payment = Payment::Recorded { method: "card".into(), transaction_id: "1".into() };
-                round(2, CartCommand::Checkout { payment, customer: None }, &mut turn);
+                round(2, CartCommand::Checkout { payment, customer: None, shipping: None }, &mut turn);
                 assert_eq!(turn.events.len(), 1, "delivered");
                 (session, cart, turn)
             },

@@ -10,17 +10,21 @@ use std::{
 };
 
 use boxoffice_core::{
-    answer::{Answer, Answered, At, Held, LineView, MapView, PricedSeat},
+    answer::{Answer, Answered, At, Held, LineView, PricedSeat, Purchase},
     command::Command,
     id::{CartId, Entity, Id, Request},
     money::Currency,
+    portion::Content,
     seat::Seat,
     time::Timestamp,
 };
-use boxoffice_edge::{Backend, Edge, EdgeConfig, Runtimes};
+use boxoffice_edge::{Backend, Edge, EdgeConfig, Runtimes, backend::Reading};
 use boxoffice_node::{
+    config::Secret,
     door::ReplyTo,
-    feeds::{FeedSettings, FeedSource, Feeds},
+    feeds::{Beginning, FeedSettings, FeedSource, Feeds},
+    history::HistoryError,
+    world::OsClock,
 };
 use boxoffice_wire::{
     Encoding, Op,
@@ -36,11 +40,15 @@ use tokio_tungstenite::tungstenite::{Message, client::IntoClientRequest, http::H
 struct Empty;
 
 impl FeedSource for Empty {
-    fn begin(&self, _session: &Id) -> Option<MapView> {
+    fn begin(&self, _entity: &Entity) -> Option<Beginning> {
         None
     }
 
-    fn end(&self, _session: &Id) {}
+    fn end(&self, _entity: &Entity) {}
+
+    fn purchases(&self, _customer: &Id, _after: u64, _limit: u32) -> Vec<Purchase> {
+        Vec::new()
+    }
 }
 
 /// Answers every command with a line of five seats, from a thread of its own.
@@ -79,12 +87,26 @@ impl Backend for Node {
             watchers: 0,
             under_way: 0,
             actors: 0,
+            carts_archived: 0,
+            payments_pending: 0,
             rates: Rates::default(),
         }
     }
 
     fn audit(&self) -> Pin<Box<dyn Future<Output = NodeAudit> + Send>> {
         Box::pin(async { NodeAudit::default() })
+    }
+
+    fn history(&self, _entity: &Entity, _seat: Option<Seat>, _limit: usize, _before: Option<u64>) -> Reading {
+        Box::pin(async { Err(HistoryError::Busy) })
+    }
+
+    fn webhook_secrets(&self) -> &[Secret] {
+        &[]
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp(0)
     }
 
     fn ready(&self) -> Result<(), String> {
@@ -109,7 +131,12 @@ fn held(cart: CartId) -> Answered {
     let seats = (0..5).map(|seat| PricedSeat { seat: Seat { row: 3, seat }, price: 3_000 }).collect();
     let held = Held {
         cart,
-        lines: vec![LineView { line: 1, session: session.clone(), seats }],
+        lines: vec![LineView {
+            line: 1,
+            entity: Entity::Session(session.clone()),
+            content: Content::Seats(seats),
+            late: false,
+        }],
         currency: Currency::new("EUR").expect("a currency"),
         deadline: Timestamp(1_800_000_000_000),
     };
@@ -192,7 +219,7 @@ fn main() {
                 let here = tokio::runtime::Handle::current();
                 let runtimes = Runtimes { selling: here.clone(), watching: here };
                 let config = EdgeConfig { listen: "127.0.0.1:0".parse().expect("an address"), ..EdgeConfig::default() };
-                let feeds = Feeds::new(Arc::new(Empty), FeedSettings::default());
+                let feeds = Feeds::new(Arc::new(Empty), FeedSettings::default(), Arc::new(OsClock::new()));
                 let edge = Edge::bind(config, Arc::new(Node { feeds, asked }), runtimes).expect("a free port");
                 opened.send(edge.local_addr()).expect("waited for");
                 edge.run(async {

@@ -142,7 +142,7 @@ fn history(entity: Entity, found: Result<HistoryFound, HistoryError>) -> Result<
             | HistoryError::Undecodable(_)),
         ) => {
             tracing::error!(%entity, %error, "a history cannot be read");
-            let fail = Fail::new(FailKind::Internal).saying(&error.to_string());
+            let fail = Fail::new(FailKind::Internal).saying(error.to_string());
             return Err(Box::new(Verdict::Fail(fail)));
         }
     };
@@ -167,4 +167,3 @@ fn history(entity: Entity, found: Result<HistoryFound, HistoryError>) -> Result<
 fn failed(kind: FailKind) -> Box<Verdict> {
     Box::new(Verdict::Fail(Fail::new(kind)))
 }
-

@@ -8,10 +8,7 @@ use std::{
     },
 };
 
-use boxoffice_core::{
-    id::{Entity, Id},
-    keep::Kept,
-};
+use boxoffice_core::{id::Entity, keep::Kept};
 use boxoffice_shard::{Epoch, ShardId, ShardTime};
 use parking_lot::Mutex;
 use ractor::ActorRef;
@@ -44,8 +41,8 @@ pub(crate) struct Replica {
     pub(crate) kept: Kept,
     /// How many batches of the store a snapshot cut now would rest on: what they have is not in `kept`.
     pub(crate) rests_on: u64,
-    /// Sessions whose changes the feeds want.
-    pub(crate) watched: BTreeSet<Id>,
+    /// Entities whose changes the feeds want.
+    pub(crate) watched: BTreeSet<Entity>,
 }
 
 /// Leadership of a shard: none, or an epoch with its actors.

@@ -8,12 +8,10 @@ use std::{
 };
 
 use boxoffice_core::{
-    answer::MapView,
     event::Event,
     host::Input,
     id::Entity,
     keep::{Kept, State},
-    seat::SeatState,
     time::Timestamp,
 };
 use boxoffice_shard::{
@@ -24,17 +22,17 @@ use tokio::sync::mpsc;
 
 use crate::{
     actor::Ticket,
-    cell::{Reign, Replica},
+    cell::Reign,
     codec,
     config::Fsync,
     door::Failure,
     error::NodeError,
     feeds::Commit,
     log::{Kind, Log, LogError, Mark},
-    node::map_of,
     past::{Brought, Keeper, Order},
     shared::Shared,
     snapshots::{self, Snapshot},
+    watched::Before,
     world::Lane,
 };
 
@@ -46,9 +44,6 @@ const DUE_MAX: usize = 256;
 const LOG_SEGMENTS_MAX: usize = 4;
 /// The share of a segment that must be left for what is decided already, when the disk has no room for another one.
 const HEADROOM_SHARE: u64 = 2;
-
-/// What two bits of a map say.
-const SEAT_STATES: [SeatState; 4] = [SeatState::Free, SeatState::Held, SeatState::Sold, SeatState::Blocked];
 
 /// What comes into the replication thread.
 pub(crate) enum DriverInput {
@@ -338,14 +333,10 @@ impl Driver {
             if !in_memory && !self.fetch(&mut replica.kept, shard, position.index, (&entity, &events))? {
                 continue;
             }
-            match watched(&replica, &entity) {
-                Some(before) => {
-                    replica.kept.apply(&entity, events);
-                    let after = watched(&replica, &entity).expect("a session that was there stays there");
-                    self.commits.push(changed(&before, &after));
-                }
-                None => replica.kept.apply(&entity, events),
-            }
+            let is_watched = !replica.watched.is_empty() && replica.watched.contains(&entity);
+            let before = if is_watched { Before::of(&replica.kept, &entity, &events) } else { None };
+            replica.kept.apply(&entity, events);
+            self.commits.extend(before.and_then(|before| before.commit(&replica.kept, entity)));
         }
         let deadline = replica.kept.next_deadline();
         drop(replica);
@@ -479,7 +470,11 @@ impl Driver {
         let cut = snapshots::decode_state(&received.state).map_err(|why| NodeError::BadSnapshot { shard, why })?;
         let kept = Kept::restore(cut);
         let deadline = kept.next_deadline();
-        self.shared.cells[usize::from(shard)].replica.lock().kept = kept;
+        let mut replica = self.shared.cells[usize::from(shard)].replica.lock();
+        replica.kept = kept;
+        // What happened in between is not known here.
+        self.commits.extend(replica.watched.iter().cloned().map(Commit::lost));
+        drop(replica);
         self.set_due(shard, deadline);
         Ok(())
     }
@@ -503,29 +498,6 @@ impl Driver {
         })?;
         Ok(Bytes::from(snapshots::state(&cut)))
     }
-}
-
-fn watched(replica: &Replica, entity: &Entity) -> Option<MapView> {
-    let Entity::Session(id) = entity else { return None };
-    if !replica.watched.contains(id) {
-        return None;
-    }
-    map_of(&replica.kept, id)
-}
-
-/// What differs between two maps of a session.
-fn changed(before: &MapView, after: &MapView) -> Commit {
-    let mut changes = Vec::new();
-    for (byte, (was, is)) in before.seats.iter().zip(&after.seats).enumerate().filter(|(_, (was, is))| was != is) {
-        for place in 0..4 {
-            let state = |byte: u8| (byte >> (2 * place)) & 3;
-            if state(*was) != state(*is) {
-                let index = u32::try_from(4 * byte + place).expect("a layout has far fewer seats");
-                changes.push((index, SEAT_STATES[usize::from(state(*is))]));
-            }
-        }
-    }
-    Commit { session: after.session.clone(), from: before.version, to: after.version, changes }
 }
 
 fn send(shared: &Shared, message: Outgoing) {

@@ -115,7 +115,8 @@ impl NodeHandle {
         let selling = shared.selling.clone();
         let reading = selling.spawn_blocking(move || {
             let _one = shared.histories.try_acquire().map_err(|_| HistoryError::Busy)?;
-            let wanted = Wanted { entity: &entity, seat, limit: limit.min(HISTORY_MAX), before: before.unwrap_or(u64::MAX) };
+            let wanted =
+                Wanted { entity: &entity, seat, limit: limit.min(HISTORY_MAX), before: before.unwrap_or(u64::MAX) };
             read(&shared, &wanted)
         });
         reading.await.map_err(|_| HistoryError::Down)?

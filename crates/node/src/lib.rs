@@ -26,4 +26,5 @@ pub mod snapshot_files;
 mod snapshots;
 pub mod status;
 mod timers;
+mod watched;
 pub mod world;

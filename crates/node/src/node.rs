@@ -8,12 +8,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use boxoffice_core::{
-    answer::MapView,
-    command::Command,
-    id::{Entity, Id, Request},
-    keep::{Kept, State},
-};
+use boxoffice_core::{command::Command, id::Request, keep::Kept};
 use boxoffice_shard::{Config, Engine, Record, SnapshotMeta};
 use bytes::Bytes;
 use tokio::{runtime::Handle, sync::mpsc};
@@ -26,7 +21,7 @@ use crate::{
     door::ReplyTo,
     driver::{Driver, DriverInput, Settled, SnapshotsKept},
     error::NodeError,
-    feeds::{FeedSettings, FeedSource, Feeds},
+    feeds::{FeedSettings, Feeds},
     history::HISTORIES_MAX,
     identity::{DataDirectory, Identity, Wanted},
     inbox::Inbox,
@@ -38,6 +33,7 @@ use crate::{
     snapshots::{self, Snapshot},
     status::Samples,
     timers::{self, Timers},
+    watched::Watched,
     world::World,
 };
 
@@ -116,7 +112,7 @@ impl Node {
         let epoch = (identity.disk as u64) & ((1 << 52) - 1);
         let feed_settings = FeedSettings { coalesce_ms: config.feed_tick_ms, epoch, ..FeedSettings::default() };
         let shared = Arc::new_cyclic(|weak: &std::sync::Weak<Shared>| Shared {
-            feeds: Feeds::new(Arc::new(Watched(weak.clone())), feed_settings),
+            feeds: Feeds::new(Arc::new(Watched(weak.clone())), feed_settings, Arc::clone(&world.clock)),
             inbox: Inbox::default(),
             timers: Timers::default(),
             pool: Pool::default(),
@@ -332,31 +328,5 @@ impl NodeHandle {
             // The sender lives in what this handle holds.
             Err(_) => std::future::pending().await,
         }
-    }
-}
-
-/// What the feeds see of the shards.
-struct Watched(std::sync::Weak<Shared>);
-
-impl FeedSource for Watched {
-    fn begin(&self, session: &Id) -> Option<MapView> {
-        let shared = self.0.upgrade()?;
-        let mut replica = shared.cell_of(&Entity::Session(session.clone())).replica.lock();
-        let map = map_of(&replica.kept, session)?;
-        replica.watched.insert(session.clone());
-        Some(map)
-    }
-
-    fn end(&self, session: &Id) {
-        let Some(shared) = self.0.upgrade() else { return };
-        shared.cell_of(&Entity::Session(session.clone())).replica.lock().watched.remove(session);
-    }
-}
-
-/// The committed map of a session, if there is such a session.
-pub(crate) fn map_of(kept: &Kept, session: &Id) -> Option<MapView> {
-    match &*kept.get(&Entity::Session(session.clone()))? {
-        State::Session(session) => Some(session.map()),
-        other => panic!("session {session} is kept as something else: {other:?}"),
     }
 }

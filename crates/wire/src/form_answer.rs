@@ -154,7 +154,7 @@ impl Form for TitleView {
 
 /// An area as it is answered: what it is, and its places by state.
 #[derive(Serialize, Deserialize)]
-struct AreaFields {
+pub(crate) struct AreaFields {
     #[serde(with = "form")]
     id: Id,
     #[serde(default)]

@@ -3,7 +3,8 @@
 use boxoffice_core::{
     command::Payment,
     event::{
-        CartEvent, CustomerEvent, DirectoryEvent, Event, HoldEvent, ProductEvent, ResourceEvent, SessionEvent, VenueEvent,
+        CartEvent, CustomerEvent, DirectoryEvent, Event, HoldEvent, ProductEvent, ResourceEvent, SessionEvent,
+        VenueEvent,
     },
     id::HoldId,
     money::Money,
@@ -76,7 +77,11 @@ fn directory(event: &DirectoryEvent) -> Words {
         DirectoryEvent::TitlePut(id, title) => ("title_put", format!("title {id}, called {}", title.name)),
         DirectoryEvent::VenueListed { venue, details, version } => (
             "venue_listed",
-            format!("venue {venue}, called {}, in {}, as of its version {version}", details.name, or_nowhere(&details.city)),
+            format!(
+                "venue {venue}, called {}, in {}, as of its version {version}",
+                details.name,
+                or_nowhere(&details.city)
+            ),
         ),
     }
 }
@@ -236,7 +241,10 @@ fn cart(event: &CartEvent) -> Words {
         CartEvent::PaymentChanged(status) => ("payment", payment(status)),
         CartEvent::Refunded { refund, remembered: _ } => {
             let lines = listed(refund.lines.iter().map(u32::to_string));
-            ("refunded", format!("number {}: {} for lines {lines}: {}", refund.number, money(refund.amount), refund.reason))
+            (
+                "refunded",
+                format!("number {}: {} for lines {lines}: {}", refund.number, money(refund.amount), refund.reason),
+            )
         }
         CartEvent::RefundChanged { number, status } => ("refund", format!("number {number}: {}", refund(status))),
         CartEvent::StrayAuthorized { attempt, reference } => (
@@ -362,9 +370,7 @@ mod tests {
         assert_eq!(
             told,
             [
-                format!(
-                    "held: seats [1, 11], [1, 12] by cart {cart} (revision 1), until 2026-12-24T19:30:00.000Z"
-                ),
+                format!("held: seats [1, 11], [1, 12] by cart {cart} (revision 1), until 2026-12-24T19:30:00.000Z"),
                 format!("sold: seat [1, 11] of cart {cart} by order {cart}, decided at 2026-12-24T19:30:00.000Z"),
                 format!("refunded: seat [1, 11] of order {cart}; free again"),
             ]

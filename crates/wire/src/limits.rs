@@ -58,10 +58,13 @@ pub const PONG_MS: u64 = 10_000;
 pub const IDLE_MS: u64 = 60_000;
 
 /// The longest name (of a venue, a hall, a title, a product, a resource, an area, a city, a member of a cast), in bytes.
-pub const NAME_BYTES_MAX: usize = 256;
+pub const NAME_BYTES_MAX: usize = boxoffice_core::directory::NAME_BYTES_MAX;
 
-/// The longest comment, and the longest details of a booking, in bytes.
+/// The longest comment, in bytes.
 pub const COMMENTS_BYTES_MAX: usize = 4_096;
+
+/// The longest details of a booking, in bytes.
+pub const DETAILS_BYTES_MAX: usize = 1_024;
 
 /// The longest name of a means of payment, and of a payer's or a gateway's reference, in bytes.
 pub const PAYMENT_TEXT_BYTES_MAX: usize = 256;
@@ -72,8 +75,8 @@ pub const SOURCE_BYTES_MAX: usize = boxoffice_core::payment::SOURCE_BYTES_MAX;
 /// The longest text of a shipping (recipient, address, method), in bytes.
 pub const SHIPPING_BYTES_MAX: usize = 1_024;
 
-/// The longest reason of a refund or a canceled session, in bytes.
-pub const REASON_BYTES_MAX: usize = 1_024;
+/// The longest reason of a refund or a canceled session, in bytes: every cart that holds something is told.
+pub const REASON_BYTES_MAX: usize = 256;
 
 /// The longest cursor that is a text, in bytes.
 pub const CURSOR_BYTES_MAX: usize = 512;
@@ -100,16 +103,22 @@ pub const STOCK_MAX: u64 = (1 << 53) - 1;
 pub const AREAS_MAX: usize = 1_000;
 
 /// The most places of an area.
-pub const AREA_CAPACITY_MAX: u32 = 10_000_000;
+pub const AREA_CAPACITY_MAX: u32 = 1_000_000;
 
 /// The most bookings of a resource at an instant.
-pub const RESOURCE_CAPACITY_MAX: u32 = 100_000;
+pub const RESOURCE_CAPACITY_MAX: u32 = boxoffice_core::calendar::CAPACITY_MAX;
 
 /// The longest time that can be booked or asked for, in milliseconds: 366 days.
 pub const INTERVAL_MS_MAX: u64 = 366 * 24 * 60 * 60 * 1000;
 
-/// The farthest a resource's notice and horizon may reach, in milliseconds: a hundred years.
-pub const AHEAD_MS_MAX: u64 = 36_525 * 24 * 60 * 60 * 1000;
+/// The longest buffer before or after a booking, in milliseconds.
+pub const BUFFER_MS_MAX: u64 = boxoffice_core::calendar::BUFFER_MAX_MS;
+
+/// The farthest a resource's notice and horizon may reach, in milliseconds: ten years.
+pub const AHEAD_MS_MAX: u64 = 3_660 * 24 * 60 * 60 * 1000;
+
+/// The longest title, in milliseconds: 31 days.
+pub const DURATION_MS_MAX: u64 = boxoffice_core::directory::DURATION_MS_MAX;
 
 /// The longest name of a zone, in bytes.
 pub const ZONE_BYTES_MAX: usize = 64;
@@ -120,8 +129,11 @@ pub const SPANS_MAX: usize = 24;
 /// The most days with opening hours of their own.
 pub const EXCEPTIONS_MAX: usize = 1_000;
 
-/// The most bookings of a series, and the most days, weeks or months between two of them.
-pub const SERIES_MAX: u32 = 1_000;
+/// The most bookings of a series.
+pub const SERIES_MAX: u32 = boxoffice_core::calendar::OCCURRENCES_MAX as u32;
+
+/// The most days, weeks or months between two bookings of a series.
+pub const SERIES_INTERVAL_MAX: u32 = boxoffice_core::calendar::INTERVAL_MAX as u32;
 
 /// The longest name a client gives itself in its hello, in bytes.
 pub const CLIENT_NAME_BYTES_MAX: usize = 100;

@@ -151,13 +151,14 @@ fn repetitions_have_an_end() {
     };
     assert_eq!((repeat.every, repeat.interval), (Every::Week(vec![1, 5]), 1));
     assert_eq!(repeat.until, Until::Date("2026-12-31".into()));
-    taken(Op::ResourceReserve, &body(r#"{"every":"day","interval":1000,"count":1000}"#));
+    taken(Op::ResourceReserve, &body(r#"{"every":"day","interval":1000,"count":400}"#));
     for (bad, words) in [
         (r#"{"every":"day"}"#, "ends with"),
         (r#"{"every":"day","count":3,"until":"2026-12-31"}"#, "ends with"),
         (r#"{"every":"day","count":0}"#, "`count`"),
-        (r#"{"every":"day","count":1001}"#, "`count`"),
+        (r#"{"every":"day","count":401}"#, "`count`"),
         (r#"{"every":"day","count":3,"interval":0}"#, "`interval`"),
+        (r#"{"every":"day","count":3,"interval":1001}"#, "`interval`"),
         (r#"{"every":"year","count":3}"#, "`every`"),
         (r#"{"every":"day","count":3,"weekdays":[1]}"#, "`weekdays`"),
         (r#"{"every":"week","count":3,"weekdays":[0]}"#, "`weekdays`"),
@@ -181,20 +182,20 @@ fn texts_have_a_longest_length_and_no_control_characters() {
     let times = r#""begin":"2026-03-29T12:00:00Z","end":"2026-03-29T13:00:00Z""#;
     let rate = r#""rate":{"amount":1,"currency":"EUR"}"#;
     let checks: [(Op, String, usize); 16] = [
-        (Op::TitlePut, r#"{"id":"t","name":"@"}"#.into(), 256),
-        (Op::TitlePut, r#"{"id":"t","name":"T","director":"@"}"#.into(), 256),
-        (Op::TitlePut, r#"{"id":"t","name":"T","cast":["@"]}"#.into(), 256),
+        (Op::TitlePut, r#"{"id":"t","name":"@"}"#.into(), 200),
+        (Op::TitlePut, r#"{"id":"t","name":"T","director":"@"}"#.into(), 200),
+        (Op::TitlePut, r#"{"id":"t","name":"T","cast":["@"]}"#.into(), 200),
         (Op::TitlePut, r#"{"id":"t","name":"T","comments":"@"}"#.into(), 4_096),
-        (Op::TitleSearch, r#"{"name":"@"}"#.into(), 256),
-        (Op::VenueSearch, r#"{"city":"@"}"#.into(), 256),
-        (Op::SessionSearch, r#"{"city":"@"}"#.into(), 256),
-        (Op::SessionCancel, r#"{"id":"s","reason":"@"}"#.into(), 1_024),
-        (Op::ProductPut, format!(r#"{{"id":"p","name":"@",{product}"#), 256),
+        (Op::TitleSearch, r#"{"name":"@"}"#.into(), 200),
+        (Op::VenueSearch, r#"{"city":"@"}"#.into(), 200),
+        (Op::SessionSearch, r#"{"city":"@"}"#.into(), 200),
+        (Op::SessionCancel, r#"{"id":"s","reason":"@"}"#.into(), 256),
+        (Op::ProductPut, format!(r#"{{"id":"p","name":"@",{product}"#), 200),
         (Op::ProductPut, format!(r#"{{"id":"p","name":"P","properties":{{"@":"x"}},{product}"#), 64),
         (Op::ProductPut, format!(r#"{{"id":"p","name":"P","properties":{{"x":"@"}},{product}"#), 1_024),
-        (Op::ResourcePut, format!(r#"{{"id":"r","name":"@","zone":"UTC",{rate}}}"#), 256),
-        (Op::ResourceReserve, format!(r#"{{"resource":"r","booking":"b",{times},"details":"@"}}"#), 4_096),
-        (Op::OrderRefund, order, 1_024),
+        (Op::ResourcePut, format!(r#"{{"id":"r","name":"@","zone":"UTC",{rate}}}"#), 200),
+        (Op::ResourceReserve, format!(r#"{{"resource":"r","booking":"b",{times},"details":"@"}}"#), 1_024),
+        (Op::OrderRefund, order, 256),
         (Op::CartCheckout, recorded, 256),
         (Op::CartCheckout, source, 256),
     ];
@@ -213,6 +214,9 @@ fn lists_and_blobs_have_a_longest_length() {
     let cast = |names: usize| format!(r#"{{"id":"t","name":"T","cast":[{}]}}"#, vec![r#""x""#; names].join(","));
     taken(Op::TitlePut, &cast(100));
     refused(Op::TitlePut, &cast(101), 103, "100 names");
+    let long = |millis: &str| format!(r#"{{"id":"t","name":"T","duration_ms":{millis}}}"#);
+    taken(Op::TitlePut, &long("2678400000"));
+    refused(Op::TitlePut, &long("2678400001"), 101, "`duration_ms`");
     let product =
         |more: &str| format!(r#"{{"id":"p","name":"P","price":{{"amount":1,"currency":"EUR"}},"stock":1,{more}}}"#);
     let properties = |count: usize| {
@@ -251,6 +255,10 @@ fn resources_are_checked() {
     let hours = |hours: &str| put(&format!(r#","hours":{hours}"#));
     let week = |monday: &str| hours(&format!(r#"{{"week":[{monday},[],[],[],[],[],[]]}}"#));
     taken(Op::ResourcePut, &put(""));
+    taken(
+        Op::ResourcePut,
+        &put(r#","capacity":10000,"before_ms":604800000,"after_ms":604800000,"horizon_ms":316224000000"#),
+    );
     taken(Op::ResourcePut, &week("[[0,720],[720,1440]]"));
     for bad in ["[[720,720]]", "[[0,1441]]", "[[0,720],[719,800]]"] {
         refused(Op::ResourcePut, &week(bad), 101, "opening hours");
@@ -263,10 +271,10 @@ fn resources_are_checked() {
     refused(Op::ResourcePut, &exception(r#"{"2026-13-24":[]}"#), 101, "a day in");
     refused(Op::ResourcePut, &exception(r#"{"2026-12-24":[],"2026-12-24":[]}"#), 101, "twice");
     refused(Op::ResourcePut, &put(r#","capacity":0"#), 402, "`capacity`");
-    refused(Op::ResourcePut, &put(r#","capacity":100001"#), 402, "`capacity`");
-    refused(Op::ResourcePut, &put(r#","before_ms":31622400001"#), 101, "`before_ms`");
-    refused(Op::ResourcePut, &put(r#","after_ms":31622400001"#), 101, "`after_ms`");
-    refused(Op::ResourcePut, &put(r#","notice_ms":3155760000001"#), 101, "`notice_ms`");
+    refused(Op::ResourcePut, &put(r#","capacity":10001"#), 402, "`capacity`");
+    refused(Op::ResourcePut, &put(r#","before_ms":604800001"#), 101, "`before_ms`");
+    refused(Op::ResourcePut, &put(r#","after_ms":604800001"#), 101, "`after_ms`");
+    refused(Op::ResourcePut, &put(r#","notice_ms":316224000001"#), 101, "`notice_ms`");
     refused(Op::ResourcePut, &put(r#","horizon_ms":0"#), 101, "`horizon_ms`");
     let rate = |rate: &str| format!(r#"{{"id":"r","name":"R","zone":"UTC","rate":{rate}}}"#);
     refused(Op::ResourcePut, &rate(r#"{"amount":-1,"currency":"EUR"}"#), 101, "a price");
@@ -289,9 +297,9 @@ fn sessions_may_have_areas_instead_of_seats() {
     };
     let areas = |areas: &[String]| create(&format!(r#","areas":[{}]"#, areas.join(",")));
     taken(Op::SessionCreate, &create(""));
-    taken(Op::SessionCreate, &areas(&[area("a", "1", "EUR"), area("b", "10000000", "EUR")]));
+    taken(Op::SessionCreate, &areas(&[area("a", "1", "EUR"), area("b", "1000000", "EUR")]));
     refused(Op::SessionCreate, &areas(&[area("a", "0", "EUR")]), 402, "`capacity`");
-    refused(Op::SessionCreate, &areas(&[area("a", "10000001", "EUR")]), 402, "`capacity`");
+    refused(Op::SessionCreate, &areas(&[area("a", "1000001", "EUR")]), 402, "`capacity`");
     refused(Op::SessionCreate, &areas(&[area("a", "1", "EUR"), area("a", "1", "EUR")]), 101, "the same id");
     refused(Op::SessionCreate, &areas(&[area("a", "1", "EUR"), area("b", "1", "USD")]), 101, "one currency");
     let many: Vec<String> = (0..1_001).map(|number| area(&format!("a{number}"), "1", "EUR")).collect();

@@ -50,13 +50,26 @@ fn posted(request: &str) {
 #[test]
 fn every_status_is_in_the_table() {
     let document = document();
-    let refused = refusals().into_iter().map(|no| status::of_refusal(no.code(), no.name()));
-    let rejected = rejections().into_iter().map(|no| status::of_refusal(no.code(), no.name()));
-    let failed = FailKind::ALL.into_iter().map(status::of_failure);
-    let table: String = document.lines().filter(|line| line.starts_with(['|'])).collect::<Vec<_>>().join("\n");
-    for status in refused.chain(rejected).chain(failed).chain([status::OK, status::WRONG_METHOD, status::TOO_SLOW]) {
-        let listed = table.contains(&format!("| {status} |")) || table.contains(&format!("| {status}, "));
-        assert!(listed || table.contains(&format!(", {status} |")), "{status} is not in the table");
+    // Rows of `| 409 | 105, 106, … |`.
+    let row = |status: u16| {
+        let begin = format!("| {status} |");
+        let row = document.lines().find_map(|line| line.strip_prefix(&begin));
+        row.unwrap_or_else(|| panic!("{status} is not in the table"))
+    };
+    let names =
+        |cells: &str, code: u16| cells.split(|char: char| !char.is_ascii_digit()).any(|word| word == code.to_string());
+    let refused = refusals().into_iter().map(|no| (status::of_refusal(no.code(), no.name()), no.code()));
+    let rejected = rejections().into_iter().map(|no| (status::of_refusal(no.code(), no.name()), no.code()));
+    let failed = FailKind::ALL.into_iter().map(|kind| (status::of_failure(kind), kind.code()));
+    let ended: Vec<(u16, u16)> = refused.chain(rejected).chain(failed).collect();
+    for (status, code) in &ended {
+        assert!(names(row(*status), *code), "{code} is not in the row of {status}");
+        for (other, _) in ended.iter().filter(|(other, _)| other != status) {
+            assert!(!names(row(*other), *code), "{code} is in the row of {other} and is {status}");
+        }
+    }
+    for status in [status::OK, status::WRONG_METHOD, status::TOO_SLOW] {
+        row(status);
     }
 }
 

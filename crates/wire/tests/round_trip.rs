@@ -52,8 +52,8 @@ fn answers_come_back_as_they_were() {
     check(Answer::Cart(cart_view()), Shape::Plain, &cart_view());
     check(Answer::Cart(empty_cart_view()), Shape::Plain, &empty_cart_view());
     check(Answer::Held(held()), Shape::Plain, &held());
-    check(Answer::SessionAudit(session_audit()), Shape::Plain, &session_audit());
-    check(Answer::CartAudit(cart_audit()), Shape::Plain, &cart_audit());
+    check(Answer::SessionAudit(Box::new(session_audit())), Shape::Plain, &session_audit());
+    check(Answer::CartAudit(Box::new(cart_audit())), Shape::Plain, &cart_audit());
     check(Answer::Session(canceled_session_view().into()), Shape::Plain, &canceled_session_view());
     check(Answer::Venues(venues_page()), Shape::Plain, &venues_page());
     check(Answer::Title(title_view()), Shape::Plain, &title_view());
@@ -61,9 +61,9 @@ fn answers_come_back_as_they_were() {
     check(Answer::Resource(resource_view().into()), Shape::Plain, &resource_view());
     check(Answer::Refund(refund()), Shape::Plain, &refund());
     check(Answer::Purchases(purchases_page()), Shape::Plain, &purchases_page());
-    check(Answer::ProductAudit(product_audit()), Shape::Plain, &product_audit());
-    check(Answer::ResourceAudit(resource_audit()), Shape::Plain, &resource_audit());
-    check(Answer::CustomerAudit(customer_audit()), Shape::Plain, &customer_audit());
+    check(Answer::ProductAudit(Box::new(product_audit())), Shape::Plain, &product_audit());
+    check(Answer::ResourceAudit(Box::new(resource_audit())), Shape::Plain, &resource_audit());
+    check(Answer::CustomerAudit(Box::new(customer_audit())), Shape::Plain, &customer_audit());
     let bookings = vec![booking_view(), sold_booking()];
     let page = |cursor: Option<&str>| BookingPage { bookings: bookings.clone(), cursor: cursor.map(Into::into) };
     check(Answer::Booked(bookings.clone()), Shape::Plain, &page(None));

@@ -14,8 +14,8 @@ use std::{
 };
 
 use boxoffice_core::{
-    command::{CartCommand, Command, NewSession, Payment, VenueCommand, VenueDetails, Want, WantedLine},
-    id::{CartToken, Id, Request, RequestHash},
+    command::{CartCommand, Command, Limits, NewSession, Payment, VenueCommand, VenueDetails, Want, WantedLine},
+    id::{CartToken, Entity, Id, Request, RequestHash},
     layout::{Labels, Layout, Row, Run},
     money::{Currency, Money},
     seat::{Seat, SeatSet},
@@ -94,7 +94,9 @@ fn create_sessions(node: &NodeHandle, round: u64) {
             starts_at: Timestamp(4_000_000_000_000 + start),
             ends_at: Timestamp(4_000_000_001_000 + start),
             prices: vec![(id("standard"), Money { amount: 1_000, currency })],
+            areas: Vec::new(),
             hold_ttl_ms: None,
+            limits: Limits::default(),
         };
         let request = Request { id: RequestHash(1_000 + start), body: 0 };
         let command = Command::Venue(id("v"), VenueCommand::CreateSession(new));
@@ -153,11 +155,14 @@ impl Buyers {
                 let (row, seat) = ((place / 3) as u16, (place % 3) as u16 * 5);
                 let seats = SeatSet::new((0..5).map(|at| Seat { row, seat: seat + at })).expect("five seats");
                 let session = id(&format!("s{}-{session}", self.round));
-                CartCommand::Hold(vec![WantedLine { session, want: Want::Seats { seats, best_effort: false } }])
+                let want = Want::Seats { seats, best_effort: false };
+                let lines = vec![WantedLine { entity: Entity::Session(session), want }];
+                CartCommand::Hold { lines, customer: None }
             }
             _ => CartCommand::Checkout {
                 payment: Payment::Recorded { method: "card".into(), transaction_id: "t".into() },
                 customer: None,
+                shipping: None,
             },
         };
         let request = Request { id: RequestHash(step), body: 0 };

@@ -6,14 +6,15 @@ mod status;
 mod tests;
 
 use boxoffice_client::{
-    CartAudit, Client, CustomerAudit, Entity, NodeAudit, ProductAudit, ResourceAudit, SessionAudit,
+    CartAudit, CartId, Client, CustomerAudit, Entity, HistoryEntry, HistoryPage, Id, NodeAudit, ProductAudit,
+    ResourceAudit, Seat, SessionAudit, Settlement,
 };
 use boxoffice_core::id::OrderId;
 use boxoffice_wire::form::{self, Form};
 use serde::Serialize;
 
 use crate::{
-    args::{Admin, AdminCommand, Reach},
+    args::{Admin, AdminCommand, Reach, SettleWord},
     book::refusal,
     draw::Names,
     failure::{Failure, Outcome},
@@ -26,6 +27,15 @@ pub fn run(args: &Admin) -> Outcome {
     match &args.what {
         AdminCommand::Status { json } => show_status(&args.reach, *json),
         AdminCommand::Audit { entity, json } => show_audit(&args.reach, entity.as_deref(), *json),
+        AdminCommand::History { entity, seat, limit, before, json } => {
+            let asked = Asked { entity, seat: seat.as_deref(), limit: *limit, before: *before };
+            show_history(&args.reach, &asked, *json)
+        }
+        AdminCommand::Settle { cart, attempt, outcome, reference } => {
+            settle(&args.reach, cart, *attempt, *outcome, reference.as_deref())
+        }
+        AdminCommand::Release { cart, line } => release(&args.reach, cart, *line),
+        AdminCommand::Refund { order, lines, reason } => refund(&args.reach, order, lines, reason),
         AdminCommand::Block { session, seats } => set_blocked(&args.reach, session, seats, true),
         AdminCommand::Unblock { session, seats } => set_blocked(&args.reach, session, seats, false),
     }
@@ -125,6 +135,119 @@ fn read_entity(text: &str) -> Result<Entity, Failure> {
             "{text}: write session/ID, product/ID, resource/ID, customer/ID, venue/ID, cart/ID or order/ID; the last two \
              are 32 hexadecimal digits"
         ))
+    })
+}
+
+/// A history that is asked for.
+struct Asked<'a> {
+    entity: &'a str,
+    seat: Option<&'a str>,
+    limit: u32,
+    before: Option<u64>,
+}
+
+fn show_history(reach: &Reach, asked: &Asked<'_>, json: bool) -> Outcome {
+    let entity = read_entity(asked.entity)?;
+    reach::block_on(async {
+        let client = reach.connect().await?;
+        let seat = match (asked.seat, &entity) {
+            (None, _) => None,
+            (Some(text), Entity::Session(id)) => Some(read_seat(&client, id, text, reach).await?),
+            (Some(_), other) => {
+                return Err(Failure::Usage(format!("--seat: {other} is no session; only they have seats")));
+            }
+        };
+        let page = client.history(entity, seat, Some(asked.limit), asked.before).await;
+        let page = page.map_err(|error| reach.failure(error))?.value;
+        print(&if json { vec![as_json(&page)] } else { history(&page) });
+        Ok(())
+    })
+}
+
+/// A history in lines, oldest first, and how to read on.
+fn history(page: &HistoryPage) -> Vec<String> {
+    let mut lines: Vec<String> = page
+        .entries
+        .iter()
+        .map(|entry| {
+            let HistoryEntry { version, at, event, details, .. } = entry;
+            let at = form::rfc3339(*at).map_or_else(|| at.0.to_string(), |text| text.to_string());
+            format!("{version:>7}  {at}  {event:<14}  {details}").trim_end().to_owned()
+        })
+        .collect();
+    lines.push(match (page.complete, page.cursor) {
+        (true, _) => "That is all since it began.".into(),
+        (false, Some(before)) => format!("There is more: --before {before}"),
+        (false, None) => "What is older is no longer kept.".into(),
+    });
+    lines
+}
+
+/// A seat by its place or by its name.
+async fn read_seat(client: &Client, id: &Id, text: &str, reach: &Reach) -> Result<Seat, Failure> {
+    if let Some(seat) = seat_by_place(text) {
+        return Ok(seat);
+    }
+    let session = session(client, id, reach).await?;
+    let indexes = Names::of(&session.layout).read([text]).map_err(|error| Failure::Usage(error.to_string()))?;
+    match indexes.as_slice() {
+        [index] => Ok(session.layout.seat(*index)),
+        _ => Err(Failure::Usage(format!("--seat {text}: one seat at a time"))),
+    }
+}
+
+/// `1,11`: row and seat from 0.
+fn seat_by_place(text: &str) -> Option<Seat> {
+    let (row, seat) = text.split_once(',')?;
+    Some(Seat { row: row.trim().parse().ok()?, seat: seat.trim().parse().ok()? })
+}
+
+/// The cart of this text: its own id, or that of its order.
+fn read_cart(text: &str) -> Result<CartId, Failure> {
+    match read_entity(text)? {
+        Entity::Cart(cart) => Ok(cart),
+        other => Err(Failure::Usage(format!("{other}: write cart/ID or order/ID"))),
+    }
+}
+
+fn settle(reach: &Reach, cart: &str, attempt: u32, outcome: SettleWord, reference: Option<&str>) -> Outcome {
+    let cart = read_cart(cart)?;
+    let settlement = match (outcome, reference) {
+        (SettleWord::Authorized, Some(reference)) => Settlement::Authorized { reference: reference.into() },
+        (SettleWord::Authorized, None) => {
+            return Err(Failure::Usage("authorized: say the gateway's name for it with --reference".into()));
+        }
+        (SettleWord::Declined, None) => Settlement::Declined,
+        (SettleWord::Declined, Some(_)) => {
+            return Err(Failure::Usage("declined: there is nothing a --reference could be of".into()));
+        }
+    };
+    reach::block_on(async {
+        let client = reach.connect().await?;
+        client.admin_settle(cart, attempt, settlement).await.map_err(|error| reach.failure(error))?;
+        say(&format!("attempt {attempt} of cart/{cart} is settled"));
+        Ok(())
+    })
+}
+
+fn release(reach: &Reach, cart: &str, line: u32) -> Outcome {
+    let cart = read_cart(cart)?;
+    reach::block_on(async {
+        let client = reach.connect().await?;
+        client.admin_release(cart, line).await.map_err(|error| reach.failure(error))?;
+        say(&format!("line {line} of cart/{cart} is given back"));
+        Ok(())
+    })
+}
+
+fn refund(reach: &Reach, order: &str, lines: &[u32], reason: &str) -> Outcome {
+    let order = read_cart(order)?.order();
+    reach::block_on(async {
+        let client = reach.connect().await?;
+        let lines = (!lines.is_empty()).then(|| lines.to_vec());
+        let record = client.order_refund(order, lines, reason).await.map_err(|error| reach.failure(error))?.value;
+        say(&format!("order {order}: {}", audit::refund(&record)));
+        Ok(())
     })
 }
 

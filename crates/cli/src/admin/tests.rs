@@ -1,5 +1,6 @@
 use boxoffice_client::{
-    AreaCounts, CartId, Id, Layout, NodeAudit, NodeStatus, OrderId, Seat, SeatCounts, SessionAudit, Timestamp,
+    AreaCounts, CartId, HistoryEntry, HistoryPage, Id, Layout, NodeAudit, NodeStatus, OrderId, Seat, SeatCounts,
+    SessionAudit, Timestamp,
 };
 use boxoffice_core::{
     answer::{HoldView, SaleView},
@@ -14,7 +15,7 @@ use boxoffice_wire::{
 };
 use expect_test::expect;
 
-use super::{audit, read_entity, status};
+use super::{audit, history, read_entity, seat_by_place, status};
 use crate::draw::Names;
 
 fn id(text: &str) -> Id {
@@ -55,6 +56,7 @@ fn a_status_is_a_table() {
         durability    1 replica, fsync always
         now           3 connections, 2 watchers, 0 requests under way, 7 actors
         a second      120.2 requests (118.0 ok, 2.2 no, 0.0 fail), 0.0 events, 0.0 fsyncs, 0.0 feed frames
+        kept          5 ended carts on disk only; 1 payments are not settled yet
         shards        3 (2 leader, 1 follower), 36 entities
 
         shard  role         term     applied  entities
@@ -83,6 +85,7 @@ fn audits_say_what_is_broken_first() {
     expect![[r#"
         every promise holds
         session hamlet: 1 free, 2 held, 1 sold, 0 blocked
+        area floor: 7 free, 1 held, 2 sold
         held  by cart  00000000000000000000000000000abc until 2026-12-24 19:30 UTC: A1, A2
         sold  by order 00000000000000000000000000000def at 2026-12-24 19:30 UTC: A4
     "#]]
@@ -92,6 +95,7 @@ fn audits_say_what_is_broken_first() {
     expect![[r#"
         BROKEN: seat [0, 3] is sold twice
         session hamlet: 1 free, 2 held, 1 sold, 0 blocked
+        area floor: 7 free, 1 held, 2 sold
         held  by cart  00000000000000000000000000000abc until 2026-12-24 19:30 UTC: [0, 9]
         sold  by order 00000000000000000000000000000def at 2026-12-24 19:30 UTC: A4
     "#]]
@@ -127,12 +131,19 @@ fn audits_say_what_is_broken_first() {
     };
     expect![[r#"
         every promise holds
-        venues        1
+        venues        1, and 1 title
         sessions      3: 80 free, 3 held, 5 sold, 1 blocked
+          in areas    7 free, 1 held, 2 sold
+        products      2: 90 free, 4 held, 6 sold
+        resources     1 with 3 bookings
+        customers     2 with 4 purchases
         holds         2 with 3 seats; carts have 3 seats in lines
         carts         2 active, 0 checking out, 4 done, 0 canceled, 0 expired; they owe 0 messages
+          on disk     3 of them are kept on disk only
         orders        4 with 5 seats; sessions have sold 5
                       4 orders, 50.00 EUR
+        payments      3 recorded, 0 authorized, 1 captured, 0 failed
+        refunds       0
     "#]]
     .assert_eq(&(audit::node(&node).join("\n") + "\n"));
 }
@@ -143,4 +154,33 @@ fn entities_are_read_and_orders_are_carts() {
     let order = format!("order/{:032x}", 0xdef);
     assert_eq!(read_entity(&order).expect("an order"), Entity::Cart(CartId(0xdef)));
     assert!(read_entity("hamlet").expect_err("no entity").to_string().contains("session/ID"));
+}
+
+#[test]
+fn a_history_says_how_to_read_on() {
+    let entry = |version: u64, event: &str, details: &str| HistoryEntry {
+        position: 100 + version,
+        version,
+        at: Timestamp(1_798_140_600_000),
+        event: event.into(),
+        details: details.into(),
+    };
+    let mut page = HistoryPage {
+        entity: Entity::Session(id("hamlet")),
+        entries: vec![entry(7, "held", "seat [1, 11] by cart 0abc"), entry(12, "forgotten", "")],
+        cursor: Some(7),
+        complete: false,
+    };
+    expect![[r#"
+              7  2026-12-24T19:30:00.000Z  held            seat [1, 11] by cart 0abc
+             12  2026-12-24T19:30:00.000Z  forgotten
+        There is more: --before 7
+    "#]]
+    .assert_eq(&(history(&page).join("\n") + "\n"));
+    page.cursor = None;
+    assert_eq!(history(&page)[2], "What is older is no longer kept.");
+    page.complete = true;
+    assert_eq!(history(&page)[2], "That is all since it began.");
+    assert_eq!(seat_by_place("1, 11"), Some(Seat { row: 1, seat: 11 }));
+    assert_eq!(seat_by_place("B-12"), None);
 }

@@ -1,4 +1,5 @@
-//! Import files: venues with their halls and sessions. `config/examples/royal.json` shows everything there is.
+//! Import files: venues with their halls and sessions, titles, products and resources. `config/examples/royal.json` and
+//! `config/examples/corner.json` show everything there is.
 
 use std::{fmt, sync::Arc};
 
@@ -12,7 +13,8 @@ use boxoffice_wire::{body::Position, form::Form};
 use serde::{Deserialize, Deserializer, de};
 
 use super::{
-    wanted::{WantedHall, WantedSession, WantedVenue},
+    things::{self, Written},
+    wanted::{Wanted, WantedHall, WantedSession, WantedVenue},
     when::When,
 };
 
@@ -24,6 +26,13 @@ struct File {
     /// Of prices that are plain numbers.
     #[serde(default, deserialize_with = "Form::read")]
     currency: Option<Currency>,
+    #[serde(default)]
+    titles: Written,
+    #[serde(default)]
+    products: Written,
+    #[serde(default)]
+    resources: Written,
+    #[serde(default)]
     venues: Vec<Venue>,
 }
 
@@ -174,10 +183,15 @@ impl<'de> Deserialize<'de> for Price {
 ///
 /// # Errors
 /// In words, with line and column, or with the name of what is wrong.
-pub fn read(text: &str) -> Result<Vec<WantedVenue>, String> {
+pub fn read(text: &str) -> Result<Wanted, String> {
     let file: File = serde_json::from_str(text).map_err(|error| located(&error))?;
     let currency = file.currency;
-    file.venues.into_iter().map(|venue| venue.wanted(currency)).collect()
+    Ok(Wanted {
+        titles: things::titles(file.titles)?,
+        products: things::products(file.products)?,
+        resources: things::resources(file.resources)?,
+        venues: file.venues.into_iter().map(|venue| venue.wanted(currency)).collect::<Result<_, _>>()?,
+    })
 }
 
 fn located(error: &serde_json::Error) -> String {

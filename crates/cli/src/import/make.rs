@@ -10,7 +10,7 @@ use futures_util::{StreamExt, stream};
 
 use super::{
     report::{Fate, Report},
-    wanted::{WantedHall, WantedSession, WantedVenue},
+    wanted::{Wanted, WantedHall, WantedSession, WantedVenue},
 };
 use crate::{draw::amount, reach::date_and_time};
 
@@ -25,6 +25,9 @@ const BATCH_BYTES: usize = IMPORT_FRAME_BYTES_MAX / 2;
 
 /// Bytes of a frame that are not the hall in it.
 const ENVELOPE_BYTES: usize = 512;
+
+/// Bytes that a title, product or resource may have in a frame: their texts are bounded to less than this.
+const THING_BYTES: usize = 32 * 1024;
 
 /// How often a command that failed (busy, not ready) is tried in all.
 const ATTEMPTS: usize = 5;
@@ -52,10 +55,12 @@ impl Step {
 ///
 /// # Errors
 /// If the node cannot be reached any more, or answers what cannot be understood.
-pub async fn make(client: &Client, venues: &[WantedVenue], now: Timestamp) -> Result<Report, Error> {
+pub async fn make(client: &Client, wanted: &Wanted, now: Timestamp) -> Result<Report, Error> {
     let client = client.with_deadline(BATCH_TIME);
     let mut report = Report::default();
-    let there = read_all(venues, |venue| async { known(client.venue_get(&venue.id).await) }).await?;
+    make_things(&client, wanted, &mut report).await?;
+    let venues = &wanted.venues;
+    let there = read_all(venues.as_slice(), |venue| async { known(client.venue_get(&venue.id).await) }).await?;
     let steps = venues.iter().zip(&there).map(|(venue, there)| venue_step(&client, venue, there.as_ref())).collect();
     send(&client, steps, &mut report).await?;
 
@@ -75,6 +80,41 @@ pub async fn make(client: &Client, venues: &[WantedVenue], now: Timestamp) -> Re
     });
     send(&client, steps.collect(), &mut report).await?;
     Ok(report)
+}
+
+/// Titles, products and resources: whatever is different from the file is changed.
+async fn make_things(client: &Client, wanted: &Wanted, report: &mut Report) -> Result<(), Error> {
+    let Wanted { titles, products, resources, venues: _ } = wanted;
+    let there = read_all(titles, |(id, _)| async { known(client.title_get(id).await) }).await?;
+    let steps = titles.iter().zip(there).map(|((id, title), there)| {
+        let command = || BatchCommand::title_put(client.new_request_id(), id, title.clone());
+        thing_step(format!("title {id} ({})", title.name), there.map(|there| there.title == *title), command)
+    });
+    send(client, steps.collect(), report).await?;
+    let there = read_all(products, |(id, _)| async { known(client.product_get(id).await) }).await?;
+    let steps = products.iter().zip(there).map(|((id, details), there)| {
+        let command = || BatchCommand::product_put(client.new_request_id(), id, details.clone());
+        let thing = format!("product {id} ({} of {}, {} each)", details.stock, details.name, amount(details.price));
+        thing_step(thing, there.map(|there| there.details == *details), command)
+    });
+    send(client, steps.collect(), report).await?;
+    let there = read_all(resources, |(id, _)| async { known(client.resource_get(id).await) }).await?;
+    let steps = resources.iter().zip(there).map(|((id, details), there)| {
+        let command = || BatchCommand::resource_put(client.new_request_id(), id, details.clone());
+        let thing = format!("resource {id} ({}, {} at a time)", details.name, details.capacity);
+        thing_step(thing, there.map(|there| there.details == *details), command)
+    });
+    send(client, steps.collect(), report).await
+}
+
+/// `same`: whether what is there is as it should be, if something is there.
+fn thing_step(thing: String, same: Option<bool>, command: impl FnOnce() -> BatchCommand) -> Step {
+    let fate = match same {
+        Some(true) => return Step::settled(Fate::There, thing),
+        Some(false) => Fate::Changed,
+        None => Fate::Made,
+    };
+    Step { fate, thing, command: Some(command()), bytes: THING_BYTES, sellable: None }
 }
 
 /// Reads something of each, a few at once, in their order.

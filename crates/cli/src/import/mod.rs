@@ -1,4 +1,4 @@
-//! `boxoffice import`: venues, halls and sessions from a file, in one go and as often as one likes.
+//! `boxoffice import`: venues, halls and sessions, titles, products and resources from a file, in one go and as often as one likes.
 
 mod json;
 mod make;
@@ -6,6 +6,7 @@ mod report;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod things;
 mod wanted;
 mod when;
 
@@ -21,7 +22,7 @@ use crate::{
     args::{Import, Reach},
     failure::{Failure, Outcome},
     import::{
-        wanted::{WantedHall, WantedSession, WantedVenue},
+        wanted::{Wanted, WantedHall, WantedSession, WantedVenue},
         when::When,
     },
     reach,
@@ -49,12 +50,12 @@ pub fn text(text: &str, reach: &Reach) -> Outcome {
     import("the built-in example", json::read(text), reach)
 }
 
-fn import(name: &str, wanted: Result<Vec<WantedVenue>, String>, reach: &Reach) -> Outcome {
-    let checked = wanted.and_then(|venues| wanted::check(&venues).map(|()| venues));
-    let venues = checked.map_err(|what| Failure::Usage(format!("{name}: {what}")))?;
+fn import(name: &str, wanted: Result<Wanted, String>, reach: &Reach) -> Outcome {
+    let checked = wanted.and_then(|wanted| wanted::check(&wanted.venues).map(|()| wanted));
+    let wanted = checked.map_err(|what| Failure::Usage(format!("{name}: {what}")))?;
     let report = reach::block_on(async {
         let client = reach.connect().await?;
-        make::make(&client, &venues, reach::now()).await.map_err(|error| reach.failure(error))
+        make::make(&client, &wanted, reach::now()).await.map_err(|error| reach.failure(error))
     })?;
     report.print();
     match report.refused() {
@@ -67,7 +68,7 @@ fn import(name: &str, wanted: Result<Vec<WantedVenue>, String>, reach: &Reach) -
 }
 
 /// The one hall of a CSV file, and its session if one is asked for.
-fn seats(text: &str, args: &Import) -> Result<Vec<WantedVenue>, String> {
+fn seats(text: &str, args: &Import) -> Result<Wanted, String> {
     let id = |option: &str, value: &Option<String>| match value {
         Some(text) => Id::new(text).ok_or_else(|| format!("{option} {text}: an id is 1 to 64 of A-Z a-z 0-9 . _ : -")),
         None => Err(format!("CSV rows are the seats of one hall: say which with {option}")),
@@ -84,7 +85,8 @@ fn seats(text: &str, args: &Import) -> Result<Vec<WantedVenue>, String> {
     let name = venue.as_str().into();
     let details = VenueDetails { name, city: "".into(), position: None, comments: "".into() };
     let halls = vec![WantedHall { name: hall.to_string(), id: hall, layout }];
-    Ok(vec![WantedVenue { id: venue, details, only_if_absent: true, halls, sessions }])
+    let venues = vec![WantedVenue { id: venue, details, only_if_absent: true, halls, sessions }];
+    Ok(Wanted { venues, ..Wanted::default() })
 }
 
 fn session(id: Id, hall: Id, args: &Import) -> Result<WantedSession, String> {

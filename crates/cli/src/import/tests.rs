@@ -29,7 +29,7 @@ fn drawn(layout: std::sync::Arc<boxoffice_core::layout::Layout>) -> String {
 fn the_examples_are_right() {
     let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/examples"));
     let royal = fs::read_to_string(examples.join("royal.json")).expect("the example is there");
-    let venues = json::read(&royal).expect("the example is right");
+    let venues = json::read(&royal).expect("the example is right").venues;
     wanted::check(&venues).expect("the example is consistent");
     let now = Timestamp(1_798_140_605_123);
     let mut said = String::new();
@@ -162,7 +162,7 @@ fn mistakes_in_json_are_named_with_their_place() {
 fn what_is_there_twice_or_has_no_price_is_named() {
     let session = r#"{"id": "hamlet", "hall": "main", "title": "hamlet", "starts_at": "+1d 19:30", "ends_at": "+3h",
     "prices": {"standard": {"amount": 1000, "currency": "EUR"}}}"#;
-    let venues = json::read(&with_session(&format!("{session}, {session}"))).expect("good by itself");
+    let venues = json::read(&with_session(&format!("{session}, {session}"))).expect("good by itself").venues;
     check_refused(wanted::check(&venues), expect!["session hamlet is there twice; call one of them something else"]);
     let hall = &venues[0].halls[0];
     let mut twice = venues.clone();
@@ -275,4 +275,30 @@ fn prices_are_read_from_the_command_line() {
     for wrong in ["standard", "standard=", "standard=-1", "=1000", "stan dard=1", "standard=10.5"] {
         assert!(price(wrong, euro).expect_err(wrong).contains("CATEGORY=AMOUNT"));
     }
+}
+
+#[test]
+fn titles_products_and_resources_are_read_as_requests_are() {
+    let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/examples"));
+    let corner = fs::read_to_string(examples.join("corner.json")).expect("the example is there");
+    let wanted = json::read(&corner).expect("the example is right");
+    wanted::check(&wanted.venues).expect("the example is consistent");
+    assert_eq!(wanted.titles[0].1.name, "Hamlet");
+    let products: Vec<(&str, u64)> = wanted.products.iter().map(|(id, details)| (id.as_str(), details.stock)).collect();
+    assert_eq!(products, [("programme", 200), ("poster", 25)]);
+    assert_eq!(wanted.products[1].1.limits.per_order, Some(2));
+    let (room, details) = &wanted.resources[0];
+    assert_eq!((room.as_str(), details.capacity, details.after_ms), ("rehearsal-room", 1, 900_000));
+    let yard = &wanted.venues[0].sessions[0];
+    assert_eq!((yard.areas[0].capacity, yard.areas[0].price.amount, yard.limits.per_order), (120, 900, Some(10)));
+
+    let product = r#"{"id": "cup", "name": "Cup", "price": {"amount": 1, "currency": "EUR"}, "stock": 5}"#;
+    let with = |products: &str| json::read(&format!(r#"{{"products": [{products}]}}"#));
+    assert_eq!(with(product).expect("a shop needs no theatre").products.len(), 1);
+    let twice = with(&format!("{product}, {product}")).expect_err("twice");
+    assert_eq!(twice, "product cup is there twice; leave one out");
+    let nameless = with(&product.replace("\"name\": \"Cup\", ", "")).expect_err("no name");
+    assert!(nameless.starts_with("product cup: ") && nameless.contains("name"), "{nameless}");
+    let priceless = with(&product.replace("\"amount\": 1,", "")).expect_err("no price");
+    assert!(priceless.starts_with("product cup: ") && priceless.contains("amount"), "{priceless}");
 }

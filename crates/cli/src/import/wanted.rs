@@ -3,13 +3,26 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use boxoffice_core::{
-    command::{Area, Limits, VenueDetails},
+    command::{Area, Limits, ProductDetails, ResourceDetails, Title, VenueDetails},
     id::Id,
     layout::Layout,
     money::Money,
 };
 
-use super::when::When;
+use super::{things::Thing, when::When};
+
+/// Everything of an import.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wanted {
+    /// What is shown.
+    pub titles: Vec<Thing<Title>>,
+    /// What is sold by quantity.
+    pub products: Vec<Thing<ProductDetails>>,
+    /// What is booked by time.
+    pub resources: Vec<Thing<ResourceDetails>>,
+    /// Venues with what belongs to them.
+    pub venues: Vec<WantedVenue>,
+}
 
 /// A venue with what belongs to it.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,12 +1,14 @@
-//! `boxoffice watch`: a session's seats, live.
+//! `boxoffice watch`: a session's seats, live; or a product, a resource, a customer's purchases, line by line.
 
 mod change;
+mod lines;
 #[cfg(test)]
 mod tests;
 
 use std::{collections::VecDeque, io::IsTerminal, pin::pin, time::Duration};
 
 use boxoffice_client::{Client, Id, MapState, SeatCounts, SeatState, SessionView, Watch as Feed};
+use boxoffice_wire::form;
 use crossterm::event::EventStream;
 use futures_util::StreamExt;
 use tokio::time::{MissedTickBehavior, interval};
@@ -28,6 +30,15 @@ const CHANGES_SHOWN: usize = 3;
 
 /// Watches a session until told to stop.
 pub fn run(args: &Watch) -> Outcome {
+    if let Some(entity) = form::entity(&args.session) {
+        let watched = reach::block_on(async {
+            let client = args.reach.connect().await?;
+            lines::watch(&client, &entity, &args.reach).await
+        })?;
+        if watched {
+            return Ok(());
+        }
+    }
     let id = session_id(&args.session)?;
     let lines = args.lines || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal();
     reach::block_on(async {

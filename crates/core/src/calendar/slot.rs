@@ -69,7 +69,7 @@ impl Slot {
     }
 
     /// The UTC days it has an instant on, as days since 1970-01-01.
-    pub(super) fn days(self) -> core::ops::RangeInclusive<u32> {
+    pub fn days(self) -> core::ops::RangeInclusive<u32> {
         day_of(self.begin)..=day_of(Timestamp(self.end.0 - 1))
     }
 }

@@ -300,9 +300,9 @@ impl<R> CartHost<R> {
             Err(refusal) => adding::answer_all(stage, waiting, Err(refusal)),
             Ok(event) => {
                 // What is still under way did not make it in time.
-                let refusal = Refusal::CartNotActive(CartState::CheckingOut.as_str().into());
-                self.drop_pending(stage, &refusal);
                 let begun = matches!(event, CartEvent::CheckoutBegun { .. });
+                let state = if begun { CartState::CheckingOut } else { CartState::Done };
+                self.drop_pending(stage, &Refusal::CartNotActive(state.as_str().into()));
                 stage.entity.apply_cart(event, stage.turn);
                 if begun {
                     let effects = self.begin_paying(stage, waiting, false);

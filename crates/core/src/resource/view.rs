@@ -8,6 +8,7 @@ use super::{Resource, Time, booking::reserved};
 use crate::{
     answer::{BookingState, BookingView, ResourceAudit, ResourceView},
     calendar::{BookingKey, FreeSearch, Slot},
+    event::ResourceEvent,
     id::{CartId, HoldId, Id, RequestHash},
     refusal::Refusal,
     terms::bad,
@@ -20,8 +21,7 @@ const PAGE_MAX: u32 = 1_000;
 impl Resource {
     /// What it is, and how many bookings it has.
     pub fn view(&self) -> Arc<ResourceView> {
-        let bookings = self.calendar.len() as u64;
-        Arc::new(ResourceView { id: self.id.clone(), details: (*self.details).clone(), bookings })
+        Arc::new(ResourceView { id: self.id.clone(), details: (*self.details).clone(), bookings: self.booked() })
     }
 
     /// The bookings that overlap `[from, to)`, by begin, then id: up to `limit` of those after `after`.
@@ -78,6 +78,32 @@ impl Resource {
         Ok(found.into_iter().map(|slot| (slot.begin(), slot.end())).collect())
     }
 
+    /// How many bookings it has, held ones counted.
+    pub fn booked(&self) -> u64 {
+        self.calendar.len() as u64
+    }
+
+    /// Times at which an event changes who has this resource, as far as the event and the state before it tell. Of an
+    /// event after others that are not applied yet, theirs tell the rest.
+    pub fn changed_by(&self, event: &ResourceEvent) -> Vec<Slot> {
+        let of_hold = |hold: &HoldId| self.calendar.slot_of(&BookingKey::Hold(*hold)).into_iter().collect();
+        let of_booking = |id: &Id| self.calendar.slot_of(&BookingKey::Named(id.clone()));
+        let asked = |begin: &Timestamp, end: &Timestamp| Slot::new(*begin, *end);
+        match event {
+            ResourceEvent::Put(_) | ResourceEvent::Hold(_) => Vec::new(),
+            ResourceEvent::SlotHeld { begin, end, .. } => asked(begin, end).into_iter().collect(),
+            ResourceEvent::SlotReleased { hold, .. } => of_hold(hold),
+            ResourceEvent::SlotSold { hold, .. } | ResourceEvent::SlotRefunded { hold } => of_hold(hold),
+            ResourceEvent::Reserved { bookings, .. } => {
+                bookings.iter().filter_map(|(_, begin, end)| asked(begin, end)).collect()
+            }
+            ResourceEvent::BookingsCanceled { bookings, .. } => bookings.iter().filter_map(of_booking).collect(),
+            ResourceEvent::BookingMoved { booking, begin, end, .. } => {
+                of_booking(booking).into_iter().chain(asked(begin, end)).collect()
+            }
+        }
+    }
+
     /// Everything, counted afresh.
     pub fn audit(&self) -> ResourceAudit {
         let mut violations = self.holds.violations();
@@ -106,7 +132,7 @@ impl Resource {
         }
         ResourceAudit {
             resource: self.id.clone(),
-            bookings: self.calendar.len() as u64,
+            bookings: self.booked(),
             holds: self.holds.hold_views(Time::portion),
             sales: self.holds.sale_views(Time::portion),
             violations,

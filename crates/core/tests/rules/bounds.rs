@@ -3,9 +3,9 @@
 use boxoffice_core::{
     answer::{Answer, Outcome},
     cart::{CART_LINES_MAX, CART_REQUESTS_MAX},
-    command::{CartCommand, Command, SessionCommand, VenueCommand, Want, WantedLine},
+    command::{CartCommand, Command, ProductCommand, SessionCommand, VenueCommand, Want, WantedLine},
     id::{CartId, CartToken, Entity, Id},
-    money::{Currency, Money},
+    money::{AMOUNT_MAX, Currency, Money, PRICE_MAX},
     refusal::{LineRefusal, Refusal},
     seat::{HOLD_SEATS_MAX, Seat, SeatSet, SeatSetError},
     time::{Rules, Timestamp},
@@ -13,7 +13,7 @@ use boxoffice_core::{
 
 use crate::{
     catalogue::open,
-    script::{check_out, details, hold_lines, id, layout, new_session},
+    script::{check_out, details, euros, hold_lines, id, layout, new_session, pay, product},
     town::Town,
 };
 
@@ -81,7 +81,10 @@ fn unknown_things_are_not_found() {
     let order = Refusal::NotFound("order 00000000000000000000000000000001".into());
     assert_eq!(say(&mut town, "6", CartCommand::Order), Err(order));
     let session = Refusal::NotFound("session x".into());
-    assert_eq!(say(&mut town, "7", hold_lines(vec![line("s", 0), line("x", 0)])), Err(Refusal::Lines(vec![LineRefusal { line: 1, refusal: session.clone() }])));
+    assert_eq!(
+        say(&mut town, "7", hold_lines(vec![line("s", 0), line("x", 0)])),
+        Err(Refusal::Lines(vec![LineRefusal { line: 1, refusal: session.clone() }]))
+    );
     for command in [SessionCommand::Get, SessionCommand::Map, SessionCommand::Audit, SessionCommand::Block(vec![])] {
         let ticket = town.send(Some("request"), Command::Session(id("x"), command));
         town.run();
@@ -155,9 +158,8 @@ fn a_cart_has_at_most_fifty_lines() {
 #[test]
 fn two_holds_under_way_do_not_add_up_to_too_many_lines() {
     let mut town = town(&"a".repeat(60), &["s"]);
-    let lines = |from: u16, to: u16| {
-        Command::Cart(CartId(1), hold_lines((from..to).map(|seat| line("s", seat)).collect()))
-    };
+    let lines =
+        |from: u16, to: u16| Command::Cart(CartId(1), hold_lines((from..to).map(|seat| line("s", seat)).collect()));
     let first = town.send(Some("1"), lines(0, 30));
     let second = town.send(Some("2"), lines(30, 60));
     let third = town.send(Some("3"), lines(30, 50));
@@ -250,4 +252,68 @@ fn ids_tokens_and_codes() {
     assert_eq!(key(&Entity::Session(id("s1"))), b"s/s1");
     assert_eq!(key(&Entity::Venue(id("v"))), b"v/v");
     assert_eq!(key(&Entity::Cart(CartId(258)))[..], *b"c/\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x02");
+}
+
+fn units(quantity: u32) -> WantedLine {
+    WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity, now: false } }
+}
+
+fn shop(price: i64, stock: u64) -> Town {
+    let mut town = Town::new(Rules::default());
+    let details = Box::new(product(euros(price), stock));
+    town.send(Some("put"), Command::Product(id("p"), ProductCommand::Put(details)));
+    town.run();
+    town
+}
+
+#[test]
+fn a_cart_does_not_come_to_more_than_can_be_written() {
+    let mut town = shop(PRICE_MAX, 1_000_000);
+    let most = (AMOUNT_MAX / PRICE_MAX) as u32;
+    let refusal = Refusal::BadRequest("the cart would come to more than any cart may".into());
+    assert_eq!(say(&mut town, "1", hold_lines(vec![units(1_000_000)])), Err(refusal.clone()));
+    assert_eq!(say(&mut town, "2", hold_lines(vec![units(most + 1)])), Err(refusal.clone()));
+    assert_eq!(town.kept.audit().units.held, 0);
+    assert!(say(&mut town, "3", hold_lines(vec![units(most)])).is_ok());
+    assert_eq!(say(&mut town, "4", CartCommand::SetQuantity { line: 1, quantity: most + 1 }), Err(refusal.clone()));
+    assert_eq!(say(&mut town, "5", hold_lines(vec![units(1)])), Err(refusal));
+    assert_eq!(town.kept.audit().units.held, u64::from(most));
+    assert!(say(&mut town, "6", check_out()).is_ok());
+}
+
+#[test]
+fn a_cart_that_has_answered_enough_can_still_pay_and_be_refunded() {
+    let mut town = shop(100, 10);
+    assert!(say(&mut town, "hold", hold_lines(vec![units(2)])).is_ok());
+    let mut answered = 1;
+    loop {
+        let set = CartCommand::SetQuantity { line: 1, quantity: 2 + answered % 2 };
+        match say(&mut town, &format!("s{answered}"), set) {
+            Ok(_) => answered += 1,
+            Err(refusal) => break assert!(matches!(refusal, Refusal::BadRequest(_)), "{refusal:?}"),
+        }
+    }
+    assert_eq!(answered as usize, CART_REQUESTS_MAX);
+    assert!(say(&mut town, "pay", pay(None, None)).is_ok());
+    assert!(say(&mut town, "back", CartCommand::Refund { lines: None, reason: "".into() }).is_ok());
+    assert_eq!(town.kept.audit().units.free, 10);
+}
+
+#[test]
+fn changes_that_wait_are_bounded_and_so_are_their_waiters() {
+    let mut town = shop(100, 100);
+    assert!(say(&mut town, "hold", hold_lines(vec![units(1)])).is_ok());
+    let product = Entity::Product(id("p"));
+    let set = |quantity| Command::Cart(CartId(1), CartCommand::SetQuantity { line: 1, quantity });
+    let sets: Vec<_> = (2..20).map(|quantity| town.send(Some(&format!("s{quantity}")), set(quantity))).collect();
+    let first: Vec<_> = (0..256).map(|_| town.send(Some("s2"), set(2))).collect();
+    let queued: Vec<_> = (0..256).map(|_| town.send(Some("s3"), set(3))).collect();
+    town.run_but(|to| *to != product, |_| true);
+    assert!(matches!(town.answers[&sets[17]], Err(Refusal::BadRequest(_))), "one under way, sixteen wait");
+    assert_eq!(town.answers[&first[255]], Err(Refusal::InProgress));
+    assert_eq!(town.answers[&queued[255]], Err(Refusal::InProgress));
+    town.run();
+    let all = sets[..17].iter().chain(&first[..255]).chain(&queued[..255]);
+    assert!(all.clone().all(|ticket| town.answers[ticket].is_ok()));
+    assert_eq!(town.kept.audit().units.held, 18);
 }

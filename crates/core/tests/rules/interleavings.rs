@@ -715,7 +715,7 @@ fn a_checkout_waits_for_lines_under_way() {
             wait 0.001
                 s  A...
             answers
-                #5 no: cart_not_active, the cart is checking_out
+                #5 no: cart_not_active, the cart is done
                 #6 order of line 1 s 0.0, total 10.00
             go t
             box get t -> 4 free, 0 held, 0 sold, 0 blocked

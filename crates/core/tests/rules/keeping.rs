@@ -19,7 +19,10 @@ use crate::{
 
 fn hold(session: &str, row: u16, first: u16, count: u16) -> CartCommand {
     let seats = SeatSet::new((first..first + count).map(|seat| Seat { row, seat })).expect("some seats");
-    hold_lines(vec![WantedLine { entity: Entity::Session(id(session)), want: Want::Seats { seats, best_effort: false } }])
+    hold_lines(vec![WantedLine {
+        entity: Entity::Session(id(session)),
+        want: Want::Seats { seats, best_effort: false },
+    }])
 }
 
 fn send(town: &mut Town, cart: u128, request: &str, command: CartCommand) {
@@ -222,4 +225,27 @@ fn a_cut_stays_as_it_was() {
         kept.apply(entity, vec![event.clone()]);
     }
     assert!(Kept::restore(cut).entities().eq(applied(&town, middle).entities()));
+}
+
+/// Carts that are being paid, late lines, quotas, slots, places, refunds and purchases among them: every state of a storm
+/// reads back as it was, and goes on as it would have.
+#[test]
+fn every_state_of_a_storm_reads_back() {
+    for seed in 0..60 {
+        let town = crate::storm::midst(seed, 60 + 4 * seed as u32);
+        let kept = written_and_read(&town.kept);
+        assert!(kept.entities().eq(town.kept.entities()), "seed {seed}: states differ");
+        assert_eq!((kept.audit(), draw(&kept)), (town.kept.audit(), draw(&town.kept)), "seed {seed}");
+        assert!(kept.unfinished().eq(town.kept.unfinished()), "seed {seed}");
+    }
+    for seed in 0..20 {
+        let town = crate::storm::aftermath(seed);
+        for place in [town.log.len() / 3, town.log.len() / 2] {
+            let mut first = Kept::new();
+            town.log[..place].iter().for_each(|(entity, event)| first.apply(entity, vec![event.clone()]));
+            let mut second = written_and_read(&first);
+            town.log[place..].iter().for_each(|(entity, event)| second.apply(entity, vec![event.clone()]));
+            assert!(second.entities().eq(town.kept.entities()), "seed {seed} from {place}");
+        }
+    }
 }

@@ -1293,7 +1293,7 @@ fn a_checkout_waits_for_lines_that_grow() {
             b checkout -> (waits as #7)
             wait 2
             answers
-                #6 no: cart_not_active, the cart is checking_out
+                #6 no: cart_not_active, the cart is done
             go p
                 2 free, 0 held, 7 sold
             wait 1
@@ -1389,6 +1389,46 @@ fn new_carts_of_one_customer() {
                 p  6 free, 1 held, 2 sold
             d hold p 1 for bob -> no: bad_request, bad request: the cart is another customer's
             d checkout for bob -> no: bad_request, bad request: the cart is another customer's
+        "#]],
+    );
+}
+
+#[test]
+fn a_quota_that_is_on_its_way_back_is_not_relied_on() {
+    check(
+        "product p 9 1.00 quota few 3
+         freeze a
+         a hold p 1 for ann as h
+         crash a
+         stop p
+         a hold p 1 for ann as h
+         last granted a
+         go p
+         thaw a
+         answers
+         a checkout
+         wait 3000
+         ann",
+        expect![[r#"
+            product p 9 1.00 quota few 3 -> 9 free, 0 held, 0 sold
+            freeze a
+            a hold p 1 for ann as h -> (waits as #2)
+                p  8 free, 1 held, 0 sold
+            crash a
+            stop p
+            a hold p 1 for ann as h -> (waits as #3)
+            last granted a
+            go p
+                ann  few 2 held 0 sold, 0 orders
+            thaw a
+                ann  few 1 held 0 sold, 0 orders
+            answers
+                #3 line 1 p 1, until 1800.000
+            a checkout -> order of line 1 p 1, total 1.00
+                ann  few 0 held 1 sold, 1 orders
+                p  8 free, 0 held, 1 sold
+            wait 3000
+            ann -> [1 a 1.00]
         "#]],
     );
 }

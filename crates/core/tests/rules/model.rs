@@ -315,9 +315,9 @@ impl Reference {
         for (session, seats, best_effort) in lines {
             granted.push((*session, self.granted_of(*session, seats, *best_effort)));
         }
-        let refused = (0..).zip(&granted).filter_map(|(line, (_, granted))| {
-            granted.clone().err().map(|refusal| LineRefusal { line, refusal })
-        });
+        let refused = (0..)
+            .zip(&granted)
+            .filter_map(|(line, (_, granted))| granted.clone().err().map(|refusal| LineRefusal { line, refusal }));
         let mut refused: Vec<LineRefusal> = refused.collect();
         match refused.len() {
             0 => {}

@@ -96,8 +96,9 @@ impl Run {
         for (name, details) in [("p", product(euros(250), 5)), ("q", second)] {
             town.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
         }
-        let line = |name: &str, quantity| {
-            WantedLine { entity: Entity::Product(id(name)), want: Want::Units { quantity, now: false } }
+        let line = |name: &str, quantity| WantedLine {
+            entity: Entity::Product(id(name)),
+            want: Want::Units { quantity, now: false },
         };
         town.send(Some("hold"), Command::Cart(buyer(), hold_lines(vec![line("p", 2), line("q", 1)])));
         town.run();
@@ -152,16 +153,13 @@ impl Run {
         let (step, outcome) = match then {
             Then::Settle(true) => {
                 let outcome = Settlement::Authorized { reference: "auth-1".into() };
-                self.send("settle", CartCommand::Settle { attempt: 1, outcome });
-                return;
+                return self.insist("settle", &CartCommand::Settle { attempt: 1, outcome });
             }
             Then::Settle(false) => {
-                self.send("settle", CartCommand::Settle { attempt: 1, outcome: Settlement::Declined });
-                return;
+                return self.insist("settle", &CartCommand::Settle { attempt: 1, outcome: Settlement::Declined });
             }
             Then::Refund => {
-                self.send("refund", CartCommand::Refund { lines: None, reason: "asked".into() });
-                return;
+                return self.insist("refund", &CartCommand::Refund { lines: None, reason: "asked".into() });
             }
             Then::Says("authorized") => {
                 let Some(amount) = authorized.or(Some(800)) else { return };
@@ -173,8 +171,15 @@ impl Run {
             Then::Says("captured") => (PaymentStep::Capture, GatewayOutcome::Captured),
             Then::Says(_) => (PaymentStep::Authorize, GatewayOutcome::Declined { reason: "late".into() }),
         };
-        self.town.post(Message { to: Entity::Cart(buyer()), input: Input::Paid { key, step, outcome } });
-        self.rest();
+        self.insist("paid", &CartCommand::Paid { key, step, outcome });
+    }
+
+    /// Operators and gateways say again what nobody has acknowledged.
+    fn insist(&mut self, request: &str, command: &CartCommand) {
+        let ticket = self.send(request, command.clone());
+        if self.town.is_lost(ticket) {
+            self.send(request, command.clone());
+        }
     }
 
     /// The whole path; what the client of the checkout was told in the end.

@@ -2,7 +2,9 @@
 
 use boxoffice_core::{
     answer::CartState,
-    command::{Area, CartCommand, Command, NewSession, ProductCommand, ResourceCommand, VenueCommand, Want, WantedLine},
+    command::{
+        Area, CartCommand, Command, NewSession, ProductCommand, ResourceCommand, VenueCommand, Want, WantedLine,
+    },
     id::{CartId, Entity},
     keep::State,
     time::{Rules, Timestamp},
@@ -36,10 +38,8 @@ fn units(quantity: u32) -> WantedLine {
 
 #[test]
 fn five_hundred_carts_for_the_last_one() {
-    let last_place = WantedLine {
-        entity: Entity::Session(id("s")),
-        want: Want::Places { area: id("stand"), quantity: 1 },
-    };
+    let last_place =
+        WantedLine { entity: Entity::Session(id("s")), want: Want::Places { area: id("stand"), quantity: 1 } };
     let slot = Want::Slot { begin: Timestamp(5_000_000), end: Timestamp(6_000_000) };
     let same_slot = WantedLine { entity: Entity::Resource(id("r")), want: slot };
     for (seed, wanted) in (0..).zip([units(1), last_place, same_slot]) {
@@ -148,7 +148,7 @@ fn growth_release_and_checkout_of_one_line_in_every_order() {
             assert_eq!(audit.units.sold, u64::from(order), "{commands:?} {choices:?}");
             assert!(matches!(kept.state(), Some(CartState::Done | CartState::Expired)), "{commands:?} {choices:?}");
             // The next choice, of the first steps only.
-            choices.resize(options.len().min(9), 0);
+            choices.resize(options.len().min(7), 0);
             while let Some(last) = choices.last() {
                 if last + 1 < options[choices.len() - 1] {
                     break;

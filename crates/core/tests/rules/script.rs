@@ -741,16 +741,18 @@ fn tell_refusal(refusal: &Refusal) -> String {
         Refusal::NoSuchSeat(seats) | Refusal::DuplicateSeat(seats) => {
             seats.iter().map(|seat| format!(" {}", tell_seat(*seat))).collect()
         }
-        Refusal::OutOfStock(short) => {
-            short.iter().map(|short| format!(" {} wanted {} free {}", short.product, short.wanted, short.free)).collect()
-        }
+        Refusal::OutOfStock(short) => short
+            .iter()
+            .map(|short| format!(" {} wanted {} free {}", short.product, short.wanted, short.free))
+            .collect(),
         Refusal::Lines(lines) => {
             let told = lines.iter().map(|line| format!("\n        {} {}", line.line, tell_refusal(&line.refusal)));
             return format!("no: {}, {refusal}:{}", refusal.name(), told.collect::<Vec<_>>().concat());
         }
-        Refusal::SlotTaken(conflicts) => {
-            conflicts.iter().map(|conflict| format!(" {}-{}", conflict.begin.0 / 1_000, conflict.end.0 / 1_000)).collect()
-        }
+        Refusal::SlotTaken(conflicts) => conflicts
+            .iter()
+            .map(|conflict| format!(" {}-{}", conflict.begin.0 / 1_000, conflict.end.0 / 1_000))
+            .collect(),
         _ => String::new(),
     };
     format!("no: {}, {refusal}{}{}", refusal.name(), if seats.is_empty() { "" } else { ":" }, seats.to_lowercase())

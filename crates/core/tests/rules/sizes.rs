@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    command::{CartCommand, Command, Want, WantedLine},
+    cart::Cart,
+    command::{CartCommand, Command, ProductCommand, ResourceCommand, Want, WantedLine},
     id::{CartId, Entity},
     keep::State,
     seat::{Seat, SeatSet},
-    time::Rules,
+    time::{Rules, Timestamp},
 };
 
 use crate::{
@@ -49,4 +50,33 @@ fn a_free_session_of_200_seats_takes_at_most_400_bytes() {
     town.send(Some("cancel"), Command::Cart(CartId(1), CartCommand::Cancel));
     town.run();
     assert_eq!(weigh(&town, "cinema-4711-hall-3").0, bytes);
+}
+
+/// An open cart with one line, with the answer it remembers, as it is kept in memory.
+#[test]
+fn an_open_cart_with_one_line_takes_some_hundreds_of_bytes() {
+    let mut town = Town::new(Rules::default());
+    open(&mut town, &layout("aaaa"), &["cinema-4711-hall-3"]);
+    let product = Box::new(crate::script::product(crate::script::euros(250), 9));
+    town.send(Some("put"), Command::Product(id("product-4711"), ProductCommand::Put(product)));
+    let room = Box::new(crate::script::resource(crate::script::euros(250)));
+    town.send(Some("put"), Command::Resource(id("room-4711"), ResourceCommand::Put(room)));
+    town.run();
+    let seats = SeatSet::new([Seat { row: 0, seat: 0 }, Seat { row: 0, seat: 1 }]).expect("two seats");
+    let session = Entity::Session(id("cinema-4711-hall-3"));
+    let slot = Want::Slot { begin: Timestamp(3_600_000), end: Timestamp(7_200_000) };
+    let lines = [
+        ("two seats", session, Want::Seats { seats, best_effort: false }),
+        ("one unit", Entity::Product(id("product-4711")), Want::Units { quantity: 1, now: false }),
+        ("one slot", Entity::Resource(id("room-4711")), slot),
+    ];
+    for (number, (name, entity, want)) in (1..).zip(lines) {
+        town.send(Some("hold"), Command::Cart(CartId(number), hold_lines(vec![WantedLine { entity, want }])));
+        town.run();
+        let state = town.kept.get(&Entity::Cart(CartId(number))).expect("it is open");
+        let State::Cart(cart) = &*state else { panic!("a cart is kept as something else") };
+        let bytes = PLACE + ARC + size_of::<State>() + size_of::<Cart>() + cart.heap_bytes();
+        println!("a cart with {name} takes {bytes} bytes, {} of them on its heap", cart.heap_bytes());
+        assert!(cart.heap_bytes() > 0 && bytes <= 1_000, "a cart with {name} takes {bytes} bytes");
+    }
 }

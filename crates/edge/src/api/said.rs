@@ -4,12 +4,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use boxoffice_wire::{
-    Encoding, Fail, FailKind, Rejection, alone,
-    encode::Verdict,
-    schema::status,
-    status::NodeStatus,
-};
+use boxoffice_wire::{Encoding, Fail, FailKind, Rejection, alone, encode::Verdict, schema::status, status::NodeStatus};
 use bytes::BytesMut;
 
 use crate::{errand::Found, metrics::Ended};

@@ -7,13 +7,12 @@ use std::{
 
 use boxoffice_core::{
     command::Command,
-    id::{Entity, Id, Request as RequestKey},
+    id::{Entity, Request as RequestKey},
     refusal::Refusal,
 };
 use boxoffice_node::door::{self, Failure, ReplyTo};
 use boxoffice_wire::{
     Call, Fail, FailKind, Op, Rejection, Request,
-    body::Resume,
     encode::{self, Verdict},
     limits::close,
     request::Since,
@@ -95,14 +94,7 @@ impl Connection {
                     self.carried = Some(Request { id, op, deadline_ms, key, shape, call });
                     return Ok(());
                 }
-                let resume = since.and_then(|since| match since {
-                    Since::Version(resume) => Some(resume),
-                    Since::Cursor(_) => None,
-                });
-                match entity {
-                    Entity::Session(session) => self.watch(id, &session, resume, now),
-                    other => self.refuse(id, op, &Refusal::NotFound(format_smolstr!("{other}")).into(), now),
-                }
+                self.watch(id, &entity, since, now)
             }
             Call::Unwatch { feed } => {
                 if self.watcher.as_mut().is_some_and(|watcher| watcher.unwatch(feed)) {
@@ -216,20 +208,20 @@ impl Connection {
         self.shared.backend.submit(command, key, ReplyTo::new(Arc::clone(&self.sink), tag));
     }
 
-    fn watch(&mut self, id: u64, session: &Id, resume: Option<Resume>, now: Instant) -> Result<(), End> {
+    fn watch(&mut self, id: u64, entity: &Entity, since: Option<Since>, now: Instant) -> Result<(), End> {
         let watcher = self.watcher.as_mut().expect("it was made when the connection moved");
         let feeds_max = self.shared.config.limits.feeds_max;
         if watcher.len() >= feeds_max {
             let why = Rejection::RateLimited(format_smolstr!("at most {feeds_max} feeds on one connection"));
             return self.refuse(id, Op::Watch, &why, now);
         }
-        match watcher.watch(session, resume) {
+        match watcher.watch(entity, since) {
             Ok(feed) => {
                 self.ended(Op::Watch, Ended::Ok, now, Instant::now());
                 self.frames.write(|encoding, out| encode::watching(encoding, out, id, feed))
             }
             Err(_) => {
-                let why = Refusal::NotFound(format_smolstr!("session/{session}")).into();
+                let why = Refusal::NotFound(format_smolstr!("{entity}")).into();
                 self.refuse(id, Op::Watch, &why, now)
             }
         }

@@ -2,9 +2,11 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
+use boxoffice_core::time::Rules;
 use boxoffice_edge::{Edge, EdgeConfig, Runtimes};
 use boxoffice_node::{
-    config::{Fsync, NodeConfig},
+    config::{Fsync, NodeConfig, PaymentConfig},
+    gateway::HttpGateway,
     node::{Node, Runtimes as NodeRuntimes},
     world::World,
 };
@@ -25,17 +27,30 @@ pub(crate) struct House {
 
 impl House {
     pub(crate) async fn open() -> House {
+        House::with(PaymentConfig::default()).await
+    }
+
+    /// One that takes payments so.
+    pub(crate) async fn with(payments: PaymentConfig) -> House {
         let data = tempfile::tempdir().expect("a directory");
+        let mut world = World::alone();
+        if let Some(config) = &payments.gateway {
+            world.gateway = Arc::new(HttpGateway::new(config, Handle::current()).expect("a client"));
+        }
+        // Nobody waits long for a gateway that does not answer, and it is soon asked again.
+        let rules = Rules { payment_wait_ms: 100, payment_again_ms: 60_000, ..Rules::default() };
         let config = NodeConfig {
             data_dir: data.path().join("data"),
             shards: 4,
             fsync: Fsync::Never,
             log_segment_bytes: 1 << 20,
+            rules: Arc::new(rules),
+            payments,
             ..NodeConfig::default()
         };
         let (selling, watching) = (Handle::current(), Handle::current());
         let runtimes = NodeRuntimes { selling: selling.clone(), watching: watching.clone() };
-        let node = Node::start(config, World::alone(), &runtimes).expect("a node");
+        let node = Node::start(config, world, &runtimes).expect("a node");
         let handle = node.handle().clone();
         while handle.ready().is_err() {
             tokio::time::sleep(std::time::Duration::from_millis(2)).await;
@@ -54,14 +69,19 @@ impl House {
     /// The same, with everything that the examples of the schemas make.
     pub(crate) async fn furnished() -> House {
         let house = House::open().await;
-        let mut asking = Asking::connect(house.address).await;
+        house.furnish().await;
+        house
+    }
+
+    /// Makes what the examples of the schemas make.
+    pub(crate) async fn furnish(&self) {
+        let mut asking = Asking::connect(self.address).await;
         for op in [Op::VenuePut, Op::HallPut, Op::SessionCreate] {
             for (number, example) in schema::of(op).examples.iter().enumerate() {
                 let told = asking.command(op.name(), &format!("{number}"), example).await;
                 assert_eq!(told.status, 200, "{told:?}");
             }
         }
-        house
     }
 
     pub(crate) async fn close(self) {

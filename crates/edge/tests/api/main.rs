@@ -6,5 +6,7 @@ mod asking;
 mod house;
 
 mod document;
+mod histories;
 mod resources;
 mod schemas;
+mod webhook;

@@ -3,6 +3,7 @@
 use boxoffice_core::answer::MapView;
 use boxoffice_wire::{
     Encoding,
+    feed::Snapshot,
     reply::{Event, FromAnswer, RawVerdict, Reply, ServerFrame},
 };
 use futures_util::{SinkExt, StreamExt};

@@ -62,8 +62,8 @@ async fn examples_work_and_answers_are_what_the_document_says() {
                 let asked = asking.get(&format!("{path}?{query}"), &[]).await;
                 document.check(&path, "get", &asked);
                 assert_eq!(asked.status, told.status, "{path}?{query}");
-                // What a node says of itself changes from moment to moment.
-                if !op.name().starts_with("admin.") {
+                // What a node says of itself changes from moment to moment, and orders reach their customer after a while.
+                if !op.name().starts_with("admin.") && op != Op::CustomerPurchases {
                     assert_eq!(asked.json(), told.json(), "{path}?{query}");
                 }
             }

@@ -3,20 +3,24 @@
 use std::{collections::BTreeMap, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use boxoffice_core::{
-    answer::{Answer, Answered, At, CartState, CartView, MapView, SeatCounts},
-    command::{CartCommand, Command, SessionCommand, VenueCommand},
+    answer::{Answer, Answered, At, CartState, CartView, MapView, Purchase, SeatCounts, SessionEntry},
+    command::{CartCommand, Command, DirectoryCommand, SessionCommand, VenueCommand, Want},
     id::{CartId, CartToken, Entity, Id, Request},
     refusal::Refusal,
-    seat::SeatState,
+    seat::{Seat, SeatState},
     time::Timestamp,
 };
-use boxoffice_edge::{Backend, Edge, EdgeConfig, Limits, Runtimes};
+use boxoffice_edge::{Backend, Edge, EdgeConfig, Limits, Runtimes, backend::Reading};
 use boxoffice_node::{
+    config::Secret,
     door::{Failure, ReplyTo},
-    feeds::{Commit, FeedSettings, FeedSource, Feeds},
+    feeds::{Beginning, Commit, FeedSettings, FeedSource, Feeds, News},
+    history::{HistoryError, HistoryFound},
+    world::OsClock,
 };
 use boxoffice_wire::{
     Encoding, Op,
+    feed::{Snapshot, SnapshotBody},
     hello::{Durability, Hello},
     reply::{self, Event, FromAnswer, Reply, ServerFrame},
     status::{NodeAudit, NodeStatus, Rates},
@@ -55,6 +59,15 @@ pub(crate) struct Node {
     pub(crate) waiting: Mutex<Vec<ReplyTo>>,
     pub(crate) keys: Mutex<Vec<Option<Request>>>,
     pub(crate) not_ready: Mutex<Option<String>>,
+    /// The venues of the one city.
+    pub(crate) city: Mutex<Vec<String>>,
+    /// Searches of venues under way, and the most that ever were.
+    searches: Arc<Mutex<usize>>,
+    pub(crate) searches_most: Mutex<usize>,
+    /// What the next histories are; busy if there is nothing.
+    pub(crate) history: Mutex<Option<HistoryFound>>,
+    /// What was asked of them: seat, limit, before.
+    pub(crate) histories_asked: Mutex<Vec<(Option<Seat>, usize, Option<u64>)>>,
     runtime: Handle,
 }
 
@@ -67,12 +80,24 @@ pub(crate) struct Theatre {
 }
 
 impl FeedSource for Theatre {
-    fn begin(&self, session: &Id) -> Option<MapView> {
+    fn begin(&self, entity: &Entity) -> Option<Beginning> {
         self.threads.lock().push(std::thread::current().name().unwrap_or_default().to_owned());
-        self.sessions.lock().get(session).cloned()
+        match entity {
+            Entity::Session(session) => self.sessions.lock().get(session).cloned().map(Beginning::Session),
+            Entity::Cart(id) if *id == cart(1) => {
+                let Answer::Cart(view) = opened(*id).answer else { panic!("it is a cart") };
+                Some(Beginning::Cart { version: 1, cart: Box::new(view) })
+            }
+            Entity::Customer(_) => Some(Beginning::Customer { newest: 0 }),
+            _ => None,
+        }
     }
 
-    fn end(&self, _session: &Id) {}
+    fn end(&self, _entity: &Entity) {}
+
+    fn purchases(&self, _customer: &Id, _after: u64, _limit: u32) -> Vec<Purchase> {
+        Vec::new()
+    }
 }
 
 impl Node {
@@ -89,8 +114,48 @@ impl Node {
         map.counts.sold += seats.len() as u32;
         map.version += 1;
         let changes = seats.iter().map(|seat| (*seat, SeatState::Sold)).collect();
-        let commit = Commit { session: id("hamlet"), from: map.version - 1, to: map.version, changes };
-        self.feeds.commit(vec![commit]);
+        let news = News::Session { seats: changes, areas: Vec::new() };
+        self.publish(Entity::Session(id("hamlet")), map.version - 1, news);
+    }
+
+    /// Publishes that an entity has gone on from a version, or a customer from a cursor.
+    pub(crate) fn publish(&self, entity: Entity, from: u64, news: News) {
+        self.feeds.commit(vec![Commit { entity, from, to: from + 1, news }]);
+    }
+
+    /// Two sessions of each venue: by its number, then a hundred later.
+    fn search(&self, venue: &Id, after: Option<(Timestamp, Id)>, limit: u32, reply: ReplyTo) {
+        match venue.as_str() {
+            "busy" => return reply.answer(Err(Failure::Busy)),
+            // Waits for ever.
+            "silent" => return self.waiting.lock().push(reply),
+            _ => {}
+        }
+        let searches = Arc::clone(&self.searches);
+        let now = {
+            let mut searches = searches.lock();
+            *searches += 1;
+            *searches
+        };
+        let mut most = self.searches_most.lock();
+        *most = now.max(*most);
+        let number: u64 = venue.as_str()[1..].parse().expect("venues are called v and a number");
+        let entry = |starts_at: u64| SessionEntry {
+            id: id(&format!("{venue}-{starts_at}")),
+            hall: id("main"),
+            title: id("play"),
+            starts_at: Timestamp(starts_at),
+            ends_at: Timestamp(starts_at + 1),
+            open: true,
+        };
+        let mut entries = vec![entry(number), entry(number + 100)];
+        entries.retain(|entry| after.as_ref().is_none_or(|(at, id)| (entry.starts_at, &entry.id) > (*at, id)));
+        entries.truncate(limit as usize);
+        self.runtime.spawn(async move {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            *searches.lock() -= 1;
+            reply.answer(Ok(Ok(Answered { answer: Answer::Sessions(entries), at: Vec::new() })));
+        });
     }
 
     fn later(&self, name: &'static str, ms: u64, reply: ReplyTo) {
@@ -124,6 +189,21 @@ impl Backend for Node {
             Command::Venue(_, VenueCommand::Put(_)) => self.later("venue", 5, reply),
             Command::Venue(_, VenueCommand::PutHall { .. }) => self.later("hall", 5, reply),
             Command::Venue(_, VenueCommand::Get) => self.later("get", 5, reply),
+            Command::Venue(venue, VenueCommand::SearchSessions { after, limit, .. }) => {
+                self.search(&venue, after, limit, reply);
+            }
+            Command::Directory(DirectoryCommand::VenuesOfCity(_)) => {
+                let venues = self.city.lock().iter().map(|venue| id(venue)).collect();
+                reply.answer(Ok(Ok(Answered { answer: Answer::VenueIds(venues), at: Vec::new() })));
+            }
+            // As many free seats as the session is called, no two of them side by side.
+            Command::Cart(_, CartCommand::Hold { lines, .. }) => match (&lines[0].entity, &lines[0].want) {
+                (Entity::Session(session), Want::Best(wish)) => {
+                    let free = session.as_str().trim_start_matches("free").parse().expect("a number");
+                    reply.answer(Ok(Err(Refusal::NoAdjacentSeats { count: wish.count, free })));
+                }
+                (other, _) => reply.answer(Ok(Err(Refusal::NotFound(other.to_string().into())))),
+            },
             other => reply.answer(Ok(Err(Refusal::NotFound(other.entity().to_string().into())))),
         }
     }
@@ -166,17 +246,18 @@ impl Backend for Node {
         })
     }
 
-    fn history(&self, _entity: &Entity, _seat: Option<Seat>, _limit: usize, _before: Option<u64>) -> Reading {
-        // The history of a real node is read by the tests of the API.
-        Box::pin(async { Err(HistoryError::Busy) })
+    fn history(&self, _entity: &Entity, seat: Option<Seat>, limit: usize, before: Option<u64>) -> Reading {
+        self.histories_asked.lock().push((seat, limit, before));
+        let found = self.history.lock().clone().ok_or(HistoryError::Busy);
+        Box::pin(async move { found })
     }
 
     fn webhook_secrets(&self) -> &[Secret] {
-        &self.secrets
+        &[]
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp(NOW_MS)
+        Timestamp(1_000)
     }
 
     fn ready(&self) -> Result<(), String> {
@@ -254,7 +335,7 @@ impl Door {
         };
         theatre.sessions.lock().insert(id("hamlet"), map);
         let settings = FeedSettings { coalesce_ms: 0, ..FeedSettings::default() };
-        let feeds = Feeds::new(Arc::clone(&theatre) as Arc<dyn FeedSource>, settings);
+        let feeds = Feeds::new(Arc::clone(&theatre) as Arc<dyn FeedSource>, settings, Arc::new(OsClock::new()));
         let running = feeds.clone();
         watching.spawn(async move { running.run().await });
         let node = Arc::new(Node {
@@ -264,6 +345,11 @@ impl Door {
             waiting: Mutex::default(),
             keys: Mutex::default(),
             not_ready: Mutex::default(),
+            city: Mutex::default(),
+            searches: Arc::default(),
+            searches_most: Mutex::default(),
+            history: Mutex::default(),
+            histories_asked: Mutex::default(),
             runtime: Handle::current(),
         });
         let runtimes = Runtimes { selling: Handle::current(), watching: watching.handle().clone() };
@@ -472,6 +558,11 @@ impl Client {
 
     /// The event of a feed that comes next.
     pub(crate) async fn event(&mut self) -> (u64, Event) {
+        self.event_of::<Snapshot>().await
+    }
+
+    /// The next frame of a feed of another kind of entity than a session.
+    pub(crate) async fn event_of<S: SnapshotBody>(&mut self) -> (u64, Event<S>) {
         let frame = self.frame().await;
         match ServerFrame::read(self.encoding, &frame).expect("readable") {
             ServerFrame::Feed(feed, event) => (feed, event.read(self.encoding).expect("readable")),

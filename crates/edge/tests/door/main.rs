@@ -6,6 +6,7 @@ mod common;
 mod asking;
 
 mod envelope;
+mod errands;
 mod guests;
 mod http;
 mod requests;

@@ -1,9 +1,17 @@
 //! Watching: a snapshot, then deltas, on the runtime of the watchers, beside everything else.
 
 use crate::common::{Client, Door, in_both, token};
+use boxoffice_core::{
+    answer::{CartState, Purchase},
+    id::{Entity, OrderId},
+    money::{Currency, Money},
+    time::Timestamp,
+};
 use boxoffice_edge::Limits;
+use boxoffice_node::feeds::News;
 use boxoffice_wire::{
     Encoding, Op,
+    feed::{CartSnapshot, PurchasesSnapshot},
     reply::{Event, Reply, Watching},
 };
 use serde_json::json;
@@ -77,6 +85,59 @@ async fn a_session_that_is_not_there_is_not_watched() {
     assert!(matches!(client.event().await.1, Event::Snapshot(_)));
     client.send(4, Op::Watch, json!({"entity": "session/macbeth"})).await;
     assert_eq!(client.code().await, (Some(4), 109), "one feed and no more");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cart_is_watched_by_its_owner_until_it_ends() {
+    in_both(|encoding| async move {
+        let door = Door::open(Limits::default());
+        let mut client = Client::connect(door.address, encoding).await;
+        let entity = format!("cart/{}", crate::common::cart(1));
+        client.send(1, Op::Watch, json!({"entity": entity, "token": token(2)})).await;
+        assert_eq!(client.code().await, (Some(1), 305), "the token of another cart");
+        let feed = watch(&mut client, 2, json!({"entity": entity, "token": token(1)})).await;
+        let (of, Event::Snapshot(snapshot)) = client.event_of::<CartSnapshot>().await else { panic!("no snapshot") };
+        assert_eq!((of, snapshot.version, snapshot.cart.state), (feed, 1, CartState::Active));
+        let mut ended = Box::new(snapshot.cart);
+        ended.state = CartState::Expired;
+        door.node.publish(Entity::Cart(crate::common::cart(1)), 1, News::Cart(ended.clone()));
+        let (_, Event::Delta(delta)) = client.event_of::<CartSnapshot>().await else { panic!("no delta") };
+        assert_eq!((delta.from, delta.to, &delta.cart), (1, 2, &*ended));
+        let (of, Event::Ended(end)) = client.event_of::<CartSnapshot>().await else { panic!("no end") };
+        assert_eq!((of, end.name.as_str()), (feed, "cart_expired"));
+        client.send(3, Op::Unwatch, json!({"feed": feed})).await;
+        assert_eq!(client.code().await, (Some(3), 701), "it is over");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_purchase_is_pushed() {
+    in_both(|encoding| async move {
+        let door = Door::open(Limits::default());
+        let mut client = Client::connect(door.address, encoding).await;
+        client.send(1, Op::Watch, json!({"entity": "customer/ada", "resume": {"epoch": 0, "version": 0}})).await;
+        assert_eq!(client.code().await, (Some(1), 101), "a customer has a cursor");
+        let feed = watch(&mut client, 2, json!({"entity": "customer/ada"})).await;
+        let (of, Event::Snapshot(none)) = client.event_of::<PurchasesSnapshot>().await else { panic!("no snapshot") };
+        assert_eq!((of, none.from, none.to, none.purchases.len()), (feed, 0, 0, 0));
+        let total = Money { amount: 1_000, currency: Currency::new("EUR").expect("a currency") };
+        let bought = Purchase { cursor: 1, order: OrderId(7), at: Timestamp(9), total };
+        let ada = Entity::Customer(crate::common::id("ada"));
+        door.node.publish(ada.clone(), 0, News::Purchases(vec![bought.clone()]));
+        let (_, Event::Delta(delta)) = client.event_of::<PurchasesSnapshot>().await else { panic!("no delta") };
+        assert_eq!((delta.from, delta.to, &delta.purchases[..]), (0, 1, &[bought.clone()][..]));
+        // Another connection that has the first goes on from there.
+        let mut other = Client::connect(door.address, encoding).await;
+        watch(&mut other, 1, json!({"entity": "customer/ada", "resume": {"cursor": 1}})).await;
+        let second = Purchase { cursor: 2, ..bought };
+        door.node.publish(ada, 1, News::Purchases(vec![second.clone()]));
+        for client in [&mut client, &mut other] {
+            let (_, Event::Delta(delta)) = client.event_of::<PurchasesSnapshot>().await else { panic!("no delta") };
+            assert_eq!((delta.from, delta.to, &delta.purchases[..]), (1, 2, &[second.clone()][..]));
+        }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

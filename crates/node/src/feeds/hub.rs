@@ -1,4 +1,4 @@
-//! The hub: which sessions have a channel, and the task that publishes to them.
+//! The hub: which entities have a channel, and the task that publishes to them.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -6,19 +6,18 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::id::Id;
-use boxoffice_wire::body::Resume;
+use boxoffice_core::id::Entity;
+use boxoffice_wire::request::Since;
 use parking_lot::Mutex;
-use tokio::{
-    sync::Notify,
-    time::{Instant, sleep_until},
-};
+use tokio::{sync::Notify, time::sleep};
 
 use super::{
     Commit, FeedSettings, FeedSource, NotFound,
-    channel::{Channel, Mark, Position},
+    channel::{Channel, Position},
     inbox::Inbox,
+    watchers::Mark,
 };
+use crate::world::Clock;
 
 /// Watchers told in one go, before others on the runtime have their turn.
 const WATCHERS_SLICE: usize = 64;
@@ -27,6 +26,7 @@ const WATCHERS_SLICE: usize = 64;
 pub(super) struct Hub {
     source: Arc<dyn FeedSource>,
     settings: FeedSettings,
+    clock: Arc<dyn Clock>,
     /// The only lock the driver takes: never held while anything else is waited for.
     inbox: Mutex<Inbox>,
     table: Mutex<Table>,
@@ -35,17 +35,18 @@ pub(super) struct Hub {
 
 /// The channels of the node.
 struct Table {
-    channels: BTreeMap<Id, Arc<Channel>>,
+    channels: BTreeMap<Entity, Arc<Channel>>,
     next_feed: u64,
-    /// Channels whose last watcher left, and when they are looked at again.
-    lingering: VecDeque<(Instant, Arc<Channel>)>,
+    /// Channels whose last watcher left, and the monotonic millisecond at which they are looked at again.
+    lingering: VecDeque<(u64, Arc<Channel>)>,
 }
 
 impl Hub {
-    pub(super) fn new(source: Arc<dyn FeedSource>, settings: FeedSettings) -> Hub {
+    pub(super) fn new(source: Arc<dyn FeedSource>, settings: FeedSettings, clock: Arc<dyn Clock>) -> Hub {
         Hub {
             source,
             settings,
+            clock,
             inbox: Mutex::default(),
             table: Mutex::new(Table { channels: BTreeMap::new(), next_feed: 1, lingering: VecDeque::new() }),
             wake: Notify::new(),
@@ -58,26 +59,27 @@ impl Hub {
         }
         let mut inbox = self.inbox.lock();
         for commit in commits {
-            let Commit { session, from, to, changes } = &commit;
-            assert!(from < to || from == to && changes.is_empty(), "a commit of {session} goes from {from} to {to}");
-            if from == to {
-                continue;
-            }
+            let Commit { entity, from, to, .. } = &commit;
+            assert!(from < to, "a commit of {entity} goes from {from} to {to}");
             inbox.push(commit, self.settings.coalesce_ms > 0);
         }
         drop(inbox);
         self.wake.notify_one();
     }
 
-    /// A place among the watchers of a session's channel, which is made if there is none.
-    pub(super) fn join(&self, session: &Id, mark: impl FnOnce(u64) -> Arc<Mark>) -> (Arc<Channel>, usize, Arc<Mark>) {
+    /// A place among the watchers of an entity's channel, which is made if there is none.
+    pub(super) fn join(
+        &self,
+        entity: &Entity,
+        mark: impl FnOnce(u64) -> Arc<Mark>,
+    ) -> (Arc<Channel>, usize, Arc<Mark>) {
         let mut table = self.table.lock();
-        let channel = match table.channels.get(session) {
+        let channel = match table.channels.get(entity) {
             Some(channel) => Arc::clone(channel),
             None => {
-                let channel = Arc::new(Channel::new(table.next_feed, session.clone(), self.settings.epoch));
+                let channel = Arc::new(Channel::new(table.next_feed, entity.clone(), self.settings.epoch));
                 table.next_feed += 1;
-                table.channels.insert(session.clone(), Arc::clone(&channel));
+                table.channels.insert(entity.clone(), Arc::clone(&channel));
                 channel
             }
         };
@@ -88,8 +90,13 @@ impl Hub {
     }
 
     /// Where a watcher begins.
-    pub(super) fn begin(&self, channel: &Channel, resume: Option<Resume>) -> Result<Position, NotFound> {
-        channel.begin(&*self.source, resume, || self.inbox.lock().waits(&channel.session))
+    pub(super) fn begin(&self, channel: &Channel, since: Option<Since>) -> Result<Position, NotFound> {
+        channel.begin(&*self.source, since, || self.inbox.lock().waits(&channel.entity))
+    }
+
+    /// Where a watcher reads what is not in its channel.
+    pub(super) fn source(&self) -> &dyn FeedSource {
+        &*self.source
     }
 
     /// Gives a place up; the channel lingers a while when it was the last one.
@@ -97,14 +104,13 @@ impl Hub {
         if !channel.leave(slot) {
             return;
         }
-        let now = Instant::now();
+        let now_ms = self.clock.monotonic_ms();
         let mut table = self.table.lock();
         if !channel.is_open() {
             // There is nothing to come back to.
             table.remove_unwatched(channel, &*self.source);
         } else if !channel.lingers.swap(true, Ordering::Relaxed) {
-            let until = now + Duration::from_millis(self.settings.linger_ms);
-            table.lingering.push_back((until, Arc::clone(channel)));
+            table.lingering.push_back((now_ms + self.settings.linger_ms, Arc::clone(channel)));
             drop(table);
             self.wake.notify_one();
         }
@@ -121,28 +127,34 @@ impl Hub {
 
     /// Publishes what is committed: the first commit after a rest at once, then once a tick.
     pub(super) async fn run(&self) {
-        let tick = Duration::from_millis(self.settings.coalesce_ms);
-        let mut next = Instant::now();
+        let mut next_ms = self.clock.monotonic_ms();
         loop {
-            match self.sweep(Instant::now()) {
-                Some(until) => tokio::select! {
+            match self.sweep(self.clock.monotonic_ms()) {
+                Some(until_ms) => tokio::select! {
                     () = self.wake.notified() => {}
-                    () = sleep_until(until) => continue,
+                    () = self.wait_until(until_ms) => continue,
                 },
                 None => self.wake.notified().await,
             }
-            if !tick.is_zero() {
-                sleep_until(next).await;
-                next = Instant::now() + tick;
+            if self.settings.coalesce_ms > 0 {
+                self.wait_until(next_ms).await;
+                next_ms = self.clock.monotonic_ms() + self.settings.coalesce_ms;
             }
             self.publish().await;
+        }
+    }
+
+    async fn wait_until(&self, until_ms: u64) {
+        let wait_ms = until_ms.saturating_sub(self.clock.monotonic_ms());
+        if wait_ms > 0 {
+            sleep(Duration::from_millis(wait_ms)).await;
         }
     }
 
     async fn publish(&self) {
         let commits = self.inbox.lock().take();
         for commit in commits {
-            let channel = self.table.lock().channels.get(&commit.session).cloned();
+            let channel = self.table.lock().channels.get(&commit.entity).cloned();
             let Some(channel) = channel else { continue };
             if channel.publish(commit, &*self.source) {
                 let mut slot = 0;
@@ -155,10 +167,10 @@ impl Hub {
     }
 
     /// Ends the channels that nobody came back to; when to look again.
-    fn sweep(&self, now: Instant) -> Option<Instant> {
+    fn sweep(&self, now_ms: u64) -> Option<u64> {
         let mut table = self.table.lock();
         while let Some((until, channel)) = table.lingering.front() {
-            if *until > now {
+            if *until > now_ms {
                 return Some(*until);
             }
             let channel = Arc::clone(channel);
@@ -173,11 +185,11 @@ impl Hub {
 impl Table {
     /// Removes a channel that nobody watches. Under the table's lock, so that a feed that begins again does so after this.
     fn remove_unwatched(&mut self, channel: &Arc<Channel>, source: &dyn FeedSource) {
-        let known = self.channels.get(&channel.session).is_some_and(|known| Arc::ptr_eq(known, channel));
+        let known = self.channels.get(&channel.entity).is_some_and(|known| Arc::ptr_eq(known, channel));
         if known && channel.watching() == 0 {
-            self.channels.remove(&channel.session);
+            self.channels.remove(&channel.entity);
             if channel.is_open() {
-                source.end(&channel.session);
+                source.end(&channel.entity);
             }
         }
     }

@@ -1,35 +1,35 @@
-//! What was committed and is not published yet, a short list a session.
+//! What was committed and is not published yet, a short list an entity.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use boxoffice_core::{id::Id, seat::SeatState};
+use boxoffice_core::id::Entity;
 
 use super::Commit;
 
-/// Commits of one session that wait one by one; beyond this they are conflated into the last one, as a hub that coalesces
+/// Commits of one entity that wait one by one; beyond this they are conflated into the last one, as a hub that coalesces
 /// does with all of them.
 const COMMITS_WAITING_MAX: usize = 64;
 
-/// Changes of one waiting commit before they are first reduced to one a seat.
-const CHANGES_WAITING: usize = 4_096;
+/// Entries of one waiting commit before they are first reduced to one a seat and an area.
+const ENTRIES_WAITING: usize = 4_096;
 
-/// Commits waiting for the hub, by session.
+/// Commits waiting for the hub, by entity.
 #[derive(Default)]
 pub(super) struct Inbox {
-    sessions: BTreeMap<Id, VecDeque<Waiting>>,
+    entities: BTreeMap<Entity, VecDeque<Waiting>>,
 }
 
 /// One commit, or several conflated.
 struct Waiting {
     commit: Commit,
-    /// When there are so many changes they are reduced to one a seat.
+    /// When it has so many entries they are reduced.
     reduce_at: usize,
 }
 
 impl Inbox {
     /// Takes a commit in; `coalesce` if it may become one with the commit before it.
     pub(super) fn push(&mut self, commit: Commit, coalesce: bool) {
-        if let Some(waiting) = self.sessions.get_mut(&commit.session) {
+        if let Some(waiting) = self.entities.get_mut(&commit.entity) {
             let full = coalesce || waiting.len() >= COMMITS_WAITING_MAX;
             match waiting.back_mut() {
                 Some(last) if last.commit.to == commit.from => {
@@ -39,27 +39,27 @@ impl Inbox {
                         waiting.push_back(Waiting::new(commit));
                     }
                 }
-                // What waits is from before the feed began anew; the map it began with has it all.
+                // What waits is from before the feed began anew; what it began with has it all.
                 Some(_) | None => {
                     waiting.clear();
                     waiting.push_back(Waiting::new(commit));
                 }
             }
         } else {
-            let session = commit.session.clone();
-            self.sessions.insert(session, VecDeque::from([Waiting::new(commit)]));
+            let entity = commit.entity.clone();
+            self.entities.insert(entity, VecDeque::from([Waiting::new(commit)]));
         }
     }
 
-    /// Whether commits of this session wait.
-    pub(super) fn waits(&self, session: &Id) -> bool {
-        self.sessions.contains_key(session)
+    /// Whether commits of this entity wait.
+    pub(super) fn waits(&self, entity: &Entity) -> bool {
+        self.entities.contains_key(entity)
     }
 
-    /// Everything that waits, in the order of sessions and then of commits; changes are one a seat.
+    /// Everything that waits, in the order of entities and then of commits; entries are one a seat and an area.
     pub(super) fn take(&mut self) -> impl Iterator<Item = Commit> + use<> {
-        std::mem::take(&mut self.sessions).into_values().flatten().map(|mut waiting| {
-            reduce(&mut waiting.commit.changes);
+        std::mem::take(&mut self.entities).into_values().flatten().map(|mut waiting| {
+            waiting.commit.reduce();
             waiting.commit
         })
     }
@@ -67,28 +67,15 @@ impl Inbox {
 
 impl Waiting {
     fn new(commit: Commit) -> Waiting {
-        Waiting { commit, reduce_at: CHANGES_WAITING }
+        Waiting { commit, reduce_at: ENTRIES_WAITING }
     }
 
     fn extend(&mut self, next: Commit) {
-        self.commit.to = next.to;
-        self.commit.changes.extend(next.changes);
-        if self.commit.changes.len() >= self.reduce_at {
-            reduce(&mut self.commit.changes);
+        self.commit.absorb(next);
+        if self.commit.entries() >= self.reduce_at {
+            self.commit.reduce();
             // At most twice the seats of a layout wait, however long the hub is away.
-            self.reduce_at = (2 * self.commit.changes.len()).max(CHANGES_WAITING);
+            self.reduce_at = (2 * self.commit.entries()).max(ENTRIES_WAITING);
         }
     }
-}
-
-/// Leaves one change a seat, the last one, in the order of seats.
-fn reduce(changes: &mut Vec<(u32, SeatState)>) {
-    changes.sort_by_key(|(seat, _)| *seat);
-    changes.dedup_by(|later, kept| {
-        let same = later.0 == kept.0;
-        if same {
-            kept.1 = later.1;
-        }
-        same
-    });
 }

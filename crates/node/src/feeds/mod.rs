@@ -1,15 +1,23 @@
-//! The live seat maps of one node: what its replicas commit, given to every watcher of a session.
+//! The live feeds of one node: what its replicas commit, given to every watcher of an entity.
 //!
 //! The replication thread hands in what was applied ([`Feeds::commit`]), the hub's task publishes it tick by tick, and each
 //! connection pulls encoded frames through its [`Watcher`]. A watcher holds no queue: it has a place in a ring of deltas
-//! that all watchers of the session share, and the newest snapshot when it has fallen out of that ring.
+//! that all watchers of the entity share. Who has fallen out of that ring gets the newest snapshot, which says all there
+//! is to say; of a customer's purchases, which say something each, it gets what it has not seen from where they are kept.
 
-// In reading order: what comes in, the map as published, the channel of a session, the connection's side, the task.
+// In reading order: what comes in, what is said of each kind of entity, the channel of one, the connection's side, the task.
 mod inbox;
-mod published;
+mod news;
+
+mod line;
+mod purchases;
+mod ring;
+mod seats;
+mod states;
 
 mod channel;
 mod watcher;
+mod watchers;
 
 mod hub;
 #[cfg(test)]
@@ -17,33 +25,62 @@ mod tests;
 
 use std::sync::Arc;
 
-use boxoffice_core::{answer::MapView, id::Id, seat::SeatState};
+use boxoffice_core::{
+    answer::{CartView, MapView, Purchase, StockCounts},
+    id::{Entity, Id},
+};
 
+use crate::world::Clock;
+
+pub use news::{Commit, DAYS_MAX, News};
 pub use watcher::Watcher;
 
-/// What one pass of the replication thread changed in one session.
+/// An entity as a feed of it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Commit {
-    /// Which session.
-    pub session: Id,
-    /// Its version before.
-    pub from: u64,
-    /// Its version after.
-    pub to: u64,
-    /// Seats by index in layout order, with the state they have now; a later entry counts more than an earlier one.
-    pub changes: Vec<(u32, SeatState)>,
+pub enum Beginning {
+    /// A session's map.
+    Session(MapView),
+    /// A product's units.
+    Product {
+        /// At which version.
+        version: u64,
+        /// Units by state.
+        counts: StockCounts,
+    },
+    /// A resource.
+    Resource {
+        /// At which version.
+        version: u64,
+        /// How many bookings it has.
+        bookings: u64,
+    },
+    /// A cart.
+    Cart {
+        /// At which version.
+        version: u64,
+        /// The cart.
+        cart: Box<CartView>,
+    },
+    /// A customer, also one to whom nothing has happened yet.
+    Customer {
+        /// The cursor of the newest purchase; 0 if there is none.
+        newest: u64,
+    },
 }
 
-/// Where the hub gets the map a feed begins with. Implemented over the replica's state.
+/// Where the hub gets what a feed begins with. Implemented over the replica's state. It may wait for the replication
+/// thread and for the disk; the replication thread never waits for the hub.
 pub trait FeedSource: Send + Sync + 'static {
-    /// The session's map now, and from exactly this version on its commits go to [`Feeds::commit`]; `None` if there is no
-    /// such session. Asked again for a session that is watched already when its commits have a gap.
-    ///
-    /// It may wait for the replication thread, which never waits for the hub.
-    fn begin(&self, session: &Id) -> Option<MapView>;
+    /// The entity as committed now, and from exactly this state on its commits go to [`Feeds::commit`]; `None` if there is
+    /// no such entity. Asked again for an entity that is watched already when its commits have a gap.
+    fn begin(&self, entity: &Entity) -> Option<Beginning>;
 
-    /// Nobody watches this session any more: its commits need not be handed in.
-    fn end(&self, session: &Id);
+    /// Nobody watches this entity any more: its commits need not be handed in.
+    fn end(&self, entity: &Entity);
+
+    /// The purchases of a customer after a cursor, by cursor, up to `limit`; none only if there are none or they cannot be
+    /// read, which the node does not outlive.
+    fn purchases(&self, customer: &Id, after: u64, limit: u32) -> Vec<Purchase>;
 }
 
 /// How the hub publishes.
@@ -51,7 +88,7 @@ pub trait FeedSource: Send + Sync + 'static {
 pub struct FeedSettings {
     /// Commits of so many milliseconds are published as one delta; 0 gives a delta for each commit.
     pub coalesce_ms: u64,
-    /// How long a session without watchers is kept, in milliseconds: they may come back.
+    /// How long an entity without watchers is kept, in milliseconds: they may come back.
     pub linger_ms: u64,
     /// The epoch that versions belong to: another one means that no version from before says anything.
     pub epoch: u64,
@@ -63,25 +100,25 @@ impl Default for FeedSettings {
     }
 }
 
-/// There is no such session.
+/// There is no such entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no such session")]
+#[error("there is nothing to watch")]
 pub struct NotFound;
 
-/// The live seat maps of one node. Clones are the same hub.
+/// The live feeds of one node. Clones are the same hub.
 #[derive(Clone)]
 pub struct Feeds {
     hub: Arc<hub::Hub>,
 }
 
 impl Feeds {
-    /// A hub over `source`. Nothing is published before [`Feeds::run`] runs.
-    pub fn new(source: Arc<dyn FeedSource>, settings: FeedSettings) -> Feeds {
-        Feeds { hub: Arc::new(hub::Hub::new(source, settings)) }
+    /// A hub over `source`, whose ticks are of `clock`. Nothing is published before [`Feeds::run`] runs.
+    pub fn new(source: Arc<dyn FeedSource>, settings: FeedSettings, clock: Arc<dyn Clock>) -> Feeds {
+        Feeds { hub: Arc::new(hub::Hub::new(source, settings, clock)) }
     }
 
     /// Hands in what was just applied, once a pass, in order. Never waits for watchers and holds a bounded amount: what the
-    /// hub has not published yet is conflated, a session's seat having one state at a time.
+    /// hub has not published yet is conflated, an entity having one state at a time.
     pub fn commit(&self, commits: Vec<Commit>) {
         self.hub.commit(commits);
     }
@@ -101,7 +138,7 @@ impl Feeds {
         self.hub.epoch()
     }
 
-    /// How many sessions have a feed, and how many watchers they have together.
+    /// How many entities have a feed, and how many watchers they have together.
     pub fn counts(&self) -> (usize, usize) {
         self.hub.counts()
     }

@@ -1,24 +1,33 @@
-//! Watchers of every kind rebuild the map and never see a gap, whatever is committed and however they read.
+//! Watchers of every kind rebuild the map of a session and never see a gap, whatever is committed and however they read.
+//! Those of everything else are in `kinds`.
+
+mod kinds;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use boxoffice_core::{
-    answer::{MapView, SeatCounts},
-    id::Id,
+    answer::{AreaCounts, MapView, Purchase, SeatCounts},
+    id::{Entity, Id},
     seat::SeatState,
 };
 use boxoffice_wire::{
     Encoding,
     body::Resume,
+    feed::Snapshot,
     reply::{Event, ServerFrame},
+    request::Since,
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
 use proptest::prelude::*;
 
-use super::{Commit, FeedSettings, FeedSource, Feeds, NotFound, Watcher};
+use super::{Beginning, Commit, FeedSettings, FeedSource, Feeds, News, NotFound, Watcher};
+use crate::world::Clock;
 
 const EPOCH: u64 = 7;
+
+/// The places of each of a session's two areas.
+const PLACES: u32 = 50;
 
 /// The sessions of a replica, every version of them.
 #[derive(Default)]
@@ -27,8 +36,15 @@ struct Replica {
 }
 
 struct Session {
-    versions: BTreeMap<u64, Vec<SeatState>>,
+    versions: BTreeMap<u64, Shown>,
     watched: bool,
+}
+
+/// What a watcher is to see of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Shown {
+    seats: Vec<SeatState>,
+    areas: Vec<AreaCounts>,
 }
 
 impl Replica {
@@ -41,24 +57,33 @@ impl Replica {
     }
 
     fn open(&self, name: &str, seats: usize) {
-        let versions = BTreeMap::from([(1, vec![SeatState::Free; seats])]);
+        let areas = ["stalls", "lawn"].map(|area| places(area, 0));
+        let shown = Shown { seats: vec![SeatState::Free; seats], areas: areas.into() };
+        let versions = BTreeMap::from([(1, shown)]);
         self.sessions.lock().insert(id(name), Session { versions, watched: false });
     }
 
-    /// Changes seats; the commit, if the session is watched.
-    fn change(&self, name: &str, changes: &[(u32, SeatState)]) -> Option<Commit> {
+    /// Changes seats, and of areas how many places are held; the commit, if the session is watched.
+    fn change(&self, name: &str, changes: &[(u32, SeatState)], held: &[(usize, u32)]) -> Option<Commit> {
         let mut sessions = self.sessions.lock();
         let session = sessions.get_mut(&id(name))?;
-        let (from, seats) = session.versions.last_key_value().map(|(version, seats)| (*version, seats.clone()))?;
-        let mut seats = seats;
+        let (from, shown) = session.versions.last_key_value()?;
+        let (from, mut shown) = (*from, shown.clone());
         for (seat, state) in changes {
-            seats[*seat as usize] = *state;
+            shown.seats[*seat as usize] = *state;
         }
-        session.versions.insert(from + 1, seats);
-        session.watched.then(|| Commit { session: id(name), from, to: from + 1, changes: changes.to_vec() })
+        let mut areas = Vec::new();
+        for (area, held) in held {
+            let area = &mut shown.areas[*area];
+            *area = places(area.area.as_str(), *held);
+            areas.push(area.clone());
+        }
+        session.versions.insert(from + 1, shown);
+        let news = News::Session { seats: changes.to_vec(), areas };
+        session.watched.then(|| Commit { entity: session_of(name), from, to: from + 1, news })
     }
 
-    fn at(&self, name: &str, version: u64) -> Option<Vec<SeatState>> {
+    fn at(&self, name: &str, version: u64) -> Option<Shown> {
         self.sessions.lock()[&id(name)].versions.get(&version).cloned()
     }
 
@@ -72,22 +97,29 @@ impl Replica {
 }
 
 impl FeedSource for Replica {
-    fn begin(&self, session: &Id) -> Option<MapView> {
+    fn begin(&self, entity: &Entity) -> Option<Beginning> {
+        let Entity::Session(id) = entity else { return None };
         let mut sessions = self.sessions.lock();
-        let found = sessions.get_mut(session)?;
+        let found = sessions.get_mut(id)?;
         found.watched = true;
-        let (version, seats) = found.versions.last_key_value()?;
+        let (version, Shown { seats, areas }) = found.versions.last_key_value()?;
         let mut packed = vec![0; seats.len().div_ceil(4)];
         for (index, state) in seats.iter().enumerate() {
             packed[index / 4] |= (*state as u8) << (index % 4 * 2);
         }
-        Some(MapView { session: session.clone(), epoch: 0, version: *version, counts: counts(seats), seats: packed })
+        let (version, counts, areas) = (*version, counts(seats), areas.clone());
+        Some(Beginning::Session(MapView { session: id.clone(), epoch: 0, version, counts, areas, seats: packed }))
     }
 
-    fn end(&self, session: &Id) {
-        if let Some(session) = self.sessions.lock().get_mut(session) {
+    fn end(&self, entity: &Entity) {
+        let Entity::Session(id) = entity else { panic!("{entity} was never begun") };
+        if let Some(session) = self.sessions.lock().get_mut(id) {
             session.watched = false;
         }
+    }
+
+    fn purchases(&self, _customer: &Id, _after: u64, _limit: u32) -> Vec<Purchase> {
+        panic!("no customer is watched")
     }
 }
 
@@ -97,7 +129,7 @@ struct Reader {
     watcher: Watcher,
     encoding: Encoding,
     names: BTreeMap<u64, String>,
-    maps: BTreeMap<String, (u64, Vec<SeatState>)>,
+    maps: BTreeMap<String, (u64, Shown)>,
     snapshots: usize,
     deltas: usize,
     ended: usize,
@@ -118,8 +150,8 @@ impl Reader {
     }
 
     fn watch(&mut self, name: &str) -> Result<u64, NotFound> {
-        let resume = self.maps.get(name).map(|(version, _)| Resume { epoch: EPOCH, version: *version });
-        let feed = self.watcher.watch(&id(name), resume)?;
+        let since = self.maps.get(name).map(|(version, _)| since(EPOCH, *version));
+        let feed = self.watcher.watch(&session_of(name), since)?;
         self.names.insert(feed, name.to_owned());
         Ok(feed)
     }
@@ -139,24 +171,29 @@ impl Reader {
             panic!("no frame of a feed: {frame:?}");
         };
         let name = self.names[&feed].clone();
-        match event.read(self.encoding).expect("a readable event") {
+        match event.read::<Snapshot>(self.encoding).expect("a readable event") {
             Event::Snapshot(snapshot) => {
                 assert_eq!(snapshot.epoch, EPOCH);
                 assert_eq!(snapshot.entity.to_string(), format!("session/{name}"));
-                let seats = (0..self.replica.at(&name, 1).expect("the first").len())
+                let seats = (0..self.replica.at(&name, 1).expect("the first").seats.len())
                     .map(|seat| state(snapshot.seats[seat / 4] >> (seat % 4 * 2) & 3))
                     .collect::<Vec<_>>();
                 assert_eq!(snapshot.counts, counts(&seats), "counts of a snapshot (P5)");
-                self.maps.insert(name.clone(), (snapshot.version, seats));
+                self.maps.insert(name.clone(), (snapshot.version, Shown { seats, areas: snapshot.areas }));
                 self.snapshots += 1;
             }
             Event::Delta(delta) => {
-                let (version, seats) = self.maps.get_mut(&name).expect("a delta follows a snapshot");
+                let (version, Shown { seats, areas }) = self.maps.get_mut(&name).expect("a delta follows a snapshot");
                 assert_eq!(delta.from, *version, "a gap in the feed of {name}");
                 assert!(delta.to > delta.from);
                 for (seat, state) in &delta.changes {
                     assert_ne!(seats[*seat as usize], *state, "a change that changes nothing");
                     seats[*seat as usize] = *state;
+                }
+                for area in delta.areas {
+                    let mine = areas.iter_mut().find(|mine| mine.area == area.area).expect("an area of the session");
+                    assert_ne!(*mine, area, "a change that changes nothing");
+                    *mine = area;
                 }
                 *version = delta.to;
                 assert_eq!(delta.counts, counts(seats), "counts of a delta (P5)");
@@ -168,8 +205,8 @@ impl Reader {
                 return;
             }
         }
-        let (version, seats) = &self.maps[&name];
-        assert_eq!(Some(seats), self.replica.at(&name, *version).as_ref(), "{name} was never so at {version} (P14)");
+        let (version, shown) = &self.maps[&name];
+        assert_eq!(Some(shown), self.replica.at(&name, *version).as_ref(), "{name} was never so at {version} (P14)");
     }
 
     fn settle(&mut self) {
@@ -179,6 +216,18 @@ impl Reader {
 
 fn id(name: &str) -> Id {
     Id::new(name).expect("a good id")
+}
+
+fn session_of(name: &str) -> Entity {
+    Entity::Session(id(name))
+}
+
+fn since(epoch: u64, version: u64) -> Since {
+    Since::Version(Resume { epoch, version })
+}
+
+fn places(area: &str, held: u32) -> AreaCounts {
+    AreaCounts { area: id(area), free: PLACES - held, held, sold: 0 }
 }
 
 fn state(number: u8) -> SeatState {
@@ -202,9 +251,23 @@ fn story<F: Future<Output = ()>>(story: F) {
     runtime.block_on(tokio::task::LocalSet::new().run_until(story));
 }
 
-fn hub(replica: &Arc<Replica>, coalesce_ms: u64) -> Feeds {
+/// The clock of a story.
+struct StoryClock(tokio::time::Instant);
+
+impl Clock for StoryClock {
+    fn wall_ms(&self) -> u64 {
+        panic!("feeds have no use for the wall's time")
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        u64::try_from(self.0.elapsed().as_nanos()).expect("a story is short")
+    }
+}
+
+fn hub<S: FeedSource>(replica: &Arc<S>, coalesce_ms: u64) -> Feeds {
     let settings = FeedSettings { coalesce_ms, linger_ms: 1_000, epoch: EPOCH };
-    let feeds = Feeds::new(Arc::clone(replica) as Arc<dyn FeedSource>, settings);
+    let clock = Arc::new(StoryClock(tokio::time::Instant::now()));
+    let feeds = Feeds::new(Arc::clone(replica) as Arc<dyn FeedSource>, settings, clock);
     let running = feeds.clone();
     tokio::task::spawn_local(async move { running.run().await });
     feeds
@@ -215,7 +278,7 @@ async fn wait(ms: u64) {
 }
 
 fn commit(feeds: &Feeds, replica: &Replica, name: &str, changes: &[(u32, SeatState)]) {
-    feeds.commit(replica.change(name, changes).into_iter().collect());
+    feeds.commit(replica.change(name, changes, &[]).into_iter().collect());
 }
 
 #[test]
@@ -320,7 +383,7 @@ fn a_resume_gives_what_was_missed_or_a_snapshot() {
         reader.settle();
         assert_eq!((reader.snapshots, reader.deltas), (2, 3), "beyond the ring: a snapshot");
         // A version of another epoch says nothing.
-        reader.watcher.watch(&id("hamlet"), Some(Resume { epoch: EPOCH + 1, version: 304 })).expect("it is there");
+        reader.watcher.watch(&session_of("hamlet"), Some(since(EPOCH + 1, 304))).expect("it is there");
         reader.settle();
         assert_eq!(reader.snapshots, 3);
     });
@@ -414,19 +477,42 @@ fn a_gap_in_the_commits_gives_a_snapshot_and_the_end_of_a_session_an_end() {
         reader.watch("hamlet").expect("it is there");
         reader.settle();
         // A replica that was given a snapshot by its leader has no commits in between.
-        let lost = replica.change("hamlet", &[(1, SeatState::Held)]);
+        let lost = replica.change("hamlet", &[(1, SeatState::Held)], &[]);
         assert!(lost.is_some());
         commit(&feeds, &replica, "hamlet", &[(2, SeatState::Held)]);
         wait(1).await;
         reader.settle();
         assert_eq!((reader.snapshots, reader.maps["hamlet"].0), (2, 3));
-        replica.change("hamlet", &[(3, SeatState::Held)]);
-        let last = replica.change("hamlet", &[(4, SeatState::Held)]).expect("watched");
+        replica.change("hamlet", &[(3, SeatState::Held)], &[]);
+        let last = replica.change("hamlet", &[(4, SeatState::Held)], &[]).expect("watched");
         replica.sessions.lock().clear();
         feeds.commit(vec![last]);
         wait(1).await;
         reader.settle();
         assert_eq!((reader.ended, reader.watcher.len()), (1, 0));
+    });
+}
+
+#[test]
+fn places_that_change_are_told_also_without_seats() {
+    story(async {
+        let replica = Replica::with(&[("hamlet", 10)]);
+        let feeds = hub(&replica, 20);
+        let mut reader = Reader::new(&replica, &feeds, Encoding::Json);
+        reader.watch("hamlet").expect("it is there");
+        reader.settle();
+        let mut frames = Vec::new();
+        for held in [7, 3] {
+            feeds.commit(replica.change("hamlet", &[], &[(1, held)]).into_iter().collect());
+        }
+        wait(20).await;
+        reader.watcher.pull(Encoding::Json, 1_000, |frame| frames.push(frame));
+        let texts: Vec<_> = frames.iter().map(|frame| std::str::from_utf8(frame).expect("JSON")).collect();
+        let [text] = texts[..] else { panic!("one delta a tick: {texts:?}") };
+        assert!(text.contains(r#""changes":[]"#), "{text}");
+        assert!(text.contains(r#""areas":[{"area":"lawn","free":47,"held":3,"sold":0}]"#), "{text}");
+        reader.take(&frames[0]);
+        assert_eq!(reader.maps["hamlet"].0, 3);
     });
 }
 
@@ -436,6 +522,7 @@ enum Step {
     Change {
         session: usize,
         changes: Vec<(u32, u8)>,
+        held: Vec<(usize, u32)>,
     },
     /// A commit that never reaches the hub.
     Lose {
@@ -470,9 +557,10 @@ const READERS: usize = 4;
 
 fn step() -> impl Strategy<Value = Step> {
     let (session, reader) = (0..SESSIONS.len(), 0..READERS);
+    let changes = prop::collection::vec((any::<u32>(), 0..4u8), 0..6);
     prop_oneof![
-        12 => (session.clone(), prop::collection::vec((any::<u32>(), 0..4u8), 0..6))
-            .prop_map(|(session, changes)| Step::Change { session, changes }),
+        12 => (session.clone(), changes, prop::collection::vec((0..2usize, 0..=PLACES), 0..3))
+            .prop_map(|(session, changes, held)| Step::Change { session, changes, held }),
         1 => session.clone().prop_map(|session| Step::Lose { session }),
         5 => (0..50u64).prop_map(|ms| Step::Wait { ms }),
         1 => Just(Step::Wait { ms: 1_500 }),
@@ -500,16 +588,16 @@ proptest! {
                 (0..READERS).map(|reader| Reader::new(&replica, &feeds, encodings[reader % 2])).collect();
             for step in steps {
                 match step {
-                    Step::Change { session, changes } => {
+                    Step::Change { session, changes, held } => {
                         let (name, seats) = SESSIONS[session];
                         let changes: Vec<_> = changes
                             .into_iter()
                             .map(|(seat, number)| (seat % seats as u32, state(number)))
                             .collect();
-                        commit(&feeds, &replica, name, &changes);
+                        feeds.commit(replica.change(name, &changes, &held).into_iter().collect());
                     }
                     Step::Lose { session } => {
-                        replica.change(SESSIONS[session].0, &[(0, SeatState::Blocked)]);
+                        replica.change(SESSIONS[session].0, &[(0, SeatState::Blocked)], &[(1, 49)]);
                     }
                     Step::Wait { ms } => wait(ms).await,
                     Step::Watch { reader, session } => {
@@ -544,7 +632,7 @@ proptest! {
             for reader in &mut readers {
                 let mut watched = Vec::new();
                 for (name, _) in SESSIONS {
-                    if reader.watcher.is_watching(&id(name)) {
+                    if reader.watcher.is_watching(&session_of(name)) {
                         watched.push(name);
                     }
                 }

@@ -5,16 +5,18 @@ use std::{
     sync::Arc,
 };
 
-use boxoffice_core::id::Id;
-use boxoffice_wire::{Encoding, body::Resume};
+use boxoffice_core::id::Entity;
+use boxoffice_wire::{Encoding, request::Since};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{
     NotFound,
-    channel::{Channel, Mark, Position},
+    channel::{Channel, Position},
     hub::Hub,
+    line::Reader,
+    watchers::Mark,
 };
 
 /// Which feeds of a connection have something: each of them once.
@@ -56,17 +58,17 @@ impl Watcher {
         Watcher { hub, dirty: Arc::default(), feeds: BTreeMap::new(), due: VecDeque::new() }
     }
 
-    /// Watches a session from the version the client has, or from a snapshot. Watching it again sets the version anew.
-    /// Gives the node's number for the feed.
+    /// Watches an entity from what the client has, or from a snapshot. Watching it again sets that anew. Gives the node's
+    /// number for the feed. Whose cart or customer it is was looked at before.
     ///
-    /// May wait for the node's replication thread, for the first watcher of a session.
+    /// May wait for the node's replication thread and for its disk, for the first watcher of an entity.
     ///
     /// # Errors
-    /// [`NotFound`] if there is no such session.
-    pub fn watch(&mut self, session: &Id, resume: Option<Resume>) -> Result<u64, NotFound> {
-        let (channel, slot, mark) = self.hub.join(session, |feed| Arc::new(Mark::new(feed, Arc::clone(&self.dirty))));
+    /// [`NotFound`] if there is no such entity, or nothing of it to watch; a customer is always there.
+    pub fn watch(&mut self, entity: &Entity, since: Option<Since>) -> Result<u64, NotFound> {
+        let (channel, slot, mark) = self.hub.join(entity, |feed| Arc::new(Mark::new(feed, Arc::clone(&self.dirty))));
         let feed = channel.feed;
-        let begun = self.hub.begin(&channel, resume);
+        let begun = self.hub.begin(&channel, since);
         let position = match begun {
             Ok(position) => position,
             Err(not_found) => {
@@ -103,9 +105,9 @@ impl Watcher {
         self.feeds.is_empty()
     }
 
-    /// Whether a session is watched.
-    pub fn is_watching(&self, session: &Id) -> bool {
-        self.feeds.values().any(|watched| watched.channel.session == *session)
+    /// Whether an entity is watched.
+    pub fn is_watching(&self, entity: &Entity) -> bool {
+        self.feeds.values().any(|watched| watched.channel.entity == *entity)
     }
 
     /// Waits until [`Watcher::pull`] may have something to give.
@@ -117,6 +119,8 @@ impl Watcher {
 
     /// Gives the frames that are due, whole, in order within each feed, and about `bytes_max` of them at most.
     /// Says whether more are due.
+    ///
+    /// May wait for the disk, for purchases of long ago.
     pub fn pull(&mut self, encoding: Encoding, bytes_max: usize, mut frame: impl FnMut(Bytes)) -> bool {
         self.due.extend(self.dirty.feeds.lock().drain(..));
         let mut given = 0;
@@ -131,7 +135,8 @@ impl Watcher {
                     given += bytes.len();
                     frame(bytes);
                 };
-                if watched.channel.pull(&mut watched.position, encoding, bytes_max, &mut counted) {
+                let mut reader = Reader::new(feed, encoding, self.hub.source(), bytes_max, &mut counted);
+                if watched.channel.pull(&mut watched.position, &mut reader) {
                     continue;
                 }
                 if watched.position == Position::Ended {

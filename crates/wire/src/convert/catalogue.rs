@@ -11,7 +11,7 @@ use smol_str::{SmolStr, format_smolstr};
 use super::{Converted, after, limit, span, text, text_if_any};
 use crate::{
     body,
-    limits::{CAST_MAX, COMMENTS_BYTES_MAX, INTERVAL_MS_MAX, NAME_BYTES_MAX},
+    limits::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX, NAME_BYTES_MAX},
     rejection::Rejection,
     request::Shape,
 };
@@ -58,7 +58,7 @@ pub(crate) fn title_put(body: body::TitlePut) -> Converted<Command> {
         cast: body.cast.into_iter().map(|name| text("cast", name, 1, NAME_BYTES_MAX)).collect::<Converted<_>>()?,
         comments: text("comments", body.comments, 0, COMMENTS_BYTES_MAX)?,
         duration_ms: match body.duration_ms {
-            Some(duration_ms) => Some(span("duration_ms", duration_ms, 1, INTERVAL_MS_MAX)?),
+            Some(duration_ms) => Some(span("duration_ms", duration_ms, 1, DURATION_MS_MAX)?),
             None => None,
         },
     };

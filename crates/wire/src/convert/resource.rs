@@ -12,8 +12,8 @@ use crate::{
     body,
     form::{is_date, wall_time},
     limits::{
-        AHEAD_MS_MAX, COMMENTS_BYTES_MAX, EXCEPTIONS_MAX, INTERVAL_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES,
-        PAGE_ENTRIES_MAX, RESOURCE_CAPACITY_MAX, SERIES_MAX, SPANS_MAX, ZONE_BYTES_MAX,
+        AHEAD_MS_MAX, BUFFER_MS_MAX, DETAILS_BYTES_MAX, EXCEPTIONS_MAX, INTERVAL_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES,
+        PAGE_ENTRIES_MAX, RESOURCE_CAPACITY_MAX, SERIES_INTERVAL_MAX, SERIES_MAX, SPANS_MAX, ZONE_BYTES_MAX,
     },
     rejection::Rejection,
     request::Shape,
@@ -32,8 +32,8 @@ pub(crate) fn resource_put(body: body::ResourcePut) -> Converted<Command> {
         },
         zone: zone(body.zone)?,
         hours: body.hours.map(hours).transpose()?,
-        before_ms: span("before_ms", body.before_ms, 0, INTERVAL_MS_MAX)?,
-        after_ms: span("after_ms", body.after_ms, 0, INTERVAL_MS_MAX)?,
+        before_ms: span("before_ms", body.before_ms, 0, BUFFER_MS_MAX)?,
+        after_ms: span("after_ms", body.after_ms, 0, BUFFER_MS_MAX)?,
         notice_ms: span("notice_ms", body.notice_ms, 0, AHEAD_MS_MAX)?,
         horizon_ms: match body.horizon_ms {
             Some(horizon_ms) => Some(span("horizon_ms", horizon_ms, 1, AHEAD_MS_MAX)?),
@@ -133,15 +133,15 @@ pub(crate) fn resource_reserve(body: body::ResourceReserve) -> Converted<Command
         booking: body.booking,
         when: when(body.begin, body.end, body.local_begin, body.local_end)?,
         repeat: body.repeat.map(repeat).transpose()?,
-        details: text("details", body.details, 0, COMMENTS_BYTES_MAX)?,
+        details: text("details", body.details, 0, DETAILS_BYTES_MAX)?,
     };
     Ok(Command::Resource(body.resource, reserve))
 }
 
 fn repeat(body: body::RepeatBody) -> Converted<Repeat> {
-    let bounded = |name: &str, number: u32| {
-        let bad = || Rejection::bad_request(format!("`{name}` is from 1 to {SERIES_MAX}"));
-        (1..=SERIES_MAX).contains(&number).then_some(number).ok_or_else(bad)
+    let bounded = |name: &str, number: u32, most: u32| {
+        let bad = || Rejection::bad_request(format!("`{name}` is from 1 to {most}"));
+        (1..=most).contains(&number).then_some(number).ok_or_else(bad)
     };
     let mut weekdays = body.weekdays;
     weekdays.sort_unstable();
@@ -159,14 +159,14 @@ fn repeat(body: body::RepeatBody) -> Converted<Repeat> {
         _ => return Err(Rejection::bad_request("`every` is `day`, `week` or `month`")),
     };
     let until = match (body.count, body.until) {
-        (Some(count), None) => Until::Count(bounded("count", count)?),
+        (Some(count), None) => Until::Count(bounded("count", count, SERIES_MAX)?),
         (None, Some(date)) if is_date(&date) => Until::Date(date),
         (None, Some(_)) => return Err(Rejection::bad_request("`until` is a day, as `2026-12-31`")),
         (None, None) | (Some(_), Some(_)) => {
             return Err(Rejection::bad_request("a repetition ends with either `count` or `until`"));
         }
     };
-    Ok(Repeat { every, interval: bounded("interval", body.interval.unwrap_or(1))?, until })
+    Ok(Repeat { every, interval: bounded("interval", body.interval.unwrap_or(1), SERIES_INTERVAL_MAX)?, until })
 }
 
 pub(crate) fn resource_cancel(body: body::ResourceCancel) -> Command {

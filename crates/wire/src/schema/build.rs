@@ -36,6 +36,25 @@ pub(super) fn object<T: DeserializeOwned>(fields: impl IntoIterator<Item = Field
     map(fields)
 }
 
+/// A map with these fields, which are some of those of `T`: it is read with the fields of its kin.
+///
+/// # Panics
+/// If one of them is none of its fields.
+pub(super) fn part_of<T: DeserializeOwned>(fields: impl IntoIterator<Item = Field>) -> Value {
+    let (fields, read): (Vec<Field>, _) = (fields.into_iter().collect(), names::<T>());
+    for field in &fields {
+        assert!(read.contains(&field.name), "`{}` is not read of {}", field.name, std::any::type_name::<T>());
+    }
+    map(fields)
+}
+
+/// The map whose fields, beside what it always needs, come in exactly one of these sets.
+pub(super) fn one_set(mut map: Value, sets: &[&[&str]]) -> Value {
+    let needs = |set: &&[&str]| json!({"required": set});
+    map["oneOf"] = sets.iter().map(needs).collect();
+    map
+}
+
 /// A map with these fields, of which no type of ours knows the names.
 pub(super) fn map(fields: impl IntoIterator<Item = Field>) -> Value {
     let (mut properties, mut required) = (Map::new(), Vec::new());
@@ -106,7 +125,17 @@ pub(super) fn count() -> Value {
 /// Milliseconds that a client asks for.
 pub(super) fn milliseconds() -> Value {
     // Beyond 2⁵³ JSON's numbers are not whole in every language.
-    whole(1, 1 << 53)
+    milliseconds_up_to(1 << 53)
+}
+
+/// Milliseconds that a client asks for, at most so many.
+pub(super) fn milliseconds_up_to(most: u64) -> Value {
+    whole(1, most as i64)
+}
+
+/// At most so many bytes.
+pub(super) fn base64(bytes_max: usize) -> Value {
+    json!({"type": "string", "contentEncoding": "base64", "maxLength": bytes_max.div_ceil(3) * 4})
 }
 
 /// Any number.
@@ -124,7 +153,12 @@ pub(super) fn some(items: Value, most: usize) -> Value {
     json!({"type": "array", "items": items, "minItems": 1, "maxItems": most})
 }
 
-/// Two numbers side by side.
+/// A list of at most so many.
+pub(super) fn at_most(items: Value, most: usize) -> Value {
+    json!({"type": "array", "items": items, "maxItems": most})
+}
+
+/// Two values side by side.
 pub(super) fn pair(items: Value) -> Value {
     json!({"type": "array", "items": items, "minItems": 2, "maxItems": 2})
 }
@@ -141,5 +175,5 @@ pub(super) fn either(shapes: &[Value]) -> Value {
 
 /// Lines of a cart.
 pub(super) fn lines() -> Value {
-    json!({"type": "array", "items": component("Line"), "maxItems": CART_LINES_MAX})
+    at_most(component("Line"), CART_LINES_MAX)
 }

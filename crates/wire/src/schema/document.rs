@@ -68,7 +68,7 @@ impl Document {
             info: json!({
                 "title": "Boxoffice",
                 "version": env!("CARGO_PKG_VERSION"),
-                "summary": "Seats held and sold.",
+                "summary": "Seats, places, products and time, held and sold.",
                 "description": "The commands of client protocol v1 over HTTP; `/v1/ws` speaks the same over WebSocket.",
                 "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
             }),
@@ -128,7 +128,7 @@ fn operation(op: Op, schema: &OpSchema, statuses: &[u16], id: String, parameters
         "parameters": parameters,
         "responses": responses(granted, statuses),
     });
-    if schema.for_operators {
+    if op.for_operators() {
         // Where no token is set, everybody who reaches the port may.
         operation["security"] = json!([{"operators": []}, {}]);
     }

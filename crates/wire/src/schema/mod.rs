@@ -38,8 +38,6 @@ pub struct OpSchema {
     pub examples: Vec<Value>,
     /// The schema of the body of an ok.
     pub answer: Value,
-    /// It needs the operators' token where there is one.
-    pub for_operators: bool,
     /// Where it can be asked.
     pub doors: Doors,
     /// What its examples need that a fresh node does not have, if anything.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use boxoffice_client::{Cart, Client, ClientConfig, Currency, Error, Money, recorded};
-use boxoffice_core::id::Id;
+use boxoffice_core::id::{Entity, Id};
 use boxoffice_load::make_house;
 use boxoffice_workload::house::House;
 use rustix::process::Signal;
@@ -100,7 +100,7 @@ impl Boxoffice {
             }
             while let Some(audit) = audits.join_next().await {
                 let audit = audit??.value;
-                let sold: u64 = audit.sales.iter().map(|sale| sale.seats.len() as u64).sum();
+                let sold: u64 = audit.sales.iter().map(|sale| u64::from(sale.portion.quantity())).sum();
                 if !audit.violations.is_empty() || sold != u64::from(audit.counts.sold) {
                     return Err(format!("session {} is wrong: {audit:?}", audit.session).into());
                 }
@@ -114,8 +114,10 @@ impl Boxoffice {
                 let (order, seats) = (purchase.cart.order(), purchase.choice.seats.clone());
                 orders.spawn(async move {
                     let order = client.order_get(order).await?.value.order;
-                    let lines = order.lines.iter().filter(|line| line.session == session);
-                    let mut bought: Vec<_> = lines.flat_map(|line| line.seats.iter().map(|seat| seat.seat)).collect();
+                    let session = Entity::Session(session);
+                    let lines = order.lines.iter().filter(|line| line.entity == session);
+                    let bought = lines.flat_map(|line| line.content.seats().iter().map(|seat| seat.seat));
+                    let mut bought: Vec<_> = bought.collect();
                     bought.sort_unstable();
                     if bought == seats.as_slice() {
                         return Ok(());

@@ -251,8 +251,17 @@ impl Part {
             self.spoiled = Some(Refusal::BadRequest(text));
             return;
         }
+        // The hold of this name may have been disowned since: what the customer has under it is on its way back.
+        let hold = match cart.map(|cart| cart.next_hold(self.hold.request, self.hold.part)) {
+            Some(Ok(next)) => HoldId { attempt: next.attempt.max(self.hold.attempt), ..self.hold },
+            Some(Err(refusal)) => {
+                self.spoiled = Some(refusal);
+                return;
+            }
+            None => self.hold,
+        };
         let (quota, max) = (limit.quota.clone(), limit.max);
-        let claim = QuotaClaim { hold: self.hold, revision: FIRST_REVISION, quota, max };
+        let claim = QuotaClaim { hold, revision: FIRST_REVISION, quota, max };
         self.quota = Some(QuotaPart { claim, count: granted.quantity(), stage: Stage::Asked });
     }
 }

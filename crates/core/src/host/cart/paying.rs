@@ -65,12 +65,7 @@ impl<R> Paying<R> {
 impl<R> CartHost<R> {
     /// The cart has just begun, or is in the middle of, a checkout: asks for the first thing it needs. What is asked rests on
     /// what is committed; the effects are to be carried out when that is so.
-    pub(super) fn begin_paying(
-        &mut self,
-        stage: &mut Stage<'_, R>,
-        waiting: Vec<R>,
-        resumed: bool,
-    ) -> Vec<Effect<R>> {
+    pub(super) fn begin_paying(&mut self, stage: &mut Stage<'_, R>, waiting: Vec<R>, resumed: bool) -> Vec<Effect<R>> {
         let cart = stage.entity.cart().expect("a cart that is checking out is kept");
         let checkout = cart.checkout().expect("a checkout is under way");
         let (request, customer) = (checkout.request.id, checkout.customer.clone());

@@ -1,0 +1,96 @@
+//! What has no map, live: a line for every change of a product, a resource or a customer's purchases.
+
+use std::pin::pin;
+
+use boxoffice_client::{Client, Entity, Error, LivePurchases, LiveResource, LiveStock, Purchase, Timestamp};
+
+use super::told_to_stop;
+use crate::{
+    args::Reach,
+    draw::amount,
+    failure::Outcome,
+    reach::{date_and_time, now, say, time_of_day},
+    words::counted,
+};
+
+/// A day, in milliseconds.
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// Days that are named in one line; more are counted.
+const DAYS_SHOWN: usize = 5;
+
+/// Watches one of these until told to stop; `false` if it is none of them.
+pub async fn watch(client: &Client, entity: &Entity, reach: &Reach) -> Result<bool, crate::failure::Failure> {
+    match entity {
+        Entity::Product(id) => {
+            let mut feed = client.watch_product(id);
+            follow(reach, async || feed.next().await.map(stock)).await?;
+        }
+        Entity::Resource(id) => {
+            let mut feed = client.watch_resource(id);
+            follow(reach, async || feed.next().await.map(calendar)).await?;
+        }
+        Entity::Customer(id) => {
+            let mut feed = client.watch_purchases(id, 0);
+            follow(reach, async || feed.next().await.map(purchases)).await?;
+        }
+        Entity::Session(_) | Entity::Venue(_) | Entity::Cart(_) | Entity::Directory => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Prints what comes until told to stop, or until nobody reads any more.
+async fn follow(reach: &Reach, mut next: impl AsyncFnMut() -> Result<Vec<String>, Error>) -> Outcome {
+    let mut stop = pin!(told_to_stop());
+    loop {
+        let lines = tokio::select! {
+            biased;
+            () = &mut stop => return Ok(()),
+            lines = next() => lines.map_err(|error| reach.failure(error))?,
+        };
+        let at = time_of_day(now());
+        if !lines.iter().all(|line| say(&format!("{at}  {line}"))) {
+            return Ok(());
+        }
+    }
+}
+
+fn stock(state: &LiveStock) -> Vec<String> {
+    let counts = state.counts();
+    vec![format!("version {}  {} free, {} held, {} sold", state.version(), counts.free, counts.held, counts.sold)]
+}
+
+fn calendar(state: &LiveResource) -> Vec<String> {
+    let bookings = counted(state.bookings(), "booking");
+    let days = state.days().map_or_else(|| "first seen".into(), days);
+    vec![format!("version {}  {bookings}  {days}", state.version())]
+}
+
+/// The days that changed: `2026-12-24, 2026-12-25`.
+fn days(days: &[u32]) -> String {
+    let day = |day: &u32| date_and_time(Timestamp(u64::from(*day) * DAY_MS))[..10].to_owned();
+    let mut words: Vec<String> = days.iter().take(DAYS_SHOWN).map(day).collect();
+    if days.len() > DAYS_SHOWN {
+        words.push(format!("and {} more days", days.len() - DAYS_SHOWN));
+    }
+    words.join(", ")
+}
+
+fn purchases(state: &LivePurchases) -> Vec<String> {
+    let line = |purchase: &Purchase| {
+        let Purchase { cursor, order, at, total } = purchase;
+        format!("purchase {cursor}  order {order}, {}, {}", date_and_time(*at), amount(*total))
+    };
+    state.new_purchases().iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::days;
+
+    #[test]
+    fn days_that_changed_are_named_up_to_five() {
+        assert_eq!(days(&[20_811, 20_812]), "2026-12-24, 2026-12-25");
+        assert_eq!(days(&[0, 1, 2, 3, 4, 5, 6]).split(", ").last(), Some("and 2 more days"));
+    }
+}

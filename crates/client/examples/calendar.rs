@@ -1,0 +1,64 @@
+//! Books a room: every Monday at ten on its wall, then an hour that is free.
+//!
+//! ```text
+//! boxoffice serve &
+//! cargo run -p boxoffice-client --example calendar -- 127.0.0.1:7180
+//! ```
+
+use boxoffice_client::{
+    Client, ClientConfig, Currency, Every, Id, Limits, Rate, Repeat, ResourceDetails, ResourceFreeSlots, Slot,
+    Timestamp, Until, When,
+};
+
+const HOUR_MS: u64 = 60 * 60 * 1000;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7180".into());
+    let client = Client::connect(ClientConfig::new([address])).await?;
+    let room = Id::new("room-5").ok_or("a good id")?;
+    let details = ResourceDetails {
+        name: "Room 5".into(),
+        properties: Vec::new(),
+        capacity: 1,
+        zone: "Europe/Berlin".into(),
+        hours: None,
+        before_ms: 0,
+        after_ms: 0,
+        notice_ms: 0,
+        horizon_ms: None,
+        rate: Rate { amount: 0, currency: Currency::new("EUR").ok_or("a currency")?, per_ms: None },
+        hold_ttl_ms: None,
+        limits: Limits::default(),
+    };
+    client.resource_put(&room, details).await?;
+
+    let choir = Id::new("choir").ok_or("a good id")?;
+    let mondays = When::Local { begin: "2099-03-02T10:00".into(), end: "2099-03-02T11:30".into() };
+    let weekly = Repeat { every: Every::Week(Vec::new()), interval: 1, until: Until::Count(10) };
+    match client.resource_reserve(&room, &choir, mondays, Some(weekly), "with a piano").await {
+        Ok(booked) => println!("{} times booked", booked.value.bookings.len()),
+        // All or nothing: the refusal names everything that is in the way.
+        Err(error) => println!("{error}: {:?}", error.refusal().map(|no| &no.conflicts)),
+    }
+
+    let from = Timestamp(4_076_092_800_000);
+    let search = ResourceFreeSlots {
+        resource: room.clone(),
+        from,
+        to: from.after(24 * HOUR_MS),
+        length_ms: HOUR_MS,
+        count: Some(1),
+    };
+    let free = client.resource_free_slots(&search).await?.value.slots;
+    let Some(&Slot(begin, end)) = free.first() else {
+        println!("no hour is free");
+        return Ok(());
+    };
+    let talk = Id::new("talk").ok_or("a good id")?;
+    match client.resource_reserve(&room, &talk, When::Utc { begin, end }, None, "").await {
+        Ok(booked) => println!("booked {:?}", booked.value.bookings),
+        Err(error) => println!("{error}"),
+    }
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! Sells programmes: a product, a cart with some of them, one more, and the order.
+//!
+//! ```text
+//! boxoffice serve &
+//! cargo run -p boxoffice-client --example stock -- 127.0.0.1:7180
+//! ```
+
+use boxoffice_client::{Cart, Client, ClientConfig, Currency, HoldPolicy, Id, Limits, Money, ProductDetails, recorded};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7180".into());
+    let client = Client::connect(ClientConfig::new([address])).await?;
+    let programme = Id::new("programme").ok_or("a good id")?;
+    let details = ProductDetails {
+        name: "Programme".into(),
+        properties: vec![("pages".into(), "40".into())],
+        blob: Vec::new(),
+        price: Money { amount: 350, currency: Currency::new("EUR").ok_or("a currency")? },
+        stock: 100,
+        hold: HoldPolicy::AtAdd,
+        hold_ttl_ms: None,
+        limits: Limits::default(),
+    };
+    client.product_put(&programme, details).await?;
+
+    let cart = Cart::new(&client);
+    let line = match cart.hold_stock(&programme, 2).await {
+        Ok(held) => held.value.lines[0].line,
+        // Somebody was faster: the refusal says how many there are.
+        Err(error) if error.refusal().is_some_and(|no| no.name == "out_of_stock") => {
+            println!("{error}; run this against a fresh server");
+            return Ok(());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    cart.set_quantity(line, 3).await?;
+    let bought = cart.checkout(recorded("cash", "till 1"), None).await?.value;
+    println!("order {} over {}", bought.order.id, bought.order.total.amount);
+    println!("left: {:?}", client.product_get(&programme).await?.value.counts);
+    Ok(())
+}

@@ -1,0 +1,472 @@
+//! Random commands over units, places and time against a reference so simple that it is plainly right: lines in lists,
+//! everything counted afresh from them, one command at a time.
+
+use std::collections::BTreeMap;
+
+use boxoffice_core::{
+    answer::CartState,
+    command::{
+        Area, CartCommand, Command, CustomerLimit, HoldPolicy, Limits, NewSession, ProductCommand, ProductDetails,
+        ResourceCommand, VenueCommand, Want, WantedLine,
+    },
+    id::Entity,
+    keep::{Kept, State},
+    payment::OnDecline,
+    time::{Rules, Timestamp},
+};
+use proptest::{collection::vec, option, prelude::*};
+
+use crate::{
+    catalogue::open,
+    script::{cart, check_out, euros, id, layout, new_session, product, resource},
+    town::Town,
+};
+
+const CASES: u32 = 20_000;
+const RULES: Rules = Rules {
+    hold_ttl_ms: 1_000,
+    hold_ttl_max_ms: 5_000,
+    cart_age_max_ms: 3_000,
+    grace_ms: 100,
+    settle_ms: 200,
+    ask_again_ms: 100,
+    payment_wait_ms: 1_000,
+    payment_again_ms: 100,
+    on_decline: OnDecline::Release,
+};
+/// Carts with places live so long.
+const SHORT_TTL_MS: u64 = 700;
+const QUOTA: u32 = 5;
+const PER_ORDER: u32 = 4;
+const NAMES: [&str; 3] = ["a", "b", "c"];
+const CUSTOMERS: [&str; 3] = ["ann", "ann", "bob"];
+
+/// What may be wanted. The slots overlap: the first with the second, the second with the third.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Item {
+    Unit,
+    /// Validated at the checkout; limited per order and customer, as places are.
+    Late,
+    Place,
+    Slot(u64),
+}
+
+impl Item {
+    fn capacity(self) -> u32 {
+        match self {
+            Item::Unit => 5,
+            Item::Late => 4,
+            Item::Place => 6,
+            Item::Slot(_) => 1,
+        }
+    }
+
+    fn limited(self) -> bool {
+        matches!(self, Item::Late | Item::Place)
+    }
+
+    fn wanted(self, quantity: u32) -> WantedLine {
+        let units =
+            |name: &str| WantedLine { entity: Entity::Product(id(name)), want: Want::Units { quantity, now: false } };
+        match self {
+            Item::Unit => units("p"),
+            Item::Late => units("q"),
+            Item::Place => {
+                WantedLine { entity: Entity::Session(id("t")), want: Want::Places { area: id("stand"), quantity } }
+            }
+            Item::Slot(number) => {
+                let begin = Timestamp(1_000_000 + number * 500);
+                WantedLine { entity: Entity::Resource(id("r")), want: Want::Slot { begin, end: begin.after(1_000) } }
+            }
+        }
+    }
+
+    fn in_the_way(self, other: Item) -> bool {
+        matches!((self, other), (Item::Slot(one), Item::Slot(other)) if one.abs_diff(other) < 2)
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Hold { cart: usize, wants: Vec<(Item, u32)> },
+    Set { cart: usize, line: u32, quantity: u32 },
+    Release { cart: usize, line: u32 },
+    Cancel { cart: usize },
+    Checkout { cart: usize },
+    Refund { cart: usize, line: Option<u32> },
+    Repeat { step: prop::sample::Index },
+    Wait { ms: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let cart = 0..3usize;
+    let item = prop_oneof![
+        2 => Just(Item::Unit),
+        2 => Just(Item::Late),
+        2 => Just(Item::Place),
+        1 => (0..3u64).prop_map(Item::Slot),
+    ];
+    prop_oneof![
+        8 => (cart.clone(), vec((item, 1..4u32), 1..4)).prop_map(|(cart, wants)| Step::Hold { cart, wants }),
+        5 => (cart.clone(), 1..5u32, 0..7u32).prop_map(|(cart, line, quantity)| Step::Set { cart, line, quantity }),
+        2 => (cart.clone(), 1..5u32).prop_map(|(cart, line)| Step::Release { cart, line }),
+        1 => cart.clone().prop_map(|cart| Step::Cancel { cart }),
+        3 => cart.clone().prop_map(|cart| Step::Checkout { cart }),
+        2 => (cart, option::of(1..5u32)).prop_map(|(cart, line)| Step::Refund { cart, line }),
+        3 => any::<prop::sample::Index>().prop_map(|step| Step::Repeat { step }),
+        3 => (1..600u64).prop_map(|ms| Step::Wait { ms }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_commands_over_all_kinds_end_as_in_the_reference(steps in vec(step(), 1..24)) {
+        play(&steps);
+    }
+}
+
+fn play(steps: &[Step]) {
+    let mut town = town();
+    let mut reference = Reference::default();
+    for (number, step) in steps.iter().enumerate() {
+        let (number, step) = original(steps, number, step);
+        if let Step::Wait { ms } = step {
+            wait(&mut town, *ms);
+            reference.wait(*ms);
+            continue;
+        }
+        let ticket = town.send(Some(&format!("r{number}")), command(step));
+        town.run();
+        let outcome = town.answers.get(&ticket).expect("everything is answered at once");
+        let said = outcome.as_ref().map(|_| ()).map_err(|refusal| refusal.name());
+        assert_eq!(said, reference.step(number, step), "step {number}: {step:?}: {outcome:?}");
+        reference.compare(&town.kept);
+    }
+}
+
+/// What a repeat repeats, whatever it repeats in turn.
+fn original<'a>(steps: &'a [Step], number: usize, step: &'a Step) -> (usize, &'a Step) {
+    match step {
+        Step::Repeat { step } if number > 0 => {
+            let earlier = step.index(number);
+            original(steps, earlier, &steps[earlier])
+        }
+        Step::Repeat { .. } => (number, &Step::Wait { ms: 1 }),
+        step => (number, step),
+    }
+}
+
+fn town() -> Town {
+    let mut town = Town::new(RULES);
+    let hall = layout("aa");
+    open(&mut town, &hall, &[]);
+    let limits =
+        Limits { per_order: Some(PER_ORDER), per_customer: Some(CustomerLimit { quota: id("few"), max: QUOTA }) };
+    let stand = Area { id: id("stand"), name: "Stand".into(), capacity: Item::Place.capacity(), price: euros(500) };
+    let session = new_session("t", &hall, 10_000_000, 11_000_000, Some(SHORT_TTL_MS));
+    let session = NewSession { areas: vec![stand], limits: limits.clone(), ..session };
+    town.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
+    let plain = product(euros(250), u64::from(Item::Unit.capacity()));
+    let late = product(euros(300), u64::from(Item::Late.capacity()));
+    let late = ProductDetails { hold: HoldPolicy::AtCheckout, limits, ..late };
+    for (name, details) in [("p", plain), ("q", late)] {
+        town.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
+    }
+    town.send(Some("put"), Command::Resource(id("r"), ResourceCommand::Put(Box::new(resource(euros(100))))));
+    town.run();
+    town
+}
+
+fn wait(town: &mut Town, ms: u64) {
+    let until = town.now.after(ms);
+    while let Some(wake) = town.next_wake().filter(|wake| *wake <= until) {
+        town.pass(wake);
+        town.run();
+    }
+    town.pass(until);
+    town.run();
+}
+
+fn command(step: &Step) -> Command {
+    let (of, command) = match step {
+        Step::Hold { cart, wants } => {
+            let lines = wants.iter().map(|(item, quantity)| item.wanted(*quantity)).collect();
+            (cart, CartCommand::Hold { lines, customer: Some(id(CUSTOMERS[*cart])) })
+        }
+        Step::Set { cart, line, quantity } => (cart, CartCommand::SetQuantity { line: *line, quantity: *quantity }),
+        Step::Release { cart, line } => (cart, CartCommand::Release { line: *line, seats: None }),
+        Step::Cancel { cart } => (cart, CartCommand::Cancel),
+        Step::Checkout { cart } => (cart, check_out()),
+        Step::Refund { cart, line } => {
+            (cart, CartCommand::Refund { lines: line.map(|line| vec![line]), reason: "asked".into() })
+        }
+        Step::Repeat { .. } | Step::Wait { .. } => panic!("{step:?} is no command"),
+    };
+    Command::Cart(cart(NAMES[*of]), command)
+}
+
+#[derive(Clone, Debug)]
+struct Line {
+    number: u32,
+    item: Item,
+    quantity: u32,
+    refunded: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Basket {
+    state: CartState,
+    opened: u64,
+    deadline: u64,
+    tried: bool,
+    next: u32,
+    lines: Vec<Line>,
+}
+
+#[derive(Default)]
+struct Reference {
+    now: u64,
+    baskets: BTreeMap<usize, Basket>,
+    /// Steps that were granted.
+    granted: Vec<usize>,
+}
+
+type Said = Result<(), &'static str>;
+
+impl Basket {
+    fn touch(&mut self, now: u64) {
+        let short = self.lines.iter().any(|line| line.item == Item::Place);
+        let ttl_ms = if short { SHORT_TTL_MS } else { RULES.hold_ttl_ms };
+        self.deadline = (now + ttl_ms).min(self.opened + RULES.cart_age_max_ms);
+    }
+
+    fn find(&mut self, number: u32) -> Result<&mut Line, &'static str> {
+        self.lines.iter_mut().find(|line| line.number == number).ok_or("no_such_line")
+    }
+
+    fn holds(&self, line: &Line) -> bool {
+        self.state == CartState::Active && line.item != Item::Late
+    }
+
+    fn has_sold(&self, line: &Line) -> bool {
+        self.state == CartState::Done && !line.refunded
+    }
+}
+
+impl Reference {
+    fn wait(&mut self, ms: u64) {
+        self.now += ms;
+        for basket in self.baskets.values_mut() {
+            if basket.state == CartState::Active && self.now >= basket.deadline {
+                basket.state = CartState::Expired;
+            }
+        }
+    }
+
+    fn step(&mut self, number: usize, step: &Step) -> Said {
+        if self.granted.contains(&number) {
+            return Ok(());
+        }
+        match step {
+            Step::Hold { cart, wants } => self.hold(*cart, wants),
+            Step::Set { cart, line, quantity } => self.set(*cart, *line, *quantity),
+            Step::Release { cart, line } => self.release(*cart, *line),
+            Step::Cancel { cart } => self.active(*cart).map(|basket| basket.state = CartState::Canceled),
+            Step::Checkout { cart } => self.check_out(*cart),
+            Step::Refund { cart, line } => self.refund(*cart, *line),
+            Step::Repeat { .. } | Step::Wait { .. } => panic!("{step:?} is no command"),
+        }?;
+        self.granted.push(number);
+        Ok(())
+    }
+
+    fn active(&mut self, cart: usize) -> Result<&mut Basket, &'static str> {
+        let basket = self.baskets.get_mut(&cart).ok_or("not_found")?;
+        match basket.state {
+            CartState::Active => Ok(basket),
+            CartState::Expired if basket.deadline == basket.opened + RULES.cart_age_max_ms => Err("hold_age_exceeded"),
+            CartState::Expired => Err("cart_expired"),
+            _ => Err("cart_not_active"),
+        }
+    }
+
+    /// Held and sold.
+    fn counts(&self, fits: impl Fn(usize, Item) -> bool) -> (u32, u32) {
+        let (mut held, mut sold) = (0, 0);
+        for (cart, basket) in &self.baskets {
+            for line in basket.lines.iter().filter(|line| fits(*cart, line.item)) {
+                held += if basket.holds(line) { line.quantity } else { 0 };
+                sold += if basket.has_sold(line) { line.quantity } else { 0 };
+            }
+        }
+        (held, sold)
+    }
+
+    /// Whether so many more are to be had now.
+    fn may_take(&self, cart: usize, item: Item, more: u32) -> Said {
+        let (held, sold) = self.counts(|_, other| other == item || other.in_the_way(item));
+        if held + sold + more > item.capacity() {
+            return Err(match item {
+                Item::Unit | Item::Late => "out_of_stock",
+                Item::Place => "not_enough_places",
+                Item::Slot(_) => "slot_taken",
+            });
+        }
+        let mine = |other: usize| CUSTOMERS[other] == CUSTOMERS[cart];
+        let (held, sold) = self.counts(|other, item| mine(other) && item.limited());
+        if item.limited() && held + sold + more > QUOTA { Err("limit_per_customer") } else { Ok(()) }
+    }
+
+    fn hold(&mut self, cart: usize, wants: &[(Item, u32)]) -> Said {
+        match self.active(cart) {
+            Ok(_) | Err("not_found") => {}
+            Err(refusal) => return Err(refusal),
+        }
+        let mut summed: Vec<(Item, u32)> = Vec::new();
+        for (item, quantity) in wants {
+            let quantity = if matches!(item, Item::Slot(_)) { 1 } else { *quantity };
+            match summed.iter_mut().find(|(known, _)| known == item && !matches!(item, Item::Slot(_))) {
+                Some((_, all)) => *all += quantity,
+                None => summed.push((*item, quantity)),
+            }
+        }
+        for (place, (item, quantity)) in summed.iter().enumerate() {
+            if *item != Item::Late {
+                self.may_take(cart, *item, *quantity)?;
+            }
+            if summed[..place].iter().any(|(before, _)| before.in_the_way(*item)) {
+                return Err("slot_taken");
+            }
+        }
+        let has = |item: Item| {
+            let lines = self.baskets.get(&cart).map_or(&[][..], |basket| &basket.lines);
+            lines.iter().filter(|line| line.item == item).map(|line| line.quantity).sum::<u32>()
+        };
+        if summed.iter().any(|(item, quantity)| item.limited() && has(*item) + quantity > PER_ORDER) {
+            return Err("limit_per_order");
+        }
+        let now = self.now;
+        let fresh =
+            || Basket { state: CartState::Active, opened: now, deadline: 0, tried: false, next: 1, lines: Vec::new() };
+        let basket = self.baskets.entry(cart).or_insert_with(fresh);
+        for (item, quantity) in summed {
+            let known = basket.lines.iter_mut().find(|line| line.item == item && !matches!(item, Item::Slot(_)));
+            match known {
+                Some(line) => line.quantity += quantity,
+                None => {
+                    basket.lines.push(Line { number: basket.next, item, quantity, refunded: false });
+                    basket.next += 1;
+                }
+            }
+        }
+        basket.touch(now);
+        Ok(())
+    }
+
+    fn set(&mut self, cart: usize, number: u32, quantity: u32) -> Said {
+        let Line { item, quantity: before, .. } = *self.active(cart)?.find(number)?;
+        if matches!(item, Item::Slot(_)) {
+            return Err("bad_request");
+        }
+        if quantity > before {
+            if item != Item::Late {
+                self.may_take(cart, item, quantity - before)?;
+            }
+            if item.limited() && quantity > PER_ORDER {
+                return Err("limit_per_order");
+            }
+        }
+        let now = self.now;
+        let basket = self.active(cart)?;
+        basket.find(number)?.quantity = quantity;
+        basket.lines.retain(|line| line.quantity > 0);
+        basket.touch(now);
+        Ok(())
+    }
+
+    fn release(&mut self, cart: usize, number: u32) -> Said {
+        let now = self.now;
+        let basket = self.active(cart)?;
+        basket.find(number)?;
+        basket.lines.retain(|line| line.number != number);
+        basket.touch(now);
+        Ok(())
+    }
+
+    fn check_out(&mut self, cart: usize) -> Said {
+        let now = self.now;
+        let basket = self.active(cart)?;
+        if basket.lines.is_empty() {
+            return Err("cart_empty");
+        }
+        let late = basket.lines.iter().find(|line| line.item == Item::Late).map(|line| line.quantity);
+        if let Some(quantity) = late {
+            if !std::mem::replace(&mut basket.tried, true) {
+                basket.touch(now);
+            }
+            self.may_take(cart, Item::Late, quantity)?;
+        }
+        self.active(cart)?.state = CartState::Done;
+        Ok(())
+    }
+
+    fn refund(&mut self, cart: usize, number: Option<u32>) -> Said {
+        let basket = self.baskets.get_mut(&cart).filter(|basket| basket.state == CartState::Done).ok_or("not_found")?;
+        match number {
+            Some(number) => {
+                let line = basket.find(number)?;
+                if std::mem::replace(&mut line.refunded, true) {
+                    return Err("bad_request");
+                }
+            }
+            None if basket.lines.iter().all(|line| line.refunded) => return Err("bad_request"),
+            None => basket.lines.iter_mut().for_each(|line| line.refunded = true),
+        }
+        Ok(())
+    }
+
+    /// Everything is counted as it should be, and every cart is as it should be.
+    fn compare(&self, kept: &Kept) {
+        for (entity, state) in kept.entities() {
+            match &**state {
+                State::Product(product) => {
+                    let item = if *entity == Entity::Product(id("p")) { Item::Unit } else { Item::Late };
+                    let (held, sold) = self.counts(|_, other| other == item);
+                    let counts = product.counts();
+                    assert_eq!((counts.held, counts.sold), (u64::from(held), u64::from(sold)), "{entity}");
+                }
+                State::Session(session) => {
+                    let (held, sold) = self.counts(|_, item| item == Item::Place);
+                    let counts = &session.area_counts()[0];
+                    assert_eq!((counts.held, counts.sold), (held, sold), "{entity}");
+                }
+                State::Resource(resource) => {
+                    let (held, sold) = self.counts(|_, item| matches!(item, Item::Slot(_)));
+                    assert_eq!(resource.view().bookings, u64::from(held + sold), "{entity}");
+                }
+                State::Customer(customer) => {
+                    let audit = customer.audit();
+                    let mine = |cart: usize| id(CUSTOMERS[cart]) == audit.customer;
+                    let (held, sold) = self.counts(|cart, item| mine(cart) && item.limited());
+                    let (held, sold) = (u64::from(held), u64::from(sold));
+                    let said = audit.quotas.first().map_or((0, 0), |(_, held, sold)| (*held, *sold));
+                    assert_eq!(said, (held, sold), "{entity}");
+                    let done = |(cart, basket): &(&usize, &Basket)| mine(**cart) && basket.state == CartState::Done;
+                    assert_eq!(audit.purchases.len(), self.baskets.iter().filter(done).count(), "{entity}");
+                }
+                State::Cart(cart) => {
+                    let name = (0..3).find(|place| Entity::Cart(self::cart(NAMES[*place])) == *entity);
+                    let basket = name.and_then(|name| self.baskets.get(&name));
+                    let Some(view) = cart.view() else { continue };
+                    let basket = basket.unwrap_or_else(|| panic!("{entity} is open"));
+                    let lines: Vec<_> = view.lines.iter().map(|line| (line.line, line.content.quantity())).collect();
+                    let said: Vec<_> = basket.lines.iter().map(|line| (line.number, line.quantity)).collect();
+                    assert_eq!((view.state, view.deadline.0, lines), (basket.state, basket.deadline, said), "{entity}");
+                }
+                State::Venue(_) | State::Directory(_) => {}
+            }
+        }
+    }
+}

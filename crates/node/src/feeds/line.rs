@@ -1,0 +1,158 @@
+//! A feed that has begun: what is published of its entity, and how a watcher gets to it from where it is.
+
+use boxoffice_core::id::Entity;
+use boxoffice_wire::{Encoding, encode, feed::SnapshotBody};
+use bytes::Bytes;
+
+use super::{
+    Beginning, FeedSource, News,
+    purchases::Purchases,
+    ring::{Encoded, Ring},
+    seats::Seats,
+    states::{CalendarAt, CartAt, StockAt},
+};
+
+/// The feed of an entity of whatever kind, from its beginning on.
+pub(super) trait Line: Send {
+    /// The version that is published; of a customer the cursor.
+    fn published(&self) -> u64;
+
+    /// Publishes what follows up to version `to`.
+    fn publish(&mut self, to: u64, news: News);
+
+    /// Gives a watcher at `at`, `None` if it has nothing, what follows. Where it is then, and whether there is more.
+    fn pull(&mut self, at: Option<u64>, reader: &mut Reader<'_>) -> (u64, bool);
+
+    /// Why nothing will follow what is published, if so: the name of the refusal that commands get from now on.
+    fn over(&self) -> Option<&'static str>;
+}
+
+/// A watcher that wants frames, at most about so many bytes of them.
+pub(super) struct Reader<'a> {
+    pub(super) feed: u64,
+    pub(super) encoding: Encoding,
+    pub(super) source: &'a dyn FeedSource,
+    bytes_left: usize,
+    frame: &'a mut dyn FnMut(Bytes),
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(
+        feed: u64,
+        encoding: Encoding,
+        source: &'a dyn FeedSource,
+        bytes_max: usize,
+        frame: &'a mut dyn FnMut(Bytes),
+    ) -> Reader<'a> {
+        Reader { feed, encoding, source, bytes_left: bytes_max, frame }
+    }
+
+    /// Whether it wants no more for now.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes_left == 0
+    }
+
+    pub(super) fn give(&mut self, frame: Bytes) {
+        self.bytes_left = self.bytes_left.saturating_sub(frame.len());
+        (self.frame)(frame);
+    }
+}
+
+/// A state whose snapshot says all there is to say of it, whatever was missed before.
+pub(super) trait State: Send {
+    /// What its snapshots are.
+    type Snapshot: SnapshotBody;
+
+    /// Deltas a watcher may be behind before it gets the newest snapshot instead.
+    const DELTAS_MAX: usize;
+
+    /// What the deltas of a ring may weigh together: more than that a snapshot says in fewer bytes.
+    const WEIGHT_MAX: usize;
+
+    fn version(&self) -> u64;
+
+    /// Takes over what is different at version `to`; the delta and what it weighs, `None` if only a snapshot says it.
+    fn apply(&mut self, to: u64, news: News) -> Option<(DeltaOf<Self>, usize)>;
+
+    fn snapshot(&self, entity: &Entity, epoch: u64) -> Self::Snapshot;
+
+    /// As [`Line::over`].
+    fn over(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+pub(super) type DeltaOf<S> = <<S as State>::Snapshot as SnapshotBody>::Delta;
+
+/// The line of such a state.
+struct States<S: State> {
+    entity: Entity,
+    epoch: u64,
+    state: S,
+    ring: Ring<DeltaOf<S>>,
+    /// The published state, encoded when first asked for.
+    snapshot: Encoded,
+}
+
+impl<S: State> States<S>
+where
+    DeltaOf<S>: Send,
+{
+    fn begun(entity: &Entity, epoch: u64, state: S) -> States<S> {
+        let ring = Ring::new(S::DELTAS_MAX, S::WEIGHT_MAX);
+        States { entity: entity.clone(), epoch, state, ring, snapshot: Encoded::default() }
+    }
+}
+
+impl<S: State> Line for States<S>
+where
+    DeltaOf<S>: Send,
+{
+    fn published(&self) -> u64 {
+        self.state.version()
+    }
+
+    fn publish(&mut self, to: u64, news: News) {
+        self.snapshot = Encoded::default();
+        match self.state.apply(to, news) {
+            Some((delta, weight)) => self.ring.push(delta, weight),
+            None => self.ring.clear(),
+        }
+        assert_eq!(self.state.version(), to, "{} is published at another version", self.entity);
+    }
+
+    fn pull(&mut self, at: Option<u64>, reader: &mut Reader<'_>) -> (u64, bool) {
+        let version = self.state.version();
+        if at == Some(version) {
+            return (version, false);
+        }
+        if let Some(pulled) = at.and_then(|at| self.ring.pull(at, reader)) {
+            return pulled;
+        }
+        let (encoding, feed) = (reader.encoding, reader.feed);
+        let States { entity, epoch, state, snapshot, .. } = self;
+        let write = |out: &mut _| encode::snapshot(encoding, out, feed, &state.snapshot(entity, *epoch));
+        reader.give(snapshot.get(encoding, write));
+        (version, false)
+    }
+
+    fn over(&self) -> Option<&'static str> {
+        self.state.over()
+    }
+}
+
+/// The feed of an entity, from its beginning on.
+pub(super) fn begun(entity: &Entity, epoch: u64, beginning: Beginning) -> Box<dyn Line> {
+    match beginning {
+        Beginning::Session(map) => Box::new(States::begun(entity, epoch, Seats::new(map))),
+        Beginning::Product { version, counts } => Box::new(States::begun(entity, epoch, StockAt { version, counts })),
+        Beginning::Resource { version, bookings } => {
+            Box::new(States::begun(entity, epoch, CalendarAt { version, bookings }))
+        }
+        Beginning::Cart { version, cart } => Box::new(States::begun(entity, epoch, CartAt { version, cart })),
+        Beginning::Customer { newest } => match entity {
+            Entity::Customer(customer) => Box::new(Purchases::begun(customer.clone(), newest)),
+            other => panic!("{other} begins as a customer"),
+        },
+    }
+}

@@ -1,0 +1,110 @@
+//! A session's seats and places as the hub has published them.
+
+use boxoffice_core::{
+    answer::{MapView, SeatCounts},
+    id::Entity,
+    seat::SeatState,
+};
+use boxoffice_wire::feed::{Delta, Snapshot};
+
+use super::{News, line::State};
+
+/// A seat map at a published version, with its counts.
+pub(super) struct Seats {
+    map: MapView,
+    seats: u32,
+}
+
+impl Seats {
+    /// The map a feed begins with.
+    pub(super) fn new(map: MapView) -> Seats {
+        let SeatCounts { free, held, sold, blocked } = map.counts;
+        let seats = free + held + sold + blocked;
+        assert!(
+            map.seats.len() == (seats as usize).div_ceil(4),
+            "the map of {} has {} bytes for {seats} seats",
+            map.session,
+            map.seats.len(),
+        );
+        Seats { map, seats }
+    }
+
+    /// Changes a seat; says whether it is different now.
+    fn change(&mut self, seat: u32, state: SeatState) -> bool {
+        assert!(seat < self.seats, "seat {seat} of {} is beyond its {} seats", self.map.session, self.seats);
+        let before = self.state(seat);
+        if before == state {
+            return false;
+        }
+        *count(&mut self.map.counts, before) -= 1;
+        *count(&mut self.map.counts, state) += 1;
+        let (byte, shift) = place(seat);
+        self.map.seats[byte] = self.map.seats[byte] & !(3 << shift) | (state as u8) << shift;
+        true
+    }
+
+    fn state(&self, seat: u32) -> SeatState {
+        let (byte, shift) = place(seat);
+        match self.map.seats[byte] >> shift & 3 {
+            0 => SeatState::Free,
+            1 => SeatState::Held,
+            2 => SeatState::Sold,
+            _ => SeatState::Blocked,
+        }
+    }
+}
+
+impl State for Seats {
+    type Snapshot = Snapshot;
+
+    /// Five seconds of a busy session.
+    const DELTAS_MAX: usize = 256;
+    /// Changes of all deltas together.
+    const WEIGHT_MAX: usize = 65_536;
+
+    fn version(&self) -> u64 {
+        self.map.version
+    }
+
+    fn apply(&mut self, to: u64, news: News) -> Option<(Delta, usize)> {
+        let News::Session { seats: mut changes, mut areas } = news else { panic!("a session is told {news:?}") };
+        changes.retain(|(seat, state)| self.change(*seat, *state));
+        areas.retain(|area| {
+            let mine = self.map.areas.iter_mut().find(|mine| mine.area == area.area);
+            let mine = mine.unwrap_or_else(|| panic!("{} has no area {}", self.map.session, area.area));
+            let different = *mine != *area;
+            if different {
+                mine.clone_from(area);
+            }
+            different
+        });
+        let from = std::mem::replace(&mut self.map.version, to);
+        let weight = changes.len() + areas.len();
+        Some((Delta { from, to, changes, counts: self.map.counts, areas }, weight))
+    }
+
+    fn snapshot(&self, entity: &Entity, epoch: u64) -> Snapshot {
+        Snapshot {
+            entity: entity.clone(),
+            epoch,
+            version: self.map.version,
+            counts: self.map.counts,
+            areas: self.map.areas.clone(),
+            seats: self.map.seats.clone(),
+        }
+    }
+}
+
+/// Where the two bits of a seat are: which byte, shifted by how much.
+fn place(seat: u32) -> (usize, u32) {
+    ((seat / 4) as usize, seat % 4 * 2)
+}
+
+fn count(counts: &mut SeatCounts, state: SeatState) -> &mut u32 {
+    match state {
+        SeatState::Free => &mut counts.free,
+        SeatState::Held => &mut counts.held,
+        SeatState::Sold => &mut counts.sold,
+        SeatState::Blocked => &mut counts.blocked,
+    }
+}

@@ -1,0 +1,648 @@
+//! Watchers of products, resources, carts and customers rebuild what is committed and never see a gap; of purchases they
+//! see each once, in order.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use boxoffice_core::{
+    answer::{CartState, CartView, Purchase, StockCounts},
+    id::{CartId, Entity, Id, OrderId},
+    money::{Currency, Money},
+    time::Timestamp,
+};
+use boxoffice_wire::{
+    Encoding,
+    feed::{CartSnapshot, Ended, ProductSnapshot, PurchasesDelta, PurchasesSnapshot, ResourceSnapshot, SnapshotBody},
+    reply::{Event, RawEvent, ServerFrame},
+    request::Since,
+};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use proptest::prelude::*;
+
+use super::{
+    super::{Beginning, Commit, DAYS_MAX, FeedSource, Feeds, News, NotFound, Watcher},
+    EPOCH, hub, id, since, story, wait,
+};
+
+/// What a watcher is to see of an entity at a version. Of a customer the versions are cursors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Shown {
+    Product(StockCounts),
+    Resource(u64),
+    Cart(CartView),
+    Customer,
+}
+
+struct Entry {
+    /// From version 1; of a customer from cursor 0.
+    versions: BTreeMap<u64, Shown>,
+    /// By the version they came with.
+    days: BTreeMap<u64, BTreeSet<u32>>,
+    purchases: Vec<Purchase>,
+    watched: bool,
+}
+
+/// A replica with every version of its entities.
+#[derive(Default)]
+struct Replica {
+    entities: Mutex<BTreeMap<Entity, Entry>>,
+    pages: Mutex<usize>,
+}
+
+/// What happens to an entity.
+#[derive(Clone, Debug)]
+enum Change {
+    /// A product's held units, a resource's days, a cart's deadline or a customer's purchases, by the entity's kind.
+    Go(Vec<u32>),
+    /// A cart ends.
+    End,
+    /// Something that no watcher is told of; of a customer not even a version.
+    Inside,
+}
+
+fn product() -> Entity {
+    Entity::Product(id("mug"))
+}
+
+fn resource() -> Entity {
+    Entity::Resource(id("desk"))
+}
+
+fn cart(number: u128) -> Entity {
+    Entity::Cart(CartId(number))
+}
+
+fn customer() -> Entity {
+    Entity::Customer(id("ada"))
+}
+
+fn all() -> [Entity; 6] {
+    [product(), resource(), cart(1), cart(2), customer(), Entity::Customer(id("bob"))]
+}
+
+fn view(number: u128) -> CartView {
+    CartView {
+        id: CartId(number),
+        state: CartState::Active,
+        customer: None,
+        opened_at: Timestamp(1_000),
+        deadline: Timestamp(2_000),
+        lines: Vec::new(),
+        total: None,
+        order: None,
+    }
+}
+
+fn purchase(cursor: u64) -> Purchase {
+    let total = Money { amount: 1_000, currency: Currency::new("EUR").expect("a currency") };
+    Purchase { cursor, order: OrderId(u128::from(cursor) << 64), at: Timestamp(cursor), total }
+}
+
+impl Replica {
+    fn new() -> Arc<Replica> {
+        let replica = Replica::default();
+        for entity in all() {
+            let (first, shown) = match &entity {
+                Entity::Product(_) => (1, Shown::Product(StockCounts { free: 1_000, held: 0, sold: 0 })),
+                Entity::Resource(_) => (1, Shown::Resource(0)),
+                Entity::Cart(id) => (1, Shown::Cart(view(id.0))),
+                _ => (0, Shown::Customer),
+            };
+            let versions = BTreeMap::from([(first, shown)]);
+            let entry = Entry { versions, days: BTreeMap::new(), purchases: Vec::new(), watched: false };
+            replica.entities.lock().insert(entity, entry);
+        }
+        Arc::new(replica)
+    }
+
+    /// Changes an entity; the commit, if it is watched.
+    fn change(&self, entity: &Entity, change: &Change) -> Option<Commit> {
+        let mut entities = self.entities.lock();
+        let entry = entities.get_mut(entity).expect("a known entity");
+        let (from, shown) = entry.versions.last_key_value().map(|(from, shown)| (*from, shown.clone()))?;
+        let mut to = from + 1;
+        let numbers = if let Change::Go(numbers) = change { &numbers[..] } else { &[] };
+        let (shown, news) = match shown {
+            Shown::Product(counts) => {
+                let held = numbers.iter().map(|number| u64::from(number % 10)).sum::<u64>();
+                let counts =
+                    if numbers.is_empty() { counts } else { StockCounts { free: 1_000 - held, held, sold: 0 } };
+                (Shown::Product(counts), News::Product(counts))
+            }
+            Shown::Resource(bookings) => {
+                let days: BTreeSet<u32> = numbers.iter().map(|number| number % 3_000).collect();
+                let bookings = bookings + days.len() as u64;
+                entry.days.insert(to, days.clone());
+                (Shown::Resource(bookings), News::Resource { days: Some(days), bookings })
+            }
+            Shown::Cart(mut cart) => {
+                let active = cart.state == CartState::Active;
+                match change {
+                    Change::Go(_) if active => cart.deadline = cart.deadline.after(1),
+                    Change::End if active => {
+                        cart.state = [CartState::Done, CartState::Expired, CartState::Canceled][to as usize % 3];
+                    }
+                    Change::Go(_) | Change::End | Change::Inside => {}
+                }
+                (Shown::Cart(cart.clone()), News::Cart(Box::new(cart)))
+            }
+            Shown::Customer => {
+                to = from + numbers.len() as u64;
+                let new: Vec<Purchase> = (from + 1..=to).map(purchase).collect();
+                entry.purchases.extend(new.iter().cloned());
+                (Shown::Customer, News::Purchases(new))
+            }
+        };
+        entry.versions.insert(to, shown);
+        (entry.watched && from < to).then(|| Commit { entity: entity.clone(), from, to, news })
+    }
+
+    fn shown(&self, entity: &Entity, version: u64) -> Option<Shown> {
+        self.entities.lock()[entity].versions.get(&version).cloned()
+    }
+
+    fn latest(&self, entity: &Entity) -> (u64, Shown) {
+        let entities = self.entities.lock();
+        let (version, shown) = entities[entity].versions.last_key_value().expect("there is a first version");
+        (*version, shown.clone())
+    }
+
+    /// Days that changed in the versions after one, up to another.
+    fn days(&self, entity: &Entity, from: u64, to: u64) -> Vec<u32> {
+        let entities = self.entities.lock();
+        let days: BTreeSet<u32> =
+            entities[entity].days.range(from + 1..=to).flat_map(|(_, days)| days).copied().collect();
+        days.into_iter().collect()
+    }
+}
+
+impl FeedSource for Replica {
+    fn begin(&self, entity: &Entity) -> Option<Beginning> {
+        let mut entities = self.entities.lock();
+        let entry = entities.get_mut(entity)?;
+        entry.watched = true;
+        let (version, shown) = entry.versions.last_key_value()?;
+        let version = *version;
+        Some(match shown.clone() {
+            Shown::Product(counts) => Beginning::Product { version, counts },
+            Shown::Resource(bookings) => Beginning::Resource { version, bookings },
+            Shown::Cart(cart) => Beginning::Cart { version, cart: Box::new(cart) },
+            Shown::Customer => Beginning::Customer { newest: version },
+        })
+    }
+
+    fn end(&self, entity: &Entity) {
+        self.entities.lock().get_mut(entity).expect("it was begun").watched = false;
+    }
+
+    fn purchases(&self, customer: &Id, after: u64, limit: u32) -> Vec<Purchase> {
+        *self.pages.lock() += 1;
+        let purchases = &self.entities.lock()[&Entity::Customer(customer.clone())].purchases;
+        purchases[after as usize..].iter().take(limit as usize).cloned().collect()
+    }
+}
+
+/// A client that keeps what it is told of, and believes nothing.
+struct Reader {
+    replica: Arc<Replica>,
+    watcher: Watcher,
+    encoding: Encoding,
+    feeds: BTreeMap<u64, Entity>,
+    /// Version and state; of a customer the cursor.
+    known: BTreeMap<Entity, (u64, Shown)>,
+    snapshots: usize,
+    deltas: usize,
+    ended: Vec<String>,
+}
+
+impl Reader {
+    fn new(replica: &Arc<Replica>, feeds: &Feeds, encoding: Encoding) -> Reader {
+        Reader {
+            replica: Arc::clone(replica),
+            watcher: feeds.watcher(),
+            encoding,
+            feeds: BTreeMap::new(),
+            known: BTreeMap::new(),
+            snapshots: 0,
+            deltas: 0,
+            ended: Vec::new(),
+        }
+    }
+
+    fn watch(&mut self, entity: &Entity) -> Result<u64, NotFound> {
+        let since = self.known.get(entity).map(|(version, shown)| match shown {
+            Shown::Customer => Since::Cursor(*version),
+            Shown::Product(_) | Shown::Resource(_) | Shown::Cart(_) => since(EPOCH, *version),
+        });
+        let feed = self.watcher.watch(entity, since)?;
+        self.feeds.insert(feed, entity.clone());
+        Ok(feed)
+    }
+
+    fn pull(&mut self, bytes_max: usize) -> bool {
+        let mut frames = Vec::new();
+        let more = self.watcher.pull(self.encoding, bytes_max, |frame| frames.push(frame));
+        for frame in frames {
+            self.take(&frame);
+        }
+        more
+    }
+
+    fn settle(&mut self) {
+        while self.pull(1_000) {}
+    }
+
+    fn take(&mut self, frame: &Bytes) {
+        let Ok(ServerFrame::Feed(feed, event)) = ServerFrame::read(self.encoding, frame) else {
+            panic!("no frame of a feed: {frame:?}");
+        };
+        let entity = self.feeds[&feed].clone();
+        let before = self.known.get(&entity).map(|(version, _)| *version);
+        match &entity {
+            Entity::Product(_) => match self.read::<ProductSnapshot>(event) {
+                Event::Snapshot(ProductSnapshot { entity, epoch, version, counts }) => {
+                    self.replaced(entity, epoch, version, Shown::Product(counts));
+                }
+                Event::Delta(delta) => {
+                    assert_eq!(Some(delta.from), before, "a gap in the feed of {entity}");
+                    self.changed(entity, delta.to, Shown::Product(delta.counts));
+                }
+                Event::Ended(ended) => panic!("{entity} has {ended:?}"),
+            },
+            Entity::Resource(_) => match self.read::<ResourceSnapshot>(event) {
+                Event::Snapshot(ResourceSnapshot { entity, epoch, version, bookings }) => {
+                    self.replaced(entity, epoch, version, Shown::Resource(bookings));
+                }
+                Event::Delta(delta) => {
+                    assert_eq!(Some(delta.from), before, "a gap in the feed of {entity}");
+                    // Who begins in the middle of what waits may be told of days that changed before.
+                    let days = self.replica.days(&entity, delta.from, delta.to);
+                    assert!(
+                        days.iter().all(|day| delta.days.contains(day)),
+                        "{days:?} are not all in {:?}",
+                        delta.days
+                    );
+                    assert!(delta.days.is_sorted_by(|one, other| one < other));
+                    self.changed(entity, delta.to, Shown::Resource(delta.bookings));
+                }
+                Event::Ended(ended) => panic!("{entity} has {ended:?}"),
+            },
+            Entity::Cart(_) => match self.read::<CartSnapshot>(event) {
+                Event::Snapshot(CartSnapshot { entity, epoch, version, cart }) => {
+                    self.replaced(entity, epoch, version, Shown::Cart(cart));
+                }
+                Event::Delta(delta) => {
+                    assert_eq!(Some(delta.from), before, "a gap in the feed of {entity}");
+                    self.changed(entity, delta.to, Shown::Cart(delta.cart));
+                }
+                Event::Ended(Ended { name }) => {
+                    let Some((_, Shown::Cart(cart))) = self.known.get(&entity) else { panic!("an end without a cart") };
+                    let expected = match cart.state {
+                        CartState::Done | CartState::Canceled => "cart_not_active",
+                        CartState::Expired => "cart_expired",
+                        CartState::Active | CartState::CheckingOut => panic!("an active cart has ended"),
+                    };
+                    assert_eq!(name, expected);
+                    self.ended.push(name.to_string());
+                    assert!(self.pull_nothing_of(feed));
+                }
+            },
+            _ => match self.read::<PurchasesSnapshot>(event) {
+                Event::Snapshot(PurchasesSnapshot { entity: of, from, to, purchases }) => {
+                    assert_eq!(of, entity);
+                    self.snapshots += 1;
+                    self.bought(entity, from, to, &purchases);
+                }
+                Event::Delta(PurchasesDelta { from, to, purchases }) => {
+                    self.deltas += 1;
+                    assert!(before.is_some() && from < to);
+                    self.bought(entity, from, to, &purchases);
+                }
+                Event::Ended(ended) => panic!("{entity} has {ended:?}"),
+            },
+        }
+    }
+
+    fn read<S: SnapshotBody>(&self, event: RawEvent<'_>) -> Event<S> {
+        event.read(self.encoding).expect("a readable event")
+    }
+
+    fn replaced(&mut self, entity: Entity, epoch: u64, version: u64, shown: Shown) {
+        self.snapshots += 1;
+        assert_eq!(epoch, EPOCH);
+        self.check(entity, version, shown);
+    }
+
+    fn changed(&mut self, entity: Entity, version: u64, shown: Shown) {
+        self.deltas += 1;
+        assert!(self.known[&entity].0 < version);
+        self.check(entity, version, shown);
+    }
+
+    fn check(&mut self, entity: Entity, version: u64, shown: Shown) {
+        let committed = self.replica.shown(&entity, version);
+        assert_eq!(Some(&shown), committed.as_ref(), "{entity} was never so at {version} (P14)");
+        self.known.insert(entity, (version, shown));
+    }
+
+    /// Each purchase comes once: right after the last one that was seen.
+    fn bought(&mut self, entity: Entity, from: u64, to: u64, purchases: &[Purchase]) {
+        let seen = self.known.get(&entity).map_or(0, |(cursor, _)| *cursor);
+        assert_eq!(from, seen, "purchases of {entity} are skipped or doubled");
+        assert_eq!(to - from, purchases.len() as u64);
+        for (cursor, bought) in (from + 1..).zip(purchases) {
+            assert_eq!(*bought, purchase(cursor));
+        }
+        self.known.insert(entity, (to, Shown::Customer));
+    }
+
+    /// What has ended is not watched any more once the pull is over.
+    fn pull_nothing_of(&mut self, feed: u64) -> bool {
+        !self.watcher.unwatch(feed)
+    }
+}
+
+fn commit(feeds: &Feeds, replica: &Replica, entity: &Entity, change: &Change) {
+    feeds.commit(replica.change(entity, change).into_iter().collect());
+}
+
+fn go(count: u32) -> Change {
+    Change::Go((0..count).collect())
+}
+
+#[test]
+fn a_tick_is_one_delta_of_each_kind_and_all_share_a_number() {
+    story(async {
+        let replica = Replica::new();
+        let feeds = hub(&replica, 20);
+        let mut readers = Encoding::ALL.map(|encoding| Reader::new(&replica, &feeds, encoding));
+        for entity in all() {
+            let numbers = readers.each_mut().map(|reader| reader.watch(&entity).expect("it is there"));
+            assert_eq!(numbers[0], numbers[1]);
+        }
+        readers.iter_mut().for_each(Reader::settle);
+        commit(&feeds, &replica, &product(), &go(1));
+        wait(1).await;
+        for entity in all() {
+            for _ in 0..5 {
+                commit(&feeds, &replica, &entity, &go(2));
+            }
+        }
+        wait(20).await;
+        for reader in &mut readers {
+            reader.settle();
+            assert_eq!((reader.snapshots, reader.deltas), (6, 7));
+            assert!(all().iter().all(|entity| reader.known[entity] == replica.latest(entity)));
+        }
+        assert_eq!(*replica.pages.lock(), 0, "who is there from the beginning reads nothing again");
+    });
+}
+
+#[test]
+fn who_is_slow_gets_the_newest_state_but_every_purchase() {
+    story(async {
+        let replica = Replica::new();
+        let feeds = hub(&replica, 0);
+        let mut slow = Reader::new(&replica, &feeds, Encoding::Json);
+        for entity in all() {
+            slow.watch(&entity).expect("it is there");
+        }
+        slow.settle();
+        for _ in 0..1_500 {
+            for entity in all() {
+                commit(&feeds, &replica, &entity, &go(1));
+            }
+            wait(1).await;
+        }
+        commit(&feeds, &replica, &cart(1), &Change::End);
+        commit(&feeds, &replica, &cart(1), &Change::Inside);
+        wait(1).await;
+        slow.settle();
+        assert_eq!(slow.deltas, 0, "all have fallen out of their rings");
+        assert!(all().iter().all(|entity| slow.known[entity] == replica.latest(entity)));
+        assert_eq!(slow.known[&customer()].0, 1_500);
+        assert_eq!(slow.ended.len(), 1);
+        assert_eq!(slow.watcher.len(), all().len() - 1);
+    });
+}
+
+#[test]
+fn a_customer_is_gone_on_with_from_any_cursor() {
+    story(async {
+        let replica = Replica::new();
+        let feeds = hub(&replica, 20);
+        let mut reader = Reader::new(&replica, &feeds, Encoding::MsgPack);
+        reader.watch(&customer()).expect("customers are always there");
+        reader.settle();
+        assert_eq!((reader.snapshots, reader.known[&customer()].0), (1, 0), "nothing yet, and that is said");
+        commit(&feeds, &replica, &customer(), &go(1));
+        wait(1).await;
+        reader.settle();
+        assert_eq!((reader.snapshots, reader.deltas), (1, 1), "the first purchase is pushed");
+        commit(&feeds, &replica, &customer(), &go(999));
+        wait(20).await;
+        // In the middle of a delta, between two, at the end, and without a cursor: in pages of 400.
+        for (cursor, snapshots, deltas) in [(Some(500), 2, 0), (Some(1), 0, 1), (Some(1_000), 0, 0), (None, 3, 0)] {
+            let mut other = Reader::new(&replica, &feeds, Encoding::Json);
+            other.known.extend(cursor.map(|cursor| (customer(), (cursor, Shown::Customer))));
+            other.watch(&customer()).expect("it is there");
+            other.settle();
+            assert_eq!(other.known[&customer()].0, 1_000);
+            assert_eq!((other.snapshots, other.deltas), (snapshots, deltas), "after {cursor:?}");
+        }
+        // What was never bought is not waited for: everything comes again, from the first on.
+        let mut other = feeds.watcher();
+        let mut frames = Vec::new();
+        other.watch(&customer(), Some(Since::Cursor(5_000))).expect("it is there");
+        other.pull(Encoding::Json, 1, |frame| frames.push(frame));
+        let text = String::from_utf8(frames[0].to_vec()).expect("JSON");
+        assert!(text.contains(r#""from":0,"to":400"#), "{text}");
+    });
+}
+
+#[test]
+fn who_has_read_ahead_of_the_hub_is_not_told_again() {
+    story(async {
+        let replica = Replica::new();
+        let feeds = hub(&replica, 20);
+        let mut reader = Reader::new(&replica, &feeds, Encoding::MsgPack);
+        reader.watch(&customer()).expect("it is there");
+        commit(&feeds, &replica, &customer(), &go(1));
+        wait(1).await;
+        commit(&feeds, &replica, &customer(), &go(3));
+        let mut ahead = Reader::new(&replica, &feeds, Encoding::Json);
+        ahead.known.insert(customer(), (3, Shown::Customer));
+        ahead.watch(&customer()).expect("it is there");
+        ahead.settle();
+        assert_eq!((ahead.snapshots, ahead.deltas), (0, 0));
+        wait(20).await;
+        ahead.settle();
+        reader.settle();
+        assert_eq!((ahead.known[&customer()].0, reader.known[&customer()].0), (4, 4));
+    });
+}
+
+#[test]
+fn an_ended_cart_gives_its_last_state_and_an_end() {
+    story(async {
+        let replica = Replica::new();
+        let feeds = hub(&replica, 20);
+        let mut before = Reader::new(&replica, &feeds, Encoding::Json);
+        before.watch(&cart(1)).expect("it is there");
+        before.settle();
+        for change in [go(1), Change::End, Change::Inside] {
+            commit(&feeds, &replica, &cart(1), &change);
+        }
+        wait(20).await;
+        before.settle();
+        assert_eq!((before.snapshots, before.deltas, before.ended.len()), (1, 1, 1));
+        let mut after = Reader::new(&replica, &feeds, Encoding::MsgPack);
+        after.watch(&cart(1)).expect("it is there");
+        after.settle();
+        assert_eq!((after.snapshots, after.deltas, after.ended.len()), (1, 0, 1));
+        assert_eq!(after.known[&cart(1)], replica.latest(&cart(1)));
+        before.watch(&cart(1)).expect("it is there");
+        before.settle();
+        assert_eq!(
+            (before.snapshots, before.deltas, before.ended.len()),
+            (1, 1, 2),
+            "who has it all hears the end only"
+        );
+        wait(1_100).await;
+        assert_eq!(feeds.counts(), (0, 0));
+    });
+}
+
+#[test]
+fn too_many_days_are_a_snapshot() {
+    story(async {
+        let replica = Replica::new();
+        let feeds = hub(&replica, 20);
+        let mut reader = Reader::new(&replica, &feeds, Encoding::Json);
+        reader.watch(&resource()).expect("it is there");
+        reader.settle();
+        for first in [0, DAYS_MAX as u32] {
+            commit(&feeds, &replica, &resource(), &Change::Go((first..first + DAYS_MAX as u32 - 1).collect()));
+        }
+        wait(20).await;
+        reader.settle();
+        assert_eq!((reader.snapshots, reader.deltas), (2, 0));
+        commit(&feeds, &replica, &resource(), &go(3));
+        wait(20).await;
+        reader.settle();
+        assert_eq!((reader.snapshots, reader.deltas), (2, 1));
+    });
+}
+
+#[test]
+fn what_was_lost_on_the_way_is_looked_for() {
+    story(async {
+        let replica = Replica::new();
+        let feeds = hub(&replica, 0);
+        let mut reader = Reader::new(&replica, &feeds, Encoding::Json);
+        for entity in all() {
+            reader.watch(&entity).expect("it is there");
+        }
+        reader.settle();
+        for entity in all() {
+            replica.change(&entity, &go(2));
+        }
+        feeds.commit(all().into_iter().map(Commit::lost).collect());
+        wait(1).await;
+        reader.settle();
+        assert!(all().iter().all(|entity| reader.known[entity] == replica.latest(entity)));
+        assert_eq!((reader.snapshots, reader.deltas), (12, 0));
+    });
+}
+
+/// What happens to the hub.
+#[derive(Clone, Debug)]
+enum Step {
+    Change(usize, Change),
+    /// A commit that never reaches the hub.
+    Lose(usize),
+    Wait(u64),
+    Watch(usize, usize),
+    Unwatch(usize, usize),
+    Pull(usize, usize),
+    Reconnect(usize),
+    /// A client without a memory.
+    Forget(usize),
+}
+
+const READERS: usize = 4;
+
+fn step() -> impl Strategy<Value = Step> {
+    let (entity, reader) = (0..all().len(), 0..READERS);
+    let change = prop_oneof![
+        20 => prop::collection::vec(any::<u32>(), 0..4).prop_map(Change::Go),
+        1 => Just(Change::End),
+        3 => Just(Change::Inside),
+    ];
+    prop_oneof![
+        30 => (entity.clone(), change).prop_map(|(entity, change)| Step::Change(entity, change)),
+        1 => entity.clone().prop_map(Step::Lose),
+        8 => (0..50u64).prop_map(Step::Wait),
+        1 => Just(Step::Wait(1_500)),
+        8 => (reader.clone(), entity.clone()).prop_map(|(reader, entity)| Step::Watch(reader, entity)),
+        2 => (reader.clone(), entity).prop_map(|(reader, entity)| Step::Unwatch(reader, entity)),
+        12 => (reader.clone(), 1..400usize).prop_map(|(reader, bytes)| Step::Pull(reader, bytes)),
+        1 => reader.clone().prop_map(Step::Reconnect),
+        1 => reader.prop_map(Step::Forget),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_watcher_rebuilds_what_is_committed(
+        coalesce_ms in prop_oneof![Just(0u64), Just(20)],
+        steps in prop::collection::vec(step(), 1..400),
+    ) {
+        story(async {
+            let replica = Replica::new();
+            let feeds = hub(&replica, coalesce_ms);
+            let entities = all();
+            let mut readers: Vec<Reader> =
+                (0..READERS).map(|reader| Reader::new(&replica, &feeds, Encoding::ALL[reader % 2])).collect();
+            for step in steps {
+                match step {
+                    Step::Change(entity, change) => commit(&feeds, &replica, &entities[entity], &change),
+                    Step::Lose(entity) => _ = replica.change(&entities[entity], &go(2)),
+                    Step::Wait(ms) => wait(ms).await,
+                    Step::Watch(reader, entity) => _ = readers[reader].watch(&entities[entity]).expect("it is there"),
+                    Step::Unwatch(reader, entity) => {
+                        let reader = &mut readers[reader];
+                        let feed = reader.feeds.iter().find(|(_, of)| **of == entities[entity]);
+                        if let Some(feed) = feed.map(|(feed, _)| *feed) {
+                            reader.watcher.unwatch(feed);
+                        }
+                    }
+                    Step::Pull(reader, bytes_max) => _ = readers[reader].pull(bytes_max),
+                    Step::Reconnect(reader) => {
+                        let known = std::mem::take(&mut readers[reader].known);
+                        readers[reader] = Reader::new(&replica, &feeds, Encoding::ALL[reader % 2]);
+                        readers[reader].known = known;
+                    }
+                    Step::Forget(reader) => readers[reader] = Reader::new(&replica, &feeds, Encoding::ALL[reader % 2]),
+                }
+            }
+            // One more commit each, so that a loss before it is noticed; then everybody who watches has the last state.
+            for entity in &entities {
+                commit(&feeds, &replica, entity, &go(1));
+            }
+            wait(100).await;
+            for reader in &mut readers {
+                let watched: Vec<&Entity> = entities.iter().filter(|entity| reader.watcher.is_watching(entity)).collect();
+                reader.settle();
+                for entity in watched {
+                    assert_eq!(reader.known.get(entity), Some(&replica.latest(entity)), "the last of {entity}");
+                }
+            }
+        });
+    }
+}

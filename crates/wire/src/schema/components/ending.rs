@@ -1,0 +1,59 @@
+//! How requests end besides ok, and the answers that are no view of anything.
+
+use serde_json::json;
+
+use super::Group;
+use crate::{
+    FailKind,
+    reply::{No, Watching},
+    schema::build::{about, component, count, either, id, list, map, needed, object, one_of, optional, words},
+};
+
+pub(super) fn endings() -> Group {
+    let minor_units = || json!({"type": "integer"});
+    let lines = list(component("No"));
+    let no = object::<No>([
+        needed("code", about(count(), "For life.")),
+        needed("name", about(words(), "For life.")),
+        needed("message", about(words(), "For people.")),
+        optional("seats", list(component("Seat"))),
+        optional("states", list(component("SeatState"))),
+        optional("count", count()),
+        optional("free", count()),
+        optional("area", id()),
+        optional("quota", id()),
+        optional("max", count()),
+        optional("taken", count()),
+        optional("entity", component("Entity")),
+        optional("shortages", list(component("Shortage"))),
+        optional("product", id()),
+        optional("conflicts", list(component("Conflict"))),
+        optional("booking", id()),
+        optional("asked", minor_units()),
+        optional("got", minor_units()),
+        optional("session", id()),
+        optional("line", about(count(), "Of the cart; in `lines`, of the request, from 0.")),
+        optional("limit", count()),
+        optional("lines", about(lines, "Each line of the request that was refused; this no is then the first's.")),
+    ]);
+    let codes: Vec<u16> = FailKind::ALL.into_iter().map(FailKind::code).collect();
+    let names: Vec<&str> = FailKind::ALL.into_iter().map(FailKind::name).collect();
+    let fail = map([
+        needed("code", json!({"type": "integer", "enum": codes})),
+        needed("name", one_of(&names)),
+        needed("message", words()),
+        optional("retry_after_ms", count()),
+    ]);
+    let item = either(&[
+        map([needed("ok", json!({"type": "object"})), optional("at", list(component("At")))]),
+        map([needed("no", component("No"))]),
+        map([needed("fail", component("Fail"))]),
+    ]);
+    vec![
+        ("Done", about(json!({"type": "object"}), "Done.")),
+        ("Watching", object::<Watching>([needed("feed", count())])),
+        ("No", about(no, "A refusal: nothing changed.")),
+        ("Fail", about(fail, "A failure: nobody said no.")),
+        ("Ended", about(item, "How one item of a batch ended.")),
+    ]
+}
