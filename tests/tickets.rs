@@ -148,6 +148,62 @@ fn body_of(customer: &str) -> Value {
     json!({"session": "finals", "area": "yard", "quantity": 1, "customer": customer})
 }
 
+/// Whoever watches a customer sees each order as it comes, once, and after a pause what came meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn purchases_are_pushed_to_who_watches() {
+    let mut dice = Dice::of_test("purchases_are_pushed_to_who_watches");
+    let home = Home::new();
+    let server = home.start();
+    let port = Arc::new(server.port(Encoding::MsgPack).await);
+    event(&port, "finals", 1_000, Value::Null).await;
+    let mut orders = Vec::new();
+    let mut buy = async || {
+        let buyer = Shopper::new(&port, &mut dice);
+        buyer.ask("cart.hold_places", body_of("ann")).await.ok();
+        buyer.checkout().await.ok();
+        orders.push(buyer.cart());
+        orders.clone()
+    };
+    // What frames say, from this cursor on, until there are so many.
+    let follow = async |watcher: &common::Port, mut cursor: u64, orders: &[String]| {
+        while cursor < orders.len() as u64 {
+            let frame = watcher.other().await;
+            let news = frame.get("snapshot").or_else(|| frame.get("delta")).expect("a snapshot or a delta");
+            assert_eq!(news["from"], cursor, "a gap: {frame}");
+            for purchase in news["purchases"].as_array().expect("purchases") {
+                assert_eq!(purchase["order"], orders[cursor as usize], "{frame}");
+                cursor += 1;
+                assert_eq!(purchase["cursor"], cursor, "{frame}");
+            }
+            assert_eq!(news["to"], cursor, "{frame}");
+        }
+        cursor
+    };
+    let orders = buy().await;
+    audit(&port).await;
+    for encoding in Encoding::BOTH {
+        let watcher = server.port(encoding).await;
+        watcher.read("watch", json!({"entity": "customer/ann", "resume": {"cursor": 0}})).await.ok();
+        follow(&watcher, 0, &orders).await;
+    }
+    let watcher = server.port(Encoding::Json).await;
+    watcher.read("watch", json!({"entity": "customer/ann", "resume": {"cursor": 1}})).await.ok();
+    let mut cursor = 1;
+    let mut last = orders;
+    for _ in 0..5 {
+        last = buy().await;
+        cursor = follow(&watcher, cursor, &last).await;
+    }
+    // Away for a while, and back with the cursor.
+    drop(watcher);
+    for _ in 0..3 {
+        last = buy().await;
+    }
+    let watcher = server.port(Encoding::MsgPack).await;
+    watcher.read("watch", json!({"entity": "customer/ann", "resume": {"cursor": cursor}})).await.ok();
+    follow(&watcher, cursor, &last).await;
+}
+
 /// The node is killed again and again while people buy: each order is once among the purchases (P12), nothing is oversold.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_purchase_once_whatever_dies() {
