@@ -3,11 +3,15 @@
 #![allow(dead_code, unused_imports, reason = "each of the tests uses its part")]
 
 mod dice;
+mod gateway;
+pub(crate) mod http;
 mod pack;
 mod port;
 mod server;
 mod shim;
+mod shopper;
 mod theatre;
+pub(crate) mod town;
 
 mod buyers;
 mod check;
@@ -19,10 +23,12 @@ use tokio::time::{Instant, sleep};
 
 pub(crate) use buyers::Buyers;
 pub(crate) use dice::Dice;
+pub(crate) use gateway::{Gateway, SECRET};
 pub(crate) use port::{Answer, Encoding, No, Port};
 pub(crate) use record::Record;
 pub(crate) use server::{Home, Refused, Server};
 pub(crate) use shim::{Faults, write_control};
+pub(crate) use shopper::{Shopper, recorded};
 pub(crate) use theatre::{Map, SeatName, Theatre, time};
 
 /// How long anything that must happen may take: far more than it should, so that a busy machine fails no test.

@@ -83,7 +83,7 @@ pub(crate) struct No {
 }
 
 impl Answer {
-    fn read(frame: &Value) -> Answer {
+    pub(crate) fn read(frame: &Value) -> Answer {
         if let Some(body) = frame.get("ok") {
             let versions = frame["at"].as_array().into_iter().flatten();
             let version = |at: &Value| {

@@ -1,0 +1,56 @@
+//! The HTTP door spoken by hand: a request on a connection of its own, its status and its JSON.
+
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+use super::{PATIENCE, port::Answer};
+
+/// Asks `POST /v1/{op}`; what changes something has a request id.
+pub(crate) async fn post(address: SocketAddr, op: &str, rid: Option<&str>, body: &Value) -> (u16, Value) {
+    let key = rid.map(|rid| format!("idempotency-key: {rid}\r\n")).unwrap_or_default();
+    let (status, text) = raw_post(address, &format!("/v1/{op}"), &key, &body.to_string()).await;
+    (status, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{op}: {error}: {text}")))
+}
+
+/// The same, as an answer like any other.
+pub(crate) async fn ask(address: SocketAddr, op: &str, rid: Option<&str>, body: &Value) -> Answer {
+    Answer::read(&post(address, op, rid, body).await.1)
+}
+
+/// Posts a JSON text, with further header lines; the status and the body as it came.
+pub(crate) async fn raw_post(address: SocketAddr, path: &str, headers: &str, body: &str) -> (u16, String) {
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}\
+         content-length: {}\r\n\r\n",
+        body.len()
+    );
+    exchange(address, &(head + body)).await.unwrap_or_else(|error| panic!("POST {path}: {error}"))
+}
+
+/// Asks with `GET`.
+pub(crate) async fn get(address: SocketAddr, path: &str) -> (u16, String) {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    exchange(address, &request).await.unwrap_or_else(|error| panic!("GET {path}: {error}"))
+}
+
+async fn exchange(address: SocketAddr, request: &str) -> std::io::Result<(u16, String)> {
+    let exchange = async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    };
+    let answer: std::io::Result<String> = timeout(PATIENCE, exchange).await.expect("an answer in time");
+    let answer = answer?;
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    assert!(!head.to_ascii_lowercase().contains("transfer-encoding: chunked"), "answers say how long they are: {head}");
+    Ok((status, body.to_owned()))
+}
