@@ -610,7 +610,8 @@ async fn what_a_webhook_may_do() {
         assert!((200..300).contains(&status), "{status} {text}");
     }
     paying.await.expect("it is answered").ok();
-    join_all((0..10).map(|_| webhook(node, SECRET, 0, &buyer_says(&key, 2 * PRICE)))).await;
+    let said = buyer_says(&key, 2 * PRICE);
+    join_all((0..10).map(|_| webhook(node, SECRET, 0, &said))).await;
     paid(&buyer, "captured").await;
     // A decline that comes late changes nothing of what is sold.
     let late = json!({"id": "evt-4", "key": key, "status": "declined", "reason": "too late"});
