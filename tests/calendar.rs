@@ -217,12 +217,8 @@ async fn open_hours_and_free_slots() {
     // Seats for four at a time.
     room(&port, "pool", json!({"capacity": 4})).await;
     for number in 0..4 {
-        let answer = port.ask(
-            "resource.reserve",
-            &format!("p{number}"),
-            booking(&port, "pool", &format!("p{number}"), 0, HOUR_MS),
-        );
-        answer.await.ok();
+        let id = format!("p{number}");
+        port.ask("resource.reserve", &id, booking(&port, "pool", &id, 0, HOUR_MS)).await.ok();
     }
     port.ask("resource.reserve", "p4", booking(&port, "pool", "p4", HOUR_MS - 1, HOUR_MS + 1))
         .await
@@ -311,6 +307,7 @@ async fn a_storm_of_bookings() {
     let mut known: Vec<BTreeMap<String, (u64, u64)>> = vec![BTreeMap::new(); CLIENTS];
     for round in 0..2 {
         let ports = join_all((0..CLIENTS).map(|number| server.port(Encoding::BOTH[number % 2]))).await;
+        let wait_us = 20_000 + dice.below(150_000) as u64;
         let storm = ports.iter().zip(&mut known).enumerate().map(|(number, (port, known))| {
             let mut dice = dice.fork((round * CLIENTS + number) as u64);
             async move {
@@ -339,7 +336,6 @@ async fn a_storm_of_bookings() {
                 lost
             }
         });
-        let wait_us = 20_000 + dice.below(150_000) as u64;
         let crash = async {
             tokio::time::sleep(std::time::Duration::from_micros(wait_us)).await;
             if round == 0 {
