@@ -982,7 +982,13 @@ async fn what_cannot_be_sold_or_booked() {
     let wrong = wrong.chain(quantities.into_iter().map(named(402, "bad_quantity")));
     let wrong = wrong.chain(intervals.into_iter().map(named(502, "bad_interval")));
     let wrong = wrong.chain(too_large.into_iter().map(named(103, "too_large"))).chain(others);
-    let before = common::town::audit(&port).await;
+    // Carts that are over leave memory whenever it suits.
+    let counts = async || {
+        let mut audit = common::town::audit(&port).await;
+        audit["carts_archived"] = Value::Null;
+        audit
+    };
+    let before = counts().await;
     let mut told = Vec::new();
     for (number, ((op, body), code, name)) in wrong.enumerate() {
         let text = body.to_string();
@@ -1000,7 +1006,7 @@ async fn what_cannot_be_sold_or_booked() {
         }
     }
     assert!(told.is_empty(), "{}", told.join("\n"));
-    assert_eq!(common::town::audit(&port).await, before, "a refusal changed something");
+    assert_eq!(counts().await, before, "a refusal changed something");
     assert_eq!(mine.checkout().await.ok()["total"]["amount"], 350);
     stage.sells().await;
 }

@@ -610,8 +610,8 @@ async fn what_a_webhook_may_do() {
         assert!((200..300).contains(&status), "{status} {text}");
     }
     paying.await.expect("it is answered").ok();
-    let said = buyer_says(&key, 2 * PRICE);
-    join_all((0..10).map(|_| webhook(node, SECRET, 0, &said))).await;
+    let once_more = says(2 * PRICE);
+    join_all((0..10).map(|_| webhook(node, SECRET, 0, &once_more))).await;
     paid(&buyer, "captured").await;
     // A decline that comes late changes nothing of what is sold.
     let late = json!({"id": "evt-4", "key": key, "status": "declined", "reason": "too late"});
@@ -621,11 +621,6 @@ async fn what_a_webhook_may_do() {
     let audit = audit(&stage.port).await;
     assert_eq!((audit["orders"].as_u64(), audit["payments"]["captured"].as_u64()), (Some(1), Some(1)));
     assert_eq!(places(&stage.port, "finals").await, [498, 0, 2]);
-}
-
-fn buyer_says(key: &str, amount: i64) -> Value {
-    json!({"id": "evt-9", "key": key, "status": "authorized", "reference": "auth_1",
-        "amount": {"amount": amount, "currency": "EUR"}})
 }
 
 /// An authorization nobody ever answers: the places stay held, and an operator says how it ended.

@@ -31,8 +31,7 @@ async fn race(ports: &[Port], tokens: &[String], op: &str, body: impl Fn(&Port) 
     let asks = ports.iter().zip(tokens).map(|(port, token)| {
         let mut body = body(port);
         body["token"] = token.as_str().into();
-        let rid = format!("{op}-{}", body["product"]);
-        async move { port.ask(op, &rid, body).await }
+        port.ask(op, "race", body)
     });
     let (mut winners, mut refused) = (Vec::new(), Vec::new());
     for (answer, token) in join_all(asks).await.into_iter().zip(tokens) {
@@ -102,9 +101,8 @@ async fn five_hundred_want_the_last_of_everything() {
             Encoding::Json => (json!(ONE), json!("2030-01-01T14:00:00Z")),
             Encoding::MsgPack => (json!(NOON_MS + 3_600_000), json!(NOON_MS + 7_200_000)),
         };
-        let rid = format!("b{number}");
-        let body = json!({"resource": "court", "booking": rid, "begin": begin, "end": end});
-        async move { port.ask("resource.reserve", &rid, body).await }
+        let body = json!({"resource": "court", "booking": format!("b{number}"), "begin": begin, "end": end});
+        async move { port.ask("resource.reserve", &format!("b{number}"), body).await }
     }))
     .await;
     let granted = reserved.iter().filter(|answer| matches!(answer, Answer::Ok(..))).count();

@@ -561,6 +561,16 @@ pub enum Payment {
     },
 }
 
+impl Payment {
+    /// Whether no gateway is asked.
+    pub fn is_recorded(&self) -> bool {
+        match self {
+            Payment::Recorded { .. } => true,
+            Payment::Gateway { .. } => false,
+        }
+    }
+}
+
 /// Where an order goes (SC).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shipping {

@@ -33,8 +33,10 @@ impl Cart {
         let customer = self.customer_with(customer)?;
         let late = body.lines.iter().any(|line| line.hold.is_none());
         let (payment, shipping) = (payment.clone(), shipping.cloned());
+        // What costs nothing needs no gateway to be sold.
+        let free = amount.amount == 0;
         match &payment {
-            Payment::Recorded { .. } if !late => {
+            Payment::Recorded { .. } | Payment::Gateway { .. } if !late && (free || payment.is_recorded()) => {
                 let order = self.order_of(at, customer, payment, shipping);
                 Ok(CartEvent::CheckedOut { order: Arc::new(order), reserved: Vec::new(), reference: None, request })
             }
@@ -81,6 +83,7 @@ impl Cart {
         let checkout = self.checkout()?;
         match &checkout.payment {
             Payment::Recorded { .. } => None,
+            Payment::Gateway { .. } if checkout.amount.amount == 0 => None,
             Payment::Gateway { source, .. } => {
                 let key = PaymentKey { cart: self.id, attempt: checkout.attempt };
                 let (amount, source) = (checkout.amount, source.clone());

@@ -234,6 +234,9 @@ fn every_state_of_a_storm_reads_back() {
     for seed in 0..60 {
         let town = crate::storm::midst(seed, 60 + 4 * seed as u32);
         let kept = written_and_read(&town.kept);
+        for (read, known) in kept.entities().zip(town.kept.entities()) {
+            assert_eq!(read, known, "seed {seed}");
+        }
         assert!(kept.entities().eq(town.kept.entities()), "seed {seed}: states differ");
         assert_eq!((kept.audit(), draw(&kept)), (town.kept.audit(), draw(&town.kept)), "seed {seed}");
         assert!(kept.unfinished().eq(town.kept.unfinished()), "seed {seed}");
