@@ -68,6 +68,7 @@ async fn frame_by_frame(encoding: Encoding) {
     let limits = json!({
         "frame_bytes": 65_536, "import_frame_bytes": 1_048_576, "depth": 16, "hold_seats": 20, "cart_lines": 50,
         "batch_items": 1_000, "requests_under_way": 256, "feeds": 1_024, "first_frame_ms": 10_000, "whole_frame_ms": 10_000,
+        "line_quantity": 1_000_000, "interval_ms": 31_622_400_000_u64, "page_entries": 1_000,
     });
     assert_eq!(hello["limits"], limits);
     let expect = async |frame: Value, expected: Value| {

@@ -5,7 +5,8 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 use crate::shop::{Machine, eventually};
 
-const STAY: u64 = 2;
+/// Entities that never leave: a venue, a session and the directory.
+const STAY: u64 = 3;
 
 /// Cuts the power; `keeps` says for each unsynced thing whether it had reached the disk.
 fn cut(machine: &Machine, shop: crate::shop::Shop, mut keeps: impl FnMut() -> bool) {

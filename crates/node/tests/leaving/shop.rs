@@ -26,6 +26,7 @@ use boxoffice_node::{
     config::NodeConfig,
     door::{self, Failure, ReplySink, ReplyTo},
     error::NodeError,
+    identity::IdentityError,
     node::{Node, NodeHandle, Runtimes},
     world::{MemoryDisk, MemoryStores, World},
 };
@@ -109,7 +110,16 @@ impl Machine {
     }
 
     pub(crate) fn start(&self) -> Shop {
-        let shop = self.try_start().expect("the node starts");
+        // A thread of the node before it may still be about to end.
+        let until = Instant::now() + PATIENCE;
+        let shop = loop {
+            match self.try_start() {
+                Err(NodeError::Identity(IdentityError::InUse { .. })) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                started => break started.expect("the node starts"),
+            }
+        };
         eventually("every shard has a leader", || shop.handle().ready().is_ok());
         shop
     }
