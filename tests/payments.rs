@@ -387,7 +387,7 @@ async fn canceled_while_it_is_being_paid() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_at_each_stage_of_a_payment() {
     let mut stage = Stage::new("killed_at_each_stage_of_a_payment", SOON).await;
-    for source in ["delay-500", "capture-delay-500", "late-300", "decline+delay-500", "amount-5+void-delay-500"] {
+    for source in ["delay-300", "capture-delay-300", "late-300", "decline+delay-300", "amount-5+void-delay-300"] {
         let buyer = stage.holding(2).await;
         let pay = buyer.body(json!({"payment": {"gateway": {"source": source}}}));
         let port = Arc::clone(&stage.port);
@@ -397,10 +397,10 @@ async fn killed_at_each_stage_of_a_payment() {
         };
         // The gateway has decided, and the node has not heard of it yet; or the capture is under way.
         let stages: &[&str] = match source {
-            "capture-delay-500" => &["captured"],
+            "capture-delay-300" => &["captured"],
             "late-300" => &["pending"],
-            "decline+delay-500" => &["declined"],
-            "amount-5+void-delay-500" => &["voided"],
+            "decline+delay-300" => &["declined"],
+            "amount-5+void-delay-300" => &["voided"],
             _ => &["authorized"],
         };
         eventually("the gateway has heard of it", async || {
@@ -413,11 +413,11 @@ async fn killed_at_each_stage_of_a_payment() {
         let buyer = stage.again(&buyer);
         // Nobody has to come back for it.
         match source {
-            "decline+delay-500" => {
+            "decline+delay-300" => {
                 charged(&stage.gateway, &buyer, &[("declined", 0, 0, 0)]).await;
                 eventually("it is canceled", async || (buyer.state().await == "canceled").then_some(())).await;
             }
-            "amount-5+void-delay-500" => {
+            "amount-5+void-delay-300" => {
                 charged(&stage.gateway, &buyer, &[("voided", 5, 0, 0)]).await;
                 eventually("it is canceled", async || (buyer.state().await == "canceled").then_some(())).await;
             }
@@ -432,7 +432,7 @@ async fn killed_at_each_stage_of_a_payment() {
     places_are(&stage.port, "finals", [494, 0, 6]).await;
     // During the refund.
     let buyer = stage.holding(2).await;
-    buyer.pay("refund-delay-500").await.ok();
+    buyer.pay("refund-delay-300").await.ok();
     paid(&buyer, "captured").await;
     let refund = json!({"order": buyer.cart(), "reason": "ill"});
     stage.port.ask("order.refund", "r", refund.clone()).await.ok();
