@@ -10,6 +10,7 @@ use crate::{
     command::{Payment, Shipping},
     event::{CartEvent, Reserved},
     id::{Entity, Id, Request},
+    money::Money,
     payment::{GatewayCall, PaymentKey},
     portion::Content,
     refusal::Refusal,
@@ -33,25 +34,25 @@ impl Cart {
         let customer = self.customer_with(customer)?;
         let late = body.lines.iter().any(|line| line.hold.is_none());
         let (payment, shipping) = (payment.clone(), shipping.cloned());
-        match &payment {
-            Payment::Recorded { .. } if !late => {
-                let order = self.order_of(at, customer, payment, shipping);
-                Ok(CartEvent::CheckedOut { order: Arc::new(order), reserved: Vec::new(), reference: None, request })
-            }
-            Payment::Recorded { .. } | Payment::Gateway { .. } => {
-                if late {
-                    // What cannot be set aside is disowned, and that is remembered.
-                    self.may_remember()?;
-                }
-                let attempts = body.payment.as_ref().map_or(0, |paying| paying.attempts);
-                // Paying may take a while: it extends the cart's life once, like any other use.
-                let deadline =
-                    if attempts == 0 { body.touched(at, rules, core::iter::empty(), 0) } else { body.deadline };
-                let attempt = attempts + 1;
-                let (payment, shipping) = (Box::new(payment), shipping.map(Box::new));
-                Ok(CartEvent::CheckoutBegun { attempt, at, payment, customer, shipping, amount, deadline, request })
-            }
+        if !late && !asks_gateway(&payment, amount) {
+            let order = self.order_of(at, customer, payment, shipping);
+            return Ok(CartEvent::CheckedOut {
+                order: Arc::new(order),
+                reserved: Vec::new(),
+                reference: None,
+                request,
+            });
         }
+        if late {
+            // What cannot be set aside is disowned, and that is remembered.
+            self.may_remember()?;
+        }
+        let attempts = body.payment.as_ref().map_or(0, |paying| paying.attempts);
+        // Paying may take a while: it extends the cart's life once, like any other use.
+        let deadline = if attempts == 0 { body.touched(at, rules, core::iter::empty(), 0) } else { body.deadline };
+        let attempt = attempts + 1;
+        let (payment, shipping) = (Box::new(payment), shipping.map(Box::new));
+        Ok(CartEvent::CheckoutBegun { attempt, at, payment, customer, shipping, amount, deadline, request })
     }
 
     /// The decision, when everything asked for the checkout under way was granted.
@@ -80,12 +81,12 @@ impl Cart {
     pub(crate) fn authorization(&self) -> Option<GatewayCall> {
         let checkout = self.checkout()?;
         match &checkout.payment {
-            Payment::Recorded { .. } => None,
-            Payment::Gateway { source, .. } => {
+            Payment::Gateway { source, .. } if asks_gateway(&checkout.payment, checkout.amount) => {
                 let key = PaymentKey { cart: self.id, attempt: checkout.attempt };
                 let (amount, source) = (checkout.amount, source.clone());
                 Some(GatewayCall::Authorize { key, amount, source, order: self.id.order() })
             }
+            Payment::Recorded { .. } | Payment::Gateway { .. } => None,
         }
     }
 
@@ -110,5 +111,13 @@ impl Cart {
     pub(crate) fn is_paying(&self, attempt: u32) -> bool {
         self.state() == Some(CartState::CheckingOut)
             && self.checkout().is_some_and(|checkout| checkout.attempt == attempt)
+    }
+}
+
+/// Whether a gateway has to be asked: nobody sets nothing aside, so not for an order that costs nothing.
+fn asks_gateway(payment: &Payment, amount: Money) -> bool {
+    match payment {
+        Payment::Recorded { .. } => false,
+        Payment::Gateway { .. } => amount.amount > 0,
     }
 }
