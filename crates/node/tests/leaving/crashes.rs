@@ -70,7 +70,7 @@ fn storm(seed: u64) {
     let mut dice = SmallRng::seed_from_u64(seed);
     let machine = Machine::in_memory();
     let shop = machine.start();
-    shop.open(4);
+    shop.open(6);
     shop.stop();
     let (mut bought, mut next) = (Vec::new(), 0);
     let mut archived = 0;
@@ -81,7 +81,7 @@ fn storm(seed: u64) {
             1 => machine.stores.stop_after(dice.random_range(0..40)),
             _ => {}
         }
-        let until = next + 1_200;
+        let until = next + 2_400;
         bought.extend(shop.rush(next..until, &mut |_| {}));
         next = until;
         archived += shop.metric(|metrics| &metrics.archived);

@@ -104,11 +104,11 @@ fn without_archives_the_history_begins_where_the_log_does() {
     let mut machine = Machine::in_memory();
     machine.config.history_archive_bytes = 0;
     let shop = machine.start();
-    shop.open(1);
-    shop.rush(0..2_400, &mut |_| {});
+    shop.open(2);
+    shop.rush(0..4_800, &mut |_| {});
     eventually("segments are released", || segments(&machine) < 6);
-    let version = shop.map_version(0);
-    let entries = whole(&shop, &session(0));
+    let version = shop.map_version(1);
+    let entries = whole(&shop, &session(1));
     let first = entries.first().expect("something is in the log").version;
     assert!(first > 1, "the beginning is gone");
     assert!(entries.iter().map(|entry| entry.version).eq(first..=version), "what is left has its right numbers");

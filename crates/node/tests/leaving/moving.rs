@@ -66,13 +66,13 @@ fn twenty_thousand_carts_pass_through_little_memory() {
     });
     assert_eq!(bought.len() as u64, CARTS);
     assert!(most < CARTS / 2, "{most} of {CARTS} carts were in memory at once");
-    shop.settle(9);
+    shop.settle(10);
     assert_eq!(shop.audit(), CARTS);
     assert_eq!(shop.metric(|metrics| &metrics.put_back), 0);
     shop.stop();
 
     let shop = machine.start();
-    shop.settle(9);
+    shop.settle(10);
     assert_eq!(shop.audit(), CARTS);
     assert_eq!(shop.order(12_345).lines.len(), 1);
     shop.stop();
