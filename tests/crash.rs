@@ -332,7 +332,7 @@ async fn a_full_file_system_refuses_and_recovers() {
     }
     let served = home.command();
     let mut command = Command::new("unshare");
-    command.args(["-Urm", "sh", "-c", "mount -t tmpfs -o size=6m tmpfs \"$0\" && exec \"$@\""]).arg(home.data_dir());
+    command.args(["-Urm", "sh", "-c", "mount -t tmpfs -o size=64m tmpfs \"$0\" && exec \"$@\""]).arg(home.data_dir());
     command.arg(served.get_program()).args(served.get_args());
     let server = Server::spawn(command).unwrap_or_else(|refused| panic!("the node does not serve: {refused:?}"));
     // Seen from here the directory is empty; through the process one sees what it sees.

@@ -135,7 +135,8 @@ async fn frame_by_frame(encoding: Encoding) {
     .await;
     let order = json!({"id": CART, "customer": "ann", "at": "a time", "lines": [line],
         "total": {"amount": 3_000, "currency": "EUR"},
-        "payment": {"recorded": {"method": "card", "transaction_id": "4711"}}, "settling": false});
+        "payment": {"recorded": {"method": "card", "transaction_id": "4711"}}, "settling": false,
+        "payment_status": {"state": "recorded"}});
     expect(
         json!({"id": 9, "op": "cart.checkout", "rid": "c1-3", "body": checkout(TOKEN)}),
         json!({"id": 9, "ok": order, "at": at(&[&cart, session])}),

@@ -418,9 +418,9 @@ mod tests {
             Authorize {"status":"authorized","reference":"r1"}
                 misfit: an authorization has an amount, from 0 to 9007199254740991
             Authorize {"status":"authorized","amount":{"amount":5,"currency":"EUR"}}
-                misfit: an authorization has a reference of 1 to 200 bytes
+                misfit: an authorization has a reference of 1 to 256 bytes
             Authorize {"status":"authorized","reference":"","amount":{"amount":5,"currency":"EUR"}}
-                misfit: an authorization has a reference of 1 to 200 bytes
+                misfit: an authorization has a reference of 1 to 256 bytes
             Authorize {"status":"authorized","reference":"r1","amount":{"amount":-5,"currency":"EUR"}}
                 misfit: an authorization has an amount, from 0 to 9007199254740991
             Authorize {"status":"authorized","reference":"r1","amount":{"amount":5.5,"currency":"EUR"}}
