@@ -25,7 +25,6 @@ use crate::{
 
 /// How a request ended, whatever it was: what a batch collects and a connection sends.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "most are granted")]
 pub enum Verdict {
     /// Granted.
     Ok(Answered, Shape),

@@ -435,7 +435,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// A name that is longer than what fits beside an id, and one that is not.
 fn name(number: u64) -> Id {
-    id(if number == 0 { "a" } else { &["b", "c", "d"][number as usize - 1][..] })
+    id(if number == 0 { "a" } else { ["b", "c", "d"][number as usize - 1] })
 }
 
 impl Reference {

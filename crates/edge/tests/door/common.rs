@@ -49,6 +49,9 @@ use tokio_tungstenite::{
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Seat, limit and the version before which a history was asked for.
+pub(crate) type HistoryAsked = (Option<Seat>, usize, Option<u64>);
+
 /// A node of one session, `hamlet`, whose carts answer at once, later or never.
 pub(crate) struct Node {
     feeds: Feeds,
@@ -67,7 +70,7 @@ pub(crate) struct Node {
     /// What the next histories are; busy if there is nothing.
     pub(crate) history: Mutex<Option<HistoryFound>>,
     /// What was asked of them: seat, limit, before.
-    pub(crate) histories_asked: Mutex<Vec<(Option<Seat>, usize, Option<u64>)>>,
+    pub(crate) histories_asked: Mutex<Vec<HistoryAsked>>,
     runtime: Handle,
 }
 

@@ -76,12 +76,12 @@ fn hours(mut hours: OpeningHours) -> Converted<OpeningHours> {
     if hours.exceptions.windows(2).any(|pair| pair[0].0 == pair[1].0) {
         return Err(Rejection::bad_request("a day is twice in `exceptions`"));
     }
-    hours.week.iter_mut().try_for_each(spans)?;
+    hours.week.iter_mut().try_for_each(|day| spans(day))?;
     hours.exceptions.iter_mut().try_for_each(|(_, day)| spans(day))?;
     Ok(hours)
 }
 
-fn spans(day: &mut Vec<(u16, u16)>) -> Converted<()> {
+fn spans(day: &mut [(u16, u16)]) -> Converted<()> {
     if day.len() > SPANS_MAX {
         return Err(Rejection::TooLarge(format_smolstr!("at most {SPANS_MAX} spans of opening hours a day")));
     }
