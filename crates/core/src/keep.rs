@@ -191,7 +191,8 @@ pub struct Kept {
     index: u64,
     /// Shared with cuts: making one copies references to leaves only.
     entries: SharedMap<Entity, Entry>,
-    /// When which entity is named as due.
+    /// When which entity is looked at whether it is due: at its deadline or, if that has moved on since, before it. Most
+    /// deadlines move on several times; so each is put in order once, and not at every move.
     calls: BTreeSet<(Timestamp, Entity)>,
     unfinished: BTreeSet<Entity>,
     /// Entities that may leave, with the place in the log up to which their states tell.
@@ -240,27 +241,37 @@ impl Kept {
     /// # Panics
     /// If a promise is broken: the events were not decided against this state.
     pub fn apply(&mut self, entity: &Entity, events: Vec<Event>) {
+        let Some(events) = self.apply_in_memory(entity, events) else { return };
         let mut events = events.into_iter();
-        if !self.entries.contains_key(entity) {
-            let Some(mut first) = events.next() else { return };
-            self.layouts.share(&mut first);
-            let state = State::first(entity, &first);
-            self.insert(entity.clone(), Arc::new(state));
+        let Some(mut first) = events.next() else { return };
+        self.layouts.share(&mut first);
+        let mut state = State::first(entity, &first);
+        for mut event in events {
+            self.layouts.share(&mut event);
+            state.apply(&event);
         }
-        let entry = self.entries.get_mut(entity).expect("it is there by now");
-        let (call, owed) = (entry.state.deadline(), entry.state.unfinished());
+        self.insert(entity.clone(), Arc::new(state));
+    }
+
+    /// Writes what was committed for an entity that is in memory; gives the events back if it is not.
+    ///
+    /// # Panics
+    /// As [`Kept::apply`].
+    pub fn apply_in_memory(&mut self, entity: &Entity, events: Vec<Event>) -> Option<Vec<Event>> {
+        let Some(entry) = self.entries.get_mut(entity) else { return Some(events) };
+        let (owed, left) = (entry.state.unfinished(), entry.state.leaves());
         let state = Arc::make_mut(&mut entry.state);
         for mut event in events {
             self.layouts.share(&mut event);
             state.apply(&event);
         }
-        let deadline = state.deadline();
-        if deadline != call {
-            if let Some(call) = entry.call {
+        if let Some(deadline) = state.deadline()
+            && entry.call.is_none_or(|call| deadline < call)
+        {
+            if let Some(call) = entry.call.replace(deadline) {
                 self.calls.remove(&(call, entity.clone()));
             }
-            entry.call = deadline;
-            self.calls.extend(deadline.map(|deadline| (deadline, entity.clone())));
+            self.calls.insert((deadline, entity.clone()));
         }
         match (owed, entry.state.unfinished()) {
             (false, true) => _ = self.unfinished.insert(entity.clone()),
@@ -269,9 +280,10 @@ impl Kept {
         }
         if entry.state.leaves() {
             self.leave(entity);
-        } else {
+        } else if left {
             self.leaving.remove(entity);
         }
+        None
     }
 
     /// Names up to `max` entities that want a wake at `now`, those that wait longest first. One that was named is named
@@ -285,13 +297,17 @@ impl Kept {
             }
             let (_, entity) = self.calls.pop_first().expect("looked at above");
             let entry = self.entries.get_mut(&entity).expect("only kept entities are called");
-            entry.call = Some(again);
-            self.calls.insert((again, entity.clone()));
-            out.push(entity);
+            let deadline = entry.state.deadline();
+            let is_due = deadline.is_some_and(|deadline| deadline <= now);
+            entry.call = if is_due { Some(again) } else { deadline };
+            self.calls.extend(entry.call.map(|call| (call, entity.clone())));
+            if is_due {
+                out.push(entity);
+            }
         }
     }
 
-    /// The earliest instant at which [`Kept::due`] will name an entity.
+    /// No entity is named by [`Kept::due`] before this instant.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         self.calls.first().map(|(call, _)| *call)
     }

@@ -73,7 +73,10 @@ impl Kept {
         }
         self.leaving.remove(entity);
         let entry = self.entries.remove(entity).expect("who leaves is still here");
-        assert!(entry.call.is_none(), "{entity} has ended and waits for nothing");
+        assert!(entry.state.deadline().is_none(), "{entity} has ended and waits for nothing");
+        if let Some(call) = entry.call {
+            self.calls.remove(&(call, entity.clone()));
+        }
         true
     }
 
