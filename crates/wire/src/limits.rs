@@ -36,7 +36,7 @@ pub const DEADLINE_MS_MAX: u64 = 60_000;
 /// The deadline of a request that does not say, in milliseconds.
 pub const DEADLINE_MS: u64 = 10_000;
 
-/// Requests under way on one connection; more are `rate_limited`.
+/// Requests under way on one connection; commands above it are `busy`.
 pub const REQUESTS_UNDER_WAY_MAX: usize = 256;
 
 /// Feeds of one connection.

@@ -31,32 +31,38 @@
 //! | `again hold s` | the first message of that kind to it comes once more |
 //! | `answers` | answers that came later |
 
+mod picture;
+mod tell;
+mod things;
+mod words;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
-    sync::Arc,
 };
 
 use boxoffice_core::{
-    answer::{Answer, CartState, CartView, LineView, Outcome},
     command::{
-        Area, BestWish, CartCommand, Command, CustomerCommand, CustomerLimit, HoldPolicy, Limits, NewSession, Payment,
-        ProductCommand, ProductDetails, Rate, ResourceCommand, ResourceDetails, SessionCommand, VenueCommand,
-        VenueDetails, Want, WantedLine,
+        Command, CustomerCommand, HoldPolicy, NewSession, ProductCommand, ProductDetails, ResourceCommand,
+        ResourceDetails, SessionCommand, VenueCommand,
     },
     host::Input,
-    id::{CartId, Entity, HoldId, Id},
-    keep::{Kept, State},
-    layout::{Labels, Layout, Row, Run},
-    money::{Currency, Money},
-    payment::{GatewayOutcome, OnDecline, PaymentKey, PaymentStatus, PaymentStep, RefundRecord, Settlement},
-    portion::{Content, Portion},
-    refusal::Refusal,
-    seat::{Seat, SeatSet, SeatState},
-    time::{Rules, TIMESTAMP_MAX, Timestamp},
+    id::{Entity, Id},
+    keep::State,
+    money::Money,
+    payment::{GatewayOutcome, PaymentKey, PaymentStep},
+    time::Rules,
 };
 use expect_test::Expect;
 
+pub(crate) use self::{
+    picture::draw,
+    things::{cart, check_out, details, euros, hold_lines, id, layout, new_session, pay, product, recorded, resource},
+};
+use self::{
+    tell::tell,
+    words::{cart_command, entity, in_cents, mood, number, payment_step, seat, terms},
+};
 use crate::{
     bank::Mood,
     town::{Ticket, Town, kind},
@@ -69,124 +75,6 @@ pub(crate) fn check(script: &str, expect: Expect) {
         play.line(line);
     }
     expect.assert_eq(&play.story);
-}
-
-/// A layout from its picture.
-pub(crate) fn layout(picture: &str) -> Arc<Layout> {
-    let row = |(number, row): (usize, &str)| {
-        let mut runs: Vec<Run> = Vec::new();
-        let mut gap = 0;
-        let mut seats = 0;
-        for letter in row.chars() {
-            if letter == '_' {
-                gap += 1;
-                continue;
-            }
-            seats += 1;
-            runs.push(Run {
-                gap: std::mem::take(&mut gap),
-                count: 1,
-                labels: Labels::Numbers { first: seats, step: 1 },
-                category: id(&letter.to_ascii_lowercase().to_string()),
-                accessible: letter.is_ascii_uppercase(),
-                points: Vec::new(),
-            });
-        }
-        Row { label: (number + 1).to_string().into(), section: None, runs }
-    };
-    Arc::new(Layout::new(picture.split('/').enumerate().map(row).collect(), None).expect("a good picture"))
-}
-
-pub(crate) fn id(text: &str) -> Id {
-    Id::new(text).expect("a good id")
-}
-
-/// The cart that scripts call by this letter.
-pub(crate) fn cart(name: &str) -> CartId {
-    let [letter] = name.as_bytes() else { panic!("{name} is no cart: carts have one letter") };
-    CartId(u128::from(*letter))
-}
-
-pub(crate) fn euros(amount: i64) -> Money {
-    Money { amount, currency: Currency::new("EUR").expect("three letters") }
-}
-
-/// A session for every category at 10.00 times its place.
-pub(crate) fn new_session(
-    name: &str,
-    layout: &Layout,
-    starts_at: u64,
-    ends_at: u64,
-    ttl_ms: Option<u64>,
-) -> NewSession {
-    let price = |(place, category): (usize, &Id)| (category.clone(), euros(1_000 * (place as i64 + 1)));
-    NewSession {
-        id: id(name),
-        hall: id("hall"),
-        title: id("title"),
-        starts_at: Timestamp(starts_at),
-        ends_at: Timestamp(ends_at),
-        prices: layout.categories().iter().enumerate().map(price).collect(),
-        areas: Vec::new(),
-        hold_ttl_ms: ttl_ms,
-        limits: Limits::default(),
-    }
-}
-
-pub(crate) fn details() -> VenueDetails {
-    VenueDetails { name: "House".into(), city: "Town".into(), position: None, comments: "".into() }
-}
-
-pub(crate) fn recorded() -> Payment {
-    Payment::Recorded { method: "cash".into(), transaction_id: "1".into() }
-}
-
-/// A hold of several lines by nobody in particular.
-pub(crate) fn hold_lines(lines: Vec<WantedLine>) -> CartCommand {
-    CartCommand::Hold { lines, customer: None }
-}
-
-/// A checkout at once.
-pub(crate) fn check_out() -> CartCommand {
-    CartCommand::Checkout { payment: recorded(), customer: None, shipping: None }
-}
-
-/// A checkout through the gateway.
-pub(crate) fn pay(on_decline: Option<OnDecline>, customer: Option<Id>) -> CartCommand {
-    let payment = Payment::Gateway { source: "card".into(), on_decline };
-    CartCommand::Checkout { payment, customer, shipping: None }
-}
-
-/// A product that says nothing of itself.
-pub(crate) fn product(price: Money, stock: u64) -> ProductDetails {
-    ProductDetails {
-        name: "Thing".into(),
-        properties: Vec::new(),
-        blob: Vec::new(),
-        price,
-        stock,
-        hold: HoldPolicy::AtAdd,
-        hold_ttl_ms: None,
-        limits: Limits::default(),
-    }
-}
-
-/// A resource that is always open.
-pub(crate) fn resource(price: Money) -> ResourceDetails {
-    ResourceDetails {
-        name: "Room".into(),
-        properties: Vec::new(),
-        capacity: 1,
-        zone: "UTC".into(),
-        hours: None,
-        before_ms: 0,
-        after_ms: 0,
-        notice_ms: 0,
-        horizon_ms: None,
-        rate: Rate { amount: price.amount, currency: price.currency, per_ms: None },
-        hold_ttl_ms: None,
-        limits: Limits::default(),
-    }
 }
 
 struct Play {
@@ -236,18 +124,10 @@ impl Play {
                 self.meddle(verb, entity(name));
                 String::new()
             }
-            ["again", what, name] => {
+            [which @ ("again" | "last"), what, name] => {
                 let to = entity(name);
-                let mut past = self.town.posted.iter();
-                let message = past.find(|message| message.to == to && kind(message) == what);
-                let message = message.unwrap_or_else(|| panic!("no {what} was sent to {name}")).clone();
-                self.town.post(message);
-                String::new()
-            }
-            ["last", what, name] => {
-                let to = entity(name);
-                let mut past = self.town.posted.iter().rev();
-                let message = past.find(|message| message.to == to && kind(message) == what);
+                let mut past = self.town.posted.iter().filter(|message| message.to == to && kind(message) == what);
+                let message = if which == "again" { past.next() } else { past.next_back() };
                 let message = message.unwrap_or_else(|| panic!("no {what} was sent to {name}")).clone();
                 self.town.post(message);
                 String::new()
@@ -421,386 +301,4 @@ impl Play {
         }
         self.maps = maps;
     }
-}
-
-fn seats_of(portion: &Portion) -> &[Seat] {
-    match portion {
-        Portion::Seats(seats) => seats.as_slice(),
-        _ => &[],
-    }
-}
-
-/// What is told of something that has no seats; nothing of what is told otherwise.
-fn draw_counted(state: &State) -> Option<(Id, String)> {
-    match state {
-        State::Product(product) => {
-            let (view, c) = (product.view(), product.counts());
-            Some((view.id.clone(), format!("{} free, {} held, {} sold\n", c.free, c.held, c.sold)))
-        }
-        State::Resource(resource) => {
-            let all = resource.bookings(Timestamp(0), TIMESTAMP_MAX, 1_000, None).expect("a good window");
-            let told = all.iter().map(|booking| {
-                format!("{}-{} {:?}", booking.begin.0 / 1_000, booking.end.0 / 1_000, booking.state).to_lowercase()
-            });
-            let told = if all.is_empty() { "free".into() } else { told.collect::<Vec<_>>().join(", ") };
-            Some((resource.view().id.clone(), told + "\n"))
-        }
-        State::Customer(customer) => {
-            let audit = customer.audit();
-            let quotas = audit.quotas.iter().map(|(quota, held, sold)| format!("{quota} {held} held {sold} sold, "));
-            let told = quotas.collect::<Vec<_>>().concat();
-            Some((audit.customer, format!("{told}{} orders\n", audit.purchases.len())))
-        }
-        State::Venue(_) | State::Session(_) | State::Cart(_) | State::Directory(_) => None,
-    }
-}
-
-/// The maps of all sessions: who has which seat.
-pub(crate) fn draw(kept: &Kept) -> BTreeMap<Id, String> {
-    let mut maps = BTreeMap::new();
-    for (entity, state) in kept.entities() {
-        maps.extend(draw_counted(state));
-        let (Entity::Session(id), State::Session(session)) = (entity, &**state) else { continue };
-        let mut letters: BTreeMap<Seat, char> = BTreeMap::new();
-        let audit = session.audit();
-        for hold in &audit.holds {
-            letters.extend(seats_of(&hold.portion).iter().map(|seat| (*seat, letter(hold.hold))));
-        }
-        for sale in &audit.sales {
-            let name = sale.order.cart().0 as u8 as char;
-            letters.extend(seats_of(&sale.portion).iter().map(|seat| (*seat, name.to_ascii_uppercase())));
-        }
-        let layout = session.layout();
-        let seats = session.map().seats;
-        let mut map = String::new();
-        for row in 0..layout.rows().len() {
-            for index in layout.row_seats(row as u16) {
-                if layout.left_neighbour(index).is_none() && layout.seat(index).seat > 0 {
-                    map.push(' ');
-                }
-                let blocked = seats[index as usize / 4] >> (index % 4 * 2) & 3 == SeatState::Blocked as u8;
-                let free = if blocked { '#' } else { '.' };
-                map.push(letters.get(&layout.seat(index)).copied().unwrap_or(free));
-            }
-            map.push('\n');
-        }
-        for area in session.area_counts() {
-            writeln!(map, "{} {} free, {} held, {} sold", area.area, area.free, area.held, area.sold)
-                .expect("strings take everything");
-        }
-        maps.insert(id.clone(), map);
-    }
-    maps
-}
-
-fn letter(hold: HoldId) -> char {
-    hold.cart.0 as u8 as char
-}
-
-fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
-    let (rest, customer) = match rest {
-        [rest @ .., "for", name] => (rest, Some(id(name))),
-        _ => (rest, None),
-    };
-    match (verb, rest) {
-        ("open", []) => CartCommand::Open { customer, ttl_ms: None },
-        ("open", [seconds]) => CartCommand::Open { customer, ttl_ms: Some(number::<u64>(seconds) * 1_000) },
-        ("hold", lines) => {
-            CartCommand::Hold { lines: lines.split(|word| *word == "+").map(wanted).collect(), customer }
-        }
-        ("best", [session, count, wish @ ..]) => {
-            let (entity, want) = (Entity::Session(id(session)), Want::Best(best(number(count), wish)));
-            hold_lines(vec![WantedLine { entity, want }])
-        }
-        ("set", [line, quantity]) => CartCommand::SetQuantity { line: number(line), quantity: number(quantity) },
-        ("release", [line]) => CartCommand::Release { line: number(line), seats: None },
-        ("release", [line, seats @ ..]) => CartCommand::Release { line: number(line), seats: Some(seat_set(seats)) },
-        ("cancel", []) => CartCommand::Cancel,
-        ("checkout", []) => CartCommand::Checkout { payment: recorded(), customer, shipping: None },
-        ("pay", []) => pay(None, customer),
-        ("pay", ["keep"]) => pay(Some(OnDecline::Keep), customer),
-        ("pay", ["release"]) => pay(Some(OnDecline::Release), customer),
-        ("refund", lines) => {
-            let lines = (!lines.is_empty()).then(|| lines.iter().map(|line| number(line)).collect());
-            CartCommand::Refund { lines, reason: "asked".into() }
-        }
-        ("revoke", [line]) => CartCommand::Revoke { line: number(line) },
-        ("settle", [attempt, outcome]) => {
-            let outcome = match *outcome {
-                "yes" => Settlement::Authorized { reference: format!("auth-{attempt}").into() },
-                "no" => Settlement::Declined,
-                _ => panic!("an operator says yes or no, not {outcome}"),
-            };
-            CartCommand::Settle { attempt: number(attempt), outcome }
-        }
-        ("get", []) => CartCommand::Get,
-        ("order", []) => CartCommand::Order,
-        ("audit", []) => CartCommand::Audit,
-        _ => panic!("carts do not {verb} {rest:?}"),
-    }
-}
-
-fn wanted(words: &[&str]) -> WantedLine {
-    let [name, words @ ..] = words else { panic!("a line names its session, product or resource") };
-    let entity = entity(name);
-    let want = match (&entity, words) {
-        (Entity::Product(_), [quantity]) => Want::Units { quantity: number(quantity), now: false },
-        (Entity::Resource(_), [begin, end]) => {
-            let at = |seconds: &str| Timestamp(number::<u64>(seconds) * 1_000);
-            Want::Slot { begin: at(begin), end: at(end) }
-        }
-        (Entity::Session(_), ["some", seats @ ..]) => Want::Seats { seats: seat_set(seats), best_effort: true },
-        (Entity::Session(_), [area, quantity]) if !area.contains('.') => {
-            Want::Places { area: id(area), quantity: number(quantity) }
-        }
-        (Entity::Session(_), seats) => Want::Seats { seats: seat_set(seats), best_effort: false },
-        _ => panic!("{name} has no {words:?}"),
-    };
-    WantedLine { entity, want }
-}
-
-/// What is said behind a product, a resource or a session.
-struct Terms {
-    late: bool,
-    ttl_ms: Option<u64>,
-    capacity: u32,
-    currency: Currency,
-    limits: Limits,
-    areas: Vec<Area>,
-}
-
-fn terms(mut words: &[&str]) -> Terms {
-    let currency = euros(0).currency;
-    let (limits, areas) = (Limits::default(), Vec::new());
-    let mut terms = Terms { late: false, ttl_ms: None, capacity: 1, currency, limits, areas };
-    while let [word, rest @ ..] = words {
-        words = match (*word, rest) {
-            ("late", rest) => {
-                terms.late = true;
-                rest
-            }
-            ("ttl", [seconds, rest @ ..]) => {
-                terms.ttl_ms = Some(number::<u64>(seconds) * 1_000);
-                rest
-            }
-            ("capacity", [many, rest @ ..]) => {
-                terms.capacity = number(many);
-                rest
-            }
-            ("currency", [code, rest @ ..]) => {
-                terms.currency = Currency::new(code).expect("three letters");
-                rest
-            }
-            ("order", [most, rest @ ..]) => {
-                terms.limits.per_order = Some(number(most));
-                rest
-            }
-            ("quota", [name, most, rest @ ..]) => {
-                terms.limits.per_customer = Some(CustomerLimit { quota: id(name), max: number(most) });
-                rest
-            }
-            ("with", [name, capacity, price, rest @ ..]) => {
-                let price = euros(in_cents(price));
-                terms.areas.push(Area { id: id(name), name: "Area".into(), capacity: number(capacity), price });
-                rest
-            }
-            _ => panic!("{word} is nothing to say"),
-        };
-    }
-    terms
-}
-
-fn in_cents(text: &str) -> i64 {
-    (number::<f64>(text) * 100.0).round() as i64
-}
-
-fn payment_step(word: &str) -> PaymentStep {
-    match word {
-        "authorize" => PaymentStep::Authorize,
-        "capture" => PaymentStep::Capture,
-        "void" => PaymentStep::Void,
-        "refund" => PaymentStep::Refund(1),
-        _ => panic!("{word} is no step of a payment"),
-    }
-}
-
-fn mood(word: &str) -> Mood {
-    match word {
-        "yes" => Mood::Does,
-        "no" => Mood::Refuses,
-        "lost" => Mood::DoesUnheard,
-        "deaf" => Mood::Deaf,
-        "more" => Mood::Differs,
-        _ => panic!("{word} is no way for a call to go"),
-    }
-}
-
-fn best(count: u16, mut words: &[&str]) -> BestWish {
-    let mut wish = BestWish { count, category: None, section: None, accessible: 0, split: false };
-    while let [word, rest @ ..] = words {
-        words = match (*word, rest) {
-            ("split", rest) => {
-                wish.split = true;
-                rest
-            }
-            ("accessible", [count, rest @ ..]) => {
-                wish.accessible = number(count);
-                rest
-            }
-            ("category", [name, rest @ ..]) => {
-                wish.category = Some(id(name));
-                rest
-            }
-            ("section", [name, rest @ ..]) => {
-                wish.section = Some(id(name));
-                rest
-            }
-            _ => panic!("{word} is no wish"),
-        };
-    }
-    wish
-}
-
-fn seat_set(words: &[&str]) -> SeatSet {
-    SeatSet::new(words.iter().map(|word| seat(word))).expect("one to twenty different seats")
-}
-
-fn seat(text: &str) -> Seat {
-    let (row, seat) = text.split_once('.').unwrap_or_else(|| panic!("{text} is no seat: row.seat"));
-    Seat { row: number(row), seat: number(seat) }
-}
-
-fn entity(name: &str) -> Entity {
-    match name {
-        "venue" => Entity::Venue(id("venue")),
-        // Sessions have letters from the end of the alphabet.
-        "s" | "t" | "u" => Entity::Session(id(name)),
-        "p" | "q" => Entity::Product(id(name)),
-        "r" | "x" => Entity::Resource(id(name)),
-        "ann" | "bob" => Entity::Customer(id(name)),
-        _ => Entity::Cart(cart(name)),
-    }
-}
-
-fn number<N: std::str::FromStr>(text: &str) -> N {
-    text.parse().unwrap_or_else(|_| panic!("{text} is no number"))
-}
-
-fn tell(outcome: &Outcome) -> String {
-    match outcome {
-        Err(refusal) => tell_refusal(refusal),
-        Ok(answered) => match &answered.answer {
-            Answer::Done => "done".into(),
-            Answer::Cart(view) => tell_cart(view),
-            Answer::Held(held) => {
-                let lines: Vec<_> = held.lines.iter().map(tell_line).collect();
-                format!("{}, until {}", lines.join(", "), seconds(held.deadline))
-            }
-            Answer::Order { order, settling, payment, refunds } => {
-                let lines: Vec<_> = order.lines.iter().map(tell_line).collect();
-                let settling = if *settling { ", settling" } else { "" };
-                let mut said = format!("order of {}, total {}{settling}", lines.join(", "), cents(order.total.amount));
-                if *payment != PaymentStatus::Recorded {
-                    write!(said, ", {payment:?}").expect("strings take everything");
-                }
-                for refund in refunds {
-                    write!(said, ", {}", tell_refund(refund)).expect("strings take everything");
-                }
-                said
-            }
-            Answer::Refund(refund) => tell_refund(refund),
-            Answer::Product(view) => {
-                let c = view.counts;
-                format!("{} free, {} held, {} sold", c.free, c.held, c.sold)
-            }
-            Answer::Resource(view) => format!("{} bookings", view.bookings),
-            Answer::Purchases(page) => {
-                let told = page.purchases.iter().map(|purchase| {
-                    let name = purchase.order.cart().0 as u8 as char;
-                    format!("{} {name} {}", purchase.cursor, cents(purchase.total.amount))
-                });
-                format!("[{}]", told.collect::<Vec<_>>().join(", "))
-            }
-            Answer::Session(view) => {
-                let c = view.counts;
-                format!("{} free, {} held, {} sold, {} blocked", c.free, c.held, c.sold, c.blocked)
-            }
-            Answer::CartAudit(audit) => {
-                format!("{} holds, {} owed, {:?}", audit.holds.len(), audit.owed, audit.violations)
-            }
-            answer => format!("{answer:?}"),
-        },
-    }
-}
-
-fn tell_refusal(refusal: &Refusal) -> String {
-    let seats = match refusal {
-        Refusal::SeatsTaken(taken) | Refusal::SeatBlocked(taken) => {
-            taken.iter().map(|taken| format!(" {} {:?}", tell_seat(taken.seat), taken.state)).collect()
-        }
-        Refusal::NoSuchSeat(seats) | Refusal::DuplicateSeat(seats) => {
-            seats.iter().map(|seat| format!(" {}", tell_seat(*seat))).collect()
-        }
-        Refusal::OutOfStock(short) => short
-            .iter()
-            .map(|short| format!(" {} wanted {} free {}", short.product, short.wanted, short.free))
-            .collect(),
-        Refusal::Lines(lines) => {
-            let told = lines.iter().map(|line| format!("\n        {} {}", line.line, tell_refusal(&line.refusal)));
-            return format!("no: {}, {refusal}:{}", refusal.name(), told.collect::<Vec<_>>().concat());
-        }
-        Refusal::SlotTaken(conflicts) => conflicts
-            .iter()
-            .map(|conflict| format!(" {}-{}", conflict.begin.0 / 1_000, conflict.end.0 / 1_000))
-            .collect(),
-        _ => String::new(),
-    };
-    format!("no: {}, {refusal}{}{}", refusal.name(), if seats.is_empty() { "" } else { ":" }, seats.to_lowercase())
-}
-
-fn tell_cart(view: &CartView) -> String {
-    let lines: Vec<_> = view.lines.iter().map(tell_line).collect();
-    let mut said = view.state.as_str().to_owned();
-    if !lines.is_empty() {
-        write!(said, ", {}", lines.join(", ")).expect("strings take everything");
-    }
-    if let Some(total) = view.total {
-        write!(said, ", total {}", cents(total.amount)).expect("strings take everything");
-    }
-    if view.state == CartState::Active {
-        write!(said, ", until {}", seconds(view.deadline)).expect("strings take everything");
-    }
-    said
-}
-
-fn tell_refund(refund: &RefundRecord) -> String {
-    let RefundRecord { number, lines, amount, status, .. } = refund;
-    format!("refund {number} of lines {lines:?} {} {status:?}", cents(amount.amount))
-}
-
-fn tell_line(line: &LineView) -> String {
-    let name = match &line.entity {
-        Entity::Session(id) | Entity::Product(id) | Entity::Resource(id) => id,
-        other => panic!("a line of {other}"),
-    };
-    let what = match &line.content {
-        Content::Seats(seats) => seats.iter().map(|priced| tell_seat(priced.seat)).collect::<Vec<_>>().join(" "),
-        Content::Places { area, quantity, .. } => format!("{area} {quantity}"),
-        Content::Units { quantity, .. } => quantity.to_string(),
-        Content::Slot { begin, end, .. } => format!("{}-{}", begin.0 / 1_000, end.0 / 1_000),
-    };
-    let late = if line.late { " late" } else { "" };
-    format!("line {} {name} {what}{late}", line.line)
-}
-
-fn tell_seat(seat: Seat) -> String {
-    format!("{}.{}", seat.row, seat.seat)
-}
-
-fn seconds(at: Timestamp) -> String {
-    format!("{}.{:03}", at.0 / 1_000, at.0 % 1_000)
-}
-
-fn cents(amount: i64) -> String {
-    format!("{}.{:02}", amount / 100, amount % 100)
 }

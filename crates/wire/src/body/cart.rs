@@ -15,167 +15,140 @@ use crate::{
     quantity::Quantity,
 };
 
-/// Of `cart.open`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CartOpen {
-    /// The cart's token.
-    #[serde(with = "form")]
-    pub token: CartToken,
-    /// The cart's id, if the client wants it compared.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub cart: Option<CartId>,
-    /// Whose it is.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub customer: Option<Id>,
-    /// How long it lives untouched.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ttl_ms: Option<u64>,
+/// The body of an op on a cart: what opens the cart, then the op's own fields.
+macro_rules! of_a_cart {
+    ($(#[$doc:meta])* $body:ident { $($fields:tt)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct $body {
+            /// The cart's token.
+            #[serde(with = "form")]
+            pub token: CartToken,
+            /// The cart's id, if the client wants it compared.
+            #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+            pub cart: Option<CartId>,
+            $($fields)*
+        }
+    };
 }
 
-/// Of `cart.get` and `cart.cancel`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CartOnly {
-    /// The cart's token.
-    #[serde(with = "form")]
-    pub token: CartToken,
-    /// The cart's id, if the client wants it compared.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub cart: Option<CartId>,
+/// The body of a hold: what opens the cart, whose it is, then what is wanted.
+macro_rules! of_a_hold {
+    ($(#[$doc:meta])* $body:ident { $($fields:tt)* }) => {
+        of_a_cart! {
+            $(#[$doc])*
+            $body {
+                /// Whose the cart is, if that was not said before.
+                #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+                pub customer: Option<Id>,
+                $($fields)*
+            }
+        }
+    };
 }
 
-/// Of `cart.hold_seats`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HoldSeats {
-    /// The cart's token.
-    #[serde(with = "form")]
-    pub token: CartToken,
-    /// The cart's id, if the client wants it compared.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub cart: Option<CartId>,
-    /// Whose the cart is, if that was not said before.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub customer: Option<Id>,
-    /// Of which session.
-    #[serde(with = "form")]
-    pub session: Id,
-    /// Which seats.
-    #[serde(with = "AtMost::<HOLD_SEATS_MAX>")]
-    pub seats: Vec<Seat>,
-    /// Take what is free and leave the rest.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub best_effort: bool,
+of_a_cart! {
+    /// Of `cart.open`.
+    CartOpen {
+        /// Whose it is.
+        #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+        pub customer: Option<Id>,
+        /// How long it lives untouched.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub ttl_ms: Option<u64>,
+    }
 }
 
-/// Of `cart.hold_best`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HoldBest {
-    /// The cart's token.
-    #[serde(with = "form")]
-    pub token: CartToken,
-    /// The cart's id, if the client wants it compared.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub cart: Option<CartId>,
-    /// Whose the cart is, if that was not said before.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub customer: Option<Id>,
-    /// Of which session.
-    #[serde(with = "form")]
-    pub session: Id,
-    /// How many.
-    pub count: u16,
-    /// Only of this category.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub category: Option<Id>,
-    /// Only in this section.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub section: Option<Id>,
-    /// Exactly so many of them accessible.
-    #[serde(default)]
-    pub accessible: u16,
-    /// If no run is long enough, take several.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub split: bool,
+of_a_cart! {
+    /// Of `cart.get` and `cart.cancel`.
+    CartOnly {}
 }
 
-/// Of `cart.hold_places`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HoldPlaces {
-    /// The cart's token.
-    #[serde(with = "form")]
-    pub token: CartToken,
-    /// The cart's id, if the client wants it compared.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub cart: Option<CartId>,
-    /// Whose the cart is, if that was not said before.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub customer: Option<Id>,
-    /// Of which session.
-    #[serde(with = "form")]
-    pub session: Id,
-    /// In which area.
-    #[serde(with = "form")]
-    pub area: Id,
-    /// How many.
-    pub quantity: Quantity,
+of_a_hold! {
+    /// Of `cart.hold_seats`.
+    HoldSeats {
+        /// Of which session.
+        #[serde(with = "form")]
+        pub session: Id,
+        /// Which seats.
+        #[serde(with = "AtMost::<HOLD_SEATS_MAX>")]
+        pub seats: Vec<Seat>,
+        /// Take what is free and leave the rest.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub best_effort: bool,
+    }
 }
 
-/// Of `cart.hold_stock`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HoldStock {
-    /// The cart's token.
-    #[serde(with = "form")]
-    pub token: CartToken,
-    /// The cart's id, if the client wants it compared.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub cart: Option<CartId>,
-    /// Whose the cart is, if that was not said before.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub customer: Option<Id>,
-    /// Of which product.
-    #[serde(with = "form")]
-    pub product: Id,
-    /// How many.
-    pub quantity: Quantity,
+of_a_hold! {
+    /// Of `cart.hold_best`.
+    HoldBest {
+        /// Of which session.
+        #[serde(with = "form")]
+        pub session: Id,
+        /// How many.
+        pub count: u16,
+        /// Only of this category.
+        #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+        pub category: Option<Id>,
+        /// Only in this section.
+        #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+        pub section: Option<Id>,
+        /// Exactly so many of them accessible.
+        #[serde(default)]
+        pub accessible: u16,
+        /// If no run is long enough, take several.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub split: bool,
+    }
 }
 
-/// Of `cart.hold_slot`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HoldSlot {
-    /// The cart's token.
-    #[serde(with = "form")]
-    pub token: CartToken,
-    /// The cart's id, if the client wants it compared.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub cart: Option<CartId>,
-    /// Whose the cart is, if that was not said before.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub customer: Option<Id>,
-    /// Of which resource.
-    #[serde(with = "form")]
-    pub resource: Id,
-    /// From.
-    #[serde(with = "form")]
-    pub begin: Timestamp,
-    /// Up to, exclusive.
-    #[serde(with = "form")]
-    pub end: Timestamp,
+of_a_hold! {
+    /// Of `cart.hold_places`.
+    HoldPlaces {
+        /// Of which session.
+        #[serde(with = "form")]
+        pub session: Id,
+        /// In which area.
+        #[serde(with = "form")]
+        pub area: Id,
+        /// How many.
+        pub quantity: Quantity,
+    }
 }
 
-/// Of `cart.hold_all`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HoldAll {
-    /// The cart's token.
-    #[serde(with = "form")]
-    pub token: CartToken,
-    /// The cart's id, if the client wants it compared.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub cart: Option<CartId>,
-    /// Whose the cart is, if that was not said before.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub customer: Option<Id>,
-    /// What is wanted, all or none.
-    #[serde(with = "AtMost::<CART_LINES_MAX>")]
-    pub lines: Vec<Line>,
+of_a_hold! {
+    /// Of `cart.hold_stock`.
+    HoldStock {
+        /// Of which product.
+        #[serde(with = "form")]
+        pub product: Id,
+        /// How many.
+        pub quantity: Quantity,
+    }
+}
+
+of_a_hold! {
+    /// Of `cart.hold_slot`.
+    HoldSlot {
+        /// Of which resource.
+        #[serde(with = "form")]
+        pub resource: Id,
+        /// From.
+        #[serde(with = "form")]
+        pub begin: Timestamp,
+        /// Up to, exclusive.
+        #[serde(with = "form")]
+        pub end: Timestamp,
+    }
+}
+
+of_a_hold! {
+    /// Of `cart.hold_all`.
+    HoldAll {
+        /// What is wanted, all or none.
+        #[serde(with = "AtMost::<CART_LINES_MAX>")]
+        pub lines: Vec<Line>,
+    }
 }
 
 /// A line of `cart.hold_all`: the fields of one of `cart.hold_seats` (with `seats`), `cart.hold_best` (with `count`),
@@ -255,52 +228,37 @@ fn is_zero(number: &u16) -> bool {
     *number == 0
 }
 
-/// Of `cart.set_quantity`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SetQuantity {
-    /// The cart's token.
-    #[serde(with = "form")]
-    pub token: CartToken,
-    /// The cart's id, if the client wants it compared.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub cart: Option<CartId>,
-    /// Which line.
-    pub line: u32,
-    /// How many altogether; 0 ends the line.
-    pub quantity: Quantity,
+of_a_cart! {
+    /// Of `cart.set_quantity`.
+    SetQuantity {
+        /// Which line.
+        pub line: u32,
+        /// How many altogether; 0 ends the line.
+        pub quantity: Quantity,
+    }
 }
 
-/// Of `cart.release`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Release {
-    /// The cart's token.
-    #[serde(with = "form")]
-    pub token: CartToken,
-    /// The cart's id, if the client wants it compared.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub cart: Option<CartId>,
-    /// Which line.
-    pub line: u32,
-    /// Which seats of it; all if absent.
-    #[serde(with = "AtMostIfAny::<HOLD_SEATS_MAX>", default, skip_serializing_if = "Option::is_none")]
-    pub seats: Option<Vec<Seat>>,
+of_a_cart! {
+    /// Of `cart.release`.
+    Release {
+        /// Which line.
+        pub line: u32,
+        /// Which seats of it; all if absent.
+        #[serde(with = "AtMostIfAny::<HOLD_SEATS_MAX>", default, skip_serializing_if = "Option::is_none")]
+        pub seats: Option<Vec<Seat>>,
+    }
 }
 
-/// Of `cart.checkout`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Checkout {
-    /// The cart's token.
-    #[serde(with = "form")]
-    pub token: CartToken,
-    /// The cart's id, if the client wants it compared.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub cart: Option<CartId>,
-    /// How it is paid.
-    pub payment: PaymentBody,
-    /// Who buys, if not said before.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub customer: Option<Id>,
-    /// Where it goes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shipping: Option<ShippingBody>,
+of_a_cart! {
+    /// Of `cart.checkout`.
+    Checkout {
+        /// How it is paid.
+        pub payment: PaymentBody,
+        /// Who buys, if not said before.
+        #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+        pub customer: Option<Id>,
+        /// Where it goes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub shipping: Option<ShippingBody>,
+    }
 }

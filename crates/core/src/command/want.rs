@@ -1,0 +1,155 @@
+//! What a line of a cart asks for.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    id::{Entity, Id, hash64},
+    seat::{Seat, SeatSet},
+    time::Timestamp,
+};
+
+/// One line to be added to a cart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WantedLine {
+    /// Of which session, product or resource.
+    pub entity: Entity,
+    /// What of it.
+    pub want: Want,
+}
+
+/// What a hold in a session asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Want {
+    /// These seats; with `best_effort` as many of them as are free, but at least one.
+    Seats {
+        /// Which.
+        seats: SeatSet,
+        /// Take what is free and leave the rest.
+        best_effort: bool,
+    },
+    /// The best seats there are, by the rule of best available.
+    Best(BestWish),
+    /// Places in an area: so many altogether.
+    Places {
+        /// Which area.
+        area: Id,
+        /// How many.
+        quantity: u32,
+    },
+    /// Units of a product: so many altogether.
+    Units {
+        /// How many.
+        quantity: u32,
+        /// Set them aside even if the product does that only at the checkout.
+        now: bool,
+    },
+    /// Time of a resource: `[begin, end)`.
+    Slot {
+        /// From.
+        begin: Timestamp,
+        /// Up to, exclusive.
+        end: Timestamp,
+    },
+    /// Part of what a customer may have.
+    Quota {
+        /// Which quota.
+        quota: Id,
+        /// How many altogether.
+        count: u32,
+        /// How many the customer may have of it.
+        max: u32,
+    },
+}
+
+impl Want {
+    /// A hash of what is asked for. It is written into the log: what goes in, and how it is mixed, is the same for ever.
+    pub(crate) fn hash(&self) -> u64 {
+        match self {
+            Want::Seats { seats, best_effort } => {
+                let kind = if *best_effort { 2 } else { 1 };
+                let word = |seat: &Seat| u64::from(seat.row) << 16 | u64::from(seat.seat);
+                seats.as_slice().iter().fold(mix(0, kind), |hash, seat| mix(hash, word(seat)))
+            }
+            Want::Best(BestWish { count, category, section, accessible, split }) => {
+                let kind = if *split { 4 } else { 3 };
+                let numbers = u64::from(*count) << 16 | u64::from(*accessible);
+                let name = |name: &Option<Id>| name.as_ref().map_or(0, |name| hash64(name.as_str().as_bytes()));
+                [numbers, name(category), name(section)].into_iter().fold(mix(0, kind), mix)
+            }
+            Want::Places { area, quantity } => {
+                [hash64(area.as_str().as_bytes()), u64::from(*quantity)].into_iter().fold(mix(0, 5), mix)
+            }
+            Want::Units { quantity, now } => mix(mix(0, if *now { 7 } else { 6 }), u64::from(*quantity)),
+            Want::Slot { begin, end } => [begin.0, end.0].into_iter().fold(mix(0, 8), mix),
+            Want::Quota { quota, count, max } => {
+                let numbers = u64::from(*count) << 32 | u64::from(*max);
+                [hash64(quota.as_str().as_bytes()), numbers].into_iter().fold(mix(0, 9), mix)
+            }
+        }
+    }
+}
+
+/// Folds one word into a hash: the finalizer of SplitMix64.
+fn mix(hash: u64, word: u64) -> u64 {
+    let mut mixed = (hash ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// What the best seats must be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BestWish {
+    /// How many; 1 to 20.
+    pub count: u16,
+    /// Only of this category.
+    pub category: Option<Id>,
+    /// Only in this section.
+    pub section: Option<Id>,
+    /// Exactly so many of them accessible.
+    pub accessible: u16,
+    /// If no run is long enough, take several.
+    pub split: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BestWish, Want};
+    use crate::{
+        id::Id,
+        seat::{Seat, SeatSet},
+    };
+
+    #[test]
+    fn hashes_of_wants_are_told_apart_and_stay_for_ever() {
+        let seats = |row, best_effort| {
+            let seats = SeatSet::new([Seat { row, seat: 2 }, Seat { row: 1, seat: 3 }]).expect("two seats");
+            Want::Seats { seats, best_effort }.hash()
+        };
+        let best = |category: Option<&str>, section: Option<&str>, split| {
+            let id = |name: &str| Id::new(name).expect("a good id");
+            let (category, section) = (category.map(id), section.map(id));
+            Want::Best(BestWish { count: 2, category, section, accessible: 0, split }).hash()
+        };
+        let all = [
+            seats(0, false),
+            seats(0, true),
+            seats(1, false),
+            best(None, None, false),
+            best(None, None, true),
+            best(Some("a"), None, false),
+            best(None, Some("a"), false),
+        ];
+        // They are in logs: never change them.
+        let for_ever: [u64; 7] = [
+            17295276361922785118,
+            7279688024645410281,
+            500636399574370912,
+            5786361470146036825,
+            10749840888971917698,
+            3949278302036278962,
+            10267789813172717849,
+        ];
+        assert_eq!(all, for_ever);
+    }
+}

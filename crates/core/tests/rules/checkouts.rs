@@ -1,0 +1,121 @@
+//! Checkouts that begin before every line is there, and that are certain before every session has sold.
+
+use expect_test::expect;
+
+use crate::script::check;
+
+#[test]
+fn a_checkout_waits_for_lines_under_way() {
+    check(
+        "hall aaaa
+         session s
+         session t
+         a hold s 0.0
+         stop t
+         a hold t 0.0
+         a checkout as pay
+         a hold s 0.1
+         a release 1
+         a checkout as other
+         wait 1
+         go t
+         answers",
+        expect![[r#"
+            hall aaaa -> done
+            session s -> 4 free, 0 held, 0 sold, 0 blocked
+            session t -> 4 free, 0 held, 0 sold, 0 blocked
+            a hold s 0.0 -> line 1 s 0.0, until 1800.000
+                s  a...
+            stop t
+            a hold t 0.0 -> (waits as #5)
+            a checkout as pay -> (waits as #6)
+            a hold s 0.1 -> no: cart_not_active, the cart is checking_out
+            a release 1 -> no: cart_not_active, the cart is checking_out
+            a checkout as other -> no: cart_not_active, the cart is checking_out
+            wait 1
+            go t
+                s  A...
+                t  A...
+            answers
+                #5 line 2 t 0.0, until 1801.000
+                #6 order of line 1 s 0.0, line 2 t 0.0, total 20.00
+        "#]],
+    );
+    // But not for ever.
+    check(
+        "hall aaaa
+         session s
+         session t
+         a hold s 0.0
+         stop t
+         a hold t 0.0
+         a checkout as pay
+         wait 1.999
+         answers
+         wait 0.001
+         answers
+         go t
+         box get t",
+        expect![[r#"
+            hall aaaa -> done
+            session s -> 4 free, 0 held, 0 sold, 0 blocked
+            session t -> 4 free, 0 held, 0 sold, 0 blocked
+            a hold s 0.0 -> line 1 s 0.0, until 1800.000
+                s  a...
+            stop t
+            a hold t 0.0 -> (waits as #5)
+            a checkout as pay -> (waits as #6)
+            wait 1.999
+            answers -> none of 2
+            wait 0.001
+                s  A...
+            answers
+                #5 no: cart_not_active, the cart is done
+                #6 order of line 1 s 0.0, total 10.00
+            go t
+            box get t -> 4 free, 0 held, 0 sold, 0 blocked
+        "#]],
+    );
+}
+
+#[test]
+fn a_checkout_is_certain_before_the_sessions_have_sold() {
+    check(
+        "hall aaaa
+         session s
+         session t
+         a hold s 0.0 + t 0.1
+         stop t
+         a checkout as pay
+         a checkout as pay
+         wait 2
+         answers
+         a order
+         go t
+         a order
+         a checkout as pay
+         a audit",
+        expect![[r#"
+            hall aaaa -> done
+            session s -> 4 free, 0 held, 0 sold, 0 blocked
+            session t -> 4 free, 0 held, 0 sold, 0 blocked
+            a hold s 0.0 + t 0.1 -> line 1 s 0.0, line 2 t 0.1, until 1800.000
+                s  a...
+                t  .a..
+            stop t
+            a checkout as pay -> (waits as #5)
+                s  A...
+            a checkout as pay -> (waits as #6)
+            wait 2
+            answers
+                #5 order of line 1 s 0.0, line 2 t 0.1, total 20.00, settling
+                #6 order of line 1 s 0.0, line 2 t 0.1, total 20.00, settling
+            a order -> order of line 1 s 0.0, line 2 t 0.1, total 20.00, settling
+            go t
+                t  .A..
+            a order -> order of line 1 s 0.0, line 2 t 0.1, total 20.00
+            a checkout as pay -> order of line 1 s 0.0, line 2 t 0.1, total 20.00
+            a audit -> 2 holds, 0 owed, []
+        "#]],
+    );
+}

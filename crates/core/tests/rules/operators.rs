@@ -1,0 +1,252 @@
+//! What operators do to the carts of others: give lines back, cancel sessions, refund, settle payments.
+
+use expect_test::expect;
+
+use crate::script::check;
+
+#[test]
+fn an_operator_gives_a_line_back() {
+    check(
+        "product p 9 1.00 quota few 3
+         hall aaa
+         session s
+         a hold p 2 + s 0.0 0.1 for ann
+         a revoke 1 as op
+         a revoke 1 as op
+         a revoke 1
+         a revoke 2
+         a checkout
+         a get",
+        expect![[r#"
+            product p 9 1.00 quota few 3 -> 9 free, 0 held, 0 sold
+            hall aaa -> done
+            session s -> 3 free, 0 held, 0 sold, 0 blocked
+            a hold p 2 + s 0.0 0.1 for ann -> line 1 p 2, line 2 s 0.0 0.1, until 1800.000
+                p  7 free, 2 held, 0 sold
+                s  aa.
+            a revoke 1 as op -> active, line 2 s 0.0 0.1, total 20.00, until 1800.000
+                ann  0 orders
+                p  9 free, 0 held, 0 sold
+            a revoke 1 as op -> active, line 2 s 0.0 0.1, total 20.00, until 1800.000
+            a revoke 1 -> no: no_such_line, the cart has no line 1
+            a revoke 2 -> active, until 1800.000
+                s  ...
+            a checkout -> no: cart_empty, the cart is empty
+            a get -> active, until 1800.000
+        "#]],
+    );
+}
+
+#[test]
+fn a_canceled_session_takes_everything_back() {
+    check(
+        "hall aaaa
+         session s with stand 10 5.00
+         product p 9 1.00
+         a hold s 0.0 + p 1 for ann
+         b hold s 0.1 + s stand 3 for bob
+         c hold s 0.2 + p 2
+         b pay
+         bank shut
+         c pay
+         box cancel s
+         a get
+         b order
+         bob
+         bank open
+         wait 2
+         c order
+         a hold s 0.3
+         a checkout
+         box cancel s
+         bank",
+        expect![[r#"
+            hall aaaa -> done
+            session s with stand 10 5.00 -> 4 free, 0 held, 0 sold, 0 blocked
+            product p 9 1.00 -> 9 free, 0 held, 0 sold
+            a hold s 0.0 + p 1 for ann -> line 1 s 0.0, line 2 p 1, until 1800.000
+                p  8 free, 1 held, 0 sold
+                s  a...
+                s  stand 10 free, 0 held, 0 sold
+            b hold s 0.1 + s stand 3 for bob -> line 1 s 0.1, line 2 s stand 3, until 1800.000
+                s  ab..
+                s  stand 7 free, 3 held, 0 sold
+            c hold s 0.2 + p 2 -> line 1 s 0.2, line 2 p 2, until 1800.000
+                p  6 free, 3 held, 0 sold
+                s  abc.
+                s  stand 7 free, 3 held, 0 sold
+            b pay -> order of line 1 s 0.1, line 2 s stand 3, total 25.00, Captured
+                s  aBc.
+                s  stand 7 free, 0 held, 3 sold
+            bank shut
+            c pay -> (waits as #8)
+            box cancel s -> done
+                s  ..c.
+                s  stand 10 free, 0 held, 0 sold
+            a get -> active, line 2 p 1, total 1.00, until 1800.000
+            b order -> order of line 1 s 0.1, line 2 s stand 3, total 25.00, Captured, refund 1 of lines [1] 10.00 Pending, refund 2 of lines [2] 15.00 Pending
+            bob -> [1 b 25.00]
+            bank open
+                p  6 free, 1 held, 2 sold
+                s  ..C.
+                s  stand 10 free, 0 held, 0 sold
+            wait 2
+                s  ....
+                s  stand 10 free, 0 held, 0 sold
+            c order -> order of line 1 s 0.2, line 2 p 2, total 12.00, Captured, refund 1 of lines [1] 10.00 Refunded
+            a hold s 0.3 -> no: session_closed, the session is not on sale: it is canceled: rain
+            a checkout -> order of line 2 p 1, total 1.00
+                p  6 free, 0 held, 3 sold
+            box cancel s -> no: session_closed, the session is not on sale: it is canceled already: rain
+            bank -> b-1: authorized 2500 captured 2500 refunded 1000 refunded 1500; c-1: authorized 1200 captured 1200 refunded 1000
+        "#]],
+    );
+}
+
+#[test]
+fn a_canceled_session_asks_until_its_carts_hear() {
+    check(
+        "hall aaaa
+         session s
+         a hold s 0.0
+         b hold s 0.1
+         b checkout
+         stop a
+         box cancel s
+         wait 3
+         lose a
+         crash s
+         wait 3
+         lose a
+         wait 1
+         go a
+         wait 2
+         a get
+         b order",
+        expect![[r#"
+            hall aaaa -> done
+            session s -> 4 free, 0 held, 0 sold, 0 blocked
+            a hold s 0.0 -> line 1 s 0.0, until 1800.000
+                a...
+            b hold s 0.1 -> line 1 s 0.1, until 1800.000
+                ab..
+            b checkout -> order of line 1 s 0.1, total 10.00
+                aB..
+            stop a
+            box cancel s -> done
+                a...
+            wait 3
+            lose a
+            crash s
+            wait 3
+            lose a
+            wait 1
+            go a
+                ....
+            wait 2
+            a get -> active, until 1800.000
+            b order -> order of line 1 s 0.1, total 10.00, refund 1 of lines [1] 10.00 Recorded
+        "#]],
+    );
+}
+
+#[test]
+fn a_refund_waits_for_the_sale() {
+    check(
+        "hall aaaa
+         session s
+         product p 9 1.00
+         a hold s 0.0 0.1 + p 3 for ann
+         stop s
+         a pay
+         wait 3
+         answers
+         a refund 1
+         go s
+         wait 1
+         a order
+         last sell s
+         last refund s
+         a refund
+         a refund
+         bank
+         ann",
+        expect![[r#"
+            hall aaaa -> done
+            session s -> 4 free, 0 held, 0 sold, 0 blocked
+            product p 9 1.00 -> 9 free, 0 held, 0 sold
+            a hold s 0.0 0.1 + p 3 for ann -> line 1 s 0.0 0.1, line 2 p 3, until 1800.000
+                p  6 free, 3 held, 0 sold
+                s  aa..
+            stop s
+            a pay -> (waits as #5)
+                p  6 free, 0 held, 3 sold
+            wait 3
+            answers
+                #5 order of line 1 s 0.0 0.1, line 2 p 3, total 23.00, settling, Captured
+            a refund 1 -> refund 1 of lines [1] 20.00 Pending
+            go s
+                s  ....
+            wait 1
+            a order -> order of line 1 s 0.0 0.1, line 2 p 3, total 23.00, Captured, refund 1 of lines [1] 20.00 Refunded
+            last sell s
+            last refund s
+            a refund -> refund 2 of lines [2] 3.00 Pending
+                p  9 free, 0 held, 0 sold
+            a refund -> no: bad_request, bad request: nothing of the order is left to refund
+            bank -> a-1: authorized 2300 captured 2300 refunded 2000 refunded 300
+            ann -> [1 a 23.00]
+        "#]],
+    );
+}
+
+#[test]
+fn an_operator_settles() {
+    check(
+        "product p 9 1.00
+         product q 9 1.00 late
+         bank authorize lost lost lost lost lost lost
+         a hold p 2 + q 1
+         a pay as pay
+         wait 10
+         answers
+         a settle 1 yes
+         a pay as pay
+         a settle 1 no
+         a settle 2 no
+         b hold p 1
+         bank authorize lost lost lost lost lost lost
+         b pay
+         b settle 1 no
+         b get
+         bank says b 1 authorize yes
+         bank",
+        expect![[r#"
+            product p 9 1.00 -> 9 free, 0 held, 0 sold
+            product q 9 1.00 late -> 9 free, 0 held, 0 sold
+            bank authorize lost lost lost lost lost lost
+            a hold p 2 + q 1 -> line 1 p 2, line 2 q 1 late, until 1800.000
+                p  7 free, 2 held, 0 sold
+            a pay as pay -> (waits as #4)
+                q  8 free, 1 held, 0 sold
+            wait 10
+            answers
+                #4 no: payment_pending, how the payment ended is not known yet; ask again with the same request id
+            a settle 1 yes -> done
+                p  7 free, 0 held, 2 sold
+                q  8 free, 0 held, 1 sold
+            a pay as pay -> order of line 1 p 2, line 2 q 1, total 3.00, Captured
+            a settle 1 no -> done
+            a settle 2 no -> no: not_found, payment 00000000000000000000000000000061-2 is not known
+            b hold p 1 -> line 1 p 1, until 1810.000
+                p  6 free, 1 held, 2 sold
+            bank authorize lost lost lost lost lost lost
+            b pay -> (waits as #10)
+            b settle 1 no -> done
+                p  7 free, 0 held, 2 sold
+            b get -> canceled, line 1 p 1, total 1.00
+            bank says b 1 authorize yes
+            bank -> a-1: authorized 300 captured 300; b-1: authorized 100 voided
+        "#]],
+    );
+}

@@ -1,0 +1,132 @@
+//! Answers, as scripts tell them.
+
+use std::fmt::Write;
+
+use boxoffice_core::{
+    answer::{Answer, CartState, CartView, LineView, Outcome},
+    id::Entity,
+    payment::{PaymentStatus, RefundRecord},
+    portion::Content,
+    refusal::Refusal,
+    seat::Seat,
+    time::Timestamp,
+};
+
+pub(super) fn tell(outcome: &Outcome) -> String {
+    match outcome {
+        Err(refusal) => tell_refusal(refusal),
+        Ok(answered) => match &answered.answer {
+            Answer::Done => "done".into(),
+            Answer::Cart(view) => tell_cart(view),
+            Answer::Held(held) => {
+                let lines: Vec<_> = held.lines.iter().map(tell_line).collect();
+                format!("{}, until {}", lines.join(", "), seconds(held.deadline))
+            }
+            Answer::Order { order, settling, payment, refunds } => {
+                let lines: Vec<_> = order.lines.iter().map(tell_line).collect();
+                let settling = if *settling { ", settling" } else { "" };
+                let mut said = format!("order of {}, total {}{settling}", lines.join(", "), cents(order.total.amount));
+                if *payment != PaymentStatus::Recorded {
+                    write!(said, ", {payment:?}").expect("strings take everything");
+                }
+                for refund in refunds {
+                    write!(said, ", {}", tell_refund(refund)).expect("strings take everything");
+                }
+                said
+            }
+            Answer::Refund(refund) => tell_refund(refund),
+            Answer::Product(view) => {
+                let c = view.counts;
+                format!("{} free, {} held, {} sold", c.free, c.held, c.sold)
+            }
+            Answer::Resource(view) => format!("{} bookings", view.bookings),
+            Answer::Purchases(page) => {
+                let told = page.purchases.iter().map(|purchase| {
+                    let name = purchase.order.cart().0 as u8 as char;
+                    format!("{} {name} {}", purchase.cursor, cents(purchase.total.amount))
+                });
+                format!("[{}]", told.collect::<Vec<_>>().join(", "))
+            }
+            Answer::Session(view) => {
+                let c = view.counts;
+                format!("{} free, {} held, {} sold, {} blocked", c.free, c.held, c.sold, c.blocked)
+            }
+            Answer::CartAudit(audit) => {
+                format!("{} holds, {} owed, {:?}", audit.holds.len(), audit.owed, audit.violations)
+            }
+            answer => format!("{answer:?}"),
+        },
+    }
+}
+
+fn tell_refusal(refusal: &Refusal) -> String {
+    let seats = match refusal {
+        Refusal::SeatsTaken(taken) | Refusal::SeatBlocked(taken) => {
+            taken.iter().map(|taken| format!(" {} {:?}", tell_seat(taken.seat), taken.state)).collect()
+        }
+        Refusal::NoSuchSeat(seats) | Refusal::DuplicateSeat(seats) => {
+            seats.iter().map(|seat| format!(" {}", tell_seat(*seat))).collect()
+        }
+        Refusal::OutOfStock(short) => short
+            .iter()
+            .map(|short| format!(" {} wanted {} free {}", short.product, short.wanted, short.free))
+            .collect(),
+        Refusal::Lines(lines) => {
+            let told = lines.iter().map(|line| format!("\n        {} {}", line.line, tell_refusal(&line.refusal)));
+            return format!("no: {}, {refusal}:{}", refusal.name(), told.collect::<Vec<_>>().concat());
+        }
+        Refusal::SlotTaken(conflicts) => conflicts
+            .iter()
+            .map(|conflict| format!(" {}-{}", conflict.begin.0 / 1_000, conflict.end.0 / 1_000))
+            .collect(),
+        _ => String::new(),
+    };
+    format!("no: {}, {refusal}{}{}", refusal.name(), if seats.is_empty() { "" } else { ":" }, seats.to_lowercase())
+}
+
+fn tell_cart(view: &CartView) -> String {
+    let lines: Vec<_> = view.lines.iter().map(tell_line).collect();
+    let mut said = view.state.as_str().to_owned();
+    if !lines.is_empty() {
+        write!(said, ", {}", lines.join(", ")).expect("strings take everything");
+    }
+    if let Some(total) = view.total {
+        write!(said, ", total {}", cents(total.amount)).expect("strings take everything");
+    }
+    if view.state == CartState::Active {
+        write!(said, ", until {}", seconds(view.deadline)).expect("strings take everything");
+    }
+    said
+}
+
+fn tell_refund(refund: &RefundRecord) -> String {
+    let RefundRecord { number, lines, amount, status, .. } = refund;
+    format!("refund {number} of lines {lines:?} {} {status:?}", cents(amount.amount))
+}
+
+fn tell_line(line: &LineView) -> String {
+    let name = match &line.entity {
+        Entity::Session(id) | Entity::Product(id) | Entity::Resource(id) => id,
+        other => panic!("a line of {other}"),
+    };
+    let what = match &line.content {
+        Content::Seats(seats) => seats.iter().map(|priced| tell_seat(priced.seat)).collect::<Vec<_>>().join(" "),
+        Content::Places { area, quantity, .. } => format!("{area} {quantity}"),
+        Content::Units { quantity, .. } => quantity.to_string(),
+        Content::Slot { begin, end, .. } => format!("{}-{}", begin.0 / 1_000, end.0 / 1_000),
+    };
+    let late = if line.late { " late" } else { "" };
+    format!("line {} {name} {what}{late}", line.line)
+}
+
+fn tell_seat(seat: Seat) -> String {
+    format!("{}.{}", seat.row, seat.seat)
+}
+
+fn seconds(at: Timestamp) -> String {
+    format!("{}.{:03}", at.0 / 1_000, at.0 % 1_000)
+}
+
+fn cents(amount: i64) -> String {
+    format!("{}.{:02}", amount / 100, amount % 100)
+}

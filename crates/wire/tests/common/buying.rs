@@ -1,0 +1,108 @@
+//! Samples of what buyers have: lines, carts, orders, refunds, purchases.
+
+use std::sync::Arc;
+
+use boxoffice_core::{
+    answer::{CartState, CartView, Held, LineView, Order, PricedSeat, Purchase, PurchasesPage},
+    command::{Payment, Shipping},
+    id::Entity,
+    payment::{OnDecline, RefundRecord, RefundStatus},
+    portion::Content,
+};
+
+use super::{HOUR, cart, euro, evening, id, seat};
+
+pub fn line() -> LineView {
+    let priced = |number| PricedSeat { seat: seat(1, number), price: 1_000 };
+    let content = Content::Seats(vec![priced(5), priced(6), priced(7)]);
+    LineView { line: 1, entity: Entity::Session(id("hamlet-0412")), content, late: false }
+}
+
+/// A line of every kind.
+pub fn lines() -> Vec<LineView> {
+    let (begin, end) = (evening(), evening().after(HOUR));
+    let line = |line, entity, content, late| LineView { line, entity, content, late };
+    let places = Content::Places { area: id("yard"), quantity: 4, price: 500 };
+    vec![
+        self::line(),
+        line(2, Entity::Session(id("hamlet-0412")), places, false),
+        line(3, Entity::Product(id("programme")), Content::Units { quantity: 2, price: 350 }, true),
+        line(4, Entity::Resource(id("room-5")), Content::Slot { begin, end, price: 2_000 }, false),
+    ]
+}
+
+pub fn cart_view() -> CartView {
+    CartView {
+        id: cart(),
+        state: CartState::CheckingOut,
+        customer: Some(id("ada")),
+        opened_at: evening(),
+        deadline: evening().after(1_800_000),
+        lines: vec![line()],
+        total: Some(euro(3_000)),
+        order: Some(cart().order()),
+    }
+}
+
+pub fn empty_cart_view() -> CartView {
+    CartView {
+        id: cart(),
+        state: CartState::Active,
+        customer: None,
+        opened_at: evening(),
+        deadline: evening().after(1_800_000),
+        lines: Vec::new(),
+        total: None,
+        order: None,
+    }
+}
+
+pub fn held() -> Held {
+    Held { cart: cart(), lines: vec![line()], currency: euro(0).currency, deadline: evening().after(1_800_000) }
+}
+
+pub fn shipping() -> Shipping {
+    Shipping { recipient: "Ada".into(), address: "12 St James's Square".into(), method: "post".into() }
+}
+
+pub fn order() -> Arc<Order> {
+    Arc::new(Order {
+        id: cart().order(),
+        customer: Some(id("ada")),
+        at: evening(),
+        lines: vec![line()],
+        total: euro(3_000),
+        payment: Payment::Recorded { method: "card".into(), transaction_id: "4711".into() },
+        shipping: None,
+    })
+}
+
+/// An order of everything, paid through the gateway.
+pub fn long_order() -> Arc<Order> {
+    Arc::new(Order {
+        lines: lines(),
+        total: euro(7_700),
+        payment: Payment::Gateway { source: "".into(), on_decline: Some(OnDecline::Release) },
+        shipping: Some(shipping()),
+        ..(*order()).clone()
+    })
+}
+
+pub fn refund() -> RefundRecord {
+    RefundRecord {
+        number: 1,
+        at: evening(),
+        lines: vec![1, 2],
+        amount: euro(3_000),
+        reason: "the roof leaks".into(),
+        status: RefundStatus::Failed { reason: "the account is closed".into() },
+    }
+}
+
+pub fn purchase() -> Purchase {
+    Purchase { cursor: 3, order: cart().order(), at: evening(), total: euro(3_000) }
+}
+
+pub fn purchases_page() -> PurchasesPage {
+    PurchasesPage { purchases: vec![purchase()], newest: 4 }
+}

@@ -1,0 +1,153 @@
+//! Samples of what operators see: audits with a hold and a sale of every kind, history, status.
+
+use boxoffice_core::{
+    answer::{CartAudit, Claim, CustomerAudit, HoldView, ProductAudit, ResourceAudit, SaleView, SessionAudit},
+    id::{Entity, HoldId, RequestHash},
+    payment::PaymentStatus,
+    portion::Portion,
+    seat::SeatSet,
+};
+use boxoffice_wire::{
+    hello::Durability,
+    status::{
+        CurrencyTotal, HistoryEntry, HistoryPage, NodeAudit, NodeStatus, PaymentTotals, Rates, SeatTotals, ShardStatus,
+        UnitTotals,
+    },
+};
+
+use super::{HOUR, area_counts, cart, cart_view, counts, euro, evening, id, refund, seat, stock_counts};
+
+pub fn hold_id() -> HoldId {
+    HoldId { cart: cart(), request: RequestHash::of("c1-000042"), part: 0, attempt: 1 }
+}
+
+/// A portion of every kind.
+pub fn portions() -> Vec<Portion> {
+    vec![
+        Portion::Seats(SeatSet::new([seat(1, 5)]).expect("a seat")),
+        Portion::Places { area: id("yard"), quantity: 4 },
+        Portion::Units(2),
+        Portion::Slot { begin: evening(), end: evening().after(HOUR) },
+        Portion::Quota { quota: id("hamlet"), count: 3 },
+    ]
+}
+
+/// A hold of every kind.
+pub fn hold_views() -> Vec<HoldView> {
+    let hold = |portion| HoldView { hold: hold_id(), revision: 2, deadline: evening(), portion };
+    portions().into_iter().map(hold).collect()
+}
+
+/// A sale of every kind.
+pub fn sale_views() -> Vec<SaleView> {
+    let sale = |portion| SaleView { order: cart().order(), hold: hold_id(), portion, at: evening() };
+    portions().into_iter().map(sale).collect()
+}
+
+pub fn session_audit() -> SessionAudit {
+    SessionAudit {
+        session: id("hamlet-0412"),
+        counts: counts(),
+        areas: vec![area_counts()],
+        holds: hold_views()[..2].to_vec(),
+        sales: sale_views()[..2].to_vec(),
+        violations: vec!["seat 3 is held twice".into()],
+    }
+}
+
+pub fn cart_audit() -> CartAudit {
+    let entities = [
+        Entity::Session(id("hamlet-0412")),
+        Entity::Session(id("hamlet-0412")),
+        Entity::Product(id("programme")),
+        Entity::Resource(id("room-5")),
+        Entity::Customer(id("ada")),
+    ];
+    let claim = |(portion, entity)| Claim { line: 1, entity, hold: hold_id(), revision: 2, portion: Some(portion) };
+    let mut holds: Vec<Claim> = portions().into_iter().zip(entities).map(claim).collect();
+    holds.push(Claim { portion: None, ..holds[0].clone() });
+    CartAudit {
+        cart: cart_view(),
+        holds,
+        payment: Some(PaymentStatus::Captured),
+        refunds: vec![refund()],
+        owed: 1,
+        violations: Vec::new(),
+    }
+}
+
+pub fn product_audit() -> ProductAudit {
+    ProductAudit {
+        product: id("programme"),
+        counts: stock_counts(),
+        holds: hold_views()[2..3].to_vec(),
+        sales: sale_views()[2..3].to_vec(),
+        violations: Vec::new(),
+    }
+}
+
+pub fn resource_audit() -> ResourceAudit {
+    ResourceAudit {
+        resource: id("room-5"),
+        bookings: 3,
+        holds: hold_views()[3..4].to_vec(),
+        sales: sale_views()[3..4].to_vec(),
+        violations: Vec::new(),
+    }
+}
+
+pub fn customer_audit() -> CustomerAudit {
+    CustomerAudit {
+        customer: id("ada"),
+        quotas: vec![(id("hamlet"), 3, 4)],
+        holds: hold_views()[4..].to_vec(),
+        sales: sale_views()[4..].to_vec(),
+        purchases: vec![cart().order()],
+        violations: Vec::new(),
+    }
+}
+
+pub fn node_audit() -> NodeAudit {
+    NodeAudit {
+        venues: 1,
+        sessions: 2,
+        seats: SeatTotals { free: 10, held: 2, sold: 3, blocked: 1 },
+        areas: UnitTotals { free: 400, held: 40, sold: 60 },
+        stock: UnitTotals { free: 7, held: 2, sold: 1 },
+        payments: PaymentTotals { recorded: 1, ..PaymentTotals::default() },
+        order_totals: vec![CurrencyTotal { currency: euro(0).currency, orders: 1, amount: 3_000 }],
+        violations: vec!["a sale without an order".into()],
+        ..NodeAudit::default()
+    }
+}
+
+pub fn history_page() -> HistoryPage {
+    let entry = HistoryEntry {
+        position: 88_213,
+        version: 391,
+        at: evening(),
+        event: "held".into(),
+        details: "by cart 1892ba91625a7bb986fa704738a54551".into(),
+    };
+    let entity = Entity::Session(id("hamlet-0412"));
+    HistoryPage { entity, entries: vec![entry], cursor: Some(391), complete: false }
+}
+
+pub fn status() -> NodeStatus {
+    NodeStatus {
+        node: "n1".into(),
+        cluster: "c0ffee".into(),
+        version: "0.1.0".into(),
+        uptime_ms: 12_000,
+        durability: Durability { replicas: 1, fsync: "always".into() },
+        state: "ready".into(),
+        shards: vec![ShardStatus { shard: 0, role: "leader".into(), term: 3, applied: 88_214, entities: 12 }],
+        connections: 4,
+        watchers: 2,
+        under_way: 17,
+        actors: 9,
+        carts_archived: 120,
+        payments_pending: 1,
+        rates: Rates { requests: 1_000.5, ok: 990.0, ..Rates::default() },
+    }
+}

@@ -1,0 +1,227 @@
+//! Samples of what there is to book: venues, halls, titles, sessions, products, resources and their bookings.
+
+use std::sync::Arc;
+
+use boxoffice_core::{
+    answer::{
+        AreaCounts, BookingState, BookingView, HallView, MapView, ProductView, ResourceView, SeatCounts, SessionEntry,
+        SessionView, StockCounts, TitleView, VenueEntry, VenueView, VenuesPage,
+    },
+    command::{
+        Area, CustomerLimit, HoldPolicy, Limits as Quotas, OpeningHours, ProductDetails, Rate, ResourceDetails, Title,
+        VenueDetails,
+    },
+    layout::{Labels, Layout, Point, Row, Run},
+    refusal::Conflict,
+    time::Timestamp,
+};
+use boxoffice_wire::{city::CityPage, request::CitySearch};
+
+use super::{HOUR, cart, euro, evening, id};
+
+pub fn quotas() -> Quotas {
+    Quotas { per_order: Some(8), per_customer: Some(CustomerLimit { quota: id("hamlet"), max: 12 }) }
+}
+
+pub fn title_view() -> TitleView {
+    let title = Title {
+        name: "Hamlet".into(),
+        director: "Kit".into(),
+        cast: vec!["Will".into(), "Ann".into()],
+        comments: "in four hours".into(),
+        duration_ms: Some(4 * HOUR),
+    };
+    TitleView { id: id("hamlet"), title }
+}
+
+pub fn venues_page() -> VenuesPage {
+    let venue = VenueEntry {
+        id: id("globe"),
+        name: "The Globe".into(),
+        city: "London".into(),
+        position: Some((-97_200, 51_508_100)),
+        distance_m: Some(912),
+    };
+    VenuesPage { venues: vec![venue], next: Some("912/globe".into()) }
+}
+
+pub fn venue_view() -> VenueView {
+    let details = VenueDetails {
+        name: "The Globe".into(),
+        city: "London".into(),
+        position: Some((-97_200, 51_508_100)),
+        comments: "open roof".into(),
+    };
+    VenueView { id: id("globe"), details, halls: vec![(id("main"), "Main".into(), 5)] }
+}
+
+pub fn hall_view() -> HallView {
+    HallView { venue: id("globe"), id: id("main"), name: "Main".into(), layout: layout() }
+}
+
+pub fn layout() -> Arc<Layout> {
+    let run = |gap, count, labels, accessible, points| Run {
+        gap,
+        count,
+        labels,
+        category: id("standard"),
+        accessible,
+        points,
+    };
+    let rows = vec![
+        Row {
+            label: "A".into(),
+            section: Some(id("stalls")),
+            runs: vec![
+                run(0, 2, Labels::Numbers { first: 1, step: 1 }, false, Vec::new()),
+                run(1, 1, Labels::Numbers { first: 3, step: 1 }, true, Vec::new()),
+            ],
+        },
+        Row {
+            label: "B".into(),
+            section: None,
+            runs: vec![run(
+                0,
+                2,
+                Labels::Names(vec!["left".into(), "right".into()]),
+                false,
+                vec![Point { x: -50, y: 250 }, Point { x: 50, y: 250 }],
+            )],
+        },
+    ];
+    Arc::new(Layout::new(rows, Some(Point { x: 0, y: 0 })).expect("a good layout"))
+}
+
+pub fn yard() -> Area {
+    Area { id: id("yard"), name: "Yard".into(), capacity: 500, price: euro(500) }
+}
+
+pub fn area_counts() -> AreaCounts {
+    AreaCounts { area: id("yard"), free: 400, held: 40, sold: 60 }
+}
+
+pub fn counts() -> SeatCounts {
+    SeatCounts { free: 2, held: 1, sold: 1, blocked: 1 }
+}
+
+/// Five seats: free, held, sold, blocked, free.
+pub fn packed() -> Vec<u8> {
+    vec![0b11_10_01_00, 0b00]
+}
+
+pub fn session_view() -> SessionView {
+    SessionView {
+        id: id("hamlet-0412"),
+        venue: id("globe"),
+        hall: id("main"),
+        title: id("hamlet"),
+        starts_at: evening(),
+        ends_at: evening().after(3 * 60 * 60 * 1000),
+        prices: vec![(id("standard"), euro(1_000))],
+        areas: Vec::new(),
+        hold_ttl_ms: Some(600_000),
+        limits: Quotas::default(),
+        canceled: None,
+        counts: counts(),
+        area_counts: Vec::new(),
+        layout: layout(),
+    }
+}
+
+/// A session with an area, limits, and an end.
+pub fn canceled_session_view() -> SessionView {
+    SessionView {
+        areas: vec![yard()],
+        area_counts: vec![area_counts()],
+        limits: quotas(),
+        canceled: Some("the roof leaks".into()),
+        ..session_view()
+    }
+}
+
+pub fn session_entry() -> SessionEntry {
+    SessionEntry {
+        id: id("hamlet-0412"),
+        hall: id("main"),
+        title: id("hamlet"),
+        starts_at: evening(),
+        ends_at: evening().after(3 * 60 * 60 * 1000),
+        open: true,
+    }
+}
+
+pub fn city_page() -> CityPage {
+    let search = CitySearch {
+        city: "London".into(),
+        title: None,
+        from: Timestamp(0),
+        to: evening().after(HOUR),
+        limit: 1,
+        after: None,
+    };
+    CityPage::new(&search, [(id("globe"), vec![session_entry()])])
+}
+
+pub fn map_view() -> MapView {
+    MapView { session: id("hamlet-0412"), epoch: 1, version: 391, counts: counts(), areas: Vec::new(), seats: packed() }
+}
+
+pub fn stock_counts() -> StockCounts {
+    StockCounts { free: 7, held: 2, sold: 1 }
+}
+
+pub fn product_view() -> ProductView {
+    let details = ProductDetails {
+        name: "Programme".into(),
+        properties: vec![("colour".into(), "red".into()), ("pages".into(), "40".into())],
+        blob: vec![0, 1, 254, 255],
+        price: euro(350),
+        stock: 10,
+        hold: HoldPolicy::AtCheckout,
+        hold_ttl_ms: Some(600_000),
+        limits: quotas(),
+    };
+    ProductView { id: id("programme"), details, counts: stock_counts() }
+}
+
+pub fn resource_view() -> ResourceView {
+    let day = || vec![(540, 720), (780, 1_080)];
+    let details = ResourceDetails {
+        name: "Room 5".into(),
+        properties: vec![("floor".into(), "2".into())],
+        capacity: 1,
+        zone: "Europe/London".into(),
+        hours: Some(OpeningHours {
+            week: [day(), day(), day(), day(), day(), vec![(600, 720)], Vec::new()],
+            exceptions: vec![("2026-12-24".into(), vec![(540, 720)]), ("2026-12-25".into(), Vec::new())],
+        }),
+        before_ms: 0,
+        after_ms: 900_000,
+        notice_ms: HOUR,
+        horizon_ms: Some(90 * 24 * HOUR),
+        rate: Rate { amount: 2_000, currency: euro(0).currency, per_ms: Some(HOUR) },
+        hold_ttl_ms: None,
+        limits: Quotas::default(),
+    };
+    ResourceView { id: id("room-5"), details, bookings: 3 }
+}
+
+pub fn booking_view() -> BookingView {
+    BookingView {
+        booking: "choir".into(),
+        begin: evening(),
+        end: evening().after(HOUR),
+        state: BookingState::Reserved,
+        details: "with a piano".into(),
+        order: None,
+    }
+}
+
+pub fn sold_booking() -> BookingView {
+    let (state, order) = (BookingState::Sold, Some(cart().order()));
+    BookingView { booking: "cart-1".into(), state, details: "".into(), order, ..booking_view() }
+}
+
+pub fn conflict() -> Conflict {
+    Conflict { begin: evening(), end: evening().after(HOUR), why: "booking choir".into() }
+}

@@ -1,0 +1,79 @@
+//! Samples of every no.
+
+use boxoffice_core::{
+    id::Entity,
+    refusal::{LineRefusal, Refusal, Shortage, TakenSeat},
+    seat::SeatState,
+};
+use boxoffice_wire::Rejection;
+
+use super::{conflict, id, seat};
+
+/// Every refusal of the core, with details where it has some.
+pub fn refusals() -> Vec<Refusal> {
+    let taken = || {
+        vec![
+            TakenSeat { seat: seat(1, 5), state: SeatState::Held },
+            TakenSeat { seat: seat(1, 7), state: SeatState::Sold },
+        ]
+    };
+    vec![
+        Refusal::BadRequest("`seats` is empty".into()),
+        Refusal::RequestIdMissing,
+        Refusal::RequestIdReused,
+        Refusal::InProgress,
+        Refusal::Forbidden("not an operator".into()),
+        Refusal::SeatsTaken(taken()),
+        Refusal::NoSuchSeat(vec![seat(9, 9)]),
+        Refusal::DuplicateSeat(vec![seat(1, 5)]),
+        Refusal::SeatBlocked(taken()),
+        Refusal::NotEnoughPlaces { area: id("yard"), free: 3 },
+        Refusal::NoAdjacentSeats { count: 4, free: 9 },
+        Refusal::SessionClosed("not open yet".into()),
+        Refusal::HallOccupied(id("hamlet-0411")),
+        Refusal::LimitPerCustomer { quota: id("hamlet"), max: 12, taken: 11 },
+        Refusal::LimitPerOrder { entity: Entity::Product(id("programme")), max: 8 },
+        Refusal::CartNotActive("done".into()),
+        Refusal::CartExpired,
+        Refusal::NoSuchLine(3),
+        Refusal::CartEmpty,
+        Refusal::NotYourCart,
+        Refusal::TooManyLines(50),
+        Refusal::HoldAgeExceeded,
+        Refusal::OutOfStock(vec![Shortage { product: id("programme"), wanted: 3, free: 1 }]),
+        Refusal::BadQuantity("`quantity` is a whole number from 1 to 1000000, not 0".into()),
+        Refusal::NoSuchProduct(id("programme")),
+        Refusal::SlotTaken(vec![conflict()]),
+        Refusal::BadInterval("it is longer than 366 days".into()),
+        Refusal::IdInUse(id("choir")),
+        Refusal::OutsideHours("it closes at 18:00".into()),
+        Refusal::NoSuchBooking(id("choir")),
+        Refusal::TooSoonOrFar("it begins in less than an hour".into()),
+        Refusal::PaymentDeclined("the card is blocked".into()),
+        Refusal::PaymentPending,
+        Refusal::AmountMismatch { asked: 3_000, got: 300 },
+        Refusal::NotFound("session hamlet-0412".into()),
+        Refusal::AlreadyExistsDifferently("session hamlet-0412".into()),
+    ]
+}
+
+/// Several lines refused at once: it has the number of the first.
+pub fn refused_lines() -> Refusal {
+    let seats = vec![TakenSeat { seat: seat(1, 5), state: SeatState::Held }];
+    let shortages = vec![Shortage { product: id("programme"), wanted: 3, free: 1 }];
+    Refusal::Lines(vec![
+        LineRefusal { line: 0, refusal: Refusal::SeatsTaken(seats) },
+        LineRefusal { line: 3, refusal: Refusal::OutOfStock(shortages) },
+    ])
+}
+
+/// Every refusal of the door.
+pub fn rejections() -> Vec<Rejection> {
+    vec![
+        Rejection::UnknownOp("cart.steal".into()),
+        Rejection::TooLarge("at most 20 seats at once".into()),
+        Rejection::Unauthenticated("the token is not known".into()),
+        Rejection::RateLimited("at most 256 under way".into()),
+        Rejection::UnsupportedVersion("2".into()),
+    ]
+}

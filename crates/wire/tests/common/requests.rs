@@ -1,0 +1,214 @@
+//! Samples of requests.
+
+use boxoffice_core::{
+    command::{Every, NewSession, Repeat, Until, When},
+    id::Entity,
+    payment::{OnDecline, Settlement},
+};
+use boxoffice_wire::{Op, body, reply};
+use serde::Serialize;
+
+use super::{
+    HOUR, Sample, cart, euro, evening, id, layout, product_view, quotas, resource_view, sample, seat, shipping,
+    title_view, token, venue_view, yard,
+};
+
+fn request<B: Serialize>(op: Op, rid: Option<&str>, body: &B) -> Sample {
+    sample(op.name(), |encoding, out| reply::request(encoding, out, 7, op, rid, Some(2_000), body))
+}
+
+/// A request of every op, as a client writes it.
+pub fn requests() -> Vec<Sample> {
+    let rid = Some("c1-000042");
+    let session = id("hamlet-0412");
+    let (only, hamlet) = (body::CartOnly { token: token(), cart: None }, body::Get { id: session.clone() });
+    let hall = body::HallPut { venue: id("globe"), id: id("main"), name: "Main".into(), layout: layout() };
+    let create = NewSession {
+        id: session.clone(),
+        hall: id("main"),
+        title: id("hamlet"),
+        starts_at: evening(),
+        ends_at: evening().after(3 * HOUR),
+        prices: vec![(id("standard"), euro(1_000))],
+        areas: vec![yard()],
+        hold_ttl_ms: None,
+        limits: quotas(),
+    };
+    let search = body::SessionSearch {
+        venue: Some(id("globe")),
+        title: Some(id("hamlet")),
+        from: Some(evening()),
+        limit: Some(2),
+        ..body::SessionSearch::default()
+    };
+    let venues = body::VenueSearch {
+        city: Some("London".into()),
+        near: Some(body::Position { lon: -0.1, lat: 51.5 }),
+        limit: Some(2),
+        ..body::VenueSearch::default()
+    };
+    let titles = body::TitleSearch { name: Some("ham".into()), limit: Some(2), cursor: Some("hamlet/Hamlet".into()) };
+    let canceled = body::SessionCancel { id: session.clone(), reason: "the roof leaks".into() };
+    let (begin, end) = (evening(), evening().after(HOUR));
+    let wall = When::Local { begin: "2026-03-29T10:00".into(), end: "2026-03-29T11:30".into() };
+    let weekly = Repeat { every: Every::Week(vec![1, 3]), interval: 2, until: Until::Count(10) };
+    let room = || id("room-5");
+    let reserve = body::ResourceReserve::new(room(), id("choir"), wall, Some(weekly), "with a piano".into());
+    let moved = body::ResourceMove::new(room(), id("choir"), When::Utc { begin, end });
+    let asked = body::ResourceIsAvailable::new(room(), When::Utc { begin, end });
+    let end_choir = body::ResourceCancel { resource: room(), booking: id("choir"), series: true };
+    let bookings = body::ResourceBookings { resource: room(), from: begin, to: end, limit: Some(2), cursor: None };
+    let free = body::ResourceFreeSlots { resource: room(), from: begin, to: end, length_ms: 1_800_000, count: Some(2) };
+    let seats = body::SessionSeats { id: session.clone(), seats: vec![seat(0, 0), seat(0, 1)] };
+    let open = body::CartOpen { token: token(), cart: Some(cart()), customer: Some(id("ada")), ttl_ms: Some(600_000) };
+    let hold = body::HoldSeats {
+        token: token(),
+        cart: None,
+        customer: None,
+        session: session.clone(),
+        seats: vec![seat(1, 5), seat(1, 6), seat(1, 7)],
+        best_effort: false,
+    };
+    let best = body::HoldBest {
+        token: token(),
+        cart: None,
+        customer: None,
+        session: session.clone(),
+        count: 2,
+        category: Some(id("standard")),
+        section: None,
+        accessible: 0,
+        split: true,
+    };
+    let places = body::HoldPlaces {
+        token: token(),
+        cart: None,
+        customer: Some(id("ada")),
+        session: session.clone(),
+        area: id("yard"),
+        quantity: 4.into(),
+    };
+    let stock =
+        body::HoldStock { token: token(), cart: None, customer: None, product: id("programme"), quantity: 2.into() };
+    let slot = body::HoldSlot { token: token(), cart: None, customer: None, resource: room(), begin, end };
+    let line = |session: &str| body::Line { session: Some(id(session)), ..body::Line::default() };
+    let lines = vec![
+        body::Line { seats: Some(vec![seat(1, 5)]), ..line("hamlet-0412") },
+        body::Line { count: Some(1), ..line("hamlet-0413") },
+        body::Line { area: Some(id("yard")), quantity: Some(4.into()), ..line("hamlet-0413") },
+        body::Line { product: Some(id("programme")), quantity: Some(2.into()), ..body::Line::default() },
+        body::Line { resource: Some(room()), begin: Some(begin), end: Some(end), ..body::Line::default() },
+    ];
+    let all = body::HoldAll { token: token(), cart: None, customer: None, lines };
+    let quantity = body::SetQuantity { token: token(), cart: None, line: 4, quantity: 3.into() };
+    let release = body::Release { token: token(), cart: None, line: 1, seats: Some(vec![seat(1, 6)]) };
+    let paid = body::RecordedPayment { method: "card".into(), transaction_id: "4711".into() };
+    let checkout = body::Checkout {
+        token: token(),
+        cart: None,
+        payment: body::PaymentBody { recorded: Some(paid), gateway: None },
+        customer: None,
+        shipping: Some(shipping().into()),
+    };
+    let refund = body::OrderRefund { order: cart().order(), lines: Some(vec![1, 2]), reason: "the roof leaks".into() };
+    let purchases = body::CustomerPurchases { customer: id("ada"), cursor: Some(2), limit: Some(10) };
+    let resume = body::ResumeBody::version(body::Resume { epoch: 1, version: 391 });
+    let watch = body::Watch { entity: Entity::Session(session.clone()), token: None, resume: Some(resume) };
+    let history = body::History {
+        entity: Entity::Session(session.clone()),
+        seat: Some(seat(1, 5)),
+        limit: Some(2),
+        before: Some(390),
+    };
+    let authorized = Settlement::Authorized { reference: "au-7".into() };
+    let batch = reply::Batch {
+        items: vec![
+            reply::BatchItem { op: "session.block", rid: Some("i-1".into()), body: &seats },
+            reply::BatchItem { op: "session.unblock", rid: Some("i-2".into()), body: &seats },
+        ],
+    };
+    let get = |name: &str| body::Get { id: id(name) };
+    vec![
+        request(Op::Hello, None, &body::ClientHello { client: "box office 3".into(), token: None }),
+        request(Op::VenuePut, rid, &body::VenuePut::new(id("globe"), venue_view().details)),
+        request(Op::VenueGet, None, &get("globe")),
+        request(Op::VenueSearch, None, &venues),
+        request(Op::HallPut, rid, &hall),
+        request(Op::HallGet, None, &body::HallGet { venue: id("globe"), id: id("main") }),
+        request(Op::TitlePut, rid, &body::TitlePut::new(id("hamlet"), title_view().title)),
+        request(Op::TitleGet, None, &get("hamlet")),
+        request(Op::TitleSearch, None, &titles),
+        request(Op::SessionCreate, rid, &body::SessionCreate::new(id("globe"), create)),
+        request(Op::SessionGet, None, &hamlet),
+        request(Op::SessionSearch, None, &search),
+        request(Op::SessionMap, None, &body::SessionMap { id: session, view: Some("2,1,0".into()) }),
+        request(Op::SessionBlock, rid, &seats),
+        request(Op::SessionUnblock, rid, &seats),
+        request(Op::SessionCancel, rid, &canceled),
+        request(Op::ProductPut, rid, &body::ProductPut::new(id("programme"), product_view().details)),
+        request(Op::ProductGet, None, &get("programme")),
+        request(Op::ResourcePut, rid, &body::ResourcePut::new(room(), resource_view().details)),
+        request(Op::ResourceGet, None, &get("room-5")),
+        request(Op::ResourceReserve, rid, &reserve),
+        request(Op::ResourceCancel, rid, &end_choir),
+        request(Op::ResourceMove, rid, &moved),
+        request(Op::ResourceIsAvailable, None, &asked),
+        request(Op::ResourceBookings, None, &bookings),
+        request(Op::ResourceFreeSlots, None, &free),
+        request(Op::CartOpen, rid, &open),
+        request(Op::CartGet, None, &only),
+        request(Op::CartHoldSeats, rid, &hold),
+        request(Op::CartHoldBest, rid, &best),
+        request(Op::CartHoldPlaces, rid, &places),
+        request(Op::CartHoldStock, rid, &stock),
+        request(Op::CartHoldSlot, rid, &slot),
+        request(Op::CartHoldAll, rid, &all),
+        request(Op::CartSetQuantity, rid, &quantity),
+        request(Op::CartRelease, rid, &release),
+        request(Op::CartCancel, rid, &only),
+        request(Op::CartCheckout, rid, &checkout),
+        request(Op::OrderGet, None, &body::OrderGet { order: cart().order() }),
+        request(Op::OrderRefund, rid, &refund),
+        request(Op::CustomerPurchases, None, &purchases),
+        request(Op::Watch, None, &watch),
+        request(Op::Unwatch, None, &body::Unwatch { feed: 3 }),
+        request(Op::Batch, None, &batch),
+        request(Op::AdminStatus, None, &body::Empty {}),
+        request(Op::AdminAudit, None, &body::Audit { entity: Some(Entity::Cart(cart())) }),
+        request(Op::AdminHistory, None, &history),
+        request(Op::AdminRelease, rid, &body::AdminRelease { cart: cart(), line: 1 }),
+        request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, authorized)),
+    ]
+}
+
+/// Requests in another shape than those of [`requests`]; the document shows some.
+pub fn other_requests() -> Vec<Sample> {
+    let rid = Some("c1-000042");
+    let gateway = body::GatewayPayment { source: "tok_visa".into(), on_decline: Some(OnDecline::Keep) };
+    let through_gateway = body::Checkout {
+        token: token(),
+        cart: None,
+        payment: body::PaymentBody { recorded: None, gateway: Some(gateway) },
+        customer: Some(id("ada")),
+        shipping: None,
+    };
+    let city = body::SessionSearch { city: Some("London".into()), ..body::SessionSearch::default() };
+    let watch = |entity, token, resume| body::Watch { entity, token, resume };
+    let once = When::Utc { begin: evening(), end: evening().after(HOUR) };
+    let reserve = body::ResourceReserve::new(id("room-5"), id("talk"), once, None, "".into());
+    let until = Repeat { every: Every::Month, interval: 1, until: Until::Date("2026-12-31".into()) };
+    let once = When::Utc { begin: evening(), end: evening().after(HOUR) };
+    let monthly = body::ResourceReserve::new(id("room-5"), id("club"), once, Some(until), "".into());
+    vec![
+        request(Op::CartCheckout, rid, &through_gateway),
+        request(Op::SessionSearch, None, &city),
+        request(Op::Watch, None, &watch(Entity::Product(id("programme")), None, None)),
+        request(Op::Watch, None, &watch(Entity::Resource(id("room-5")), None, None)),
+        request(Op::Watch, None, &watch(Entity::Cart(cart()), Some(token()), None)),
+        request(Op::Watch, None, &watch(Entity::Customer(id("ada")), None, Some(body::ResumeBody::cursor(2)))),
+        request(Op::ResourceReserve, rid, &reserve),
+        request(Op::ResourceReserve, rid, &monthly),
+        request(Op::AdminAudit, None, &body::Audit { entity: None }),
+        request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, Settlement::Declined)),
+    ]
+}
