@@ -58,7 +58,7 @@ async fn who_waits_for_it_hears_that_it_is_back() {
         };
         // Forgotten, given back, bought and paid back.
         let forgetful = Shopper::new(&port, &mut dice);
-        forgetful.ask("cart.open", json!({"ttl_ms": 1_000})).await.ok();
+        forgetful.ask("cart.open", json!({"ttl_ms": 3_000})).await.ok();
         take(&forgetful).await;
         told(&shelf, units(1, 0, 0)).await;
         told(&yard, area(1, 0, 0)).await;

@@ -38,7 +38,30 @@ fn what_is_said_of_an_old_attempt_decides_nothing_of_the_new_one() {
          bank says a 1 authorize yes
          a order
          bank",
-        expect![[r#""#]],
+        expect![[r#"
+            product p 9 1.00 -> 9 free, 0 held, 0 sold
+            a hold p 2 -> line 1 p 2, until 1800.000
+                7 free, 2 held, 0 sold
+            bank authorize no lost lost lost lost lost lost lost
+            a pay keep -> no: payment_declined, the payment was declined: no money
+            a set 1 3 -> active, line 1 p 3, total 3.00, until 1800.000
+                6 free, 3 held, 0 sold
+            a pay keep as second -> (waits as #5)
+            bank says a 1 authorize yes
+            a get -> checking_out, line 1 p 3, total 3.00
+            bank says a 1 authorize no
+            bank says a 3 authorize yes
+            a get -> checking_out, line 1 p 3, total 3.00
+            bank -> a-1: declined voided; a-2: authorized 300
+            bank says a 2 authorize yes
+                6 free, 0 held, 3 sold
+            a pay keep as second -> order of line 1 p 3, total 3.00, Captured
+            bank says a 1 capture yes
+            bank says a 2 authorize no
+            bank says a 1 authorize yes
+            a order -> order of line 1 p 3, total 3.00, Captured
+            bank -> a-1: declined voided; a-2: authorized 300 captured 300
+        "#]],
     );
 }
 
@@ -62,7 +85,30 @@ fn what_is_over_stays_over() {
          b get
          c hold p 9
          bank",
-        expect![[r#""#]],
+        expect![[r#"
+            product p 9 1.00 -> 9 free, 0 held, 0 sold
+            a hold p 2 -> line 1 p 2, until 1800.000
+                7 free, 2 held, 0 sold
+            b hold p 3 -> line 1 p 3, until 1800.000
+                4 free, 5 held, 0 sold
+            bank authorize yes no
+            a pay -> order of line 1 p 2, total 2.00, Captured
+                4 free, 3 held, 2 sold
+            b pay -> no: payment_declined, the payment was declined: no money
+                7 free, 0 held, 2 sold
+            bank says a 1 authorize no
+            a refund -> refund 1 of lines [1] 2.00 Pending
+                9 free, 0 held, 0 sold
+            bank says a 1 authorize yes
+            bank says a 1 capture yes
+            bank says b 1 authorize yes
+            bank says b 1 capture yes
+            a order -> order of line 1 p 2, total 2.00, Captured, refund 1 of lines [1] 2.00 Refunded
+            b get -> canceled, line 1 p 3, total 3.00
+            c hold p 9 -> line 1 p 9, until 1800.000
+                0 free, 9 held, 0 sold
+            bank -> a-1: authorized 200 captured 200 refunded 200; b-1: declined voided
+        "#]],
     );
 }
 
