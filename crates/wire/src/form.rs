@@ -430,7 +430,8 @@ pub fn timestamp(text: &str) -> Option<Timestamp> {
 /// Milliseconds since 1970 of a text in UTC behind the last instant there is by every clock.
 fn last_hours(text: &str) -> Option<i64> {
     let local = text.strip_suffix(['Z', 'z'])?;
-    if !local.is_ascii() || !local.get(10..)?.starts_with(['T', 't', ' ']) {
+    let time = local.get(10..)?.strip_prefix(['T', 't', ' '])?;
+    if !time.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'.')) {
         return None;
     }
     let last: DateTime = local.parse().ok()?;
