@@ -6,6 +6,7 @@ mod watch;
 
 mod script;
 
+mod attempts;
 mod best;
 mod bounds;
 mod catalogue;
@@ -13,6 +14,8 @@ mod checkouts;
 mod crashes;
 mod deadlines;
 mod examples;
+mod foreign;
+mod grace;
 mod grants;
 mod growth;
 mod keeping;
@@ -21,7 +24,9 @@ mod lines;
 mod model;
 mod money;
 mod operators;
+mod prices;
 mod promises;
+mod purchases;
 mod quotas;
 mod races;
 mod reference;
