@@ -51,7 +51,7 @@ impl Command {
 /// What the directory is told or asked. Venues tell it themselves where they are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum DirectoryCommand {
-    /// Create or change a title: `title.put`. Idempotent by id.
+    /// Create or change a title: `title.put`. The title remembers its last puts.
     PutTitle(Id, Title),
     /// `title.get`.
     GetTitle(Id),
@@ -99,7 +99,7 @@ pub struct Title {
 /// What a product is told or asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum ProductCommand {
-    /// Create or change it: `product.put`. Idempotent by id and content.
+    /// Create or change it: `product.put`. It remembers its last puts.
     Put(Box<ProductDetails>),
     /// `product.get`.
     Get,
@@ -159,7 +159,7 @@ pub struct CustomerLimit {
 /// What a resource is told or asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum ResourceCommand {
-    /// Create or change it: `resource.put`. Idempotent by id and content; bookings that exist stay.
+    /// Create or change it: `resource.put`. It remembers its last puts; bookings that exist stay.
     Put(Box<ResourceDetails>),
     /// `resource.get`.
     Get,
@@ -332,7 +332,7 @@ pub enum CustomerCommand {
 /// What a venue is told or asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum VenueCommand {
-    /// Create or change it: `venue.put`. Idempotent by id.
+    /// Create or change it: `venue.put`. It remembers its last puts.
     Put(VenueDetails),
     /// `venue.get`: its details, and its halls by name and size.
     Get,

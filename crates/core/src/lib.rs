@@ -31,6 +31,7 @@ mod holds;
 mod holds_model;
 mod inventory;
 mod memory;
+mod puts;
 mod seat_bits;
 mod taken;
 mod terms;

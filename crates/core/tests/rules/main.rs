@@ -18,6 +18,7 @@ mod money;
 mod promises;
 mod races;
 mod reference;
+mod repeats;
 mod sizes;
 mod storm;
 mod traps;
