@@ -68,9 +68,9 @@ impl Sought {
             Refusal::SeatsTaken(taken) | Refusal::SeatBlocked(taken) => self.seats(taken),
             Refusal::NotEnoughPlaces { area, free } => self.places(area, *free),
             Refusal::NoAdjacentSeats { count, free } => self.best(*count, *free),
-            Refusal::OutOfStock(shortages) => Fairness::fair_if(
-                !shortages.is_empty() && shortages.iter().all(|shortage| self.is_short(shortage)),
-            ),
+            Refusal::OutOfStock(shortages) => {
+                Fairness::fair_if(!shortages.is_empty() && shortages.iter().all(|shortage| self.is_short(shortage)))
+            }
             Refusal::SlotTaken(conflicts) => self.slot(conflicts),
             // None of these is about how much there is.
             Refusal::BadRequest(_)
@@ -248,7 +248,9 @@ mod tests {
     }
 
     fn taken(numbers: &[(u16, SeatState)]) -> Refusal {
-        Refusal::SeatsTaken(numbers.iter().map(|(number, state)| TakenSeat { seat: seat(*number), state: *state }).collect())
+        Refusal::SeatsTaken(
+            numbers.iter().map(|(number, state)| TakenSeat { seat: seat(*number), state: *state }).collect(),
+        )
     }
 
     fn few(free: u32) -> Refusal {

@@ -60,10 +60,9 @@ fn venue(event: &VenueEvent) -> Words {
             ("put", format!("called {}, in {}", details.name, or_nowhere(&details.city)))
         }
         VenueEvent::HallPut { hall, name, layout, request: _ } => {
-            let seats = layout.as_ref().map_or_else(
-                || "its seats as they were".to_owned(),
-                |layout| format!("with {} seats", layout.seats()),
-            );
+            let seats = layout
+                .as_ref()
+                .map_or_else(|| "its seats as they were".to_owned(), |layout| format!("with {} seats", layout.seats()));
             ("hall_put", format!("hall {hall}, called {name}, {seats}"))
         }
         VenueEvent::SessionBooked { session, .. } => (

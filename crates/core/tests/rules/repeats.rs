@@ -87,11 +87,9 @@ fn things() -> Vec<Thing> {
         let title = Title { name: name.into(), director, cast, comments, duration_ms: None };
         Command::Directory(DirectoryCommand::PutTitle(id("t"), title))
     };
-    let product = |price: i64, stock: u64| {
-        Command::Product(id("p"), ProductCommand::Put(Box::new(product(euros(price), stock))))
-    };
-    let resource =
-        |price: i64| Command::Resource(id("r"), ResourceCommand::Put(Box::new(resource(euros(price)))));
+    let product =
+        |price: i64, stock: u64| Command::Product(id("p"), ProductCommand::Put(Box::new(product(euros(price), stock))));
+    let resource = |price: i64| Command::Resource(id("r"), ResourceCommand::Put(Box::new(resource(euros(price)))));
     vec![
         Thing { name: "venue", one: venue("one"), other: venue("other") },
         Thing { name: "hall", one: hall("One", "aaa"), other: hall("Other", "aaaa") },
