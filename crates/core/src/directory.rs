@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
+    changes::Changes,
     command::{Title, VenueDetails},
     event::DirectoryEvent,
     id::{Id, Request},
-    puts::Puts,
     refusal::Refusal,
     shared_map::{SharedMap, SharedSet},
 };
@@ -63,7 +63,7 @@ pub struct Directory {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Named {
     title: Title,
-    puts: Puts<()>,
+    puts: Changes<()>,
 }
 
 impl Directory {

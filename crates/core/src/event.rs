@@ -402,21 +402,21 @@ pub enum SessionEvent {
         /// Why.
         reason: SmolStr,
         /// The request.
-        remembered: Remembered,
+        request: Request,
     },
     /// The box office keeps these seats off sale.
     SeatsBlocked {
         /// Which, all of them free before.
         seats: Vec<Seat>,
         /// The request.
-        remembered: Option<Remembered>,
+        request: Request,
     },
     /// These seats are on sale again.
     SeatsUnblocked {
         /// Which, all of them blocked before.
         seats: Vec<Seat>,
         /// The request.
-        remembered: Option<Remembered>,
+        request: Request,
     },
 }
 

@@ -26,12 +26,12 @@ pub mod refusal;
 pub mod shared_map;
 
 mod best;
+mod changes;
 mod holds;
 #[cfg(test)]
 mod holds_model;
 mod inventory;
 mod memory;
-mod puts;
 mod seat_bits;
 mod taken;
 mod terms;

@@ -14,12 +14,12 @@ use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
     answer::{Answer, ProductAudit, ProductView, StockCounts},
+    changes::Changes,
     command::ProductDetails,
     event::ProductEvent,
     holds::{Hold, Holds, Refunded},
     id::{HoldId, Id, Request},
     portion::Portion,
-    puts::Puts,
     refusal::Refusal,
     taken::Taken,
     time::Timestamp,
@@ -32,7 +32,7 @@ pub struct Product {
     version: u64,
     details: Arc<ProductDetails>,
     holds: Holds<Units>,
-    puts: Puts<Taken>,
+    puts: Changes<Taken>,
     /// Follows from the holds.
     #[serde(skip)]
     taken: Taken,
@@ -60,7 +60,7 @@ impl Product {
     pub fn first(id: Id, event: &ProductEvent) -> Product {
         let ProductEvent::Put { details, request } = event else { panic!("product {id} begins with {event:?}") };
         let details = Arc::new((**details).clone());
-        let mut puts = Puts::default();
+        let mut puts = Changes::default();
         puts.remember(*request, 1, Taken::default());
         Product { id, version: 1, details, holds: Holds::default(), puts, taken: Taken::default() }
     }

@@ -20,13 +20,13 @@ use smol_str::SmolStr;
 use crate::{
     answer::{Answer, ResourceView},
     calendar::{BookingKey, Buffers, Calendar, Slot},
+    changes::Changes,
     command::ResourceDetails,
     event::ResourceEvent,
     holds::{Hold, Holds, Refunded},
     id::{HoldId, Id, Request},
     memory::Memory,
     portion::Portion,
-    puts::Puts,
     refusal::Refusal,
     shared_map::{SharedMap, SharedSet},
     time::Timestamp,
@@ -45,7 +45,7 @@ pub struct Resource {
     notes: SharedMap<Id, Note>,
     memory: Memory,
     /// With how many bookings there were.
-    puts: Puts<u64>,
+    puts: Changes<u64>,
     widest: Width,
     /// Follows from the details.
     #[serde(skip, default = "Place::unset")]
@@ -102,7 +102,7 @@ impl Resource {
     pub fn first(id: Id, event: &ResourceEvent) -> Resource {
         let ResourceEvent::Put { details, request } = event else { panic!("resource {id} begins with {event:?}") };
         let place = Arc::new(Place::decided(details));
-        let mut puts = Puts::default();
+        let mut puts = Changes::default();
         puts.remember(*request, 1, 0);
         Resource {
             id,

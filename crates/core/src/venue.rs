@@ -17,11 +17,11 @@ use smol_str::{SmolStr, format_smolstr};
 use crate::{
     answer::{AreaCounts, HallView, SeatCounts, SessionEntry, SessionView, VenueView},
     ask::Opening,
+    changes::Changes,
     command::{Area, NewSession, VenueDetails},
     event::VenueEvent,
     id::{Id, Request},
     layout::Layout,
-    puts::Puts,
     refusal::Refusal,
     time::Timestamp,
 };
@@ -45,7 +45,7 @@ pub struct Venue {
     /// The version with the details as the directory knows them.
     listed: u64,
     /// Of the details; halls remember their own.
-    puts: Puts<()>,
+    puts: Changes<()>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ struct Hall {
     layout: Arc<Layout>,
     /// By start: the end, and the session. They never overlap.
     bookings: BTreeMap<Timestamp, (Timestamp, Id)>,
-    puts: Puts<()>,
+    puts: Changes<()>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ struct Booked {
 impl Venue {
     /// A venue that has just been created.
     pub(crate) fn created(id: Id, details: VenueDetails, request: Request) -> Venue {
-        let mut puts = Puts::default();
+        let mut puts = Changes::default();
         puts.remember(request, 1, ());
         Venue {
             version: 1,
@@ -150,7 +150,7 @@ impl Venue {
             VenueEvent::HallPut { hall, name, layout, request } => {
                 let fresh = || {
                     let layout = layout.clone().unwrap_or_else(|| panic!("hall {hall} begins without seats"));
-                    Hall { name: name.clone(), layout, bookings: BTreeMap::new(), puts: Puts::default() }
+                    Hall { name: name.clone(), layout, bookings: BTreeMap::new(), puts: Changes::default() }
                 };
                 let kept = self.halls.entry(hall.clone()).or_insert_with(fresh);
                 kept.name.clone_from(name);

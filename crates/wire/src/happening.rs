@@ -351,7 +351,7 @@ fn or_nowhere(city: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use boxoffice_core::id::{CartId, OrderId, RequestHash};
+    use boxoffice_core::id::{CartId, OrderId, Request, RequestHash};
 
     use super::*;
 
@@ -361,7 +361,7 @@ mod tests {
         let (seat, other) = (Seat { row: 1, seat: 11 }, Seat { row: 1, seat: 12 });
         let at = Timestamp(1_798_140_600_000);
         let events = [
-            SessionEvent::SeatsBlocked { seats: vec![other], remembered: None },
+            SessionEvent::SeatsBlocked { seats: vec![other], request: Request { id: RequestHash(1), body: 1 } },
             SessionEvent::SeatsHeld { hold, revision: 1, want_hash: 7, seats: vec![seat, other], deadline: at },
             SessionEvent::SeatsReleased { hold, revision: 2, seats: vec![other], remember: true },
             SessionEvent::SeatsSold { hold, seats: vec![seat], order: OrderId(0xabc), at },

@@ -153,7 +153,7 @@ fn session_outcome<R>(
         SessionCommand::Cancel { reason } => write(&|session, request| session.decide_cancel(&reason, request))?,
     };
     match written {
-        Err(answer) => entity.ok(answer),
+        Err(version) => entity.ok_again(Answer::Done, version),
         Ok(event) => {
             entity.apply(Event::Session(event), turn);
             entity.ok(Answer::Done)
