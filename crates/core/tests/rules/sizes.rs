@@ -85,7 +85,7 @@ fn an_open_cart_with_one_line_takes_some_hundreds_of_bytes() {
 #[test]
 fn a_block_of_seats_takes_few_bytes_beyond_the_first() {
     let mut town = Town::new(Rules::default());
-    open(&mut town, &layout(&["a".repeat(20); 10].join("/")), &["s"]);
+    open(&mut town, &layout(&vec!["a".repeat(20); 10].join("/")), &["s"]);
     let mut weigh = |request: &str, number: u16| {
         let block = SessionCommand::Block(vec![Seat { row: 0, seat: number }]);
         town.send(Some(request), Command::Session(id("s"), block));
