@@ -305,6 +305,9 @@ impl Cart {
                 self.owe_void(*attempt, Some(reference.clone()));
             }
             CartEvent::Delivered(numbers) => self.outbox.deliver(numbers),
+            CartEvent::Granted(remembered) => {
+                self.body.as_mut().expect("only opened carts grant").remember(remembered);
+            }
         }
     }
 

@@ -61,8 +61,8 @@ impl State {
     /// If the event cannot be the first of such an entity.
     pub fn first(entity: &Entity, event: &Event) -> State {
         match (entity, event) {
-            (Entity::Venue(id), Event::Venue(VenueEvent::Put(details))) => {
-                State::Venue(Box::new(Venue::created(id.clone(), details.clone())))
+            (Entity::Venue(id), Event::Venue(VenueEvent::Put { details, request })) => {
+                State::Venue(Box::new(Venue::created(id.clone(), details.clone(), *request)))
             }
             (Entity::Session(id), Event::Session(SessionEvent::Opened(opening))) => {
                 assert_eq!(*id, opening.session.id, "a session is opened under another id");
@@ -355,7 +355,8 @@ impl Layouts {
     /// Replaces the layout of an event by an equal one that is in use already.
     fn share(&mut self, event: &mut Event) {
         let layout = match event {
-            Event::Venue(VenueEvent::HallPut { layout, .. } | VenueEvent::SessionBooked { layout, .. }) => layout,
+            Event::Venue(VenueEvent::HallPut { layout: Some(layout), .. }) => layout,
+            Event::Venue(VenueEvent::SessionBooked { layout, .. }) => layout,
             Event::Session(SessionEvent::Opened(opening)) => &mut opening.layout,
             _ => return,
         };

@@ -19,7 +19,7 @@ use crate::{
     ask::{Ask, Reply},
     cart::{Cart, Recalled, committed_after},
     command::{CartCommand, Command, Payment, Shipping},
-    event::CartEvent,
+    event::{CartEvent, Remembered},
     id::{CartId, Entity, HoldId, Id, Request},
     refusal::Refusal,
     time::Timestamp,
@@ -207,12 +207,7 @@ impl<R> CartHost<R> {
             CartCommand::Open { customer, ttl_ms } => match cart.may_change() {
                 Err(refusal) => Err(refusal),
                 Ok(None) => Cart::decide_open(id, stage.at, stage.rules, request, customer, ttl_ms),
-                Ok(Some(_)) => {
-                    let view = cart.view().expect("an active cart is open");
-                    let outcome =
-                        cart.customer_with(customer.as_ref()).and_then(|_| stage.entity.ok(Answer::Cart(view)));
-                    return stage.turn.answer(from, outcome);
-                }
+                Ok(Some(_)) => cart.decide_open_again(request, customer.as_ref()),
             },
             CartCommand::Hold { .. } | CartCommand::SetQuantity { .. } | CartCommand::Release { .. }
                 if self.checkout.is_some() =>
@@ -238,8 +233,7 @@ impl<R> CartHost<R> {
             }
             CartCommand::Settle { attempt, outcome } => {
                 let settled = self.settle_attempt(stage, attempt, outcome);
-                let outcome = settled.and_then(|()| stage.entity.ok(Answer::Done));
-                return stage.turn.answer(from, outcome);
+                settled.map(|()| CartEvent::Granted(Remembered { request, answer: Answer::Done }))
             }
             CartCommand::Get | CartCommand::Order | CartCommand::Audit | CartCommand::Paid { .. } => {
                 panic!("{command:?} has no request id")

@@ -51,7 +51,7 @@ fn busy() -> Town {
     town
 }
 
-fn written_and_read(kept: &Kept) -> Kept {
+pub(crate) fn written_and_read(kept: &Kept) -> Kept {
     let bytes = rmp_serde::to_vec(&kept.cut()).expect("cuts can be written");
     Kept::restore(rmp_serde::from_slice::<Cut>(&bytes).expect("and read"))
 }

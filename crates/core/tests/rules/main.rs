@@ -30,6 +30,7 @@ mod purchases;
 mod quotas;
 mod races;
 mod reference;
+mod repeats;
 mod sizes;
 mod storm;
 mod traps;

@@ -102,9 +102,9 @@ impl Town {
         let request = request.map(|id| Request { id: RequestHash::of(id), body });
         let ticket = self.tickets.len() as Ticket;
         let of_cart = match (&command, request) {
-            // Reads are told the truth of the moment, and so is an `Open` of a cart that is open already.
-            (Command::Cart(_, CartCommand::Open { .. } | CartCommand::Get), _) => None,
-            (Command::Cart(_, CartCommand::Order | CartCommand::Audit | CartCommand::Paid { .. }), _) => None,
+            // Reads are told the truth of the moment.
+            (Command::Cart(_, CartCommand::Get | CartCommand::Order | CartCommand::Audit), _) => None,
+            (Command::Cart(_, CartCommand::Paid { .. }), _) => None,
             (Command::Cart(cart, _), Some(request)) => Some((*cart, request)),
             _ => None,
         };

@@ -54,6 +54,7 @@ pub fn refusals() -> Vec<Refusal> {
         Refusal::AmountMismatch { asked: 3_000, got: 300 },
         Refusal::NotFound("session hamlet-0412".into()),
         Refusal::AlreadyExistsDifferently("session hamlet-0412".into()),
+        Refusal::CurrencyFixed { entity: Entity::Product(id("programme")), currency: euro(0).currency },
     ]
 }
 
