@@ -19,6 +19,7 @@ use crate::{
     id::{Entity, HoldId},
     inventory::Inventory,
     layout::Layout,
+    payment::PaymentCounts,
     portion::Portion,
     product::Product,
     resource::Resource,
@@ -172,6 +173,15 @@ impl State {
         }
     }
 
+    /// Steps of its payments that are open.
+    pub fn payments(&self) -> PaymentCounts {
+        match self {
+            State::Cart(cart) => cart.payments(),
+            State::Venue(_) | State::Session(_) | State::Product(_) => PaymentCounts::default(),
+            State::Resource(_) | State::Customer(_) | State::Directory(_) => PaymentCounts::default(),
+        }
+    }
+
     /// Whether something is owed to others: the entity is woken when its shard gets a leader.
     pub fn unfinished(&self) -> bool {
         match self {
@@ -191,6 +201,8 @@ pub struct Kept {
     index: u64,
     /// Shared with cuts: making one copies references to leaves only.
     entries: SharedMap<Entity, Entry>,
+    /// Steps of payments that are open, of all carts in memory.
+    payments: PaymentCounts,
     /// When which entity is named as due.
     calls: BTreeSet<(Timestamp, Entity)>,
     unfinished: BTreeSet<Entity>,
@@ -249,11 +261,14 @@ impl Kept {
         }
         let entry = self.entries.get_mut(entity).expect("it is there by now");
         let (call, owed) = (entry.state.deadline(), entry.state.unfinished());
+        let payments = entry.state.payments();
         let state = Arc::make_mut(&mut entry.state);
         for mut event in events {
             self.layouts.share(&mut event);
             state.apply(&event);
         }
+        self.payments.add(state.payments());
+        self.payments.subtract(payments);
         let deadline = state.deadline();
         if deadline != call {
             if let Some(call) = entry.call {
@@ -301,6 +316,11 @@ impl Kept {
         self.unfinished.iter()
     }
 
+    /// How many steps of payments are open: kept, not counted afresh. They are all here, for no cart with one leaves.
+    pub fn payments(&self) -> PaymentCounts {
+        self.payments
+    }
+
     /// How many entities are in memory.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -317,6 +337,7 @@ impl Kept {
     }
 
     fn insert(&mut self, entity: Entity, state: Arc<State>) {
+        self.payments.add(state.payments());
         let call = state.deadline();
         self.calls.extend(call.map(|call| (call, entity.clone())));
         if state.unfinished() {

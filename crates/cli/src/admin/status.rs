@@ -20,8 +20,12 @@ pub fn lines(status: &NodeStatus) -> Vec<String> {
             rates.requests, rates.ok, rates.no, rates.fail, rates.events, rates.fsyncs, rates.feed_frames
         ),
         format!(
-            "kept          {} ended carts on disk only; {} payments are not settled yet",
-            status.carts_archived, status.payments_pending
+            "kept          {} ended carts on disk only",
+            status.carts_archived
+        ),
+        format!(
+            "payments      {} not settled yet; {} failed for good and to be seen to",
+            status.payments_pending, status.payments_failed
         ),
         format!("shards        {}", roles(status)),
     ];

@@ -154,7 +154,7 @@ fn example_10_authorized_sold_and_posted_once() {
             a hold s stand 5 for ann -> line 1 s stand 5, until 30.000
                 ..
                 stand 495 free, 5 held, 0 sold
-            a pay -> order of line 1 s stand 5, total 25.00, Captured
+            a pay -> order of line 1 s stand 5, total 25.00, Authorized
                 s  ..
                 s  stand 495 free, 0 held, 5 sold
             last post ann
@@ -183,7 +183,7 @@ fn example_11_one_pays_and_one_is_declined() {
             b hold p 5 -> line 1 p 5, until 1800.000
                 0 free, 10 held, 0 sold
             bank authorize yes no
-            a pay -> order of line 1 p 5, total 5.00, Captured
+            a pay -> order of line 1 p 5, total 5.00, Authorized
                 0 free, 5 held, 5 sold
             b pay -> no: payment_declined, the payment was declined: no money
                 5 free, 0 held, 5 sold
@@ -439,9 +439,9 @@ fn requests_that_come_again_change_nothing() {
             a release 1 as give -> active, until 1800.000
             a hold p 4 -> line 2 p 4, until 1800.000
                 96 free, 4 held, 0 sold
-            a pay as pay -> order of line 2 p 4, total 10.00, Captured
+            a pay as pay -> order of line 2 p 4, total 10.00, Authorized
                 96 free, 0 held, 4 sold
-            a pay as pay -> order of line 2 p 4, total 10.00, Captured
+            a pay as pay -> order of line 2 p 4, total 10.00, Authorized
             a refund 2 as back -> refund 1 of lines [2] 10.00 Pending
                 100 free, 0 held, 0 sold
             a refund 2 as back -> refund 1 of lines [2] 10.00 Pending
@@ -803,7 +803,7 @@ fn a_cart_that_is_being_paid_does_not_expire() {
             a revoke 1 -> no: cart_not_active, the cart is checking_out
             bank open
                 8 free, 0 held, 1 sold
-            a pay as pay -> order of line 1 p 1, total 1.00, Captured
+            a pay as pay -> order of line 1 p 1, total 1.00, Authorized
             bank -> a-1: authorized 100 captured 100
         "#]],
     );
@@ -965,7 +965,7 @@ fn a_canceled_session_takes_everything_back() {
                 p  6 free, 3 held, 0 sold
                 s  abc.
                 s  stand 7 free, 3 held, 0 sold
-            b pay -> order of line 1 s 0.1, line 2 s stand 3, total 25.00, Captured
+            b pay -> order of line 1 s 0.1, line 2 s stand 3, total 25.00, Authorized
                 s  aBc.
                 s  stand 7 free, 0 held, 3 sold
             bank shut
@@ -1073,7 +1073,7 @@ fn a_refund_waits_for_the_sale() {
                 p  6 free, 0 held, 3 sold
             wait 3
             answers
-                #5 order of line 1 s 0.0 0.1, line 2 p 3, total 23.00, settling, Captured
+                #5 order of line 1 s 0.0 0.1, line 2 p 3, total 23.00, settling, Authorized
             a refund 1 -> refund 1 of lines [1] 20.00 Pending
             go s
                 s  ....
@@ -1142,7 +1142,7 @@ fn a_second_grant_of_what_is_set_aside_for_a_checkout() {
                 ann  few 0 held 2 sold, 1 orders
                 q  7 free, 0 held, 2 sold
             answers
-                #3 order of line 1 q 2, total 2.00, Captured
+                #3 order of line 1 q 2, total 2.00, Authorized
             a get -> done, line 1 q 2, total 2.00
         "#]],
     );
@@ -1337,7 +1337,7 @@ fn an_operator_settles() {
             a settle 1 yes -> done
                 p  7 free, 0 held, 2 sold
                 q  8 free, 0 held, 1 sold
-            a pay as pay -> order of line 1 p 2, line 2 q 1, total 3.00, Captured
+            a pay as pay -> order of line 1 p 2, line 2 q 1, total 3.00, Authorized
             a settle 1 no -> done
             a settle 2 no -> no: not_found, payment 00000000000000000000000000000061-2 is not known
             b hold p 1 -> line 1 p 1, until 1810.000

@@ -13,7 +13,7 @@ use boxoffice_core::{
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const CRC_BYTES: usize = 4;
 
 /// An entity as it was kept.

@@ -17,7 +17,7 @@ use boxoffice_core::{
     id::{CartId, CartToken, Entity, HoldId, Id, RequestHash},
     layout::{Labels, Layout, Point, Row, Run},
     money::{Currency, Money},
-    payment::{OnDecline, PaymentStatus, RefundRecord, RefundStatus, Settlement},
+    payment::{OnDecline, PaymentStatus, RefundRecord, RefundStatus, Settlement, VoidRecord, VoidStatus},
     portion::{Content, Portion},
     refusal::{Conflict, LineRefusal, Refusal, Shortage, TakenSeat},
     seat::{Seat, SeatSet, SeatState},
@@ -323,6 +323,9 @@ pub fn other_requests() -> Vec<Sample> {
         request(Op::ResourceReserve, rid, &monthly),
         request(Op::AdminAudit, None, &body::Audit { entity: None }),
         request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, Settlement::Declined)),
+        request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, Settlement::Captured)),
+        request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 2, Settlement::Voided)),
+        request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, Settlement::Refunded { refund: 2 })),
     ]
 }
 
@@ -664,6 +667,11 @@ pub fn cart_audit() -> CartAudit {
         holds,
         payment: Some(PaymentStatus::Captured),
         refunds: vec![refund()],
+        voids: vec![
+            VoidRecord { attempt: 1, status: VoidStatus::Failed { reason: "it is closed".into() } },
+            VoidRecord { attempt: 2, status: VoidStatus::Voided },
+            VoidRecord { attempt: 3, status: VoidStatus::Pending },
+        ],
         owed: 1,
         violations: Vec::new(),
     }
@@ -722,6 +730,7 @@ pub fn status() -> NodeStatus {
         actors: 9,
         carts_archived: 120,
         payments_pending: 1,
+        payments_failed: 2,
         rates: Rates { requests: 1_000.5, ok: 990.0, ..Rates::default() },
     }
 }
@@ -734,6 +743,9 @@ pub fn node_audit() -> NodeAudit {
         areas: UnitTotals { free: 400, held: 40, sold: 60 },
         stock: UnitTotals { free: 7, held: 2, sold: 1 },
         payments: PaymentTotals { recorded: 1, ..PaymentTotals::default() },
+        payments_pending: 3,
+        payments_failed: 1,
+        failed_keys: vec!["000000000000000000000000000000ab-1-void".into()],
         order_totals: vec![CurrencyTotal { currency: euro(0).currency, orders: 1, amount: 3_000 }],
         violations: vec!["a sale without an order".into()],
         ..NodeAudit::default()
