@@ -242,13 +242,7 @@ impl<R> CartHost<R> {
     }
 
     /// A step after the authorization is over: that is written down, and the gateway is not asked for it any more.
-    fn close_step(
-        &mut self,
-        stage: &mut Stage<'_, R>,
-        key: PaymentKey,
-        step: PaymentStep,
-        event: Option<CartEvent>,
-    ) {
+    fn close_step(&mut self, stage: &mut Stage<'_, R>, key: PaymentKey, step: PaymentStep, event: Option<CartEvent>) {
         let owed = stage.entity.cart().and_then(|cart| cart.outbox().payment(key, step));
         let number = owed.map(|(number, _)| number);
         event.into_iter().for_each(|event| stage.entity.apply_cart(event, stage.turn));

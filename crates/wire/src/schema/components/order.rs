@@ -45,8 +45,7 @@ pub(super) fn orders() -> Group {
     let refund_standing = object::<Of<RefundStatus>>([needed("state", states), reason()]);
     let states = one_of(&["pending", "voided", "failed"]);
     let void_standing = object::<Of<VoidStatus>>([needed("state", states), reason()]);
-    let void =
-        object::<Of<VoidRecord>>([needed("attempt", count()), needed("status", component("VoidStatus"))]);
+    let void = object::<Of<VoidRecord>>([needed("attempt", count()), needed("status", component("VoidStatus"))]);
     let refund = object::<Of<RefundRecord>>([
         needed("number", count()),
         needed("at", time()),
