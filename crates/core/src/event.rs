@@ -12,7 +12,7 @@ use crate::{
     id::{CartId, Entity, HoldId, Id, OrderId, Request},
     layout::Layout,
     money::{Currency, Money},
-    payment::{PaymentStatus, RefundRecord, RefundStatus},
+    payment::{PaymentStatus, RefundRecord, RefundStatus, VoidStatus},
     portion::Content,
     seat::{Seat, SeatState},
     time::Timestamp,
@@ -611,6 +611,13 @@ pub enum CartEvent {
         attempt: u32,
         /// The gateway's name for it.
         reference: SmolStr,
+    },
+    /// How the void of an attempt stands.
+    VoidChanged {
+        /// Which attempt.
+        attempt: u32,
+        /// How it stands.
+        status: VoidStatus,
     },
     /// Owed messages were acknowledged: their numbers in the outbox.
     Delivered(Vec<u64>),

@@ -19,6 +19,7 @@ use crate::{
     id::{Entity, HoldId},
     inventory::Inventory,
     layout::Layout,
+    payment::PaymentCounts,
     portion::Portion,
     product::Product,
     resource::Resource,
@@ -172,6 +173,15 @@ impl State {
         }
     }
 
+    /// Steps of its payments that are open.
+    pub fn payments(&self) -> PaymentCounts {
+        match self {
+            State::Cart(cart) => cart.payments(),
+            State::Venue(_) | State::Session(_) | State::Product(_) => PaymentCounts::default(),
+            State::Resource(_) | State::Customer(_) | State::Directory(_) => PaymentCounts::default(),
+        }
+    }
+
     /// Whether something is owed to others: the entity is woken when its shard gets a leader.
     pub fn unfinished(&self) -> bool {
         match self {
@@ -191,6 +201,8 @@ pub struct Kept {
     index: u64,
     /// Shared with cuts: making one copies references to leaves only.
     entries: SharedMap<Entity, Entry>,
+    /// Steps of payments that are open, of all carts in memory.
+    payments: PaymentCounts,
     /// When which entity is looked at whether it is due: at its deadline or, if that has moved on since, before it. Most
     /// deadlines move on several times; so each is put in order once, and not at every move.
     calls: BTreeSet<(Timestamp, Entity)>,
@@ -260,11 +272,14 @@ impl Kept {
     pub fn apply_in_memory(&mut self, entity: &Entity, events: Vec<Event>) -> Option<Vec<Event>> {
         let Some(entry) = self.entries.get_mut(entity) else { return Some(events) };
         let (owed, left) = (entry.state.unfinished(), entry.state.leaves());
+        let payments = entry.state.payments();
         let state = Arc::make_mut(&mut entry.state);
         for mut event in events {
             self.layouts.share(&mut event);
             state.apply(&event);
         }
+        self.payments.add(state.payments());
+        self.payments.subtract(payments);
         if let Some(deadline) = state.deadline()
             && entry.call.is_none_or(|call| deadline < call)
         {
@@ -317,6 +332,11 @@ impl Kept {
         self.unfinished.iter()
     }
 
+    /// How many steps of payments are open: kept, not counted afresh. They are all here, for no cart with one leaves.
+    pub fn payments(&self) -> PaymentCounts {
+        self.payments
+    }
+
     /// How many entities are in memory.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -333,6 +353,7 @@ impl Kept {
     }
 
     fn insert(&mut self, entity: Entity, state: Arc<State>) {
+        self.payments.add(state.payments());
         let call = state.deadline();
         self.calls.extend(call.map(|call| (call, entity.clone())));
         if state.unfinished() {

@@ -65,7 +65,8 @@ impl Node {
     ///
     /// # Errors
     /// [`NodeError`]: the directory is in use, another node's, damaged or cannot be written.
-    pub fn start(config: NodeConfig, world: World, runtimes: &Runtimes) -> Result<Node, NodeError> {
+    pub fn start(mut config: NodeConfig, world: World, runtimes: &Runtimes) -> Result<Node, NodeError> {
+        Arc::make_mut(&mut config.rules).gateway = world.gateway.is_configured();
         let wanted = Wanted { cluster: None, node: config.node_id, shards: config.shards };
         let mut directory = DataDirectory::open(&world, &config.data_dir, &wanted)?;
         let files = SnapshotFiles::open(Arc::clone(&world.disk), &directory.snapshot_dir())?;

@@ -8,7 +8,7 @@ use boxoffice_core::{
     },
     id::HoldId,
     money::Money,
-    payment::{PaymentStatus, RefundStatus},
+    payment::{PaymentStatus, RefundStatus, VoidStatus},
     portion::{Content, Portion},
     seat::Seat,
     time::Timestamp,
@@ -260,6 +260,7 @@ fn cart(event: &CartEvent) -> Words {
             "stray_authorized",
             format!("attempt {attempt} was given up and is authorized as {reference} all the same; a void is owed"),
         ),
+        CartEvent::VoidChanged { attempt, status } => ("void", format!("attempt {attempt}: {}", void(status))),
         CartEvent::Delivered(numbers) => {
             ("delivered", format!("messages {} it owed", listed(numbers.iter().map(u64::to_string))))
         }
@@ -294,6 +295,14 @@ fn refund(status: &RefundStatus) -> String {
         RefundStatus::Pending => "pending".into(),
         RefundStatus::Refunded => "paid back".into(),
         RefundStatus::Failed { reason } => format!("failed: {reason}"),
+    }
+}
+
+fn void(status: &VoidStatus) -> String {
+    match status {
+        VoidStatus::Pending => "pending".into(),
+        VoidStatus::Voided => "given up".into(),
+        VoidStatus::Failed { reason } => format!("failed: {reason}"),
     }
 }
 

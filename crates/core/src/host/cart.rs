@@ -264,6 +264,10 @@ impl<R> CartHost<R> {
     ) {
         let open = stage.entity.cart().map_or(Ok(None), Cart::may_change);
         let refusal = match open {
+            // Nobody would ever tell how it ended: it is not begun.
+            _ if !payment.is_recorded() && !stage.rules.gateway => {
+                Refusal::BadRequest("no gateway is configured".into())
+            }
             Err(refusal) => refusal,
             Ok(_) if self.checkout.is_some() => Refusal::CartNotActive(CartState::CheckingOut.as_str().into()),
             Ok(None) if self.adding.is_empty() => stage.entity.not_found(),
@@ -313,7 +317,7 @@ impl<R> CartHost<R> {
     /// Answers with the order when everything is sold, or after a bound.
     fn settle(&mut self, stage: &mut Stage<'_, R>, from: R) {
         if !stage.entity.cart().is_some_and(|cart| cart.outbox().owes_sales()) {
-            let outcome = stage.entity.ok(order_answer(stage.entity, false));
+            let outcome = stage.entity.ok(checkout_answer(stage.entity, false));
             return stage.turn.answer(from, outcome);
         }
         let settling = self.settling.get_or_insert_with(|| Settling {
@@ -324,7 +328,7 @@ impl<R> CartHost<R> {
         if settling.waiting.len() < WAITERS_MAX {
             settling.waiting.push(from);
         } else {
-            let outcome = stage.entity.ok(order_answer(stage.entity, true));
+            let outcome = stage.entity.ok(checkout_answer(stage.entity, true));
             stage.turn.answer(from, outcome);
         }
     }
@@ -336,7 +340,7 @@ impl<R> CartHost<R> {
             return;
         }
         let settling = self.settling.take().expect("looked at above");
-        let answer = order_answer(stage.entity, !sold);
+        let answer = checkout_answer(stage.entity, !sold);
         // It rests on the decision, not on what was written down since.
         let version = stage.entity.cart().and_then(Cart::decided).expect("a done cart was decided");
         let mut at = Vec::from([At { version, ..stage.entity.at() }]);
@@ -501,16 +505,17 @@ fn read(entity: &Speculation, id: CartId, command: &CartCommand) -> Outcome {
     let answer = match command {
         CartCommand::Get => Answer::Cart(cart.and_then(Cart::view).ok_or_else(unknown)?),
         CartCommand::Audit => Answer::CartAudit(Box::new(cart.and_then(Cart::audit).ok_or_else(unknown)?)),
-        CartCommand::Order => match cart.and_then(Cart::order) {
-            Some(_) => order_answer(entity, cart.is_some_and(|cart| cart.outbox().owes_sales())),
-            None => return Err(Refusal::NotFound(format_smolstr!("order {}", id.order()))),
-        },
+        CartCommand::Order => {
+            let order = cart.and_then(|cart| cart.order_answer(cart.outbox().owes_sales()));
+            order.ok_or_else(|| Refusal::NotFound(format_smolstr!("order {}", id.order())))?
+        }
         other => panic!("{other:?} is no read"),
     };
     entity.ok(answer)
 }
 
-fn order_answer(entity: &Speculation, settling: bool) -> Answer {
+/// What a checkout is answered: a function of the decision, but for whether all have sold yet.
+fn checkout_answer(entity: &Speculation, settling: bool) -> Answer {
     let cart = entity.cart().expect("a done cart is kept");
-    cart.order_answer(settling).expect("a done cart has an order")
+    cart.checkout_answer(settling).expect("a done cart has an order")
 }
