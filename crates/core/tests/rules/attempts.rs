@@ -55,7 +55,7 @@ fn what_is_said_of_an_old_attempt_decides_nothing_of_the_new_one() {
             bank -> a-1: declined voided; a-2: authorized 300
             bank says a 2 authorize yes
                 6 free, 0 held, 3 sold
-            a pay keep as second -> order of line 1 p 3, total 3.00, Captured
+            a pay keep as second -> order of line 1 p 3, total 3.00, Authorized
             bank says a 1 capture yes
             bank says a 2 authorize no
             bank says a 1 authorize yes
@@ -92,7 +92,7 @@ fn what_is_over_stays_over() {
             b hold p 3 -> line 1 p 3, until 1800.000
                 4 free, 5 held, 0 sold
             bank authorize yes no
-            a pay -> order of line 1 p 2, total 2.00, Captured
+            a pay -> order of line 1 p 2, total 2.00, Authorized
                 4 free, 3 held, 2 sold
             b pay -> no: payment_declined, the payment was declined: no money
                 7 free, 0 held, 2 sold

@@ -479,7 +479,7 @@ fn a_capture_is_shown_when_it_is_committed() {
     // Begun; authorized and decided; captured, which waits to be committed. Nobody has sold anything yet.
     for committed in [true, true, false] {
         town.run_but(is_cart, |_| false);
-        assert_eq!(town.proposing(), [here.clone()]);
+        assert_eq!(town.proposing(), std::slice::from_ref(&here));
         if committed {
             town.commit(&here);
         }

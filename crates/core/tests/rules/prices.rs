@@ -27,9 +27,9 @@ fn a_product_that_becomes_dearer() {
                 5 free, 4 held, 0 sold
             b hold p 1 -> line 1 p 1, until 1800.000
                 4 free, 5 held, 0 sold
-            a pay -> order of line 1 p 4, total 4.00, Captured
+            a pay -> order of line 1 p 4, total 4.00, Authorized
                 4 free, 1 held, 4 sold
-            b pay -> order of line 1 p 1, total 3.00, Captured
+            b pay -> order of line 1 p 1, total 3.00, Authorized
                 4 free, 0 held, 5 sold
             bank -> a-1: authorized 400 captured 400; b-1: authorized 300 captured 300
         "#]],
@@ -56,9 +56,9 @@ fn a_late_product_that_becomes_dearer() {
             a set 1 3 -> active, line 1 q 3 late, total 3.00, until 1800.000
             a hold q 1 -> line 1 q 4 late, until 1800.000
             b hold q 1 -> line 1 q 1 late, until 1800.000
-            a pay -> order of line 1 q 4, total 4.00, Captured
+            a pay -> order of line 1 q 4, total 4.00, Authorized
                 5 free, 0 held, 4 sold
-            b pay -> order of line 1 q 1, total 3.00, Captured
+            b pay -> order of line 1 q 1, total 3.00, Authorized
                 4 free, 0 held, 5 sold
             bank -> a-1: authorized 400 captured 400; b-1: authorized 300 captured 300
         "#]],
@@ -82,9 +82,9 @@ fn a_room_that_becomes_dearer() {
             resource r 20.00 -> 1 bookings
             b hold r 200 300 -> line 1 r 200-300, until 1800.000
                 100-200 held, 200-300 held
-            a pay -> order of line 1 r 100-200, total 12.00, Captured
+            a pay -> order of line 1 r 100-200, total 12.00, Authorized
                 100-200 sold, 200-300 held
-            b pay -> order of line 1 r 200-300, total 20.00, Captured
+            b pay -> order of line 1 r 200-300, total 20.00, Authorized
                 100-200 sold, 200-300 sold
             bank -> a-1: authorized 1200 captured 1200; b-1: authorized 2000 captured 2000
         "#]],
@@ -114,18 +114,18 @@ fn a_late_product_that_changes_its_currency() {
             a hold q 2 -> line 1 q 2 late, until 1800.000
             b hold p 1 + q 1 -> line 1 p 1, line 2 q 1 late, until 1800.000
                 p  8 free, 1 held, 0 sold
-            product q 9 2.00 late currency USD -> 9 free, 0 held, 0 sold
-            a set 1 3 -> no: bad_request, bad request: the cart pays in EUR, product/q asks for USD; use another cart
-            a checkout -> order of line 1 q 2, total 2.00
-                q  7 free, 0 held, 2 sold
-            a get -> done, line 1 q 2, total 2.00
-            b pay -> order of line 1 p 1, line 2 q 1, total 6.00, Captured
-                p  8 free, 0 held, 1 sold
+            product q 9 2.00 late currency USD -> no: currency_fixed, product/q is sold in EUR for as long as it exists; put another one to sell in another currency
+            a set 1 3 -> active, line 1 q 3 late, total 3.00, until 1800.000
+            a checkout -> order of line 1 q 3, total 3.00
                 q  6 free, 0 held, 3 sold
+            a get -> done, line 1 q 3, total 3.00
+            b pay -> order of line 1 p 1, line 2 q 1, total 6.00, Authorized
+                p  8 free, 0 held, 1 sold
+                q  5 free, 0 held, 4 sold
             b get -> done, line 1 p 1, line 2 q 1, total 6.00
             c hold q 1 -> line 1 q 1 late, until 1800.000
-            c checkout -> order of line 1 q 1, total 2.00
-                q  5 free, 0 held, 4 sold
+            c checkout -> order of line 1 q 1, total 1.00
+                q  4 free, 0 held, 5 sold
             bank -> b-1: authorized 600 captured 600
         "#]],
     );
