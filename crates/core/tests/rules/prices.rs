@@ -91,9 +91,9 @@ fn a_room_that_becomes_dearer() {
     );
 }
 
-/// Nothing is set aside for a late line, so that its product may ask for another currency meanwhile.
+/// Nothing is set aside for a late line; its product keeps its currency all the same.
 #[test]
-fn a_late_product_that_changes_its_currency() {
+fn a_late_product_that_would_change_its_currency() {
     check(
         "product q 9 1.00 late
          product p 9 5.00
