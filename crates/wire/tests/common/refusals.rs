@@ -7,7 +7,7 @@ use boxoffice_core::{
 };
 use boxoffice_wire::Rejection;
 
-use super::{conflict, id, seat};
+use super::{conflict, euro, id, seat};
 
 /// Every refusal of the core, with details where it has some.
 pub fn refusals() -> Vec<Refusal> {
