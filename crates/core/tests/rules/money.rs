@@ -539,6 +539,11 @@ fn what_an_operator_may_say() {
     let refunded = settle(&mut run, 2, Settlement::Refunded { refund: 1 });
     story += &format!("refunded: {refunded}\n{}\n", run.tell());
     expect![[r#"
+        active, 3 held, 0 sold | : not_found, not_found, not_found, not_found, not_found
+        active, 3 held, 0 sold, void Voided | a-1: authorized 801: not_found, not_found, Done, not_found, not_found
+        done, 0 held, 3 sold, Captured, void Voided | a-1: authorized 801; a-2: authorized 800 captured 800: not_found, not_found, Done, not_found, Done
+        refunded: Done
+        done, 0 held, 0 sold, Captured, refund Refunded, void Voided | a-1: authorized 801; a-2: authorized 800 captured 800
     "#]]
     .assert_eq(&story);
     run.wait(2 * 60 * 60 * 1000);
