@@ -1,6 +1,8 @@
 //! The table of payments: every way an attempt can go, with and without lines that are validated late, for both policies;
 //! and each of them again with a crash of the cart's host at every single step.
 
+use std::cell::Cell;
+
 use boxoffice_core::{
     answer::{Answer, Answered, Outcome},
     cart::Cart,
@@ -516,8 +518,10 @@ fn a_capture_is_shown_when_it_is_committed() {
 #[test]
 fn what_an_operator_may_say() {
     let mut run = Run::new(false, None);
+    let said = Cell::new(0);
     let settle = |run: &mut Run, attempt, outcome| {
-        let ticket = run.send("settle", CartCommand::Settle { attempt, outcome });
+        said.update(|said| said + 1);
+        let ticket = run.send(&format!("settle {}", said.get()), CartCommand::Settle { attempt, outcome });
         told(run.town.answers.get(&ticket).cloned())
     };
     let all = [Settlement::Captured, Settlement::Voided, Settlement::Refunded { refund: 1 }];
