@@ -40,7 +40,7 @@ async fn guests_hear_so_before_anything_is_read() {
             let mut asking = Asking::connect(door.address).await;
             // No op is asked with a list.
             let told = asking.post(&path, &headers, "[]").await;
-            let unknown = (is_for_operators(*op) && !may) || shows_a_wrong_one;
+            let unknown = (is_for_operators(op) && !may) || shows_a_wrong_one;
             let is_about_a_socket = ["hello", "watch", "unwatch"].contains(&op.name());
             let expected = if unknown && !is_about_a_socket { (401, 107) } else { (400, 101) };
             assert_eq!((told.status, told.code()), expected, "{path} {headers:?}");
