@@ -111,23 +111,23 @@ async fn times_that_end_before_they_begin_or_last_a_hundred_years() {
     ] {
         wrong.extend(stage.on_the_wall("berlin", begin, end));
     }
+    let repeat = |repeat: Value| {
+        let body = json!({"resource": "berlin", "booking": "new", "begin": "2030-01-01T12:00:00Z",
+            "end": "2030-01-01T13:00:00Z", "repeat": repeat});
+        ("resource.reserve", body)
+    };
+    wrong.push(repeat(json!({"every": "day", "until": "2130-01-01"})));
+    wrong.push(repeat(json!({"every": "month", "until": "2130-01-01"})));
     stage.refuses(wrong, 502, "bad_interval").await;
     let session = |starts_at: &str, ends_at: &str| {
         let body = json!({"id": "new", "venue": "royal", "hall": "main", "title": "t", "starts_at": starts_at,
             "ends_at": ends_at, "prices": {"standard": {"amount": 1, "currency": "EUR"}}});
         ("session.create", body)
     };
-    let repeat = |repeat: Value| {
-        let body = json!({"resource": "berlin", "booking": "new", "begin": "2030-01-01T12:00:00Z",
-            "end": "2030-01-01T13:00:00Z", "repeat": repeat});
-        ("resource.reserve", body)
-    };
     let wrong = vec![
         session("2031-01-01T20:00:00Z", "2031-01-01T20:00:00Z"),
         session("2031-01-01T20:00:00Z", "2031-01-01T19:00:00Z"),
         session("2031-01-01T20:00:00Z", "2131-01-01T20:00:00Z"),
-        repeat(json!({"every": "day", "until": "2130-01-01"})),
-        repeat(json!({"every": "month", "until": "2130-01-01"})),
         repeat(json!({"every": "week", "interval": 1_000_000, "count": 100})),
     ];
     stage.refuses(wrong, 101, "bad_request").await;
