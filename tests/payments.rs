@@ -122,7 +122,9 @@ async fn open(node: SocketAddr, port: &Port) -> (u64, u64) {
             (count("payments_pending"), count("payments_failed"))
         };
         let before = counts(&port.read("admin.status", json!({})).await.ok());
-        let audit = audit(port).await;
+        // Something may be owed: that is what is counted.
+        let audit = port.read("admin.audit", json!({})).await.ok();
+        assert_eq!(audit["violations"], json!([]), "{audit}");
         let (_, metrics) = http::get(node, "/metrics").await;
         let gauge = |name: &str| {
             let found = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -146,6 +148,7 @@ async fn open_are(node: SocketAddr, port: &Port, expected: (u64, u64)) {
 
 /// Waits until an order's money stands so.
 async fn paid(buyer: &Shopper, state: &str) -> Value {
+    eventually("there is an order", async || (buyer.state().await == "done").then_some(())).await;
     eventually(&format!("the payment is {state}"), async || {
         let order = buyer.order().await;
         (order["payment_status"]["state"] == state).then_some(order)
