@@ -1,7 +1,12 @@
 //! The arrows between crates: who may use whom. A new arrow is a decision: it changes this picture and a sentence in
-//! `docs/architecture.md`.
+//! `docs/architecture.md`. And what `docs/promises.md` says of tests.
 
-use std::{collections::BTreeMap, process::Command};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    process::Command,
+};
 
 /// Each crate and the crates of this workspace it uses.
 const HOUSE: &[(&str, &[&str])] = &[
@@ -73,4 +78,36 @@ fn the_rules_and_the_keeping_reach_nothing_outside() {
         let beyond: Vec<&String> = found[*name].iter().filter(|used| !may.contains(&used.as_str())).collect();
         assert!(beyond.is_empty(), "{name} uses {beyond:?}; its purity is what the simulation rests on");
     }
+}
+
+/// Names of the tests in the Rust files below a directory.
+fn tests_below(directory: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(directory).expect("a directory of sources") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
+            tests_below(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).expect("sources are text");
+            let lines = text.lines().map(str::trim_start);
+            let named = lines.filter_map(|line| line.trim_start_matches("async ").strip_prefix("fn ")?.split_once('('));
+            found.extend(named.map(|(name, _)| name.to_owned()));
+        }
+    }
+}
+
+#[test]
+fn every_test_that_the_promises_name_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut found = BTreeSet::new();
+    tests_below(&root.join("crates"), &mut found);
+    tests_below(&root.join("tests"), &mut found);
+    let page = fs::read_to_string(root.join("docs/promises.md")).expect("the page of promises");
+    // In backticks, and with words like those of functions.
+    let words = page.split('`').skip(1).step_by(2);
+    let is_name =
+        |word: &&str| word.contains('_') && word.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
+    let named: BTreeSet<&str> = words.filter(is_name).filter(|word| *word != "best_effort").collect();
+    assert!(named.len() > 150, "{} tests are named", named.len());
+    let missing: Vec<_> = named.into_iter().filter(|name| !found.contains(*name)).collect();
+    assert_eq!(missing, [""; 0], "named in docs/promises.md, and nowhere else");
 }

@@ -12,7 +12,7 @@ use std::{
 use boxoffice_core::time::Timestamp;
 use boxoffice_wire::webhook::sign;
 use common::{
-    Answer, Dice, Encoding, Gateway, Home, Port, SECRET, Server, Shopper, Theatre, eventually, http,
+    Answer, Dice, Encoding, Gateway, Home, Port, SECRET, Server, Shopper, Theatre, eventually, http, recorded,
     town::{audit, event, places, places_are, product, purchases, stock, stock_is},
 };
 use futures_util::future::join_all;
@@ -24,10 +24,12 @@ const PRICE: i64 = 1_000;
 /// How long after an unknown outcome the gateway is asked again, and how long one call may take.
 const SOON: &str = "timeout_ms = 400\nagain_ms = 40\nwait_ms = 20_000\n";
 
-/// A node that pays through this gateway.
-fn home(gateway: SocketAddr, more: &str) -> Home {
-    let payments = format!("[payments]\nurl = \"http://{gateway}\"\nwebhook_secret = \"{SECRET}\"\n{more}");
-    Home::with_config(&format!("[log]\nsegment_bytes = 1_048_576\n\n[carts]\nask_again_ms = 50\n\n{payments}"))
+/// The configuration of every node here but for its payments.
+const CONFIG: &str = "[log]\nsegment_bytes = 1_048_576\n\n[carts]\nask_again_ms = 50\n\n";
+
+/// The configuration of a node that pays through this gateway.
+fn config(gateway: SocketAddr, more: &str) -> String {
+    format!("{CONFIG}[payments]\nurl = \"http://{gateway}\"\nwebhook_secret = \"{SECRET}\"\n{more}")
 }
 
 /// A node, its gateway, and an event of which everything here is sold.
@@ -44,7 +46,7 @@ impl Stage {
         // The gateway tells the node, so that its address has to be known before it is there.
         let node = TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr()).expect("a free port");
         let gateway = Gateway::telling(node);
-        let home = home(gateway.address(), more);
+        let home = Home::with_config(&config(gateway.address(), more));
         let server = home.start_at(node);
         let port = Arc::new(server.port(Encoding::MsgPack).await);
         event(&port, "finals", 500, Value::Null).await;
@@ -112,6 +114,36 @@ impl Stage {
     }
 }
 
+/// How many payments are open, as the status says: pending and failed. Metrics and audit say the same.
+async fn open(node: SocketAddr, port: &Port) -> (u64, u64) {
+    eventually("status, metrics and audit agree", async || {
+        let counts = |value: &Value| {
+            let count = |name: &str| value[name].as_u64().expect("a count");
+            (count("payments_pending"), count("payments_failed"))
+        };
+        let before = counts(&port.read("admin.status", json!({})).await.ok());
+        let audit = audit(port).await;
+        let (_, metrics) = http::get(node, "/metrics").await;
+        let gauge = |name: &str| {
+            let found = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            found.unwrap_or_else(|| panic!("no {name}: {metrics}")).parse::<u64>().expect("a number")
+        };
+        let gauges = (gauge("boxoffice_payments_pending"), gauge("boxoffice_payments_failed"));
+        let after = counts(&port.read("admin.status", json!({})).await.ok());
+        // A payment may have ended in between.
+        (before == after).then(|| assert_eq!((counts(&audit), gauges), (before, before), "{audit}"))?;
+        assert_eq!(audit["failed_keys"].as_array().map(Vec::len), Some(before.1 as usize), "{audit}");
+        Some(before)
+    })
+    .await
+}
+
+/// Waits until so many payments are open.
+async fn open_are(node: SocketAddr, port: &Port, expected: (u64, u64)) {
+    eventually(&format!("{expected:?} payments are open"), async || (open(node, port).await == expected).then_some(()))
+        .await;
+}
+
 /// Waits until an order's money stands so.
 async fn paid(buyer: &Shopper, state: &str) -> Value {
     eventually(&format!("the payment is {state}"), async || {
@@ -174,8 +206,7 @@ async fn whatever_the_gateway_does_it_is_paid_once() {
     assert_eq!((audit["orders"].as_u64(), audit["payments"]["captured"].as_u64()), (Some(15), Some(15)));
     assert_eq!(places(&stage.port, "finals").await, [470, 0, 30]);
     assert_eq!(purchases(&stage.port, "ann").await.len(), 15);
-    let status = stage.port.read("admin.status", json!({})).await.ok();
-    assert_eq!(status["payments_pending"].as_u64().unwrap_or_default(), 0, "{status}");
+    assert_eq!(open(stage.server.address(), &stage.port).await, (0, 0));
 }
 
 /// Declined: everything is given back at once, or kept to try again; another amount is given up; what fails for good is told.
@@ -671,5 +702,179 @@ async fn an_operator_settles_it() {
     let order = paid(third, "capture_failed").await;
     assert_eq!(order["payment_status"]["reason"], "this is not its reference");
     places_are(&stage.port, "finals", [495, 0, 5]).await;
+    stage.money_agrees().await;
+}
+
+/// What nobody knows the end of is counted from the first moment to the last, whether or not the gateway is being asked just
+/// now, and after a restart too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_settled_is_counted() {
+    let more = "timeout_ms = 200\nagain_ms = 40\nwait_ms = 100\n";
+    let mut stage = Stage::new("what_is_not_settled_is_counted", more).await;
+    let node = stage.server.address();
+    assert_eq!(open(node, &stage.port).await, (0, 0));
+    let refunded = stage.holding(1).await;
+    refunded.pay("refund-error-1000").await.ok();
+    paid(&refunded, "captured").await;
+    open_are(node, &stage.port, (0, 0)).await;
+    let refund = json!({"order": refunded.cart(), "reason": "ill"});
+    stage.port.ask("order.refund", "r", refund).await.ok();
+    open_are(node, &stage.port, (1, 0)).await;
+    let voided = stage.holding(1).await;
+    voided.pay("amount-7+void-error-1000").await.no(603, "amount_mismatch");
+    open_are(node, &stage.port, (2, 0)).await;
+    let sold = stage.holding(1).await;
+    sold.pay("capture-error-1000").await.ok();
+    open_are(node, &stage.port, (3, 0)).await;
+    let unknown = stage.holding(1).await;
+    unknown.pay("timeout").await.no(602, "payment_pending");
+    open_are(node, &stage.port, (4, 0)).await;
+    // What was said elsewhere is not asked of anybody.
+    stage.holding(1).await.checkout().await.ok();
+    for _ in 0..10 {
+        // Asked again and again: in flight or not, they are as many.
+        assert_eq!(open(node, &stage.port).await, (4, 0));
+    }
+    stage = stage.crash().await;
+    assert_eq!(open(node, &stage.port).await, (4, 0));
+    // The operator knows how they ended.
+    let settle = |buyer: &Shopper, outcome: Value| {
+        let mut body = json!({"cart": buyer.cart(), "attempt": 1});
+        body.as_object_mut().expect("fields").extend(outcome.as_object().expect("fields").clone());
+        body
+    };
+    let ask = async |rid: &str, body: Value| stage.port.ask("admin.settle", rid, body).await;
+    ask("s1", settle(&refunded, json!({"outcome": "voided"}))).await.no(701, "not_found");
+    ask("s2", settle(&refunded, json!({"outcome": "refunded", "refund": 2}))).await.no(701, "not_found");
+    for rid in ["s3", "s4"] {
+        ask(rid, settle(&refunded, json!({"outcome": "refunded", "refund": 1}))).await.ok();
+        ask(rid, settle(&voided, json!({"outcome": "voided"}))).await.ok();
+        ask(rid, settle(&sold, json!({"outcome": "captured"}))).await.ok();
+    }
+    open_are(node, &stage.port, (1, 0)).await;
+    ask("s5", settle(&unknown, json!({"outcome": "declined"}))).await.ok();
+    open_are(node, &stage.port, (0, 0)).await;
+    charged(&stage.gateway, &unknown, &[("voided", PRICE, 0, 0)]).await;
+    let order = stage.again(&refunded).order().await;
+    assert_eq!(order["refunds"][0]["status"], json!({"state": "refunded"}));
+    assert_eq!(stage.again(&sold).order().await["payment_status"], json!({"state": "captured"}));
+    stage = stage.crash().await;
+    assert_eq!(open(node, &stage.port).await, (0, 0));
+}
+
+/// What fails for good is written down with its reason and counted, until the operator has seen to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_fails_for_good_is_the_operators() {
+    let mut stage = Stage::new("what_fails_for_good_is_the_operators", SOON).await;
+    let node = stage.server.address();
+    let (void, refund, capture) = (stage.holding(1).await, stage.holding(2).await, stage.holding(3).await);
+    void.pay("amount-7+void-error-1+void-fails").await.no(603, "amount_mismatch");
+    open_are(node, &stage.port, (0, 1)).await;
+    refund.pay("refund-fails").await.ok();
+    let body = json!({"order": refund.cart(), "reason": "ill"});
+    stage.port.ask("order.refund", "r", body).await.ok();
+    open_are(node, &stage.port, (0, 2)).await;
+    capture.pay("capture-fails").await.ok();
+    open_are(node, &stage.port, (0, 3)).await;
+    charged(&stage.gateway, &void, &[("authorized", 7, 0, 0)]).await;
+    charged(&stage.gateway, &refund, &[("captured", 2 * PRICE, 2 * PRICE, 0)]).await;
+    stage = stage.crash().await;
+    assert_eq!(open(node, &stage.port).await, (0, 3));
+    let requests = stage.gateway.ledger().await["requests"].clone();
+    // Where they are, and why.
+    let keys = audit(&stage.port).await["failed_keys"].clone();
+    let expected = [(&void, "void"), (&refund, "refund-1"), (&capture, "capture")]
+        .map(|(buyer, step)| format!("{}-1-{step}", buyer.cart()));
+    for key in &expected {
+        assert!(keys.as_array().expect("keys").contains(&json!(key)), "{key} is not among {keys}");
+    }
+    let failed = json!({"state": "failed", "reason": "failed as asked"});
+    let cart = |buyer: &Shopper| json!({"entity": format!("cart/{}", buyer.cart())});
+    let found = stage.port.read("admin.audit", cart(&void)).await.ok();
+    assert_eq!(found["voids"], json!([{"attempt": 1, "status": failed}]));
+    assert_eq!(stage.again(&refund).order().await["refunds"][0]["status"], failed);
+    for (buyer, event, details) in [
+        (&void, "void", "attempt 1: failed: failed as asked"),
+        (&refund, "refund", "number 1: failed: failed as asked"),
+        (&capture, "payment", "capture failed: failed as asked"),
+    ] {
+        let history = stage.port.read("admin.history", cart(buyer)).await.ok();
+        let entries = history["entries"].as_array().expect("entries");
+        let told = entries.iter().any(|entry| entry["event"] == event && entry["details"] == details);
+        assert!(told, "{event}: {details} is not in {history}");
+    }
+    // It is for good: nobody asks again.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(stage.gateway.ledger().await["requests"], requests);
+    // Done by hand.
+    let settle = async |buyer: &Shopper, mut body: Value| {
+        (body["cart"], body["attempt"]) = (buyer.cart().into(), 1.into());
+        stage.port.ask("admin.settle", "seen-to", body).await.ok();
+    };
+    settle(&void, json!({"outcome": "voided"})).await;
+    open_are(node, &stage.port, (0, 2)).await;
+    settle(&refund, json!({"outcome": "refunded", "refund": 1})).await;
+    open_are(node, &stage.port, (0, 1)).await;
+    // Nobody will ever pay it: the places are on sale again, and that is all there is to do.
+    let body = json!({"order": capture.cart(), "reason": "never paid"});
+    stage.port.ask("order.refund", "r2", body).await.ok();
+    open_are(node, &stage.port, (0, 0)).await;
+    places_are(&stage.port, "finals", [500, 0, 0]).await;
+    let found = stage.port.read("admin.audit", cart(&void)).await.ok();
+    assert_eq!(found["voids"], json!([{"attempt": 1, "status": {"state": "voided"}}]));
+    // Nothing is left to see to, and the carts leave memory.
+    eventually("they have left memory", async || {
+        let status = stage.port.read("admin.status", json!({})).await.ok();
+        (status["carts_archived"] == 3).then_some(())
+    })
+    .await;
+    stage = stage.crash().await;
+    assert_eq!(open(node, &stage.port).await, (0, 0));
+}
+
+/// The gateway is taken out of the configuration: what was decided through it is answered as before, what is under way stays
+/// open and is counted, and nothing new is begun. With the gateway there again, it goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_gateway_is_taken_out_of_the_configuration() {
+    let more = "timeout_ms = 200\nagain_ms = 40\nwait_ms = 300\n";
+    let mut stage = Stage::new("the_gateway_is_taken_out_of_the_configuration", more).await;
+    let pay = |source: &str| json!({"payment": {"gateway": {"source": source}}});
+    let (decided, under_way, new) = (stage.holding(1).await, stage.holding(2).await, stage.holding(3).await);
+    let answer = decided.ask_as("pay", "cart.checkout", pay("ok")).await.ok();
+    assert_eq!(answer["payment_status"], json!({"state": "authorized"}));
+    paid(&decided, "captured").await;
+    // It is set aside, and nobody is told so.
+    under_way.ask_as("pay", "cart.checkout", pay("timeout-8")).await.no(602, "payment_pending");
+    let restart = async |stage: Stage, config: &str| {
+        let Stage { home, gateway, server, port, dice } = stage;
+        let address = server.address();
+        drop(port);
+        server.stop();
+        home.write_config(config);
+        let server = home.start_at(address);
+        let port = Arc::new(server.port(Encoding::MsgPack).await);
+        Stage { home, gateway, server, port, dice }
+    };
+    stage = restart(stage, &format!("{CONFIG}[payments]\nwait_ms = 300\nagain_ms = 40\n")).await;
+    let node = stage.server.address();
+    let [decided, under_way, new] = [&decided, &under_way, &new].map(|buyer| stage.again(buyer));
+    assert_eq!(decided.ask_as("pay", "cart.checkout", pay("ok")).await.ok(), answer);
+    decided.ask_as("pay", "cart.checkout", pay("other")).await.no(105, "request_id_reused");
+    let no = new.ask_as("pay", "cart.checkout", pay("ok")).await.no(101, "bad_request");
+    assert!(no["message"].as_str().is_some_and(|words| words.contains("no gateway is configured")), "{no}");
+    assert_eq!(new.state().await, "active");
+    under_way.ask_as("pay", "cart.checkout", pay("timeout-8")).await.no(602, "payment_pending");
+    assert_eq!(under_way.state().await, "checking_out");
+    assert_eq!(open(node, &stage.port).await, (1, 0));
+    assert_eq!(places(&stage.port, "finals").await, [494, 5, 1]);
+    new.ask_as("elsewhere", "cart.checkout", json!({"payment": recorded()})).await.ok();
+    let address = stage.gateway.address();
+    stage = restart(stage, &config(address, more)).await;
+    let [decided, under_way] = [&decided, &under_way].map(|buyer| stage.again(buyer));
+    paid(&under_way, "captured").await;
+    open_are(node, &stage.port, (0, 0)).await;
+    assert_eq!(decided.ask_as("pay", "cart.checkout", pay("ok")).await.ok(), answer);
+    charged(&stage.gateway, &under_way, &[("captured", 2 * PRICE, 2 * PRICE, 0)]).await;
+    places_are(&stage.port, "finals", [494, 0, 6]).await;
     stage.money_agrees().await;
 }

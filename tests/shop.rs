@@ -66,7 +66,7 @@ async fn a_product_is_put_and_read() {
     port.ask("product.put", "too-few", dearer.clone()).await.no(402, "bad_quantity");
     dearer["stock"] = 8.into();
     dearer["price"]["currency"] = "USD".into();
-    port.ask("product.put", "abroad", dearer).await.no(101, "bad_request");
+    port.ask("product.put", "abroad", dearer).await.no(703, "currency_fixed");
     assert_eq!(stock(&port, "shirt").await, [3, 0, 5]);
     audit(&port).await;
 }

@@ -75,9 +75,9 @@ fn masked(frame: &str) -> String {
         let (word, after) = (&after[..end], &after[end + 1..]);
         text.push_str(&format!("\"{word}\""));
         rest = after;
-        // A list under one of these names is another thing.
-        if let Some(value) = after.strip_prefix(':').filter(|value| VOLATILE.contains(&word) && !value.starts_with('['))
-        {
+        // A list or an object under one of these names is another thing.
+        let differs = |value: &&str| VOLATILE.contains(&word) && !value.starts_with(['[', '{']);
+        if let Some(value) = after.strip_prefix(':').filter(differs) {
             let end = match value.strip_prefix('"') {
                 Some(quoted) => end_of_text(quoted) + 2,
                 None => value.find([',', '}', ']']).expect("a value ends"),
@@ -197,4 +197,6 @@ fn what_differs_is_masked() {
     let frame = r#"{"id":7,"ok":{"deadline":"2026-04-12T12:30:00.000Z","text":"a \"version\":3"},"at":[{"entity":"cart/1","version":2,"position":88}]}"#;
     let expected = r#"{"id":7,"ok":{"deadline":"…","text":"a \"version\":3"},"at":[{"entity":"cart/1","version":"…","position":"…"}]}"#;
     assert_eq!(masked(frame), expected);
+    let venue = r#"{"id":7,"ok":{"at":[["a",1]],"position":{"lon":13.41,"lat":52.53}}}"#;
+    assert_eq!(masked(venue), venue, "a place on the globe is no place in the log");
 }

@@ -82,7 +82,6 @@ async fn what_cannot_be_sold_or_booked() {
         product(json!({"blob": "no base64!"})),
         product(json!({"properties": {"": "x"}})),
         product(json!({"properties": ["x"]})),
-        product(json!({"id": "ink", "price": {"amount": 350, "currency": "USD"}, "stock": 10})),
         ("product.get", json!({})),
         // Areas.
         session(json!({"areas": []})),
@@ -255,6 +254,13 @@ async fn what_cannot_be_sold_or_booked() {
         ),
     ];
     let others = vec![
+        // What a thing is sold in never changes.
+        (
+            product(json!({"id": "ink", "price": {"amount": 350, "currency": "USD"}, "stock": 10})),
+            703,
+            "currency_fixed",
+        ),
+        (resource(json!({"id": "court", "rate": {"amount": 1, "currency": "USD"}})), 703, "currency_fixed"),
         (("cart.hold_stock", bobs(json!({"product": "pencil", "quantity": 1}))), 403, "no_such_product"),
         (("product.get", json!({"id": "pencil"})), 403, "no_such_product"),
         (("resource.get", json!({"id": "attic"})), 701, "not_found"),

@@ -302,6 +302,16 @@ impl Port {
         frame.unwrap_or_else(|| panic!("the connection was closed with {:?}", *self.closed.borrow()))
     }
 
+    /// Every frame that answered nothing, until the connection was closed.
+    pub(crate) async fn others(&self) -> Vec<Value> {
+        let mut others = self.others.lock().await;
+        let mut frames = Vec::new();
+        while let Some(frame) = timeout(PATIENCE, others.recv()).await.expect("the server closes in time") {
+            frames.push(frame);
+        }
+        frames
+    }
+
     /// What is answered to a frame that is no request: without a number, or with the one it had.
     pub(crate) async fn refusal_of_a_frame(&self) -> Value {
         let frame = self.other().await;

@@ -241,17 +241,20 @@ pub enum AdminCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Says how a payment ended that the gateway does not tell of.
+    /// Says how a step of a payment ended that the gateway does not tell of, or that it failed.
     Settle {
         /// Whose: `cart/ID` or `order/ID`.
         cart: String,
-        /// Which attempt: the number behind the last `-` of the payment's key at the gateway.
+        /// Which attempt: the number behind the first `-` of the payment's key at the gateway.
         attempt: u32,
         /// How it ended.
         outcome: SettleWord,
         /// Of `authorized`: the gateway's name for what was set aside.
         #[arg(long)]
         reference: Option<String>,
+        /// Of `refunded`: which refund of the order; its number in `admin audit order/ID`.
+        #[arg(long)]
+        refund: Option<u32>,
     },
     /// Gives a line of somebody's cart back.
     Release {
@@ -295,6 +298,12 @@ pub enum SettleWord {
     Authorized,
     /// It was not.
     Declined,
+    /// It was taken.
+    Captured,
+    /// It was given up.
+    Voided,
+    /// It was paid back.
+    Refunded,
 }
 
 /// `boxoffice inspect`.

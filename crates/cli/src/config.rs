@@ -291,6 +291,8 @@ impl Settings {
             payment_again_ms: self
                 .within("payments.again_ms", (10, 600_000), |file| file.payments.again_ms.as_ref())?,
             on_decline: self.on_decline()?,
+            // The node knows best whether it has one.
+            gateway: Rules::default().gateway,
         })
     }
 

@@ -54,7 +54,7 @@ pub use boxoffice_core::{
     id::{CartId, CartToken, Entity, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
-    payment::{OnDecline, PaymentStatus, RefundRecord, RefundStatus, Settlement},
+    payment::{OnDecline, PaymentStatus, RefundRecord, RefundStatus, Settlement, VoidRecord, VoidStatus},
     portion::Content,
     refusal::{Conflict, Shortage},
     seat::{Seat, SeatState},

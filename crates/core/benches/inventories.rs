@@ -48,7 +48,10 @@ fn product(holds: u64) -> Arc<Product> {
         hold_ttl_ms: None,
         limits: Limits::default(),
     };
-    let mut product = Product::first(id("p"), &ProductEvent::Put(Box::new(details)));
+    let mut product = Product::first(
+        id("p"),
+        &ProductEvent::Put { details: Box::new(details), request: Request { id: RequestHash(0), body: 0 } },
+    );
     (0..holds).for_each(|number| product.apply(&units(number)));
     Arc::new(product)
 }
@@ -112,7 +115,10 @@ fn resource(bookings: u64) -> Arc<Resource> {
         hold_ttl_ms: None,
         limits: Limits::default(),
     };
-    let mut resource = Resource::first(id("r"), &ResourceEvent::Put(Box::new(details)));
+    let mut resource = Resource::first(
+        id("r"),
+        &ResourceEvent::Put { details: Box::new(details), request: Request { id: RequestHash(0), body: 0 } },
+    );
     for number in 0..bookings {
         let request = Request { id: RequestHash(number), body: number };
         let ResourceEvent::SlotHeld { begin, end, .. } = slot(number) else { panic!("a slot") };

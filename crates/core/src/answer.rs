@@ -10,7 +10,7 @@ use crate::{
     id::{CartId, Entity, HoldId, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
-    payment::{PaymentStatus, RefundRecord},
+    payment::{PaymentStatus, RefundRecord, VoidRecord},
     portion::{Content, Portion},
     refusal::{Conflict, Refusal},
     seat::Seat,
@@ -496,6 +496,8 @@ pub struct CartAudit {
     pub payment: Option<PaymentStatus>,
     /// What was paid back.
     pub refunds: Vec<RefundRecord>,
+    /// Attempts whose money was given up.
+    pub voids: Vec<VoidRecord>,
     /// How many messages it still owes others.
     pub owed: u32,
     /// What is wrong, in words; empty when every promise holds.

@@ -23,7 +23,7 @@ mod repeat;
 use alloc::vec::Vec;
 use core::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::SerializeSeq};
 
 pub use self::{
     civil::Civil,
@@ -223,7 +223,9 @@ fn widened(slot: Slot, buffers: Buffers) -> (u64, u64) {
 
 impl Serialize for Calendar {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.bookings.iter())
+        let mut seq = serializer.serialize_seq(Some(self.bookings.len()))?;
+        self.bookings.iter().try_for_each(|booking| seq.serialize_element(&booking))?;
+        seq.end()
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{
     event::{CartEvent, GrownLine, NewLine, QuotaClaim, Reserved},
     id::{CartId, Entity, HoldId, Id, Request, RequestHash},
     money::{Currency, Money},
-    payment::{GatewayCall, OnDecline, PaymentKey, PaymentStatus, RefundRecord},
+    payment::{GatewayCall, OnDecline, PaymentKey, PaymentStatus, RefundRecord, VoidRecord, VoidStatus},
     portion::{Content, Portion},
     time::Timestamp,
 };
@@ -89,8 +89,8 @@ pub(crate) struct Body {
 struct Paying {
     /// How many attempts there were.
     attempts: u32,
-    /// Attempts whose money was given up, or is about to be.
-    voided: Vec<u32>,
+    /// Attempts whose money was given up, or is to be.
+    voids: Vec<VoidRecord>,
     /// The checkout under way, while the cart is checking out.
     checkout: Option<Checkout>,
 }
@@ -301,10 +301,16 @@ impl Cart {
                 refund.expect("only refunds of the order change").status = status.clone();
             }
             CartEvent::StrayAuthorized { attempt, reference } => {
-                self.paying().voided.push(*attempt);
                 self.owe_void(*attempt, Some(reference.clone()));
             }
+            CartEvent::VoidChanged { attempt, status } => {
+                let void = self.paying().voids.iter_mut().find(|void| void.attempt == *attempt);
+                void.expect("only attempts that are given up change so").status = status.clone();
+            }
             CartEvent::Delivered(numbers) => self.outbox.deliver(numbers),
+            CartEvent::Granted(remembered) => {
+                self.body.as_mut().expect("only opened carts grant").remember(remembered);
+            }
         }
     }
 
@@ -424,10 +430,8 @@ impl Cart {
     }
 
     fn abandon(&mut self, release: bool, void: bool, reference: Option<SmolStr>) {
-        let paying = self.paying();
-        let checkout = paying.checkout.take().expect("only a checkout under way is abandoned");
+        let checkout = self.paying().checkout.take().expect("only a checkout under way is abandoned");
         if void {
-            paying.voided.push(checkout.attempt);
             self.owe_void(checkout.attempt, reference);
         }
         self.body.as_mut().expect("it is being paid").state = CartState::Active;
@@ -510,7 +514,9 @@ impl Cart {
     }
 
     fn owe_void(&mut self, attempt: u32, reference: Option<SmolStr>) {
-        let key = PaymentKey { cart: self.id, attempt };
+        let (key, voids) = (PaymentKey { cart: self.id, attempt }, &mut self.paying().voids);
+        assert!(voids.iter().all(|void| void.attempt != attempt), "payment {key} is given up twice");
+        voids.push(VoidRecord { attempt, status: VoidStatus::Pending });
         self.outbox.owe(None, Ask::Pay(GatewayCall::Void { key, reference }));
     }
 
@@ -596,6 +602,11 @@ impl Body {
 }
 
 impl Checkout {
+    /// Whether a gateway is asked: what costs nothing needs none to be sold.
+    fn asks_gateway(&self) -> bool {
+        !self.payment.is_recorded() && self.amount.amount != 0
+    }
+
     /// What becomes of the cart if it is declined.
     pub(crate) fn on_decline(&self, usual: OnDecline) -> OnDecline {
         match &self.payment {

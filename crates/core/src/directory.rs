@@ -18,9 +18,11 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
+    changes::Changes,
     command::{Title, VenueDetails},
     event::DirectoryEvent,
-    id::Id,
+    id::{Id, Request},
+    refusal::Refusal,
     shared_map::{SharedMap, SharedSet},
 };
 
@@ -40,7 +42,7 @@ pub const NAME_BYTES_MAX: usize = 200;
 pub struct Directory {
     version: u64,
     venues: SharedMap<Id, Arc<Listing>>,
-    titles: SharedMap<Id, Arc<Title>>,
+    titles: SharedMap<Id, Arc<Named>>,
     /// The version of each venue with what is listed of it.
     told: SharedMap<Id, u64>,
     /// Venues by folded city, folded name, id.
@@ -55,6 +57,13 @@ pub struct Directory {
     /// Titles by folded name, id.
     #[serde(skip)]
     titles_by_name: SharedSet<(SmolStr, Id)>,
+}
+
+/// A title, and the puts of it that are remembered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Named {
+    title: Title,
+    puts: Changes<()>,
 }
 
 impl Directory {
@@ -85,13 +94,24 @@ impl Directory {
 
     /// A title.
     pub fn title(&self, id: &Id) -> Option<&Title> {
-        self.titles.get(id).map(|title| &**title)
+        self.titles.get(id).map(|named| &named.title)
+    }
+
+    /// The version with a put of a title that was granted before, if it is remembered; refused if something else was put
+    /// under its request id.
+    pub(crate) fn title_answered(&self, id: &Id, request: Request) -> Option<Result<u64, Refusal>> {
+        let known = self.titles.get(id)?.puts.answered(request)?;
+        Some(known.map(|known| known.version))
     }
 
     /// Writes what happened. It was decided before, so it cannot fail.
     pub(crate) fn apply(&mut self, event: &DirectoryEvent) {
         match event {
-            DirectoryEvent::TitlePut(id, title) => self.put_title(id, title.clone()),
+            DirectoryEvent::TitlePut { id, title, request } => {
+                self.put_title(id, title.clone());
+                let named = self.titles.get_mut(id).expect("it was just put");
+                Arc::make_mut(named).puts.remember(*request, self.version, ());
+            }
             DirectoryEvent::VenueListed { venue, details, version } => {
                 let VenueDetails { name, city, position, .. } = details;
                 let listing = Listing { name: name.clone(), city: city.clone(), position: *position };
@@ -128,8 +148,9 @@ impl Directory {
     pub fn put_title(&mut self, id: &Id, title: Title) {
         self.version += 1;
         let name = words::fold(&title.name);
-        if let Some(before) = self.titles.insert(id.clone(), Arc::new(title)) {
-            let indexed = self.titles_by_name.remove(&(words::fold(&before.name), id.clone())).is_some();
+        let puts = self.titles.get(id).map(|named| named.puts.clone()).unwrap_or_default();
+        if let Some(before) = self.titles.insert(id.clone(), Arc::new(Named { title, puts })) {
+            let indexed = self.titles_by_name.remove(&(words::fold(&before.title.name), id.clone())).is_some();
             assert!(indexed, "title {id} was not in the index");
         }
         self.titles_by_name.insert((name, id.clone()), ());
@@ -164,7 +185,7 @@ impl fmt::Debug for Directory {
 struct Kept {
     version: u64,
     venues: SharedMap<Id, Arc<Listing>>,
-    titles: SharedMap<Id, Arc<Title>>,
+    titles: SharedMap<Id, Arc<Named>>,
     told: SharedMap<Id, u64>,
 }
 
@@ -179,7 +200,7 @@ impl From<Kept> for Directory {
         let mut by_name: Vec<_> = by_city.iter().map(|(_, name, id)| (name.clone(), id.clone())).collect();
         by_name.sort_unstable();
         let mut titles_by_name: Vec<_> =
-            titles.iter().map(|(id, title)| (words::fold(&title.name), id.clone())).collect();
+            titles.iter().map(|(id, named)| (words::fold(&named.title.name), id.clone())).collect();
         titles_by_name.sort_unstable();
         let places = venues.iter().filter_map(|(id, listing)| Some((id.clone(), listing.position?)));
         Directory {

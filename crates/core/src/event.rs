@@ -12,7 +12,7 @@ use crate::{
     id::{CartId, Entity, HoldId, Id, OrderId, Request},
     layout::Layout,
     money::{Currency, Money},
-    payment::{PaymentStatus, RefundRecord, RefundStatus},
+    payment::{PaymentStatus, RefundRecord, RefundStatus, VoidStatus},
     portion::Content,
     seat::{Seat, SeatState},
     time::Timestamp,
@@ -49,16 +49,23 @@ pub struct Remembered {
 /// What happens to venues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VenueEvent {
-    /// Created or changed.
-    Put(VenueDetails),
-    /// A hall was created or changed.
+    /// Created or changed, or put as it was.
+    Put {
+        /// What it is now.
+        details: VenueDetails,
+        /// The request.
+        request: Request,
+    },
+    /// A hall was created or changed, or put as it was.
     HallPut {
         /// Which hall.
         hall: Id,
         /// What it is called.
         name: SmolStr,
-        /// Its seats.
-        layout: Arc<Layout>,
+        /// Its seats; absent if they are as they were.
+        layout: Option<Arc<Layout>>,
+        /// The request.
+        request: Request,
     },
     /// The hall is booked for the session and the session is owed its opening.
     SessionBooked {
@@ -81,8 +88,15 @@ pub enum VenueEvent {
 /// What happens to the directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DirectoryEvent {
-    /// A title was created or changed.
-    TitlePut(Id, Title),
+    /// A title was created or changed, or put as it was.
+    TitlePut {
+        /// Which title.
+        id: Id,
+        /// What it is now.
+        title: Title,
+        /// The request.
+        request: Request,
+    },
     /// A venue has said where it is.
     VenueListed {
         /// Which venue.
@@ -118,8 +132,13 @@ pub enum HoldEvent {
 /// What happens to products.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProductEvent {
-    /// Created or changed.
-    Put(Box<ProductDetails>),
+    /// Created or changed, or put as it was.
+    Put {
+        /// What it is now.
+        details: Box<ProductDetails>,
+        /// The request.
+        request: Request,
+    },
     /// Units were given to a cart, or more of them to a hold that it has.
     UnitsHeld {
         /// Whose.
@@ -167,8 +186,13 @@ pub enum ProductEvent {
 /// What happens to resources.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ResourceEvent {
-    /// Created or changed.
-    Put(Box<ResourceDetails>),
+    /// Created or changed, or put as it was.
+    Put {
+        /// What it is now.
+        details: Box<ResourceDetails>,
+        /// The request.
+        request: Request,
+    },
     /// Time was given to a cart.
     SlotHeld {
         /// Whose.
@@ -378,21 +402,21 @@ pub enum SessionEvent {
         /// Why.
         reason: SmolStr,
         /// The request.
-        remembered: Remembered,
+        request: Request,
     },
     /// The box office keeps these seats off sale.
     SeatsBlocked {
         /// Which, all of them free before.
         seats: Vec<Seat>,
         /// The request.
-        remembered: Option<Remembered>,
+        request: Request,
     },
     /// These seats are on sale again.
     SeatsUnblocked {
         /// Which, all of them blocked before.
         seats: Vec<Seat>,
         /// The request.
-        remembered: Option<Remembered>,
+        request: Request,
     },
 }
 
@@ -588,8 +612,17 @@ pub enum CartEvent {
         /// The gateway's name for it.
         reference: SmolStr,
     },
+    /// How the void of an attempt stands.
+    VoidChanged {
+        /// Which attempt.
+        attempt: u32,
+        /// How it stands.
+        status: VoidStatus,
+    },
     /// Owed messages were acknowledged: their numbers in the outbox.
     Delivered(Vec<u64>),
+    /// A request was granted that changed nothing, or all that it changed is in the events before; it is remembered.
+    Granted(Remembered),
 }
 
 /// What was set aside at the checkout for a line.

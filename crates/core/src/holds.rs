@@ -200,10 +200,11 @@ impl<W> Holds<W> {
     /// If the hold is neither, or was changed by a later word: a hold covers its line at every instant.
     pub(crate) fn to_sell(&self, hold: HoldId, revision: u64, order: OrderId) -> Option<&Hold<W>> {
         assert_eq!(order.cart(), hold.cart, "{hold:?} is sold to another cart's order");
-        if self.sales.contains_key(&hold) || self.refunded.contains_key(&hold) {
+        let Some(live) = self.live.get(&hold) else {
+            let sold = self.sales.contains_key(&hold) || self.refunded.contains_key(&hold);
+            assert!(sold, "a cart sells {hold:?}, which is not held");
             return None;
-        }
-        let live = self.live.get(&hold).unwrap_or_else(|| panic!("a cart sells {hold:?}, which is not held"));
+        };
         assert!(revision > live.revision, "{hold:?} is sold by an old revision: {revision}");
         Some(live)
     }
@@ -235,9 +236,9 @@ impl<W> Holds<W> {
 impl<W: Clone> Holds<W> {
     /// Writes that a hold has this, and gives what it had before.
     pub(crate) fn hold(&mut self, id: HoldId, hold: Hold<W>) -> Option<W> {
-        assert!(!self.is_over(id), "{id:?} was released or sold before");
         let (revision, deadline) = (hold.revision, hold.deadline);
         let before = self.live.insert(id, hold);
+        assert!(before.is_some() || !self.is_over(id), "{id:?} was released or sold before");
         if let Some(before) = &before {
             assert!(revision > before.revision, "{id:?} is held twice by revision {revision}");
             self.due.remove(&(before.deadline, id));

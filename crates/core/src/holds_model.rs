@@ -13,7 +13,7 @@ use crate::{
     command::{Area, HoldPolicy, Limits, NewSession, ProductDetails, Want},
     customer::Customer,
     event::{Event, ProductEvent},
-    id::{CartId, HoldId, Id, OrderId, RequestHash},
+    id::{CartId, HoldId, Id, OrderId, Request, RequestHash},
     inventory::{HoldAsk, Inventory},
     layout::Layout,
     money::{Currency, Money},
@@ -304,6 +304,11 @@ pub(crate) fn euros(amount: i64) -> Money {
     Money { amount, currency: Currency::new("EUR").expect("three letters") }
 }
 
+/// The request with this number.
+pub(crate) fn request(number: u64) -> Request {
+    Request { id: RequestHash(number), body: number }
+}
+
 pub(crate) fn product_details(stock: u64) -> ProductDetails {
     ProductDetails {
         name: "a thing".into(),
@@ -337,7 +342,8 @@ pub(crate) fn standing(capacity: u32) -> Session {
 
 impl Counted for Product {
     fn made() -> Product {
-        Product::first(id("p"), &ProductEvent::Put(Box::new(product_details(CAPACITY.into()))))
+        let details = Box::new(product_details(CAPACITY.into()));
+        Product::first(id("p"), &ProductEvent::Put { details, request: request(0) })
     }
 
     fn want(quantity: u32) -> Want {

@@ -19,6 +19,7 @@ use crate::{
     id::{Entity, HoldId},
     inventory::Inventory,
     layout::Layout,
+    payment::PaymentCounts,
     portion::Portion,
     product::Product,
     resource::Resource,
@@ -61,8 +62,8 @@ impl State {
     /// If the event cannot be the first of such an entity.
     pub fn first(entity: &Entity, event: &Event) -> State {
         match (entity, event) {
-            (Entity::Venue(id), Event::Venue(VenueEvent::Put(details))) => {
-                State::Venue(Box::new(Venue::created(id.clone(), details.clone())))
+            (Entity::Venue(id), Event::Venue(VenueEvent::Put { details, request })) => {
+                State::Venue(Box::new(Venue::created(id.clone(), details.clone(), *request)))
             }
             (Entity::Session(id), Event::Session(SessionEvent::Opened(opening))) => {
                 assert_eq!(*id, opening.session.id, "a session is opened under another id");
@@ -172,6 +173,15 @@ impl State {
         }
     }
 
+    /// Steps of its payments that are open.
+    pub fn payments(&self) -> PaymentCounts {
+        match self {
+            State::Cart(cart) => cart.payments(),
+            State::Venue(_) | State::Session(_) | State::Product(_) => PaymentCounts::default(),
+            State::Resource(_) | State::Customer(_) | State::Directory(_) => PaymentCounts::default(),
+        }
+    }
+
     /// Whether something is owed to others: the entity is woken when its shard gets a leader.
     pub fn unfinished(&self) -> bool {
         match self {
@@ -191,7 +201,10 @@ pub struct Kept {
     index: u64,
     /// Shared with cuts: making one copies references to leaves only.
     entries: SharedMap<Entity, Entry>,
-    /// When which entity is named as due.
+    /// Steps of payments that are open, of all carts in memory.
+    payments: PaymentCounts,
+    /// When which entity is looked at whether it is due: at its deadline or, if that has moved on since, before it. Most
+    /// deadlines move on several times; so each is put in order once, and not at every move.
     calls: BTreeSet<(Timestamp, Entity)>,
     unfinished: BTreeSet<Entity>,
     /// Entities that may leave, with the place in the log up to which their states tell.
@@ -240,27 +253,40 @@ impl Kept {
     /// # Panics
     /// If a promise is broken: the events were not decided against this state.
     pub fn apply(&mut self, entity: &Entity, events: Vec<Event>) {
+        let Some(events) = self.apply_in_memory(entity, events) else { return };
         let mut events = events.into_iter();
-        if !self.entries.contains_key(entity) {
-            let Some(mut first) = events.next() else { return };
-            self.layouts.share(&mut first);
-            let state = State::first(entity, &first);
-            self.insert(entity.clone(), Arc::new(state));
+        let Some(mut first) = events.next() else { return };
+        self.layouts.share(&mut first);
+        let mut state = State::first(entity, &first);
+        for mut event in events {
+            self.layouts.share(&mut event);
+            state.apply(&event);
         }
-        let entry = self.entries.get_mut(entity).expect("it is there by now");
-        let (call, owed) = (entry.state.deadline(), entry.state.unfinished());
+        self.insert(entity.clone(), Arc::new(state));
+    }
+
+    /// Writes what was committed for an entity that is in memory; gives the events back if it is not.
+    ///
+    /// # Panics
+    /// As [`Kept::apply`].
+    pub fn apply_in_memory(&mut self, entity: &Entity, events: Vec<Event>) -> Option<Vec<Event>> {
+        let Some(entry) = self.entries.get_mut(entity) else { return Some(events) };
+        let (owed, left) = (entry.state.unfinished(), entry.state.leaves());
+        let payments = entry.state.payments();
         let state = Arc::make_mut(&mut entry.state);
         for mut event in events {
             self.layouts.share(&mut event);
             state.apply(&event);
         }
-        let deadline = state.deadline();
-        if deadline != call {
-            if let Some(call) = entry.call {
+        self.payments.add(state.payments());
+        self.payments.subtract(payments);
+        if let Some(deadline) = state.deadline()
+            && entry.call.is_none_or(|call| deadline < call)
+        {
+            if let Some(call) = entry.call.replace(deadline) {
                 self.calls.remove(&(call, entity.clone()));
             }
-            entry.call = deadline;
-            self.calls.extend(deadline.map(|deadline| (deadline, entity.clone())));
+            self.calls.insert((deadline, entity.clone()));
         }
         match (owed, entry.state.unfinished()) {
             (false, true) => _ = self.unfinished.insert(entity.clone()),
@@ -269,9 +295,10 @@ impl Kept {
         }
         if entry.state.leaves() {
             self.leave(entity);
-        } else {
+        } else if left {
             self.leaving.remove(entity);
         }
+        None
     }
 
     /// Names up to `max` entities that want a wake at `now`, those that wait longest first. One that was named is named
@@ -285,13 +312,17 @@ impl Kept {
             }
             let (_, entity) = self.calls.pop_first().expect("looked at above");
             let entry = self.entries.get_mut(&entity).expect("only kept entities are called");
-            entry.call = Some(again);
-            self.calls.insert((again, entity.clone()));
-            out.push(entity);
+            let deadline = entry.state.deadline();
+            let is_due = deadline.is_some_and(|deadline| deadline <= now);
+            entry.call = if is_due { Some(again) } else { deadline };
+            self.calls.extend(entry.call.map(|call| (call, entity.clone())));
+            if is_due {
+                out.push(entity);
+            }
         }
     }
 
-    /// The earliest instant at which [`Kept::due`] will name an entity.
+    /// No entity is named by [`Kept::due`] before this instant.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         self.calls.first().map(|(call, _)| *call)
     }
@@ -299,6 +330,11 @@ impl Kept {
     /// Entities that owe something to others: to be woken when the shard gets a leader.
     pub fn unfinished(&self) -> impl Iterator<Item = &Entity> {
         self.unfinished.iter()
+    }
+
+    /// How many steps of payments are open: kept, not counted afresh. They are all here, for no cart with one leaves.
+    pub fn payments(&self) -> PaymentCounts {
+        self.payments
     }
 
     /// How many entities are in memory.
@@ -317,6 +353,7 @@ impl Kept {
     }
 
     fn insert(&mut self, entity: Entity, state: Arc<State>) {
+        self.payments.add(state.payments());
         let call = state.deadline();
         self.calls.extend(call.map(|call| (call, entity.clone())));
         if state.unfinished() {
@@ -339,7 +376,8 @@ impl Layouts {
     /// Replaces the layout of an event by an equal one that is in use already.
     fn share(&mut self, event: &mut Event) {
         let layout = match event {
-            Event::Venue(VenueEvent::HallPut { layout, .. } | VenueEvent::SessionBooked { layout, .. }) => layout,
+            Event::Venue(VenueEvent::HallPut { layout: Some(layout), .. }) => layout,
+            Event::Venue(VenueEvent::SessionBooked { layout, .. }) => layout,
             Event::Session(SessionEvent::Opened(opening)) => &mut opening.layout,
             _ => return,
         };

@@ -26,6 +26,7 @@ pub mod refusal;
 pub mod shared_map;
 
 mod best;
+mod changes;
 mod holds;
 #[cfg(test)]
 mod holds_model;

@@ -17,11 +17,6 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Whether nothing is remembered.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.answers.is_empty()
-    }
-
     /// The answer to a request that was granted before, if it is remembered; refused if it had another body.
     pub(crate) fn answered(&self, request: Request) -> Option<Result<Answer, Refusal>> {
         let known = self.answers.values().rev().find(|known| known.request.id == request.id)?;

@@ -214,7 +214,69 @@ pub enum RefundStatus {
     },
 }
 
-/// What an operator says of an attempt whose outcome the gateway does not tell.
+/// An attempt whose money is given up, or is to be: a record of the cart's own, whatever becomes of the cart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VoidRecord {
+    /// Which attempt.
+    pub attempt: u32,
+    /// How it stands.
+    pub status: VoidStatus,
+}
+
+/// How a void stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum VoidStatus {
+    /// The gateway was asked, or is about to be.
+    Pending,
+    /// Given up.
+    Voided,
+    /// It failed: the operator has to see to it.
+    Failed {
+        /// Why, in the gateway's words.
+        reason: SmolStr,
+    },
+}
+
+/// A step of a payment that is not over, or that failed and that nobody has seen to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenPayment {
+    /// Which attempt.
+    pub key: PaymentKey,
+    /// Which step of it.
+    pub step: PaymentStep,
+    /// It failed for good; else its outcome is not known yet.
+    pub failed: bool,
+}
+
+/// How many steps of payments are open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaymentCounts {
+    /// Their outcome is not known yet: authorizations, captures, voids and refunds.
+    pub pending: u64,
+    /// They failed for good, and nobody has seen to them: captures, voids and refunds.
+    pub failed: u64,
+}
+
+impl PaymentCounts {
+    /// Counts one step.
+    pub fn count(&mut self, open: &OpenPayment) {
+        if open.failed { self.failed += 1 } else { self.pending += 1 }
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, more: PaymentCounts) {
+        self.pending += more.pending;
+        self.failed += more.failed;
+    }
+
+    /// Takes away what was added before.
+    pub fn subtract(&mut self, less: PaymentCounts) {
+        self.pending -= less.pending;
+        self.failed -= less.failed;
+    }
+}
+
+/// What an operator says of a step whose outcome the gateway does not tell, or that was done by hand after it had failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Settlement {
     /// The amount was set aside under this name.
@@ -224,6 +286,15 @@ pub enum Settlement {
     },
     /// It was not.
     Declined,
+    /// It was taken.
+    Captured,
+    /// It was given up.
+    Voided,
+    /// It was paid back.
+    Refunded {
+        /// The how-manieth refund of the order, from 1.
+        refund: u32,
+    },
 }
 
 #[cfg(test)]

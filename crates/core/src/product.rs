@@ -13,12 +13,14 @@ use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
-    answer::{ProductAudit, ProductView, StockCounts},
+    answer::{Answer, ProductAudit, ProductView, StockCounts},
+    changes::Changes,
     command::ProductDetails,
     event::ProductEvent,
     holds::{Hold, Holds, Refunded},
-    id::{HoldId, Id},
+    id::{HoldId, Id, Request},
     portion::Portion,
+    refusal::Refusal,
     taken::Taken,
     time::Timestamp,
 };
@@ -30,6 +32,7 @@ pub struct Product {
     version: u64,
     details: Arc<ProductDetails>,
     holds: Holds<Units>,
+    puts: Changes<Taken>,
     /// Follows from the holds.
     #[serde(skip)]
     taken: Taken,
@@ -55,9 +58,11 @@ impl Product {
     /// # Panics
     /// If that is not that it was put.
     pub fn first(id: Id, event: &ProductEvent) -> Product {
-        let ProductEvent::Put(details) = event else { panic!("product {id} begins with {event:?}") };
+        let ProductEvent::Put { details, request } = event else { panic!("product {id} begins with {event:?}") };
         let details = Arc::new((**details).clone());
-        Product { id, version: 1, details, holds: Holds::default(), taken: Taken::default() }
+        let mut puts = Changes::default();
+        puts.remember(*request, 1, Taken::default());
+        Product { id, version: 1, details, holds: Holds::default(), puts, taken: Taken::default() }
     }
 
     /// How many events it has had.
@@ -77,7 +82,10 @@ impl Product {
     pub fn apply(&mut self, event: &ProductEvent) {
         self.version += 1;
         match event {
-            ProductEvent::Put(details) => self.details = Arc::new((**details).clone()),
+            ProductEvent::Put { details, request } => {
+                self.details = Arc::new((**details).clone());
+                self.puts.remember(*request, self.version, self.taken);
+            }
             ProductEvent::UnitsHeld { hold, revision, want_hash, quantity, price, deadline } => {
                 assert!(*quantity > 0, "hold {hold:?} of nothing");
                 let what = Units { quantity: *quantity, price: *price };
@@ -118,6 +126,23 @@ impl Product {
     /// What it is, and how many are left.
     pub fn view(&self) -> Arc<ProductView> {
         Arc::new(ProductView { id: self.id.clone(), details: (*self.details).clone(), counts: self.counts() })
+    }
+
+    /// The answer to a put that was granted before, if it is remembered, and the version with it; refused if something else
+    /// was put under its request id. `details` are what is put now.
+    pub(crate) fn answered(
+        &self,
+        request: Request,
+        details: &ProductDetails,
+    ) -> Option<Result<(Answer, u64), Refusal>> {
+        let known = self.puts.answered(request)?;
+        Some(known.map(|known| {
+            let Taken { held, sold } = known.said;
+            // What is put now is what was put then, so its stock was enough.
+            let counts = StockCounts { free: details.stock - held - sold, held, sold };
+            let view = ProductView { id: self.id.clone(), details: details.clone(), counts };
+            (Answer::Product(Arc::new(view)), known.version)
+        }))
     }
 
     /// Units by state, as counted along the way.
@@ -164,7 +189,8 @@ impl Product {
     pub fn heap_bytes(&self) -> usize {
         let ProductDetails { properties, blob, .. } = &*self.details;
         let details = size_of::<ProductDetails>() + properties.capacity() * size_of::<(SmolStr, SmolStr)>();
-        self.id.heap_bytes() + 2 * size_of::<usize>() + details + blob.capacity() + self.holds.heap_bytes()
+        let puts = self.puts.heap_bytes();
+        self.id.heap_bytes() + 2 * size_of::<usize>() + details + blob.capacity() + self.holds.heap_bytes() + puts
     }
 
     fn free(&self) -> u64 {

@@ -7,6 +7,7 @@ use smol_str::SmolStr;
 
 use crate::{
     id::{Entity, Id},
+    money::Currency,
     seat::{Seat, SeatState},
     time::Timestamp,
 };
@@ -161,6 +162,14 @@ pub enum Refusal {
     /// 702: it exists already with other content.
     #[error("{0} exists already and is different")]
     AlreadyExistsDifferently(SmolStr),
+    /// 703: a thing is sold in one currency for life: carts may have lines in it, and orders are paid back in it.
+    #[error("{entity} is sold in {currency:?} for as long as it exists; put another one to sell in another currency")]
+    CurrencyFixed {
+        /// Which product or resource.
+        entity: Entity,
+        /// What it is sold in.
+        currency: Currency,
+    },
 }
 
 /// A product with fewer free units than were asked for.
@@ -244,6 +253,7 @@ impl Refusal {
             Refusal::Lines(lines) => lines[0].refusal.code_and_name(),
             Refusal::NotFound(_) => (701, "not_found"),
             Refusal::AlreadyExistsDifferently(_) => (702, "already_exists_differently"),
+            Refusal::CurrencyFixed { .. } => (703, "currency_fixed"),
         }
     }
 }

@@ -18,8 +18,9 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
-    answer::Answer,
+    answer::{Answer, ResourceView},
     calendar::{BookingKey, Buffers, Calendar, Slot},
+    changes::Changes,
     command::ResourceDetails,
     event::ResourceEvent,
     holds::{Hold, Holds, Refunded},
@@ -43,6 +44,8 @@ pub struct Resource {
     holds: Holds<Time>,
     notes: SharedMap<Id, Note>,
     memory: Memory,
+    /// With how many bookings there were.
+    puts: Changes<u64>,
     widest: Width,
     /// Follows from the details.
     #[serde(skip, default = "Place::unset")]
@@ -97,8 +100,10 @@ impl Resource {
     /// # Panics
     /// If that is not that it was put.
     pub fn first(id: Id, event: &ResourceEvent) -> Resource {
-        let ResourceEvent::Put(details) = event else { panic!("resource {id} begins with {event:?}") };
+        let ResourceEvent::Put { details, request } = event else { panic!("resource {id} begins with {event:?}") };
         let place = Arc::new(Place::decided(details));
+        let mut puts = Changes::default();
+        puts.remember(*request, 1, 0);
         Resource {
             id,
             version: 1,
@@ -107,6 +112,7 @@ impl Resource {
             holds: Holds::default(),
             notes: SharedMap::new(),
             memory: Memory::default(),
+            puts,
             widest: Width::of(&place),
             place,
             series: SharedSet::new(),
@@ -130,7 +136,10 @@ impl Resource {
     pub fn apply(&mut self, event: &ResourceEvent) {
         self.version += 1;
         match event {
-            ResourceEvent::Put(details) => self.put(details),
+            ResourceEvent::Put { details, request } => {
+                self.put(details);
+                self.puts.remember(*request, self.version, self.booked());
+            }
             ResourceEvent::SlotHeld { hold, revision, want_hash, begin, end, price, deadline } => {
                 let what = Time { slot: slot(*begin, *end), price: *price };
                 let kept = Hold { revision: *revision, want_hash: *want_hash, deadline: *deadline, what };
@@ -206,9 +215,28 @@ impl Resource {
         assert_eq!(was, Some(slot), "{key} was booked at another time");
     }
 
-    /// The answer to a request that was granted before, if it is remembered; refused if it had another body.
+    /// The answer to a booking that was granted before, if it is remembered; refused if its request id was used for
+    /// something else.
     pub(crate) fn answered(&self, request: Request) -> Option<Result<Answer, Refusal>> {
-        self.memory.answered(request)
+        let put = self.puts.knows(request.id).then_some(Err(Refusal::RequestIdReused));
+        put.or_else(|| self.memory.answered(request))
+    }
+
+    /// The answer to a put that was granted before, if it is remembered, and the version with it; refused if its request
+    /// id was used for something else. `details` are what is put now.
+    pub(crate) fn put_answered(
+        &self,
+        request: Request,
+        details: &ResourceDetails,
+    ) -> Option<Result<(Answer, u64), Refusal>> {
+        if self.memory.answered(request).is_some() {
+            return Some(Err(Refusal::RequestIdReused));
+        }
+        let known = self.puts.answered(request)?;
+        Some(known.map(|known| {
+            let view = ResourceView { id: self.id.clone(), details: details.clone(), bookings: known.said };
+            (Answer::Resource(Arc::new(view)), known.version)
+        }))
     }
 
     /// Works out again what is not written down.
@@ -237,8 +265,9 @@ impl Resource {
     /// Bytes on the heap, long names and details not counted.
     pub fn heap_bytes(&self) -> usize {
         let details = 4 * size_of::<usize>() + size_of::<ResourceDetails>() + size_of::<Place>();
-        let maps = self.notes.heap_bytes() + self.series.heap_bytes() + self.memory.heap_bytes();
-        self.id.heap_bytes() + details + maps + self.calendar.heap_bytes() + self.holds.heap_bytes()
+        let maps = self.notes.heap_bytes() + self.series.heap_bytes();
+        let memory = self.memory.heap_bytes() + self.puts.heap_bytes();
+        self.id.heap_bytes() + details + maps + memory + self.calendar.heap_bytes() + self.holds.heap_bytes()
     }
 
     /// The bookings of a series, by id.

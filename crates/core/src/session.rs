@@ -20,7 +20,6 @@ use serde::{Deserialize, Serialize};
 pub(crate) use areas::check_areas;
 
 use crate::{
-    answer::Answer,
     ask::Opening,
     command::{Area, Limits, NewSession},
     event::SessionEvent,
@@ -195,18 +194,18 @@ impl Session {
             }
             SessionEvent::SaleRefunded { hold, seats } => book.refund(*hold, &indexes(layout, seats)),
             SessionEvent::Hold(event) => book.holds.apply(event),
-            SessionEvent::Canceled { reason, remembered } => {
+            SessionEvent::Canceled { reason, request } => {
                 let before = book.canceled.replace(reason.clone());
                 assert!(before.is_none(), "session {} is canceled twice", terms.id);
-                book.memory.remember(remembered);
+                book.changes.remember(*request, self.version, ());
             }
-            SessionEvent::SeatsBlocked { seats, remembered } => {
+            SessionEvent::SeatsBlocked { seats, request } => {
                 book.block(&indexes(layout, seats), layout.seats());
-                remembered.iter().for_each(|remembered| book.memory.remember(remembered));
+                book.changes.remember(*request, self.version, ());
             }
-            SessionEvent::SeatsUnblocked { seats, remembered } => {
+            SessionEvent::SeatsUnblocked { seats, request } => {
                 book.unblock(&indexes(layout, seats));
-                remembered.iter().for_each(|remembered| book.memory.remember(remembered));
+                book.changes.remember(*request, self.version, ());
             }
         }
         if book.is_blank() {
@@ -214,9 +213,11 @@ impl Session {
         }
     }
 
-    /// The answer to a request that was granted before, if it is remembered; refused if it had another body.
-    pub(crate) fn answered(&self, request: Request) -> Option<Result<Answer, Refusal>> {
-        self.book.as_deref()?.memory.answered(request)
+    /// The version with a request that was granted before, if it is remembered: it was done. Refused if it had another
+    /// body.
+    pub(crate) fn answered(&self, request: Request) -> Option<Result<u64, Refusal>> {
+        let known = self.book.as_deref()?.changes.answered(request)?;
+        Some(known.map(|known| known.version))
     }
 
     /// Works out again what is not written down. The layout must be in place.

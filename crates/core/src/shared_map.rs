@@ -12,6 +12,7 @@ use core::{
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{MapAccess, Visitor},
+    ser::SerializeMap,
 };
 
 /// Entries of one leaf: a write copies at most so many.
@@ -21,7 +22,16 @@ const LEAF_MAX: usize = 64;
 const BRANCH_MAX: usize = 64;
 
 type Leaf<K, V> = Arc<Vec<(K, V)>>;
-type Branch<K, V> = Arc<Vec<Leaf<K, V>>>;
+
+/// Leaves that follow each other, and keys that lie between them: a search touches no leaf but the one it is for.
+#[derive(Clone)]
+struct Branch<K, V> {
+    /// Not above any key of the branch, unless it is the map's first one, and above every key before it.
+    low: K,
+    /// The same of every leaf but the first.
+    lows: Vec<K>,
+    leaves: Vec<Leaf<K, V>>,
+}
 
 /// Branch, leaf of the branch, entry of the leaf.
 type Place = (usize, usize, usize);
@@ -29,7 +39,7 @@ type Place = (usize, usize, usize);
 /// The map. Keys are unique and in order.
 pub struct SharedMap<K, V> {
     /// None of them is empty, nor is any of their leaves; keys ascend through all of them.
-    branches: Vec<Branch<K, V>>,
+    branches: Vec<Arc<Branch<K, V>>>,
     len: usize,
 }
 
@@ -69,35 +79,39 @@ impl<K, V> SharedMap<K, V> {
 
     /// The first entry.
     pub fn first(&self) -> Option<(&K, &V)> {
-        self.branches.first()?.first()?.first().map(|(key, value)| (key, value))
+        self.branches.first()?.leaves.first()?.first().map(|(key, value)| (key, value))
     }
 
     /// The last entry.
     pub fn last(&self) -> Option<(&K, &V)> {
-        self.branches.last()?.last()?.last().map(|(key, value)| (key, value))
+        self.branches.last()?.leaves.last()?.last().map(|(key, value)| (key, value))
     }
 
     /// Bytes on the heap, those behind keys and values not counted.
     pub fn heap_bytes(&self) -> usize {
         let leaf = |leaf: &Leaf<K, V>| leaf.capacity() * size_of::<(K, V)>() + HEAD_BYTES;
-        let branch = |branch: &Branch<K, V>| branch.capacity() * size_of::<usize>() + HEAD_BYTES;
+        let branch = |branch: &Arc<Branch<K, V>>| {
+            let counts = 2 * size_of::<usize>();
+            let lows = branch.lows.capacity() * size_of::<K>();
+            size_of::<Branch<K, V>>() + counts + branch.leaves.capacity() * size_of::<usize>() + lows
+        };
         let branches: usize = self.branches.iter().map(branch).sum();
         self.leaves().map(leaf).sum::<usize>() + branches + self.branches.capacity() * size_of::<usize>()
     }
 
     fn leaves(&self) -> impl DoubleEndedIterator<Item = &Leaf<K, V>> {
-        self.branches.iter().flat_map(|branch| branch.iter())
+        self.branches.iter().flat_map(|branch| branch.leaves.iter())
     }
 }
 
-/// What a leaf or a branch needs beside what is in it: two counts and a vector.
+/// What a leaf needs beside what is in it: two counts and a vector.
 const HEAD_BYTES: usize = 5 * size_of::<usize>();
 
 impl<K: Ord, V> SharedMap<K, V> {
     /// What is kept under a key.
     pub fn get(&self, key: &K) -> Option<&V> {
         let (branch, leaf) = self.leaf_of(key);
-        let leaf = self.branches.get(branch)?.get(leaf)?;
+        let leaf = self.branches.get(branch)?.leaves.get(leaf)?;
         let place = leaf.binary_search_by(|(known, _)| known.cmp(key)).ok()?;
         Some(&leaf[place].1)
     }
@@ -116,8 +130,9 @@ impl<K: Ord, V> SharedMap<K, V> {
         branches.iter().enumerate().flat_map(move |(number, branch)| {
             let number = number + first.0;
             let from = if number == first.0 { first.1 } else { 0 };
-            let to = if number == last.0 { branch.len().min(last.1 + 1) } else { branch.len() };
-            branch[from..to].iter().enumerate().flat_map(move |(leaf_number, leaf)| {
+            let leaves = &branch.leaves;
+            let to = if number == last.0 { leaves.len().min(last.1 + 1) } else { leaves.len() };
+            leaves[from..to].iter().enumerate().flat_map(move |(leaf_number, leaf)| {
                 let here = (number, leaf_number + from);
                 let from = if here == (first.0, first.1) { first.2 } else { 0 };
                 let to = if here == (last.0, last.1) { last.2 } else { leaf.len() };
@@ -126,11 +141,11 @@ impl<K: Ord, V> SharedMap<K, V> {
         })
     }
 
-    /// The leaf that has the key, or would: the first whose last key is not smaller, and the branch it is on.
+    /// The branch and the leaf that have the key, or would; zeros if there is none at all.
     fn leaf_of(&self, key: &K) -> (usize, usize) {
-        let before = |leaf: &Leaf<K, V>| leaf.last().is_some_and(|(last, _)| last < key);
-        let branch = self.branches.partition_point(|branch| branch.last().is_some_and(before));
-        (branch, self.branches.get(branch).map_or(0, |branch| branch.partition_point(before)))
+        let others = self.branches.get(1..).unwrap_or(&[]);
+        let branch = others.partition_point(|branch| branch.low <= *key);
+        (branch, self.branches.get(branch).map_or(0, |branch| branch.leaf_of(key)))
     }
 
     /// Where the first entry of a range is that begins so.
@@ -153,8 +168,14 @@ impl<K: Ord, V> SharedMap<K, V> {
 
     fn place(&self, key: &K, before: impl Fn(&K) -> bool) -> Place {
         let (branch, leaf) = self.leaf_of(key);
-        let entries = self.branches.get(branch).and_then(|branch| branch.get(leaf));
+        let entries = self.branches.get(branch).and_then(|branch| branch.leaves.get(leaf));
         (branch, leaf, entries.map_or(0, |leaf| leaf.partition_point(|(known, _)| before(known))))
+    }
+}
+
+impl<K: Ord, V> Branch<K, V> {
+    fn leaf_of(&self, key: &K) -> usize {
+        self.lows.partition_point(|low| low <= key)
     }
 }
 
@@ -162,8 +183,8 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
     /// What is kept under a key, to be changed.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         let (branch, leaf) = self.leaf_of(key);
-        let place = self.branches.get(branch)?[leaf].binary_search_by(|(known, _)| known.cmp(key)).ok()?;
-        let leaf = &mut Arc::make_mut(&mut self.branches[branch])[leaf];
+        let place = self.branches.get(branch)?.leaves[leaf].binary_search_by(|(known, _)| known.cmp(key)).ok()?;
+        let leaf = &mut Arc::make_mut(&mut self.branches[branch]).leaves[leaf];
         Some(&mut Arc::make_mut(leaf)[place].1)
     }
 
@@ -177,18 +198,15 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
 
     /// Keeps a value under a key; what was there before.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
-        if self.branches.is_empty() {
-            self.branches.push(Arc::new(Vec::from([Arc::new(Vec::from([(key, value)]))])));
+        let (number, leaf_number) = self.leaf_of(&key);
+        let Some(branch) = self.branches.get_mut(number) else {
+            let (low, leaf) = (key.clone(), Arc::new(Vec::from([(key, value)])));
+            self.branches.push(Arc::new(Branch { low, lows: Vec::new(), leaves: Vec::from([leaf]) }));
             self.len = 1;
             return None;
-        }
-        // Behind all keys there is no leaf yet: it goes to the last one.
-        let (number, leaf_number) = match self.leaf_of(&key) {
-            (number, leaf) if number < self.branches.len() => (number, leaf),
-            (behind, _) => (behind - 1, self.branches[behind - 1].len() - 1),
         };
-        let branch = Arc::make_mut(&mut self.branches[number]);
-        let leaf = Arc::make_mut(&mut branch[leaf_number]);
+        let branch = Arc::make_mut(branch);
+        let leaf = Arc::make_mut(&mut branch.leaves[leaf_number]);
         let place = match leaf.binary_search_by(|(known, _)| known.cmp(&key)) {
             Ok(place) => return Some(core::mem::replace(&mut leaf[place].1, value)),
             Err(place) => place,
@@ -197,8 +215,9 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
         self.len += 1;
         if leaf.len() > LEAF_MAX {
             let upper = leaf.split_off(cut(place, LEAF_MAX));
-            branch.insert(leaf_number + 1, Arc::new(upper));
-            if branch.len() > BRANCH_MAX {
+            branch.lows.insert(leaf_number, upper[0].0.clone());
+            branch.leaves.insert(leaf_number + 1, Arc::new(upper));
+            if branch.leaves.len() > BRANCH_MAX {
                 let upper = branch.split_off(cut(leaf_number + 1, BRANCH_MAX));
                 self.branches.insert(number + 1, Arc::new(upper));
             }
@@ -209,7 +228,7 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
     /// Takes the entry with this key out.
     pub fn remove(&mut self, key: &K) -> Option<V> {
         let (branch, leaf) = self.leaf_of(key);
-        let place = self.branches.get(branch)?[leaf].binary_search_by(|(known, _)| known.cmp(key)).ok()?;
+        let place = self.branches.get(branch)?.leaves[leaf].binary_search_by(|(known, _)| known.cmp(key)).ok()?;
         Some(self.remove_at((branch, leaf, place)).1)
     }
 
@@ -220,37 +239,88 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
 
     fn remove_at(&mut self, (number, leaf_number, place): Place) -> (K, V) {
         let branch = Arc::make_mut(&mut self.branches[number]);
-        let leaf = Arc::make_mut(&mut branch[leaf_number]);
-        let entry = leaf.remove(place);
+        let entry = Arc::make_mut(&mut branch.leaves[leaf_number]).remove(place);
         self.len -= 1;
-        if join(branch, leaf_number, LEAF_MAX) {
-            join(&mut self.branches, number, BRANCH_MAX);
+        if branch.shrink(leaf_number) {
+            self.shrink(number);
+        }
+        entry
+    }
+
+    /// Takes out a branch that has become empty, or joins one that has become small with a neighbour.
+    fn shrink(&mut self, number: usize) {
+        let sizes = |number: usize| self.branches.get(number).map(|branch| branch.leaves.len());
+        match shrinking(number, BRANCH_MAX, sizes) {
+            Shrinking::No => {}
+            Shrinking::Gone => drop(self.branches.remove(number)),
+            Shrinking::Joined { first } => {
+                let next = Arc::unwrap_or_clone(self.branches.remove(first + 1));
+                let branch = Arc::make_mut(&mut self.branches[first]);
+                branch.lows.push(next.low);
+                branch.lows.extend(next.lows);
+                branch.leaves.extend(next.leaves);
+            }
         }
         if self.branches.is_empty() {
             self.branches = Vec::new();
         }
-        entry
     }
 }
 
-/// Takes out a part that has become empty, or joins one that has become small with a neighbour; whether it did.
-fn join<T: Clone>(parts: &mut Vec<Arc<Vec<T>>>, number: usize, max: usize) -> bool {
-    let left = parts[number].len();
-    if left == 0 {
-        parts.remove(number);
-        return true;
+impl<K: Clone, V: Clone> Branch<K, V> {
+    /// Keeps the first `at` leaves, which are not all and not none, and gives the others.
+    fn split_off(&mut self, at: usize) -> Branch<K, V> {
+        let leaves = self.leaves.split_off(at);
+        let lows = self.lows.split_off(at);
+        let low = self.lows.pop().expect("a key lies between the two parts");
+        Branch { low, lows, leaves }
     }
-    let fits = |other: &Arc<Vec<T>>| left < max / 4 && left + other.len() <= max / 2;
-    let first = if parts.get(number + 1).is_some_and(fits) {
-        number
-    } else if number > 0 && fits(&parts[number - 1]) {
-        number - 1
+
+    /// Takes out a leaf that has become empty, or joins one that has become small with a neighbour; whether it did.
+    fn shrink(&mut self, number: usize) -> bool {
+        let sizes = |number: usize| self.leaves.get(number).map(|leaf| leaf.len());
+        match shrinking(number, LEAF_MAX, sizes) {
+            Shrinking::No => return false,
+            Shrinking::Gone => {
+                self.leaves.remove(number);
+                if !self.lows.is_empty() {
+                    self.lows.remove(number.saturating_sub(1));
+                }
+            }
+            Shrinking::Joined { first } => {
+                self.lows.remove(first);
+                let next = self.leaves.remove(first + 1);
+                Arc::make_mut(&mut self.leaves[first]).extend(next.iter().cloned());
+            }
+        }
+        true
+    }
+}
+
+/// What becomes of a part of which something was taken out.
+enum Shrinking {
+    No,
+    /// It is empty.
+    Gone,
+    /// This part and the next one are both small: they become one.
+    Joined {
+        first: usize,
+    },
+}
+
+fn shrinking(number: usize, max: usize, size: impl Fn(usize) -> Option<usize>) -> Shrinking {
+    let left = size(number).unwrap_or(0);
+    if left == 0 {
+        return Shrinking::Gone;
+    }
+    let fits = |other: Option<usize>| left < max / 4 && other.is_some_and(|other| left + other <= max / 2);
+    if fits(size(number + 1)) {
+        Shrinking::Joined { first: number }
+    } else if number > 0 && fits(size(number - 1)) {
+        Shrinking::Joined { first: number - 1 }
     } else {
-        return false;
-    };
-    let next = parts.remove(first + 1);
-    Arc::make_mut(&mut parts[first]).extend(next.iter().cloned());
-    true
+        Shrinking::No
+    }
 }
 
 /// Where to cut what has become one too long by an insert at `place`: what comes in order leaves full parts behind, other
@@ -297,7 +367,9 @@ impl<K: Ord + Clone, V: Clone> FromIterator<(K, V)> for SharedMap<K, V> {
 
 impl<K: Serialize, V: Serialize> Serialize for SharedMap<K, V> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.iter())
+        let mut map = serializer.serialize_map(Some(self.len))?;
+        self.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?;
+        map.end()
     }
 }
 
@@ -370,7 +442,9 @@ mod tests {
         assert_eq!(map.first(), model.first_key_value());
         assert_eq!(map.last(), model.last_key_value());
         assert!(map.leaves().all(|leaf| (1..=LEAF_MAX).contains(&leaf.len())));
-        assert!(map.branches.iter().all(|branch| (1..=BRANCH_MAX).contains(&branch.len())));
+        assert!(map.branches.iter().all(|branch| (1..=BRANCH_MAX).contains(&branch.leaves.len())));
+        assert!(map.branches.iter().all(|branch| branch.lows.len() + 1 == branch.leaves.len()));
+        assert!(map.keys().all(|key| map.contains_key(key)));
     }
 
     proptest! {

@@ -1,9 +1,11 @@
 //! How much of something that is counted is held and sold.
 
+use serde::{Deserialize, Serialize};
+
 use crate::holds::Refunded;
 
 /// Places, units or parts of a quota that are not free, by state (P1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Taken {
     /// In carts.
     pub(crate) held: u64,

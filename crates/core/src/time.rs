@@ -19,7 +19,7 @@ impl Timestamp {
     }
 }
 
-/// Terms of time of the rules; an operator may change them, so what they gave is written into events.
+/// Terms of time and of paying; an operator may change them, so what they gave is written into events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
     /// How long a cart lives without being touched, if neither cart nor session says otherwise. 30 minutes (TH).
@@ -41,6 +41,8 @@ pub struct Rules {
     pub payment_again_ms: u64,
     /// What becomes of a cart whose payment is declined, if the checkout does not say.
     pub on_decline: OnDecline,
+    /// Whether there is a gateway to be asked. Without one no attempt is begun; those that were begun before stay open.
+    pub gateway: bool,
 }
 
 impl Default for Rules {
@@ -55,6 +57,7 @@ impl Default for Rules {
             payment_wait_ms: 10_000,
             payment_again_ms: 2_000,
             on_decline: OnDecline::Release,
+            gateway: true,
         }
     }
 }

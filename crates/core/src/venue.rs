@@ -17,9 +17,10 @@ use smol_str::{SmolStr, format_smolstr};
 use crate::{
     answer::{AreaCounts, HallView, SeatCounts, SessionEntry, SessionView, VenueView},
     ask::Opening,
+    changes::Changes,
     command::{Area, NewSession, VenueDetails},
     event::VenueEvent,
-    id::Id,
+    id::{Id, Request},
     layout::Layout,
     refusal::Refusal,
     time::Timestamp,
@@ -43,6 +44,8 @@ pub struct Venue {
     put: u64,
     /// The version with the details as the directory knows them.
     listed: u64,
+    /// Of the details; halls remember their own.
+    puts: Changes<()>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +55,7 @@ struct Hall {
     layout: Arc<Layout>,
     /// By start: the end, and the session. They never overlap.
     bookings: BTreeMap<Timestamp, (Timestamp, Id)>,
+    puts: Changes<()>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +68,9 @@ struct Booked {
 
 impl Venue {
     /// A venue that has just been created.
-    pub(crate) fn created(id: Id, details: VenueDetails) -> Venue {
+    pub(crate) fn created(id: Id, details: VenueDetails, request: Request) -> Venue {
+        let mut puts = Changes::default();
+        puts.remember(request, 1, ());
         Venue {
             version: 1,
             id,
@@ -75,6 +81,7 @@ impl Venue {
             opening: BTreeSet::new(),
             put: 1,
             listed: 0,
+            puts,
         }
     }
 
@@ -91,6 +98,24 @@ impl Venue {
     /// The details that the directory is owed, with their version.
     pub(crate) fn unlisted(&self) -> Option<(&VenueDetails, u64)> {
         (self.listed < self.put).then_some((&self.details, self.put))
+    }
+
+    /// The version with a put of the details that was granted before, if it is remembered; refused if something else was
+    /// put under its request id.
+    pub(crate) fn answered(&self, request: Request) -> Option<Result<u64, Refusal>> {
+        self.puts.answered(request).map(|known| known.map(|known| known.version))
+    }
+
+    /// The same of a hall.
+    pub(crate) fn hall_answered(&self, hall: &Id, request: Request) -> Option<Result<u64, Refusal>> {
+        let known = self.halls.get(hall)?.puts.answered(request)?;
+        Some(known.map(|known| known.version))
+    }
+
+    /// Whether the directory knows the details of this version, or newer ones.
+    pub(crate) fn is_listed(&self, version: u64) -> bool {
+        // Details that were put as they were are not told again.
+        self.listed >= version.min(self.put)
     }
 
     /// The sessions that are owed their opening.
@@ -114,16 +139,25 @@ impl Venue {
     pub(crate) fn apply(&mut self, event: &VenueEvent) {
         self.version += 1;
         match event {
-            VenueEvent::Put(details) => {
-                self.details.clone_from(details);
-                self.put = self.version;
+            VenueEvent::Put { details, request } => {
+                if self.details != *details {
+                    self.details.clone_from(details);
+                    self.put = self.version;
+                }
+                self.puts.remember(*request, self.version, ());
             }
             VenueEvent::Listed { version } => self.listed = self.listed.max(*version),
-            VenueEvent::HallPut { hall, name, layout } => {
-                let fresh = || Hall { name: name.clone(), layout: Arc::clone(layout), bookings: BTreeMap::new() };
+            VenueEvent::HallPut { hall, name, layout, request } => {
+                let fresh = || {
+                    let layout = layout.clone().unwrap_or_else(|| panic!("hall {hall} begins without seats"));
+                    Hall { name: name.clone(), layout, bookings: BTreeMap::new(), puts: Changes::default() }
+                };
                 let kept = self.halls.entry(hall.clone()).or_insert_with(fresh);
                 kept.name.clone_from(name);
-                kept.layout = Arc::clone(layout);
+                if let Some(layout) = layout {
+                    kept.layout = Arc::clone(layout);
+                }
+                kept.puts.remember(*request, self.version, ());
             }
             VenueEvent::SessionBooked { session, layout } => self.book(session, layout),
             VenueEvent::SessionOpened(session) => {

@@ -89,6 +89,7 @@ impl Backend for Node {
             actors: 0,
             carts_archived: 0,
             payments_pending: 0,
+            payments_failed: 0,
             rates: Rates::default(),
         }
     }

@@ -11,6 +11,7 @@ pub mod config;
 pub mod metrics;
 mod node;
 mod rates;
+mod sought;
 
 pub mod server;
 

@@ -9,6 +9,8 @@ use std::{
 use boxoffice_core::refusal::Refusal;
 use boxoffice_wire::{Op, status::NodeStatus};
 
+use crate::sought::{Fairness, Sought};
+
 /// Upper bounds of the latency buckets, in microseconds.
 const BUCKETS_US: [u64; 12] =
     [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 50_000, 100_000, 500_000, 2_000_000, 10_000_000];
@@ -66,8 +68,10 @@ pub struct Metrics {
     pub feed_frames: AtomicU64,
     /// Webhooks of the payment gateway, by how they ended.
     pub webhooks: [AtomicU64; 3],
-    /// Holds that were refused although enough was free.
+    /// Seats, places, stock or slots that were refused although they were free: wrong answers, so there is none.
     pub refused_although_free: AtomicU64,
+    /// Best seats that were refused because those that were free were not side by side, or not accessible.
+    pub refused_scattered: AtomicU64,
 }
 
 impl Default for Metrics {
@@ -89,6 +93,7 @@ impl Default for Metrics {
             feed_frames: AtomicU64::default(),
             webhooks: Default::default(),
             refused_although_free: AtomicU64::default(),
+            refused_scattered: AtomicU64::default(),
         }
     }
 }
@@ -110,10 +115,12 @@ impl Metrics {
         self.latency_sum_us.fetch_add(took_us, Ordering::Relaxed);
     }
 
-    /// Counts a refusal that says of itself that enough was free: what buyers call unfair, and the aim is 0.
-    pub fn refused(&self, refusal: &Refusal) {
-        if although_free(refusal) {
-            self.refused_although_free.fetch_add(1, Ordering::Relaxed);
+    /// Counts a refusal of what was sought if enough was free.
+    pub(crate) fn refused(&self, sought: &Sought, refusal: &Refusal) {
+        match sought.judge(refusal) {
+            Fairness::Fair => {}
+            Fairness::Scattered => _ = self.refused_scattered.fetch_add(1, Ordering::Relaxed),
+            Fairness::AlthoughFree => _ = self.refused_although_free.fetch_add(1, Ordering::Relaxed),
         }
     }
 
@@ -151,8 +158,13 @@ impl Metrics {
             ("feed_frames_total", "Frames of feeds sent.", &self.feed_frames),
             (
                 "refused_although_free_total",
-                "Holds that were refused although enough was free, only not side by side.",
+                "Seats, places, stock or slots that were refused although they were free; always 0.",
                 &self.refused_although_free,
+            ),
+            (
+                "refused_scattered_total",
+                "Best seats that were refused although enough were free, only not side by side or accessible.",
+                &self.refused_scattered,
             ),
         ];
         for (name, help, counter) in counters {
@@ -189,49 +201,5 @@ impl Metrics {
         }
         writeln!(text, "{name}_sum {}", self.latency_sum_us.load(Ordering::Relaxed) as f64 / 1e6)?;
         writeln!(text, "{name}_count {count}")
-    }
-}
-
-/// Whether a refusal's own fields say that enough was free.
-fn although_free(refusal: &Refusal) -> bool {
-    match refusal {
-        Refusal::NoAdjacentSeats { count, free } => free >= &u32::from(*count),
-        Refusal::OutOfStock(shortages) => shortages.iter().any(|short| short.free >= u64::from(short.wanted)),
-        Refusal::Lines(lines) => lines.iter().any(|line| although_free(&line.refusal)),
-        // It does not say how many were asked for; none of the others is about how many there are.
-        Refusal::NotEnoughPlaces { .. }
-        | Refusal::BadRequest(_)
-        | Refusal::RequestIdMissing
-        | Refusal::RequestIdReused
-        | Refusal::InProgress
-        | Refusal::Forbidden(_)
-        | Refusal::SeatsTaken(_)
-        | Refusal::NoSuchSeat(_)
-        | Refusal::DuplicateSeat(_)
-        | Refusal::SeatBlocked(_)
-        | Refusal::SessionClosed(_)
-        | Refusal::HallOccupied(_)
-        | Refusal::LimitPerCustomer { .. }
-        | Refusal::LimitPerOrder { .. }
-        | Refusal::CartNotActive(_)
-        | Refusal::CartExpired
-        | Refusal::NoSuchLine(_)
-        | Refusal::CartEmpty
-        | Refusal::NotYourCart
-        | Refusal::TooManyLines(_)
-        | Refusal::HoldAgeExceeded
-        | Refusal::BadQuantity(_)
-        | Refusal::NoSuchProduct(_)
-        | Refusal::SlotTaken(_)
-        | Refusal::BadInterval(_)
-        | Refusal::IdInUse(_)
-        | Refusal::OutsideHours(_)
-        | Refusal::NoSuchBooking(_)
-        | Refusal::TooSoonOrFar(_)
-        | Refusal::PaymentDeclined(_)
-        | Refusal::PaymentPending
-        | Refusal::AmountMismatch { .. }
-        | Refusal::NotFound(_)
-        | Refusal::AlreadyExistsDifferently(_) => false,
     }
 }

@@ -64,7 +64,7 @@ impl Backend for NodeHandle {
     }
 
     fn metrics_text(&self) -> String {
-        self.metrics().text()
+        NodeHandle::metrics_text(self)
     }
 
     fn feeds(&self) -> &Feeds {

@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::{
     connection::{Answers, Batch, kind_of},
     shared::{Guest, Phase, Shared},
+    sought::Sought,
 };
 
 /// The commands of one HTTP request.
@@ -40,9 +41,6 @@ impl ReplySink for Sink {
     fn answer(&self, tag: u64, result: door::Result) {
         self.under_way.fetch_sub(1, Ordering::Relaxed);
         self.shared.metrics.under_way.fetch_sub(1, Ordering::Relaxed);
-        if let Ok(Err(refusal)) = &result {
-            self.shared.metrics.refused(refusal);
-        }
         self.answers.answer(tag, result);
     }
 }
@@ -61,9 +59,10 @@ impl Waiting {
 
     /// What becomes of a command.
     pub(crate) async fn command(self, command: Command, key: Option<RequestKey>, shape: Shape) -> Verdict {
+        let sought = Sought::of(&command);
         self.submit(0, command, key);
         match self.answers().await.pop() {
-            Some((_, result)) => verdict(result, shape),
+            Some((_, result)) => self.verdict(result, shape, &sought),
             None => Verdict::Fail(Fail::new(FailKind::Unknown)),
         }
     }
@@ -71,11 +70,11 @@ impl Waiting {
     /// What becomes of the items of a batch.
     pub(crate) async fn batch(self, items: Vec<Result<Item, Rejection>>) -> Vec<Verdict> {
         let mut batch = Batch::new(0, Instant::now(), self.deadline, items);
-        let mut under_way: BTreeMap<u64, Shape> = BTreeMap::new();
+        let mut under_way: BTreeMap<u64, (Shape, Sought)> = BTreeMap::new();
         loop {
             while let Some((index, item)) = batch.start() {
                 let tag = index as u64;
-                under_way.insert(tag, item.shape);
+                under_way.insert(tag, (item.shape, Sought::of(&item.command)));
                 self.submit(tag, item.command, item.key);
             }
             if let Some(verdicts) = batch.verdicts() {
@@ -90,8 +89,8 @@ impl Waiting {
                 continue;
             }
             for (tag, result) in answers {
-                let shape = under_way.remove(&tag).expect("an item is answered once");
-                batch.ended(tag as usize, verdict(result, shape));
+                let (shape, sought) = under_way.remove(&tag).expect("an item is answered once");
+                batch.ended(tag as usize, self.verdict(result, shape, &sought));
             }
         }
     }
@@ -128,11 +127,14 @@ impl Waiting {
         }
         taken
     }
-}
 
-fn verdict(result: door::Result, shape: Shape) -> Verdict {
-    match result {
-        Ok(outcome) => Verdict::decided(outcome, shape),
-        Err(failure) => Verdict::Fail(Fail::new(kind_of(failure))),
+    fn verdict(&self, result: door::Result, shape: Shape, sought: &Sought) -> Verdict {
+        if let Ok(Err(refusal)) = &result {
+            self.shared.metrics.refused(sought, refusal);
+        }
+        match result {
+            Ok(outcome) => Verdict::decided(outcome, shape),
+            Err(failure) => Verdict::Fail(Fail::new(kind_of(failure))),
+        }
     }
 }

@@ -290,12 +290,12 @@ pub fn names() -> [&'static str; BUILT_IN.len()] {
 }
 
 impl Scenario {
-    /// The scenario with this name or in this file, changed by these settings (`closed_loop.clients=64`).
+    /// The scenario with this name (`N0` is `n0`) or in this file, changed by these settings (`closed_loop.clients=64`).
     ///
     /// # Errors
     /// [`ScenarioError`] if there is none, it says something that is not known or makes no sense, or a setting does.
     pub fn load(name: &str, settings: &[String]) -> Result<Scenario, ScenarioError> {
-        if let Some((name, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
+        if let Some((name, text)) = BUILT_IN.iter().find(|(built_in, _)| built_in.eq_ignore_ascii_case(name)) {
             return Scenario::parse(name, &format!("{name}.toml (built in)"), text, settings);
         }
         let path = Path::new(name);

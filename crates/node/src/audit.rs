@@ -6,9 +6,10 @@ use boxoffice_core::{
     answer::{CartAudit, CartState, Claim, HoldView, SaleView},
     id::{CartId, Entity, HoldId, Id, OrderId},
     keep::State,
+    payment::{OpenPayment, PaymentCounts},
     portion::Portion,
 };
-use boxoffice_wire::status::NodeAudit;
+use boxoffice_wire::{payment::StepKey, status::NodeAudit};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
@@ -19,6 +20,9 @@ use crate::{
 
 /// Violations named one by one; the rest are counted.
 const VIOLATIONS_MAX: usize = 100;
+
+/// Keys of failed payments named one by one.
+const FAILED_KEYS_MAX: usize = 100;
 
 /// How deep an audit looks into what has left memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +54,10 @@ impl NodeHandle {
 fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
     // Before the replicas: whoever writes to the store takes these locks in the same order.
     let _still = shared.past.still();
+    let mut payments = PaymentCounts::default();
     let states: Vec<(Entity, Arc<State>)> = {
         let replicas: Vec<_> = shared.cells.iter().map(|cell| cell.replica.lock()).collect();
+        replicas.iter().for_each(|replica| payments.add(replica.kept.payments()));
         replicas
             .iter()
             .flat_map(|replica| replica.kept.entities().map(|(entity, state)| (entity.clone(), Arc::clone(state))))
@@ -61,6 +67,7 @@ fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
     for (entity, state) in &states {
         books.state(entity, state);
     }
+    books.payments_are_counted(payments);
     let past = books.past(shared, &states).and_then(|()| match depth {
         Depth::Sales => Ok(()),
         Depth::Records => books.records(shared),
@@ -89,6 +96,8 @@ struct Books {
     posted: Vec<(Id, OrderId)>,
     /// Purchases of customers in memory.
     purchases: BTreeMap<Id, Vec<OrderId>>,
+    /// Steps of payments that are open.
+    open: PaymentCounts,
     /// What is in memory, and what has left it, adds up to.
     here: Totals,
     left: Totals,
@@ -129,6 +138,7 @@ impl Books {
                 // A cart that was never opened is only the memory of a disowned hold.
                 let (Entity::Cart(id), Some(found)) = (entity, cart.audit()) else { return };
                 self.here.add(&Totals::of(state));
+                cart.open_payments().for_each(|open| self.payment(&open));
                 self.cart(*id, found);
             }
         }
@@ -148,6 +158,23 @@ impl Books {
         for sale in sales {
             self.audit.sold_seats += seats(&sale.portion);
             self.sales.insert((entity.clone(), sale.hold), sale.portion);
+        }
+    }
+
+    fn payment(&mut self, open: &OpenPayment) {
+        self.open.count(open);
+        if open.failed && self.audit.failed_keys.len() < FAILED_KEYS_MAX {
+            let key = StepKey { attempt: open.key, step: open.step };
+            self.audit.failed_keys.push(format_smolstr!("{key}"));
+        }
+    }
+
+    /// What is counted as it happens is what there is.
+    fn payments_are_counted(&mut self, kept: PaymentCounts) {
+        let counted = self.open;
+        (self.audit.payments_pending, self.audit.payments_failed) = (counted.pending, counted.failed);
+        if kept != counted {
+            self.violation(format_smolstr!("P11 open payments are kept as {kept:?}, and are {counted:?}"));
         }
     }
 
@@ -183,6 +210,10 @@ impl Books {
             shared.past.each(cell.id, |stored| {
                 counted.add(&Totals::of(&stored.state));
                 let State::Cart(cart) = &*stored.state else { return };
+                if let Some(open) = cart.open_payments().next() {
+                    let key = StepKey { attempt: open.key, step: open.step };
+                    self.violation(format_smolstr!("P11 payment {key} is open, and its cart has left memory"));
+                }
                 let Some(audit) = cart.audit() else { return };
                 self.audit.violations.extend(audit.violations.iter().cloned());
                 if audit.cart.state == CartState::Done {

@@ -7,13 +7,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::{
-    event::Event,
-    host::Input,
-    id::Entity,
-    keep::{Kept, State},
-    time::Timestamp,
-};
+use boxoffice_core::{host::Input, id::Entity, keep::Kept, time::Timestamp};
 use boxoffice_shard::{
     Engine, Input as EngineInput, Now, Outgoing, Output, Position, Received, ShardId, SnapshotMeta, Turns, Write,
 };
@@ -29,7 +23,7 @@ use crate::{
     error::NodeError,
     feeds::Commit,
     log::{Kind, Log, LogError, Mark},
-    past::{Brought, Keeper, Order},
+    past::{Brought, Keeper, Order, Replay},
     shared::Shared,
     snapshots::{self, Snapshot},
     watched::Before,
@@ -97,8 +91,8 @@ pub(crate) struct Driver {
     unsynced: bool,
     /// By shard: what its snapshots on disk go up to.
     snapshots_kept: Vec<SnapshotsKept>,
-    /// By shard: up to where the store told when the node started. Entries up to there were applied before.
-    applied_before: Vec<u64>,
+    /// By shard: who had left before the node started.
+    replays: Vec<Replay>,
     /// A segment was begun while there were too many: cut snapshots after this pass.
     cut_for_release: bool,
 }
@@ -111,7 +105,7 @@ impl Driver {
         log: Log,
         settle: mpsc::UnboundedSender<Settled>,
         (snapshots, snapshots_kept): (snapshots::Writer, Vec<SnapshotsKept>),
-        (keeper, applied_before): (Keeper, Vec<u64>),
+        (keeper, replays): (Keeper, Vec<Replay>),
     ) -> Driver {
         let now_ms = shared.world.clock.monotonic_ms();
         let cells = shared.cells.len();
@@ -131,7 +125,7 @@ impl Driver {
             synced_ms: now_ms,
             unsynced: false,
             snapshots_kept,
-            applied_before,
+            replays,
             cut_for_release: false,
         }
     }
@@ -327,13 +321,24 @@ impl Driver {
         let mut count = 0;
         for turn in turns.iter() {
             count += 1;
-            let (entity, events) =
+            let (entity, mut events) =
                 codec::decode(turn).map_err(|why| NodeError::Undecodable { shard, index: position.index, why })?;
-            let in_memory = replica.kept.contains(&entity);
-            if !in_memory && !self.fetch(&mut replica.kept, shard, position.index, (&entity, &events))? {
-                continue;
-            }
             let is_watched = !replica.watched.is_empty() && replica.watched.contains(&entity);
+            if !is_watched {
+                match replica.kept.apply_in_memory(&entity, events) {
+                    Some(back) => events = back,
+                    None => continue,
+                }
+            }
+            let in_memory = replica.kept.contains(&entity);
+            if !in_memory {
+                let (replay, past) = (&mut self.replays[usize::from(shard)], &self.shared.past);
+                match replay.bring_back(past, &mut replica.kept, position.index, (&entity, &events))? {
+                    Brought::New => {}
+                    Brought::Already => continue,
+                    Brought::Back => _ = self.shared.metrics.put_back.fetch_add(1, Ordering::Relaxed),
+                }
+            }
             let before = if is_watched { Before::of(&replica.kept, &entity, &events) } else { None };
             replica.kept.apply(&entity, events);
             self.commits.extend(before.and_then(|before| before.commit(&replica.kept, entity)));
@@ -346,28 +351,6 @@ impl Driver {
         self.shared.metrics.entries.fetch_add(1, Ordering::Relaxed);
         self.shared.metrics.turns.fetch_add(count, Ordering::Relaxed);
         Ok(())
-    }
-
-    /// Looks in the store for an entity that is not in memory; `false` if what happens to it at `index` has left with it.
-    fn fetch(
-        &self,
-        kept: &mut Kept,
-        shard: ShardId,
-        index: u64,
-        (entity, events): (&Entity, &[Event]),
-    ) -> Result<bool, NodeError> {
-        // Whatever begins beyond what the store knew at the start begins for the first time: no look at the disk for it.
-        if State::begins(events) && index > self.applied_before[usize::from(shard)] {
-            return Ok(true);
-        }
-        match self.shared.past.bring_back(kept, shard, index, entity)? {
-            Brought::New => Ok(true),
-            Brought::Already => Ok(false),
-            Brought::Back => {
-                self.shared.metrics.put_back.fetch_add(1, Ordering::Relaxed);
-                Ok(true)
-            }
-        }
     }
 
     fn set_due(&mut self, shard: ShardId, deadline: Option<Timestamp>) {

@@ -17,7 +17,7 @@ use crate::{
     error::NodeError,
     identity::{self, Identity},
     log::{self, Recovery},
-    past::{Brought, Past, Totals},
+    past::{Brought, Past, Replay, Totals},
     snapshot_files::SnapshotFiles,
     snapshots::{self, Snapshot},
     world::{StoreSettings, World},
@@ -96,10 +96,14 @@ pub fn inspect(world: &World, dir: &Path, mut see: impl FnMut(&InspectedTurn)) -
             snapshot = meta.position.index;
         }
         let mut last = snapshot;
+        let mut replay = match &past {
+            Some(past) => Some((Replay::new(shard, past.shard(shard)?.upto), past)),
+            None => None,
+        };
         for (position, payload) in entries.range((shard, snapshot + 1)..=(shard, u64::MAX)).map(|(_, entry)| entry) {
             last = position.index;
             if !payload.is_empty() {
-                apply(shard, *position, payload, (&mut kept, past.as_ref()), &mut see)?;
+                apply(shard, *position, payload, (&mut kept, replay.as_mut()), &mut see)?;
             }
         }
         let left = match &past {
@@ -136,7 +140,7 @@ fn apply(
     shard: ShardId,
     position: Position,
     payload: &Bytes,
-    (kept, past): (&mut Kept, Option<&Past>),
+    (kept, mut replay): (&mut Kept, Option<&mut (Replay, &Past)>),
     see: &mut impl FnMut(&InspectedTurn),
 ) -> Result<(), NodeError> {
     let undecodable = |why| NodeError::Undecodable { shard, index: position.index, why };
@@ -147,8 +151,8 @@ fn apply(
         see(&turn);
         // As a node that starts from it: see `past`.
         if !kept.contains(&turn.entity)
-            && let Some(past) = past
-            && past.bring_back(kept, shard, position.index, &turn.entity)? == Brought::Already
+            && let Some((replay, past)) = &mut replay
+            && replay.bring_back(past, kept, position.index, (&turn.entity, &turn.events))? == Brought::Already
         {
             continue;
         }

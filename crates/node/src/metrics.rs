@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use boxoffice_core::payment::GatewayOutcome;
+use boxoffice_core::payment::{GatewayOutcome, PaymentCounts};
 
 /// What a node counts since it was started.
 #[derive(Debug, Default)]
@@ -61,14 +61,8 @@ impl Metrics {
         }
     }
 
-    /// Calls to the gateway under way.
-    pub(crate) fn payments_pending(&self) -> u64 {
-        let ended = self.gateway_answers.load(Ordering::Relaxed) + self.gateway_unknown.load(Ordering::Relaxed);
-        self.gateway_calls.load(Ordering::Relaxed).saturating_sub(ended)
-    }
-
-    /// The counters in Prometheus' text format.
-    pub fn text(&self) -> String {
+    /// The counters in Prometheus' text format, and how many payments are open.
+    pub(crate) fn text(&self, payments: PaymentCounts) -> String {
         let rows: [(&str, &str, &AtomicU64); 18] = [
             ("boxoffice_commands_total", "Commands that came to the door.", &self.commands),
             ("boxoffice_busy_total", "Commands turned away because too much was under way.", &self.busy),
@@ -93,6 +87,13 @@ impl Metrics {
         for (name, help, value) in rows {
             let value = value.load(Ordering::Relaxed);
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}");
+        }
+        let gauges = [
+            ("boxoffice_payments_pending", "Steps of payments whose outcome is not known yet.", payments.pending),
+            ("boxoffice_payments_failed", "Steps of payments that failed and nobody has seen to.", payments.failed),
+        ];
+        for (name, help, value) in gauges {
+            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}");
         }
         text
     }

@@ -27,7 +27,7 @@ use crate::{
     inbox::Inbox,
     log::{self, Log, LogConfig, Start},
     metrics::Metrics,
-    past::{Keeper, Past},
+    past::{Keeper, Past, Replay},
     shared::Shared,
     snapshot_files::SnapshotFiles,
     snapshots::{self, Snapshot},
@@ -65,7 +65,8 @@ impl Node {
     ///
     /// # Errors
     /// [`NodeError`]: the directory is in use, another node's, damaged or cannot be written.
-    pub fn start(config: NodeConfig, world: World, runtimes: &Runtimes) -> Result<Node, NodeError> {
+    pub fn start(mut config: NodeConfig, world: World, runtimes: &Runtimes) -> Result<Node, NodeError> {
+        Arc::make_mut(&mut config.rules).gateway = world.gateway.is_configured();
         let wanted = Wanted { cluster: None, node: config.node_id, shards: config.shards };
         let mut directory = DataDirectory::open(&world, &config.data_dir, &wanted)?;
         let files = SnapshotFiles::open(Arc::clone(&world.disk), &directory.snapshot_dir())?;
@@ -97,7 +98,7 @@ impl Node {
         let archives = ArchiveFiles::open(Arc::clone(&world.disk), &directory.archive_dir())?;
 
         let (log, mut records) = open_log(&config, &world, &directory)?;
-        let applied_before = check_past(&past, &cells, &metas, &records)?;
+        let replays = check_past(&past, &cells, &metas, &records)?;
         forget_bad_snapshots(&metas, &mut records);
         directory.note_log(&*world.disk)?;
         let identity = directory.identity().clone();
@@ -140,7 +141,7 @@ impl Node {
         runtimes.watching.spawn(async move { feeds.run().await });
         runtimes.selling.spawn(timers::run(Arc::downgrade(&shared)));
         let keeper = Keeper::start(Arc::downgrade(&shared))?;
-        let (snapshots, past) = ((snapshots, snapshots_kept), (keeper, applied_before));
+        let (snapshots, past) = ((snapshots, snapshots_kept), (keeper, replays));
         let driver = Driver::new(Arc::clone(&shared), engine, log, settle, snapshots, past);
         let driver = thread::Builder::new()
             .name("replication".into())
@@ -225,7 +226,7 @@ fn check_past(
     cells: &[Arc<ShardCell>],
     metas: &[SnapshotMeta],
     records: &[Record],
-) -> Result<Vec<u64>, NodeError> {
+) -> Result<Vec<Replay>, NodeError> {
     let mut ends = vec![0; cells.len()];
     for meta in metas {
         ends[usize::from(meta.shard)] = meta.position.index;
@@ -240,15 +241,15 @@ fn check_past(
             Record::State { .. } | Record::Snapshot { .. } => {}
         }
     }
-    let mut upto = Vec::with_capacity(cells.len());
+    let mut replays = Vec::with_capacity(cells.len());
     for cell in cells {
         let at = usize::from(cell.id);
         past.check_ends(cell.id, ends[at].max(logs[at]))?;
         let shard = past.shard(cell.id)?;
         cell.replica.lock().rests_on = shard.batches;
-        upto.push(shard.upto);
+        replays.push(Replay::new(cell.id, shard.upto));
     }
-    Ok(upto)
+    Ok(replays)
 }
 
 /// Where a damaged snapshot was passed over for an older one, the log must not insist on the newer: it is kept from the

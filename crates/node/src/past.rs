@@ -13,6 +13,7 @@
 
 mod keeper;
 mod record;
+mod replay;
 mod totals;
 
 use std::{
@@ -21,10 +22,7 @@ use std::{
     sync::Arc,
 };
 
-use boxoffice_core::{
-    id::Entity,
-    keep::{Kept, Leaving},
-};
+use boxoffice_core::{id::Entity, keep::Leaving};
 use boxoffice_shard::ShardId;
 use bytes::{BufMut, Bytes, BytesMut};
 use parking_lot::{Mutex, MutexGuard};
@@ -34,6 +32,7 @@ use crate::world::{Store, StoreError, StoreSettings, Stores};
 
 pub(crate) use keeper::{Keeper, Order};
 pub(crate) use record::Stored;
+pub(crate) use replay::{Brought, Replay};
 pub use totals::Totals;
 
 const OWNER_KEY: &[u8] = b"owner";
@@ -46,17 +45,6 @@ pub struct Past {
     dir: PathBuf,
     /// One batch at a time, and none while the totals are held against the records.
     writing: Mutex<()>,
-}
-
-/// What became of an entity that was not in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Brought {
-    /// It never left: it begins now.
-    New,
-    /// It is in memory again.
-    Back,
-    /// It has left with what is about to happen to it.
-    Already,
 }
 
 /// What the store says of a shard, changed with every batch of its records.
@@ -215,26 +203,6 @@ impl Past {
             true => Ok(Some(stored)),
             false => Err(self.bad(entity, format!("it is of {}", stored.entity))),
         }
-    }
-
-    /// Before something happens at `index` to an entity that is not in memory: puts it back if it has left. `false` if its
-    /// record has that already, as it may when the log is applied again after a crash.
-    ///
-    /// # Errors
-    /// As [`Past::get`].
-    pub(crate) fn bring_back(
-        &self,
-        kept: &mut Kept,
-        shard: ShardId,
-        index: u64,
-        entity: &Entity,
-    ) -> Result<Brought, PastError> {
-        let Some(stored) = self.get(shard, entity)? else { return Ok(Brought::New) };
-        if stored.index >= index {
-            return Ok(Brought::Already);
-        }
-        kept.put_back(stored.entity, stored.state);
-        Ok(Brought::Back)
     }
 
     /// Hands every record of a shard to `see`, some at a time.

@@ -15,7 +15,7 @@ mod error;
 pub use error::SnapshotError;
 
 /// The version of a snapshot file's format.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 /// Snapshots of a shard that are kept.
 pub const KEPT: usize = 2;
 const MAGIC: &[u8; 8] = b"BOXOSNAP";

@@ -10,7 +10,7 @@ use boxoffice_core::keep::Cut;
 use boxoffice_shard::{Input as EngineInput, Received, SnapshotMeta};
 use bytes::Bytes;
 
-use crate::{driver::DriverInput, error::NodeError, shared::Shared, snapshot_files::SnapshotFiles};
+use crate::{codec, driver::DriverInput, error::NodeError, shared::Shared, snapshot_files::SnapshotFiles};
 
 /// Cuts waiting to be written: one a shard can be under way, so this is never reached.
 const WAITING_MAX: usize = 1 << 16;
@@ -98,7 +98,7 @@ fn join(meta: &SnapshotMeta, rests_on: u64, state: &[u8]) -> Vec<u8> {
 
 /// The bytes of the state in a cut.
 pub(crate) fn state(cut: &Cut) -> Vec<u8> {
-    rmp_serde::to_vec(cut).expect("a cut serializes into memory")
+    codec::append(cut, Vec::new())
 }
 
 /// The cut in these bytes.
@@ -106,7 +106,7 @@ pub(crate) fn state(cut: &Cut) -> Vec<u8> {
 /// # Errors
 /// What is wrong with them.
 pub(crate) fn decode_state(state: &[u8]) -> Result<Cut, String> {
-    rmp_serde::from_slice(state).map_err(|error| error.to_string())
+    codec::read(state)
 }
 
 /// What a snapshot's bytes say.

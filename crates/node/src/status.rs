@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, sync::atomic::Ordering};
 
+use boxoffice_core::payment::PaymentCounts;
 use boxoffice_wire::{
     hello::Durability,
     status::{NodeStatus, Rates, ShardStatus},
@@ -103,6 +104,13 @@ impl NodeHandle {
         Durability { replicas: 1, fsync: SmolStr::new(self.shared.config.fsync.as_str()) }
     }
 
+    /// The node's counters for a scrape, in Prometheus' text format.
+    pub fn metrics_text(&self) -> String {
+        let mut payments = PaymentCounts::default();
+        self.shared.cells.iter().for_each(|cell| payments.add(cell.replica.lock().kept.payments()));
+        self.shared.metrics.text(payments)
+    }
+
     /// How the node is. What only its door knows (connections, answers) is left at 0.
     pub fn status(&self) -> NodeStatus {
         let shared = &self.shared;
@@ -119,7 +127,8 @@ impl NodeHandle {
             under_way: 0,
             actors: 0,
             carts_archived: 0,
-            payments_pending: shared.metrics.payments_pending(),
+            payments_pending: 0,
+            payments_failed: 0,
             rates: shared.samples.rates(shared),
         };
         for cell in &shared.cells {
@@ -130,14 +139,20 @@ impl NodeHandle {
             status.under_way += cell.under_way() as u64;
             // A store that cannot be read is said by the audit; here the count is what can be had.
             let left = shared.past.shard(cell.id).map(|past| past.totals.carts.iter().sum()).unwrap_or(0);
+            let (entities, payments) = {
+                let kept = &cell.replica.lock().kept;
+                (kept.len() as u64, kept.payments())
+            };
             status.carts_archived += left;
             status.actors += actors;
+            status.payments_pending += payments.pending;
+            status.payments_failed += payments.failed;
             status.shards.push(ShardStatus {
                 shard: u32::from(cell.id),
                 role: SmolStr::new(if leads { "leader" } else { "candidate" }),
                 term: cell.term.load(Ordering::Relaxed),
                 applied: cell.applied.load(Ordering::Relaxed),
-                entities: cell.replica.lock().kept.len() as u64,
+                entities,
             });
         }
         status

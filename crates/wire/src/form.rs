@@ -13,7 +13,7 @@ use boxoffice_core::{
     seat::{Seat, SeatState},
     time::{TIMESTAMP_MAX, Timestamp},
 };
-use jiff::fmt::temporal::DateTimePrinter;
+use jiff::{SignedDuration, civil::DateTime, fmt::temporal::DateTimePrinter};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error as _, MapAccess, SeqAccess, Visitor},
@@ -409,16 +409,38 @@ impl Form for Timestamp {
 pub fn rfc3339(time: Timestamp) -> Option<String> {
     const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
     let millis = i64::try_from(time.0).ok()?;
-    let instant = jiff::Timestamp::from_millisecond(millis).ok()?;
-    Some(PRINTER.timestamp_to_string(&instant))
+    if let Ok(instant) = jiff::Timestamp::from_millisecond(millis) {
+        return Some(PRINTER.timestamp_to_string(&instant));
+    }
+    // Instants end a day before the year 9999 does, so that they are in it by every clock; the calendar does not.
+    let last = EPOCH.checked_add(SignedDuration::from_millis(millis)).ok()?;
+    Some(PRINTER.datetime_to_string(&last) + "Z")
 }
 
 /// The instant that an RFC 3339 text names, from 1970 to 9999; what is finer than milliseconds is cut off.
 pub fn timestamp(text: &str) -> Option<Timestamp> {
-    let instant: jiff::Timestamp = text.parse().ok()?;
-    let millis = Timestamp(u64::try_from(instant.as_millisecond()).ok()?);
+    let millis = match text.parse::<jiff::Timestamp>() {
+        Ok(instant) => instant.as_millisecond(),
+        Err(_) => last_hours(text)?,
+    };
+    let millis = Timestamp(u64::try_from(millis).ok()?);
     (millis <= TIMESTAMP_MAX).then_some(millis)
 }
+
+/// Milliseconds since 1970 of a text in UTC behind the last instant there is by every clock.
+fn last_hours(text: &str) -> Option<i64> {
+    let local = text.strip_suffix(['Z', 'z'])?;
+    let time = local.get(10..)?.strip_prefix(['T', 't', ' '])?;
+    if !time.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'.')) {
+        return None;
+    }
+    let last: DateTime = local.parse().ok()?;
+    let millis = i64::try_from(last.duration_since(EPOCH).as_millis()).ok()?;
+    (millis > jiff::Timestamp::MAX.as_millisecond()).then_some(millis)
+}
+
+/// The calendar's beginning.
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 /// Milliseconds of a day.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;

@@ -6,7 +6,7 @@ use boxoffice_core::{
         SeatCounts, SessionAudit, StockCounts,
     },
     id::{Entity, HoldId, Id, OrderId},
-    payment::{PaymentStatus, RefundRecord},
+    payment::{PaymentStatus, RefundRecord, VoidRecord},
     seat::Seat,
     time::Timestamp,
 };
@@ -179,6 +179,8 @@ struct CartAuditForm {
     payment: Option<PaymentStatus>,
     #[serde(with = "form", default, skip_serializing_if = "Vec::is_empty")]
     refunds: Vec<RefundRecord>,
+    #[serde(with = "form", default, skip_serializing_if = "Vec::is_empty")]
+    voids: Vec<VoidRecord>,
     owed: u32,
     violations: Vec<SmolStr>,
 }

@@ -1,9 +1,9 @@
-//! The forms of payments: how an order is paid, how the money stands, what was paid back, where the order goes.
+//! The forms of payments: how an order is paid, how the money stands, what was paid back or given up, where the order goes.
 
 use boxoffice_core::{
     command::{Payment, Shipping},
     money::Money,
-    payment::{OnDecline, PaymentStatus, RefundRecord, RefundStatus},
+    payment::{OnDecline, PaymentStatus, RefundRecord, RefundStatus, VoidRecord, VoidStatus},
     time::Timestamp,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -180,6 +180,35 @@ impl Form for RefundStatus {
     }
 }
 
+impl Form for VoidStatus {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let standing = match self {
+            VoidStatus::Pending => Standing::plain("pending"),
+            VoidStatus::Voided => Standing::plain("voided"),
+            VoidStatus::Failed { reason } => Standing::failed("failed", reason),
+        };
+        standing.serialize(serializer)
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VoidStatus, D::Error> {
+        let Standing { state, reason } = Standing::deserialize(deserializer)?;
+        match state.as_str() {
+            "pending" => Ok(VoidStatus::Pending),
+            "voided" => Ok(VoidStatus::Voided),
+            "failed" => Ok(VoidStatus::Failed { reason: reason.unwrap_or_default() }),
+            _ => Err(D::Error::custom("a void is pending, voided or failed")),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "VoidRecord")]
+struct VoidForm {
+    attempt: u32,
+    #[serde(with = "form")]
+    status: VoidStatus,
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "RefundRecord")]
 struct RefundForm {
@@ -198,4 +227,5 @@ remote_form! {
     Shipping => ShippingForm,
     OnDecline => OnDeclineForm,
     RefundRecord => RefundForm,
+    VoidRecord => VoidForm,
 }

@@ -8,7 +8,7 @@ use boxoffice_core::{
     },
     id::HoldId,
     money::Money,
-    payment::{PaymentStatus, RefundStatus},
+    payment::{PaymentStatus, RefundStatus, VoidStatus},
     portion::{Content, Portion},
     seat::Seat,
     time::Timestamp,
@@ -56,9 +56,14 @@ type Words = (&'static str, String);
 
 fn venue(event: &VenueEvent) -> Words {
     match event {
-        VenueEvent::Put(details) => ("put", format!("called {}, in {}", details.name, or_nowhere(&details.city))),
-        VenueEvent::HallPut { hall, name, layout } => {
-            ("hall_put", format!("hall {hall}, called {name}, with {} seats", layout.seats()))
+        VenueEvent::Put { details, request: _ } => {
+            ("put", format!("called {}, in {}", details.name, or_nowhere(&details.city)))
+        }
+        VenueEvent::HallPut { hall, name, layout, request: _ } => {
+            let seats = layout
+                .as_ref()
+                .map_or_else(|| "its seats as they were".to_owned(), |layout| format!("with {} seats", layout.seats()));
+            ("hall_put", format!("hall {hall}, called {name}, {seats}"))
         }
         VenueEvent::SessionBooked { session, .. } => (
             "session_booked",
@@ -74,7 +79,9 @@ fn venue(event: &VenueEvent) -> Words {
 
 fn directory(event: &DirectoryEvent) -> Words {
     match event {
-        DirectoryEvent::TitlePut(id, title) => ("title_put", format!("title {id}, called {}", title.name)),
+        DirectoryEvent::TitlePut { id, title, request: _ } => {
+            ("title_put", format!("title {id}, called {}", title.name))
+        }
         DirectoryEvent::VenueListed { venue, details, version } => (
             "venue_listed",
             format!(
@@ -125,7 +132,7 @@ fn session(event: &SessionEvent) -> Words {
 
 fn product(event: &ProductEvent) -> Words {
     match event {
-        ProductEvent::Put(details) => {
+        ProductEvent::Put { details, request: _ } => {
             ("put", format!("called {}, {} each, a stock of {}", details.name, money(details.price), details.stock))
         }
         ProductEvent::UnitsHeld { hold, revision, quantity, price, deadline, .. } => {
@@ -146,7 +153,9 @@ fn product(event: &ProductEvent) -> Words {
 
 fn resource(event: &ResourceEvent) -> Words {
     match event {
-        ResourceEvent::Put(details) => ("put", format!("called {}, {} at a time", details.name, details.capacity)),
+        ResourceEvent::Put { details, request: _ } => {
+            ("put", format!("called {}, {} at a time", details.name, details.capacity))
+        }
         ResourceEvent::SlotHeld { hold, revision, begin, end, price, deadline, .. } => {
             let (when, by, until) = (span(*begin, *end), holder(hold, *revision), instant(*deadline));
             ("held", format!("{when} by {by} for {price} minor units, until {until}"))
@@ -251,9 +260,11 @@ fn cart(event: &CartEvent) -> Words {
             "stray_authorized",
             format!("attempt {attempt} was given up and is authorized as {reference} all the same; a void is owed"),
         ),
+        CartEvent::VoidChanged { attempt, status } => ("void", format!("attempt {attempt}: {}", void(status))),
         CartEvent::Delivered(numbers) => {
             ("delivered", format!("messages {} it owed", listed(numbers.iter().map(u64::to_string))))
         }
+        CartEvent::Granted(_) => ("granted", "a request that changed nothing, or only what is said before".into()),
     }
 }
 
@@ -284,6 +295,14 @@ fn refund(status: &RefundStatus) -> String {
         RefundStatus::Pending => "pending".into(),
         RefundStatus::Refunded => "paid back".into(),
         RefundStatus::Failed { reason } => format!("failed: {reason}"),
+    }
+}
+
+fn void(status: &VoidStatus) -> String {
+    match status {
+        VoidStatus::Pending => "pending".into(),
+        VoidStatus::Voided => "given up".into(),
+        VoidStatus::Failed { reason } => format!("failed: {reason}"),
     }
 }
 
@@ -341,7 +360,7 @@ fn or_nowhere(city: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use boxoffice_core::id::{CartId, OrderId, RequestHash};
+    use boxoffice_core::id::{CartId, OrderId, Request, RequestHash};
 
     use super::*;
 
@@ -351,7 +370,7 @@ mod tests {
         let (seat, other) = (Seat { row: 1, seat: 11 }, Seat { row: 1, seat: 12 });
         let at = Timestamp(1_798_140_600_000);
         let events = [
-            SessionEvent::SeatsBlocked { seats: vec![other], remembered: None },
+            SessionEvent::SeatsBlocked { seats: vec![other], request: Request { id: RequestHash(1), body: 1 } },
             SessionEvent::SeatsHeld { hold, revision: 1, want_hash: 7, seats: vec![seat, other], deadline: at },
             SessionEvent::SeatsReleased { hold, revision: 2, seats: vec![other], remember: true },
             SessionEvent::SeatsSold { hold, seats: vec![seat], order: OrderId(0xabc), at },

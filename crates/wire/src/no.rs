@@ -109,7 +109,8 @@ fn details_fields(refusal: &Refusal) -> usize {
         | Refusal::NotEnoughPlaces { .. }
         | Refusal::NoAdjacentSeats { .. }
         | Refusal::LimitPerOrder { .. }
-        | Refusal::AmountMismatch { .. } => 2,
+        | Refusal::AmountMismatch { .. }
+        | Refusal::CurrencyFixed { .. } => 2,
         Refusal::NoSuchSeat(_)
         | Refusal::DuplicateSeat(_)
         | Refusal::HallOccupied(_)
@@ -178,6 +179,10 @@ fn details<M: SerializeMap>(map: &mut M, refusal: &Refusal) -> Result<(), M::Err
         Refusal::NoSuchProduct(product) => map.serialize_entry("product", &On(product)),
         Refusal::SlotTaken(conflicts) => map.serialize_entry("conflicts", &On(conflicts)),
         Refusal::IdInUse(booking) | Refusal::NoSuchBooking(booking) => map.serialize_entry("booking", &On(booking)),
+        Refusal::CurrencyFixed { entity, currency } => {
+            map.serialize_entry("entity", &On(entity))?;
+            map.serialize_entry("currency", &On(currency))
+        }
         Refusal::AmountMismatch { asked, got } => {
             map.serialize_entry("asked", asked)?;
             map.serialize_entry("got", got)

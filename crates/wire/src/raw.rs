@@ -88,6 +88,14 @@ pub(crate) fn elements<'a>(
     }
 }
 
+/// Whether `bytes` begin like a map.
+pub(crate) fn is_map(encoding: Encoding, bytes: &[u8]) -> bool {
+    match encoding {
+        Encoding::Json => bytes.trim_ascii_start().starts_with(b"{"),
+        Encoding::MsgPack => matches!(item(bytes, 0), Ok(Item::Map { .. })),
+    }
+}
+
 /// The whole number ≥ 0 that `bytes` are.
 pub(crate) fn number(encoding: Encoding, bytes: &[u8]) -> Option<u64> {
     match encoding {

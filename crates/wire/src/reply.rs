@@ -9,6 +9,7 @@ use boxoffice_core::{
         VenueView, VenuesPage,
     },
     id::{Entity, Id},
+    money::Currency,
     payment::RefundRecord,
     refusal::{Conflict, Shortage},
     seat::{Seat, SeatState},
@@ -259,7 +260,7 @@ pub struct No {
     /// `limit_per_customer`: how many the customer has.
     #[serde(default)]
     pub taken: Option<u32>,
-    /// `limit_per_order`: of which session, product or resource.
+    /// `limit_per_order`: of which session, product or resource; `currency_fixed`: of which product or resource.
     #[serde(default, with = "form")]
     pub entity: Option<Entity>,
     /// `out_of_stock`: every product that fell short.
@@ -280,6 +281,9 @@ pub struct No {
     /// `amount_mismatch`: minor units answered.
     #[serde(default)]
     pub got: Option<i64>,
+    /// `currency_fixed`: what it is sold in.
+    #[serde(default, with = "form")]
+    pub currency: Option<Currency>,
     /// `hall_occupied`: by which session.
     #[serde(default, with = "form")]
     pub session: Option<Id>,

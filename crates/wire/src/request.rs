@@ -228,6 +228,10 @@ fn keyed(id: Option<RequestHash>, command: &Command) -> Option<RequestKey> {
 
 /// What is to be done, by op.
 fn call(encoding: Encoding, op: Op, body: &[u8]) -> Result<(Call, Shape), Rejection> {
+    // Serde would take a list for the fields in their order, and an empty one for an op that needs none.
+    if !raw::is_map(encoding, body) {
+        return Err(Rejection::bad_request("the body of a request is a map of fields"));
+    }
     let call = match op {
         Op::Hello => {
             let hello: body::ClientHello = read(encoding, body)?;

@@ -40,9 +40,12 @@ pub struct NodeStatus {
     /// Terminal carts that are kept on disk only.
     #[serde(default)]
     pub carts_archived: u64,
-    /// Calls to the payment gateway that are not settled yet.
+    /// Authorizations, captures, voids and refunds whose outcome is not known yet.
     #[serde(default)]
     pub payments_pending: u64,
+    /// Captures, voids and refunds that failed for good and that no operator has seen to.
+    #[serde(default)]
+    pub payments_failed: u64,
     /// What it does in a second, over the last seconds.
     pub rates: Rates,
 }
@@ -130,6 +133,12 @@ pub struct NodeAudit {
     pub order_totals: Vec<CurrencyTotal>,
     /// Payments of the orders, by how they stand.
     pub payments: PaymentTotals,
+    /// Authorizations, captures, voids and refunds whose outcome is not known yet.
+    pub payments_pending: u64,
+    /// Captures, voids and refunds that failed for good and that no operator has seen to.
+    pub payments_failed: u64,
+    /// The gateway's keys of those that failed; the first hundred.
+    pub failed_keys: Vec<SmolStr>,
     /// How many refunds.
     pub refunds: u64,
     /// Sum of the refunds, by currency, ascending; `orders` counts refunds here.

@@ -351,6 +351,16 @@ fn payments_are_of_one_kind() {
     refused(Op::AdminSettle, &settle(r#""authorized""#), 101, "`reference`");
     refused(Op::AdminSettle, &settle(r#""declined","reference":"x""#), 101, "`reference`");
     refused(Op::AdminSettle, &settle(r#""maybe""#), 101, "`outcome`");
+    for word in [r#""captured""#, r#""voided""#] {
+        taken(Op::AdminSettle, &settle(word));
+        refused(Op::AdminSettle, &settle(&format!(r#"{word},"reference":"x""#)), 101, "`reference`");
+        refused(Op::AdminSettle, &settle(&format!(r#"{word},"refund":1"#)), 101, "`refund`");
+    }
+    taken(Op::AdminSettle, &settle(r#""refunded","refund":1"#));
+    refused(Op::AdminSettle, &settle(r#""refunded""#), 101, "`refund`");
+    refused(Op::AdminSettle, &settle(r#""refunded","refund":1,"reference":"x""#), 101, "`reference`");
+    refused(Op::AdminSettle, &settle(r#""declined","refund":1"#), 101, "`refund`");
+    refused(Op::AdminSettle, &settle(r#""authorized","reference":"x","refund":1"#), 101, "`refund`");
 }
 
 #[test]

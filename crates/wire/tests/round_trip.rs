@@ -168,6 +168,9 @@ fn the_details_of_refusals_are_read() {
         assert_eq!(no(Refusal::NoSuchBooking(id("b")), encoding).booking, Some(id("b")));
         let amount = no(Refusal::AmountMismatch { asked: 3_000, got: 300 }, encoding);
         assert_eq!((amount.asked, amount.got), (Some(3_000), Some(300)));
+        let (entity, currency) = (Entity::Product(id("p")), euro(0).currency);
+        let fixed = no(Refusal::CurrencyFixed { entity: entity.clone(), currency }, encoding);
+        assert_eq!((fixed.entity, fixed.currency), (Some(entity), Some(currency)));
         let several = no(refused_lines(), encoding);
         assert_eq!((several.code, several.seats.len(), several.shortages.len()), (201, 1, 0));
         assert_eq!(several.message, refused_lines().to_string());

@@ -13,19 +13,18 @@ use std::{
     time::{Duration, Instant},
 };
 
+use boxoffice_bench::{Alone, euros, id};
 use boxoffice_core::{
     command::{CartCommand, Command, Limits, NewSession, Payment, VenueCommand, VenueDetails, Want, WantedLine},
-    id::{CartToken, Entity, Id, Request, RequestHash},
+    id::{CartToken, Entity, Request, RequestHash},
     layout::{Labels, Layout, Row, Run},
-    money::{Currency, Money},
     seat::{Seat, SeatSet},
     time::Timestamp,
 };
 use boxoffice_node::{
-    config::{Fsync, NodeConfig},
+    config::Fsync,
     door::{self, ReplySink, ReplyTo},
-    node::{Node, NodeHandle, Runtimes},
-    world::World,
+    node::NodeHandle,
 };
 
 const ROWS: u16 = 5;
@@ -34,34 +33,7 @@ const ROW_SEATS: u16 = 16;
 const FLOWS_A_SESSION: u64 = 15;
 const SESSIONS: u64 = 40_000;
 
-fn id(text: &str) -> Id {
-    Id::new(text).expect("a good id")
-}
-
-/// Waits for one answer.
-struct One(mpsc::SyncSender<door::Result>);
-
-impl ReplySink for One {
-    fn answer(&self, _: u64, result: door::Result) {
-        let _ = self.0.send(result);
-    }
-}
-
-fn ask(node: &NodeHandle, command: Command, request: u64) -> door::Result {
-    let (sender, receiver) = mpsc::sync_channel(1);
-    let request = Request { id: RequestHash(request), body: 0 };
-    node.submit(command, Some(request), ReplyTo::new(Arc::new(One(sender)), 0));
-    receiver.recv().expect("an answer")
-}
-
-fn must(node: &NodeHandle, command: Command, request: u64) {
-    match ask(node, command, request) {
-        Ok(Ok(_)) => {}
-        other => panic!("set-up failed: {other:?}"),
-    }
-}
-
-fn set_up(node: &NodeHandle) {
+fn set_up(node: &Alone) {
     let run = |_| Run {
         gap: 0,
         count: ROW_SEATS,
@@ -75,17 +47,13 @@ fn set_up(node: &NodeHandle) {
     let layout = Arc::new(Layout::new(rows, None).expect("a good layout"));
     let venue = id("v");
     let details = VenueDetails { name: "V".into(), city: "C".into(), position: None, comments: "".into() };
-    must(node, Command::Venue(venue.clone(), VenueCommand::Put(details)), 1);
+    node.must(Command::Venue(venue.clone(), VenueCommand::Put(details)), 1);
     let hall = VenueCommand::PutHall { hall: id("h"), name: "H".into(), layout };
-    must(node, Command::Venue(venue, hall), 2);
+    node.must(Command::Venue(venue, hall), 2);
 }
 
-fn create_sessions(node: &NodeHandle, round: u64) {
-    let currency = Currency::new("EUR").expect("a currency");
-    let (sender, receiver) = mpsc::sync_channel(SESSIONS as usize);
-    let sink = Arc::new(One(sender));
-    let mut under_way = 0;
-    for session in 0..SESSIONS {
+fn create_sessions(node: &Alone, round: u64) {
+    node.all((0..SESSIONS).map(|session| {
         let start = (round * SESSIONS + session) * 1_000;
         let new = NewSession {
             id: id(&format!("s{round}-{session}")),
@@ -93,21 +61,13 @@ fn create_sessions(node: &NodeHandle, round: u64) {
             title: id("t"),
             starts_at: Timestamp(4_000_000_000_000 + start),
             ends_at: Timestamp(4_000_000_001_000 + start),
-            prices: vec![(id("standard"), Money { amount: 1_000, currency })],
+            prices: vec![(id("standard"), euros(1_000))],
             areas: Vec::new(),
             hold_ttl_ms: None,
             limits: Limits::default(),
         };
-        let request = Request { id: RequestHash(1_000 + start), body: 0 };
-        let command = Command::Venue(id("v"), VenueCommand::CreateSession(new));
-        node.submit(command, Some(request), ReplyTo::new(Arc::<One>::clone(&sink), 0));
-        under_way += 1;
-        if under_way == 1_000 {
-            (0..under_way).for_each(|_| assert!(matches!(receiver.recv(), Ok(Ok(Ok(_)))), "a session was not created"));
-            under_way = 0;
-        }
-    }
-    (0..under_way).for_each(|_| assert!(matches!(receiver.recv(), Ok(Ok(Ok(_)))), "a session was not created"));
+        (Command::Venue(id("v"), VenueCommand::CreateSession(new)), 1_000 + start)
+    }));
 }
 
 /// All buyers of a round; a buyer's number is the tag of its requests.
@@ -193,12 +153,12 @@ impl ReplySink for Sink {
     }
 }
 
-fn round(node: &NodeHandle, round: u64, clients: u64, span: Duration) -> (f64, f64) {
+fn round(node: &Alone, round: u64, clients: u64, span: Duration) -> (f64, f64) {
     create_sessions(node, round);
     let (ended, all_ended) = mpsc::sync_channel(clients as usize);
     let began = Instant::now();
     let buyers = Arc::new(Buyers {
-        node: node.clone(),
+        node: node.handle().clone(),
         round,
         next: AtomicU64::new(0),
         until: began + span,
@@ -223,24 +183,15 @@ fn main() {
     let seconds: u64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(5);
     println!("{:>8} {:>8} {:>12} {:>10}", "fsync", "clients", "flows/s", "mean ms");
     for fsync in [Fsync::Always, Fsync::Never] {
-        let selling =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-        let watching =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-        let runtimes = Runtimes { selling: selling.handle().clone(), watching: watching.handle().clone() };
         let dir = tempfile::tempdir_in(".").expect("a temporary directory on this disk");
-        let config = NodeConfig { data_dir: dir.path().join("data"), fsync, ..NodeConfig::default() };
-        let node = Node::start(config, World::alone(), &runtimes).expect("a node");
-        while node.handle().ready().is_err() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        set_up(node.handle());
+        let node = Alone::start(&dir.path().join("data"), fsync);
+        set_up(&node);
         for (number, clients) in [1, 64, 256, 1_024].into_iter().enumerate() {
-            let (flows, mean_ms) = round(node.handle(), number as u64, clients, Duration::from_secs(seconds));
+            let (flows, mean_ms) = round(&node, number as u64, clients, Duration::from_secs(seconds));
             println!("{:>8} {clients:>8} {flows:>12.0} {mean_ms:>10.3}", fsync.as_str());
         }
         let audit = node.handle().audit();
         assert!(audit.violations.is_empty(), "{:?}", audit.violations);
-        selling.block_on(node.stop(5_000)).expect("an orderly stop");
+        node.stop();
     }
 }

@@ -4,73 +4,18 @@
 //! cart costs in memory while it is open.
 
 use std::{
-    sync::{Arc, mpsc},
     thread,
     time::{Duration, Instant},
 };
 
+use boxoffice_bench::{Alone, id, product};
 use boxoffice_core::{
-    command::{CartCommand, Command, HoldPolicy, Limits, ProductCommand, ProductDetails, Want, WantedLine},
-    id::{CartToken, Entity, Id, Request, RequestHash},
-    money::{Currency, Money},
+    command::{CartCommand, Command, ProductCommand, Want, WantedLine},
+    id::{CartToken, Entity},
 };
-use boxoffice_node::{
-    config::{Fsync, NodeConfig},
-    door::{self, ReplySink, ReplyTo},
-    node::{Node, NodeHandle, Runtimes},
-    world::World,
-};
+use boxoffice_node::config::Fsync;
 
 const PRODUCTS: u64 = 1_000;
-/// Commands under way while carts are opened.
-const UNDER_WAY: u64 = 512;
-
-fn id(text: &str) -> Id {
-    Id::new(text).expect("a good id")
-}
-
-struct One(mpsc::SyncSender<door::Result>);
-
-impl ReplySink for One {
-    fn answer(&self, _: u64, result: door::Result) {
-        let _ = self.0.send(result);
-    }
-}
-
-/// Submits every command and waits for all answers.
-fn all(node: &NodeHandle, commands: impl Iterator<Item = (Command, u64)>) {
-    let (sender, receiver) = mpsc::sync_channel(UNDER_WAY as usize);
-    let sink = Arc::new(One(sender));
-    let mut under_way = 0;
-    let heard = || match receiver.recv().expect("an answer") {
-        Ok(Ok(_)) => {}
-        other => panic!("set-up failed: {other:?}"),
-    };
-    for (command, request) in commands {
-        let request = Request { id: RequestHash(request), body: 0 };
-        node.submit(command, Some(request), ReplyTo::new(Arc::<One>::clone(&sink), 0));
-        under_way += 1;
-        if under_way == UNDER_WAY {
-            heard();
-            under_way -= 1;
-        }
-    }
-    (0..under_way).for_each(|_| heard());
-}
-
-fn product() -> ProductDetails {
-    let currency = Currency::new("EUR").expect("a currency");
-    ProductDetails {
-        name: "thing".into(),
-        properties: Vec::new(),
-        blob: Vec::new(),
-        price: Money { amount: 1_000, currency },
-        stock: 1_000_000,
-        hold: HoldPolicy::AtAdd,
-        hold_ttl_ms: None,
-        limits: Limits::default(),
-    }
-}
 
 /// Memory of this process that is in use, in bytes.
 fn resident() -> u64 {
@@ -86,20 +31,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
     let carts: u64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(100_000);
-    let selling =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-    let watching =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-    let runtimes = Runtimes { selling: selling.handle().clone(), watching: watching.handle().clone() };
     let dir = tempfile::tempdir_in(".").expect("a temporary directory on this disk");
-    let config = NodeConfig { data_dir: dir.path().join("data"), fsync: Fsync::Always, ..NodeConfig::default() };
-    let node = Node::start(config, World::alone(), &runtimes).expect("a node");
-    while node.handle().ready().is_err() {
-        thread::sleep(Duration::from_millis(1));
-    }
+    let node = Alone::start(&dir.path().join("data"), Fsync::Always);
     let handle = node.handle();
     let put = |number| Command::Product(id(&format!("p{number}")), ProductCommand::Put(Box::new(product())));
-    all(handle, (0..PRODUCTS).map(|number| (put(number), number)));
+    node.all((0..PRODUCTS).map(|number| (put(number), number)));
 
     let before = resident();
     let began = Instant::now();
@@ -116,7 +52,7 @@ fn main() {
         let hold = CartCommand::Hold { lines: vec![line], customer: None };
         [(Command::Cart(cart(number), open), 1), (Command::Cart(cart(number), hold), 2)]
     });
-    all(handle, commands);
+    node.all(commands);
     println!("{carts} carts opened in {:.1} s", began.elapsed().as_secs_f64());
     thread::sleep(span.saturating_sub(began.elapsed()).saturating_sub(Duration::from_secs(1)));
     println!("{} bytes a cart", (resident() - before) / carts);
@@ -141,5 +77,5 @@ fn main() {
     println!("everything free {:.1?} after it", due.elapsed());
     assert!(audit.violations.is_empty(), "{:?}", audit.violations);
     assert_eq!((audit.carts.expired, audit.stock.held), (carts, 0), "every cart expired and gave its unit back");
-    selling.block_on(node.stop(5_000)).expect("an orderly stop");
+    node.stop();
 }

@@ -2,7 +2,7 @@
 
 use boxoffice_client::{
     CartAudit, Currency, CustomerAudit, Money, NodeAudit, PaymentStatus, ProductAudit, RefundRecord, RefundStatus,
-    ResourceAudit, SessionAudit,
+    ResourceAudit, SessionAudit, VoidRecord, VoidStatus,
 };
 use boxoffice_core::answer::{HoldView, SaleView};
 use boxoffice_wire::status::{CurrencyTotal, UnitTotals};
@@ -55,6 +55,11 @@ pub fn node(audit: &NodeAudit) -> Vec<String> {
         "payments      {} recorded, {} authorized, {} captured, {} failed",
         payments.recorded, payments.authorized, payments.captured, payments.failed
     ));
+    lines.push(format!(
+        "              {} not settled yet, {} failed for good and to be seen to",
+        audit.payments_pending, audit.payments_failed
+    ));
+    lines.extend(audit.failed_keys.iter().map(|key| format!("              FAILED {key}")));
     lines.push(format!("refunds       {}", audit.refunds));
     lines.extend(audit.refund_totals.iter().map(|total| sum(total, "refund")));
     lines
@@ -126,7 +131,7 @@ fn holds_and_sales(holds: &[HoldView], sales: &[SaleView], names: Option<&Names>
 
 /// Of a cart.
 pub fn cart(audit: &CartAudit) -> Vec<String> {
-    let CartAudit { cart, holds, payment, refunds, owed, violations } = audit;
+    let CartAudit { cart, holds, payment, refunds, voids, owed, violations } = audit;
     let mut lines = verdict(violations);
     let customer = cart.customer.as_ref().map_or_else(String::new, |customer| format!(" of {customer}"));
     lines.push(format!(
@@ -151,7 +156,18 @@ pub fn cart(audit: &CartAudit) -> Vec<String> {
     lines.extend(cart.order.map(|order| format!("order {order}")));
     lines.extend(payment.as_ref().map(|status| format!("payment {}", payment_words(status))));
     lines.extend(refunds.iter().map(refund));
+    lines.extend(voids.iter().map(void));
     lines
+}
+
+/// Money that was given up, in words.
+fn void(void: &VoidRecord) -> String {
+    let status = match &void.status {
+        VoidStatus::Pending => "on its way".into(),
+        VoidStatus::Voided => "given up".into(),
+        VoidStatus::Failed { reason } => format!("FAILED: {reason}"),
+    };
+    format!("void of attempt {}: {status}", void.attempt)
 }
 
 /// How the money of an order stands.

@@ -31,8 +31,8 @@ pub fn run(args: &Admin) -> Outcome {
             let asked = Asked { entity, seat: seat.as_deref(), limit: *limit, before: *before };
             show_history(&args.reach, &asked, *json)
         }
-        AdminCommand::Settle { cart, attempt, outcome, reference } => {
-            settle(&args.reach, cart, *attempt, *outcome, reference.as_deref())
+        AdminCommand::Settle { cart, attempt, outcome, reference, refund } => {
+            settle(&args.reach, cart, *attempt, (*outcome, reference.as_deref(), *refund))
         }
         AdminCommand::Release { cart, line } => release(&args.reach, cart, *line),
         AdminCommand::Refund { order, lines, reason } => refund(&args.reach, order, lines, reason),
@@ -210,16 +210,25 @@ fn read_cart(text: &str) -> Result<CartId, Failure> {
     }
 }
 
-fn settle(reach: &Reach, cart: &str, attempt: u32, outcome: SettleWord, reference: Option<&str>) -> Outcome {
+fn settle(reach: &Reach, cart: &str, attempt: u32, outcome: (SettleWord, Option<&str>, Option<u32>)) -> Outcome {
     let cart = read_cart(cart)?;
-    let settlement = match (outcome, reference) {
-        (SettleWord::Authorized, Some(reference)) => Settlement::Authorized { reference: reference.into() },
-        (SettleWord::Authorized, None) => {
+    let settlement = match outcome {
+        (SettleWord::Authorized, Some(reference), None) => Settlement::Authorized { reference: reference.into() },
+        (SettleWord::Authorized, None, _) => {
             return Err(Failure::Usage("authorized: say the gateway's name for it with --reference".into()));
         }
-        (SettleWord::Declined, None) => Settlement::Declined,
-        (SettleWord::Declined, Some(_)) => {
-            return Err(Failure::Usage("declined: there is nothing a --reference could be of".into()));
+        (SettleWord::Declined, None, None) => Settlement::Declined,
+        (SettleWord::Captured, None, None) => Settlement::Captured,
+        (SettleWord::Voided, None, None) => Settlement::Voided,
+        (SettleWord::Refunded, None, Some(refund)) => Settlement::Refunded { refund },
+        (SettleWord::Refunded, _, None) => {
+            return Err(Failure::Usage("refunded: say which with --refund".into()));
+        }
+        (SettleWord::Declined | SettleWord::Captured | SettleWord::Voided | SettleWord::Refunded, Some(_), _) => {
+            return Err(Failure::Usage("a --reference is of `authorized` only".into()));
+        }
+        (SettleWord::Authorized | SettleWord::Declined | SettleWord::Captured | SettleWord::Voided, _, Some(_)) => {
+            return Err(Failure::Usage("a --refund is of `refunded` only".into()));
         }
     };
     reach::block_on(async {

@@ -19,9 +19,10 @@ pub fn lines(status: &NodeStatus) -> Vec<String> {
             "a second      {:.1} requests ({:.1} ok, {:.1} no, {:.1} fail), {:.1} events, {:.1} fsyncs, {:.1} feed frames",
             rates.requests, rates.ok, rates.no, rates.fail, rates.events, rates.fsyncs, rates.feed_frames
         ),
+        format!("kept          {} ended carts on disk only", status.carts_archived),
         format!(
-            "kept          {} ended carts on disk only; {} payments are not settled yet",
-            status.carts_archived, status.payments_pending
+            "payments      {} not settled yet; {} failed for good and to be seen to",
+            status.payments_pending, status.payments_failed
         ),
         format!("shards        {}", roles(status)),
     ];

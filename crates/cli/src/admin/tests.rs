@@ -49,6 +49,7 @@ fn a_status_is_a_table() {
         actors: 7,
         carts_archived: 5,
         payments_pending: 1,
+        payments_failed: 2,
         rates: Rates { requests: 120.25, ok: 118.0, no: 2.25, ..Rates::default() },
     };
     expect![[r#"
@@ -56,7 +57,8 @@ fn a_status_is_a_table() {
         durability    1 replica, fsync always
         now           3 connections, 2 watchers, 0 requests under way, 7 actors
         a second      120.2 requests (118.0 ok, 2.2 no, 0.0 fail), 0.0 events, 0.0 fsyncs, 0.0 feed frames
-        kept          5 ended carts on disk only; 1 payments are not settled yet
+        kept          5 ended carts on disk only
+        payments      1 not settled yet; 2 failed for good and to be seen to
         shards        3 (2 leader, 1 follower), 36 entities
 
         shard  role         term     applied  entities
@@ -121,6 +123,9 @@ fn audits_say_what_is_broken_first() {
         orders: 4,
         order_seats: 5,
         payments: PaymentTotals { recorded: 3, captured: 1, ..PaymentTotals::default() },
+        payments_pending: 2,
+        payments_failed: 1,
+        failed_keys: vec!["00000000000000000000000000000abc-1-void".into()],
         refunds: 0,
         order_totals: vec![CurrencyTotal {
             currency: boxoffice_client::Currency::new("EUR").expect("a currency"),
@@ -143,6 +148,8 @@ fn audits_say_what_is_broken_first() {
         orders        4 with 5 seats; sessions have sold 5
                       4 orders, 50.00 EUR
         payments      3 recorded, 0 authorized, 1 captured, 0 failed
+                      2 not settled yet, 1 failed for good and to be seen to
+                      FAILED 00000000000000000000000000000abc-1-void
         refunds       0
     "#]]
     .assert_eq(&(audit::node(&node).join("\n") + "\n"));

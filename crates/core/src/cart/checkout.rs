@@ -80,10 +80,9 @@ impl Cart {
 
     /// What the gateway is asked for the checkout under way; `None` if it is not asked.
     pub(crate) fn authorization(&self) -> Option<GatewayCall> {
-        let checkout = self.checkout()?;
+        let checkout = self.checkout().filter(|checkout| checkout.asks_gateway())?;
         match &checkout.payment {
             Payment::Recorded { .. } => None,
-            Payment::Gateway { .. } if checkout.amount.amount == 0 => None,
             Payment::Gateway { source, .. } => {
                 let key = PaymentKey { cart: self.id, attempt: checkout.attempt };
                 let (amount, source) = (checkout.amount, source.clone());
@@ -105,7 +104,7 @@ impl Cart {
             return Err(Refusal::NotFound(smol_str::format_smolstr!("payment {key}")));
         };
         let paid = body.done.as_ref().is_some_and(|done| done.attempt == attempt);
-        let known = paid || paying.voided.contains(&attempt);
+        let known = paid || paying.voids.iter().any(|void| void.attempt == attempt);
         Ok((!known).then(|| CartEvent::StrayAuthorized { attempt, reference: reference.clone() }))
     }
 

@@ -67,6 +67,14 @@ impl Cart {
         Ok(CartEvent::Opened { at, customer, ttl_ms, deadline, remembered })
     }
 
+    /// Opens the cart, which is open already: it is told as it is, and a repeat is told the same whatever has become of it.
+    pub(crate) fn decide_open_again(&self, request: Request, customer: Option<&Id>) -> Result<CartEvent, Refusal> {
+        self.customer_with(customer)?;
+        self.may_remember()?;
+        let view = self.view().expect("an active cart is open");
+        Ok(CartEvent::Granted(Remembered { request, answer: Answer::Cart(view) }))
+    }
+
     /// Whether lines may be asked for, as far as the cart alone can say. `others` are lines under way.
     pub(crate) fn may_ask(&self, wanted: &[WantedLine], others: usize) -> Result<(), Refusal> {
         self.may_change()?;

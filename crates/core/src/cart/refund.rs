@@ -1,4 +1,4 @@
-//! What a cart decides about its order after the sale: refunds, and how the money stands.
+//! What a cart decides about its order after the sale, and about money it gave up: refunds, and how the money stands.
 
 use alloc::vec::Vec;
 
@@ -10,7 +10,7 @@ use crate::{
     event::{CartEvent, Remembered},
     id::Request,
     money::Money,
-    payment::{PaymentStatus, RefundRecord, RefundStatus},
+    payment::{PaymentKey, PaymentStatus, PaymentStep, RefundRecord, RefundStatus, VoidRecord, VoidStatus},
     portion::total,
     refusal::Refusal,
     time::Timestamp,
@@ -83,13 +83,61 @@ impl Cart {
         })
     }
 
+    /// The gateway has given an attempt's money up, or cannot. `None` if that is known.
+    pub(crate) fn decide_voided(&self, attempt: u32, failed: Option<&SmolStr>) -> Option<CartEvent> {
+        let void = self.void_of(attempt)?;
+        (void.status == VoidStatus::Pending).then(|| {
+            let failed = failed.map(|reason| VoidStatus::Failed { reason: reason.clone() });
+            CartEvent::VoidChanged { attempt, status: failed.unwrap_or(VoidStatus::Voided) }
+        })
+    }
+
     /// The gateway has paid a refund back, or cannot. `None` if that is known.
-    pub(crate) fn decide_paid_back(&self, number: u32, failed: Option<&SmolStr>) -> Option<CartEvent> {
-        let done = self.body.as_ref()?.done.as_ref()?;
+    pub(crate) fn decide_paid_back(&self, attempt: u32, number: u32, failed: Option<&SmolStr>) -> Option<CartEvent> {
+        let done = self.body.as_ref()?.done.as_ref().filter(|done| done.attempt == attempt)?;
         let refund = done.refunds.iter().find(|refund| refund.number == number)?;
         (refund.status == RefundStatus::Pending).then(|| {
             let failed = failed.map(|reason| RefundStatus::Failed { reason: reason.clone() });
             CartEvent::RefundChanged { number, status: failed.unwrap_or(RefundStatus::Refunded) }
         })
+    }
+
+    /// An operator says that a step after the authorization was done, whatever the gateway says of it. `None` if that is known.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] if there is no such step.
+    pub(crate) fn decide_done(&self, attempt: u32, step: PaymentStep) -> Result<Option<CartEvent>, Refusal> {
+        let key = PaymentKey { cart: self.id, attempt };
+        let unknown = || Refusal::NotFound(format_smolstr!("{step:?} of payment {key}"));
+        let done = self.body.as_ref().and_then(|body| body.done.as_ref()).filter(|done| done.attempt == attempt);
+        match step {
+            PaymentStep::Authorize => panic!("payment {key}: an authorization has a reference, or was declined"),
+            PaymentStep::Capture => match done.ok_or_else(unknown)?.payment {
+                PaymentStatus::Recorded => Err(unknown()),
+                PaymentStatus::Captured => Ok(None),
+                PaymentStatus::Authorized | PaymentStatus::CaptureFailed { .. } => {
+                    Ok(Some(CartEvent::PaymentChanged(PaymentStatus::Captured)))
+                }
+            },
+            PaymentStep::Void => match self.void_of(attempt).ok_or_else(unknown)?.status {
+                VoidStatus::Voided => Ok(None),
+                VoidStatus::Pending | VoidStatus::Failed { .. } => {
+                    Ok(Some(CartEvent::VoidChanged { attempt, status: VoidStatus::Voided }))
+                }
+            },
+            PaymentStep::Refund(number) => {
+                let refunds = &done.ok_or_else(unknown)?.refunds;
+                match refunds.iter().find(|refund| refund.number == number).ok_or_else(unknown)?.status {
+                    RefundStatus::Recorded | RefundStatus::Refunded => Ok(None),
+                    RefundStatus::Pending | RefundStatus::Failed { .. } => {
+                        Ok(Some(CartEvent::RefundChanged { number, status: RefundStatus::Refunded }))
+                    }
+                }
+            }
+        }
+    }
+
+    fn void_of(&self, attempt: u32) -> Option<&VoidRecord> {
+        self.voids().iter().find(|void| void.attempt == attempt)
     }
 }

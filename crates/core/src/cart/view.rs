@@ -8,7 +8,10 @@ use super::{Cart, Line};
 use crate::{
     answer::{Answer, CartAudit, CartState, CartView, Claim, Held, LineView},
     id::{CartId, Entity, Id},
-    payment::{PaymentStatus, RefundRecord},
+    payment::{
+        OpenPayment, PaymentCounts, PaymentKey, PaymentStatus, PaymentStep, RefundRecord, RefundStatus, VoidRecord,
+        VoidStatus,
+    },
     portion::Portion,
     time::Timestamp,
 };
@@ -44,6 +47,14 @@ impl Cart {
         view
     }
 
+    /// The order as it was decided, which is what its checkout is answered, now and whenever it is repeated: how the money
+    /// stands since then is told to who reads it. `None` if it is not done.
+    pub(crate) fn checkout_answer(&self, settling: bool) -> Option<Answer> {
+        let done = self.body.as_ref()?.done.as_ref()?;
+        let payment = if done.reference.is_some() { PaymentStatus::Authorized } else { PaymentStatus::Recorded };
+        Some(Answer::Order { order: done.order.clone(), settling, payment, refunds: Vec::new() })
+    }
+
     /// The order with how its money stands; `None` if it is not done.
     pub(crate) fn order_answer(&self, settling: bool) -> Option<Answer> {
         let done = self.body.as_ref()?.done.as_ref()?;
@@ -55,6 +66,55 @@ impl Cart {
     pub fn money(&self) -> Option<(&PaymentStatus, &[RefundRecord])> {
         let done = self.body.as_ref()?.done.as_ref()?;
         Some((&done.payment, &done.refunds))
+    }
+
+    /// Attempts whose money was given up, or is to be.
+    pub(super) fn voids(&self) -> &[VoidRecord] {
+        let paying = self.body.as_ref().and_then(|body| body.payment.as_ref());
+        paying.map_or(&[], |paying| &paying.voids)
+    }
+
+    /// Steps of payments that are not over, or that failed and that nobody has seen to. What failed to be captured is nobody's
+    /// matter any more once all of it is refunded; and what was never captured is not paid back.
+    pub fn open_payments(&self) -> impl Iterator<Item = OpenPayment> {
+        let open = |attempt, step, failed| {
+            let key = PaymentKey { cart: self.id, attempt };
+            OpenPayment { key, step, failed }
+        };
+        let asked = self.checkout().filter(|checkout| checkout.asks_gateway());
+        let asked = asked.map(move |checkout| open(checkout.attempt, PaymentStep::Authorize, false));
+        let voids = self.voids().iter().filter_map(move |void| match void.status {
+            VoidStatus::Pending => Some(open(void.attempt, PaymentStep::Void, false)),
+            VoidStatus::Failed { .. } => Some(open(void.attempt, PaymentStep::Void, true)),
+            VoidStatus::Voided => None,
+        });
+        let done = self.body.as_ref().and_then(|body| body.done.as_deref());
+        let captured = done.and_then(move |done| match done.payment {
+            PaymentStatus::Authorized => Some(open(done.attempt, PaymentStep::Capture, false)),
+            PaymentStatus::CaptureFailed { .. } => {
+                let sold = done.order.lines.iter().any(|line| !self.is_refunded(line.line));
+                sold.then(|| open(done.attempt, PaymentStep::Capture, true))
+            }
+            PaymentStatus::Recorded | PaymentStatus::Captured => None,
+        });
+        let refunds = done.into_iter().flat_map(move |done| {
+            let taken = !matches!(done.payment, PaymentStatus::CaptureFailed { .. });
+            done.refunds.iter().filter_map(move |refund| match refund.status {
+                RefundStatus::Pending => Some(open(done.attempt, PaymentStep::Refund(refund.number), false)),
+                RefundStatus::Failed { .. } if taken => {
+                    Some(open(done.attempt, PaymentStep::Refund(refund.number), true))
+                }
+                RefundStatus::Failed { .. } | RefundStatus::Recorded | RefundStatus::Refunded => None,
+            })
+        });
+        asked.into_iter().chain(voids).chain(captured).chain(refunds)
+    }
+
+    /// How many of them there are.
+    pub fn payments(&self) -> PaymentCounts {
+        let mut counts = PaymentCounts::default();
+        self.open_payments().for_each(|open| counts.count(&open));
+        counts
     }
 
     /// The holds its lines rest on.
@@ -105,8 +165,11 @@ impl Cart {
         if cart.total.is_some_and(|total| paid > i128::from(total.amount)) {
             violations.push("more was refunded than the order came to".into());
         }
-        let owed = self.outbox.len() as u32;
-        Some(CartAudit { holds: self.claims(), cart, payment, refunds, owed, violations })
+        if self.payments().pending > 0 && !self.unfinished() {
+            violations.push("a payment is not over, and nobody asks for it".into());
+        }
+        let (voids, owed) = (self.voids().to_vec(), self.outbox.len() as u32);
+        Some(CartAudit { holds: self.claims(), cart, payment, refunds, voids, owed, violations })
     }
 
     /// A cart that has just been opened, before it is.

@@ -16,7 +16,7 @@ use crate::{
 /// rest is for operators and the gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum CartCommand {
-    /// `cart.open`. A cart that is open already answers as it is.
+    /// `cart.open`. A cart that is open already answers as it is, and remembers that too.
     Open {
         /// Whose it is, as the client says.
         customer: Option<Id>,

@@ -10,7 +10,7 @@ use crate::id::Id;
 /// What the directory is told or asked. Venues tell it themselves where they are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum DirectoryCommand {
-    /// Create or change a title: `title.put`. Idempotent by id.
+    /// Create or change a title: `title.put`. The title remembers its last puts.
     PutTitle(Id, Title),
     /// `title.get`.
     GetTitle(Id),

@@ -11,7 +11,7 @@ use crate::money::Money;
 /// What a product is told or asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum ProductCommand {
-    /// Create or change it: `product.put`. Idempotent by id and content.
+    /// Create or change it: `product.put`. It remembers its last puts.
     Put(Box<ProductDetails>),
     /// `product.get`.
     Get,

@@ -11,7 +11,7 @@ use crate::{id::Id, money::Currency, time::Timestamp};
 /// What a resource is told or asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum ResourceCommand {
-    /// Create or change it: `resource.put`. Idempotent by id and content; bookings that exist stay.
+    /// Create or change it: `resource.put`. It remembers its last puts; bookings that exist stay.
     Put(Box<ResourceDetails>),
     /// `resource.get`.
     Get,

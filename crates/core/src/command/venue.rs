@@ -11,7 +11,7 @@ use crate::{id::Id, layout::Layout, time::Timestamp};
 /// What a venue is told or asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum VenueCommand {
-    /// Create or change it: `venue.put`. Idempotent by id.
+    /// Create or change it: `venue.put`. It remembers its last puts.
     Put(VenueDetails),
     /// `venue.get`: its details, and its halls by name and size.
     Get,

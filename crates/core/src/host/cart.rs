@@ -19,7 +19,7 @@ use crate::{
     ask::{Ask, Reply},
     cart::{Cart, Recalled, committed_after},
     command::{CartCommand, Command, Payment, Shipping},
-    event::CartEvent,
+    event::{CartEvent, Remembered},
     id::{CartId, Entity, HoldId, Id, Request},
     refusal::Refusal,
     time::Timestamp,
@@ -207,12 +207,7 @@ impl<R> CartHost<R> {
             CartCommand::Open { customer, ttl_ms } => match cart.may_change() {
                 Err(refusal) => Err(refusal),
                 Ok(None) => Cart::decide_open(id, stage.at, stage.rules, request, customer, ttl_ms),
-                Ok(Some(_)) => {
-                    let view = cart.view().expect("an active cart is open");
-                    let outcome =
-                        cart.customer_with(customer.as_ref()).and_then(|_| stage.entity.ok(Answer::Cart(view)));
-                    return stage.turn.answer(from, outcome);
-                }
+                Ok(Some(_)) => cart.decide_open_again(request, customer.as_ref()),
             },
             CartCommand::Hold { .. } | CartCommand::SetQuantity { .. } | CartCommand::Release { .. }
                 if self.checkout.is_some() =>
@@ -238,8 +233,7 @@ impl<R> CartHost<R> {
             }
             CartCommand::Settle { attempt, outcome } => {
                 let settled = self.settle_attempt(stage, attempt, outcome);
-                let outcome = settled.and_then(|()| stage.entity.ok(Answer::Done));
-                return stage.turn.answer(from, outcome);
+                settled.map(|()| CartEvent::Granted(Remembered { request, answer: Answer::Done }))
             }
             CartCommand::Get | CartCommand::Order | CartCommand::Audit | CartCommand::Paid { .. } => {
                 panic!("{command:?} has no request id")
@@ -270,6 +264,10 @@ impl<R> CartHost<R> {
     ) {
         let open = stage.entity.cart().map_or(Ok(None), Cart::may_change);
         let refusal = match open {
+            // Nobody would ever tell how it ended: it is not begun.
+            _ if !payment.is_recorded() && !stage.rules.gateway => {
+                Refusal::BadRequest("no gateway is configured".into())
+            }
             Err(refusal) => refusal,
             Ok(_) if self.checkout.is_some() => Refusal::CartNotActive(CartState::CheckingOut.as_str().into()),
             Ok(None) if self.adding.is_empty() => stage.entity.not_found(),
@@ -319,7 +317,7 @@ impl<R> CartHost<R> {
     /// Answers with the order when everything is sold, or after a bound.
     fn settle(&mut self, stage: &mut Stage<'_, R>, from: R) {
         if !stage.entity.cart().is_some_and(|cart| cart.outbox().owes_sales()) {
-            let outcome = stage.entity.ok(order_answer(stage.entity, false));
+            let outcome = stage.entity.ok(checkout_answer(stage.entity, false));
             return stage.turn.answer(from, outcome);
         }
         let settling = self.settling.get_or_insert_with(|| Settling {
@@ -330,7 +328,7 @@ impl<R> CartHost<R> {
         if settling.waiting.len() < WAITERS_MAX {
             settling.waiting.push(from);
         } else {
-            let outcome = stage.entity.ok(order_answer(stage.entity, true));
+            let outcome = stage.entity.ok(checkout_answer(stage.entity, true));
             stage.turn.answer(from, outcome);
         }
     }
@@ -342,7 +340,7 @@ impl<R> CartHost<R> {
             return;
         }
         let settling = self.settling.take().expect("looked at above");
-        let answer = order_answer(stage.entity, !sold);
+        let answer = checkout_answer(stage.entity, !sold);
         // It rests on the decision, not on what was written down since.
         let version = stage.entity.cart().and_then(Cart::decided).expect("a done cart was decided");
         let mut at = Vec::from([At { version, ..stage.entity.at() }]);
@@ -507,16 +505,17 @@ fn read(entity: &Speculation, id: CartId, command: &CartCommand) -> Outcome {
     let answer = match command {
         CartCommand::Get => Answer::Cart(cart.and_then(Cart::view).ok_or_else(unknown)?),
         CartCommand::Audit => Answer::CartAudit(Box::new(cart.and_then(Cart::audit).ok_or_else(unknown)?)),
-        CartCommand::Order => match cart.and_then(Cart::order) {
-            Some(_) => order_answer(entity, cart.is_some_and(|cart| cart.outbox().owes_sales())),
-            None => return Err(Refusal::NotFound(format_smolstr!("order {}", id.order()))),
-        },
+        CartCommand::Order => {
+            let order = cart.and_then(|cart| cart.order_answer(cart.outbox().owes_sales()));
+            order.ok_or_else(|| Refusal::NotFound(format_smolstr!("order {}", id.order())))?
+        }
         other => panic!("{other:?} is no read"),
     };
     entity.ok(answer)
 }
 
-fn order_answer(entity: &Speculation, settling: bool) -> Answer {
+/// What a checkout is answered: a function of the decision, but for whether all have sold yet.
+fn checkout_answer(entity: &Speculation, settling: bool) -> Answer {
     let cart = entity.cart().expect("a done cart is kept");
-    cart.order_answer(settling).expect("a done cart has an order")
+    cart.checkout_answer(settling).expect("a done cart has an order")
 }

@@ -47,11 +47,12 @@ fn outcome<R>(
     let bad = |reason| Refusal::BadRequest(reason);
     let answer = match command {
         DirectoryCommand::PutTitle(id, title) => {
-            request.ok_or(Refusal::RequestIdMissing)?;
-            title.check().map_err(bad)?;
-            if directory.title(&id) != Some(&title) {
-                entity.apply(Event::Directory(DirectoryEvent::TitlePut(id, title)), turn);
+            let request = request.ok_or(Refusal::RequestIdMissing)?;
+            if let Some(known) = directory.title_answered(&id, request) {
+                return entity.ok_again(Answer::Done, known?);
             }
+            title.check().map_err(bad)?;
+            entity.apply(Event::Directory(DirectoryEvent::TitlePut { id, title, request }), turn);
             Answer::Done
         }
         DirectoryCommand::GetTitle(id) => {

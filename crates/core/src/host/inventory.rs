@@ -153,7 +153,7 @@ fn session_outcome<R>(
         SessionCommand::Cancel { reason } => write(&|session, request| session.decide_cancel(&reason, request))?,
     };
     match written {
-        Err(answer) => entity.ok(answer),
+        Err(version) => entity.ok_again(Answer::Done, version),
         Ok(event) => {
             entity.apply(Event::Session(event), turn);
             entity.ok(Answer::Done)
@@ -170,10 +170,13 @@ fn product_outcome<R>(
 ) -> Outcome {
     match command {
         ProductCommand::Put(details) => {
-            request.ok_or(Refusal::RequestIdMissing)?;
-            if let Some(event) = Product::decide_put(entity.product(), rules, &details)? {
-                entity.apply(Event::Product(event), turn);
+            let request = request.ok_or(Refusal::RequestIdMissing)?;
+            if let Some(known) = entity.product().and_then(|product| product.answered(request, &details)) {
+                let (answer, version) = known?;
+                return entity.ok_again(answer, version);
             }
+            let event = Product::decide_put(entity.product(), rules, &details, request)?;
+            entity.apply(Event::Product(event), turn);
             let product = entity.product().expect("it has just been put");
             entity.ok(Answer::Product(product.view()))
         }
@@ -197,10 +200,13 @@ fn resource_outcome<R>(
     turn: &mut Turn<R>,
 ) -> Outcome {
     if let ResourceCommand::Put(details) = &command {
-        request.ok_or(Refusal::RequestIdMissing)?;
-        if let Some(event) = Resource::decide_put(entity.resource(), rules, details)? {
-            entity.apply(Event::Resource(event), turn);
+        let request = request.ok_or(Refusal::RequestIdMissing)?;
+        if let Some(known) = entity.resource().and_then(|resource| resource.put_answered(request, details)) {
+            let (answer, version) = known?;
+            return entity.ok_again(answer, version);
         }
+        let event = Resource::decide_put(entity.resource(), rules, details, request)?;
+        entity.apply(Event::Resource(event), turn);
         let resource = entity.resource().expect("it has just been put");
         return entity.ok(Answer::Resource(resource.view()));
     }

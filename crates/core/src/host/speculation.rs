@@ -135,6 +135,11 @@ impl Speculation {
         Ok(Answered { answer, at: vec![self.at()] })
     }
 
+    /// An answer that was given before, when this entity was at `version`.
+    pub(super) fn ok_again(&self, answer: Answer, version: u64) -> Outcome {
+        Ok(Answered { answer, at: vec![At { version, ..self.at() }] })
+    }
+
     /// An answer that rests on this entity as it is now, and on those it asked.
     pub(super) fn ok_with(&self, answer: Answer, asked: Vec<At>) -> Outcome {
         let mut at = Vec::with_capacity(asked.len() + 1);

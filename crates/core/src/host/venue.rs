@@ -80,33 +80,37 @@ impl<R> VenueHost<R> {
 
     /// Creates the venue or changes its details; answered when searches find it.
     fn put(&mut self, stage: &mut Stage<'_, R>, from: R, request: Option<Request>, details: VenueDetails) {
-        let Entity::Venue(id) = stage.entity.entity().clone() else { panic!("only venues have details") };
         let listing = Listing { name: details.name.clone(), city: details.city.clone(), position: details.position };
-        let checked = match request {
-            None => Err(Refusal::RequestIdMissing),
-            Some(_) => listing.check().map_err(Refusal::BadRequest),
+        let Some(request) = request else {
+            return stage.turn.answer(from, Err(Refusal::RequestIdMissing));
         };
-        if let Err(refusal) = checked {
-            return stage.turn.answer(from, Err(refusal));
-        }
-        let event = match stage.entity.venue() {
-            Some(venue) => venue.decide_put(&details),
-            None => Some(VenueEvent::Put(details)),
-        };
-        if let Some(event) = event {
-            stage.entity.apply_venue(event, stage.turn);
-            let (details, version) =
-                stage.entity.venue().and_then(Venue::unlisted).unwrap_or_else(|| panic!("venue {id} was just put"));
-            let ask = Ask::List { details: details.clone(), version };
-            stage.turn.committed.push(Effect::Ask { to: Entity::Directory, ask });
-            if self.again_at <= stage.at {
-                self.again_at = stage.at.after(stage.rules.ask_again_ms);
+        let version = match stage.entity.venue().and_then(|venue| venue.answered(request)) {
+            Some(Err(refusal)) => return stage.turn.answer(from, Err(refusal)),
+            Some(Ok(version)) => version,
+            None => {
+                if let Err(reason) = listing.check() {
+                    return stage.turn.answer(from, Err(Refusal::BadRequest(reason)));
+                }
+                stage.entity.apply_venue(VenueEvent::Put { details, request }, stage.turn);
+                let venue = stage.entity.venue().expect("it was just put");
+                let version = venue.version();
+                // What the directory knows already it is not told again.
+                if let Some((details, version)) = venue.unlisted() {
+                    let ask = Ask::List { details: details.clone(), version };
+                    stage.turn.committed.push(Effect::Ask { to: Entity::Directory, ask });
+                    if self.again_at <= stage.at {
+                        self.again_at = stage.at.after(stage.rules.ask_again_ms);
+                    }
+                }
+                version
             }
-        }
-        match stage.entity.venue().and_then(Venue::unlisted) {
-            Some((_, version)) if self.listing.len() < WAITERS_MAX => self.listing.push((version, from)),
-            Some(_) => stage.turn.answer(from, Err(Refusal::InProgress)),
-            None => stage.turn.answer(from, stage.entity.ok(Answer::Done)),
+        };
+        if stage.entity.venue().is_some_and(|venue| venue.is_listed(version)) {
+            stage.turn.answer(from, stage.entity.ok_again(Answer::Done, version));
+        } else if self.listing.len() < WAITERS_MAX {
+            self.listing.push((version, from));
+        } else {
+            stage.turn.answer(from, Err(Refusal::InProgress));
         }
     }
 
@@ -117,8 +121,8 @@ impl<R> VenueHost<R> {
             stage.entity.apply_venue(VenueEvent::Listed { version }, stage.turn);
         }
         for (awaited, from) in core::mem::take(&mut self.listing) {
-            if awaited <= version {
-                stage.turn.answer(from, stage.entity.ok(Answer::Done));
+            if awaited <= version || stage.entity.venue().is_some_and(|venue| venue.is_listed(awaited)) {
+                stage.turn.answer(from, stage.entity.ok_again(Answer::Done, awaited));
             } else {
                 self.listing.push((awaited, from));
             }
@@ -204,22 +208,26 @@ fn command_outcome<R>(
     turn: &mut Turn<R>,
 ) -> Outcome {
     let known = entity.venue().ok_or_else(|| entity.not_found());
-    let event = match command {
-        VenueCommand::Get => return entity.ok(Answer::Venue(known?.view())),
-        VenueCommand::GetHall { hall } => return entity.ok(Answer::Hall(known?.hall(&hall)?)),
+    match command {
+        VenueCommand::Get => entity.ok(Answer::Venue(known?.view())),
+        VenueCommand::GetHall { hall } => entity.ok(Answer::Hall(known?.hall(&hall)?)),
         VenueCommand::SearchSessions { hall, title, from, to, limit, after } => {
             let (hall, title, after) = (hall.as_ref(), title.as_ref(), after.as_ref());
             let found = known?.search(&Search { hall, title, from, to, limit, after })?;
-            return entity.ok(Answer::Sessions(found));
+            entity.ok(Answer::Sessions(found))
         }
-        VenueCommand::PutHall { .. } if request.is_none() => return Err(Refusal::RequestIdMissing),
-        VenueCommand::PutHall { hall, name, layout } => known?.decide_put_hall(&hall, &name, &layout),
+        VenueCommand::PutHall { hall, name, layout } => {
+            let request = request.ok_or(Refusal::RequestIdMissing)?;
+            let venue = known?;
+            if let Some(known) = venue.hall_answered(&hall, request) {
+                return entity.ok_again(Answer::Done, known?);
+            }
+            let event = venue.decide_put_hall(&hall, &name, &layout, request);
+            entity.apply_venue(event, turn);
+            entity.ok(Answer::Done)
+        }
         VenueCommand::CreateSession(_) | VenueCommand::Put(_) => panic!("venue {id} decides this elsewhere"),
-    };
-    if let Some(event) = event {
-        entity.apply_venue(event, turn);
     }
-    entity.ok(Answer::Done)
 }
 
 /// The answer to the creation of a session that is open: the session as it was when it opened.

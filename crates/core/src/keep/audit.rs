@@ -11,6 +11,7 @@ use crate::{
     cart::Cart,
     id::Entity,
     money::{Currency, Money},
+    payment::PaymentCounts,
     session::Session,
 };
 
@@ -54,6 +55,8 @@ pub struct KeptAudit {
     pub revenue: Vec<Money>,
     /// Messages owed to others.
     pub owed: u64,
+    /// Steps of payments that are open.
+    pub payments: PaymentCounts,
     /// How many promises are broken.
     pub broken: u64,
     /// What is wrong, in words; the first hundred. Empty when every promise holds.
@@ -113,6 +116,11 @@ impl Kept {
                 }
                 State::Directory(_) => {}
             }
+        }
+        let (kept, counted) = (self.payments(), audit.payments);
+        if kept != counted {
+            audit.broken += 1;
+            audit.violations.push(format_smolstr!("open payments are kept as {kept:?}, and are {counted:?}"));
         }
         audit
     }
@@ -176,6 +184,7 @@ impl KeptAudit {
         };
         self.carts[place] += 1;
         self.owed += u64::from(audit.owed);
+        self.payments.add(cart.payments());
         self.refunds += audit.refunds.len() as u64;
         if let Some(order) = cart.order() {
             self.orders += 1;

@@ -6,7 +6,7 @@ use core::fmt;
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{self, SeqAccess, Visitor},
-    ser::SerializeTuple,
+    ser::{SerializeSeq, SerializeTuple},
 };
 
 use super::{Entry, Kept, State};
@@ -167,7 +167,8 @@ struct States<'a> {
 impl Serialize for States<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let number = |layout: &Arc<Layout>| self.numbers.by_address[&(Arc::as_ptr(layout) as usize)];
-        serializer.collect_seq(self.entries.iter().map(|(entity, entry)| {
+        let mut seq = serializer.serialize_seq(Some(self.entries.len()))?;
+        for (entity, entry) in self.entries.iter() {
             let written = match &*entry.state {
                 State::Venue(venue) => Written::Venue(venue, venue.layouts().map(number).collect()),
                 State::Session(session) => Written::Session(session, number(session.layout())),
@@ -177,8 +178,9 @@ impl Serialize for States<'_> {
                 State::Customer(customer) => Written::Customer(customer),
                 State::Directory(directory) => Written::Directory(directory),
             };
-            (entity, written)
-        }))
+            seq.serialize_element(&(entity, written))?;
+        }
+        seq.end()
     }
 }
 

@@ -6,6 +6,7 @@ use super::{Kept, State};
 use crate::{
     event::{CartEvent, Event},
     id::Entity,
+    payment::PaymentCounts,
 };
 
 /// An entity that may leave memory, as it was when it was handed out.
@@ -27,7 +28,8 @@ impl State {
             State::Venue(_) | State::Session(_) | State::Product(_) | State::Resource(_) | State::Directory(_) => false,
             // With nothing in any cart, only purchases and what was used of quotas are left: history.
             State::Customer(customer) => customer.rests(),
-            State::Cart(cart) => cart.terminal() && !cart.unfinished(),
+            // What an operator has to see to stays, so that it is counted and found without a look at all that has left.
+            State::Cart(cart) => cart.terminal() && !cart.unfinished() && cart.open_payments().next().is_none(),
         }
     }
 
@@ -73,7 +75,11 @@ impl Kept {
         }
         self.leaving.remove(entity);
         let entry = self.entries.remove(entity).expect("who leaves is still here");
-        assert!(entry.call.is_none(), "{entity} has ended and waits for nothing");
+        assert_eq!(entry.state.payments(), PaymentCounts::default(), "{entity} leaves with an open payment");
+        assert!(entry.state.deadline().is_none(), "{entity} has ended and waits for nothing");
+        if let Some(call) = entry.call {
+            self.calls.remove(&(call, entity.clone()));
+        }
         true
     }
 

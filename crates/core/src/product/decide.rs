@@ -10,7 +10,7 @@ use crate::{
     command::{HoldPolicy, ProductDetails, Want},
     event::{Event, HoldEvent, ProductEvent},
     holds::{Known, Parting},
-    id::{CartId, HoldId, OrderId},
+    id::{CartId, Entity, HoldId, OrderId, Request},
     inventory::{HoldAsk, Inventory},
     money::AMOUNT_MAX,
     portion::{Content, Portion},
@@ -23,26 +23,28 @@ use crate::{
 const BLOB_BYTES_MAX: usize = 1_024;
 
 impl Product {
-    /// Creates a product, or changes the one there is. `None` if it is so already.
+    /// Creates a product, or changes the one there is. One that is so already is put all the same: a repeat of the request
+    /// must find it.
     pub(crate) fn decide_put(
         product: Option<&Product>,
         rules: &Rules,
         details: &ProductDetails,
-    ) -> Result<Option<ProductEvent>, Refusal> {
+        request: Request,
+    ) -> Result<ProductEvent, Refusal> {
         check(rules, details)?;
-        let Some(product) = product else { return Ok(Some(ProductEvent::Put(Box::new(details.clone())))) };
-        if *product.details == *details {
-            return Ok(None);
+        if let Some(product) = product {
+            let taken = product.taken.all();
+            if details.stock < taken {
+                let text = format_smolstr!("{taken} units are held and sold; the stock cannot be {}", details.stock);
+                return Err(Refusal::BadQuantity(text));
+            }
+            // Lines that are validated at the checkout have a currency as well, and nothing here knows of them.
+            let currency = product.details.price.currency;
+            if details.price.currency != currency {
+                return Err(Refusal::CurrencyFixed { entity: Entity::Product(product.id.clone()), currency });
+            }
         }
-        let taken = product.taken.all();
-        if details.stock < taken {
-            let text = format_smolstr!("{taken} units are held and sold; the stock cannot be {}", details.stock);
-            return Err(Refusal::BadQuantity(text));
-        }
-        if details.price.currency != product.details.price.currency && taken > 0 {
-            return bad(format_smolstr!("{taken} units are held and sold; the currency stays as it is"));
-        }
-        Ok(Some(ProductEvent::Put(Box::new(details.clone()))))
+        Ok(ProductEvent::Put { details: Box::new(details.clone()), request })
     }
 
     /// The reply to an ask that sets nothing aside before the checkout.

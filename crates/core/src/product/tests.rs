@@ -6,12 +6,12 @@ use smol_str::SmolStr;
 
 use super::Product;
 use crate::{
-    answer::StockCounts,
+    answer::{Answer, StockCounts},
     ask::{Granted, Reply},
     command::{HoldPolicy, Limits, ProductDetails, Want},
     event::{Event, ProductEvent},
-    holds_model::{euros, id, product_details},
-    id::{CartId, HoldId, RequestHash},
+    holds_model::{euros, id, product_details, request},
+    id::{CartId, Entity, HoldId, Request, RequestHash},
     inventory::{HoldAsk, Inventory},
     money::{AMOUNT_MAX, Currency, Money, PRICE_MAX},
     portion::{Content, Portion},
@@ -20,7 +20,7 @@ use crate::{
 };
 
 fn product(stock: u64) -> Product {
-    Product::first(id("p"), &ProductEvent::Put(Box::new(product_details(stock))))
+    Product::first(id("p"), &ProductEvent::Put { details: Box::new(product_details(stock)), request: request(0) })
 }
 
 fn hold_id(number: u64) -> HoldId {
@@ -69,9 +69,8 @@ fn short(wanted: u32, free: u64) -> Refusal {
 fn put(product: &mut Product, change: impl FnOnce(&mut ProductDetails)) -> Result<(), Refusal> {
     let mut details = (*product.details).clone();
     change(&mut details);
-    if let Some(event) = Product::decide_put(Some(product), &Rules::default(), &details)? {
-        product.apply(&event);
-    }
+    let event = Product::decide_put(Some(product), &Rules::default(), &details, request(product.version))?;
+    product.apply(&event);
     Ok(())
 }
 
@@ -165,38 +164,70 @@ fn a_refund_and_late_words_after_it() {
 #[test]
 fn what_is_put_may_not_break_what_is_held() {
     let mut product = product(10);
-    assert_eq!(Product::decide_put(Some(&product), &Rules::default(), &product.details), Ok(None));
     hold(&mut product, 1, 1, 3).expect("there is stock");
     hold(&mut product, 2, 1, 2).expect("there is stock");
     sell(&mut product, 2, 2, 2);
     assert_eq!(put(&mut product, |details| details.stock = 4).map_err(|no| no.code()), Err(402));
     put(&mut product, |details| details.stock = 5).expect("as many as are held and sold");
     assert_eq!(product.counts(), counts(0, 3, 2));
+}
+
+#[test]
+fn the_currency_stays_also_when_nothing_is_held() {
+    let mut product = product(10);
+    put(&mut product, |details| details.hold = HoldPolicy::AtCheckout).expect("a policy");
+    // A line that is validated at the checkout has a price, and the product does not know of it.
+    assert!(hold(&mut product, 1, 1, 3).expect("nothing is set aside").late);
     let pounds = Money { amount: 1, currency: Currency::new("GBP").expect("three letters") };
-    assert_eq!(put(&mut product, |details| details.price = pounds).map_err(|no| no.code()), Err(101));
-    let events = product.decide_release(hold_id(1), 2, None, true);
-    write(&mut product, events);
-    let events = product.decide_refund(hold_id(2));
-    write(&mut product, events);
-    put(&mut product, |details| details.price = pounds).expect("nothing is held or sold");
+    let fixed = Refusal::CurrencyFixed { entity: Entity::Product(id("p")), currency: euros(0).currency };
+    let before = product.clone();
+    assert_eq!(put(&mut product, |details| details.price = pounds), Err(fixed));
+    assert_eq!(product, before);
+    put(&mut product, |details| details.price = euros(1)).expect("prices may change");
+}
+
+#[test]
+fn a_repeat_of_a_put_is_told_what_it_was_told_and_the_counts_of_then() {
+    let mut product = product(10);
+    let put = |product: &mut Product, number: u64, stock: u64| {
+        let details = ProductDetails { stock, ..product_details(0) };
+        let event = Product::decide_put(Some(product), &Rules::default(), &details, request(number));
+        product.apply(&event.expect("it may be put"));
+        (details, product.view())
+    };
+    hold(&mut product, 1, 1, 3).expect("there is stock");
+    let (details, first) = put(&mut product, 1, 20);
+    let version = product.version();
+    sell(&mut product, 1, 2, 3);
+    put(&mut product, 2, 30);
+    let before = product.clone();
+    assert_eq!(first.counts, counts(17, 3, 0));
+    assert_eq!(product.answered(request(1), &details), Some(Ok((Answer::Product(first), version))));
+    assert_eq!(product, before);
+    let other = Request { body: 9, ..request(1) };
+    assert_eq!(product.answered(other, &details), Some(Err(Refusal::RequestIdReused)));
+    assert_eq!(product.answered(request(3), &details), None);
 }
 
 #[test]
 fn details_that_cannot_be_are_refused() {
+    let said = |details: &ProductDetails| {
+        Product::decide_put(None, &Rules::default(), details, request(1)).map(|_| ()).map_err(|no| no.code())
+    };
     let refused = |change: fn(&mut ProductDetails)| {
         let mut details = product_details(1);
         change(&mut details);
-        Product::decide_put(None, &Rules::default(), &details).map(|event| event.is_some()).map_err(|no| no.code())
+        said(&details)
     };
-    assert_eq!(refused(|_| {}), Ok(true));
-    assert_eq!(refused(|details| details.blob = vec![0; 1_024]), Ok(true));
+    assert_eq!(refused(|_| {}), Ok(()));
+    assert_eq!(refused(|details| details.blob = vec![0; 1_024]), Ok(()));
     assert_eq!(refused(|details| details.blob = vec![0; 1_025]), Err(101));
     let properties = |count: usize| (0..count).map(|n| (alloc::format!("{n:03}").into(), "".into())).collect();
     let mut details = product_details(1);
     details.properties = properties(64);
-    assert!(Product::decide_put(None, &Rules::default(), &details).is_ok());
+    assert_eq!(said(&details), Ok(()));
     details.properties = properties(65);
-    assert!(Product::decide_put(None, &Rules::default(), &details).is_err());
+    assert_eq!(said(&details), Err(101));
     assert_eq!(
         refused(|details| details.properties = vec![("b".into(), "".into()), ("a".into(), "".into())]),
         Err(101)
@@ -206,7 +237,7 @@ fn details_that_cannot_be_are_refused() {
     assert_eq!(refused(|details| details.stock = AMOUNT_MAX as u64 + 1), Err(402));
     assert_eq!(refused(|details| details.hold_ttl_ms = Some(0)), Err(101));
     assert_eq!(refused(|details| details.limits = Limits { per_order: Some(0), per_customer: None }), Err(101));
-    assert_eq!(refused(|details| details.stock = 0), Ok(true));
+    assert_eq!(refused(|details| details.stock = 0), Ok(()));
 }
 
 #[test]

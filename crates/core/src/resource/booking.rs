@@ -18,7 +18,7 @@ use crate::{
     },
     command::{Every, Rate, Repeat, ResourceDetails, Until, When},
     event::{Remembered, ResourceEvent},
-    id::{Id, Request},
+    id::{Entity, Id, Request},
     refusal::{Conflict, Refusal},
     terms::{bad, check_limits, check_name, check_price, check_properties, check_ttl},
     time::{Rules, Timestamp},
@@ -28,23 +28,22 @@ use crate::{
 const DETAILS_BYTES_MAX: usize = 1_024;
 
 impl Resource {
-    /// Creates a resource, or changes the one there is; bookings that exist stay. `None` if it is so already.
+    /// Creates a resource, or changes the one there is; bookings that exist stay. One that is so already is put all the
+    /// same: a repeat of the request must find it.
     pub(crate) fn decide_put(
         resource: Option<&Resource>,
         rules: &Rules,
         details: &ResourceDetails,
-    ) -> Result<Option<ResourceEvent>, Refusal> {
+        request: Request,
+    ) -> Result<ResourceEvent, Refusal> {
         check(rules, details)?;
         if let Some(resource) = resource {
-            if *resource.details == *details {
-                return Ok(None);
-            }
-            let taken = resource.holds.all_live().next().is_some() || resource.holds.all_sales().next().is_some();
-            if taken && details.rate.currency != resource.details.rate.currency {
-                return bad("time is held or sold; the currency stays as it is".into());
+            let currency = resource.details.rate.currency;
+            if details.rate.currency != currency {
+                return Err(Refusal::CurrencyFixed { entity: Entity::Resource(resource.id.clone()), currency });
             }
         }
-        Ok(Some(ResourceEvent::Put(Box::new(details.clone()))))
+        Ok(ResourceEvent::Put { details: Box::new(details.clone()), request })
     }
 
     /// Books time without a cart, once or again and again: all of it, or a refusal with every conflict.

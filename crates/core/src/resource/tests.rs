@@ -13,7 +13,7 @@ use crate::{
     command::{Every, Limits, OpeningHours, Rate, Repeat, ResourceDetails, Until, Want, When},
     event::{Event, ResourceEvent},
     holds_model::{euros, id, reread},
-    id::{CartId, HoldId, Id, Request, RequestHash},
+    id::{CartId, Entity, HoldId, Id, Request, RequestHash},
     inventory::{HoldAsk, Inventory},
     portion::{Content, Portion},
     refusal::{Conflict, Refusal},
@@ -43,16 +43,15 @@ fn details() -> ResourceDetails {
 fn resource(change: impl FnOnce(&mut ResourceDetails)) -> Resource {
     let mut details = details();
     change(&mut details);
-    let event = Resource::decide_put(None, &Rules::default(), &details).expect("good details").expect("it is new");
+    let event = Resource::decide_put(None, &Rules::default(), &details, request(0)).expect("good details");
     Resource::first(id("desk1"), &event)
 }
 
 fn put(resource: &mut Resource, change: impl FnOnce(&mut ResourceDetails)) -> Result<(), Refusal> {
     let mut details = (*resource.details).clone();
     change(&mut details);
-    if let Some(event) = Resource::decide_put(Some(resource), &Rules::default(), &details)? {
-        resource.apply(&event);
-    }
+    let event = Resource::decide_put(Some(resource), &Rules::default(), &details, request(resource.version))?;
+    resource.apply(&event);
     Ok(())
 }
 
@@ -361,10 +360,13 @@ fn free_slots_end_before_the_horizon() {
 
 #[test]
 fn details_that_cannot_be_are_refused() {
+    let refused = |details: &ResourceDetails| {
+        Resource::decide_put(None, &Rules::default(), details, request(0)).map(|_| ()).map_err(|no| no.code())
+    };
     let said = |change: fn(&mut ResourceDetails)| {
         let mut details = details();
         change(&mut details);
-        Resource::decide_put(None, &Rules::default(), &details).map(|_| ()).map_err(|refusal| refusal.code())
+        refused(&details)
     };
     assert_eq!(said(|_| {}), Ok(()));
     assert_eq!(said(|details| details.capacity = 0), Err(101));
@@ -376,14 +378,29 @@ fn details_that_cannot_be_are_refused() {
     let mut wrong = details();
     for (week, day) in [([(); 7].map(|()| vec![(600, 500)]), "2026-12-24"), ([(); 7].map(|()| vec![]), "Christmas")] {
         wrong.hours = Some(hours(week, day));
-        assert_eq!(Resource::decide_put(None, &Rules::default(), &wrong).map_err(|no| no.code()), Err(101));
+        assert_eq!(refused(&wrong), Err(101));
     }
+    // Its currency stays, also while nothing is held.
     let mut desk = resource(|_| {});
-    hold(&mut desk, 1, 0, 1).expect("it is free");
     let pounds = crate::money::Currency::new("GBP").expect("three letters");
-    assert_eq!(put(&mut desk, |details| details.rate.currency = pounds).map_err(|no| no.code()), Err(101));
-    let same = desk.details.clone();
-    assert_eq!(Resource::decide_put(Some(&desk), &Rules::default(), &same), Ok(None));
+    let fixed = Refusal::CurrencyFixed { entity: Entity::Resource(id("desk1")), currency: euros(0).currency };
+    assert_eq!(put(&mut desk, |details| details.rate.currency = pounds), Err(fixed));
+    put(&mut desk, |details| details.rate.amount = 1).expect("prices may change");
+}
+
+#[test]
+fn a_put_and_a_booking_under_one_request_id_are_told_apart() {
+    let mut desk = resource(|_| {});
+    let first = desk.view();
+    let when = When::Utc { begin: Timestamp(HOUR_MS), end: Timestamp(2 * HOUR_MS) };
+    let booked = desk.decide_reserve(NOW, &id("b"), &when, None, &"".into(), request(1));
+    desk.apply(&booked.expect("it is free"));
+    put(&mut desk, |details| details.capacity = 2).expect("room");
+    let known = desk.put_answered(request(0), &first.details);
+    assert_eq!(known, Some(Ok((Answer::Resource(first), 1))), "with the bookings of then");
+    assert_eq!(desk.put_answered(request(1), &details()), Some(Err(Refusal::RequestIdReused)));
+    assert_eq!(desk.answered(request(0)), Some(Err(Refusal::RequestIdReused)));
+    assert!(matches!(desk.answered(request(1)), Some(Ok(Answer::Booked(_)))));
 }
 
 #[derive(Clone, Debug)]

@@ -90,7 +90,7 @@ impl Resource {
         let of_booking = |id: &Id| self.calendar.slot_of(&BookingKey::Named(id.clone()));
         let asked = |begin: &Timestamp, end: &Timestamp| Slot::new(*begin, *end);
         match event {
-            ResourceEvent::Put(_) | ResourceEvent::Hold(_) => Vec::new(),
+            ResourceEvent::Put { .. } | ResourceEvent::Hold(_) => Vec::new(),
             ResourceEvent::SlotHeld { begin, end, .. } => asked(begin, end).into_iter().collect(),
             ResourceEvent::SlotReleased { hold, .. } => of_hold(hold),
             ResourceEvent::SlotSold { hold, .. } | ResourceEvent::SlotRefunded { hold } => of_hold(hold),

@@ -6,8 +6,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::Session;
 use crate::{
-    answer::Answer,
-    event::{Remembered, SessionEvent},
+    event::SessionEvent,
     id::Request,
     refusal::{Refusal, TakenSeat},
     seat::{Seat, SeatState},
@@ -26,20 +25,19 @@ impl Session {
         if let Some(reason) = self.canceled() {
             return Err(Refusal::SessionClosed(format_smolstr!("it is canceled already: {reason}")));
         }
-        let remembered = Remembered { request, answer: Answer::Done };
-        Ok(SessionEvent::Canceled { reason: reason.clone(), remembered })
+        Ok(SessionEvent::Canceled { reason: reason.clone(), request })
     }
 
     /// Keeps seats off sale, all or none. Seats blocked already stay so.
     pub(crate) fn decide_block(&self, seats: &[Seat], request: Request) -> Result<SessionEvent, Refusal> {
         let seats = self.in_state(seats, SeatState::Free, SeatState::Blocked)?;
-        Ok(SessionEvent::SeatsBlocked { seats, remembered: Some(Remembered { request, answer: Answer::Done }) })
+        Ok(SessionEvent::SeatsBlocked { seats, request })
     }
 
     /// Puts blocked seats back on sale, all or none. Free seats stay free.
     pub(crate) fn decide_unblock(&self, seats: &[Seat], request: Request) -> Result<SessionEvent, Refusal> {
         let seats = self.in_state(seats, SeatState::Blocked, SeatState::Free)?;
-        Ok(SessionEvent::SeatsUnblocked { seats, remembered: Some(Remembered { request, answer: Answer::Done }) })
+        Ok(SessionEvent::SeatsUnblocked { seats, request })
     }
 
     /// The seats that are in state `from`, ascending, if all others are in state `to`.

@@ -6,22 +6,25 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
+    changes::Changes,
     command::Area,
     holds::{Hold, Holds, Refunded},
     id::HoldId,
-    memory::Memory,
     seat::SeatState,
     seat_bits::SeatBits,
     taken::Taken,
     time::Timestamp,
 };
 
+/// Blocks and unblocks that a session remembers, and its cancellation: whoever sets up a theatre makes many at a time.
+const SESSION_CHANGES_MAX: usize = 256;
+
 /// Who has what. Held and sold bits and counters follow from the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Book {
     pub(super) holds: Holds<Share>,
     blocked: SeatBits,
-    pub(super) memory: Memory,
+    pub(super) changes: Changes<(), SESSION_CHANGES_MAX>,
     /// Why the session will not take place.
     pub(super) canceled: Option<SmolStr>,
     #[serde(skip)]
@@ -224,7 +227,7 @@ impl Book {
     }
 
     pub(super) fn is_blank(&self) -> bool {
-        self.holds.is_blank() && self.memory.is_empty() && self.counts.blocked == 0 && self.canceled.is_none()
+        self.holds.is_blank() && self.changes.is_empty() && self.counts.blocked == 0 && self.canceled.is_none()
     }
 
     /// Works out again what is not written down.
@@ -260,6 +263,6 @@ impl Book {
         let held: usize = self.holds.all_live().map(|(_, hold)| hold.what.heap_bytes()).sum();
         let sold: usize = self.holds.all_sales().map(|(_, sale)| sale.what.heap_bytes()).sum();
         let bits = self.held.heap_bytes() + self.sold.heap_bytes() + self.blocked.heap_bytes();
-        held + sold + bits + self.holds.heap_bytes() + size_of_val(&*self.places) + self.memory.heap_bytes()
+        held + sold + bits + self.holds.heap_bytes() + size_of_val(&*self.places) + self.changes.heap_bytes()
     }
 }

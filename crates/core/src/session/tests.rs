@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 
 use super::{Session, check_areas};
 use crate::{
-    answer::{Answer, AreaCounts, SeatCounts},
+    answer::{AreaCounts, SeatCounts},
     ask::{Granted, Opening, Reply},
     command::{Area, CustomerLimit, Limits, NewSession, Want},
     event::{Event, SessionEvent},
@@ -233,7 +233,7 @@ fn a_canceled_session_sells_nothing_more_and_wants_everything_back() {
     assert_eq!(session.unwanted(None, 10), []);
     let event = session.decide_cancel(&"no power".into(), request(1)).expect("it is on");
     session.apply(&event);
-    assert_eq!(session.answered(request(1)), Some(Ok(Answer::Done)));
+    assert_eq!(session.answered(request(1)), Some(Ok(session.version())));
     assert_eq!(session.canceled(), Some("no power"));
     let closed = Refusal::SessionClosed("it is canceled already: no power".into());
     assert_eq!(session.decide_cancel(&"again".into(), request(2)), Err(closed));

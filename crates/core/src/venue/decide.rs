@@ -7,9 +7,9 @@ use smol_str::{SmolStr, format_smolstr};
 use super::Venue;
 use crate::{
     answer::SessionEntry,
-    command::{NewSession, VenueDetails},
+    command::NewSession,
     event::VenueEvent,
-    id::Id,
+    id::{Id, Request},
     layout::Layout,
     money::{Money, PRICE_MAX},
     refusal::Refusal,
@@ -42,15 +42,18 @@ pub(crate) struct Search<'a> {
 }
 
 impl Venue {
-    /// Changes the details. `None` if they are so already.
-    pub(crate) fn decide_put(&self, details: &VenueDetails) -> Option<VenueEvent> {
-        (self.details != *details).then(|| VenueEvent::Put(details.clone()))
-    }
-
-    /// Creates or changes a hall. `None` if it is so already.
-    pub(crate) fn decide_put_hall(&self, hall: &Id, name: &SmolStr, layout: &Arc<Layout>) -> Option<VenueEvent> {
-        let same = self.halls.get(hall).is_some_and(|kept| kept.name == *name && kept.layout == *layout);
-        (!same).then(|| VenueEvent::HallPut { hall: hall.clone(), name: name.clone(), layout: Arc::clone(layout) })
+    /// Creates or changes a hall. One that is so already is put all the same: a repeat of the request must find it.
+    pub(crate) fn decide_put_hall(
+        &self,
+        hall: &Id,
+        name: &SmolStr,
+        layout: &Arc<Layout>,
+        request: Request,
+    ) -> VenueEvent {
+        // A layout may be as long as an importer's frame, so it is written when it is another.
+        let same = self.halls.get(hall).is_some_and(|kept| kept.layout == *layout);
+        let layout = (!same).then(|| Arc::clone(layout));
+        VenueEvent::HallPut { hall: hall.clone(), name: name.clone(), layout, request }
     }
 
     /// Books the hall for a session.

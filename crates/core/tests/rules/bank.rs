@@ -69,7 +69,8 @@ impl Bank {
             (0, _) => Mood::DoesUnheard,
             (1, _) => Mood::Deaf,
             (2, PaymentStep::Authorize) => Mood::Differs,
-            (3 | 4, PaymentStep::Authorize) | (3, PaymentStep::Capture | PaymentStep::Refund(_)) => Mood::Refuses,
+            (3 | 4, PaymentStep::Authorize) => Mood::Refuses,
+            (3, PaymentStep::Capture | PaymentStep::Void | PaymentStep::Refund(_)) => Mood::Refuses,
             _ => Mood::Does,
         }
     }
@@ -117,6 +118,9 @@ impl Bank {
             }
             GatewayCall::Void { .. } => {
                 assert_eq!(account.captured, None, "{call:?} of what was taken");
+                if mood == Mood::Refuses {
+                    return no("closed");
+                }
                 account.voided = true;
                 GatewayOutcome::Voided
             }

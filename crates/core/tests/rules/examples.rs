@@ -270,7 +270,7 @@ fn example_10_authorized_sold_and_posted_once() {
             a hold s stand 5 for ann -> line 1 s stand 5, until 30.000
                 ..
                 stand 495 free, 5 held, 0 sold
-            a pay -> order of line 1 s stand 5, total 25.00, Captured
+            a pay -> order of line 1 s stand 5, total 25.00, Authorized
                 s  ..
                 s  stand 495 free, 0 held, 5 sold
             last post ann
@@ -299,7 +299,7 @@ fn example_11_one_pays_and_one_is_declined() {
             b hold p 5 -> line 1 p 5, until 1800.000
                 0 free, 10 held, 0 sold
             bank authorize yes no
-            a pay -> order of line 1 p 5, total 5.00, Captured
+            a pay -> order of line 1 p 5, total 5.00, Authorized
                 0 free, 5 held, 5 sold
             b pay -> no: payment_declined, the payment was declined: no money
                 5 free, 0 held, 5 sold

@@ -105,7 +105,7 @@ fn a_cart_that_is_being_paid_does_not_expire() {
             a revoke 1 -> no: cart_not_active, the cart is checking_out
             bank open
                 8 free, 0 held, 1 sold
-            a pay as pay -> order of line 1 p 1, total 1.00, Captured
+            a pay as pay -> order of line 1 p 1, total 1.00, Authorized
             bank -> a-1: authorized 100 captured 100
         "#]],
     );

@@ -171,9 +171,9 @@ fn requests_that_come_again_change_nothing() {
             a release 1 as give -> active, until 1800.000
             a hold p 4 -> line 2 p 4, until 1800.000
                 96 free, 4 held, 0 sold
-            a pay as pay -> order of line 2 p 4, total 10.00, Captured
+            a pay as pay -> order of line 2 p 4, total 10.00, Authorized
                 96 free, 0 held, 4 sold
-            a pay as pay -> order of line 2 p 4, total 10.00, Captured
+            a pay as pay -> order of line 2 p 4, total 10.00, Authorized
             a refund 2 as back -> refund 1 of lines [2] 10.00 Pending
                 100 free, 0 held, 0 sold
             a refund 2 as back -> refund 1 of lines [2] 10.00 Pending

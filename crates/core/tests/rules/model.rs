@@ -30,6 +30,7 @@ const RULES: Rules = Rules {
     payment_wait_ms: 1_000,
     payment_again_ms: 100,
     on_decline: OnDecline::Release,
+    gateway: true,
 };
 /// Carts with seats of the second session live so long.
 const SHORT_TTL_MS: u64 = 700;
@@ -242,11 +243,7 @@ impl Reference {
         }
         let (said, remembered) = match step {
             Step::Get { cart } => (self.get(*cart), false),
-            // A cart that is open answers as it is, and remembers nothing.
-            Step::Open { cart, ttl_ms } => {
-                let opens = !self.baskets.contains_key(cart);
-                (self.open(*cart, *ttl_ms), opens)
-            }
+            Step::Open { cart, ttl_ms } => (self.open(*cart, *ttl_ms), true),
             Step::Hold { cart, lines } => (self.hold(*cart, lines), true),
             Step::Release { cart, line, seats } => (self.release(*cart, *line, seats.as_deref()), true),
             Step::Cancel { cart } => (self.cancel(*cart), true),

@@ -1,13 +1,16 @@
 //! The table of payments: every way an attempt can go, with and without lines that are validated late, for both policies;
 //! and each of them again with a crash of the cart's host at every single step.
 
+use std::cell::Cell;
+
 use boxoffice_core::{
-    answer::{Answer, Outcome},
+    answer::{Answer, Answered, Outcome},
+    cart::Cart,
     command::{CartCommand, Command, HoldPolicy, ProductCommand, ProductDetails, Want, WantedLine},
     host::Input,
     id::{CartId, Entity},
     keep::State,
-    payment::{GatewayOutcome, OnDecline, PaymentKey, PaymentStep, Settlement},
+    payment::{GatewayOutcome, OnDecline, PaymentCounts, PaymentKey, PaymentStatus, PaymentStep, Settlement},
     refusal::Refusal,
     time::{Rules, Timestamp},
 };
@@ -35,6 +38,8 @@ enum Then {
     Says(&'static str),
     /// Everything is refunded.
     Refund,
+    /// An operator has seen to what failed, step by step.
+    Seen,
 }
 
 const NEVER: &[Mood] = &[DoesUnheard; 12];
@@ -67,6 +72,18 @@ const PATHS: &[Path] = &[
     Path { name: "refund", plan: &[], then: &[Then::Refund] },
     Path { name: "refund unheard", plan: &[("refund", &[DoesUnheard, Deaf])], then: &[Then::Refund] },
     Path { name: "refund fails", plan: &[("refund", &[Refuses])], then: &[Then::Refund] },
+    Path { name: "refund fails, seen to", plan: &[("refund", &[Refuses])], then: &[Then::Refund, Then::Seen] },
+    Path { name: "capture fails, seen to", plan: &[("capture", &[Refuses])], then: &[Then::Seen] },
+    Path {
+        name: "another amount, void fails",
+        plan: &[("authorize", &[Differs]), ("void", &[Deaf, Refuses])],
+        then: &[Then::Says("authorized")],
+    },
+    Path {
+        name: "another amount, void fails, seen to",
+        plan: &[("authorize", &[Differs]), ("void", &[Refuses])],
+        then: &[Then::Seen],
+    },
     Path { name: "refund before the capture", plan: &[("capture", &[Deaf, Does])], then: &[Then::Refund] },
 ];
 
@@ -158,6 +175,7 @@ impl Run {
             Then::Settle(false) => {
                 return self.insist("settle", &CartCommand::Settle { attempt: 1, outcome: Settlement::Declined });
             }
+            Then::Seen => return self.see_to_it(),
             Then::Refund => {
                 return self.insist("refund", &CartCommand::Refund { lines: None, reason: "asked".into() });
             }
@@ -172,6 +190,41 @@ impl Run {
             Then::Says(_) => (PaymentStep::Authorize, GatewayOutcome::Declined { reason: "late".into() }),
         };
         self.insist("paid", &CartCommand::Paid { key, step, outcome });
+    }
+
+    /// The operator does by hand what failed, and says so.
+    fn see_to_it(&mut self) {
+        let failed: Vec<_> = self.cart().open_payments().filter(|open| open.failed).collect();
+        assert!(!failed.is_empty(), "{}", self.tell());
+        for open in failed {
+            let account = self.town.bank.accounts.get_mut(&open.key).expect("it was set aside");
+            let outcome = match open.step {
+                PaymentStep::Authorize => panic!("an authorization does not fail for good"),
+                PaymentStep::Capture => {
+                    account.captured = account.authorized;
+                    Settlement::Captured
+                }
+                PaymentStep::Void => {
+                    account.voided = true;
+                    Settlement::Voided
+                }
+                PaymentStep::Refund(refund) => {
+                    account.refunded.insert(refund, account.captured.expect("it was taken"));
+                    Settlement::Refunded { refund }
+                }
+            };
+            for request in ["seen", "seen again"] {
+                self.insist(request, &CartCommand::Settle { attempt: open.key.attempt, outcome: outcome.clone() });
+            }
+        }
+        assert_eq!(self.town.kept.payments(), PaymentCounts::default(), "{}", self.tell());
+    }
+
+    fn cart(&self) -> Box<Cart> {
+        match self.town.kept.get(&Entity::Cart(buyer())).as_deref() {
+            Some(State::Cart(cart)) => cart.clone(),
+            other => panic!("a cart is kept otherwise: {other:?}"),
+        }
     }
 
     /// Operators and gateways say again what nobody has acknowledged.
@@ -201,17 +254,18 @@ impl Run {
         self.town.answers.get(&ticket).cloned()
     }
 
-    /// State, what is held and sold, and how the money stands.
+    /// State, what is held and sold, how the money stands, and what is for the operator to see.
     fn tell(&self) -> String {
-        let state = self.town.kept.get(&Entity::Cart(buyer())).expect("a cart");
-        let State::Cart(cart) = &*state else { panic!("a cart is kept otherwise") };
+        let cart = self.cart();
         let units = self.town.kept.audit().units;
         let audit = cart.audit().expect("it was opened");
         let money = audit.payment.map_or(String::new(), |payment| format!(", {payment:?}"));
         let refunds: String = audit.refunds.iter().map(|refund| format!(", refund {:?}", refund.status)).collect();
+        let voids: String = audit.voids.iter().map(|void| format!(", void {:?}", void.status)).collect();
+        let open: String = cart.open_payments().map(|open| format!(", {:?} is open", open.step)).collect();
         let state = cart.state().expect("it was opened").as_str();
         let ledger = self.town.bank.ledger();
-        format!("{state}, {} held, {} sold{money}{refunds} | {ledger}", units.held, units.sold)
+        format!("{state}, {} held, {} sold{money}{refunds}{voids}{open} | {ledger}", units.held, units.sold)
     }
 
     /// After the end of all deadlines: nothing is held, owed or set aside.
@@ -219,6 +273,7 @@ impl Run {
         self.wait(2 * 60 * 60 * 1000);
         let audit = self.town.kept.audit();
         assert_eq!((audit.units.held, audit.holds, audit.owed), (0, 0, 0), "{}", self.tell());
+        assert_eq!((audit.payments.pending, audit.payments), (0, self.town.kept.payments()), "{}", self.tell());
         assert_eq!(audit.carts[0] + audit.carts[1], 0, "{}", self.tell());
         assert_eq!(audit.units.sold, if audit.orders > 0 && audit.refunds == 0 { 3 } else { 0 }, "{}", self.tell());
         self.town.check_money();
@@ -258,10 +313,10 @@ fn every_way_an_attempt_can_go() {
         declined (Release): payment_declined -> canceled, 0 held, 0 sold | a-1: declined
         declined (late, Keep): payment_declined -> active, 2 held, 0 sold | a-1: declined
         declined (late, Release): payment_declined -> canceled, 0 held, 0 sold | a-1: declined
-        declined, then late ok (Keep): payment_declined -> active, 3 held, 0 sold | a-1: authorized 800 declined voided
-        declined, then late ok (Release): payment_declined -> canceled, 0 held, 0 sold | a-1: authorized 800 declined voided
-        declined, then late ok (late, Keep): payment_declined -> active, 2 held, 0 sold | a-1: authorized 800 declined voided
-        declined, then late ok (late, Release): payment_declined -> canceled, 0 held, 0 sold | a-1: authorized 800 declined voided
+        declined, then late ok (Keep): payment_declined -> active, 3 held, 0 sold, void Voided | a-1: authorized 800 declined voided
+        declined, then late ok (Release): payment_declined -> canceled, 0 held, 0 sold, void Voided | a-1: authorized 800 declined voided
+        declined, then late ok (late, Keep): payment_declined -> active, 2 held, 0 sold, void Voided | a-1: authorized 800 declined voided
+        declined, then late ok (late, Release): payment_declined -> canceled, 0 held, 0 sold, void Voided | a-1: authorized 800 declined voided
         unheard, then ok (Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
         unheard, then ok (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
         unheard, then ok (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
@@ -278,14 +333,14 @@ fn every_way_an_attempt_can_go() {
         unheard, settled yes (Release): payment_pending -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
         unheard, settled yes (late, Keep): payment_pending -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
         unheard, settled yes (late, Release): payment_pending -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
-        unheard, settled no (Keep): payment_pending -> active, 3 held, 0 sold | a-1: authorized 800 voided
-        unheard, settled no (Release): payment_pending -> canceled, 0 held, 0 sold | a-1: authorized 800 voided
-        unheard, settled no (late, Keep): payment_pending -> active, 2 held, 0 sold | a-1: authorized 800 voided
-        unheard, settled no (late, Release): payment_pending -> canceled, 0 held, 0 sold | a-1: authorized 800 voided
-        unheard, settled no, then late ok (Keep): payment_pending -> active, 3 held, 0 sold | a-1: authorized 800 voided
-        unheard, settled no, then late ok (Release): payment_pending -> canceled, 0 held, 0 sold | a-1: authorized 800 voided
-        unheard, settled no, then late ok (late, Keep): payment_pending -> active, 2 held, 0 sold | a-1: authorized 800 voided
-        unheard, settled no, then late ok (late, Release): payment_pending -> canceled, 0 held, 0 sold | a-1: authorized 800 voided
+        unheard, settled no (Keep): payment_pending -> active, 3 held, 0 sold, void Voided | a-1: authorized 800 voided
+        unheard, settled no (Release): payment_pending -> canceled, 0 held, 0 sold, void Voided | a-1: authorized 800 voided
+        unheard, settled no (late, Keep): payment_pending -> active, 2 held, 0 sold, void Voided | a-1: authorized 800 voided
+        unheard, settled no (late, Release): payment_pending -> canceled, 0 held, 0 sold, void Voided | a-1: authorized 800 voided
+        unheard, settled no, then late ok (Keep): payment_pending -> active, 3 held, 0 sold, void Voided | a-1: authorized 800 voided
+        unheard, settled no, then late ok (Release): payment_pending -> canceled, 0 held, 0 sold, void Voided | a-1: authorized 800 voided
+        unheard, settled no, then late ok (late, Keep): payment_pending -> active, 2 held, 0 sold, void Voided | a-1: authorized 800 voided
+        unheard, settled no, then late ok (late, Release): payment_pending -> canceled, 0 held, 0 sold, void Voided | a-1: authorized 800 voided
         ok twice (Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
         ok twice (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
         ok twice (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
@@ -294,14 +349,14 @@ fn every_way_an_attempt_can_go() {
         ok, then late no (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
         ok, then late no (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
         ok, then late no (late, Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
-        another amount (Keep): amount_mismatch -> active, 3 held, 0 sold | a-1: authorized 801 voided
-        another amount (Release): amount_mismatch -> canceled, 0 held, 0 sold | a-1: authorized 801 voided
-        another amount (late, Keep): amount_mismatch -> active, 2 held, 0 sold | a-1: authorized 801 voided
-        another amount (late, Release): amount_mismatch -> canceled, 0 held, 0 sold | a-1: authorized 801 voided
-        another amount, void unheard (Keep): amount_mismatch -> active, 3 held, 0 sold | a-1: authorized 801 voided
-        another amount, void unheard (Release): amount_mismatch -> canceled, 0 held, 0 sold | a-1: authorized 801 voided
-        another amount, void unheard (late, Keep): amount_mismatch -> active, 2 held, 0 sold | a-1: authorized 801 voided
-        another amount, void unheard (late, Release): amount_mismatch -> canceled, 0 held, 0 sold | a-1: authorized 801 voided
+        another amount (Keep): amount_mismatch -> active, 3 held, 0 sold, void Voided | a-1: authorized 801 voided
+        another amount (Release): amount_mismatch -> canceled, 0 held, 0 sold, void Voided | a-1: authorized 801 voided
+        another amount (late, Keep): amount_mismatch -> active, 2 held, 0 sold, void Voided | a-1: authorized 801 voided
+        another amount (late, Release): amount_mismatch -> canceled, 0 held, 0 sold, void Voided | a-1: authorized 801 voided
+        another amount, void unheard (Keep): amount_mismatch -> active, 3 held, 0 sold, void Voided | a-1: authorized 801 voided
+        another amount, void unheard (Release): amount_mismatch -> canceled, 0 held, 0 sold, void Voided | a-1: authorized 801 voided
+        another amount, void unheard (late, Keep): amount_mismatch -> active, 2 held, 0 sold, void Voided | a-1: authorized 801 voided
+        another amount, void unheard (late, Release): amount_mismatch -> canceled, 0 held, 0 sold, void Voided | a-1: authorized 801 voided
         capture unheard (Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
         capture unheard (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
         capture unheard (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
@@ -310,10 +365,10 @@ fn every_way_an_attempt_can_go() {
         capture deaf (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
         capture deaf (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
         capture deaf (late, Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
-        capture fails (Keep): order -> done, 0 held, 3 sold, CaptureFailed { reason: "closed" } | a-1: authorized 800
-        capture fails (Release): order -> done, 0 held, 3 sold, CaptureFailed { reason: "closed" } | a-1: authorized 800
-        capture fails (late, Keep): order -> done, 0 held, 3 sold, CaptureFailed { reason: "closed" } | a-1: authorized 800
-        capture fails (late, Release): order -> done, 0 held, 3 sold, CaptureFailed { reason: "closed" } | a-1: authorized 800
+        capture fails (Keep): order -> done, 0 held, 3 sold, CaptureFailed { reason: "closed" }, Capture is open | a-1: authorized 800
+        capture fails (Release): order -> done, 0 held, 3 sold, CaptureFailed { reason: "closed" }, Capture is open | a-1: authorized 800
+        capture fails (late, Keep): order -> done, 0 held, 3 sold, CaptureFailed { reason: "closed" }, Capture is open | a-1: authorized 800
+        capture fails (late, Release): order -> done, 0 held, 3 sold, CaptureFailed { reason: "closed" }, Capture is open | a-1: authorized 800
         capture fails, refund (Keep): order -> done, 0 held, 0 sold, CaptureFailed { reason: "closed" }, refund Failed { reason: "the order's money was never captured" } | a-1: authorized 800
         capture fails, refund (Release): order -> done, 0 held, 0 sold, CaptureFailed { reason: "closed" }, refund Failed { reason: "the order's money was never captured" } | a-1: authorized 800
         capture fails, refund (late, Keep): order -> done, 0 held, 0 sold, CaptureFailed { reason: "closed" }, refund Failed { reason: "the order's money was never captured" } | a-1: authorized 800
@@ -326,10 +381,26 @@ fn every_way_an_attempt_can_go() {
         refund unheard (Release): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
         refund unheard (late, Keep): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
         refund unheard (late, Release): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
-        refund fails (Keep): order -> done, 0 held, 0 sold, Captured, refund Failed { reason: "closed" } | a-1: authorized 800 captured 800
-        refund fails (Release): order -> done, 0 held, 0 sold, Captured, refund Failed { reason: "closed" } | a-1: authorized 800 captured 800
-        refund fails (late, Keep): order -> done, 0 held, 0 sold, Captured, refund Failed { reason: "closed" } | a-1: authorized 800 captured 800
-        refund fails (late, Release): order -> done, 0 held, 0 sold, Captured, refund Failed { reason: "closed" } | a-1: authorized 800 captured 800
+        refund fails (Keep): order -> done, 0 held, 0 sold, Captured, refund Failed { reason: "closed" }, Refund(1) is open | a-1: authorized 800 captured 800
+        refund fails (Release): order -> done, 0 held, 0 sold, Captured, refund Failed { reason: "closed" }, Refund(1) is open | a-1: authorized 800 captured 800
+        refund fails (late, Keep): order -> done, 0 held, 0 sold, Captured, refund Failed { reason: "closed" }, Refund(1) is open | a-1: authorized 800 captured 800
+        refund fails (late, Release): order -> done, 0 held, 0 sold, Captured, refund Failed { reason: "closed" }, Refund(1) is open | a-1: authorized 800 captured 800
+        refund fails, seen to (Keep): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund fails, seen to (Release): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund fails, seen to (late, Keep): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        refund fails, seen to (late, Release): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
+        capture fails, seen to (Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        capture fails, seen to (Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        capture fails, seen to (late, Keep): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        capture fails, seen to (late, Release): order -> done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800
+        another amount, void fails (Keep): amount_mismatch -> active, 3 held, 0 sold, void Failed { reason: "closed" }, Void is open | a-1: authorized 801
+        another amount, void fails (Release): amount_mismatch -> canceled, 0 held, 0 sold, void Failed { reason: "closed" }, Void is open | a-1: authorized 801
+        another amount, void fails (late, Keep): amount_mismatch -> active, 2 held, 0 sold, void Failed { reason: "closed" }, Void is open | a-1: authorized 801
+        another amount, void fails (late, Release): amount_mismatch -> canceled, 0 held, 0 sold, void Failed { reason: "closed" }, Void is open | a-1: authorized 801
+        another amount, void fails, seen to (Keep): amount_mismatch -> active, 3 held, 0 sold, void Voided | a-1: authorized 801 voided
+        another amount, void fails, seen to (Release): amount_mismatch -> canceled, 0 held, 0 sold, void Voided | a-1: authorized 801 voided
+        another amount, void fails, seen to (late, Keep): amount_mismatch -> active, 2 held, 0 sold, void Voided | a-1: authorized 801 voided
+        another amount, void fails, seen to (late, Release): amount_mismatch -> canceled, 0 held, 0 sold, void Voided | a-1: authorized 801 voided
         refund before the capture (Keep): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
         refund before the capture (Release): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
         refund before the capture (late, Keep): order -> done, 0 held, 0 sold, Captured, refund Refunded | a-1: authorized 800 captured 800 refunded 800
@@ -396,4 +467,134 @@ fn outcomes_that_do_not_fit_are_none() {
     assert_eq!(run.town.now, Timestamp(0));
     run.wait(120_000);
     assert_eq!(run.tell(), "done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800");
+}
+
+/// The capture is known, and not committed, when the last session says that it has sold: the answer shows what was decided.
+/// Repeats say the same, before the capture is committed and after it; only who reads the order is told of the capture.
+#[test]
+fn a_capture_is_shown_when_it_is_committed() {
+    let mut run = Run::new(false, None);
+    let town = &mut run.town;
+    let here = Entity::Cart(buyer());
+    let is_cart = |entity: &Entity| *entity == Entity::Cart(buyer());
+    let ticket = town.send(Some("pay"), Command::Cart(buyer(), pay(None, None)));
+    // Begun; authorized and decided; captured, which waits to be committed. Nobody has sold anything yet.
+    for committed in [true, true, false] {
+        town.run_but(is_cart, |_| false);
+        assert_eq!(town.proposing(), std::slice::from_ref(&here));
+        if committed {
+            town.commit(&here);
+        }
+    }
+    assert_eq!(town.bank.ledger(), "a-1: authorized 800 captured 800");
+    town.run_but(|_| true, |entity| !is_cart(entity));
+    let status = |town: &Town, ticket: Ticket| match &town.answers[&ticket] {
+        Ok(Answered { answer: Answer::Order { payment, settling: false, .. }, .. }) => payment.clone(),
+        other => panic!("no order: {other:?}"),
+    };
+    let committed = |town: &Town| match town.kept.get(&here).as_deref() {
+        Some(State::Cart(cart)) => cart.money().expect("an order").0.clone(),
+        other => panic!("no cart: {other:?}"),
+    };
+    assert_eq!((committed(town), status(town, ticket)), (PaymentStatus::Authorized, PaymentStatus::Authorized));
+    let repeat = town.send(Some("pay"), Command::Cart(buyer(), pay(None, None)));
+    let read = town.send(None, Command::Cart(buyer(), CartCommand::Order));
+    town.run();
+    assert_eq!((committed(town), status(town, repeat)), (PaymentStatus::Captured, PaymentStatus::Authorized));
+    assert_eq!(status(town, read), PaymentStatus::Captured);
+    let refund =
+        town.send(Some("back"), Command::Cart(buyer(), CartCommand::Refund { lines: None, reason: "ill".into() }));
+    town.run();
+    assert!(town.answers[&refund].is_ok());
+    let repeat = town.send(Some("pay"), Command::Cart(buyer(), pay(None, None)));
+    town.run();
+    assert_eq!(
+        town.answers[&repeat].as_ref().map(|it| &it.answer),
+        town.answers[&ticket].as_ref().map(|it| &it.answer)
+    );
+}
+
+/// An operator can only say of a step that there is one, and what is done already is done.
+#[test]
+fn what_an_operator_may_say() {
+    let mut run = Run::new(false, None);
+    let said = Cell::new(0);
+    let settle = |run: &mut Run, attempt, outcome| {
+        said.update(|said| said + 1);
+        let ticket = run.send(&format!("settle {}", said.get()), CartCommand::Settle { attempt, outcome });
+        told(run.town.answers.get(&ticket).cloned())
+    };
+    let all = [Settlement::Captured, Settlement::Voided, Settlement::Refunded { refund: 1 }];
+    let tell = |run: &mut Run| {
+        let steps = [(0, 0), (1, 0), (1, 1), (1, 2), (2, 0)].map(|(attempt, of)| settle(run, attempt, all[of].clone()));
+        format!("{}: {}\n", run.tell(), steps.join(", "))
+    };
+    let mut story = tell(&mut run);
+    run.town.bank.plan("authorize", &[Differs]);
+    run.town.bank.plan("void", &[Deaf; 20]);
+    run.send("pay", pay(Some(OnDecline::Keep), None));
+    story += &tell(&mut run);
+    run.send("pay again", pay(None, None));
+    run.wait(10_000);
+    story += &tell(&mut run);
+    let refund = CartCommand::Refund { lines: None, reason: "ill".into() };
+    run.town.bank.plan("refund", &[Deaf; 20]);
+    run.send("refund", refund);
+    let refunded = settle(&mut run, 2, Settlement::Refunded { refund: 1 });
+    story += &format!("refunded: {refunded}\n{}\n", run.tell());
+    expect![[r#"
+        active, 3 held, 0 sold | : not_found, not_found, not_found, not_found, not_found
+        active, 3 held, 0 sold, void Voided | a-1: authorized 801: not_found, not_found, Done, not_found, not_found
+        done, 0 held, 3 sold, Captured, void Voided | a-1: authorized 801; a-2: authorized 800 captured 800: not_found, not_found, Done, not_found, Done
+        refunded: Done
+        done, 0 held, 0 sold, Captured, refund Refunded, void Voided | a-1: authorized 801; a-2: authorized 800 captured 800
+    "#]]
+    .assert_eq(&story);
+    run.wait(2 * 60 * 60 * 1000);
+    assert_eq!((run.town.kept.audit().owed, run.town.kept.payments()), (0, PaymentCounts::default()), "{}", run.tell());
+}
+
+/// The gateway is gone from the configuration: what was decided is answered as before, what is under way stays so, and nothing
+/// new is begun.
+#[test]
+fn without_a_gateway() {
+    let mut run = Run::new(false, None);
+    let other = cart("b");
+    let units = |quantity| WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity, now: false } };
+    run.town.send(Some("hold"), Command::Cart(other, hold_lines(vec![units(1)])));
+    run.rest();
+    let first = run.send("pay", pay(None, None));
+    run.town.bank.plan("authorize", NEVER);
+    run.town.send(Some("pay"), Command::Cart(other, pay(None, None)));
+    run.wait(20_000);
+    assert_eq!(run.town.kept.payments(), PaymentCounts { pending: 1, failed: 0 });
+    // It is started again.
+    run.town.crash(&Entity::Cart(buyer()), 9);
+    run.town.crash(&Entity::Cart(other), 9);
+    run.town.calls.clear();
+    run.town.bank_open = false;
+    run.town.set_rules(Rules { gateway: false, ..Rules::default() });
+    let third = cart("c");
+    run.town.send(Some("hold"), Command::Cart(third, hold_lines(vec![units(1)])));
+    let repeats = [buyer(), other, third].map(|cart| run.town.send(Some("pay"), Command::Cart(cart, pay(None, None))));
+    let another = run.town.send(Some("pay again"), Command::Cart(buyer(), pay(None, None)));
+    // Nobody is there to be asked: nothing comes of it.
+    run.town.run();
+    let wait = run.town.rules().payment_wait_ms;
+    run.town.pass(run.town.now.after(wait));
+    run.town.run();
+    let answers = repeats.map(|ticket| run.town.answers.get(&ticket).cloned());
+    assert_eq!(answers[0].as_ref().map(|it| it.as_ref().map(|it| &it.answer)), {
+        let first = &run.town.answers[&first];
+        Some(first.as_ref().map(|it| &it.answer))
+    });
+    assert_eq!(answers[1], Some(Err(Refusal::PaymentPending)));
+    let refused = Some(Err(Refusal::BadRequest("no gateway is configured".into())));
+    assert_eq!((&answers[2], run.town.answers.get(&another)), (&refused, refused.as_ref()));
+    assert_eq!(run.town.kept.payments(), PaymentCounts { pending: 1, failed: 0 });
+    let state = |cart| match run.town.kept.get(&Entity::Cart(cart)).as_deref() {
+        Some(State::Cart(cart)) => cart.state().map(|state| state.as_str()),
+        other => panic!("no cart: {other:?}"),
+    };
+    assert_eq!([buyer(), other, third].map(state), [Some("done"), Some("checking_out"), Some("active")]);
 }

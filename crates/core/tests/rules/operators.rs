@@ -75,7 +75,7 @@ fn a_canceled_session_takes_everything_back() {
                 p  6 free, 3 held, 0 sold
                 s  abc.
                 s  stand 7 free, 3 held, 0 sold
-            b pay -> order of line 1 s 0.1, line 2 s stand 3, total 25.00, Captured
+            b pay -> order of line 1 s 0.1, line 2 s stand 3, total 25.00, Authorized
                 s  aBc.
                 s  stand 7 free, 0 held, 3 sold
             bank shut
@@ -183,7 +183,7 @@ fn a_refund_waits_for_the_sale() {
                 p  6 free, 0 held, 3 sold
             wait 3
             answers
-                #5 order of line 1 s 0.0 0.1, line 2 p 3, total 23.00, settling, Captured
+                #5 order of line 1 s 0.0 0.1, line 2 p 3, total 23.00, settling, Authorized
             a refund 1 -> refund 1 of lines [1] 20.00 Pending
             go s
                 s  ....
@@ -235,7 +235,7 @@ fn an_operator_settles() {
             a settle 1 yes -> done
                 p  7 free, 0 held, 2 sold
                 q  8 free, 0 held, 1 sold
-            a pay as pay -> order of line 1 p 2, line 2 q 1, total 3.00, Captured
+            a pay as pay -> order of line 1 p 2, line 2 q 1, total 3.00, Authorized
             a settle 1 no -> done
             a settle 2 no -> no: not_found, payment 00000000000000000000000000000061-2 is not known
             b hold p 1 -> line 1 p 1, until 1810.000

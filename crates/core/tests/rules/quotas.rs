@@ -151,7 +151,7 @@ fn a_second_grant_of_what_is_set_aside_for_a_checkout() {
                 ann  few 0 held 2 sold, 1 orders
                 q  7 free, 0 held, 2 sold
             answers
-                #3 order of line 1 q 2, total 2.00, Captured
+                #3 order of line 1 q 2, total 2.00, Authorized
             a get -> done, line 1 q 2, total 2.00
         "#]],
     );

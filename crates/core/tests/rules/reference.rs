@@ -33,6 +33,7 @@ const RULES: Rules = Rules {
     payment_wait_ms: 1_000,
     payment_again_ms: 100,
     on_decline: OnDecline::Release,
+    gateway: true,
 };
 /// Carts with places live so long.
 const SHORT_TTL_MS: u64 = 700;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use boxoffice_core::{
     cart::Cart,
-    command::{CartCommand, Command, ProductCommand, ResourceCommand, Want, WantedLine},
+    command::{CartCommand, Command, ProductCommand, ResourceCommand, SessionCommand, Want, WantedLine},
     id::{CartId, Entity},
     keep::State,
     seat::{Seat, SeatSet},
@@ -79,4 +79,45 @@ fn an_open_cart_with_one_line_takes_some_hundreds_of_bytes() {
         println!("a cart with {name} takes {bytes} bytes, {} of them on its heap", cart.heap_bytes());
         assert!(cart.heap_bytes() > 0 && bytes <= 1_000, "a cart with {name} takes {bytes} bytes");
     }
+}
+
+/// A session that was set up with seats kept off sale.
+#[test]
+fn a_block_of_seats_takes_few_bytes_beyond_the_first() {
+    let mut town = Town::new(Rules::default());
+    open(&mut town, &layout(&vec!["a".repeat(20); 10].join("/")), &["s"]);
+    let mut weigh = |request: &str, number: u16| {
+        let block = SessionCommand::Block(vec![Seat { row: 0, seat: number }]);
+        town.send(Some(request), Command::Session(id("s"), block));
+        town.run();
+        let state = town.kept.get(&Entity::Session(id("s"))).expect("it is open");
+        let State::Session(session) = &*state else { panic!("a session is kept as something else") };
+        session.heap_bytes()
+    };
+    let first = weigh("1", 1);
+    println!("a session of 200 seats with one block has {first} bytes on its heap");
+    assert_eq!(weigh("2", 2), first + 24);
+}
+
+/// What a put that is remembered takes: nothing of what was put.
+#[test]
+fn a_remembered_put_takes_40_bytes() {
+    let mut town = Town::new(Rules::default());
+    open(&mut town, &layout("aaaa"), &["s"]);
+    let mut product = crate::script::product(crate::script::euros(250), 9);
+    product.properties = vec![("text".into(), "x".repeat(1_000).into())];
+    let mut weigh = |request: &str| {
+        let put = ProductCommand::Put(Box::new(product.clone()));
+        let ticket = town.send(Some(request), Command::Product(id("p"), put));
+        town.run();
+        assert!(town.answers[&ticket].is_ok());
+        let state = town.kept.get(&Entity::Product(id("p"))).expect("it was put");
+        let State::Product(product) = &*state else { panic!("a product is kept as something else") };
+        product.heap_bytes()
+    };
+    let first = weigh("1");
+    assert_eq!(weigh("2"), first + 40);
+    assert_eq!(weigh("2"), first + 40, "a repeat is remembered already");
+    let many: Vec<usize> = (3..100).map(|number| weigh(&number.to_string())).collect();
+    assert_eq!(many.last(), Some(&(first + 31 * 40)), "the newest 32 are remembered");
 }

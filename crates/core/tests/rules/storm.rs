@@ -113,6 +113,7 @@ fn rules() -> Rules {
         payment_wait_ms: 300,
         payment_again_ms: 100,
         on_decline: OnDecline::Release,
+        gateway: true,
     }
 }
 

@@ -11,12 +11,12 @@ use std::{
 use boxoffice_core::{
     answer::{Answer, At, Outcome},
     ask::{Ask, Reply},
-    command::{CartCommand, Command},
+    command::{CartCommand, Command, Payment},
     event::Event,
     host::{Effect, Host, Input, Turn},
     id::{CartId, Entity, Request, RequestHash, hash64},
     keep::{Kept, State},
-    payment::{GatewayCall, PaymentStatus, RefundStatus},
+    payment::{GatewayCall, PaymentStatus, RefundStatus, VoidStatus},
     time::{Rules, Timestamp},
 };
 
@@ -92,6 +92,11 @@ impl Town {
         }
     }
 
+    /// The rules of hosts that start from now on: the program was started again with another configuration.
+    pub(crate) fn set_rules(&mut self, rules: Rules) {
+        self.rules = Arc::new(rules);
+    }
+
     pub(crate) fn rules(&self) -> &Rules {
         &self.rules
     }
@@ -102,9 +107,9 @@ impl Town {
         let request = request.map(|id| Request { id: RequestHash::of(id), body });
         let ticket = self.tickets.len() as Ticket;
         let of_cart = match (&command, request) {
-            // Reads are told the truth of the moment, and so is an `Open` of a cart that is open already.
-            (Command::Cart(_, CartCommand::Open { .. } | CartCommand::Get), _) => None,
-            (Command::Cart(_, CartCommand::Order | CartCommand::Audit | CartCommand::Paid { .. }), _) => None,
+            // Reads are told the truth of the moment.
+            (Command::Cart(_, CartCommand::Get | CartCommand::Order | CartCommand::Audit), _) => None,
+            (Command::Cart(_, CartCommand::Paid { .. }), _) => None,
             (Command::Cart(cart, _), Some(request)) => Some((*cart, request)),
             _ => None,
         };
@@ -300,9 +305,13 @@ impl Town {
             let cart = self.kept.get(&Entity::Cart(key.cart));
             let Some(State::Cart(cart)) = cart.as_deref() else { panic!("{key} was paid, and there is no cart") };
             let audit = cart.audit().expect("a cart that paid was opened");
-            let failed = matches!(audit.payment, Some(PaymentStatus::CaptureFailed { .. }));
+            let void = audit.voids.iter().find(|void| void.attempt == key.attempt).map(|void| &void.status);
+            let failed = matches!(audit.payment, Some(PaymentStatus::CaptureFailed { .. }))
+                || matches!(void, Some(VoidStatus::Failed { .. }));
             let settled = account.authorized.is_none() || account.captured.is_some() || account.voided || failed;
             assert!(settled, "{key}: {account:?} is set aside for ever");
+            assert!(!account.voided || void == Some(&VoidStatus::Voided), "{key} was given up, and says {void:?}");
+            assert_ne!(void, Some(&VoidStatus::Pending), "{key}");
             if account.captured.is_some() {
                 orders += 1;
                 assert_eq!(audit.payment, Some(PaymentStatus::Captured), "{key}");
@@ -339,13 +348,12 @@ impl Town {
                 let committed = self.kept.get(entity).map_or(0, |state| state.version());
                 assert!(*version <= committed, "answered {answered:?} before version {committed} of {entity}");
             }
+            self.check_order(ticket, &answered.answer);
             if let Some(Some((cart, request))) = self.tickets.get(&ticket) {
                 let mut answer = answered.answer.clone();
-                if let Answer::Order { settling, payment, refunds, .. } = &mut answer {
-                    // What may change between an answer and its repeat: all but the order.
+                if let Answer::Order { settling, .. } = &mut answer {
+                    // Whether all have sold is the only thing that may change between an answer and its repeat.
                     *settling = false;
-                    *payment = PaymentStatus::Recorded;
-                    refunds.clear();
                 }
                 let first = self.granted.entry((*cart, request.id)).or_insert_with(|| answer.clone());
                 assert!(*first == answer, "a repeat was answered {answer:?} instead of {first:?}");
@@ -354,6 +362,28 @@ impl Town {
         assert!(!self.lost.contains(&ticket), "a client of a crashed host was answered");
         let before = self.answers.insert(ticket, outcome);
         assert!(before.is_none(), "ticket {ticket} was answered twice: {before:?}");
+    }
+
+    /// A checkout is told what was decided with it, whenever it is told; a read what is committed now, and nothing else (P14).
+    fn check_order(&self, ticket: Ticket, answer: &Answer) {
+        let Answer::Order { order, payment, refunds, .. } = answer else { return };
+        let decided = match &order.payment {
+            Payment::Gateway { .. } if order.total.amount > 0 => PaymentStatus::Authorized,
+            Payment::Gateway { .. } | Payment::Recorded { .. } => PaymentStatus::Recorded,
+        };
+        if matches!(self.tickets.get(&ticket), Some(Some(_))) {
+            assert_eq!(
+                (payment, refunds.as_slice()),
+                (&decided, &[][..]),
+                "what came after the decision is shown in it"
+            );
+            return;
+        }
+        let kept = self.kept.entities().find_map(|(_, state)| match &**state {
+            State::Cart(cart) if cart.order().is_some_and(|known| known.id == order.id) => cart.money(),
+            _ => None,
+        });
+        assert_eq!(Some((payment, refunds.as_slice())), kept, "what is not committed is shown");
     }
 
     /// Whether the client behind this ticket knows nothing, and never will.

@@ -29,6 +29,7 @@ use super::{
 use crate::{
     errand::{self, Errand, Found},
     metrics::Ended,
+    sought::Sought,
 };
 
 /// Frames that are no request at all before the connection is closed: a client of another protocol is soon told.
@@ -80,7 +81,8 @@ impl Connection {
                 if self.is_full() {
                     return self.fail(id, op, FailKind::Busy, now, now);
                 }
-                let asked = Asked { asker: Asker::Client(id), op, shape, at: now, deadline };
+                let sought = Sought::of(&command);
+                let asked = Asked { asker: Asker::Client(id), op, shape, sought, at: now, deadline };
                 self.submit(asked, command, key);
                 Ok(())
             }
@@ -138,7 +140,7 @@ impl Connection {
     /// The node has answered what somebody here still waits for.
     pub(super) fn answered(&mut self, asked: Asked, result: door::Result, now: Instant) -> Result<(), End> {
         if let Ok(Err(refusal)) = &result {
-            self.shared.metrics.refused(refusal);
+            self.shared.metrics.refused(&asked.sought, refusal);
         }
         match asked.asker {
             Asker::Client(id) => match result {
@@ -252,7 +254,8 @@ impl Connection {
         let Batch { id, at, deadline, .. } = *self.batch(place);
         while let Some((index, item)) = self.batch(place).start() {
             let asker = Asker::Batch { batch: place, item: index };
-            let asked = Asked { asker, op: Op::Batch, shape: item.shape, at, deadline };
+            let sought = Sought::of(&item.command);
+            let asked = Asked { asker, op: Op::Batch, shape: item.shape, sought, at, deadline };
             self.submit(asked, item.command, item.key);
         }
         if let Some(verdicts) = self.batch(place).verdicts() {

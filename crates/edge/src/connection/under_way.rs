@@ -3,6 +3,8 @@
 use boxoffice_wire::{Op, request::Shape};
 use tokio::time::Instant;
 
+use crate::sought::Sought;
+
 /// Who waits for the answer to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asker {
@@ -18,7 +20,7 @@ pub(super) enum Asker {
 }
 
 /// A command under way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Asked {
     /// Who asked.
     pub(super) asker: Asker,
@@ -26,6 +28,8 @@ pub(super) struct Asked {
     pub(super) op: Op,
     /// How an ok is to be written.
     pub(super) shape: Shape,
+    /// What a refusal is held against.
+    pub(super) sought: Sought,
     /// When.
     pub(super) at: Instant,
     /// Until when it waits.
@@ -112,11 +116,12 @@ impl UnderWay {
 mod tests {
     use std::time::Duration;
 
-    use super::{Asked, Asker, Instant, Op, Shape, UnderWay};
+    use super::{Asked, Asker, Instant, Op, Shape, Sought, UnderWay};
 
     fn asked(id: u64, from: Instant, deadline_ms: u64) -> Asked {
         let deadline = from + Duration::from_millis(deadline_ms);
-        Asked { asker: Asker::Client(id), op: Op::CartGet, shape: Shape::Plain, at: from, deadline }
+        let (op, shape, sought) = (Op::CartGet, Shape::Plain, Sought::Nothing);
+        Asked { asker: Asker::Client(id), op, shape, sought, at: from, deadline }
     }
 
     #[test]

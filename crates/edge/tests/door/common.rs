@@ -199,8 +199,12 @@ impl Backend for Node {
                 let venues = self.city.lock().iter().map(|venue| id(venue)).collect();
                 reply.answer(Ok(Ok(Answered { answer: Answer::VenueIds(venues), at: Vec::new() })));
             }
-            // As many free seats as the session is called, no two of them side by side.
+            // As many free seats as the session is called, no two of them side by side, and as many free places.
             Command::Cart(_, CartCommand::Hold { lines, .. }) => match (&lines[0].entity, &lines[0].want) {
+                (Entity::Session(session), Want::Places { area, .. }) => {
+                    let free = session.as_str().trim_start_matches("free").parse().expect("a number");
+                    reply.answer(Ok(Err(Refusal::NotEnoughPlaces { area: area.clone(), free })));
+                }
                 (Entity::Session(session), Want::Best(wish)) => {
                     let free = session.as_str().trim_start_matches("free").parse().expect("a number");
                     reply.answer(Ok(Err(Refusal::NoAdjacentSeats { count: wish.count, free })));
@@ -238,6 +242,7 @@ impl Backend for Node {
             actors: 0,
             carts_archived: 0,
             payments_pending: 0,
+            payments_failed: 0,
             rates: Rates::default(),
         }
     }

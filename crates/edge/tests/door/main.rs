@@ -9,5 +9,6 @@ mod envelope;
 mod errands;
 mod guests;
 mod http;
+mod operators;
 mod requests;
 mod watching;

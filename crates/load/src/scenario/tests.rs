@@ -135,6 +135,11 @@ fn settings_change_values_and_answer_for_themselves() {
 }
 
 #[test]
+fn a_scenario_is_found_however_its_name_is_written() {
+    assert_eq!(Scenario::load("N0", &[]).expect("it comes with the program").name, "n0");
+}
+
+#[test]
 fn a_scenario_that_is_not_there_is_said() {
     let error = Scenario::load("seed-opera", &[]).expect_err("there is none").to_string();
     assert_eq!(

@@ -306,6 +306,7 @@ impl Books {
             holds: Vec::new(),
             payment: None,
             refunds: Vec::new(),
+            voids: Vec::new(),
             owed: 0,
             violations: Vec::new(),
         };
@@ -428,6 +429,7 @@ fn status() -> NodeStatus {
         actors: 0,
         carts_archived: 0,
         payments_pending: 0,
+        payments_failed: 0,
         rates: Rates::default(),
     }
 }

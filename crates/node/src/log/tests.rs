@@ -425,8 +425,8 @@ fn a_log_that_is_not_whole_or_not_ours_is_refused_by_name() {
         let crc = crc32c::crc32c(&page[..PAGE - 4]).to_le_bytes();
         file(&disk, FIRST).write_all_at(&crc, PAGE as u64 - 4).unwrap();
     };
-    set_format(2);
-    let other = LogError::OtherVersion { file: path(1), found: 2, known: FORMAT };
+    set_format(FORMAT + 1);
+    let other = LogError::OtherVersion { file: path(1), found: FORMAT + 1, known: FORMAT };
     assert_eq!(start(OWNER, Start::New).unwrap_err().to_string(), other.to_string());
     set_format(FORMAT);
 

@@ -1,7 +1,7 @@
 //! How an entity stands in the store.
 //!
 //! Layout: version 1 byte, then a snapshot of that one entity (its place in the log, layouts, entity and state, in
-//! MessagePack), then the checksum (CRC-32C, 4 bytes, little-endian) of all before. The store has checksums of its own;
+//! postcard), then the checksum (CRC-32C, 4 bytes, little-endian) of all before. The store has checksums of its own;
 //! this one is of the whole way from memory to memory.
 
 use std::sync::Arc;
@@ -13,7 +13,9 @@ use boxoffice_core::{
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 
-const VERSION: u8 = 1;
+use crate::codec;
+
+const VERSION: u8 = 2;
 const CRC_BYTES: usize = 4;
 
 /// An entity as it was kept.
@@ -42,9 +44,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Stored, String> {
 
 /// A value with version and checksum.
 pub(super) fn seal(value: &impl Serialize) -> Bytes {
-    let mut bytes = vec![VERSION];
-    let mut serializer = rmp_serde::Serializer::new(&mut bytes);
-    value.serialize(&mut serializer).expect("it serializes into memory");
+    let mut bytes = codec::append(value, vec![VERSION]);
     let crc = crc32c::crc32c(&bytes);
     bytes.extend_from_slice(&crc.to_le_bytes());
     Bytes::from(bytes)
@@ -57,7 +57,7 @@ pub(super) fn open<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
         return Err("its checksum does not match".into());
     }
     match body.split_first() {
-        Some((&VERSION, value)) => rmp_serde::from_slice(value).map_err(|error| error.to_string()),
+        Some((&VERSION, value)) => codec::read(value),
         Some((other, _)) => Err(format!("it has version {other}, this program reads version {VERSION}")),
         None => Err("it is empty".into()),
     }

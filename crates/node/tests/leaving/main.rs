@@ -6,4 +6,5 @@
 mod crashes;
 mod histories;
 mod moving;
+mod repeats;
 mod shop;

@@ -53,20 +53,26 @@ pub struct AdminSettle {
     pub cart: CartId,
     /// Which attempt.
     pub attempt: u32,
-    /// `authorized` or `declined`.
+    /// `authorized`, `declined`, `captured`, `voided` or `refunded`.
     pub outcome: SmolStr,
     /// The gateway's name for what it set aside; of `authorized`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<SmolStr>,
+    /// Which refund of the order, from 1; of `refunded`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refund: Option<u32>,
 }
 
 impl AdminSettle {
     /// The body that says this.
     pub fn new(cart: CartId, attempt: u32, outcome: Settlement) -> AdminSettle {
-        let (outcome, reference) = match outcome {
-            Settlement::Authorized { reference } => ("authorized", Some(reference)),
-            Settlement::Declined => ("declined", None),
+        let (outcome, reference, refund) = match outcome {
+            Settlement::Authorized { reference } => ("authorized", Some(reference), None),
+            Settlement::Declined => ("declined", None, None),
+            Settlement::Captured => ("captured", None, None),
+            Settlement::Voided => ("voided", None, None),
+            Settlement::Refunded { refund } => ("refunded", None, Some(refund)),
         };
-        AdminSettle { cart, attempt, outcome: outcome.into(), reference }
+        AdminSettle { cart, attempt, outcome: outcome.into(), reference, refund }
     }
 }

@@ -43,14 +43,24 @@ pub(crate) fn release(body: body::AdminRelease) -> Command {
 }
 
 pub(crate) fn settle(body: body::AdminSettle) -> Converted<Command> {
-    let outcome = match (body.outcome.as_str(), body.reference) {
-        ("authorized", Some(reference)) => {
+    let no = |words: &'static str| Err(Rejection::bad_request(words));
+    let outcome = match (body.outcome.as_str(), body.reference, body.refund) {
+        ("authorized", Some(reference), None) => {
             Settlement::Authorized { reference: text("reference", reference, 1, PAYMENT_TEXT_BYTES_MAX)? }
         }
-        ("authorized", None) => return Err(Rejection::bad_request("`authorized` needs the gateway's `reference`")),
-        ("declined", None) => Settlement::Declined,
-        ("declined", Some(_)) => return Err(Rejection::bad_request("`declined` has no `reference`")),
-        _ => return Err(Rejection::bad_request("`outcome` is `authorized` or `declined`")),
+        ("authorized", None, _) => return no("`authorized` needs the gateway's `reference`"),
+        ("declined", None, None) => Settlement::Declined,
+        ("captured", None, None) => Settlement::Captured,
+        ("voided", None, None) => Settlement::Voided,
+        ("refunded", None, Some(refund)) => Settlement::Refunded { refund },
+        ("refunded", _, None) => return no("`refunded` needs the number of the `refund`"),
+        ("authorized" | "declined" | "captured" | "voided", _, Some(_)) => {
+            return no("only `refunded` has a `refund`");
+        }
+        ("declined" | "captured" | "voided" | "refunded", Some(_), _) => {
+            return no("only `authorized` has a `reference`");
+        }
+        _ => return no("`outcome` is `authorized`, `declined`, `captured`, `voided` or `refunded`"),
     };
     Ok(Command::Cart(body.cart, CartCommand::Settle { attempt: body.attempt, outcome }))
 }

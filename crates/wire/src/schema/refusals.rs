@@ -60,4 +60,5 @@ pub const REFUSALS: &[RefusalRow] = &[
     row(603, "amount_mismatch", &["asked", "got"], "the gateway set aside another amount; it is given up"),
     row(701, "not_found", &[], "there is no such thing"),
     row(702, "already_exists_differently", &[], "it exists already with other content"),
+    row(703, "currency_fixed", &["entity", "currency"], "what it is sold in never changes"),
 ];

@@ -3,7 +3,7 @@
 use boxoffice_core::{
     answer::{CartAudit, Claim, CustomerAudit, HoldView, ProductAudit, ResourceAudit, SaleView, SessionAudit},
     id::{Entity, HoldId, RequestHash},
-    payment::PaymentStatus,
+    payment::{PaymentStatus, VoidRecord, VoidStatus},
     portion::Portion,
     seat::SeatSet,
 };
@@ -71,6 +71,11 @@ pub fn cart_audit() -> CartAudit {
         holds,
         payment: Some(PaymentStatus::Captured),
         refunds: vec![refund()],
+        voids: vec![
+            VoidRecord { attempt: 1, status: VoidStatus::Failed { reason: "it is closed".into() } },
+            VoidRecord { attempt: 2, status: VoidStatus::Voided },
+            VoidRecord { attempt: 3, status: VoidStatus::Pending },
+        ],
         owed: 1,
         violations: Vec::new(),
     }
@@ -115,6 +120,9 @@ pub fn node_audit() -> NodeAudit {
         areas: UnitTotals { free: 400, held: 40, sold: 60 },
         stock: UnitTotals { free: 7, held: 2, sold: 1 },
         payments: PaymentTotals { recorded: 1, ..PaymentTotals::default() },
+        payments_pending: 3,
+        payments_failed: 1,
+        failed_keys: vec!["000000000000000000000000000000ab-1-void".into()],
         order_totals: vec![CurrencyTotal { currency: euro(0).currency, orders: 1, amount: 3_000 }],
         violations: vec!["a sale without an order".into()],
         ..NodeAudit::default()
@@ -148,6 +156,7 @@ pub fn status() -> NodeStatus {
         actors: 9,
         carts_archived: 120,
         payments_pending: 1,
+        payments_failed: 2,
         rates: Rates { requests: 1_000.5, ok: 990.0, ..Rates::default() },
     }
 }

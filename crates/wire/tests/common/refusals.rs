@@ -7,7 +7,7 @@ use boxoffice_core::{
 };
 use boxoffice_wire::Rejection;
 
-use super::{conflict, id, seat};
+use super::{conflict, euro, id, seat};
 
 /// Every refusal of the core, with details where it has some.
 pub fn refusals() -> Vec<Refusal> {
@@ -54,6 +54,7 @@ pub fn refusals() -> Vec<Refusal> {
         Refusal::AmountMismatch { asked: 3_000, got: 300 },
         Refusal::NotFound("session hamlet-0412".into()),
         Refusal::AlreadyExistsDifferently("session hamlet-0412".into()),
+        Refusal::CurrencyFixed { entity: Entity::Product(id("programme")), currency: euro(0).currency },
     ]
 }
 

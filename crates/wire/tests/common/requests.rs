@@ -210,5 +210,8 @@ pub fn other_requests() -> Vec<Sample> {
         request(Op::ResourceReserve, rid, &monthly),
         request(Op::AdminAudit, None, &body::Audit { entity: None }),
         request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, Settlement::Declined)),
+        request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, Settlement::Captured)),
+        request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 2, Settlement::Voided)),
+        request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, Settlement::Refunded { refund: 2 })),
     ]
 }

@@ -108,7 +108,7 @@ fn done_cart() -> CartAudit {
         total: Some(total),
         order: Some(BUYER.order()),
     };
-    CartAudit { cart, holds: vec![], payment: None, refunds: vec![], owed: 0, violations: vec![] }
+    CartAudit { cart, holds: vec![], payment: None, refunds: vec![], voids: vec![], owed: 0, violations: vec![] }
 }
 
 impl Run {

@@ -231,18 +231,25 @@ impl<R> CartHost<R> {
                 };
                 let event = match step {
                     PaymentStep::Capture => cart.decide_captured(key.attempt, failed),
-                    PaymentStep::Refund(number) => cart.decide_paid_back(number, failed),
-                    PaymentStep::Void | PaymentStep::Authorize => None,
+                    PaymentStep::Void => cart.decide_voided(key.attempt, failed),
+                    PaymentStep::Refund(number) => cart.decide_paid_back(key.attempt, number, failed),
+                    PaymentStep::Authorize => None,
                 };
-                let number = cart.outbox().payment(key, step).map(|(number, _)| number);
-                event.into_iter().for_each(|event| stage.entity.apply_cart(event, stage.turn));
-                number.into_iter().for_each(|number| self.mail.acknowledge_payment(number));
+                self.close_step(stage, key, step, event);
             }
         }
         Ok(())
     }
 
-    /// An operator says how an attempt ended.
+    /// A step after the authorization is over: that is written down, and the gateway is not asked for it any more.
+    fn close_step(&mut self, stage: &mut Stage<'_, R>, key: PaymentKey, step: PaymentStep, event: Option<CartEvent>) {
+        let owed = stage.entity.cart().and_then(|cart| cart.outbox().payment(key, step));
+        let number = owed.map(|(number, _)| number);
+        event.into_iter().for_each(|event| stage.entity.apply_cart(event, stage.turn));
+        number.into_iter().for_each(|number| self.mail.acknowledge_payment(number));
+    }
+
+    /// An operator says how a step of an attempt ended.
     ///
     /// # Errors
     /// Why that cannot be said of it.
@@ -274,7 +281,17 @@ impl<R> CartHost<R> {
                 Ok(())
             }
             (Settlement::Declined, None) => cart.decide_stray(attempt, &smol_str::SmolStr::default()).map(|_| ()),
+            (Settlement::Captured, _) => self.settle_step(stage, key, PaymentStep::Capture),
+            (Settlement::Voided, _) => self.settle_step(stage, key, PaymentStep::Void),
+            (Settlement::Refunded { refund }, _) => self.settle_step(stage, key, PaymentStep::Refund(refund)),
         }
+    }
+
+    fn settle_step(&mut self, stage: &mut Stage<'_, R>, key: PaymentKey, step: PaymentStep) -> Result<(), Refusal> {
+        let cart = stage.entity.cart().ok_or_else(|| stage.entity.not_found())?;
+        let event = cart.decide_done(key.attempt, step)?;
+        self.close_step(stage, key, step, event);
+        Ok(())
     }
 
     /// Whether a decline gives everything back.

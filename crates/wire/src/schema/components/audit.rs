@@ -77,6 +77,7 @@ pub(super) fn audits() -> Group {
         needed("holds", list(component("Claim"))),
         optional("payment", component("PaymentStatus")),
         optional("refunds", list(component("Refund"))),
+        optional("voids", about(list(component("Void")), "Attempts whose money was given up, or is to be.")),
         needed("owed", about(count(), "Messages it still owes others.")),
         violations(),
     ]);

@@ -31,6 +31,7 @@ pub(super) fn endings() -> Group {
         optional("booking", id()),
         optional("asked", minor_units()),
         optional("got", minor_units()),
+        optional("currency", component("Currency")),
         optional("session", id()),
         optional("line", about(count(), "Of the cart; in `lines`, of the request, from 0.")),
         optional("limit", count()),

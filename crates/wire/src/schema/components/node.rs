@@ -12,6 +12,9 @@ use crate::{
     },
 };
 
+const PENDING: &str = "Authorizations, captures, voids and refunds whose outcome is not known yet.";
+const FAILED: &str = "Captures, voids and refunds that failed for good and that no operator has seen to.";
+
 pub(super) fn node() -> Group {
     let durability = object::<Durability>([needed("replicas", count()), needed("fsync", words())]);
     let shard = object::<ShardStatus>([
@@ -36,7 +39,8 @@ pub(super) fn node() -> Group {
         needed("under_way", count()),
         needed("actors", count()),
         needed("carts_archived", about(count(), "Ended carts that are kept on disk only.")),
-        needed("payments_pending", about(count(), "Calls to the gateway that are not settled yet.")),
+        needed("payments_pending", about(count(), PENDING)),
+        needed("payments_failed", about(count(), FAILED)),
         needed("rates", component("Rates")),
     ]);
     let entry = object::<HistoryEntry>([
@@ -99,6 +103,9 @@ fn totals() -> Group {
         needed("order_seats", count()),
         needed("order_totals", list(component("CurrencyTotal"))),
         needed("payments", component("PaymentTotals")),
+        needed("payments_pending", about(count(), PENDING)),
+        needed("payments_failed", about(count(), FAILED)),
+        needed("failed_keys", about(list(words()), "The gateway's keys of those that failed; the first hundred.")),
         needed("refunds", count()),
         needed("refund_totals", list(component("CurrencyTotal"))),
         needed("violations", about(list(words()), "Empty when every promise holds.")),

@@ -3,7 +3,7 @@
 use boxoffice_core::{
     answer::{Purchase, PurchasesPage},
     command::Shipping,
-    payment::{PaymentStatus, RefundRecord, RefundStatus},
+    payment::{PaymentStatus, RefundRecord, RefundStatus, VoidRecord, VoidStatus},
 };
 
 use super::Group;
@@ -43,6 +43,9 @@ pub(super) fn orders() -> Group {
     let standing = object::<Of<PaymentStatus>>([needed("state", states), reason()]);
     let states = one_of(&["recorded", "pending", "refunded", "failed"]);
     let refund_standing = object::<Of<RefundStatus>>([needed("state", states), reason()]);
+    let states = one_of(&["pending", "voided", "failed"]);
+    let void_standing = object::<Of<VoidStatus>>([needed("state", states), reason()]);
+    let void = object::<Of<VoidRecord>>([needed("attempt", count()), needed("status", component("VoidStatus"))]);
     let refund = object::<Of<RefundRecord>>([
         needed("number", count()),
         needed("at", time()),
@@ -86,6 +89,8 @@ pub(super) fn orders() -> Group {
         ("PaymentStatus", about(standing, "How the money stands.")),
         ("RefundStatus", about(refund_standing, "How the money that is paid back stands.")),
         ("Refund", about(refund, "What is paid back.")),
+        ("VoidStatus", about(void_standing, "How the money that is given up stands.")),
+        ("Void", about(void, "An attempt to pay whose money is given up.")),
         ("Order", order),
         ("Purchase", about(purchase, "An order among its customer's.")),
         ("PurchasesPage", purchases),

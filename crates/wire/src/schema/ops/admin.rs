@@ -56,15 +56,17 @@ pub(super) fn release() -> OpSchema {
 pub(super) fn settle() -> OpSchema {
     let reference = about(name(PAYMENT_TEXT_BYTES_MAX), "The gateway's name for what it set aside; of `authorized`.");
     asks::<body::AdminSettle>(
-        "Say how an attempt to pay ended.",
+        "Say how a step of an attempt to pay ended, of which the gateway tells nothing or that it failed.",
         [
             needed("cart", component("CartId")),
             needed("attempt", line_number()),
-            needed("outcome", one_of(&["authorized", "declined"])),
+            needed("outcome", one_of(&["authorized", "declined", "captured", "voided", "refunded"])),
             optional("reference", reference),
+            optional("refund", about(line_number(), "Which refund of the order; of `refunded`.")),
         ],
     )
     .example(json!({"cart": cart_of(TOKEN), "attempt": 1, "outcome": "authorized", "reference": "au-7"}))
     .example(json!({"cart": cart_of(TOKEN), "attempt": 1, "outcome": "declined"}))
+    .example(json!({"cart": cart_of(TOKEN), "attempt": 1, "outcome": "refunded", "refund": 1}))
     .needing("an attempt to pay that nobody knows the end of")
 }

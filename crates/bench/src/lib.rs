@@ -1,0 +1,142 @@
+//! A node in this process, driven without sockets: what benches of the node have in common.
+
+use std::{
+    path::Path,
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
+
+use boxoffice_core::{
+    answer::Answered,
+    command::{Command, HoldPolicy, Limits, ProductDetails},
+    id::{Id, Request, RequestHash},
+    money::{Currency, Money},
+};
+use boxoffice_node::{
+    config::{Fsync, NodeConfig},
+    door::{self, ReplySink, ReplyTo},
+    node::{Node, NodeHandle, Runtimes},
+    world::World,
+};
+use tokio::runtime::{Builder, Runtime};
+
+/// Commands under way while many are given at once.
+const UNDER_WAY: usize = 512;
+
+/// An id of a text that is one.
+///
+/// # Panics
+/// If it is none.
+pub fn id(text: &str) -> Id {
+    Id::new(text).expect("a good id")
+}
+
+/// An amount of cents.
+///
+/// # Panics
+/// Never: EUR is a currency.
+pub fn euros(amount: i64) -> Money {
+    Money { amount, currency: Currency::new("EUR").expect("a currency") }
+}
+
+/// A product of which there are a million, set aside when it is put into a cart.
+pub fn product() -> ProductDetails {
+    ProductDetails {
+        name: "thing".into(),
+        properties: Vec::new(),
+        blob: Vec::new(),
+        price: euros(1_000),
+        stock: 1_000_000,
+        hold: HoldPolicy::AtAdd,
+        hold_ttl_ms: None,
+        limits: Limits::default(),
+    }
+}
+
+/// A node with two runtimes of one thread each, as on two processors.
+pub struct Alone {
+    node: Node,
+    selling: Runtime,
+    _watching: Runtime,
+}
+
+struct Heard(mpsc::SyncSender<door::Result>);
+
+impl ReplySink for Heard {
+    fn answer(&self, _: u64, result: door::Result) {
+        let _ = self.0.send(result);
+    }
+}
+
+impl Alone {
+    /// Starts one with its data in this directory, and waits until it is ready.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn start(data_dir: &Path, fsync: Fsync) -> Alone {
+        let runtime = || Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let (selling, watching) = (runtime(), runtime());
+        let runtimes = Runtimes { selling: selling.handle().clone(), watching: watching.handle().clone() };
+        let config = NodeConfig { data_dir: data_dir.to_owned(), fsync, ..NodeConfig::default() };
+        let node = Node::start(config, World::alone(), &runtimes).expect("a node");
+        while node.handle().ready().is_err() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        Alone { node, selling, _watching: watching }
+    }
+
+    /// What it is asked through.
+    pub fn handle(&self) -> &NodeHandle {
+        self.node.handle()
+    }
+
+    /// Gives it a command and waits for the answer, which must be none but yes. `request` must be new to the command's entity.
+    ///
+    /// # Panics
+    /// If it is refused or fails.
+    pub fn must(&self, command: Command, request: u64) -> Answered {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.submit(command, request, &Arc::new(Heard(sender)));
+        answered(receiver.recv())
+    }
+
+    /// Gives it all of these, many at a time.
+    ///
+    /// # Panics
+    /// If one is refused or fails.
+    pub fn all(&self, commands: impl Iterator<Item = (Command, u64)>) {
+        let (sender, receiver) = mpsc::sync_channel(UNDER_WAY);
+        let heard = Arc::new(Heard(sender));
+        let mut under_way = 0;
+        for (command, request) in commands {
+            self.submit(command, request, &heard);
+            under_way += 1;
+            if under_way == UNDER_WAY {
+                answered(receiver.recv());
+                under_way -= 1;
+            }
+        }
+        (0..under_way).for_each(|_| _ = answered(receiver.recv()));
+    }
+
+    /// Stops it in order.
+    ///
+    /// # Panics
+    /// If it cannot.
+    pub fn stop(self) {
+        self.selling.block_on(self.node.stop(5_000)).expect("an orderly stop");
+    }
+
+    fn submit(&self, command: Command, request: u64, heard: &Arc<Heard>) {
+        let request = Request { id: RequestHash(request), body: 0 };
+        self.handle().submit(command, Some(request), ReplyTo::new(Arc::<Heard>::clone(heard), 0));
+    }
+}
+
+fn answered(heard: Result<door::Result, mpsc::RecvError>) -> Answered {
+    match heard.expect("an answer") {
+        Ok(Ok(answered)) => answered,
+        other => panic!("not done: {other:?}"),
+    }
+}

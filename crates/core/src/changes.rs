@@ -1,0 +1,117 @@
+//! The operators' changes that a thing remembers: a late repeat of one gets its answer, and does not undo what came after
+//! it (P9).
+//!
+//! What was put is not kept a second time: a repeat brings it along, and the hash of its body says that it is the same.
+//! Kept is what else the answer said.
+
+use alloc::{sync::Arc, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    id::{Request, RequestHash},
+    refusal::Refusal,
+};
+
+/// Changes that one thing remembers; beyond this the oldest is forgotten. Operators put a thing now and then, and repeat a
+/// put within seconds.
+pub(crate) const CHANGES_MAX: usize = 32;
+
+/// The newest changes of a thing, oldest first, at most `MAX`; `T` is what an answer said besides what was asked for.
+/// Copies share them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Changes<T, const MAX: usize = CHANGES_MAX> {
+    newest: Option<Arc<[Change<T>]>>,
+}
+
+/// A change that was granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Change<T> {
+    request: Request,
+    /// The entity's version with it.
+    pub(crate) version: u64,
+    /// What the answer said of the state then.
+    pub(crate) said: T,
+}
+
+impl<T, const MAX: usize> Default for Changes<T, MAX> {
+    fn default() -> Changes<T, MAX> {
+        Changes { newest: None }
+    }
+}
+
+impl<T: Copy, const MAX: usize> Changes<T, MAX> {
+    /// Whether nothing is remembered.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.newest.is_none()
+    }
+
+    /// The change that was granted under this request id, if it is remembered; refused if it had another body.
+    pub(crate) fn answered(&self, request: Request) -> Option<Result<Change<T>, Refusal>> {
+        let known = self.all().iter().find(|known| known.request.id == request.id)?;
+        Some(if known.request.body == request.body { Ok(*known) } else { Err(Refusal::RequestIdReused) })
+    }
+
+    /// Whether a change with this request id is remembered.
+    pub(crate) fn knows(&self, id: RequestHash) -> bool {
+        self.all().iter().any(|known| known.request.id == id)
+    }
+
+    /// Keeps one more.
+    pub(crate) fn remember(&mut self, request: Request, version: u64, said: T) {
+        let before = self.all();
+        let kept = &before[before.len().saturating_sub(MAX - 1)..];
+        let all: Vec<Change<T>> = kept.iter().copied().chain([Change { request, version, said }]).collect();
+        self.newest = Some(all.into());
+    }
+
+    /// Bytes on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.newest.as_deref().map_or(0, |newest| 2 * size_of::<usize>() + size_of_val(newest))
+    }
+
+    fn all(&self) -> &[Change<T>] {
+        self.newest.as_deref().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CHANGES_MAX, Changes};
+    use crate::{
+        id::{Request, RequestHash},
+        refusal::Refusal,
+    };
+
+    fn request(number: u64) -> Request {
+        Request { id: RequestHash(number), body: 10 * number }
+    }
+
+    #[test]
+    fn the_newest_are_kept_and_another_body_is_refused() {
+        let mut changes: Changes<u64> = Changes::default();
+        assert_eq!((changes.answered(request(0)), changes.heap_bytes()), (None, 0));
+        for number in 0..=CHANGES_MAX as u64 {
+            changes.remember(request(number), number + 1, number + 100);
+        }
+        assert_eq!(changes.answered(request(0)), None, "the oldest is forgotten");
+        for number in 1..=CHANGES_MAX as u64 {
+            let known = changes.answered(request(number)).expect("it is remembered").expect("it is the same");
+            assert_eq!((known.version, known.said), (number + 1, number + 100));
+        }
+        let other = Request { body: 0, ..request(1) };
+        assert_eq!(changes.answered(other), Some(Err(Refusal::RequestIdReused)));
+        assert!(changes.knows(RequestHash(1)) && !changes.knows(RequestHash(0)));
+    }
+
+    #[test]
+    fn one_change_takes_some_bytes_and_none_takes_two_pointers() {
+        assert_eq!(size_of::<Changes<()>>(), 2 * size_of::<usize>());
+        let mut changes: Changes<()> = Changes::default();
+        changes.remember(request(1), 1, ());
+        assert_eq!(changes.heap_bytes(), 40);
+        let read: Changes<()> = postcard::from_bytes(&postcard::to_allocvec(&changes).expect("written")).expect("read");
+        assert_eq!(read, changes);
+    }
+}

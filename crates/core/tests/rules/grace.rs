@@ -1,0 +1,212 @@
+//! Units, places, time and quotas come back with the cart's deadline, or with the grace after it, and never before (P8).
+
+use expect_test::expect;
+
+use crate::script::check;
+
+const EVERYTHING: &str = "product p 9 1.00 quota few 5
+    resource r 12.00
+    hall aa
+    session s with stand 5 5.00
+    ";
+
+#[test]
+fn everything_comes_back_at_the_deadline() {
+    let script = "a hold p 2 + r 100 200 + s 0.0 + s stand 2 for ann
+         wait 1799.999
+         a get
+         wait 0.001
+         a get";
+    check(
+        &format!("{EVERYTHING}{script}"),
+        expect![[r#"
+            product p 9 1.00 quota few 5 -> 9 free, 0 held, 0 sold
+            resource r 12.00 -> 0 bookings
+            hall aa -> done
+            session s with stand 5 5.00 -> 2 free, 0 held, 0 sold, 0 blocked
+            a hold p 2 + r 100 200 + s 0.0 + s stand 2 for ann -> line 1 p 2, line 2 r 100-200, line 3 s 0.0, line 4 s stand 2, until 1800.000
+                p  7 free, 2 held, 0 sold
+                r  100-200 held
+                s  a.
+                s  stand 3 free, 2 held, 0 sold
+            wait 1799.999
+            a get -> active, line 1 p 2, line 2 r 100-200, line 3 s 0.0, line 4 s stand 2, total 34.00, until 1800.000
+            wait 0.001
+                ann  0 orders
+                p  9 free, 0 held, 0 sold
+                r  free
+                s  ..
+                s  stand 5 free, 0 held, 0 sold
+            a get -> expired, line 1 p 2, line 2 r 100-200, line 3 s 0.0, line 4 s stand 2, total 34.00
+        "#]],
+    );
+}
+
+/// What the cart says of its end is lost: each inventory asks by itself, when the grace is over.
+#[test]
+fn everything_comes_back_after_the_grace_if_the_carts_words_are_lost() {
+    let script = "a hold p 2 + r 100 200 + s 0.0 + s stand 2 for ann
+         stop p
+         stop r
+         stop s
+         stop ann
+         wait 1800
+         lose p
+         lose r
+         lose s
+         lose ann
+         crash p
+         crash ann
+         stop a
+         go p
+         go r
+         go s
+         go ann
+         wait 1.999
+         go a
+         wait 0.001";
+    check(
+        &format!("{EVERYTHING}{script}"),
+        expect![[r#"
+            product p 9 1.00 quota few 5 -> 9 free, 0 held, 0 sold
+            resource r 12.00 -> 0 bookings
+            hall aa -> done
+            session s with stand 5 5.00 -> 2 free, 0 held, 0 sold, 0 blocked
+            a hold p 2 + r 100 200 + s 0.0 + s stand 2 for ann -> line 1 p 2, line 2 r 100-200, line 3 s 0.0, line 4 s stand 2, until 1800.000
+                p  7 free, 2 held, 0 sold
+                r  100-200 held
+                s  a.
+                s  stand 3 free, 2 held, 0 sold
+            stop p
+            stop r
+            stop s
+            stop ann
+            wait 1800
+            lose p
+            lose r
+            lose s
+            lose ann
+            crash p
+            crash ann
+            stop a
+            go p
+            go r
+            go s
+            go ann
+            wait 1.999
+            go a
+            wait 0.001
+                ann  0 orders
+                p  9 free, 0 held, 0 sold
+                r  free
+                s  ..
+                s  stand 5 free, 0 held, 0 sold
+        "#]],
+    );
+}
+
+/// The cart dies with the grants: nobody ever opened it, and everything comes back all the same.
+#[test]
+fn everything_comes_back_from_a_cart_that_never_was() {
+    let script = "freeze a
+         a hold p 2 + r 100 200 + s 0.0 + s stand 2 for ann
+         crash a
+         thaw a
+         crash p
+         crash r
+         crash s
+         crash ann
+         wait 1801.999
+         wait 0.001
+         a get";
+    check(
+        &format!("{EVERYTHING}{script}"),
+        expect![[r#"
+            product p 9 1.00 quota few 5 -> 9 free, 0 held, 0 sold
+            resource r 12.00 -> 0 bookings
+            hall aa -> done
+            session s with stand 5 5.00 -> 2 free, 0 held, 0 sold, 0 blocked
+            freeze a
+            a hold p 2 + r 100 200 + s 0.0 + s stand 2 for ann -> (waits as #5)
+                p  7 free, 2 held, 0 sold
+                r  100-200 held
+                s  a.
+                s  stand 3 free, 2 held, 0 sold
+            crash a
+            thaw a
+            crash p
+            crash r
+            crash s
+            crash ann
+            wait 1801.999
+            wait 0.001
+                ann  0 orders
+                p  9 free, 0 held, 0 sold
+                r  free
+                s  ..
+                s  stand 5 free, 0 held, 0 sold
+            a get -> no: not_found, cart 00000000000000000000000000000061 is not known
+        "#]],
+    );
+}
+
+/// Nobody knows how the payment ends: hours later everything is held still, whoever asks (P11).
+#[test]
+fn nothing_comes_back_while_a_payment_is_unknown() {
+    let script = "bank shut
+         a hold p 2 + r 100 200 + s 0.0 + s stand 2 for ann
+         a pay
+         wait 7200
+         crash a
+         crash p
+         crash r
+         crash s
+         crash ann
+         wait 50000
+         b hold s 0.0
+         b hold r 150 160
+         b hold s stand 4
+         b hold p 8 for bob
+         b hold p 4 for ann
+         bank authorize no
+         bank open
+         wait 1
+         a get";
+    check(
+        &format!("{EVERYTHING}{script}"),
+        expect![[r#"
+            product p 9 1.00 quota few 5 -> 9 free, 0 held, 0 sold
+            resource r 12.00 -> 0 bookings
+            hall aa -> done
+            session s with stand 5 5.00 -> 2 free, 0 held, 0 sold, 0 blocked
+            bank shut
+            a hold p 2 + r 100 200 + s 0.0 + s stand 2 for ann -> line 1 p 2, line 2 r 100-200, line 3 s 0.0, line 4 s stand 2, until 1800.000
+                p  7 free, 2 held, 0 sold
+                r  100-200 held
+                s  a.
+                s  stand 3 free, 2 held, 0 sold
+            a pay -> (waits as #6)
+            wait 7200
+            crash a
+            crash p
+            crash r
+            crash s
+            crash ann
+            wait 50000
+            b hold s 0.0 -> no: seats_taken, 1 of the seats are taken: 0.0 held
+            b hold r 150 160 -> no: slot_taken, 1 bookings are in the way: 150-160
+            b hold s stand 4 -> no: not_enough_places, 3 places are free in stand
+            b hold p 8 for bob -> no: out_of_stock, 1 of the products are out of stock: p wanted 8 free 7
+            b hold p 4 for ann -> no: limit_per_customer, a customer may have 5 of few and has 2
+            bank authorize no
+            bank open
+                ann  0 orders
+                p  9 free, 0 held, 0 sold
+                r  free
+                s  ..
+                s  stand 5 free, 0 held, 0 sold
+            wait 1
+            a get -> canceled, line 1 p 2, line 2 r 100-200, line 3 s 0.0, line 4 s stand 2, total 34.00
+        "#]],
+    );
+}

@@ -1,0 +1,71 @@
+//! Applying a log again over a store that may be ahead of it: who has left with what is about to happen.
+
+use std::collections::BTreeMap;
+
+use boxoffice_core::{
+    event::Event,
+    id::Entity,
+    keep::{Kept, State},
+};
+use boxoffice_shard::ShardId;
+
+use super::{Past, PastError};
+
+/// What became of an entity that was not in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Brought {
+    /// It never left: it begins now.
+    New,
+    /// It is in memory again.
+    Back,
+    /// It has left with what is about to happen to it.
+    Already,
+}
+
+/// One shard's log, applied from its snapshot on.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    shard: ShardId,
+    /// Up to where the store told at the start. What begins behind it begins for the first time.
+    upto: u64,
+    /// Entities that were found to have left, with the place up to which their records tell: they are read once, not at
+    /// every entry. Empty behind `upto`.
+    left: BTreeMap<Entity, u64>,
+}
+
+impl Replay {
+    /// Of a shard of which the store told up to `upto` when the node started.
+    pub(crate) fn new(shard: ShardId, upto: u64) -> Replay {
+        Replay { shard, upto, left: BTreeMap::new() }
+    }
+
+    /// Before something happens at `index` to an entity that is not in memory: puts it back if it has left, unless its
+    /// record has that already.
+    ///
+    /// # Errors
+    /// [`PastError::Store`], [`PastError::BadRecord`].
+    pub(crate) fn bring_back(
+        &mut self,
+        past: &Past,
+        kept: &mut Kept,
+        index: u64,
+        (entity, events): (&Entity, &[Event]),
+    ) -> Result<Brought, PastError> {
+        if index > self.upto {
+            self.left.clear();
+            if State::begins(events) {
+                return Ok(Brought::New);
+            }
+        }
+        if self.left.get(entity).is_some_and(|record| *record >= index) {
+            return Ok(Brought::Already);
+        }
+        let Some(stored) = past.get(self.shard, entity)? else { return Ok(Brought::New) };
+        if stored.index >= index {
+            self.left.insert(stored.entity, stored.index);
+            return Ok(Brought::Already);
+        }
+        kept.put_back(stored.entity, stored.state);
+        Ok(Brought::Back)
+    }
+}
