@@ -306,7 +306,7 @@ async fn a_storm_of_bookings() {
     // Every client's own bookings, by id: what it knows, or two possibilities where an answer was lost.
     let mut known: Vec<BTreeMap<String, (u64, u64)>> = vec![BTreeMap::new(); CLIENTS];
     for round in 0..2 {
-        let ports = join_all((0..CLIENTS).map(|number| server.port(Encoding::BOTH[number % 2]))).await;
+        let ports = server.ports(CLIENTS).await;
         let wait_us = 20_000 + dice.below(150_000) as u64;
         let storm = ports.iter().zip(&mut known).enumerate().map(|(number, (port, known))| {
             let mut dice = dice.fork((round * CLIENTS + number) as u64);

@@ -27,7 +27,7 @@ const NOON: &str = "2030-01-01T12:00:00Z";
 const ONE: &str = "2030-01-01T13:00:00Z";
 
 /// Everybody asks at once; the one who was granted it, and what the others were told.
-async fn race(ports: &[Port], tokens: &[String], op: &str, body: impl Fn(&Port) -> Value) -> (String, Vec<No>) {
+async fn race(ports: &[Arc<Port>], tokens: &[String], op: &str, body: impl Fn(&Port) -> Value) -> (String, Vec<No>) {
     let asks = ports.iter().zip(tokens).map(|(port, token)| {
         let mut body = body(port);
         body["token"] = token.as_str().into();
@@ -56,7 +56,7 @@ async fn five_hundred_want_the_last_of_everything() {
     product(&port, "last", 1, Value::Null).await;
     event(&port, "finals", 1, Value::Null).await;
     room(&port, "court", Value::Null).await;
-    let ports = join_all((0..CROWD).map(|number| server.port(Encoding::BOTH[number % 2]))).await;
+    let ports = server.ports(CROWD).await;
     let mut bought = Vec::new();
 
     let tokens: Vec<String> = ports.iter().map(|_| dice.token()).collect();
@@ -129,11 +129,7 @@ async fn ten_thousand_checkouts_at_the_last_moment() {
     let dice = Dice::of_test("ten_thousand_checkouts_at_the_last_moment");
     let home = Home::new();
     let server = home.start();
-    let ports: Vec<Arc<Port>> = join_all((0..4).map(|number| server.port(Encoding::BOTH[number % 2])))
-        .await
-        .into_iter()
-        .map(Arc::new)
-        .collect();
+    let ports = server.ports(4).await;
     for number in 0..8 {
         product(&ports[0], &format!("p{number}"), 1_000_000, Value::Null).await;
     }
@@ -205,7 +201,7 @@ async fn one_request_id_a_hundred_times() {
     let mut dice = Dice::of_test("one_request_id_a_hundred_times");
     let home = Home::new();
     let server = home.start();
-    let ports = join_all((0..8).map(|number| server.port(Encoding::BOTH[number % 2]))).await;
+    let ports = server.ports(8).await;
     let port = Arc::new(server.port(Encoding::MsgPack).await);
     let theatre = Theatre::open(&port, 1, (4, 8), None).await;
     let session = theatre.session();
@@ -279,11 +275,7 @@ async fn a_quota_that_fifty_clients_share() {
     let dice = Dice::of_test("a_quota_that_fifty_clients_share");
     let home = Home::new();
     let server = home.start();
-    let ports: Vec<Arc<Port>> = join_all((0..5).map(|number| server.port(Encoding::BOTH[number % 2])))
-        .await
-        .into_iter()
-        .map(Arc::new)
-        .collect();
+    let ports = server.ports(5).await;
     let limits = json!({"limits": {"per_customer": {"quota": "finals", "max": MAX}}});
     product(&ports[0], "flag", 1_000, limits.clone()).await;
     event(&ports[0], "finals", 1_000, limits).await;
@@ -378,11 +370,7 @@ async fn a_small_stock_and_fifty_clients() {
     let dice = Dice::of_test("a_small_stock_and_fifty_clients");
     let home = Home::new();
     let server = home.start();
-    let ports: Vec<Arc<Port>> = join_all((0..5).map(|number| server.port(Encoding::BOTH[number % 2])))
-        .await
-        .into_iter()
-        .map(Arc::new)
-        .collect();
+    let ports = server.ports(5).await;
     product(&ports[0], "few", STOCK, Value::Null).await;
     product(&ports[0], "many", 100_000, Value::Null).await;
     let (over, bought) = (AtomicBool::new(false), AtomicUsize::new(0));

@@ -16,14 +16,13 @@ const TIMES: usize = 100;
 
 /// Several connections, and the address for requests by HTTP.
 struct Doors {
-    ports: Vec<Port>,
+    ports: Vec<Arc<Port>>,
     address: SocketAddr,
 }
 
 impl Doors {
     async fn open(server: &Server) -> Doors {
-        let ports = join_all((0..6).map(|number| server.port(Encoding::BOTH[number % 2]))).await;
-        Doors { ports, address: server.address() }
+        Doors { ports: server.ports(6).await, address: server.address() }
     }
 
     /// Asks a hundred times at once; the answer, which is everybody's.

@@ -28,7 +28,7 @@ pub(crate) use port::{Answer, Encoding, No, Port};
 pub(crate) use record::Record;
 pub(crate) use server::{Home, Refused, Server};
 pub(crate) use shim::{Faults, write_control};
-pub(crate) use shopper::{Shopper, recorded};
+pub(crate) use shopper::{Shopper, checkout, recorded};
 pub(crate) use theatre::{Map, SeatName, Theatre, time};
 
 /// How long anything that must happen may take: far more than it should, so that a busy machine fails no test.

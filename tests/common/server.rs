@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::future::join_all;
 use tempfile::TempDir;
 use tokio::task::block_in_place;
 
@@ -217,6 +218,12 @@ impl Server {
     /// A connection to it.
     pub(crate) async fn port(&self, encoding: Encoding) -> Port {
         Port::connect(self.address, encoding).await
+    }
+
+    /// So many connections to it, half of them in each encoding.
+    pub(crate) async fn ports(&self, count: usize) -> Vec<Arc<Port>> {
+        let ports = join_all((0..count).map(|number| self.port(Encoding::BOTH[number % 2]))).await;
+        ports.into_iter().map(Arc::new).collect()
     }
 
     /// What it has written to its standard error so far.

@@ -111,3 +111,8 @@ impl Shopper {
 pub(crate) fn recorded() -> Value {
     json!({"recorded": {"method": "card", "transaction_id": "4711"}})
 }
+
+/// The body of a checkout of the cart with this token, paid elsewhere.
+pub(crate) fn checkout(token: &str) -> Value {
+    json!({"token": token, "payment": recorded()})
+}

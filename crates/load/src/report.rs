@@ -279,6 +279,33 @@ pub struct Audit {
     pub unknown: BTreeMap<String, u64>,
 }
 
+impl Audit {
+    /// What was looked at besides sessions with seats, as a part of a sentence; nothing if there was nothing.
+    fn others_in_words(&self) -> Option<String> {
+        let Findings { others, units_sold, units_held, units_free, bookings, purchases, charges, .. } = &self.findings;
+        (*others > 0).then(|| {
+            format!(
+                "{} of {} used products, arenas, resources and customers: {} sold, {} held, {} free; {} bookings, \
+                 {} purchases, {} charges",
+                grouped(*others),
+                grouped(self.others_used),
+                grouped(*units_sold),
+                grouped(*units_held),
+                grouped(*units_free),
+                grouped(*bookings),
+                grouped(*purchases),
+                grouped(*charges)
+            )
+        })
+    }
+
+    /// What the nodes count themselves, as a part of a sentence; nothing if they cannot.
+    fn counted_in_words(&self) -> Option<String> {
+        let (seats, orders) = self.node_seats_sold.zip(self.node_orders)?;
+        Some(format!("{} more seats sold and {} more orders", grouped(seats), grouped(orders)))
+    }
+}
+
 /// Whether a run was good.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {

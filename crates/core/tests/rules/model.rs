@@ -118,7 +118,7 @@ fn play(steps: &[Step]) {
     for (number, step) in steps.iter().enumerate() {
         let (number, step) = original(steps, number, step);
         if let Step::Wait { ms } = step {
-            wait(&mut town, *ms);
+            town.wait(*ms, Town::run);
             reference.wait(*ms);
             continue;
         }
@@ -157,16 +157,6 @@ fn town() -> Town {
         town.run();
     }
     town
-}
-
-fn wait(town: &mut Town, ms: u64) {
-    let until = town.now.after(ms);
-    while let Some(wake) = town.next_wake().filter(|wake| *wake <= until) {
-        town.pass(wake);
-        town.run();
-    }
-    town.pass(until);
-    town.run();
 }
 
 fn session(number: usize) -> Id {

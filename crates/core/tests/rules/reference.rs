@@ -134,7 +134,7 @@ fn play(steps: &[Step]) {
     for (number, step) in steps.iter().enumerate() {
         let (number, step) = original(steps, number, step);
         if let Step::Wait { ms } = step {
-            wait(&mut town, *ms);
+            town.wait(*ms, Town::run);
             reference.wait(*ms);
             continue;
         }
@@ -178,16 +178,6 @@ fn town() -> Town {
     town.send(Some("put"), Command::Resource(id("r"), ResourceCommand::Put(Box::new(resource(euros(100))))));
     town.run();
     town
-}
-
-fn wait(town: &mut Town, ms: u64) {
-    let until = town.now.after(ms);
-    while let Some(wake) = town.next_wake().filter(|wake| *wake <= until) {
-        town.pass(wake);
-        town.run();
-    }
-    town.pass(until);
-    town.run();
 }
 
 fn command(step: &Step) -> Command {

@@ -189,13 +189,9 @@ impl Play {
     }
 
     fn wait(&mut self, span_ms: u64) {
-        let until = self.town.now.after(span_ms);
-        while let Some(wake) = self.town.next_wake().filter(|wake| *wake <= until) {
-            self.town.pass(wake);
-            self.settle();
-        }
-        self.town.pass(until);
-        self.settle();
+        let (stopped, frozen) = (&self.stopped, &self.frozen);
+        let settle = |town: &mut Town| town.run_but(|to| !stopped.contains(to), |entity| !frozen.contains(entity));
+        self.town.wait(span_ms, settle);
     }
 
     fn meddle(&mut self, verb: &str, entity: Entity) {

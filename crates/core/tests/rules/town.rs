@@ -240,6 +240,17 @@ impl Town {
         timers.chain(self.kept.next_deadline()).min()
     }
 
+    /// Lets a span of time pass, from wake to wake, and after each lets happen what `run` does.
+    pub(crate) fn wait(&mut self, span_ms: u64, mut run: impl FnMut(&mut Town)) {
+        let until = self.now.after(span_ms);
+        while let Some(wake) = self.next_wake().filter(|wake| *wake <= until) {
+            self.pass(wake);
+            run(self);
+        }
+        self.pass(until);
+        run(self);
+    }
+
     /// Lets time pass to `until`, and posts the wakes that are due then.
     pub(crate) fn pass(&mut self, until: Timestamp) {
         self.now = self.now.max(until);

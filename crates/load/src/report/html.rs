@@ -289,23 +289,11 @@ fn audit(out: &mut String, report: &Report) -> std::fmt::Result {
         grouped(findings.sales),
         grouped(findings.seats_held)
     )?;
-    if findings.others > 0 {
-        write!(
-            out,
-            " And {} of {} used products, arenas, resources and customers: {} sold, {} held, {} free; {} bookings, \
-             {} purchases, {} charges.",
-            grouped(findings.others),
-            grouped(audit.others_used),
-            grouped(findings.units_sold),
-            grouped(findings.units_held),
-            grouped(findings.units_free),
-            grouped(findings.bookings),
-            grouped(findings.purchases),
-            grouped(findings.charges)
-        )?;
+    if let Some(others) = audit.others_in_words() {
+        write!(out, " And {others}.")?;
     }
-    if let (Some(seats), Some(orders)) = (audit.node_seats_sold, audit.node_orders) {
-        write!(out, " The nodes count {} more seats sold and {} more orders.", grouped(seats), grouped(orders))?;
+    if let Some(counted) = audit.counted_in_words() {
+        write!(out, " The nodes count {counted}.")?;
     }
     if findings.clean() {
         return writeln!(out, " Every promise holds.</p>");

@@ -213,23 +213,11 @@ fn audit(out: &mut String, report: &Report) -> std::fmt::Result {
         grouped(findings.seats_sold),
         grouped(findings.seats_held)
     )?;
-    if let (Some(seats), Some(orders)) = (audit.node_seats_sold, audit.node_orders) {
-        writeln!(out, "  the nodes count {} more seats sold and {} more orders", grouped(seats), grouped(orders))?;
+    if let Some(counted) = audit.counted_in_words() {
+        writeln!(out, "  the nodes count {counted}")?;
     }
-    if findings.others > 0 {
-        writeln!(
-            out,
-            "  and {} of {} used products, arenas, resources and customers: {} sold, {} held, {} free; {} bookings, \
-             {} purchases, {} charges",
-            grouped(findings.others),
-            grouped(audit.others_used),
-            grouped(findings.units_sold),
-            grouped(findings.units_held),
-            grouped(findings.units_free),
-            grouped(findings.bookings),
-            grouped(findings.purchases),
-            grouped(findings.charges)
-        )?;
+    if let Some(others) = audit.others_in_words() {
+        writeln!(out, "  and {others}")?;
     }
     for (state, count) in &audit.unknown {
         writeln!(out, "  {} carts with unknown outcomes are {state}", grouped(*count))?;

@@ -1,0 +1,144 @@
+//! Watchers, by hand and with the library.
+
+use boxoffice_client::{BestWish, Cart, Client, ClientConfig, Entity, Id, Seat, SeatState, Want, WantedLine, recorded};
+use futures_util::future::join_all;
+use serde_json::json;
+
+use crate::{
+    TOKEN,
+    common::{self, Answer, Dice, Encoding, Home, Map, Port, Theatre, checkout, eventually},
+    hold,
+};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watchers_see_every_version_and_each_other() {
+    let mut dice = Dice::of_test("watchers_see_every_version_and_each_other");
+    let home = Home::new();
+    let server = home.start();
+    let buyer = server.port(Encoding::Json).await;
+    let theatre = Theatre::open(&buyer, 2, (4, 8), None).await;
+    let session = theatre.session();
+    let entity = format!("session/{session}");
+    let watchers = [server.port(Encoding::Json).await, server.port(Encoding::MsgPack).await];
+    let mut maps = Vec::new();
+    let mut feeds = Vec::new();
+    for port in &watchers {
+        let feed = port.read("watch", json!({"entity": entity})).await.ok()["feed"].as_u64().expect("a feed");
+        let frame = port.other().await;
+        assert_eq!((frame["feed"].as_u64(), &frame["snapshot"]["entity"]), (Some(feed), &json!(entity)));
+        maps.push(Map::read(&frame["snapshot"], 32));
+        feeds.push(feed);
+    }
+    assert_eq!(feeds[0], feeds[1], "a feed's number is the node's");
+    assert_eq!(maps[0], maps[1]);
+    // One of the watchers buys; the other sees it.
+    watchers[0].ask("cart.hold_seats", "1", hold(TOKEN, session, json!([[0, 0], [0, 1]]))).await.ok();
+    let version = theatre.map(&buyer, session).await.version;
+    for (port, map) in watchers.iter().zip(&mut maps) {
+        follow(port, map, feeds[0], version).await;
+        assert_eq!(&map.seats[..4], "hh..");
+    }
+    // A crowd; every version that is shown is the sum of what was shown before.
+    let crowd = (0..60).map(|_| {
+        let (token, row, seat) = (dice.token(), dice.below(4), dice.below(7));
+        let (buyer, buys) = (&buyer, dice.percent(50));
+        async move {
+            let held =
+                buyer.ask("cart.hold_seats", "1", hold(&token, session, json!([[row, seat], [row, seat + 1]]))).await;
+            if matches!(held, Answer::Ok(..)) {
+                let op = if buys { "cart.checkout" } else { "cart.cancel" };
+                let body = if buys { checkout(&token) } else { json!({"token": token}) };
+                buyer.ask(op, "2", body).await.ok();
+            }
+        }
+    });
+    join_all(crowd.collect::<Vec<_>>()).await;
+    let last = eventually("nothing but one cart is held", async || {
+        let map = theatre.map(&buyer, session).await;
+        (map.held == 2).then_some(map)
+    })
+    .await;
+    for (port, map) in watchers.iter().zip(&mut maps) {
+        follow(port, map, feeds[0], last.version).await;
+        assert_eq!((&map.seats, map.free, map.sold), (&last.seats, last.free, last.sold));
+        port.read("unwatch", json!({"feed": feeds[0]})).await.ok();
+        port.read("unwatch", json!({"feed": feeds[0]})).await.no(701, "not_found");
+    }
+    buyer.read("watch", json!({"entity": "session/nowhere"})).await.no(701, "not_found");
+}
+
+/// The next frames of a feed, applied until the map is at this version or later.
+async fn follow(port: &Port, map: &mut Map, feed: u64, version: u64) {
+    while map.version < version {
+        let frame = port.other().await;
+        assert_eq!(frame["feed"], feed);
+        match frame.get("snapshot") {
+            Some(snapshot) => *map = Map::read(snapshot, map.seats.len()),
+            None => map.apply(&frame["delta"]),
+        }
+    }
+}
+
+/// The library: the same sale, typed, with a watch of its own; carts and their deadlines survive an orderly restart, and
+/// neither a buyer nor a watcher notices more than a pause.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_client_library_rides_over_a_restart() {
+    let home = Home::new();
+    let server = home.start();
+    let address = server.address();
+    let port = server.port(Encoding::MsgPack).await;
+    let theatre = Theatre::open(&port, 2, (4, 8), None).await;
+    drop(port);
+    let (session, other) = (id(&theatre.sessions[0]), id(&theatre.sessions[1]));
+    let client = client(address).await;
+    let mut watch = client.watch(&session);
+    let map = watch.next().await.expect("a snapshot");
+    assert_eq!(map.counts().free, 32);
+
+    let cart = Cart::new(&client);
+    let held =
+        cart.hold_seats(&session, [Seat { row: 0, seat: 0 }, Seat { row: 0, seat: 1 }]).await.expect("held").value;
+    let lines = [
+        WantedLine {
+            entity: Entity::Session(session.clone()),
+            want: Want::Best(BestWish { count: 2, category: None, section: None, accessible: 0, split: false }),
+        },
+        WantedLine {
+            entity: Entity::Session(other.clone()),
+            want: Want::Best(BestWish { count: 4, category: None, section: None, accessible: 0, split: false }),
+        },
+    ];
+    let more = cart.hold_all(lines).await.expect("held").value;
+    assert_eq!((held.lines.len(), more.lines.len()), (1, 2));
+    let before = cart.get().await.expect("a cart").value;
+    assert_eq!(before.total.map(|total| total.amount), Some(8_000));
+    let done = Cart::new(&client);
+    done.hold_seats(&session, [Seat { row: 3, seat: 7 }]).await.expect("held");
+    let order = done.checkout(recorded("cash", "1"), Some(id("bob"))).await.expect("an order").value.order;
+
+    server.stop();
+    let server = home.start_at(address);
+    let after = cart.get().await.expect("the cart").value;
+    assert_eq!(after, before, "its lines and its deadline are what they were");
+    assert_eq!(client.order_get(order.id).await.expect("the order").value.order, order);
+    let no = Cart::new(&client).hold_seats(&session, [Seat { row: 0, seat: 1 }]).await.expect_err("it is held");
+    assert_eq!(no.refusal().map(|no| (no.code, no.states.clone())), Some((201, vec![SeatState::Held])));
+    let bought = cart.checkout(recorded("card", "2"), None).await.expect("an order").value;
+    assert_eq!(bought.order.total.amount, 8_000);
+    // The watch goes on by itself, to the same map.
+    let there = client.session_map(&session).await.expect("a map").value;
+    assert_eq!((there.counts.sold, there.counts.held), (5, 0));
+    let deadline = tokio::time::Instant::now() + common::PATIENCE;
+    while watch.map().is_none_or(|map| map.counts() != there.counts) {
+        tokio::time::timeout_at(deadline, watch.next()).await.expect("the map in time").expect("a map");
+    }
+    server.stop();
+}
+
+fn id(text: &str) -> Id {
+    Id::new(text).expect("a good id")
+}
+
+async fn client(address: std::net::SocketAddr) -> Client {
+    Client::connect(ClientConfig::new([address.to_string()])).await.expect("a connection")
+}
