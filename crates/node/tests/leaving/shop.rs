@@ -341,7 +341,8 @@ fn hold(number: u64) -> CartCommand {
     CartCommand::Hold { lines, customer: None }
 }
 
+/// The payer's reference is long, so that few purchases fill a segment of the log.
 fn pay() -> CartCommand {
-    let payment = Payment::Recorded { method: "card".into(), transaction_id: "t".into() };
+    let payment = Payment::Recorded { method: "card".into(), transaction_id: "t".repeat(250).into() };
     CartCommand::Checkout { payment, customer: None, shipping: None }
 }
