@@ -129,7 +129,7 @@ pub fn requests() -> Vec<Sample> {
     };
     let get = |name: &str| body::Get { id: id(name) };
     vec![
-        request(Op::Hello, None, &body::ClientHello { client: "box office 3".into(), token: None }),
+        request(Op::Hello, None, &body::ClientHello { client: "box office 3".into(), ..Default::default() }),
         request(Op::VenuePut, rid, &body::VenuePut::new(id("globe"), venue_view().details)),
         request(Op::VenueGet, None, &get("globe")),
         request(Op::VenueSearch, None, &venues),
