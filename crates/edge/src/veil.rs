@@ -9,7 +9,7 @@ use boxoffice_core::{
     refusal::{Conflict, LineRefusal, Refusal},
 };
 use hmac::{Hmac, KeyInit, Mac};
-use rand::Rng;
+use rand::{TryRngCore, rngs::OsRng};
 use sha2::Sha256;
 use smol_str::{SmolStr, format_smolstr};
 
@@ -30,7 +30,9 @@ pub(crate) struct Veil {
 impl Veil {
     /// With a key of its own.
     pub(crate) fn new() -> Veil {
-        Veil { key: rand::rng().random() }
+        let mut key = [0; 32];
+        OsRng.try_fill_bytes(&mut key).expect("the system has randomness");
+        Veil { key }
     }
 
     /// An outcome as guests are told it.
