@@ -29,13 +29,14 @@ fn token_of(name: &str) -> String {
 }
 
 /// Every request that names a customer.
-fn requests_of(customer: &str) -> Vec<(Op, Value)> {
+fn requests_of(encoding: Encoding, customer: &str) -> Vec<(Op, Value)> {
+    let (begin, end) = slot(encoding);
     let holds = [
         (Op::CartHoldSeats, json!({"session": "hamlet", "seats": [[0, 1]]})),
         (Op::CartHoldBest, json!({"session": "free3", "count": 2})),
         (Op::CartHoldPlaces, json!({"session": "free3", "area": "yard", "quantity": 1})),
         (Op::CartHoldStock, json!({"product": "pen", "quantity": 1})),
-        (Op::CartHoldSlot, json!({"resource": "room", "begin": EVENING, "end": NIGHT})),
+        (Op::CartHoldSlot, json!({"resource": "room", "begin": begin, "end": end})),
         (Op::CartHoldAll, json!({"lines": [{"product": "pen", "quantity": 1}]})),
         (Op::CartOpen, json!({})),
         (Op::CartCheckout, json!({"payment": {"recorded": {"method": "card", "transaction_id": "4711"}}})),
@@ -49,8 +50,13 @@ fn requests_of(customer: &str) -> Vec<(Op, Value)> {
     holds.into_iter().map(with_token).chain([purchases]).collect()
 }
 
-const EVENING: &str = "2030-04-12T19:00:00Z";
-const NIGHT: &str = "2030-04-12T22:00:00Z";
+/// Three hours of an evening.
+fn slot(encoding: Encoding) -> (Value, Value) {
+    match encoding {
+        Encoding::Json => (json!("2030-04-12T19:00:00Z"), json!("2030-04-12T22:00:00Z")),
+        Encoding::MsgPack => (json!(1_902_250_800_000_u64), json!(1_902_261_600_000_u64)),
+    }
+}
 
 /// Which of the orders 1 (ada's), 2 (bob's) and 3 (nobody's) may be read.
 async fn orders_read(client: &mut Client) -> Vec<u128> {
@@ -71,7 +77,7 @@ fn sell(door: &Door) {
 
 /// Whether everything that names the customer reaches the node, or is refused before it.
 async fn check(door: &Door, client: &mut Client, customer: &str, reaches: bool) {
-    for (op, body) in requests_of(customer) {
+    for (op, body) in requests_of(client.encoding, customer) {
         let before = door.node.keys.lock().len();
         client.send(50, op, body).await;
         let (answered, code) = client.code().await;
@@ -189,7 +195,7 @@ async fn by_http_it_is_the_same() {
     ];
     for (headers, reaches) in callers {
         let mut asking = Asking::connect(door.address).await;
-        for (number, (op, body)) in requests_of("ada").into_iter().enumerate() {
+        for (number, (op, body)) in requests_of(Encoding::Json, "ada").into_iter().enumerate() {
             let rid = format!("{number}");
             let mut all = vec![("idempotency-key", rid.as_str())];
             all.extend_from_slice(&headers);
@@ -274,7 +280,8 @@ async fn without_a_secret_everybody_may_name_anybody() {
 
 /// Bookings of a room, as they are told: names, details, orders.
 async fn bookings(client: &mut Client, cursor: Option<&str>) -> (Vec<(String, String, bool)>, String) {
-    let body = json!({"resource": "room", "from": EVENING, "to": NIGHT, "limit": 2, "cursor": cursor});
+    let (from, to) = slot(client.encoding);
+    let body = json!({"resource": "room", "from": from, "to": to, "limit": 2, "cursor": cursor});
     client.send(20, Op::ResourceBookings, body).await;
     let (_, reply) = client.answer::<BookingPage>().await;
     let Reply::Ok(BookingPage { bookings, cursor }, _) = reply else { panic!("{reply:?}") };
@@ -288,8 +295,9 @@ async fn bookings(client: &mut Client, cursor: Option<&str>) -> (Vec<(String, St
 /// What stands in the way of a slot, by each of the ways to hear of it.
 async fn reasons(client: &mut Client) -> Vec<String> {
     let mut reasons = Vec::new();
-    let slot = json!({"resource": "room", "begin": EVENING, "end": NIGHT});
-    let line = json!({"token": token(5), "resource": "room", "begin": EVENING, "end": NIGHT});
+    let (begin, end) = slot(client.encoding);
+    let slot = json!({"resource": "room", "begin": begin, "end": end});
+    let line = json!({"token": token(5), "resource": "room", "begin": begin, "end": end});
     let lines = json!({"token": token(5), "lines": [slot, slot]});
     client.send(21, Op::ResourceIsAvailable, slot.clone()).await;
     let (_, reply) = client.answer::<boxoffice_wire::reply::Available>().await;
@@ -333,13 +341,13 @@ async fn guests_see_when_a_room_is_booked_and_not_whose_it_is() {
             assert!(why.starts_with(&other.0) && why.ends_with("is there from 19 to 22"), "{why}");
         }
         // By HTTP too.
-        let path = format!("/v1/resource.bookings?resource=room&from={EVENING}&to={NIGHT}");
-        let told = Asking::connect(door.address).await.get(&path, &[]).await;
+        let path = "/v1/resource.bookings?resource=room&from=2030-04-12T19:00:00Z&to=2030-04-12T22:00:00Z";
+        let told = Asking::connect(door.address).await.get(path, &[]).await;
         let text = String::from_utf8_lossy(&told.body).into_owned();
         let hidden = [cart(7).to_string(), "piano".into(), "order".into()];
         assert!(told.status == 200 && hidden.iter().all(|word| !text.contains(word.as_str())), "{text}");
         let bearer = format!("Bearer {ADMIN}");
-        let told = Asking::connect(door.address).await.get(&path, &[("authorization", &bearer)]).await;
+        let told = Asking::connect(door.address).await.get(path, &[("authorization", &bearer)]).await;
         let text = String::from_utf8_lossy(&told.body).into_owned();
         assert!(hidden.iter().all(|word| text.contains(word.as_str())), "{text}");
         // Where there are no operators, nothing is hidden.
