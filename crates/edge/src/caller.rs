@@ -145,8 +145,7 @@ impl Caller {
     pub(crate) fn told(&self, shared: &Shared, reads_order: bool, result: door::Result) -> door::Result {
         match result {
             Ok(Ok(Answered { answer: Answer::Order { order, .. }, .. }))
-                if reads_order
-                    && order.customer.as_ref().is_some_and(|customer| !self.acts_for(shared, customer)) =>
+                if reads_order && order.customer.as_ref().is_some_and(|customer| !self.acts_for(shared, customer)) =>
             {
                 Ok(Err(Refusal::Forbidden(SmolStr::new_static(ANOTHERS_ORDER))))
             }

@@ -230,9 +230,8 @@ async fn items_of_a_batch_are_looked_at_one_by_one() {
     let config = EdgeConfig { customer_secret: Some(Secret(SECRET.into())), ..EdgeConfig::default() };
     let door = Door::with(config);
     sell(&door);
-    let open = |rid: &str, name: &str| {
-        json!({"op": "cart.open", "rid": rid, "body": {"token": token(1), "customer": name}})
-    };
+    let open =
+        |rid: &str, name: &str| json!({"op": "cart.open", "rid": rid, "body": {"token": token(1), "customer": name}});
     let order = |number| json!({"op": "order.get", "body": {"order": cart(number).order().to_string()}});
     let purchases = |name: &str| json!({"op": "customer.purchases", "body": {"customer": name}});
     let items = json!({"items": [
@@ -257,8 +256,7 @@ async fn items_of_a_batch_are_looked_at_one_by_one() {
     let headers = [("boxoffice-customer", "ada"), ("boxoffice-customer-token", ada.as_str())];
     let told = Asking::connect(door.address).await.post("/v1/batch", &headers, &items.to_string()).await.json();
     let told = told["ok"]["items"].as_array().expect("items");
-    let codes: Vec<u16> =
-        told.iter().map(|item| item["no"]["code"].as_u64().map_or(0, |code| code as u16)).collect();
+    let codes: Vec<u16> = told.iter().map(|item| item["no"]["code"].as_u64().map_or(0, |code| code as u16)).collect();
     assert_eq!(codes, expected);
 }
 
