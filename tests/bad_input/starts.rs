@@ -26,6 +26,7 @@ fn configurations_that_are_wrong() {
         ("[carts]\nhold_ttl_ms = \"long\"\n", 2, "hold_ttl_ms"),
         ("[listen]\naddress = \"somewhere\"\n", 2, "listen.address"),
         ("[listen]\nadmin_token = \"short\"\n", 2, "listen.admin_token"),
+        ("[listen]\ncustomer_secret = \"short\"\n", 2, "listen.customer_secret"),
         ("[node\n", 1, ""),
     ];
     for (config, line, key) in wrong {

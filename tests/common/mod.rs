@@ -26,7 +26,7 @@ pub(crate) use dice::Dice;
 pub(crate) use gateway::{Gateway, SECRET};
 pub(crate) use port::{Answer, Encoding, No, Port};
 pub(crate) use record::Record;
-pub(crate) use server::{Home, Refused, Server};
+pub(crate) use server::{BOXOFFICE, Home, Refused, Server};
 pub(crate) use shim::{Faults, write_control};
 pub(crate) use shopper::{Shopper, checkout, recorded};
 pub(crate) use theatre::{Map, SeatName, Theatre, time};

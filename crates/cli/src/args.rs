@@ -67,6 +67,9 @@ pub struct Serve {
     /// What operators must show when the address is reachable from other machines.
     #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN", hide_env_values = true)]
     pub admin_token: Option<String>,
+    /// What the tokens of customers are made with; without it, whoever connects may name any customer.
+    #[arg(long, env = "BOXOFFICE_CUSTOMER_SECRET", hide_env_values = true)]
+    pub customer_secret: Option<String>,
     /// What to log: error, warn, info, debug, or a filter like `boxoffice_node=debug`.
     #[arg(long, env = "BOXOFFICE_LOG", default_value = "warn")]
     pub log: String,
@@ -255,6 +258,17 @@ pub enum AdminCommand {
         /// Of `refunded`: which refund of the order; its number in `admin audit order/ID`.
         #[arg(long)]
         refund: Option<u32>,
+    },
+    /// Makes a customer's token from the secret; asks no node.
+    CustomerToken {
+        /// Which customer.
+        customer: String,
+        /// The secret that `serve` has.
+        #[arg(long, env = "BOXOFFICE_CUSTOMER_SECRET", hide_env_values = true)]
+        customer_secret: Option<String>,
+        /// The configuration file that has it instead.
+        #[arg(long, env = "BOXOFFICE_CONFIG")]
+        config: Option<PathBuf>,
     },
     /// Gives a line of somebody's cart back.
     Release {

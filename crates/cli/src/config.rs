@@ -13,6 +13,7 @@ use boxoffice_node::{
     gateway::GatewayConfig,
     world::StoreSettings,
 };
+use boxoffice_wire::customer::SECRET_BYTES_MIN;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -51,6 +52,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// What operators must show where anyone can connect.
     pub admin_token: Option<String>,
+    /// What the tokens of customers are made with, if they have some.
+    pub customer_secret: Option<Secret>,
     /// Pages that may connect; any if empty.
     pub origins: Vec<String>,
     /// Threads of the selling runtime.
@@ -88,6 +91,7 @@ struct NodeSection {
 struct ListenSection {
     address: Option<Spanned<String>>,
     admin_token: Option<Spanned<String>>,
+    customer_secret: Option<Spanned<String>>,
     origins: Option<Spanned<Vec<String>>>,
 }
 
@@ -270,6 +274,7 @@ impl Settings {
             },
             listen: self.listen()?,
             admin_token: self.admin_token()?,
+            customer_secret: self.customer_secret()?,
             origins: self.origins()?,
             selling_threads: self.within("threads.selling", (0, 1_024), |file| file.threads.selling.as_ref())?,
             watching_threads: self.within("threads.watching", (1, 1_024), |file| file.threads.watching.as_ref())?,
@@ -376,6 +381,18 @@ impl Settings {
             0 => Ok(None),
             1..16 => Err(source.wrong(token, "listen.admin_token: at least 16 characters, or empty for none".into())),
             16.. => Ok(Some(token.get_ref().clone())),
+        }
+    }
+
+    fn customer_secret(&self) -> Result<Option<Secret>, ConfigError> {
+        let (source, secret) = self.find(|file| file.listen.customer_secret.as_ref());
+        match secret.get_ref().len() {
+            0 => Ok(None),
+            1..SECRET_BYTES_MIN => {
+                let what = format!("listen.customer_secret: at least {SECRET_BYTES_MIN} characters, or empty for none");
+                Err(source.wrong(secret, what))
+            }
+            SECRET_BYTES_MIN.. => Ok(Some(Secret(secret.get_ref().clone()))),
         }
     }
 

@@ -4,7 +4,7 @@ use std::{io::Write, net::SocketAddr, pin::pin, sync::Arc, thread};
 
 use boxoffice_edge::{Edge, EdgeConfig, Runtimes as EdgeRuntimes};
 use boxoffice_node::{
-    config::{Fsync, PaymentConfig},
+    config::{Fsync, PaymentConfig, Secret},
     gateway::HttpGateway,
     node::{Node, NodeHandle, Runtimes},
     world::World,
@@ -69,6 +69,9 @@ fn settings(args: &Serve) -> Result<Config, Failure> {
     if args.admin_token.is_some() {
         config.admin_token.clone_from(&args.admin_token);
     }
+    if let Some(secret) = &args.customer_secret {
+        config.customer_secret = Some(Secret(secret.clone()));
+    }
     Ok(config)
 }
 
@@ -117,8 +120,8 @@ async fn serve(config: Config, runtimes: Runtimes) -> Outcome {
     let world = world(&config.node.payments, &runtimes)?;
     let node = Node::start(config.node.clone(), world, &runtimes).map_err(|error| Failure::Node(error.to_string()))?;
     let handle = node.handle().clone();
-    let Config { listen, admin_token, origins, .. } = config;
-    let edge_config = EdgeConfig { listen, admin_token, origins, ..EdgeConfig::default() };
+    let Config { listen, admin_token, customer_secret, origins, .. } = config;
+    let edge_config = EdgeConfig { listen, admin_token, customer_secret, origins, ..EdgeConfig::default() };
     let edge_runtimes = EdgeRuntimes { selling: runtimes.selling, watching: runtimes.watching };
     let edge = match Edge::bind(edge_config, Arc::new(handle.clone()), edge_runtimes) {
         Ok(edge) => edge,

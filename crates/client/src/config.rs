@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use boxoffice_core::id::Id;
 use boxoffice_wire::{Encoding, limits::REQUESTS_UNDER_WAY_MAX};
 
 /// What operators show the server; never written to logs.
@@ -11,6 +12,21 @@ pub struct AdminToken(pub String);
 impl std::fmt::Debug for AdminToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("AdminToken(secret)")
+    }
+}
+
+/// The customer a client acts for, with what shows it; the token is never written to logs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ShownCustomer {
+    /// Who.
+    pub id: Id,
+    /// Its token, as whoever has the server's customer secret makes it ([`boxoffice_wire::customer::token`]).
+    pub token: String,
+}
+
+impl std::fmt::Debug for ShownCustomer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ShownCustomer({}, secret)", self.id)
     }
 }
 
@@ -25,6 +41,8 @@ pub struct ClientConfig {
     pub name: String,
     /// The admin token, where the server asks operators for one.
     pub admin_token: Option<AdminToken>,
+    /// The customer it acts for, where the server asks customers for tokens.
+    pub customer: Option<ShownCustomer>,
     /// How long a request may take, all its repeats together. 10 seconds.
     pub deadline: Duration,
     /// Whether requests are repeated until their deadline. Without it the first failure is the answer.
@@ -45,11 +63,17 @@ impl ClientConfig {
             encoding: Encoding::MsgPack,
             name: concat!("boxoffice-client ", env!("CARGO_PKG_VERSION")).into(),
             admin_token: None,
+            customer: None,
             deadline: Duration::from_secs(10),
             retry: true,
             under_way_max: REQUESTS_UNDER_WAY_MAX,
             connect_timeout: Duration::from_secs(5),
             buffer_bytes: 4 * 1024,
         }
+    }
+
+    /// The same, acting for this customer, whose token this is.
+    pub fn customer(self, id: Id, token: impl Into<String>) -> ClientConfig {
+        ClientConfig { customer: Some(ShownCustomer { id, token: token.into() }), ..self }
     }
 }

@@ -71,7 +71,7 @@ pub use boxoffice_wire::{
 
 pub use cart::{Cart, gateway, recorded};
 pub use client::{BatchCommand, Client};
-pub use config::{AdminToken, ClientConfig};
+pub use config::{AdminToken, ClientConfig, ShownCustomer};
 pub use error::{Error, Reply};
 pub use live::{Applied, Live, LiveCart, LivePurchases, LiveResource, LiveStock};
 pub use map_state::{Change, MapState};

@@ -30,7 +30,7 @@ use tracing::{debug, warn};
 
 use crate::{
     back_off::BackOff,
-    config::ClientConfig,
+    config::{ClientConfig, ShownCustomer},
     feeds::{FeedSink, Feeds},
     link::{Incoming, Link},
     pending::Pending,
@@ -238,7 +238,11 @@ impl Post {
     /// The first frame: who this is.
     fn greet(&mut self, link: &mut Link) -> Result<(), String> {
         let token = self.config.admin_token.as_ref().map(|token| SmolStr::new(&token.0));
-        let hello = ClientHello { client: SmolStr::new(&self.config.name), token };
+        let (customer, customer_token) = match &self.config.customer {
+            Some(ShownCustomer { id, token }) => (Some(id.clone()), Some(SmolStr::new(token))),
+            None => (None, None),
+        };
+        let hello = ClientHello { client: SmolStr::new(&self.config.name), token, customer, customer_token };
         let mut frame = BytesMut::new();
         request(self.config.encoding, &mut frame, OWN_ID, Op::Hello, None, None, &hello);
         link.send(frame.freeze())

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use boxoffice_client::{Cart, Client, ClientConfig, Encoding, Error, FailKind, Seat};
 use boxoffice_core::{answer::Answer, refusal::Refusal};
+use boxoffice_wire::Call;
 use common::*;
 
 const SEATS: [Seat; 2] = [Seat { row: 1, seat: 5 }, Seat { row: 1, seat: 6 }];
@@ -29,6 +30,26 @@ async fn answers_come_in_any_order_in_both_encodings() {
         assert_eq!(second.expect("granted").value.cart, other.id());
         assert_eq!(client.server().expect("it said hello").node, "n");
         peer.ping().await;
+    }
+}
+
+#[tokio::test]
+async fn every_connection_shows_the_customer() {
+    for encoding in Encoding::ALL {
+        let server = Server::new(encoding).await;
+        let config = server.config().customer(id("ada"), "7115");
+        assert!(!format!("{config:?}").contains("7115"), "a token stands in no log");
+        let shown = |peer: &Peer| match &peer.greeting {
+            Some(Call::Hello(hello)) => (hello.customer.clone(), hello.customer_token.clone(), hello.token.clone()),
+            other => panic!("no hello: {other:?}"),
+        };
+        let (_client, mut peer) = server.connected(config).await;
+        assert_eq!(shown(&peer), (Some(id("ada")), Some("7115".into()), None));
+        peer.break_off();
+        let again = server.accept().await;
+        assert_eq!(shown(&again), (Some(id("ada")), Some("7115".into()), None));
+        let (_other, peer) = server.connected(server.config()).await;
+        assert_eq!(shown(&peer), (None, None, None));
     }
 }
 

@@ -6,7 +6,8 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_wire::limits;
+use boxoffice_node::config::Secret;
+use boxoffice_wire::{customer::SECRET_BYTES_MIN, limits};
 
 /// The door's address, who may come in, and how much of everything.
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub struct EdgeConfig {
     pub listen: SocketAddr,
     /// The token of operators. Without one, everybody who reaches the port may administer, so it must be a loopback address.
     pub admin_token: Option<String>,
+    /// What the tokens of customers are made with, at least 16 bytes. Without one, everybody may name any customer.
+    pub customer_secret: Option<Secret>,
     /// Pages that may connect, as `scheme://host[:port]`; any if empty. What sends no `Origin` is no page.
     pub origins: Vec<String>,
     /// How much of everything.
@@ -26,6 +29,7 @@ impl Default for EdgeConfig {
         EdgeConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7180)),
             admin_token: None,
+            customer_secret: None,
             origins: Vec::new(),
             limits: Limits::default(),
         }
@@ -113,6 +117,9 @@ pub enum EdgeError {
     /// A token that is no secret.
     #[error("the admin token is empty: set one of at least 16 characters, or none and listen on 127.0.0.1")]
     EmptyToken,
+    /// A secret that can be found by trying.
+    #[error("the customer secret is too short: set one of at least {SECRET_BYTES_MIN} characters, or none")]
+    ShortCustomerSecret,
     /// Anything else.
     #[error("cannot listen on {address}: {source}")]
     Listen {

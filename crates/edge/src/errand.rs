@@ -22,6 +22,7 @@ use smol_str::format_smolstr;
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
+    caller::Caller,
     connection::kind_of,
     shared::{Guest, Shared},
     waiting::Waiting,
@@ -71,7 +72,7 @@ pub(crate) async fn run(shared: Arc<Shared>, guest: Arc<Guest>, errand: Errand, 
             Err(_) => Err(failed(FailKind::Unknown)),
         },
         Errand::City(search) => {
-            let waiting = Waiting::begin(&shared, &guest, deadline).map_err(failed)?;
+            let waiting = Waiting::begin(&shared, &guest, Caller::default(), deadline).map_err(failed)?;
             city(waiting, &search).await.map(Found::City)
         }
         Errand::History { entity, seat, limit, before } => {

@@ -9,7 +9,7 @@ use axum::{
     response::{Html, IntoResponse, Response},
     routing::get,
 };
-use boxoffice_wire::Encoding;
+use boxoffice_wire::{Encoding, Rejection};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
@@ -17,6 +17,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::{
     api,
+    caller::Caller,
     connection::{self, Newcomer},
     shared::{Guest, Phase, Shared},
 };
@@ -78,10 +79,10 @@ async fn upgrade(State(shared): State<Arc<Shared>>, mut request: Request) -> Res
         let words = "offer the subprotocol boxoffice.v1.msgpack or boxoffice.v1.json";
         return refuse(StatusCode::BAD_REQUEST, words);
     };
-    let admin = match headers.get(header::AUTHORIZATION).map(bearer) {
-        None => false,
-        Some(Some(token)) if shared.is_admin_token(token) => true,
-        Some(_) => return refuse(StatusCode::UNAUTHORIZED, "this is not the admin token"),
+    let caller = match Caller::of_headers(&shared, headers) {
+        Ok(caller) => caller,
+        Err(why @ Rejection::Unauthenticated(_)) => return refuse(StatusCode::UNAUTHORIZED, why.to_string()),
+        Err(why) => return refuse(StatusCode::BAD_REQUEST, why.to_string()),
     };
     shared.runtimes.selling.clone().spawn(async move {
         let upgraded = match upgrading.await {
@@ -89,7 +90,7 @@ async fn upgrade(State(shared): State<Arc<Shared>>, mut request: Request) -> Res
             Err(error) => return tracing::debug!(%error, "an upgrade did not happen"),
         };
         let parts = upgraded.downcast::<TokioIo<TcpStream>>().expect("the accept loop serves TCP streams");
-        let newcomer = Newcomer { stream: parts.io.into_inner(), read: parts.read_buf, encoding, admin, guest };
+        let newcomer = Newcomer { stream: parts.io.into_inner(), read: parts.read_buf, encoding, caller, guest };
         connection::serve(newcomer, shared).await;
     });
     let headers = [
@@ -101,7 +102,7 @@ async fn upgrade(State(shared): State<Arc<Shared>>, mut request: Request) -> Res
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
 }
 
-fn refuse(status: StatusCode, reason: &'static str) -> Response {
+fn refuse(status: StatusCode, reason: impl std::fmt::Display) -> Response {
     let headers = [(header::SEC_WEBSOCKET_VERSION, "13"), (header::CONNECTION, "close")];
     (status, headers, format!("{reason}\n")).into_response()
 }
@@ -121,9 +122,4 @@ pub(crate) fn origin_is_welcome(headers: &HeaderMap, origins: &[String]) -> bool
         Some(origin) if !origins.is_empty() => origins.iter().any(|welcome| origin == welcome.as_str()),
         Some(_) | None => true,
     }
-}
-
-pub(crate) fn bearer(authorization: &HeaderValue) -> Option<&str> {
-    let (scheme, token) = authorization.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }

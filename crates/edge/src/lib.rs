@@ -4,8 +4,8 @@
 //! socket), takes in everything that is there, and writes everything that is due with one flush. Selling and watching run
 //! on runtimes of their own: a connection begins on the one and moves to the other with its first `watch`.
 
-// In reading order: what is behind the door, how it is set up, what it counts, the port, the pages, what is waited
-// for and gone about, a connection, the same by HTTP.
+// In reading order: what is behind the door, how it is set up, what it counts, the port, the pages, who asks and
+// what they are told, what is waited for and gone about, a connection, the same by HTTP.
 pub mod backend;
 pub mod config;
 pub mod metrics;
@@ -17,6 +17,10 @@ pub mod server;
 
 mod http;
 mod shared;
+
+mod caller;
+mod veil;
+
 mod waiting;
 
 mod errand;

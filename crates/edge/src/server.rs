@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use boxoffice_node::config::Secret;
+use boxoffice_wire::customer::SECRET_BYTES_MIN;
 use hyper::{body::Incoming, server::conn::http1, service::Service as _};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -25,6 +27,7 @@ use crate::{
     metrics::Metrics,
     rates::Readings,
     shared::{Guest, Phase, Shared, phase_after, within},
+    veil::Veil,
 };
 
 /// Connections the kernel keeps for us until they are accepted: a rush of ten thousand comes in waves.
@@ -79,6 +82,9 @@ impl Edge {
         if config.admin_token.as_deref().is_some_and(str::is_empty) {
             return Err(EdgeError::EmptyToken);
         }
+        if config.customer_secret.as_ref().is_some_and(|Secret(secret)| secret.len() < SECRET_BYTES_MIN) {
+            return Err(EdgeError::ShortCustomerSecret);
+        }
         if config.admin_token.is_none() && !address.ip().is_loopback() {
             return Err(EdgeError::Unguarded { address });
         }
@@ -97,6 +103,7 @@ impl Edge {
             connections: AtomicU64::new(0),
             asking,
             readings: Readings::default(),
+            veil: Veil::new(),
         });
         Ok(Edge { listener, address, shared, phase })
     }

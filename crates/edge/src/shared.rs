@@ -8,10 +8,12 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_wire::status::NodeStatus;
+use boxoffice_core::id::Id;
+use boxoffice_node::config::Secret;
+use boxoffice_wire::{customer, status::NodeStatus};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::{Backend, EdgeConfig, Runtimes, metrics::Metrics, rates::Readings};
+use crate::{Backend, EdgeConfig, Runtimes, metrics::Metrics, rates::Readings, veil::Veil};
 
 /// Reconnects a second that a draining node asks its clients to spread themselves to.
 const RECONNECTS_PER_SECOND: u64 = 1_000;
@@ -30,6 +32,7 @@ pub(crate) struct Shared {
     /// Permits of HTTP requests.
     pub(crate) asking: Arc<Semaphore>,
     pub(crate) readings: Readings,
+    pub(crate) veil: Veil,
 }
 
 /// Whether the door is open.
@@ -58,6 +61,17 @@ impl Shared {
     /// Whether this token is the operators'.
     pub(crate) fn is_admin_token(&self, token: &str) -> bool {
         self.config.admin_token.as_deref().is_some_and(|expected| same_secret(expected.as_bytes(), token.as_bytes()))
+    }
+
+    /// Whether customers have tokens.
+    pub(crate) fn knows_customers(&self) -> bool {
+        self.config.customer_secret.is_some()
+    }
+
+    /// Whether this token is that customer's.
+    pub(crate) fn is_customer_token(&self, customer: &Id, token: &str) -> bool {
+        let secret = self.config.customer_secret.as_ref();
+        secret.is_some_and(|Secret(secret)| customer::is_token(secret.as_bytes(), customer, token))
     }
 
     /// How the node is, with what only the door knows.

@@ -18,6 +18,7 @@ use boxoffice_wire::{
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
+    caller::{self, Caller},
     connection::{Answers, Batch, kind_of},
     shared::{Guest, Phase, Shared},
     sought::Sought,
@@ -26,6 +27,7 @@ use crate::{
 /// The commands of one HTTP request.
 pub(crate) struct Waiting {
     shared: Arc<Shared>,
+    caller: Caller,
     sink: Arc<Sink>,
     deadline: Instant,
 }
@@ -37,6 +39,19 @@ struct Sink {
     shared: Arc<Shared>,
 }
 
+/// What is kept of a command until it is answered.
+struct Asked {
+    shape: Shape,
+    sought: Sought,
+    reads_order: bool,
+}
+
+impl Asked {
+    fn of(command: &Command, shape: Shape) -> Asked {
+        Asked { shape, sought: Sought::of(command), reads_order: caller::reads_order(command) }
+    }
+}
+
 impl ReplySink for Sink {
     fn answer(&self, tag: u64, result: door::Result) {
         self.under_way.fetch_sub(1, Ordering::Relaxed);
@@ -46,23 +61,28 @@ impl ReplySink for Sink {
 }
 
 impl Waiting {
-    /// For commands that came over this connection and may take until `deadline`; `busy` if as many are under way as may be.
-    pub(crate) fn begin(shared: &Arc<Shared>, guest: &Guest, deadline: Instant) -> Result<Waiting, FailKind> {
+    /// For commands that this caller sent over this connection and that may take until `deadline`; `busy` if as many are under way as may be.
+    pub(crate) fn begin(
+        shared: &Arc<Shared>,
+        guest: &Guest,
+        caller: Caller,
+        deadline: Instant,
+    ) -> Result<Waiting, FailKind> {
         // Those whose client has given up waiting count as well.
         if guest.under_way.load(Ordering::Relaxed) >= shared.config.limits.requests_under_way_max {
             return Err(FailKind::Busy);
         }
         let under_way = Arc::clone(&guest.under_way);
         let sink = Sink { answers: Answers::default(), under_way, shared: Arc::clone(shared) };
-        Ok(Waiting { shared: Arc::clone(shared), sink: Arc::new(sink), deadline })
+        Ok(Waiting { shared: Arc::clone(shared), caller, sink: Arc::new(sink), deadline })
     }
 
     /// What becomes of a command.
     pub(crate) async fn command(self, command: Command, key: Option<RequestKey>, shape: Shape) -> Verdict {
-        let sought = Sought::of(&command);
+        let asked = Asked::of(&command, shape);
         self.submit(0, command, key);
         match self.answers().await.pop() {
-            Some((_, result)) => self.verdict(result, shape, &sought),
+            Some((_, result)) => self.verdict(result, &asked),
             None => Verdict::Fail(Fail::new(FailKind::Unknown)),
         }
     }
@@ -70,11 +90,11 @@ impl Waiting {
     /// What becomes of the items of a batch.
     pub(crate) async fn batch(self, items: Vec<Result<Item, Rejection>>) -> Vec<Verdict> {
         let mut batch = Batch::new(0, Instant::now(), self.deadline, items);
-        let mut under_way: BTreeMap<u64, (Shape, Sought)> = BTreeMap::new();
+        let mut under_way: BTreeMap<u64, Asked> = BTreeMap::new();
         loop {
             while let Some((index, item)) = batch.start() {
                 let tag = index as u64;
-                under_way.insert(tag, (item.shape, Sought::of(&item.command)));
+                under_way.insert(tag, Asked::of(&item.command, item.shape));
                 self.submit(tag, item.command, item.key);
             }
             if let Some(verdicts) = batch.verdicts() {
@@ -89,8 +109,8 @@ impl Waiting {
                 continue;
             }
             for (tag, result) in answers {
-                let (shape, sought) = under_way.remove(&tag).expect("an item is answered once");
-                batch.ended(tag as usize, self.verdict(result, shape, &sought));
+                let asked = under_way.remove(&tag).expect("an item is answered once");
+                batch.ended(tag as usize, self.verdict(result, &asked));
             }
         }
     }
@@ -128,12 +148,12 @@ impl Waiting {
         taken
     }
 
-    fn verdict(&self, result: door::Result, shape: Shape, sought: &Sought) -> Verdict {
+    fn verdict(&self, result: door::Result, asked: &Asked) -> Verdict {
         if let Ok(Err(refusal)) = &result {
-            self.shared.metrics.refused(sought, refusal);
+            self.shared.metrics.refused(&asked.sought, refusal);
         }
-        match result {
-            Ok(outcome) => Verdict::decided(outcome, shape),
+        match self.caller.told(&self.shared, asked.reads_order, result) {
+            Ok(outcome) => Verdict::decided(outcome, asked.shape),
             Err(failure) => Verdict::Fail(Fail::new(kind_of(failure))),
         }
     }

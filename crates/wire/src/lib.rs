@@ -5,7 +5,7 @@
 //! depth, claimed lengths, trailing bytes. `docs/protocol.md` is the same for people.
 
 // In reading order: the ground, the shapes of values, what comes in, what goes out, what the other side reads;
-// payments; all of it as schemas.
+// tokens of customers; payments; all of it as schemas.
 pub mod limits;
 
 pub mod encoding;
@@ -42,6 +42,7 @@ mod no;
 
 pub mod reply;
 
+pub mod customer;
 pub mod payment;
 pub mod schema;
 pub mod webhook;

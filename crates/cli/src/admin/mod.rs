@@ -1,6 +1,7 @@
 //! `boxoffice admin`: how a node is, whether its promises hold, seats on and off sale.
 
 mod audit;
+mod customer;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,9 @@ pub fn run(args: &Admin) -> Outcome {
         }
         AdminCommand::Settle { cart, attempt, outcome, reference, refund } => {
             settle(&args.reach, cart, *attempt, (*outcome, reference.as_deref(), *refund))
+        }
+        AdminCommand::CustomerToken { customer, customer_secret, config } => {
+            customer::show_token(customer, customer_secret.as_deref(), config.as_deref())
         }
         AdminCommand::Release { cart, line } => release(&args.reach, cart, *line),
         AdminCommand::Refund { order, lines, reason } => refund(&args.reach, order, lines, reason),

@@ -61,6 +61,7 @@ impl Server {
         let greeting = peer.request().await;
         assert_eq!(greeting.op, Op::Hello);
         peer.send(|encoding, out| encode::done(encoding, out, greeting.id)).await;
+        peer.greeting = Some(greeting.call);
         peer
     }
 
@@ -76,7 +77,7 @@ impl Server {
             Ok(response)
         };
         let socket = accept_hdr_async(stream, choose).await.expect("an upgrade");
-        Peer { socket, encoding }
+        Peer { socket, encoding, greeting: None }
     }
 
     /// Nobody connects for a while.
@@ -89,6 +90,8 @@ impl Server {
 pub struct Peer {
     socket: WebSocketStream<TcpStream>,
     encoding: Encoding,
+    /// The client's hello.
+    pub greeting: Option<Call>,
 }
 
 impl Peer {

@@ -23,6 +23,7 @@ use super::{
     said::{Body, Said},
 };
 use crate::{
+    caller::Caller,
     errand::{self, Errand},
     shared::{Guest, Shared},
     waiting::Waiting,
@@ -51,7 +52,7 @@ async fn ask(shared: &Arc<Shared>, guest: &Arc<Guest>, request: HttpRequest) -> 
         shared.metrics.rejected_frames.fetch_add(1, Ordering::Relaxed);
         said
     };
-    let (op, is_query) = match permitted(shared, &parts) {
+    let (op, is_query, caller) = match permitted(shared, &parts) {
         Ok(permitted) => permitted,
         Err(said) => {
             question::skip(shared, body).await;
@@ -66,7 +67,7 @@ async fn ask(shared: &Arc<Shared>, guest: &Arc<Guest>, request: HttpRequest) -> 
                 question::posted(shared, op, &parts.headers, body).await
             };
             match asked {
-                Ok(request) => done(shared, guest, request).await,
+                Ok(request) => done(shared, guest, caller, request).await,
                 Err(said) => return rejected(said),
             }
         }
@@ -76,8 +77,9 @@ async fn ask(shared: &Arc<Shared>, guest: &Arc<Guest>, request: HttpRequest) -> 
     said
 }
 
-/// The op that is asked, and whether by its query string; if there is one, and its caller may. The body is not looked at.
-fn permitted(shared: &Shared, parts: &Parts) -> Result<(Op, bool), Said> {
+/// The op that is asked, whether by its query string, and by whom; if there is one, and its caller may. The body is not
+/// looked at.
+fn permitted(shared: &Shared, parts: &Parts) -> Result<(Op, bool, Caller), Said> {
     let name = parts.uri.path().trim_start_matches("/v1/");
     let Some(op) = Op::from_name(name) else {
         let shown: String = name.chars().take(NAME_SHOWN).collect();
@@ -93,23 +95,26 @@ fn permitted(shared: &Shared, parts: &Parts) -> Result<(Op, bool), Said> {
         (Doors::Post, _) => return Err(Said::wrong_method("POST")),
         (Doors::PostAndGet, _) => return Err(Said::wrong_method("GET, HEAD, POST")),
     };
-    let is_operator = question::is_operator(shared, &parts.headers)?;
-    if op.for_operators() && !is_operator {
+    let caller = question::caller(shared, &parts.headers)?;
+    if op.for_operators() && !caller.may_administer(shared) {
         return Err(Said::rejected(Rejection::Unauthenticated("this op needs the admin token".into())));
     }
-    Ok((op, is_query))
+    Ok((op, is_query, caller))
 }
 
 /// What becomes of a request.
-async fn done(shared: &Arc<Shared>, guest: &Arc<Guest>, request: Request) -> Said {
-    let Request { op, deadline_ms, key, shape, call, .. } = request;
+async fn done(shared: &Arc<Shared>, guest: &Arc<Guest>, caller: Caller, request: Request) -> Said {
+    let Request { op, deadline_ms, key, shape, mut call, .. } = request;
+    if let Err(why) = caller.admit(shared, &mut call) {
+        return Said::rejected(why);
+    }
     let deadline = Instant::now() + Duration::from_millis(deadline_ms);
     match call {
-        Call::Command(command) => match Waiting::begin(shared, guest, deadline) {
+        Call::Command(command) => match Waiting::begin(shared, guest, caller, deadline) {
             Ok(waiting) => Said::verdict(waiting.command(command, key, shape).await),
             Err(kind) => Said::failed(kind),
         },
-        Call::Batch(items) => match Waiting::begin(shared, guest, deadline) {
+        Call::Batch(items) => match Waiting::begin(shared, guest, caller, deadline) {
             Ok(waiting) => Said::ok(Body::Batch(waiting.batch(items).await)),
             Err(kind) => Said::failed(kind),
         },

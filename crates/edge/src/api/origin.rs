@@ -11,7 +11,8 @@ use super::said::Said;
 use crate::{http::origin_is_welcome, shared::Shared};
 
 /// Headers that pages may send.
-const HEADERS_TAKEN: &str = "authorization, boxoffice-deadline-ms, content-type, idempotency-key, if-none-match";
+const HEADERS_TAKEN: &str = "authorization, boxoffice-customer, boxoffice-customer-token, boxoffice-deadline-ms, \
+                             content-type, idempotency-key, if-none-match";
 
 /// Headers that pages may read besides the usual ones.
 const HEADERS_SHOWN: &str = "etag, retry-after";

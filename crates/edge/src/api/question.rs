@@ -12,7 +12,7 @@ use tokio::sync::SemaphorePermit;
 
 use super::said::Said;
 use crate::{
-    http::bearer,
+    caller::{Caller, text},
     shared::{Phase, Shared, within},
 };
 
@@ -48,16 +48,9 @@ pub(super) async fn skip(shared: &Shared, body: Body) {
     let _ = within(shared.config.limits.whole_frame_timeout, reading).await;
 }
 
-/// Whether the caller is an operator; one who shows a token that is not the operators' is refused, whatever is asked.
-pub(super) fn is_operator(shared: &Shared, headers: &HeaderMap) -> Result<bool, Said> {
-    if shared.is_unguarded() {
-        return Ok(true);
-    }
-    match headers.get(header::AUTHORIZATION).map(bearer) {
-        None => Ok(false),
-        Some(Some(token)) if shared.is_admin_token(token) => Ok(true),
-        Some(_) => Err(Said::rejected(Rejection::Unauthenticated("this is not the admin token".into()))),
-    }
+/// Who asks; a token that is shown and does not fit is refused, whatever is asked.
+pub(super) fn caller(shared: &Shared, headers: &HeaderMap) -> Result<Caller, Said> {
+    Caller::of_headers(shared, headers).map_err(Said::rejected)
 }
 
 /// The request of a `POST`: its body is the op's.
@@ -81,7 +74,7 @@ pub(super) fn queried(op: Op, headers: &HeaderMap, uri: &Uri) -> Result<Request,
 
 /// How long the client waits, in milliseconds, if it says so.
 pub(super) fn deadline_ms(headers: &HeaderMap) -> Result<Option<u64>, Said> {
-    let Some(value) = text(headers, DEADLINE)? else { return Ok(None) };
+    let Some(value) = text(headers, DEADLINE).map_err(Said::rejected)? else { return Ok(None) };
     let is_whole = !value.is_empty() && value.bytes().all(|digit| digit.is_ascii_digit());
     // More digits than a number has is a long time all the same.
     let parsed = is_whole.then(|| value.parse().unwrap_or(u64::MAX));
@@ -89,18 +82,8 @@ pub(super) fn deadline_ms(headers: &HeaderMap) -> Result<Option<u64>, Said> {
 }
 
 fn request(op: Op, headers: &HeaderMap, body: &[u8]) -> Result<Request, Said> {
-    let rid = text(headers, REQUEST_ID)?;
+    let rid = text(headers, REQUEST_ID).map_err(Said::rejected)?;
     alone::request(op, rid, deadline_ms(headers)?, body).map_err(Said::rejected)
-}
-
-/// The value of a header that is there once, if it is there.
-fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, Said> {
-    let mut values = headers.get_all(name).iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    match (value.to_str(), values.next()) {
-        (Ok(value), None) => Ok(Some(value)),
-        (Ok(_) | Err(_), _) => Err(bad_request(&format!("the header {name} is there once and is ASCII"))),
-    }
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

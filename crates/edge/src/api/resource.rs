@@ -104,10 +104,10 @@ async fn read(
     command: SessionCommand,
 ) -> Result<Verdict, Said> {
     let deadline_ms = question::deadline_ms(headers)?.unwrap_or(DEADLINE_MS).min(DEADLINE_MS_MAX);
-    question::is_operator(shared, headers)?;
+    let caller = question::caller(shared, headers)?;
     let _permit = question::enter(shared)?;
     let deadline = Instant::now() + Duration::from_millis(deadline_ms);
-    let waiting = Waiting::begin(shared, guest, deadline).map_err(Said::failed)?;
+    let waiting = Waiting::begin(shared, guest, caller, deadline).map_err(Said::failed)?;
     Ok(waiting.command(Command::Session(id, command), None, Shape::Plain).await)
 }
 

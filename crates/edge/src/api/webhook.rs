@@ -23,7 +23,7 @@ use boxoffice_wire::{
 use tokio::time::Instant;
 
 use super::{ask, question, said::Said};
-use crate::{shared::Shared, waiting::Waiting};
+use crate::{caller::Caller, shared::Shared, waiting::Waiting};
 
 /// Takes a webhook.
 pub(super) async fn webhook(State(shared): State<Arc<Shared>>, mut request: HttpRequest) -> Response {
@@ -41,7 +41,7 @@ pub(super) async fn webhook(State(shared): State<Arc<Shared>>, mut request: Http
         let event = verify(secrets, signature, &body, shared.backend.now()).map_err(refused)?;
         // No cart is woken for what it says before its signature was found good.
         let deadline = Instant::now() + Duration::from_millis(DEADLINE_MS);
-        let waiting = Waiting::begin(&shared, &guest, deadline).map_err(Said::failed)?;
+        let waiting = Waiting::begin(&shared, &guest, Caller::default(), deadline).map_err(Said::failed)?;
         let paid = CartCommand::Paid { key: event.key, step: event.step, outcome: event.outcome };
         Ok(Said::verdict(waiting.command(Command::Cart(event.key.cart, paid), None, Shape::Plain).await))
     };

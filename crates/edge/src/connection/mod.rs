@@ -25,7 +25,10 @@ use self::{
     frames::End,
     task::{Connection, Turn},
 };
-use crate::shared::{Guest, Shared};
+use crate::{
+    caller::Caller,
+    shared::{Guest, Shared},
+};
 
 /// A connection that has just become a WebSocket.
 pub(crate) struct Newcomer {
@@ -35,8 +38,8 @@ pub(crate) struct Newcomer {
     pub(crate) read: Bytes,
     /// The subprotocol agreed upon.
     pub(crate) encoding: Encoding,
-    /// It came with the admin token.
-    pub(crate) admin: bool,
+    /// What it came with.
+    pub(crate) caller: Caller,
     /// Its place.
     pub(crate) guest: Arc<Guest>,
 }

@@ -27,6 +27,7 @@ use super::{
     under_way::{Asked, Asker},
 };
 use crate::{
+    caller,
     errand::{self, Errand, Found},
     metrics::Ended,
     sought::Sought,
@@ -67,12 +68,15 @@ impl Connection {
 
     /// Does what a request asks for, or begins to.
     pub(super) fn request(&mut self, request: Request, now: Instant) -> Result<(), End> {
-        let Request { id, op, deadline_ms, key, shape, call } = request;
+        let Request { id, op, deadline_ms, key, shape, mut call } = request;
         if self.clocks.is_draining() {
             return self.fail(id, op, FailKind::Draining, now, now);
         }
-        if op.for_operators() && !self.admin && !self.shared.is_unguarded() {
+        if op.for_operators() && !self.caller.may_administer(&self.shared) {
             let why = Rejection::Unauthenticated(SmolStr::new_static("this op needs the admin token"));
+            return self.refuse(id, op, &why, now);
+        }
+        if let Err(why) = self.caller.admit(&self.shared, &mut call) {
             return self.refuse(id, op, &why, now);
         }
         let deadline = now + Duration::from_millis(deadline_ms);
@@ -81,8 +85,8 @@ impl Connection {
                 if self.is_full() {
                     return self.fail(id, op, FailKind::Busy, now, now);
                 }
-                let sought = Sought::of(&command);
-                let asked = Asked { asker: Asker::Client(id), op, shape, sought, at: now, deadline };
+                let (sought, reads_order) = (Sought::of(&command), caller::reads_order(&command));
+                let asked = Asked { asker: Asker::Client(id), op, shape, sought, reads_order, at: now, deadline };
                 self.submit(asked, command, key);
                 Ok(())
             }
@@ -111,17 +115,24 @@ impl Connection {
                 self.batches[place] = Some(Batch::new(id, now, deadline, items));
                 self.advance(place, now)
             }
-            Call::Hello(hello) => match hello.token {
-                Some(token) if !self.shared.is_unguarded() => {
-                    if !self.shared.is_admin_token(&token) {
-                        let why = Rejection::Unauthenticated(SmolStr::new_static("this is not the admin token"));
-                        self.refuse(id, op, &why, now)?;
-                        return Err(End::Close(close::UNAUTHENTICATED, "this is not the admin token".into()));
-                    }
-                    self.admin = true;
+            Call::Hello(hello) => match self.caller.after_hello(&self.shared, &hello) {
+                Ok(caller) => {
+                    self.caller = caller;
                     self.done(id, op, now)
                 }
-                Some(_) | None => self.done(id, op, now),
+                Err(why) => {
+                    self.refuse(id, op, &why, now)?;
+                    match why {
+                        Rejection::Unauthenticated(words) => {
+                            Err(End::Close(close::UNAUTHENTICATED, words.to_string().into()))
+                        }
+                        Rejection::Refusal(_)
+                        | Rejection::UnknownOp(_)
+                        | Rejection::TooLarge(_)
+                        | Rejection::RateLimited(_)
+                        | Rejection::UnsupportedVersion(_) => Ok(()),
+                    }
+                }
             },
             Call::Status => {
                 let status = self.shared.status();
@@ -142,6 +153,7 @@ impl Connection {
         if let Ok(Err(refusal)) = &result {
             self.shared.metrics.refused(&asked.sought, refusal);
         }
+        let result = self.caller.told(&self.shared, asked.reads_order, result);
         match asked.asker {
             Asker::Client(id) => match result {
                 Ok(outcome) => {
@@ -254,8 +266,8 @@ impl Connection {
         let Batch { id, at, deadline, .. } = *self.batch(place);
         while let Some((index, item)) = self.batch(place).start() {
             let asker = Asker::Batch { batch: place, item: index };
-            let sought = Sought::of(&item.command);
-            let asked = Asked { asker, op: Op::Batch, shape: item.shape, sought, at, deadline };
+            let (sought, reads_order) = (Sought::of(&item.command), caller::reads_order(&item.command));
+            let asked = Asked { asker, op: Op::Batch, shape: item.shape, sought, reads_order, at, deadline };
             self.submit(asked, item.command, item.key);
         }
         if let Some(verdicts) = self.batch(place).verdicts() {

@@ -27,6 +27,7 @@ use super::{
     under_way::UnderWay,
 };
 use crate::{
+    caller::Caller,
     errand::Ending,
     metrics::Metrics,
     shared::{Guest, Phase, Share, Shared, phase_after},
@@ -61,7 +62,7 @@ pub(super) struct Connection {
     pub(super) shared: Arc<Shared>,
     pub(super) frames: Frames,
     pub(super) clocks: Clocks,
-    pub(super) admin: bool,
+    pub(super) caller: Caller,
     pub(super) answers: Arc<Answers>,
     /// The same as `answers`, as the node takes it.
     pub(super) sink: Arc<dyn ReplySink>,
@@ -88,12 +89,12 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn new(newcomer: Newcomer, shared: Arc<Shared>) -> Connection {
-        let Newcomer { stream, read, encoding, admin, guest } = newcomer;
+        let Newcomer { stream, read, encoding, caller, guest } = newcomer;
         let answers = Arc::new(Answers::default());
         Connection {
             frames: Frames::new(stream, read, encoding),
             clocks: Clocks::new(Instant::now(), &shared.config.limits),
-            admin,
+            caller,
             sink: Arc::clone(&answers) as Arc<dyn ReplySink>,
             answers,
             taken: Vec::new(),

@@ -30,6 +30,8 @@ pub(super) struct Asked {
     pub(super) shape: Shape,
     /// What a refusal is held against.
     pub(super) sought: Sought,
+    /// Whether it reads an order, which may be another's.
+    pub(super) reads_order: bool,
     /// When.
     pub(super) at: Instant,
     /// Until when it waits.
@@ -121,7 +123,7 @@ mod tests {
     fn asked(id: u64, from: Instant, deadline_ms: u64) -> Asked {
         let deadline = from + Duration::from_millis(deadline_ms);
         let (op, shape, sought) = (Op::CartGet, Shape::Plain, Sought::Nothing);
-        Asked { asker: Asker::Client(id), op, shape, sought, at: from, deadline }
+        Asked { asker: Asker::Client(id), op, shape, sought, reads_order: false, at: from, deadline }
     }
 
     #[test]

@@ -32,6 +32,11 @@ impl House {
 
     /// One that takes payments so.
     pub(crate) async fn with(payments: PaymentConfig) -> House {
+        House::behind(EdgeConfig::default(), payments).await
+    }
+
+    /// One behind such a door.
+    pub(crate) async fn behind(mut door: EdgeConfig, payments: PaymentConfig) -> House {
         let data = tempfile::tempdir().expect("a directory");
         let mut world = World::alone();
         if let Some(config) = &payments.gateway {
@@ -55,9 +60,8 @@ impl House {
         while handle.ready().is_err() {
             tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         }
-        let mut config = EdgeConfig::default();
-        config.listen.set_port(0);
-        let edge = Edge::bind(config, Arc::new(handle), Runtimes { selling, watching }).expect("a free port");
+        door.listen.set_port(0);
+        let edge = Edge::bind(door, Arc::new(handle), Runtimes { selling, watching }).expect("a free port");
         let address = edge.local_addr();
         let (stop, stopped) = oneshot::channel();
         let door = tokio::spawn(edge.run(async {

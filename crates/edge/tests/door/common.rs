@@ -3,10 +3,15 @@
 use std::{collections::BTreeMap, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use boxoffice_core::{
-    answer::{Answer, Answered, At, CartState, CartView, MapView, Purchase, SeatCounts, SessionEntry},
-    command::{CartCommand, Command, DirectoryCommand, SessionCommand, VenueCommand, Want},
+    answer::{
+        Answer, Answered, At, BookingState, BookingView, CartState, CartView, MapView, Order, Purchase, SeatCounts,
+        SessionEntry,
+    },
+    command::{CartCommand, Command, DirectoryCommand, Payment, ResourceCommand, SessionCommand, VenueCommand, Want},
     id::{CartId, CartToken, Entity, Id, Request},
-    refusal::Refusal,
+    money::{Currency, Money},
+    payment::PaymentStatus,
+    refusal::{Conflict, LineRefusal, Refusal},
     seat::{Seat, SeatState},
     time::Timestamp,
 };
@@ -29,6 +34,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{SinkExt, StreamExt};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use smol_str::SmolStr;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -71,6 +77,10 @@ pub(crate) struct Node {
     pub(crate) history: Mutex<Option<HistoryFound>>,
     /// What was asked of them: seat, limit, before.
     pub(crate) histories_asked: Mutex<Vec<HistoryAsked>>,
+    /// Orders, and whose they are.
+    pub(crate) orders: Mutex<BTreeMap<CartId, Option<Id>>>,
+    /// Where pages of bookings were to go on.
+    pub(crate) bookings_after: Mutex<Vec<Option<(Timestamp, SmolStr)>>>,
     runtime: Handle,
 }
 
@@ -183,6 +193,18 @@ impl Backend for Node {
             // Nobody ever answers: dropping the reply says so.
             Command::Cart(_, CartCommand::Cancel) => drop(reply),
             Command::Cart(_, CartCommand::Checkout { .. }) => reply.answer(Err(Failure::ReadOnly)),
+            Command::Cart(cart, CartCommand::Order) => {
+                let bought = self.orders.lock().get(&cart).cloned().map(|customer| order(cart, customer));
+                let outcome = bought.map(|answer| Answered { answer, at: Vec::new() });
+                reply.answer(Ok(outcome.ok_or(Refusal::NotFound("order".into()))));
+            }
+            Command::Resource(_, ResourceCommand::Bookings { after, .. }) => {
+                self.bookings_after.lock().push(after);
+                reply.answer(Ok(Ok(Answered { answer: Answer::Bookings(bookings()), at: Vec::new() })));
+            }
+            Command::Resource(_, ResourceCommand::IsAvailable(_)) => {
+                reply.answer(Ok(Ok(Answered { answer: Answer::Available(vec![in_the_way()]), at: Vec::new() })));
+            }
             Command::Session(session, SessionCommand::Map) => {
                 let map = self.theatre.sessions.lock().get(&session).cloned();
                 let refused = Refusal::NotFound(format!("session/{session}").into());
@@ -208,6 +230,14 @@ impl Backend for Node {
                 (Entity::Session(session), Want::Best(wish)) => {
                     let free = session.as_str().trim_start_matches("free").parse().expect("a number");
                     reply.answer(Ok(Err(Refusal::NoAdjacentSeats { count: wish.count, free })));
+                }
+                // The room is taken by cart 7.
+                (Entity::Resource(_), Want::Slot { .. }) => {
+                    let taken = |_| Refusal::SlotTaken(vec![in_the_way()]);
+                    let refused: Vec<LineRefusal> =
+                        (0..).zip(&lines).map(|(line, _)| LineRefusal { line, refusal: taken(line) }).collect();
+                    let refusal = if refused.len() == 1 { taken(0) } else { Refusal::Lines(refused) };
+                    reply.answer(Ok(Err(refusal)));
                 }
                 (other, _) => reply.answer(Ok(Err(Refusal::NotFound(other.to_string().into())))),
             },
@@ -295,6 +325,38 @@ pub(crate) fn opened(cart: CartId) -> Answered {
     Answered { answer: Answer::Cart(view), at: vec![At { entity: Entity::Cart(cart), version: 1, position: 7 }] }
 }
 
+/// An order of this customer.
+fn order(cart: CartId, customer: Option<Id>) -> Answer {
+    let order = Order {
+        id: cart.order(),
+        customer,
+        at: Timestamp(1_000),
+        lines: Vec::new(),
+        total: Money { amount: 3_000, currency: Currency::new("EUR").expect("a currency") },
+        payment: Payment::Recorded { method: "card".into(), transaction_id: "4711".into() },
+        shipping: None,
+    };
+    Answer::Order { order: Arc::new(order), settling: false, payment: PaymentStatus::Recorded, refunds: Vec::new() }
+}
+
+/// One that operators made, and one that was bought by cart 7.
+fn bookings() -> Vec<BookingView> {
+    let (begin, end) = (Timestamp(1_000), Timestamp(2_000));
+    let state = BookingState::Reserved;
+    let choir = BookingView { booking: "choir".into(), begin, end, state, details: "with a piano".into(), order: None };
+    let (booking, order) = (hold().into(), Some(cart(7).order()));
+    vec![choir, BookingView { booking, begin, end, state: BookingState::Sold, details: "".into(), order }]
+}
+
+fn in_the_way() -> Conflict {
+    let why = format!("{} is there from 19 to 22", hold()).into();
+    Conflict { begin: Timestamp(1_000), end: Timestamp(2_000), why }
+}
+
+fn hold() -> String {
+    format!("hold/{}/00000000000000aa/0/1", cart(7))
+}
+
 pub(crate) fn id(name: &str) -> Id {
     Id::new(name).expect("a good id")
 }
@@ -358,6 +420,8 @@ impl Door {
             searches_most: Mutex::default(),
             history: Mutex::default(),
             histories_asked: Mutex::default(),
+            orders: Mutex::default(),
+            bookings_after: Mutex::default(),
             runtime: Handle::current(),
         });
         let runtimes = Runtimes { selling: Handle::current(), watching: watching.handle().clone() };

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::common::{Client, Door, PATIENCE, Sent, cart, get, http, in_both, opened, refused, request, token};
 use boxoffice_edge::{Edge, EdgeConfig, EdgeError, Limits, Runtimes};
+use boxoffice_node::config::Secret;
 use boxoffice_wire::{
     Encoding, Op,
     reply::{Event, ServerFrame},
@@ -115,6 +116,9 @@ async fn a_door_that_cannot_open_says_why() {
     assert!(words.contains("0.0.0.0:0") && words.contains("admin_token"), "{words}");
     let empty = EdgeConfig { admin_token: Some(String::new()), ..everywhere };
     assert!(matches!(bind(empty), EdgeError::EmptyToken));
+    let guessable = EdgeConfig { customer_secret: Some(Secret("fifteen letters".into())), ..EdgeConfig::default() };
+    assert!(matches!(bind(guessable.clone()), EdgeError::ShortCustomerSecret));
+    assert!(!format!("{guessable:?}").contains("fifteen"), "it stands in no log");
     let elsewhere = EdgeConfig {
         listen: "192.0.2.1:1".parse().expect("an address"),
         admin_token: Some("a token".into()),

@@ -5,6 +5,7 @@ mod common;
 #[path = "../asking/mod.rs"]
 mod asking;
 
+mod customers;
 mod envelope;
 mod errands;
 mod guests;

@@ -40,6 +40,12 @@ pub struct ClientHello {
     /// Who it is, where the server wants to know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<SmolStr>,
+    /// The customer it acts for, where the server wants to know.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub customer: Option<Id>,
+    /// That customer's token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub customer_token: Option<SmolStr>,
 }
 
 /// Of `venue.get`, `title.get`, `session.get`, `product.get` and `resource.get`: the one with this id.

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     FailKind, Op,
+    customer::TOKEN_DIGITS,
     limits::{DEADLINE_MS, DEADLINE_MS_MAX},
 };
 
@@ -116,7 +117,10 @@ fn by_get(op: Op, schema: &OpSchema, statuses: &[u16]) -> Value {
     operation(op, schema, statuses, format!("{}_by_query", op.name().replace('.', "_")), parameters)
 }
 
-fn operation(op: Op, schema: &OpSchema, statuses: &[u16], id: String, parameters: Vec<Value>) -> Value {
+fn operation(op: Op, schema: &OpSchema, statuses: &[u16], id: String, mut parameters: Vec<Value>) -> Value {
+    if is_about_a_customer(op) {
+        parameters.extend(customer());
+    }
     let ok = map([needed("ok", schema.answer.clone()), optional("at", list(component("At")))]);
     let granted = json!({
         "description": status::meaning(status::OK), "content": {"application/json": {"schema": ok}},
@@ -188,6 +192,28 @@ fn deadline() -> Value {
         "name": "Boxoffice-Deadline-Ms", "in": "header", "description": words,
         "schema": whole(1, DEADLINE_MS_MAX as i64),
     })
+}
+
+/// Whether a customer may be named in it, or stand in what it answers.
+fn is_about_a_customer(op: Op) -> bool {
+    let holds = [Op::CartHoldSeats, Op::CartHoldBest, Op::CartHoldPlaces, Op::CartHoldStock, Op::CartHoldSlot];
+    holds.contains(&op)
+        || [Op::CartHoldAll, Op::CartOpen, Op::CartCheckout, Op::OrderGet, Op::CustomerPurchases, Op::Batch]
+            .contains(&op)
+}
+
+fn customer() -> [Value; 2] {
+    let token = format!("^[0-9a-f]{{{TOKEN_DIGITS}}}$");
+    [
+        json!({
+            "name": "Boxoffice-Customer", "in": "header", "schema": component("Id"),
+            "description": "The customer it is asked for, where customers have tokens.",
+        }),
+        json!({
+            "name": "Boxoffice-Customer-Token", "in": "header", "schema": {"type": "string", "pattern": token},
+            "description": "That customer's token: HMAC-SHA256 of the id under the door's secret.",
+        }),
+    ]
 }
 
 fn response_name(status: u16) -> String {

@@ -5,7 +5,7 @@ use boxoffice_core::{
     id::Entity,
     payment::{OnDecline, Settlement},
 };
-use boxoffice_wire::{Op, body, reply};
+use boxoffice_wire::{Op, body, customer, reply};
 use serde::Serialize;
 
 use super::{
@@ -129,7 +129,7 @@ pub fn requests() -> Vec<Sample> {
     };
     let get = |name: &str| body::Get { id: id(name) };
     vec![
-        request(Op::Hello, None, &body::ClientHello { client: "box office 3".into(), token: None }),
+        request(Op::Hello, None, &body::ClientHello { client: "box office 3".into(), ..Default::default() }),
         request(Op::VenuePut, rid, &body::VenuePut::new(id("globe"), venue_view().details)),
         request(Op::VenueGet, None, &get("globe")),
         request(Op::VenueSearch, None, &venues),
@@ -199,7 +199,15 @@ pub fn other_requests() -> Vec<Sample> {
     let until = Repeat { every: Every::Month, interval: 1, until: Until::Date("2026-12-31".into()) };
     let once = When::Utc { begin: evening(), end: evening().after(HOUR) };
     let monthly = body::ResourceReserve::new(id("room-5"), id("club"), once, Some(until), "".into());
+    let secret = b"the secret of the shop";
+    let hello = body::ClientHello {
+        client: "box office 3".into(),
+        token: None,
+        customer: Some(id("ada")),
+        customer_token: Some(customer::token(secret, &id("ada")).into()),
+    };
     vec![
+        request(Op::Hello, None, &hello),
         request(Op::CartCheckout, rid, &through_gateway),
         request(Op::SessionSearch, None, &city),
         request(Op::Watch, None, &watch(Entity::Product(id("programme")), None, None)),

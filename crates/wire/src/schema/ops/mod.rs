@@ -140,7 +140,12 @@ impl OpSchema {
 fn hello() -> OpSchema {
     asks::<body::ClientHello>(
         "Who the client is.",
-        [optional("client", text(CLIENT_NAME_BYTES_MAX)), optional("token", words())],
+        [
+            optional("client", text(CLIENT_NAME_BYTES_MAX)),
+            optional("token", about(words(), "The operators', where one is set.")),
+            optional("customer", about(id(), "The customer this connection acts for, where customers have tokens.")),
+            optional("customer_token", about(words(), "That customer's token.")),
+        ],
     )
     .example(json!({"client": "box office 3"}))
     .on_sockets_only()

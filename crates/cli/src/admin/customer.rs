@@ -1,0 +1,45 @@
+//! `boxoffice admin customer-token`: what a customer shows, made from the secret that the node has.
+
+use std::path::Path;
+
+use boxoffice_core::id::Id;
+use boxoffice_node::config::Secret;
+use boxoffice_wire::customer::{SECRET_BYTES_MIN, token};
+
+use super::print;
+use crate::{
+    config::Config,
+    failure::{Failure, Outcome},
+};
+
+/// Prints the token of a customer.
+///
+/// # Errors
+/// [`Failure::Usage`] if there is no such customer's id, or no secret.
+pub fn show_token(customer: &str, secret: Option<&str>, file: Option<&Path>) -> Outcome {
+    let Some(id) = Id::new(customer) else {
+        return Err(Failure::Usage(format!("{customer}: a customer's id is 1 to 64 of A-Z a-z 0-9 . _ : -")));
+    };
+    let Secret(secret) = secret_of(secret, file)?;
+    print(&[token(secret.as_bytes(), &id)]);
+    Ok(())
+}
+
+/// The secret as `serve` would have it: what is said here before what the file says.
+fn secret_of(secret: Option<&str>, file: Option<&Path>) -> Result<Secret, Failure> {
+    let secret = match secret {
+        Some(said) => Some(Secret(said.to_owned())),
+        None => Config::load(file).map_err(|error| Failure::Usage(error.to_string()))?.customer_secret,
+    };
+    match secret {
+        Some(Secret(secret)) if secret.len() < SECRET_BYTES_MIN => Err(Failure::Usage(format!(
+            "the customer secret is too short: it has at least {SECRET_BYTES_MIN} characters"
+        ))),
+        Some(secret) => Ok(secret),
+        None => Err(Failure::Usage(
+            "there is no customer secret: name it with BOXOFFICE_CUSTOMER_SECRET, or the file that has \
+             listen.customer_secret with --config"
+                .into(),
+        )),
+    }
+}

@@ -1,0 +1,213 @@
+//! Orders belong to somebody: a node whose customers have tokens, asked by the customer, by others, by guests and by operators.
+
+mod common;
+
+use std::{path::Path, process::Command, sync::Arc};
+
+use common::{
+    Answer, BOXOFFICE, Dice, Encoding, Home, Port, Shopper, eventually, http, recorded,
+    town::{product, purchases, room},
+};
+use serde_json::{Value, json};
+
+const ADMIN: &str = "the operators' token";
+const SECRET: &str = "the secret of the shop";
+
+/// A home whose operators and customers have tokens; the shop's secret stands in the file or comes with the environment.
+fn guarded() -> Home {
+    Home::with_config(&format!(
+        "[log]\nsegment_bytes = 1_048_576\n[listen]\nadmin_token = \"{ADMIN}\"\ncustomer_secret = \"{SECRET}\"\n"
+    ))
+}
+
+/// What `boxoffice admin customer-token` prints, or how it ends and what it says.
+fn made(customer: &str, config: Option<&Path>, secret: Option<&str>) -> Result<String, (Option<i32>, String)> {
+    let mut command = Command::new(BOXOFFICE);
+    command.env_remove("BOXOFFICE_CUSTOMER_SECRET").env_remove("BOXOFFICE_CONFIG");
+    command.args(["admin", "customer-token", customer]);
+    if let Some(config) = config {
+        command.arg("--config").arg(config);
+    }
+    if let Some(secret) = secret {
+        command.env("BOXOFFICE_CUSTOMER_SECRET", secret);
+    }
+    let output = command.output().expect("the program runs");
+    match output.status.code() {
+        Some(0) => Ok(String::from_utf8(output.stdout).expect("text").trim_end().to_owned()),
+        code => Err((code, String::from_utf8_lossy(&output.stderr).into_owned())),
+    }
+}
+
+async fn greeted(server: &common::Server, encoding: Encoding, hello: Value) -> Arc<Port> {
+    let port = server.port(encoding).await;
+    port.read("hello", hello).await.ok();
+    Arc::new(port)
+}
+
+/// A pen in a new cart of this customer, bought; the order.
+async fn buy(port: &Arc<Port>, dice: &mut Dice, customer: Option<&str>) -> Shopper {
+    let shopper = Shopper::new(port, dice);
+    shopper.ask("cart.open", json!({"customer": customer})).await.ok();
+    shopper.stock("pen", 1).await.ok();
+    shopper.checkout().await.ok();
+    shopper
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn orders_are_their_customers() {
+    let mut dice = Dice::of_test("orders_are_their_customers");
+    let home = guarded();
+    let server = home.start();
+    let token = |customer: &str| made(customer, Some(&home.config_file()), None).expect("a token");
+    assert_eq!(token("ada").len(), 64);
+    for encoding in Encoding::BOTH {
+        let operator = greeted(&server, encoding, json!({"token": ADMIN})).await;
+        product(&operator, "pen", 100, Value::Null).await;
+        let name = |name: &str| format!("{name}-{encoding:?}");
+        let (ada, bob) = (name("ada"), name("bob"));
+        let shown = |who: &str| json!({"customer": who, "customer_token": token(who)});
+        let adas = greeted(&server, encoding, shown(&ada)).await;
+        let bobs = greeted(&server, encoding, shown(&bob)).await;
+        let guests = greeted(&server, encoding, json!({})).await;
+        let bought = buy(&adas, &mut dice, Some(&ada)).await;
+        let nobodys = buy(&guests, &mut dice, None).await;
+        eventually("the purchase is there", async || (purchases(&adas, &ada).await.len() == 1).then_some(())).await;
+        assert_eq!(purchases(&operator, &ada).await, [bought.cart()]);
+        let (order, open) = (json!({"order": bought.cart()}), json!({"order": nobodys.cart()}));
+        for port in [&adas, &operator] {
+            assert_eq!(port.read("order.get", order.clone()).await.ok()["customer"], ada.as_str());
+        }
+        // Others know its name and are told nothing of it, and nothing happens in hers.
+        for port in [&bobs, &guests] {
+            let no = port.read("order.get", order.clone()).await.no(108, "forbidden");
+            assert!(!no.to_string().contains(&ada), "{no}");
+            port.read("customer.purchases", json!({"customer": ada})).await.no(108, "forbidden");
+            port.read("watch", json!({"entity": format!("customer/{ada}")})).await.no(108, "forbidden");
+            let thief = Shopper::new(port, &mut dice);
+            thief.ask("cart.open", json!({"customer": ada})).await.no(108, "forbidden");
+            thief
+                .ask("cart.hold_stock", json!({"product": "pen", "quantity": 1, "customer": ada}))
+                .await
+                .no(108, "forbidden");
+            let cart = port.read("cart.get", thief.body(json!({}))).await;
+            assert!(matches!(cart, Answer::No(_)), "no cart was opened: {cart:?}");
+            thief.stock("pen", 1).await.ok();
+            let paid = json!({"payment": recorded(), "customer": ada});
+            thief.ask("cart.checkout", paid).await.no(108, "forbidden");
+            assert_eq!(thief.state().await, "active");
+            thief.cancel().await.ok();
+            // What is nobody's is whose who knows its 128 bits.
+            port.read("order.get", open.clone()).await.ok();
+        }
+        assert_eq!(purchases(&operator, &ada).await, [bought.cart()], "nothing was bought in her name");
+        // A wrong token is no customer.
+        let liar = server.port(encoding).await;
+        let hello = json!({"customer": ada, "customer_token": token(&bob)});
+        liar.read("hello", hello).await.no(107, "unauthenticated");
+        // By HTTP.
+        let (address, body) = (server.address(), order.to_string());
+        let headers =
+            |who: &str, token: &str| format!("boxoffice-customer: {who}\r\nboxoffice-customer-token: {token}\r\n");
+        for (headers, status) in [
+            (headers(&ada, &token(&ada)), 200),
+            (format!("authorization: Bearer {ADMIN}\r\n"), 200),
+            (headers(&bob, &token(&bob)), 403),
+            (String::new(), 403),
+            (headers(&ada, &token(&bob)), 401),
+        ] {
+            let (answered, text) = http::raw_post(address, "/v1/order.get", &headers, &body).await;
+            assert_eq!((answered, text.contains(&ada)), (status, status == 200), "{headers} {text}");
+        }
+    }
+    // The secret stands in no log and is not printed.
+    assert!(!server.stderr().contains(SECRET), "{}", server.stderr());
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn guests_do_not_learn_whose_a_booking_is() {
+    let mut dice = Dice::of_test("guests_do_not_learn_whose_a_booking_is");
+    let home = guarded();
+    let server = home.start();
+    for encoding in Encoding::BOTH {
+        let operator = greeted(&server, encoding, json!({"token": ADMIN})).await;
+        let guests = greeted(&server, encoding, json!({})).await;
+        let court = format!("court-{encoding:?}");
+        room(&operator, &court, json!({"capacity": 3})).await;
+        let time = |hour: u64| common::time(&guests, 1_893_456_000_000 + hour * 3_600_000);
+        let choir = json!({"resource": court, "booking": "choir", "begin": time(12), "end": time(13),
+            "details": "with a piano"});
+        operator.ask("resource.reserve", &format!("choir-{encoding:?}"), choir).await.ok();
+        let mut sold = Vec::new();
+        for _ in 0..2 {
+            let shopper = Shopper::new(&guests, &mut dice);
+            shopper.slot(&court, time(12), time(13)).await.ok();
+            shopper.checkout().await.ok();
+            sold.push(shopper.cart());
+        }
+        let page = async |port: &Port, limit: u64, cursor: Option<&str>| {
+            let body = json!({"resource": court, "from": time(0), "to": time(24), "limit": limit, "cursor": cursor});
+            port.read("resource.bookings", body).await.ok()
+        };
+        let everything = page(&operator, 10, None).await["bookings"].clone();
+        let everything = everything.as_array().expect("bookings").clone();
+        assert!(everything.iter().any(|booking| booking["details"] == "with a piano"), "{everything:?}");
+        for cart in &sold {
+            let its = |booking: &Value| booking["order"] == cart.as_str() && booking["state"] == "sold";
+            assert!(everything.iter().any(its), "{everything:?}");
+        }
+        // Guests page through the same bookings, one by one, and see none of it.
+        let (mut told, mut cursor) = (Vec::new(), None::<String>);
+        loop {
+            let page = page(&guests, 1, cursor.as_deref()).await;
+            told.extend(page["bookings"].as_array().expect("bookings").clone());
+            assert!(told.len() <= everything.len(), "pages go on and on: {told:?}");
+            match page["cursor"].as_str() {
+                Some(next) => cursor = Some(next.to_owned()),
+                None => break,
+            }
+        }
+        let when = |bookings: &[Value]| -> Vec<Value> {
+            bookings.iter().map(|booking| json!([booking["begin"], booking["end"], booking["state"]])).collect()
+        };
+        assert_eq!(when(&told), when(&everything));
+        let availability = json!({"resource": court, "begin": time(12), "end": time(13)});
+        let available = guests.read("resource.is_available", availability).await.ok();
+        assert_eq!(available["conflicts"].as_array().map(Vec::len), Some(3), "{available}");
+        let late = Shopper::new(&guests, &mut dice);
+        let no = late.slot(&court, time(12), time(13)).await.no(501, "slot_taken");
+        for said in [json!(told), available, no] {
+            let text = said.to_string();
+            assert!(!text.contains("piano") && !text.contains("\"order\""), "{text}");
+            assert!(sold.iter().all(|cart| !text.contains(cart.as_str())), "{text}");
+        }
+    }
+    server.stop();
+}
+
+#[test]
+fn the_secret_is_named_or_refused_by_name() {
+    let home = guarded();
+    let from_file = made("ada", Some(&home.config_file()), None).expect("a token");
+    assert_eq!(made("ada", None, Some(SECRET)), Ok(from_file.clone()), "from the environment");
+    let other = made("ada", Some(&home.config_file()), Some("the secret of another shop")).expect("a token");
+    assert_ne!(other, from_file, "the environment wins over the file");
+    for (made, words) in [
+        (made("ada", None, None), "no customer secret"),
+        (made("ada", None, Some("short")), "too short"),
+        (made("a b", None, Some(SECRET)), "customer's id"),
+    ] {
+        let (code, said) = made.expect_err("it is refused");
+        assert!(code == Some(2) && said.contains(words) && !said.contains(SECRET), "{code:?} {said}");
+    }
+    // A node does not start with a secret that can be guessed, wherever it comes from.
+    let refused = Home::new().with_args(&["--customer-secret", "short"]).refused();
+    assert!(refused.code == Some(4) && refused.stderr.contains("customer secret"), "{refused:?}");
+    let printed = Command::new(BOXOFFICE)
+        .args(["serve", "--print-config"])
+        .env("BOXOFFICE_CUSTOMER_SECRET", SECRET)
+        .output()
+        .expect("the program runs");
+    let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+    assert!(printed.contains("customer_secret = \"\"") && !printed.contains(SECRET), "{printed}");
+}
