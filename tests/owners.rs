@@ -103,7 +103,9 @@ async fn orders_are_their_customers() {
         // A wrong token is no customer.
         let liar = server.port(encoding).await;
         let hello = json!({"customer": ada, "customer_token": token(&bob)});
-        liar.read("hello", hello).await.no(107, "unauthenticated");
+        liar.send(encoding.message(&json!({"id": 7, "op": "hello", "body": hello})));
+        let no = liar.refusal_of_a_frame().await["no"].clone();
+        assert_eq!((&no["code"], &no["name"], liar.closed().await), (&json!(107), &json!("unauthenticated"), 4001));
         // By HTTP.
         let (address, body) = (server.address(), order.to_string());
         let headers =
