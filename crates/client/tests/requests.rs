@@ -43,7 +43,7 @@ async fn every_connection_shows_the_customer() {
             Some(Call::Hello(hello)) => (hello.customer.clone(), hello.customer_token.clone(), hello.token.clone()),
             other => panic!("no hello: {other:?}"),
         };
-        let (_client, mut peer) = server.connected(config).await;
+        let (_client, peer) = server.connected(config).await;
         assert_eq!(shown(&peer), (Some(id("ada")), Some("7115".into()), None));
         peer.break_off();
         let again = server.accept().await;
