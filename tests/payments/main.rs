@@ -1,0 +1,176 @@
+//! Payments through a gateway that misbehaves: nobody is charged without a sale, nothing is sold without a charge, whatever
+//! dies in between (P11). After each story the gateway's ledger is held against the node's orders.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod deaths;
+mod meanwhile;
+mod operators;
+mod outcomes;
+mod webhooks;
+
+use std::{
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+};
+
+use common::{
+    Answer, Dice, Encoding, Gateway, Home, Port, SECRET, Server, Shopper, eventually, http,
+    town::{audit, event},
+};
+use serde_json::{Value, json};
+
+/// A place costs so much.
+const PRICE: i64 = 1_000;
+
+/// How long after an unknown outcome the gateway is asked again, and how long one call may take.
+const SOON: &str = "timeout_ms = 400\nagain_ms = 40\nwait_ms = 20_000\n";
+
+/// The configuration of every node here but for its payments.
+const CONFIG: &str = "[log]\nsegment_bytes = 1_048_576\n\n[carts]\nask_again_ms = 50\n\n";
+
+/// The configuration of a node that pays through this gateway.
+fn config(gateway: SocketAddr, more: &str) -> String {
+    format!("{CONFIG}[payments]\nurl = \"http://{gateway}\"\nwebhook_secret = \"{SECRET}\"\n{more}")
+}
+
+/// A node, its gateway, and an event of which everything here is sold.
+struct Stage {
+    home: Home,
+    gateway: Gateway,
+    server: Server,
+    port: Arc<Port>,
+    dice: Dice,
+}
+
+impl Stage {
+    async fn new(test: &str, more: &str) -> Stage {
+        // The gateway tells the node, so that its address has to be known before it is there.
+        let node = TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr()).expect("a free port");
+        let gateway = Gateway::telling(node);
+        let home = Home::with_config(&config(gateway.address(), more));
+        let server = home.start_at(node);
+        let port = Arc::new(server.port(Encoding::MsgPack).await);
+        event(&port, "finals", 500, Value::Null).await;
+        Stage { home, gateway, server, port, dice: Dice::of_test(test) }
+    }
+
+    /// A buyer with so many places in the cart.
+    async fn holding(&mut self, quantity: i64) -> Shopper {
+        let buyer = Shopper::new(&self.port, &mut self.dice);
+        let body = json!({"session": "finals", "area": "yard", "quantity": quantity, "customer": "ann"});
+        buyer.ask("cart.hold_places", body).await.ok();
+        buyer
+    }
+
+    /// Kills the node without warning and starts it again.
+    async fn crash(self) -> Stage {
+        let Stage { home, gateway, server, port, dice } = self;
+        let address = server.address();
+        drop(port);
+        server.kill();
+        let server = home.start_at(address);
+        let port = Arc::new(server.port(Encoding::MsgPack).await);
+        Stage { home, gateway, server, port, dice }
+    }
+
+    /// The same buyer after a crash.
+    fn again(&self, buyer: &Shopper) -> Shopper {
+        Shopper::with(&self.port, buyer.token.clone())
+    }
+
+    /// Every charge is the one of an order, or is given up, or was never one: money and sales agree.
+    async fn money_agrees(&self) -> Value {
+        let audit = audit(&self.port).await;
+        let ledger = self.gateway.ledger().await;
+        let (mut captured, mut kept) = (0, 0);
+        for charge in ledger["charges"].as_array().expect("charges") {
+            let (key, state) = (charge["key"].as_str().expect("a key"), charge["state"].as_str().expect("a state"));
+            let cart = &key[..32];
+            let order = self.port.read("order.get", json!({"order": cart})).await;
+            match (state, order) {
+                ("captured", Answer::Ok(order, _)) => {
+                    assert_eq!(charge["captured"], order["total"]["amount"], "{key}");
+                    assert_eq!(order["payment_status"]["state"], "captured", "{key}");
+                    captured += 1;
+                }
+                // The capture, or the void, failed for good: it is the operator's.
+                ("authorized", Answer::Ok(order, _)) => {
+                    assert_eq!(order["payment_status"]["state"], "capture_failed", "{key}: {order}");
+                    kept += 1;
+                }
+                ("authorized", Answer::No(_)) => {
+                    let source = charge["source"].as_str().expect("a source");
+                    assert!(source.contains("void-fails"), "{key} stays set aside and nothing was sold: {charge}");
+                }
+                ("voided" | "declined", _) => {
+                    assert_eq!((&charge["captured"], &charge["refunded"]), (&json!(0), &json!(0)), "{charge}");
+                }
+                (state, order) => panic!("{key} is {state}, and of the order there is {order:?}"),
+            }
+        }
+        assert_eq!(audit["payments"]["captured"], captured, "an order without its charge: {audit} {ledger}");
+        assert_eq!(audit["payments"]["failed"], kept, "{audit} {ledger}");
+        assert_eq!(audit["payments"]["authorized"], 0, "{audit}");
+        audit
+    }
+}
+
+/// How many payments are open, as the status says: pending and failed. Metrics and audit say the same.
+async fn open(node: SocketAddr, port: &Port) -> (u64, u64) {
+    eventually("status, metrics and audit agree", async || {
+        let counts = |value: &Value| {
+            let count = |name: &str| value[name].as_u64().expect("a count");
+            (count("payments_pending"), count("payments_failed"))
+        };
+        let before = counts(&port.read("admin.status", json!({})).await.ok());
+        // Something may be owed: that is what is counted.
+        let audit = port.read("admin.audit", json!({})).await.ok();
+        assert_eq!(audit["violations"], json!([]), "{audit}");
+        let (_, metrics) = http::get(node, "/metrics").await;
+        let gauge = |name: &str| {
+            let found = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            found.unwrap_or_else(|| panic!("no {name}: {metrics}")).parse::<u64>().expect("a number")
+        };
+        let gauges = (gauge("boxoffice_payments_pending"), gauge("boxoffice_payments_failed"));
+        let after = counts(&port.read("admin.status", json!({})).await.ok());
+        // A payment may have ended in between.
+        (before == after).then(|| assert_eq!((counts(&audit), gauges), (before, before), "{audit}"))?;
+        assert_eq!(audit["failed_keys"].as_array().map(Vec::len), Some(before.1 as usize), "{audit}");
+        Some(before)
+    })
+    .await
+}
+
+/// Waits until so many payments are open.
+async fn open_are(node: SocketAddr, port: &Port, expected: (u64, u64)) {
+    eventually(&format!("{expected:?} payments are open"), async || (open(node, port).await == expected).then_some(()))
+        .await;
+}
+
+/// Waits until an order's money stands so.
+async fn paid(buyer: &Shopper, state: &str) -> Value {
+    eventually("there is an order", async || (buyer.state().await == "done").then_some(())).await;
+    eventually(&format!("the payment is {state}"), async || {
+        let order = buyer.order().await;
+        (order["payment_status"]["state"] == state).then_some(order)
+    })
+    .await
+}
+
+/// Waits until the charges of a cart are these: state, set aside, taken, paid back.
+async fn charged(gateway: &Gateway, buyer: &Shopper, expected: &[(&str, i64, i64, i64)]) {
+    let expected: Vec<_> = expected.iter().map(|(state, a, c, r)| ((*state).to_owned(), *a, *c, *r)).collect();
+    let cart = buyer.cart();
+    let mut last = Vec::new();
+    eventually(&format!("the charges of {cart} are {expected:?}"), async || {
+        let charges = gateway.charges(&cart).await;
+        if charges != last {
+            println!("{cart}: {charges:?}");
+            last.clone_from(&charges);
+        }
+        (charges == expected).then_some(())
+    })
+    .await;
+}

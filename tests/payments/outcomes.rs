@@ -1,0 +1,184 @@
+//! How payments end: paid once, not at all, given back, for nothing.
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::{
+    PRICE, SOON, Stage, charged,
+    common::{
+        Shopper, eventually,
+        town::{audit, places, places_are, product, purchases, stock, stock_is},
+    },
+    open, paid,
+};
+
+/// Worked examples 10 and 11, and everything that a gateway can do and still sells: slow, lost, garbage, late, twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_the_gateway_does_it_is_paid_once() {
+    let mut stage = Stage::new("whatever_the_gateway_does_it_is_paid_once", SOON).await;
+    let sources = [
+        "ok",
+        "delay-150",
+        "timeout-1",
+        "lost-2",
+        "error-2",
+        "garbage-1",
+        "huge-1",
+        "late-150",
+        "twice",
+        "late-60+twice",
+        "lost-1+error-1+garbage-1+capture-lost-1+capture-timeout-1",
+        "capture-error-2+capture-garbage-1",
+        "capture-late-100",
+        "capture-twice",
+        "capture-delay-150",
+    ];
+    let mut buyers = Vec::new();
+    for _ in sources {
+        buyers.push(stage.holding(2).await);
+    }
+    let orders = join_all(buyers.iter().zip(sources).map(|(buyer, source)| buyer.pay(source))).await;
+    for ((buyer, source), order) in buyers.iter().zip(sources).zip(orders) {
+        let order = order.ok();
+        assert_eq!((&order["id"], &order["total"]["amount"]), (&json!(buyer.cart()), &json!(2 * PRICE)), "{source}");
+        assert!(order["payment"]["gateway"].get("source").is_none(), "the source is shown: {order}");
+        paid(buyer, "captured").await;
+        charged(&stage.gateway, buyer, &[("captured", 2 * PRICE, 2 * PRICE, 0)]).await;
+    }
+    let audit = stage.money_agrees().await;
+    assert_eq!((audit["orders"].as_u64(), audit["payments"]["captured"].as_u64()), (Some(15), Some(15)));
+    assert_eq!(places(&stage.port, "finals").await, [470, 0, 30]);
+    assert_eq!(purchases(&stage.port, "ann").await.len(), 15);
+    assert_eq!(open(stage.server.address(), &stage.port).await, (0, 0));
+}
+
+/// Declined: everything is given back at once, or kept to try again; another amount is given up; what fails for good is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn payments_that_come_to_nothing() {
+    let mut stage = Stage::new("payments_that_come_to_nothing", SOON).await;
+    // One is declined while another one buys.
+    let (good, bad) = (stage.holding(5).await, stage.holding(5).await);
+    let (good_order, bad_order) = tokio::join!(good.pay("ok"), bad.pay("decline"));
+    good_order.ok();
+    bad_order.no(601, "payment_declined");
+    places_are(&stage.port, "finals", [495, 0, 5]).await;
+    assert_eq!(bad.state().await, "canceled");
+    charged(&stage.gateway, &bad, &[("declined", 0, 0, 0)]).await;
+    bad.pay("ok").await.no(301, "cart_not_active");
+
+    // Kept, and paid by another card.
+    let buyer = stage.holding(3).await;
+    let keep = |source: &str| json!({"payment": {"gateway": {"source": source, "on_decline": "keep"}}});
+    buyer.ask("cart.checkout", keep("decline")).await.no(601, "payment_declined");
+    let cart = buyer.get().await;
+    assert_eq!((&cart["state"], &cart["lines"][0]["quantity"]), (&json!("active"), &json!(3)));
+    buyer.set(1, 4).await.ok();
+    buyer.ask("cart.checkout", keep("no-such-word")).await.no(601, "payment_declined");
+    let order = buyer.ask("cart.checkout", keep("ok")).await.ok();
+    assert_eq!(order["total"]["amount"], 4 * PRICE);
+    charged(
+        &stage.gateway,
+        &buyer,
+        &[("declined", 0, 0, 0), ("declined", 0, 0, 0), ("captured", 4 * PRICE, 4 * PRICE, 0)],
+    )
+    .await;
+
+    // Another amount.
+    let buyer = stage.holding(1).await;
+    let no = buyer.pay("amount-7").await.no(603, "amount_mismatch");
+    assert_eq!((&no["asked"], &no["got"]), (&json!(PRICE), &json!(7)));
+    charged(&stage.gateway, &buyer, &[("voided", 7, 0, 0)]).await;
+    let buyer = stage.holding(1).await;
+    buyer.pay("amount-7+void-lost-1+void-error-1").await.no(603, "amount_mismatch");
+    charged(&stage.gateway, &buyer, &[("voided", 7, 0, 0)]).await;
+    let buyer = stage.holding(1).await;
+    buyer.pay("amount-7+void-fails").await.no(603, "amount_mismatch");
+    charged(&stage.gateway, &buyer, &[("authorized", 7, 0, 0)]).await;
+
+    // Sold, and the money never came: for the operator to see.
+    let buyer = stage.holding(1).await;
+    buyer.pay("capture-fails").await.ok();
+    let order = paid(&buyer, "capture_failed").await;
+    assert_eq!(order["payment_status"]["reason"], "failed as asked");
+    let refund = json!({"order": buyer.cart(), "reason": "never paid"});
+    let refund = stage.port.ask("order.refund", "r", refund).await.ok();
+    assert_eq!(refund["status"]["state"], "failed", "there is nothing to pay back: {refund}");
+    places_are(&stage.port, "finals", [491, 0, 9]).await;
+    stage.money_agrees().await;
+}
+
+/// Refunds go through the gateway as often as it takes, once; by line and whole; what fails is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn money_that_is_paid_back() {
+    let mut stage = Stage::new("money_that_is_paid_back", SOON).await;
+    product(&stage.port, "flag", 100, Value::Null).await;
+    let refunds = async |buyer: &Shopper, expected: &[&str]| {
+        eventually(&format!("refunds are {expected:?}"), async || {
+            let order = buyer.order().await;
+            let found: Vec<_> =
+                order["refunds"].as_array()?.iter().map(|refund| refund["status"]["state"].as_str()).collect();
+            (found == expected.iter().map(|state| Some(*state)).collect::<Vec<_>>()).then_some(())
+        })
+        .await;
+    };
+    for source in
+        ["ok", "refund-lost-1+refund-timeout-1", "refund-error-2", "refund-late-80+refund-twice", "refund-garbage-1"]
+    {
+        let buyer = stage.holding(4).await;
+        buyer.stock("flag", 2).await.ok();
+        let total = 4 * PRICE + 2 * 350;
+        buyer.pay(source).await.ok();
+        let body = |lines: Value| json!({"order": buyer.cart(), "lines": lines, "reason": "ill"});
+        let first = stage.port.ask("order.refund", "r1", body(json!([2]))).await.ok();
+        assert_eq!((&first["amount"]["amount"], &first["status"]["state"]), (&json!(700), &json!("pending")));
+        stage_stock(&stage, 100).await;
+        refunds(&buyer, &["refunded"]).await;
+        charged(&stage.gateway, &buyer, &[("captured", total, total, 700)]).await;
+        stage.port.ask("order.refund", "r2", json!({"order": buyer.cart(), "reason": "ill"})).await.ok();
+        refunds(&buyer, &["refunded", "refunded"]).await;
+        charged(&stage.gateway, &buyer, &[("captured", total, total, total)]).await;
+        places_are(&stage.port, "finals", [500, 0, 0]).await;
+    }
+    // At once after the sale: the capture comes first, however slow it is.
+    let buyer = stage.holding(1).await;
+    buyer.pay("capture-delay-200").await.ok();
+    stage.port.ask("order.refund", "r3", json!({"order": buyer.cart(), "reason": "at once"})).await.ok();
+    refunds(&buyer, &["refunded"]).await;
+    charged(&stage.gateway, &buyer, &[("captured", PRICE, PRICE, PRICE)]).await;
+    // For good: the places are on sale again all the same.
+    let buyer = stage.holding(1).await;
+    buyer.pay("refund-fails").await.ok();
+    stage.port.ask("order.refund", "r4", json!({"order": buyer.cart(), "reason": "ill"})).await.ok();
+    refunds(&buyer, &["failed"]).await;
+    assert_eq!(buyer.order().await["refunds"][0]["status"]["reason"], "failed as asked");
+    places_are(&stage.port, "finals", [500, 0, 0]).await;
+    stage.money_agrees().await;
+}
+
+/// What costs nothing needs no gateway to be sold.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_order_that_costs_nothing() {
+    let mut stage = Stage::new("an_order_that_costs_nothing", SOON).await;
+    product(&stage.port, "sample", 5, json!({"price": {"amount": 0, "currency": "EUR"}})).await;
+    let buyer = Shopper::new(&stage.port, &mut stage.dice);
+    buyer.stock("sample", 1).await.ok();
+    let order = buyer.pay("ok").await.ok();
+    assert_eq!(order["total"]["amount"], 0);
+    assert_eq!(order["payment_status"]["state"], "recorded", "{order}");
+    assert_eq!(stock(&stage.port, "sample").await, [4, 0, 1]);
+    // Also if it is set aside only now; and a refund of it asks nobody.
+    let free = json!({"hold": "at_checkout", "price": {"amount": 0, "currency": "EUR"}});
+    product(&stage.port, "leaflet", 5, free).await;
+    let other = Shopper::new(&stage.port, &mut stage.dice);
+    other.stock("leaflet", 2).await.ok();
+    other.pay("ok").await.ok();
+    let refund = json!({"order": other.cart(), "reason": "unwanted"});
+    assert_eq!(stage.port.ask("order.refund", "r", refund).await.ok()["status"]["state"], "recorded");
+    stock_is(&stage.port, "leaflet", [5, 0, 0]).await;
+    assert_eq!(stage.gateway.ledger().await["charges"], json!([]));
+    audit(&stage.port).await;
+}
+
+async fn stage_stock(stage: &Stage, free: u64) {
+    stock_is(&stage.port, "flag", [free, 0, 0]).await;
+}
