@@ -3,5 +3,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 crates/bench/setup-peers.sh
-cargo build --release --bin boxoffice --bin peers
-exec target/release/peers "$@"
+cargo build --profile dist --bin boxoffice --bin peers
+exec target/dist/peers "$@"
