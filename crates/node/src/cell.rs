@@ -9,7 +9,7 @@ use std::{
 };
 
 use boxoffice_core::{id::Entity, keep::Kept};
-use boxoffice_shard::{Epoch, ShardId, ShardTime};
+use boxoffice_shard::{Epoch, NodeId, ReplicaId, ShardId, ShardTime};
 use parking_lot::Mutex;
 use ractor::ActorRef;
 use rustc_hash::FxHashMap;
@@ -31,7 +31,34 @@ pub(crate) struct ShardCell {
     pub(crate) applied: AtomicU64,
     /// The term of the last change of leadership.
     pub(crate) term: AtomicU64,
+    /// The id of the shard's replica on this node; 0 if it has none.
+    pub(crate) replica_id: AtomicU64,
+    /// Who leads, as far as is known here.
+    pub(crate) belief: Mutex<Belief>,
     admitted: AtomicUsize,
+}
+
+/// Who leads a shard, as far as a node knows. Only a matter of speed: whoever is asked in vain says so.
+#[derive(Debug, Default)]
+pub(crate) struct Belief {
+    /// Whom the replica here follows.
+    follows: Option<NodeId>,
+    /// A node that was asked and does not lead, whatever the replica here believes; and whom it named.
+    denied: Option<(NodeId, Option<NodeId>)>,
+    /// The nodes that have a replica, the preferred leader first.
+    pub(crate) homes: Vec<NodeId>,
+}
+
+impl Belief {
+    /// Whom to ask at this attempt.
+    fn leader(&self, attempt: u16) -> Option<NodeId> {
+        let (denied, named) = self.denied.map_or((None, None), |(denied, named)| (Some(denied), named));
+        let believed = named.or(self.follows).filter(|node| Some(*node) != denied);
+        believed.or_else(|| {
+            let turn = usize::from(attempt) % self.homes.len().max(1);
+            self.homes.get(turn).copied()
+        })
+    }
 }
 
 /// The committed state of a shard.
@@ -85,6 +112,8 @@ impl ShardCell {
             lead: Mutex::default(),
             applied: AtomicU64::new(0),
             term: AtomicU64::new(0),
+            replica_id: AtomicU64::new(0),
+            belief: Mutex::default(),
             admitted: AtomicUsize::new(0),
         }
     }
@@ -97,6 +126,42 @@ impl ShardCell {
             return None;
         }
         Some(Caller { reply: Some(reply), cell: Arc::clone(self) })
+    }
+
+    /// Whether this node leads the shard.
+    pub(crate) fn leads(&self) -> bool {
+        self.lead.lock().reign.is_some()
+    }
+
+    /// The shard's replica on this node.
+    pub(crate) fn replica_here(&self) -> Option<ReplicaId> {
+        ReplicaId::from_bits(self.replica_id.load(Ordering::Relaxed))
+    }
+
+    /// Whom to ask at this attempt; `None` if there is no telling.
+    pub(crate) fn leader(&self, attempt: u16) -> Option<NodeId> {
+        self.belief.lock().leader(attempt)
+    }
+
+    /// Who leads, as far as the replica here knows.
+    pub(crate) fn known_leader(&self) -> Option<NodeId> {
+        self.belief.lock().follows
+    }
+
+    /// The replica here follows this node now.
+    pub(crate) fn follow(&self, leader: Option<NodeId>) {
+        let mut belief = self.belief.lock();
+        belief.follows = leader;
+        belief.denied = None;
+    }
+
+    /// The node `asked` said that it does not lead, and whom it believes to; says whether that one is worth asking at once.
+    pub(crate) fn correct_leader(&self, asked: Option<NodeId>, named: Option<NodeId>) -> bool {
+        let Some(asked) = asked else { return false };
+        let mut belief = self.belief.lock();
+        let news = named.is_some_and(|named| named != asked) && belief.denied != Some((asked, named));
+        belief.denied = Some((asked, named));
+        news
     }
 
     /// Commands under way.
