@@ -92,7 +92,7 @@ impl Shared {
     /// The shard an entity lives in.
     pub(crate) fn cell_of(&self, entity: &Entity) -> &Arc<ShardCell> {
         let shard = match entity {
-            Entity::Directory => DIRECTORY_SHARD,
+            Entity::Directory | Entity::Cluster => DIRECTORY_SHARD,
             _ => entity.with_key(|key| shard_of(key, self.config.shards)),
         };
         &self.cells[usize::from(shard)]

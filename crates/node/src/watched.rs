@@ -77,7 +77,8 @@ impl FeedSource for Watched {
 fn may_rest(entity: &Entity) -> bool {
     match entity {
         Entity::Cart(_) | Entity::Customer(_) => true,
-        Entity::Session(_) | Entity::Product(_) | Entity::Resource(_) | Entity::Venue(_) | Entity::Directory => false,
+        Entity::Session(_) | Entity::Product(_) | Entity::Resource(_) | Entity::Venue(_) => false,
+        Entity::Directory | Entity::Cluster => false,
     }
 }
 
@@ -100,7 +101,7 @@ fn beginning(state: &State) -> Option<Beginning> {
         State::Resource(resource) => Beginning::Resource { version: resource.version(), bookings: resource.booked() },
         State::Cart(cart) => Beginning::Cart { version: cart.version(), cart: Box::new(cart.view()?) },
         State::Customer(customer) => Beginning::Customer { newest: customer.newest() },
-        State::Venue(_) | State::Directory(_) => return None,
+        State::Venue(_) | State::Directory(_) | State::Cluster(_) => return None,
     })
 }
 
@@ -135,7 +136,7 @@ impl Before {
                 Before::Resource(resource.version(), (days.len() <= DAYS_MAX).then_some(days))
             }
             State::Customer(customer) => Before::Customer(customer.newest()),
-            State::Venue(_) | State::Directory(_) => return None,
+            State::Venue(_) | State::Directory(_) | State::Cluster(_) => return None,
         })
     }
 

@@ -340,10 +340,14 @@ hexadecimal_form! {
     OrderId: "an order id is 32 hexadecimal digits",
 }
 
-/// The entity with this text: `venue/…`, `session/…`, `product/…`, `resource/…`, `cart/…`, `customer/…` or `directory`.
+/// The entity with this text: `venue/…`, `session/…`, `product/…`, `resource/…`, `cart/…`, `customer/…`, `directory` or `cluster`.
 pub fn entity(text: &str) -> Option<Entity> {
     let Some((kind, id)) = text.split_once('/') else {
-        return (text == "directory").then_some(Entity::Directory);
+        return match text {
+            "directory" => Some(Entity::Directory),
+            "cluster" => Some(Entity::Cluster),
+            _ => None,
+        };
     };
     match kind {
         "venue" => Id::new(id).map(Entity::Venue),
@@ -367,6 +371,7 @@ impl Form for Entity {
             Entity::Resource(id) => ("resource/", id.as_str()),
             Entity::Customer(id) => ("customer/", id.as_str()),
             Entity::Directory => ("directory", ""),
+            Entity::Cluster => ("cluster", ""),
             Entity::Cart(id) => {
                 hex = Hex::of(id.0);
                 ("cart/", hex.as_str())
@@ -381,7 +386,7 @@ impl Form for Entity {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Entity, D::Error> {
         read_text(
             deserializer,
-            "an entity (session/…, product/…, resource/…, cart/…, customer/…, venue/… or directory)",
+            "an entity (session/…, product/…, resource/…, cart/…, customer/…, venue/…, directory or cluster)",
             entity,
         )
     }

@@ -23,7 +23,7 @@ pub(crate) fn audit(entity: Entity) -> Converted<Command> {
         Entity::Product(id) => Ok(Command::Product(id, ProductCommand::Audit)),
         Entity::Resource(id) => Ok(Command::Resource(id, ResourceCommand::Audit)),
         Entity::Customer(id) => Ok(Command::Customer(id, CustomerCommand::Audit)),
-        Entity::Venue(_) | Entity::Directory => {
+        Entity::Venue(_) | Entity::Directory | Entity::Cluster => {
             Err(Rejection::bad_request("sessions, products, resources, carts and customers are audited"))
         }
     }
@@ -72,7 +72,7 @@ pub(crate) fn watch(body: body::Watch) -> Converted<Call> {
         (Entity::Cart(_), Some(_)) => return Err(Refusal::NotYourCart.into()),
         (Entity::Cart(_), None) => return Err(Rejection::bad_request("a cart is watched with its `token`")),
         (Entity::Session(_) | Entity::Product(_) | Entity::Resource(_) | Entity::Customer(_), _) => {}
-        (Entity::Venue(_) | Entity::Directory, _) => {
+        (Entity::Venue(_) | Entity::Directory | Entity::Cluster, _) => {
             return Err(Rejection::bad_request("sessions, products, resources, carts and customers are watched"));
         }
     }
