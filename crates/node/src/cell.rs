@@ -1,7 +1,7 @@
 //! One shard as this node has it: the committed state, and, while it leads, the actors that decide.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -69,7 +69,56 @@ pub(crate) struct Replica {
     /// How many batches of the store a snapshot cut now would rest on: what they have is not in `kept`.
     pub(crate) rests_on: u64,
     /// Entities whose changes the feeds want.
-    pub(crate) watched: BTreeSet<Entity>,
+    pub(crate) watched: WatchedEntities,
+}
+
+/// Entities whose changes are wanted by feeds of this node, of others, or of both.
+#[derive(Default)]
+pub(crate) struct WatchedEntities(BTreeMap<Entity, Wanted>);
+
+#[derive(Clone, Copy, Default)]
+struct Wanted {
+    here: bool,
+    far: bool,
+}
+
+impl WatchedEntities {
+    pub(crate) fn begin_here(&mut self, entity: Entity) {
+        self.0.entry(entity).or_default().here = true;
+    }
+
+    pub(crate) fn begin_far(&mut self, entity: Entity) {
+        self.0.entry(entity).or_default().far = true;
+    }
+
+    pub(crate) fn end_here(&mut self, entity: &Entity) {
+        self.end(entity, |wanted| wanted.here = false);
+    }
+
+    pub(crate) fn end_far(&mut self, entity: &Entity) {
+        self.end(entity, |wanted| wanted.far = false);
+    }
+
+    fn end(&mut self, entity: &Entity, change: impl FnOnce(&mut Wanted)) {
+        if let Some(wanted) = self.0.get_mut(entity) {
+            change(wanted);
+            if !wanted.here && !wanted.far {
+                self.0.remove(entity);
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn contains(&self, entity: &Entity) -> bool {
+        self.0.contains_key(entity)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entity> {
+        self.0.keys()
+    }
 }
 
 /// Leadership of a shard: none, or an epoch with its actors.

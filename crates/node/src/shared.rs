@@ -25,7 +25,7 @@ use crate::{
     config::NodeConfig,
     door::{Failure, ReplyTo},
     driver::DriverInput,
-    feeds::Feeds,
+    feeds::{FarFeeds, Feeds},
     identity::DataDirectory,
     inbox::Inbox,
     metrics::Metrics,
@@ -72,6 +72,8 @@ pub(crate) struct Shared {
     pub(crate) calls: Arc<Calls>,
     /// Snapshots on their way from and to other nodes.
     pub(crate) streams: Arc<Streams>,
+    /// Feeds of entities that are on other nodes, and of ours that others watch.
+    pub(crate) far_feeds: FarFeeds,
     /// Something happened that the keeper of places wants to look at.
     pub(crate) placing: tokio::sync::Notify,
     /// Shards led here that have reached the aim of this version.
@@ -113,6 +115,11 @@ impl Shared {
     /// Whether there is no other node.
     fn is_alone(&self) -> bool {
         self.alone.load(Ordering::Relaxed)
+    }
+
+    /// Whether an entity's shard has no replica here.
+    pub(crate) fn is_elsewhere(&self, entity: &Entity) -> bool {
+        !self.is_alone() && self.cell_of(entity).replica_here().is_none()
     }
 
     /// Takes a command whose entity this node is believed to lead.
