@@ -1,5 +1,5 @@
-//! The replication thread: one loop for all shards of the node. Each pass takes every input, steps the engine, appends
-//! one record to the log, syncs it once, applies what is committed and hands on what was waiting for it.
+//! The replication: one loop for all shards of the node, a thread or a task. Each turn takes every input, steps the
+//! engine, appends one record to the log, syncs it once, applies what is committed and hands on what was waiting for it.
 
 use std::{
     collections::BTreeSet,
@@ -12,7 +12,7 @@ use boxoffice_shard::{
     Engine, Input as EngineInput, Now, Outgoing, Output, Position, Received, ShardId, SnapshotMeta, Turns, Write,
 };
 use bytes::Bytes;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::sleep};
 
 use crate::{
     actor::Ticket,
@@ -27,7 +27,7 @@ use crate::{
     shared::Shared,
     snapshots::{self, Snapshot},
     watched::Before,
-    world::Lane,
+    world::{Disk, Lane},
 };
 
 /// The engine's clock tick.
@@ -39,7 +39,7 @@ const LOG_SEGMENTS_MAX: usize = 4;
 /// The share of a segment that must be left for what is decided already, when the disk has no room for another one.
 const HEADROOM_SHARE: u64 = 2;
 
-/// What comes into the replication thread.
+/// What comes into the replication.
 pub(crate) enum DriverInput {
     /// For the engine.
     Engine(EngineInput<Ticket>),
@@ -72,6 +72,13 @@ impl SnapshotsKept {
     }
 }
 
+/// One time round.
+struct Turn {
+    now: Now,
+    /// The node stops after it.
+    is_last: bool,
+}
+
 /// The loop and what it owns.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
@@ -80,6 +87,7 @@ pub(crate) struct Driver {
     settle: mpsc::UnboundedSender<Settled>,
     snapshots: snapshots::Writer,
     keeper: Keeper,
+    inputs: Vec<EngineInput<Ticket>>,
     outputs: Vec<Output<Ticket>>,
     commits: Vec<Commit>,
     settled: Settled,
@@ -116,6 +124,7 @@ impl Driver {
             settle,
             snapshots,
             keeper,
+            inputs: Vec::new(),
             outputs: Vec::new(),
             commits: Vec::new(),
             settled: Vec::new(),
@@ -130,39 +139,76 @@ impl Driver {
         }
     }
 
-    /// Runs until told to stop.
+    /// Runs as a thread until told to stop.
     ///
     /// # Errors
     /// When the node cannot go on: a failed write or sync, a damaged entry, a gap.
     pub(crate) fn run(mut self) -> Result<(), NodeError> {
         let shared = Arc::clone(&self.shared);
-        let (mut taken, mut inputs) = (Vec::new(), Vec::new());
+        let mut taken = Vec::new();
         loop {
             shared.inbox.take(&mut taken, self.wait());
-            let mut stop = false;
-            for input in taken.drain(..) {
-                match input {
-                    DriverInput::Engine(input) => {
-                        self.note(&input);
-                        inputs.push(input);
-                    }
-                    DriverInput::Archived(number) => self.log.discard(number),
-                    DriverInput::Fail(error) => return Err(error),
-                    DriverInput::Stop => stop = true,
-                }
+            let turn = self.begin(&mut taken)?;
+            self.step(&turn)?;
+            while self.persisted()? {
+                self.step(&turn)?;
             }
-            let now_ms = shared.world.clock.monotonic_ms();
-            if now_ms >= self.next_tick_ms {
-                self.next_tick_ms = now_ms + TICK_MS;
-                inputs.push(EngineInput::Tick);
-                self.tick(now_ms)?;
-            }
-            self.pass(&mut inputs)?;
-            self.hand_out_deadlines(now_ms);
-            if stop {
+            self.end(&turn);
+            if turn.is_last {
                 return Ok(self.log.seal()?);
             }
         }
+    }
+
+    /// Runs as a task until told to stop. What the disk owes is waited for where a thread would have been blocked: before
+    /// anybody hears that something is durable.
+    ///
+    /// # Errors
+    /// As [`Driver::run`].
+    pub(crate) async fn run_as_task(mut self) -> Result<(), NodeError> {
+        let shared = Arc::clone(&self.shared);
+        let mut taken = Vec::new();
+        loop {
+            shared.inbox.taken(&mut taken, self.wait()).await;
+            let turn = self.begin(&mut taken)?;
+            loop {
+                self.step(&turn)?;
+                pay_disk(&*shared.world.disk).await;
+                if !self.persisted()? {
+                    break;
+                }
+            }
+            self.end(&turn);
+            if turn.is_last {
+                self.log.seal()?;
+                pay_disk(&*shared.world.disk).await;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Begins a turn with what came in, and the housekeeping if it is time for it.
+    fn begin(&mut self, taken: &mut Vec<DriverInput>) -> Result<Turn, NodeError> {
+        let mut is_last = false;
+        for input in taken.drain(..) {
+            match input {
+                DriverInput::Engine(input) => {
+                    self.note(&input);
+                    self.inputs.push(input);
+                }
+                DriverInput::Archived(number) => self.log.discard(number),
+                DriverInput::Fail(error) => return Err(error),
+                DriverInput::Stop => is_last = true,
+            }
+        }
+        let clock = &self.shared.world.clock;
+        let now = Now { wall_ms: clock.wall_ms(), mono_ms: clock.monotonic_ms() };
+        if now.mono_ms >= self.next_tick_ms {
+            self.next_tick_ms = now.mono_ms + TICK_MS;
+            self.inputs.push(EngineInput::Tick);
+            self.tick(now.mono_ms)?;
+        }
+        Ok(Turn { now, is_last })
     }
 
     fn note(&mut self, input: &EngineInput<Ticket>) {
@@ -173,7 +219,11 @@ impl Driver {
 
     /// How long there is nothing to do if nothing comes in.
     fn wait(&self) -> Duration {
-        let until = self.due_ms.iter().flatten().copied().fold(self.next_tick_ms, u64::min);
+        let until = match self.shared.read_only.load(Ordering::Relaxed) {
+            // Deadlines are not handed out then, however long they are due.
+            true => self.next_tick_ms,
+            false => self.due_ms.iter().flatten().copied().fold(self.next_tick_ms, u64::min),
+        };
         Duration::from_millis(until.saturating_sub(self.shared.world.clock.monotonic_ms()))
     }
 
@@ -188,12 +238,13 @@ impl Driver {
         let headroom = self.log.headroom();
         let low = headroom.no_space && headroom.bytes < self.shared.config.log_segment_bytes / HEADROOM_SHARE;
         self.set_read_only(low || self.shared.history_full.load(Ordering::Relaxed));
+        self.log.tend();
         self.release_log();
         self.hand_over();
         Ok(())
     }
 
-    /// Gives what may leave memory to the thread that writes it to the store. Only when the log is synced: a store that is
+    /// Gives what may leave memory to the keeper, which writes it to the store. Only when the log is synced: a store that is
     /// ahead of what the log has after a power cut would take other events at the same places for its own.
     fn hand_over(&mut self) {
         if self.unsynced {
@@ -216,33 +267,35 @@ impl Driver {
         }
     }
 
-    /// One pass: in, log, out; again while the engine has something ready.
-    fn pass(&mut self, inputs: &mut Vec<EngineInput<Ticket>>) -> Result<(), NodeError> {
-        let clock = Arc::clone(&self.shared.world.clock);
-        let now = Now { wall_ms: clock.wall_ms(), mono_ms: clock.monotonic_ms() };
-        let mut write = self.engine.step(now, inputs.drain(..));
-        loop {
-            for message in std::mem::take(&mut write.messages) {
-                send(&self.shared, message);
-            }
-            if write.must_sync() {
-                self.write(&write, now.mono_ms)?;
-            }
-            self.engine.persisted(&mut self.outputs);
-            self.take_outputs()?;
-            if !self.engine.has_ready() {
-                break;
-            }
-            write = self.engine.step(now, std::iter::empty());
+    /// The first half of a pass: in, and log. When it is durable, [`Driver::persisted`] is the other half.
+    fn step(&mut self, turn: &Turn) -> Result<(), NodeError> {
+        let mut write = self.engine.step(turn.now, self.inputs.drain(..));
+        for message in std::mem::take(&mut write.messages) {
+            send(&self.shared, message);
         }
+        match write.must_sync() {
+            true => self.write(&write, turn.now.mono_ms),
+            false => Ok(()),
+        }
+    }
+
+    /// The other half: out. `true` if the engine has something ready for another pass in this turn.
+    fn persisted(&mut self) -> Result<bool, NodeError> {
+        self.engine.persisted(&mut self.outputs);
+        self.take_outputs()?;
+        Ok(self.engine.has_ready())
+    }
+
+    /// Hands on what came of the turn.
+    fn end(&mut self, turn: &Turn) {
         if !self.commits.is_empty() {
             self.shared.feeds.commit(std::mem::take(&mut self.commits));
         }
         if !self.settled.is_empty() {
-            // The relay ends only after this thread.
+            // The relay ends only after this loop.
             let _ = self.settle.send(std::mem::take(&mut self.settled));
         }
-        Ok(())
+        self.hand_out_deadlines(turn.now.mono_ms);
     }
 
     fn write(&mut self, write: &Write, now_ms: u64) -> Result<(), NodeError> {
@@ -408,7 +461,7 @@ impl Driver {
             };
             self.due_ms[shard] = next.map(|next| mono_ms_of(reign, next));
             for entity in due.drain(..) {
-                // This thread has not said yet that the leadership is over, so the entity's actor is here.
+                // This loop has not said yet that the leadership is over, so the entity's actor is here.
                 let _ = self.shared.send(&entity, Input::Wake);
             }
         }
@@ -480,6 +533,14 @@ impl Driver {
             }
         })?;
         Ok(Bytes::from(snapshots::state(&cut)))
+    }
+}
+
+/// Waits as long as a simulated disk says that it would have taken.
+pub(crate) async fn pay_disk(disk: &dyn Disk) {
+    let owed = disk.owed();
+    if !owed.is_zero() {
+        sleep(owed).await;
     }
 }
 

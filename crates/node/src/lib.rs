@@ -25,6 +25,7 @@ mod shared;
 pub mod snapshot_files;
 mod snapshots;
 pub mod status;
+pub mod tasks;
 mod timers;
 mod watched;
 pub mod world;

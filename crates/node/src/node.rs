@@ -11,7 +11,10 @@ use std::{
 use boxoffice_core::{command::Command, id::Request, keep::Kept};
 use boxoffice_shard::{Config, Engine, Record, SnapshotMeta};
 use bytes::Bytes;
-use tokio::{runtime::Handle, sync::mpsc};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, oneshot},
+};
 
 use crate::{
     actor::Pool,
@@ -25,13 +28,14 @@ use crate::{
     history::HISTORIES_MAX,
     identity::{DataDirectory, Identity, Wanted},
     inbox::Inbox,
-    log::{self, Log, LogConfig, Start},
+    log::{self, Log, LogConfig, Maker, Start},
     metrics::Metrics,
     past::{Keeper, Past, Replay},
     shared::Shared,
     snapshot_files::SnapshotFiles,
     snapshots::{self, Snapshot},
     status::Samples,
+    tasks::{Gate, Tasks},
     timers::{self, Timers},
     watched::Watched,
     world::World,
@@ -49,7 +53,13 @@ pub struct Runtimes {
 /// A running node. [`Node::stop`] ends it in good order; dropping it is a crash.
 pub struct Node {
     handle: NodeHandle,
-    driver: Option<JoinHandle<Result<(), NodeError>>>,
+    driver: Option<Driving>,
+}
+
+/// How the replication runs, and where its end is heard of.
+enum Driving {
+    Thread(JoinHandle<Result<(), NodeError>>),
+    Task(oneshot::Receiver<Result<(), NodeError>>),
 }
 
 /// The way to a node, for as many users as like.
@@ -65,7 +75,28 @@ impl Node {
     ///
     /// # Errors
     /// [`NodeError`]: the directory is in use, another node's, damaged or cannot be written.
-    pub fn start(mut config: NodeConfig, world: World, runtimes: &Runtimes) -> Result<Node, NodeError> {
+    pub fn start(config: NodeConfig, world: World, runtimes: &Runtimes) -> Result<Node, NodeError> {
+        Node::start_with(config, world, runtimes, None)
+    }
+
+    /// As [`Node::start`], without any thread: all of the node are tasks of one runtime, and while the gate is shut none of
+    /// them goes on. If the runtime has one thread and its time is paused, and the world is simulated, everything happens
+    /// in one order. Dropping the node ends its tasks and actors.
+    ///
+    /// # Errors
+    /// As [`Node::start`].
+    pub fn start_as_tasks(config: NodeConfig, world: World, runtime: &Handle, gate: Gate) -> Result<Node, NodeError> {
+        let runtimes = Runtimes { selling: runtime.clone(), watching: runtime.clone() };
+        Node::start_with(config, world, &runtimes, Some(gate))
+    }
+
+    fn start_with(
+        mut config: NodeConfig,
+        world: World,
+        runtimes: &Runtimes,
+        gate: Option<Gate>,
+    ) -> Result<Node, NodeError> {
+        let maker = if gate.is_some() { Maker::Caller } else { Maker::Thread };
         Arc::make_mut(&mut config.rules).gateway = world.gateway.is_configured();
         let wanted = Wanted { cluster: None, node: config.node_id, shards: config.shards };
         let mut directory = DataDirectory::open(&world, &config.data_dir, &wanted)?;
@@ -97,7 +128,7 @@ impl Node {
         let past = Past::open(&*world.stores, &directory.history_dir(), &config.history_store, owner, &rests)?;
         let archives = ArchiveFiles::open(Arc::clone(&world.disk), &directory.archive_dir())?;
 
-        let (log, mut records) = open_log(&config, &world, &directory)?;
+        let (log, mut records) = open_log(&config, &world, &directory, maker)?;
         let replays = check_past(&past, &cells, &metas, &records)?;
         forget_bad_snapshots(&metas, &mut records);
         directory.note_log(&*world.disk)?;
@@ -117,7 +148,7 @@ impl Node {
             inbox: Inbox::default(),
             timers: Timers::default(),
             pool: Pool::default(),
-            selling: runtimes.selling.clone(),
+            tasks: Tasks::new(runtimes.selling.clone(), runtimes.watching.clone(), gate),
             metrics: Metrics::default(),
             samples: Samples::default(),
             draining: AtomicBool::new(false),
@@ -136,27 +167,14 @@ impl Node {
         });
         let snapshots = snapshots::Writer::start(&shared, files)?;
         let (settle, settled) = mpsc::unbounded_channel();
-        runtimes.selling.spawn(relay(Arc::clone(&shared), settled));
+        shared.tasks.sell(relay(Arc::clone(&shared), settled));
         let feeds = shared.feeds.clone();
-        runtimes.watching.spawn(async move { feeds.run().await });
-        runtimes.selling.spawn(timers::run(Arc::downgrade(&shared)));
-        let keeper = Keeper::start(Arc::downgrade(&shared))?;
+        shared.tasks.watch(async move { feeds.run().await });
+        shared.tasks.sell(timers::run(Arc::downgrade(&shared)));
+        let keeper = Keeper::start(&shared)?;
         let (snapshots, past) = ((snapshots, snapshots_kept), (keeper, replays));
         let driver = Driver::new(Arc::clone(&shared), engine, log, settle, snapshots, past);
-        let driver = thread::Builder::new()
-            .name("replication".into())
-            .spawn({
-                let shared = Arc::clone(&shared);
-                move || {
-                    let result = driver.run();
-                    if let Err(error) = &result {
-                        shared.draining.store(true, Ordering::Relaxed);
-                        shared.failed.send_replace(Some(error.to_string()));
-                    }
-                    result
-                }
-            })
-            .map_err(|error| NodeError::Resources(format!("thread for replication ({error})")))?;
+        let driver = drive(&shared, driver)?;
         Ok(Node { handle: NodeHandle { shared, identity }, driver: Some(driver) })
     }
 
@@ -179,7 +197,12 @@ impl Node {
         }
         shared.inbox.push(DriverInput::Stop);
         let driver = self.driver.take().expect("a node is stopped once");
-        let result = tokio::task::spawn_blocking(move || driver.join()).await;
+        let result = match driver {
+            Driving::Thread(thread) => {
+                tokio::task::spawn_blocking(move || thread.join()).await.ok().and_then(Result::ok)
+            }
+            Driving::Task(ended) => ended.await.ok(),
+        };
         for cell in &shared.cells {
             let mut lead = cell.lead.lock();
             lead.reign = None;
@@ -188,16 +211,71 @@ impl Node {
             }
         }
         shared.pool.stop();
-        match result {
-            Ok(Ok(result)) => result,
-            // A panic has been reported by the panic hook already.
-            Ok(Err(_)) | Err(_) => Err(NodeError::Resources("orderly end: the replication thread panicked".into())),
-        }
+        // A panic has been reported by the panic hook already.
+        result.unwrap_or_else(|| Err(NodeError::Resources("orderly end: the replication panicked".into())))
     }
 }
 
+impl Drop for Node {
+    /// Only what runs as tasks can be ended where it stands; a process with threads ends as a whole.
+    fn drop(&mut self) {
+        let shared = &self.handle.shared;
+        if !shared.tasks.only() {
+            return;
+        }
+        shared.draining.store(true, Ordering::Relaxed);
+        shared.tasks.abort();
+        for cell in &shared.cells {
+            let mut lead = cell.lead.lock();
+            lead.reign = None;
+            for (_, served) in lead.actors.drain() {
+                served.actor.kill();
+            }
+        }
+        shared.pool.kill();
+        // Whoever waits for something in here hears `unknown`.
+        shared.inbox.take_now(&mut Vec::new());
+    }
+}
+
+/// Starts the replication; if it fails, the node takes no more commands and says why.
+fn drive(shared: &Arc<Shared>, driver: Driver) -> Result<Driving, NodeError> {
+    let ended = {
+        let shared = Arc::clone(shared);
+        move |result: &Result<(), NodeError>| {
+            if let Err(error) = result {
+                shared.draining.store(true, Ordering::Relaxed);
+                shared.failed.send_replace(Some(error.to_string()));
+            }
+        }
+    };
+    if shared.tasks.only() {
+        let (sender, receiver) = oneshot::channel();
+        shared.tasks.sell(async move {
+            let result = driver.run_as_task().await;
+            ended(&result);
+            // Nobody may be waiting for its end.
+            let _ = sender.send(result);
+        });
+        return Ok(Driving::Task(receiver));
+    }
+    let run = move || {
+        let result = driver.run();
+        ended(&result);
+        result
+    };
+    let thread = thread::Builder::new().name("replication".into()).spawn(run);
+    let thread = thread.map_err(|error| NodeError::Resources(format!("thread for replication ({error})")))?;
+    Ok(Driving::Thread(thread))
+}
+
 /// Opens the log and reads back what the engine had written.
-fn open_log(config: &NodeConfig, world: &World, directory: &DataDirectory) -> Result<(Log, Vec<Record>), NodeError> {
+fn open_log(
+    config: &NodeConfig,
+    world: &World,
+    directory: &DataDirectory,
+    maker: Maker,
+) -> Result<(Log, Vec<Record>), NodeError> {
     let identity = directory.identity();
     let start = if identity.has_log { Start::Existing } else { Start::New };
     let mut records = Vec::new();
@@ -207,7 +285,7 @@ fn open_log(config: &NodeConfig, world: &World, directory: &DataDirectory) -> Re
         Err(error) => undecodable = undecodable.take().or(Some((record.seq, error.to_string()))),
     };
     let (disk, rng) = (Arc::clone(&world.disk), Arc::clone(&world.rng));
-    let log_config = LogConfig::new(identity.disk, config.log_segment_bytes);
+    let log_config = LogConfig { maker, ..LogConfig::new(identity.disk, config.log_segment_bytes) };
     let (log, recovery) = Log::open(disk, rng, &directory.log_dir(), log_config, start, &mut replay)?;
     if let Some((seq, why)) = undecodable {
         return Err(NodeError::UndecodableRecord { seq, why });

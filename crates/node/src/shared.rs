@@ -13,7 +13,6 @@ use boxoffice_core::{
     payment::{GatewayCall, GatewayOutcome},
 };
 use boxoffice_shard::ring::shard_of;
-use tokio::runtime::Handle;
 
 use crate::{
     actor::{self, Message, Pool, Ticket},
@@ -28,6 +27,7 @@ use crate::{
     metrics::Metrics,
     past::Past,
     status::Samples,
+    tasks::Tasks,
     timers::Timers,
     world::World,
 };
@@ -44,7 +44,7 @@ pub(crate) struct Shared {
     pub(crate) inbox: Inbox<DriverInput>,
     pub(crate) timers: Timers,
     pub(crate) pool: Pool,
-    pub(crate) selling: Handle,
+    pub(crate) tasks: Tasks,
     pub(crate) feeds: Feeds,
     pub(crate) metrics: Metrics,
     pub(crate) samples: Samples,
