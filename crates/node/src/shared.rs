@@ -16,7 +16,6 @@ use boxoffice_core::{
     payment::{GatewayCall, GatewayOutcome},
 };
 use boxoffice_shard::ring::shard_of;
-use tokio::runtime::Handle;
 
 use crate::{
     actor::{self, Message, Pool, Ticket},
@@ -33,6 +32,7 @@ use crate::{
     routing::{Calls, Message as Far},
     status::Samples,
     streams::Streams,
+    tasks::Tasks,
     timers::Timers,
     world::{Lane, World},
 };
@@ -49,7 +49,7 @@ pub(crate) struct Shared {
     pub(crate) inbox: Inbox<DriverInput>,
     pub(crate) timers: Timers,
     pub(crate) pool: Pool,
-    pub(crate) selling: Handle,
+    pub(crate) tasks: Tasks,
     pub(crate) feeds: Feeds,
     pub(crate) metrics: Metrics,
     pub(crate) samples: Samples,

@@ -8,6 +8,6 @@ mod calls;
 mod inbox;
 mod message;
 
-pub(crate) use calls::Calls;
-pub(crate) use inbox::PeerDoor;
+pub(crate) use calls::{Calls, run};
+pub(crate) use inbox::{PeerDoor, not_understood};
 pub(crate) use message::{Message, NoAnswer};
