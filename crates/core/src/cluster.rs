@@ -71,6 +71,11 @@ impl Cluster {
         self.version
     }
 
+    /// The generation that the next replica gets.
+    pub fn next_generation(&self) -> u64 {
+        self.next_generation
+    }
+
     /// Where each shard should be, by shard; 0 is the directory's.
     pub fn places(&self) -> &[Place] {
         &self.shards

@@ -235,7 +235,9 @@ impl Driver {
     }
 
     fn note(&mut self, input: &EngineInput<Ticket>) {
-        if let EngineInput::SnapshotSaved { shard, index } = input {
+        if let EngineInput::SnapshotSaved { shard, replica, index } = input
+            && self.engine.group(*shard).is_some_and(|group| group.replica == *replica)
+        {
             self.snapshots_kept[usize::from(*shard)].add(*index);
         }
     }
@@ -605,10 +607,11 @@ impl Driver {
     }
 
     fn cut(&mut self, meta: SnapshotMeta) {
+        let Some(group) = self.engine.group(meta.shard) else { return };
         let replica = self.shared.cells[usize::from(meta.shard)].replica.lock();
         let (rests_on, cut) = (replica.rests_on, replica.kept.cut());
         drop(replica);
-        self.snapshots.write(Snapshot { meta, rests_on, cut });
+        self.snapshots.write(group.replica, Snapshot { meta, rests_on, cut });
     }
 
     /// What stands for a shard's state in a message to another node, which then pulls it.
@@ -641,6 +644,14 @@ impl Driver {
 
     fn unreachable(&self, node: NodeId) {
         self.shared.inbox.push(DriverInput::Engine(EngineInput::Unreachable { node }));
+    }
+}
+
+/// Waits as long as a simulated disk says that it would have taken.
+pub(crate) async fn pay_disk(disk: &dyn Disk) {
+    let owed = disk.owed();
+    if !owed.is_zero() {
+        sleep(owed).await;
     }
 }
 

@@ -12,14 +12,14 @@ use std::{
 };
 
 use boxoffice_core::{
-    cluster::{Cluster, MemberState, Place},
-    command::{ClusterCommand, Command, Machine},
+    cluster::{Cluster, MemberState, Place, Replica},
+    command::{ClusterCommand, Command, Machine, Move},
     id::Entity,
     keep::State,
 };
 use boxoffice_shard::{
     Aim, DIRECTORY, Input as EngineInput, NodeId, ReplicaId, ShardId,
-    placement::{self, Node as PlacedNode, Shard as PlacedShard},
+    placement::{self, Situation},
 };
 use parking_lot::Mutex;
 use smol_str::SmolStr;
@@ -37,9 +37,6 @@ use crate::{
 const LOOK_MS: u64 = 250;
 /// How long one of the keeper's own commands may take, in milliseconds.
 const PATIENCE_MS: u64 = 3_000;
-/// Shards that are moved at once.
-const MOVING_MAX: usize = 4;
-
 /// What the keeper has under way: each of its commands once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Errand {
@@ -238,7 +235,7 @@ impl Keeper {
     /// Tells the shard's replica here what its members are to become, and lets it go if it is not among them any more.
     fn follow(&mut self, shared: &Shared, cluster: &Cluster, shard: ShardId, place: &Place) {
         let cell = &shared.cells[usize::from(shard)];
-        let nodes = |replicas: &[boxoffice_core::cluster::Replica]| -> Vec<NodeId> {
+        let nodes = |replicas: &[Replica]| -> Vec<NodeId> {
             replicas.iter().map(|replica| replica.node).filter(|node| *node != place.leader.node).collect()
         };
         let mut homes = vec![place.leader.node];
@@ -249,7 +246,7 @@ impl Keeper {
             self.told.remove(&shard);
             return;
         };
-        let ids = |replicas: &[boxoffice_core::cluster::Replica]| -> Vec<ReplicaId> {
+        let ids = |replicas: &[Replica]| -> Vec<ReplicaId> {
             replicas.iter().map(|replica| ReplicaId::new(replica.node, replica.generation)).collect()
         };
         if self.told.get(&shard) != Some(&(place.version, replica)) {
@@ -325,4 +322,38 @@ impl Keeper {
         let reply = ReplyTo::new(sink, errand.tag()).within(PATIENCE_MS);
         shared.calls.begin(shared, Command::Cluster(command), None, reply);
     }
+}
+
+/// What is to be moved next, as policy has it.
+fn next_moves(cluster: &Cluster) -> Vec<Move> {
+    let replicas = |replicas: &[Replica]| -> Vec<placement::Replica> {
+        let placed = |replica: &Replica| placement::Replica { node: replica.node, generation: replica.generation };
+        replicas.iter().map(placed).collect()
+    };
+    let members = cluster.members().iter().map(|(node, member)| placement::Member {
+        node: *node,
+        state: match member.state {
+            MemberState::Joining => placement::MemberState::Joining,
+            MemberState::Serving => placement::MemberState::Serving,
+            MemberState::Draining => placement::MemberState::Draining,
+            MemberState::Gone => placement::MemberState::Gone,
+        },
+        first_generation: member.first_generation,
+    });
+    let places = (0..).zip(cluster.places()).map(|(shard, place)| placement::Place {
+        shard,
+        voters: replicas(&place.aim.voters),
+        learners: replicas(&place.aim.learners),
+        leader: place.leader.node,
+        moving: place.moving(),
+        leaving: place.settled.all().map(|replica| replica.node).filter(|node| !place.aim.has(*node)).collect(),
+    });
+    let situation = Situation {
+        members: members.collect(),
+        replicas: usize::from(cluster.replicas()),
+        places: places.collect(),
+        moving_max: placement::MOVING_MAX,
+    };
+    let moves = placement::plan(&situation).into_iter();
+    moves.map(|placement::Move { shard, voters, learners, leader }| Move { shard, voters, learners, leader }).collect()
 }
