@@ -21,6 +21,7 @@ pub mod inspect;
 pub mod log;
 pub mod metrics;
 pub mod past;
+pub mod peers;
 mod shared;
 pub mod snapshot_files;
 mod snapshots;
