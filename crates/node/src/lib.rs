@@ -24,6 +24,7 @@ pub mod past;
 mod peer_frame;
 mod placing;
 mod routing;
+pub mod peers;
 mod shared;
 pub mod snapshot_files;
 mod snapshots;
