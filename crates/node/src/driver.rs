@@ -607,11 +607,10 @@ impl Driver {
     }
 
     fn cut(&mut self, meta: SnapshotMeta) {
-        let Some(group) = self.engine.group(meta.shard) else { return };
         let replica = self.shared.cells[usize::from(meta.shard)].replica.lock();
         let (rests_on, cut) = (replica.rests_on, replica.kept.cut());
         drop(replica);
-        self.snapshots.write(group.replica, Snapshot { meta, rests_on, cut });
+        self.snapshots.write(Snapshot { meta, rests_on, cut });
     }
 
     /// What stands for a shard's state in a message to another node, which then pulls it.

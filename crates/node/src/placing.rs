@@ -91,8 +91,8 @@ struct Keeper {
     under_way: BTreeSet<Errand>,
     arrived: bool,
     peers: Vec<Peer>,
-    /// By shard: the version of the aim that was told to the replica with this id.
-    told: BTreeMap<ShardId, (u64, ReplicaId)>,
+    /// By shard: the version of the aim that the engine knows.
+    told: BTreeMap<ShardId, u64>,
 }
 
 /// Keeps places until the node is gone.
@@ -242,20 +242,16 @@ impl Keeper {
         homes.extend(nodes(&place.aim.voters));
         homes.retain(|node| *node != self.identity.node);
         cell.belief.lock().homes = homes;
-        let Some(replica) = cell.replica_here() else {
-            self.told.remove(&shard);
-            return;
-        };
         let ids = |replicas: &[Replica]| -> Vec<ReplicaId> {
             replicas.iter().map(|replica| ReplicaId::new(replica.node, replica.generation)).collect()
         };
-        if self.told.get(&shard) != Some(&(place.version, replica)) {
-            self.told.insert(shard, (place.version, replica));
+        if self.told.insert(shard, place.version) != Some(place.version) {
             let leader = Some(ReplicaId::new(place.leader.node, place.leader.generation));
             let (voters, learners) = (ids(&place.aim.voters), ids(&place.aim.learners));
             let aim = Aim { version: place.version, voters, learners, leader };
             shared.inbox.push(DriverInput::Engine(EngineInput::Aim { shard, aim }));
         }
+        let Some(replica) = cell.replica_here() else { return };
         // A replica that the table has not heard of yet is newer than the copy of the table here.
         let is_wanted = ids(&place.aim.voters).contains(&replica) || ids(&place.aim.learners).contains(&replica);
         if !is_wanted && !place.moving() && replica.generation() < cluster.next_generation() {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use boxoffice_core::keep::Cut;
-use boxoffice_shard::{Input as EngineInput, ReplicaId, ShardId, SnapshotMeta};
+use boxoffice_shard::{Input as EngineInput, ShardId, SnapshotMeta};
 use bytes::Bytes;
 
 use crate::{
@@ -30,14 +30,11 @@ pub(crate) struct Snapshot {
     pub(crate) cut: Cut,
 }
 
-/// A cut with the replica it is of.
-type Queued = (ReplicaId, Snapshot);
-
 /// Hands cuts to whoever writes them, a thread or a task; it ends when this is dropped.
 pub(crate) struct Writer {
     files: Arc<SnapshotFiles>,
     /// At most one a shard, and one more when the log is too long.
-    cuts: Arc<Inbox<Queued>>,
+    cuts: Arc<Inbox<Snapshot>>,
 }
 
 impl Writer {
@@ -53,9 +50,9 @@ impl Writer {
                 let thread = thread::Builder::new().name("snapshots".into()).spawn(move || {
                     let mut taken = Vec::new();
                     while next(&cuts, &mut taken) {
-                        for (replica, Snapshot { meta, rests_on, cut }) in taken.drain(..) {
+                        for Snapshot { meta, rests_on, cut } in taken.drain(..) {
                             let written = write(&files, &meta, rests_on, cut);
-                            report(&weak, replica, &meta, written);
+                            report(&weak, &meta, written);
                         }
                     }
                 });
@@ -66,8 +63,8 @@ impl Writer {
     }
 
     /// Queues a cut.
-    pub(crate) fn write(&self, replica: ReplicaId, snapshot: Snapshot) {
-        self.cuts.push((replica, snapshot));
+    pub(crate) fn write(&self, snapshot: Snapshot) {
+        self.cuts.push(snapshot);
     }
 
     /// Writes a snapshot that came from another node; it is durable when this returns.
@@ -94,30 +91,30 @@ impl Drop for Writer {
 }
 
 /// Waits for cuts; `false` at the end.
-fn next(cuts: &Inbox<Queued>, taken: &mut Vec<Queued>) -> bool {
+fn next(cuts: &Inbox<Snapshot>, taken: &mut Vec<Snapshot>) -> bool {
     cuts.take(taken, Duration::MAX);
     !taken.is_empty() || !cuts.is_closed()
 }
 
-async fn write_as_task(files: Arc<SnapshotFiles>, cuts: Arc<Inbox<Queued>>, shared: Weak<Shared>) {
+async fn write_as_task(files: Arc<SnapshotFiles>, cuts: Arc<Inbox<Snapshot>>, shared: Weak<Shared>) {
     let mut taken = Vec::new();
     loop {
         cuts.taken(&mut taken, Duration::MAX).await;
         if taken.is_empty() && cuts.is_closed() {
             return;
         }
-        for (replica, Snapshot { meta, rests_on, cut }) in taken.drain(..) {
+        for Snapshot { meta, rests_on, cut } in taken.drain(..) {
             let written = write(&files, &meta, rests_on, cut);
             let Some(disk) = shared.upgrade().map(|shared| Arc::clone(&shared.world.disk)) else { return };
             pay_disk(&*disk).await;
-            report(&shared, replica, &meta, written);
+            report(&shared, &meta, written);
         }
     }
 }
 
-fn report(shared: &Weak<Shared>, replica: ReplicaId, meta: &SnapshotMeta, written: Result<(), NodeError>) {
+fn report(shared: &Weak<Shared>, meta: &SnapshotMeta, written: Result<(), NodeError>) {
     let Some(shared) = shared.upgrade() else { return };
-    let (shard, index) = (meta.shard, meta.position.index);
+    let (shard, replica, index) = (meta.shard, meta.replica, meta.position.index);
     match written {
         Ok(()) => {
             shared.metrics.snapshots.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

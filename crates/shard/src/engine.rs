@@ -300,6 +300,9 @@ impl<T> Engine<T> {
             Input::SnapshotCut { meta, state } => {
                 self.with(meta.shard, |group, _, _, _| group.snapshot_cut(&meta, &state));
             }
+            Input::SnapshotMoves { shard, to } => {
+                self.with(shard, |group, _, _, _| group.snapshot_moves(to));
+            }
             Input::TransferLeader { shard, to } => {
                 self.with(shard, |group, now, config, out| {
                     group.transfer_to_node(now, config, to, out);

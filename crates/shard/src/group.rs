@@ -268,6 +268,15 @@ impl<T> Group<T> {
         self.saved = index;
     }
 
+    /// A snapshot is still on its way to a node.
+    pub(crate) fn snapshot_moves(&mut self, to: NodeId) {
+        let members = &self.folded.meta().members;
+        let lists = [&members.voters, &members.learners];
+        for replica in lists.into_iter().flatten().filter(|replica| replica.node() == to) {
+            self.lagging.moves(*replica);
+        }
+    }
+
     pub(crate) fn snapshot_cut(&mut self, meta: &SnapshotMeta, state: &[u8]) {
         if meta.replica != self.replica {
             return;

@@ -55,6 +55,13 @@ pub enum Input<T> {
         /// The last entry in it.
         index: u64,
     },
+    /// A snapshot that was put out for this node is still on its way, so it does not count as lost yet.
+    SnapshotMoves {
+        /// Whose.
+        shard: ShardId,
+        /// To whom.
+        to: NodeId,
+    },
     /// The answer to `CutSnapshot`: the folded state at the place that `meta` describes.
     SnapshotCut {
         /// What was handed out with `CutSnapshot`, or a later [`Engine::snapshot_meta`](crate::Engine::snapshot_meta).

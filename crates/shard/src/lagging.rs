@@ -35,6 +35,15 @@ impl Lagging {
         self.sent.push((to, PATIENCE_TICKS));
     }
 
+    /// A snapshot that left for a follower is still on its way: patience begins anew.
+    pub(crate) fn moves(&mut self, to: ReplicaId) {
+        if let Some((_, left)) = self.sent.iter_mut().find(|(replica, _)| *replica == to) {
+            *left = PATIENCE_TICKS;
+            // Whoever is next may have the same one.
+            self.kept = self.kept.map(|_| PATIENCE_TICKS);
+        }
+    }
+
     /// Whether anything waits for time to pass.
     pub(crate) fn is_idle(&self) -> bool {
         self.asked.is_none() && self.kept.is_none() && self.sent.is_empty()
@@ -67,6 +76,21 @@ mod tests {
             lagging.tick();
         }
         assert!(lagging.is_idle() && lagging.ask());
+    }
+
+    #[test]
+    fn a_snapshot_that_is_still_on_its_way_is_not_lost() {
+        let mut lagging = Lagging::default();
+        let three = ReplicaId::new(3, 1);
+        lagging.keep();
+        lagging.send(three);
+        for _ in 0..5 * PATIENCE_TICKS {
+            assert_eq!(lagging.tick(), (false, vec![]));
+            lagging.moves(three);
+        }
+        lagging.moves(ReplicaId::new(4, 1));
+        let told: Vec<_> = (0..PATIENCE_TICKS).map(|_| lagging.tick()).collect();
+        assert_eq!(told.last(), Some(&(true, vec![three])));
     }
 
     #[test]

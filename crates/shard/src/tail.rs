@@ -94,6 +94,8 @@ impl Tail {
 
     /// Forgets what a snapshot up to `index` covers, but for some entries for followers that lag a little.
     pub(crate) fn forget_behind(&mut self, index: u64, entries_max: u64, bytes_max: u64) {
+        // A follower that is being given a snapshot goes on behind it.
+        let index = self.prepared.as_ref().map_or(index, |prepared| index.min(prepared.get_metadata().index));
         let covered = self.offset(index + 1).unwrap_or(0).min(self.entries.len());
         let mut bytes = 0;
         let kept = (self.entries.range(..covered).rev())

@@ -125,8 +125,7 @@ impl Streams {
         let shard = cursor.shard;
         let (body, after) = cursor.next(&shared.past)?;
         self.outgoing.lock().put_back(to, token, after);
-        //MOVING
-        let _ = shard;
+        shared.inbox.push(DriverInput::Engine(boxoffice_shard::Input::SnapshotMoves { shard, to }));
         shared.metrics.stream_pieces.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         // A piece that cannot be sent ends the stream: raft offers it again.
         let _ = shared.world.net.send(to, Lane::Bulk, Message::Piece { token, piece, body }.encode());
