@@ -15,6 +15,7 @@ mod input;
 mod lagging;
 mod name;
 mod output;
+pub mod placement;
 mod record;
 mod reign;
 mod replay;
