@@ -161,12 +161,11 @@ impl World {
             assert!(complete || !self.waiting().is_empty(), "{place:?}");
             for replica in place.all() {
                 let state = self.now.state(replica.node);
-                // While a disk is awaited there may be nobody to take what is drained.
+                // While a disk is awaited there may be nobody to take what others lose.
                 let stays = match state {
                     MemberState::Serving => self.now.is_whole(replica),
                     MemberState::Joining => true,
-                    MemberState::Draining => !self.waiting().is_empty(),
-                    MemberState::Gone => false,
+                    MemberState::Draining | MemberState::Gone => !self.waiting().is_empty(),
                 };
                 assert!(stays, "{place:?} has one {state:?}");
                 *held.entry(replica.node).or_default() += 1;
