@@ -21,6 +21,7 @@ mod input;
 mod lagging;
 mod name;
 mod output;
+pub mod placement;
 mod record;
 mod reign;
 mod replay;

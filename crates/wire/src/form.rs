@@ -566,6 +566,22 @@ mod request_hash {
     }
 }
 
+/// A name of 128 bits: 32 hexadecimal digits. For `#[serde(with = "form::hex128")]`.
+pub(crate) mod hex128 {
+    use serde::de::Error as _;
+
+    use super::{Deserializer, Hex, HexText, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(name: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(Hex::of(*name).as_str())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+        let name = deserializer.deserialize_str(HexText)?;
+        name.ok_or_else(|| D::Error::custom("the name of a disk is 32 hexadecimal digits"))
+    }
+}
+
 /// Bytes: base64 in JSON, bytes in MessagePack. For `#[serde(with = "form::bytes")]`.
 pub(crate) mod bytes {
     use base64::{Engine as _, display::Base64Display};

@@ -186,20 +186,22 @@ impl Cluster {
 
     /// The replica of a node in a shard: the one it has, or a new one.
     fn replica(&self, before: &Copies, node: u64, next_generation: &mut u64) -> Result<Replica, Refusal> {
-        let member = self.present(node)?;
+        let member = self.members.get(&node).ok_or(Refusal::NoSuchNode { node })?;
         let known = before.all().find(|replica| replica.node == node);
         let stays = |replica: &Replica| match member.state {
-            // It cannot be made again before there is a disk to make it on; until then its vote counts as missing.
-            MemberState::Joining => true,
-            MemberState::Serving | MemberState::Draining | MemberState::Gone => {
-                replica.generation >= member.first_generation
-            }
+            // It is not made again, or not before there is a disk to make it on; its vote counts as missing.
+            MemberState::Joining | MemberState::Draining | MemberState::Gone => true,
+            MemberState::Serving => replica.generation >= member.first_generation,
         };
-        Ok(known.filter(stays).unwrap_or_else(|| {
-            let generation = *next_generation;
-            *next_generation += 1;
-            Replica { node, generation }
-        }))
+        match known.filter(stays) {
+            Some(known) => Ok(known),
+            None if member.state == MemberState::Gone => Err(Refusal::NodeGone { node }),
+            None => {
+                let generation = *next_generation;
+                *next_generation += 1;
+                Ok(Replica { node, generation })
+            }
+        }
     }
 
     /// A member that was not removed.

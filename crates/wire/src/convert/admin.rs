@@ -1,7 +1,10 @@
 //! What operators ask for, and who may be watched.
 
 use boxoffice_core::{
-    command::{CartCommand, Command, CustomerCommand, ProductCommand, ResourceCommand, SessionCommand},
+    cluster::ADDRESS_BYTES_MAX,
+    command::{
+        CartCommand, ClusterCommand, Command, CustomerCommand, Machine, ProductCommand, ResourceCommand, SessionCommand,
+    },
     id::Entity,
     payment::Settlement,
     refusal::Refusal,
@@ -63,6 +66,15 @@ pub(crate) fn settle(body: body::AdminSettle) -> Converted<Command> {
         _ => return no("`outcome` is `authorized`, `declined`, `captured`, `voided` or `refunded`"),
     };
     Ok(Command::Cart(body.cart, CartCommand::Settle { attempt: body.attempt, outcome }))
+}
+
+/// A machine that wants to be a member.
+pub(crate) fn join(body: body::AdminJoin) -> Converted<Command> {
+    let body::AdminJoin { node, disk, peer, client, program } = body;
+    let address = |name, said| text(name, said, 1, ADDRESS_BYTES_MAX);
+    let (peer, client) = (address("peer", peer)?, address("client", client)?);
+    let machine = Machine { disk, peer, client, program: address("program", program)? };
+    Ok(Command::Cluster(ClusterCommand::Join { node, machine: Box::new(machine) }))
 }
 
 /// Who is watched, and from where on: whoever watches a cart shows its token.
