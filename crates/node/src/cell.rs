@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -31,8 +31,14 @@ pub(crate) struct ShardCell {
     pub(crate) applied: AtomicU64,
     /// The term of the last change of leadership.
     pub(crate) term: AtomicU64,
-    /// The id of the shard's replica on this node; 0 if it has none.
+    /// The id of the shard's replica on this node, once it has a state; 0 if it has none.
     pub(crate) replica_id: AtomicU64,
+    /// The same from its first message on.
+    pub(crate) group_id: AtomicU64,
+    /// The replica has no vote.
+    pub(crate) learns: AtomicBool,
+    /// How many replicas vote.
+    pub(crate) voters: AtomicUsize,
     /// Who leads, as far as is known here.
     pub(crate) belief: Mutex<Belief>,
     admitted: AtomicUsize,
@@ -148,7 +154,7 @@ pub(crate) struct Served {
     /// Turns of the entity proposed and not yet applied.
     pub(crate) in_flight: AtomicUsize,
     /// The entity has ended; it is to be left as soon as nothing is in flight.
-    pub(crate) leaving: std::sync::atomic::AtomicBool,
+    pub(crate) leaving: AtomicBool,
     /// When it was last sent something, in monotonic milliseconds.
     pub(crate) used_ms: AtomicU64,
 }
@@ -162,6 +168,9 @@ impl ShardCell {
             applied: AtomicU64::new(0),
             term: AtomicU64::new(0),
             replica_id: AtomicU64::new(0),
+            group_id: AtomicU64::new(0),
+            learns: AtomicBool::new(false),
+            voters: AtomicUsize::new(1),
             belief: Mutex::default(),
             admitted: AtomicUsize::new(0),
         }
@@ -190,6 +199,17 @@ impl ShardCell {
     /// Whom to ask at this attempt; `None` if there is no telling.
     pub(crate) fn leader(&self, attempt: u16) -> Option<NodeId> {
         self.belief.lock().leader(attempt)
+    }
+
+    /// Its part in the shard, as `admin.status` says it.
+    pub(crate) fn role(&self) -> &'static str {
+        match (self.leads(), self.replica_here(), self.known_leader()) {
+            (true, ..) => "leader",
+            (false, None, _) => "none",
+            (false, Some(_), _) if self.learns.load(Ordering::Relaxed) => "learner",
+            (false, Some(_), Some(_)) => "follower",
+            (false, Some(_), None) => "candidate",
+        }
     }
 
     /// Who leads, as far as the replica here knows.

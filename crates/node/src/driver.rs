@@ -110,6 +110,8 @@ pub(crate) struct Driver {
     replays: Vec<Replay>,
     /// A segment was begun while there were too many: cut snapshots after this pass.
     cut_for_release: bool,
+    /// The shard whose members were looked at last.
+    noted: usize,
     /// Messages of this half of a pass, by node.
     outbox: Outbox,
     /// Snapshots that came from other nodes and are durable here, until the engine says what they replace.
@@ -147,6 +149,7 @@ impl Driver {
             snapshots_kept,
             replays,
             cut_for_release: false,
+            noted: 0,
             outbox: Outbox::default(),
             restoring: BTreeMap::new(),
         }
@@ -264,6 +267,9 @@ impl Driver {
         let low = headroom.no_space && headroom.bytes < self.shared.config.log_segment_bytes / HEADROOM_SHARE;
         self.set_read_only(low || self.shared.history_full.load(Ordering::Relaxed));
         self.log.tend();
+        // Members change without a word about leaders: one shard a tick is looked at again.
+        self.noted = (self.noted + 1) % self.shared.cells.len();
+        self.note_group(self.shared.cells[self.noted].id);
         self.release_log();
         self.hand_over();
         Ok(())
@@ -389,6 +395,7 @@ impl Driver {
                 }
                 Output::Message(message) => self.send(message),
                 Output::Reached { shard, version } => {
+                    self.note_group(shard);
                     self.shared.reached.lock().insert(shard, version);
                     self.shared.placing.notify_one();
                 }
@@ -469,21 +476,32 @@ impl Driver {
 
     /// Another node leads a shard, or nobody, or this one.
     fn led_by(&mut self, shard: ShardId, leader: Option<NodeId>) {
+        self.note_group(shard);
         let cell = &self.shared.cells[usize::from(shard)];
-        // A replica that has not been given its first state yet is none that could be read.
-        let group = self.engine.group(shard);
-        let whole = group.filter(|group| group.members.contains(group.replica));
-        cell.replica_id.store(whole.map_or(0, |group| group.replica.bits()), Ordering::Relaxed);
         cell.follow(leader);
         self.shared.calls.leader_changed(&self.shared, shard, leader);
         self.shared.placing.notify_one();
+    }
+
+    /// Looks at what replica of a shard is here.
+    fn note_group(&self, shard: ShardId) {
+        let cell = &self.shared.cells[usize::from(shard)];
+        let group = self.engine.group(shard);
+        cell.group_id.store(group.as_ref().map_or(0, |group| group.replica.bits()), Ordering::Relaxed);
+        // A replica that has not been given its first state yet is none that could be read.
+        let whole = group.filter(|group| group.members.contains(group.replica));
+        cell.replica_id.store(whole.as_ref().map_or(0, |group| group.replica.bits()), Ordering::Relaxed);
+        if let Some(group) = whole {
+            let voters = &group.members.voters;
+            cell.learns.store(!voters.contains(&group.replica), Ordering::Relaxed);
+            cell.voters.store(voters.len(), Ordering::Relaxed);
+        }
     }
 
     /// The shard has no replica here any more.
     fn removed(&mut self, shard: ShardId, replica: ReplicaId) -> Result<(), NodeError> {
         tracing::info!(shard, %replica, "the shard is elsewhere now");
         self.follow(shard, 0, None);
-        self.shared.cells[usize::from(shard)].replica_id.store(0, Ordering::Relaxed);
         self.snapshots_kept[usize::from(shard)] = SnapshotsKept::default();
         self.restoring.remove(&shard);
         let cell = &self.shared.cells[usize::from(shard)];

@@ -150,6 +150,7 @@ impl Node {
         let engine = Engine::restore(engine_config, metas, records)?;
         for shard in engine.shards() {
             let group = engine.group(shard).expect("a shard that the engine has");
+            cells[usize::from(shard)].group_id.store(group.replica.bits(), Ordering::Relaxed);
             if group.members.contains(group.replica) {
                 cells[usize::from(shard)].replica_id.store(group.replica.bits(), Ordering::Relaxed);
             }
@@ -424,7 +425,8 @@ impl NodeHandle {
         if self.shared.draining.load(Ordering::Relaxed) {
             return Err("draining".into());
         }
-        let without = self.shared.cells.iter().filter(|cell| cell.lead.lock().reign.is_none()).count();
+        let is_led = |cell: &ShardCell| cell.leads() || cell.known_leader().is_some() || self.shared.is_far(cell);
+        let without = self.shared.cells.iter().filter(|cell| !is_led(cell)).count();
         if without > 0 {
             return Err(format!("{without} shards have no leader yet"));
         }

@@ -251,7 +251,7 @@ impl Keeper {
             let aim = Aim { version: place.version, voters, learners, leader };
             shared.inbox.push(DriverInput::Engine(EngineInput::Aim { shard, aim }));
         }
-        let Some(replica) = cell.replica_here() else { return };
+        let Some(replica) = ReplicaId::from_bits(cell.group_id.load(Ordering::Relaxed)) else { return };
         // A replica that the table has not heard of yet is newer than the copy of the table here.
         let is_wanted = ids(&place.aim.voters).contains(&replica) || ids(&place.aim.learners).contains(&replica);
         if !is_wanted && !place.moving() && replica.generation() < cluster.next_generation() {

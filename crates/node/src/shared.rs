@@ -122,6 +122,11 @@ impl Shared {
         !self.is_alone() && self.cell_of(entity).replica_here().is_none()
     }
 
+    /// Whether a shard is on other nodes only, as the cluster's table says.
+    pub(crate) fn is_far(&self, cell: &ShardCell) -> bool {
+        cell.replica_here().is_none() && !cell.belief.lock().homes.is_empty()
+    }
+
     /// Takes a command whose entity this node is believed to lead.
     pub(crate) fn take_here(self: &Arc<Self>, command: Command, request: Option<Request>, reply: ReplyTo) {
         // What a gateway says has no request id and changes something all the same.
