@@ -52,12 +52,23 @@ impl<T> Group<T> {
         let aim = self.aim.take().expect("it was found open");
         match aim.next(&self.meta().members, self.replica, |replica| self.is_fit(replica, config)) {
             Step::Wait => (),
+            Step::Arrived if self.meta().placed < aim.version => self.note(aim.version),
             Step::Arrived => self.arrive(&aim, now, config, out),
             Step::Change(changes) => self.propose_members(&changes, aim.version),
             Step::HandOver(to) if self.rest == 0 => self.hand_over(now, config, to, out),
             Step::HandOver(_) => (),
         }
         self.aim = Some(aim);
+    }
+
+    /// Nothing has to change for this aim. The log must know of it all the same: otherwise a later leader that has
+    /// only heard of the aim before could still follow that one.
+    fn note(&mut self, version: u64) {
+        let own = match self.meta().members.voters.contains(&self.replica) {
+            true => Change::Voter(self.replica),
+            false => Change::Learner(self.replica),
+        };
+        self.propose_members(&[own], version);
     }
 
     fn arrive(&mut self, aim: &Aim, now: Now, config: &Config, out: &mut Vec<Output<T>>) {
