@@ -36,8 +36,6 @@ pub struct Engine<T> {
     gone: Vec<u64>,
     // By shard id: the newest one told, also of shards this node has no replica of.
     aims: Vec<Option<Aim>>,
-    // Those whose replica is not a member any more; dropped with the next pass.
-    over: Vec<ShardId>,
     // Records of what is gone; the next write begins with them.
     head: Vec<u8>,
     // The shards with something to do in this or the next pass, each once; the flags say which.
@@ -83,7 +81,6 @@ impl<T> Engine<T> {
             groups: (0..size).map(|_| None).collect(),
             gone: vec![0; size],
             aims: vec![None; size],
-            over: Vec::new(),
             head: Vec::new(),
             touched: Vec::new(),
             is_touched: vec![false; size],
@@ -136,9 +133,6 @@ impl<T> Engine<T> {
         assert_eq!(self.phase, Phase::Step, "a pass was begun inside a pass");
         self.phase = Phase::Persisted;
         self.now = Now { wall_ms: now.wall_ms, mono_ms: now.mono_ms.max(self.now.mono_ms) };
-        while let Some(shard) = self.over.pop() {
-            self.end_group(shard);
-        }
         for input in inputs {
             self.take(input);
         }
@@ -179,10 +173,7 @@ impl<T> Engine<T> {
             if let Err(why) = group.finish(self.now, &self.config, &mut self.out) {
                 return self.stop(shard, why);
             }
-            if group.is_over() {
-                self.over.push(shard);
-            }
-            if group.has_ready() && !group.is_over() {
+            if group.has_ready() {
                 self.touched[kept] = shard;
                 kept += 1;
             } else {
@@ -194,7 +185,7 @@ impl<T> Engine<T> {
 
     /// Whether another pass has something to do even without inputs.
     pub fn has_ready(&self) -> bool {
-        self.phase != Phase::Stopped && !(self.touched.is_empty() && self.over.is_empty())
+        self.phase != Phase::Stopped && !self.touched.is_empty()
     }
 
     /// What a new part of the log must begin with, so that the parts before it can be removed once every

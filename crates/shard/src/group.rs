@@ -55,8 +55,10 @@ pub(crate) struct Group<T> {
     replica_due: bool,
     // The entries on disk are void; the next ones must be preceded by a record that says so.
     reset_due: bool,
-    // It is not a member any more.
-    over: bool,
+    // Changes of members in the log, by index, of which it is not on disk yet that they are committed.
+    changes: Vec<u64>,
+    // The last of them that was applied; or where the epoch began.
+    changed: u64,
     // Between the two halves of a pass.
     ready: Option<Ready>,
     received: Option<Received>,
@@ -87,7 +89,8 @@ impl<T> Group<T> {
             rest: 0,
             replica_due: revived.replica_due,
             reset_due: revived.reset_due,
-            over: false,
+            changes: revived.changes,
+            changed: 0,
             ready: None,
             received: None,
             folded: Folded::new(meta),
@@ -109,9 +112,10 @@ impl<T> Group<T> {
         self.replica
     }
 
-    /// Whether the replica is no member any more; then it must be dropped.
-    pub(crate) fn is_over(&self) -> bool {
-        self.over
+    /// Whether the replica was a member and is none any more. It does nothing by itself then. But those that are left
+    /// may still have to learn that, after a crash, and could then need its vote: it stays until it is dropped.
+    fn is_retired(&self) -> bool {
+        !self.is_blank() && !self.meta().members.contains(self.replica)
     }
 
     /// Whether the replica has had nothing yet and waits for a first snapshot.
@@ -162,6 +166,7 @@ impl<T> Group<T> {
             replica: self.replica,
             role: match raft.state {
                 StateRole::Leader => Role::Leader,
+                _ if self.is_retired() => Role::Retired,
                 StateRole::Candidate | StateRole::PreCandidate => Role::Candidate,
                 StateRole::Follower if votes => Role::Follower,
                 StateRole::Follower => Role::Learner,
@@ -196,7 +201,7 @@ impl<T> Group<T> {
     /// Whether the message was one for this replica.
     pub(crate) fn message(&mut self, config: &Config, message: Message, out: &mut Vec<Output<T>>) -> bool {
         let kind = message.get_msg_type();
-        if self.over || (self.is_blank() && !is_from_leader(kind)) {
+        if self.is_blank() && !is_from_leader(kind) {
             return false;
         }
         if self.leads() {
@@ -307,6 +312,7 @@ impl<T> Group<T> {
         self.pursue(now, config, out);
         self.write_replica(write);
         if !self.raft.has_ready() {
+            self.write_state(write);
             return Ok(());
         }
         let mut ready = self.raft.ready();
@@ -316,7 +322,7 @@ impl<T> Group<T> {
             self.receive(ready.snapshot(), write)?;
         }
         self.write_entries(ready.entries(), write);
-        self.write_state(ready.entries(), write);
+        self.write_state(write);
         self.ready = Some(ready);
         Ok(())
     }
@@ -338,14 +344,11 @@ impl<T> Group<T> {
             out.extend(messages.iter().map(|message| Output::Message(self.outgoing(message))));
             self.apply_all(committed, now, out)?;
             self.apply_all(light.take_committed_entries(), now, out)?;
-            if self.over {
-                self.end_reign(out);
-                return Ok(());
-            }
             self.raft.advance_apply();
             self.forget_applied();
             self.finish_reads(&safe, out);
             self.stand();
+            self.retire();
         }
         self.ask_for_snapshots(config, out);
         self.watch(config, out);
@@ -355,7 +358,7 @@ impl<T> Group<T> {
 
     /// Whether another pass has something to do.
     pub(crate) fn has_ready(&self) -> bool {
-        self.raft.has_ready() || self.replica_due || (self.restless && self.has_aim_open())
+        self.raft.has_ready() || self.replica_due || self.owes_state() || (self.restless && self.has_aim_open())
     }
 
     /// The replica is gone: whatever is still under way is answered.

@@ -86,8 +86,8 @@ pub enum Input<T> {
         /// What is wanted.
         aim: Aim,
     },
-    /// The directory says that this replica of this node is no member any more, also if it has not heard so itself.
-    /// It is dropped; nothing is done if this node has another one.
+    /// The directory says that this replica of this node is no member any more: an aim without it was reached. It is
+    /// dropped, also if it has not heard so itself; nothing is done if this node has another one.
     Drop {
         /// Where.
         shard: ShardId,

@@ -194,15 +194,16 @@ pub enum Output<T> {
         /// The description of the folded state as it is now.
         meta: SnapshotMeta,
     },
-    /// This node leads the shard and its members are what this aim asked for. It comes once for each epoch and aim.
+    /// This node leads the shard, its members are what this aim asked for, and a majority of them knows it for good:
+    /// whoever is not among them can be dropped. It comes once for each epoch and aim.
     Reached {
         /// Where.
         shard: ShardId,
         /// Of the aim.
         version: u64,
     },
-    /// This node's replica is not a member any more, and that is durable. Everything of it is over, also what is
-    /// folded and its snapshots; what comes of the shard later is another replica's.
+    /// This node's replica was dropped, and that is durable. Everything of it is over, also what is folded and its
+    /// snapshots; what comes of the shard later is another replica's. All tickets are answered.
     Removed {
         /// Where.
         shard: ShardId,

@@ -90,6 +90,8 @@ pub(crate) struct Revived {
     pub(crate) tail: Tail,
     pub(crate) term: u64,
     pub(crate) vote: Option<ReplicaId>,
+    /// Changes of members in the tail of which it is not known that they are committed, by index.
+    pub(crate) changes: Vec<u64>,
     /// Nothing is on disk yet; a record of the replica must be written before anything else.
     pub(crate) replica_due: bool,
     /// The entries on disk are not the ones of the tail; a reset must be written before the next ones.
@@ -101,7 +103,7 @@ impl Revived {
     pub(crate) fn joining(shard: ShardId, replica: ReplicaId) -> Revived {
         let meta = SnapshotMeta::joining(shard, replica);
         let tail = Tail::after(meta.position);
-        Revived { meta, tail, term: 0, vote: None, replica_due: true, reset_due: false }
+        Revived { meta, tail, term: 0, vote: None, changes: Vec::new(), replica_due: true, reset_due: false }
     }
 }
 
@@ -281,7 +283,8 @@ impl Found {
         let hard = HardState { term, vote: vote.map_or(0, ReplicaId::bits), commit, ..HardState::default() };
         tail.start_with(hard, self.meta.members.conf_state());
         let reset_due = tail.is_empty() && !self.entries.is_empty();
-        Ok(Revived { reset_due, replica_due: false, meta: self.meta, tail, term, vote })
+        let changes = tail.changes_after(commit);
+        Ok(Revived { meta: self.meta, tail, term, vote, changes, replica_due: false, reset_due })
     }
 
     fn tail(&self) -> Result<Tail, RestoreError> {

@@ -14,6 +14,8 @@ pub enum Role {
     Candidate,
     /// It receives everything and has no vote; also one that has not received anything yet.
     Learner,
+    /// It is not a member any more and waits to be dropped.
+    Retired,
 }
 
 /// One group, as this node sees it.

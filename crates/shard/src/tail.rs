@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use raft::eraftpb::{ConfState, Entry, HardState, Snapshot};
+use raft::eraftpb::{ConfState, Entry, EntryType, HardState, Snapshot};
 use raft::{GetEntriesContext, RaftState, Storage, StorageError};
 
 use crate::name::{Position, ReplicaId};
@@ -60,6 +60,12 @@ impl Tail {
             return Some(self.before.term);
         }
         self.entries.get(self.offset(index)?).map(|entry| entry.term)
+    }
+
+    /// The changes of members after `index`.
+    pub(crate) fn changes_after(&self, index: u64) -> Vec<u64> {
+        let changes = self.entries.iter().filter(|entry| entry.get_entry_type() != EntryType::EntryNormal);
+        changes.map(|entry| entry.index).filter(|change| *change > index).collect()
     }
 
     fn offset(&self, index: u64) -> Option<usize> {

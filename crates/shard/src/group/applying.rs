@@ -16,10 +16,6 @@ use crate::time::Now;
 impl<T> Group<T> {
     pub(super) fn apply_all(&mut self, entries: Vec<Entry>, now: Now, out: &mut Vec<Output<T>>) -> Result<(), Broken> {
         for entry in entries {
-            // What follows its removal is not this replica's any more.
-            if self.over {
-                break;
-            }
             self.apply(entry, now, out)?;
         }
         Ok(())
@@ -59,8 +55,8 @@ impl<T> Group<T> {
         let placed = placed(&change.context)?;
         let state = self.raft.apply_conf_change(&change).map_err(|error| broken(error.to_string()))?;
         let members = Members::of(&state).ok_or_else(|| broken(format!("{state:?} names what is no replica")))?;
-        self.over = !members.contains(self.replica);
         self.folded.change_members(members, placed);
+        self.changed = self.meta().position.index;
         self.restless = true;
         Ok(())
     }

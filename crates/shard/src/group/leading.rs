@@ -47,8 +47,17 @@ impl<T> Group<T> {
         self.reign = Some(Reign::new(self.shard, epoch, time));
         self.told = None;
         self.heard = Heard::default();
+        self.changed = self.meta().position.index;
         self.restless = true;
         out.push(Output::Lead { shard: self.shard, epoch, time });
+    }
+
+    /// A leader that is not a member any more leads no more.
+    pub(super) fn retire(&mut self) {
+        if self.leads() && self.is_retired() {
+            let term = self.raft.raft.term;
+            self.raft.raft.become_follower(term, raft::INVALID_ID);
+        }
     }
 
     pub(super) fn end_reign(&mut self, out: &mut Vec<Output<T>>) {

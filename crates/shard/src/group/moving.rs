@@ -31,7 +31,7 @@ impl<T> Group<T> {
     pub(super) fn has_aim_open(&self) -> bool {
         let (Some(aim), Some(epoch)) = (&self.aim, self.epoch()) else { return false };
         // An older one would undo what a newer one did, and let in again who was removed.
-        if self.over || aim.version < self.meta().placed {
+        if aim.version < self.meta().placed {
             return false;
         }
         self.reached != Some(epoch) || self.preferred(aim).is_some()
@@ -52,6 +52,7 @@ impl<T> Group<T> {
         let aim = self.aim.take().expect("it was found open");
         match aim.next(&self.meta().members, self.replica, |replica| self.is_fit(replica, config)) {
             Step::Wait => (),
+            Step::Arrived if self.meta().placed < aim.version => self.note(aim.version),
             Step::Arrived => self.arrive(&aim, now, config, out),
             Step::Change(changes) => self.propose_members(&changes, aim.version),
             Step::HandOver(to) if self.rest == 0 => self.hand_over(now, config, to, out),
@@ -60,8 +61,21 @@ impl<T> Group<T> {
         self.aim = Some(aim);
     }
 
+    /// Nothing has to change for this aim. The log must know of it all the same: otherwise a later leader that has
+    /// only heard of the aim before could still follow that one.
+    fn note(&mut self, version: u64) {
+        let own = match self.meta().members.voters.contains(&self.replica) {
+            true => Change::Voter(self.replica),
+            false => Change::Learner(self.replica),
+        };
+        self.propose_members(&[own], version);
+    }
+
     fn arrive(&mut self, aim: &Aim, now: Now, config: &Config, out: &mut Vec<Output<T>>) {
         let epoch = self.epoch();
+        if !self.is_settled(&aim.voters) {
+            return;
+        }
         if self.reached != epoch {
             self.reached = epoch;
             out.push(Output::Reached { shard: self.shard, version: aim.version });
@@ -70,6 +84,17 @@ impl<T> Group<T> {
         if let Some(leader) = preferred.filter(|leader| self.is_fit(*leader, config)) {
             self.hand_over(now, config, leader, out);
         }
+    }
+
+    /// Whether a majority knows, also after a crash, that it decides without those who were removed.
+    fn is_settled(&self, voters: &[ReplicaId]) -> bool {
+        let prs = self.raft.raft.prs();
+        let knows = |voter: &&ReplicaId| match **voter == self.replica {
+            true => self.changes.is_empty(),
+            // What a follower says about itself is on its disk.
+            false => prs.get(voter.bits()).is_some_and(|progress| progress.committed_index >= self.changed),
+        };
+        voters.iter().filter(knows).count() * 2 > voters.len()
     }
 
     /// Whether a replica has all but the newest entries and was heard of lately.

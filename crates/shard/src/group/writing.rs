@@ -18,6 +18,7 @@ impl<T> Group<T> {
         }
         meta.replica = self.replica;
         self.raft.mut_store().reset(position);
+        self.changes.clear();
         self.write_reset(position.index, write);
         let received = Received { meta, state };
         write.snapshots.push(received.clone());
@@ -32,7 +33,8 @@ impl<T> Group<T> {
     }
 
     pub(super) fn write_entries(&mut self, entries: &[Entry], write: &mut Write) {
-        let Some(last) = entries.last() else { return };
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return };
+        self.changes.retain(|index| *index < first.index);
         if self.reset_due {
             self.write_reset(self.saved, write);
         }
@@ -41,6 +43,9 @@ impl<T> Group<T> {
                 EntryType::EntryNormal => EntryKind::Turns,
                 EntryType::EntryConfChange | EntryType::EntryConfChangeV2 => EntryKind::Members,
             };
+            if kind == EntryKind::Members {
+                self.changes.push(entry.index);
+            }
             record::put_entry(&mut write.records, self.shard, position(entry), kind, &entry.data);
         }
         write.marks.push((self.shard, last.index));
@@ -48,16 +53,25 @@ impl<T> Group<T> {
     }
 
     /// The term and the vote must not be forgotten. What is committed is learnt again: from the leader, from the
-    /// snapshot, or by being elected. But who has a change of members in its log must remember that the change before
-    /// it was committed (it was, or there would be no next one): with the members before that one, it could be elected
-    /// by a majority that decides nothing any more.
-    pub(super) fn write_state(&mut self, entries: &[Entry], write: &mut Write) {
-        let (term, vote) = (self.raft.raft.term, self.raft.raft.vote);
-        let changes_members = entries.iter().any(|entry| entry.get_entry_type() != EntryType::EntryNormal);
-        if self.written != (term, vote) || changes_members {
-            self.written = (term, vote);
-            self.state().encode(&mut write.records);
+    /// snapshot, or by being elected. But not that a change of members is committed. Who has the next change in its
+    /// log must know it: with the members before, it could be elected by a majority that decides nothing any more.
+    /// And those that were removed are only dropped when a majority of the others knows it: with the members before,
+    /// those could need votes that nobody gives any more.
+    pub(super) fn write_state(&mut self, write: &mut Write) {
+        let written = (self.raft.raft.term, self.raft.raft.vote);
+        let committed = self.raft.raft.raft_log.committed;
+        if self.written == written && !self.owes_state() {
+            return;
         }
+        self.written = written;
+        self.state().encode(&mut write.records);
+        self.restless |= self.owes_state();
+        self.changes.retain(|index| *index > committed);
+    }
+
+    /// Whether it must be written that a change of members is committed.
+    pub(super) fn owes_state(&self) -> bool {
+        self.changes.first().is_some_and(|index| *index <= self.raft.raft.raft_log.committed)
     }
 
     pub(super) fn write_replica(&mut self, write: &mut Write) {
