@@ -500,6 +500,11 @@ impl Driver {
 
     /// The shard has no replica here any more.
     fn removed(&mut self, shard: ShardId, replica: ReplicaId) -> Result<(), NodeError> {
+        if shard == DIRECTORY {
+            // Every member has a copy of the directory.
+            let node = self.shared.config.node_id;
+            return Err(NodeError::NotAMember { node, why: "it was drained or removed".into() });
+        }
         tracing::info!(shard, %replica, "the shard is elsewhere now");
         self.follow(shard, 0, None);
         self.snapshots_kept[usize::from(shard)] = SnapshotsKept::default();

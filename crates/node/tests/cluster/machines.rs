@@ -67,6 +67,15 @@ pub(crate) fn stock_of(stock: u64) -> Box<ProductDetails> {
     })
 }
 
+/// What is ready without waiting.
+fn futures_now<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    match future.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
+        std::task::Poll::Ready(value) => Some(value),
+        std::task::Poll::Pending => None,
+    }
+}
+
 pub(crate) fn hold(machines: &Machines, node: u64, cart: u64, shelf: u64) {
     let line = WantedLine { entity: Entity::Product(product(shelf)), want: Want::Units { quantity: 1, now: false } };
     machines.cart(node, cart, CartCommand::Hold { lines: vec![line], customer: None }, 1);
@@ -199,7 +208,8 @@ impl Machines {
         while !is(self) {
             if Instant::now() >= until {
                 for (id, machine) in &self.nodes {
-                    eprintln!("node {id}: {:?}\n{:#?}", machine.node.handle().ready(), machine.node.handle().status());
+                    let failed = futures_now(machine.node.handle().failed());
+                    eprintln!("node {id}: {failed:?}\n{:#?}", machine.node.handle().status());
                 }
                 panic!("it never came: {what}");
             }

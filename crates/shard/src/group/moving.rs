@@ -101,8 +101,9 @@ impl<T> Group<T> {
     fn is_fit(&self, replica: ReplicaId, config: &Config) -> bool {
         let raft = &self.raft.raft;
         let last = raft.raft_log.last_index();
+        // In a shard where nothing happens it is still probed after its snapshot; what it has acknowledged it has.
         let caught_up = raft.prs().get(replica.bits()).is_some_and(|progress| {
-            progress.state == ProgressState::Replicate && progress.matched + CAUGHT_UP_ENTRIES > last
+            progress.state != ProgressState::Snapshot && progress.matched + CAUGHT_UP_ENTRIES > last
         });
         caught_up && self.heard.within(replica, config.election_ticks_min)
     }
