@@ -166,7 +166,7 @@ impl Driver {
     }
 
     fn note(&mut self, input: &EngineInput<Ticket>) {
-        if let EngineInput::SnapshotSaved { shard, index } = input {
+        if let EngineInput::SnapshotSaved { shard, index, .. } = input {
             self.snapshots_kept[usize::from(*shard)].add(*index);
         }
     }
@@ -307,6 +307,8 @@ impl Driver {
                     self.shared.inbox.push(DriverInput::Engine(EngineInput::SnapshotCut { meta, state }));
                 }
                 Output::Message(message) => send(&self.shared, message),
+                Output::Reached { shard, version } => tracing::info!(shard, version, "the members are as wanted"),
+                Output::Removed { shard, replica } => tracing::info!(shard, %replica, "a replica was dropped"),
                 Output::Fatal { shard, why } => return Err(NodeError::Broken { shard, why }),
             }
         }

@@ -104,7 +104,7 @@ impl Node {
         let identity = directory.identity().clone();
 
         let seed = world.rng.u64();
-        let mut engine_config = Config::born(config.node_id, seed, config.shards, &[config.node_id]);
+        let mut engine_config = Config::founding(config.node_id, seed, config.shards);
         engine_config.snapshot_entries = config.snapshot_entries;
         engine_config.snapshot_bytes = config.snapshot_bytes;
         let engine = Engine::restore(engine_config, metas, records)?;
@@ -238,7 +238,7 @@ fn check_past(
             // An entry replaces what was written at its place and after it before.
             Record::Entry { position, .. } => *end = position.index,
             Record::Reset { index, .. } => *end = *index,
-            Record::State { .. } | Record::Snapshot { .. } => {}
+            Record::State { .. } | Record::Snapshot { .. } | Record::Replica { .. } | Record::Gone { .. } => {}
         }
     }
     let mut replays = Vec::with_capacity(cells.len());

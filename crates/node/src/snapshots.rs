@@ -72,11 +72,11 @@ impl Writer {
 
 fn report(shared: &Weak<Shared>, meta: &SnapshotMeta, written: Result<(), NodeError>) {
     let Some(shared) = shared.upgrade() else { return };
-    let (shard, index) = (meta.shard, meta.position.index);
+    let (shard, replica, index) = (meta.shard, meta.replica, meta.position.index);
     match written {
         Ok(()) => {
             shared.metrics.snapshots.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            shared.inbox.push(DriverInput::Engine(EngineInput::SnapshotSaved { shard, index }));
+            shared.inbox.push(DriverInput::Engine(EngineInput::SnapshotSaved { shard, replica, index }));
         }
         Err(error) => {
             tracing::error!(shard, index, %error, "a snapshot could not be written; the log keeps growing until one is")
