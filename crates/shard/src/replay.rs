@@ -123,7 +123,7 @@ pub(crate) fn replay(
     let known = |shard: ShardId| if shard <= config.shards { Ok(()) } else { Err(RestoreError::UnknownShard { shard }) };
     let snapshots: Vec<_> = snapshots.into_iter().collect();
     snapshots.iter().try_for_each(|meta| known(meta.shard))?;
-    let mut found = Replay { config, snapshots, places: BTreeMap::new(), gone: BTreeMap::new() };
+    let mut found = Replay { config, snapshots, places: BTreeMap::new(), gone: BTreeMap::new(), early: BTreeMap::new() };
     let mut is_empty = true;
     for record in records {
         is_empty = false;
@@ -132,6 +132,9 @@ pub(crate) fn replay(
     }
     if is_empty {
         return found.birth();
+    }
+    if let Some(shard) = found.early.into_keys().next() {
+        return Err(RestoreError::NoReplica { shard });
     }
     let revived = found.places.into_iter().map(|(shard, place)| Ok((shard, place.revive()?)));
     Ok(Restored { revived: revived.collect::<Result<_, _>>()?, gone: found.gone })
@@ -143,6 +146,9 @@ struct Replay<'a> {
     snapshots: Vec<SnapshotMeta>,
     places: BTreeMap<ShardId, Found>,
     gone: BTreeMap<ShardId, u64>,
+    // Where older parts of the log were removed, the first write may come before the checkpoint that says which
+    // replicas it is of.
+    early: BTreeMap<ShardId, Vec<Record>>,
 }
 
 impl Replay<'_> {
@@ -152,8 +158,10 @@ impl Replay<'_> {
             Record::Replica { replica, .. } => self.begin(shard, replica),
             Record::Gone { generation, .. } => self.end(shard, generation),
             record => {
-                let place = self.places.get_mut(&shard).ok_or(RestoreError::NoReplica { shard })?;
-                place.read(record, self.config.tail_entries);
+                match self.places.get_mut(&shard) {
+                    Some(place) => place.read(record, self.config.tail_entries),
+                    None => self.early.entry(shard).or_default().push(record),
+                }
                 Ok(())
             }
         }
@@ -173,7 +181,9 @@ impl Replay<'_> {
         if present.is_some() || replica.generation() <= gone {
             return Err(RestoreError::Generation { shard, found: replica.generation(), known });
         }
-        let place = self.found(shard, replica);
+        let mut place = self.found(shard, replica);
+        let early = self.early.remove(&shard).unwrap_or_default();
+        early.into_iter().for_each(|record| place.read(record, self.config.tail_entries));
         self.places.insert(shard, place);
         Ok(())
     }
@@ -472,6 +482,14 @@ mod tests {
         let other = ReplicaId::new(8, 2);
         let foreign = RestoreError::Foreign { shard: 1, replica: other, node: 7 };
         assert_eq!(refused(vec![Record::Replica { shard: 1, replica: other }]), foreign);
+    }
+
+    #[test]
+    fn a_write_before_the_checkpoint_is_of_the_replica_it_names() {
+        let disk = [entry(16, 2), gone(4), replica(6), entry(17, 2)];
+        let meta = SnapshotMeta { replica: own(6), ..snapshot(15, 2).unwrap() };
+        let restored = replay(&Config::joining(7, 0, 1), [meta], disk).unwrap();
+        assert_eq!(restored.revived[&1].tail.last(), at(17, 2));
     }
 
     #[test]
