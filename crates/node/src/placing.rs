@@ -29,14 +29,18 @@ use crate::{
     driver::DriverInput,
     error::NodeError,
     identity::Identity,
+    routing::Message,
     shared::Shared,
-    world::{Peer, PeerHello},
+    world::{Lane, Peer, PeerHello},
 };
 
 /// How often the table is looked at without news, in milliseconds.
 const LOOK_MS: u64 = 250;
 /// How long one of the keeper's own commands may take, in milliseconds.
 const PATIENCE_MS: u64 = 3_000;
+/// A drained node is told that it will be no member for so long before it is none, in milliseconds.
+const FAREWELL_MS: u64 = 500;
+
 /// What the keeper has under way: each of its commands once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Errand {
@@ -93,6 +97,8 @@ struct Keeper {
     peers: Vec<Peer>,
     /// By shard: the version of the aim that the engine knows.
     told: BTreeMap<ShardId, u64>,
+    /// Drained nodes that have nothing any more, and since when they are told.
+    farewells: BTreeMap<NodeId, u64>,
 }
 
 /// Keeps places until the node is gone.
@@ -105,6 +111,7 @@ pub(crate) async fn run(weak: Weak<Shared>, identity: Identity) {
         arrived: false,
         peers: Vec::new(),
         told: BTreeMap::new(),
+        farewells: BTreeMap::new(),
     };
     loop {
         let Some(shared) = weak.upgrade() else { return };
@@ -153,6 +160,16 @@ pub(crate) fn judge(shared: &Shared, hello: &PeerHello) -> Result<(), String> {
             member.disk.unwrap_or_default()
         )),
         Some(_) => Ok(()),
+    }
+}
+
+/// The leader of the directory says that this node was drained and has nothing any more.
+pub(crate) fn farewell(shared: &Shared) {
+    let node = shared.config.node_id;
+    let drained =
+        |state: &State| cluster(state).members().get(&node).is_none_or(|member| member.state == MemberState::Draining);
+    if table(shared).as_deref().is_none_or(drained) {
+        shared.inbox.push(DriverInput::Fail(NodeError::NotAMember { node, why: "it was drained".into() }));
     }
 }
 
@@ -212,7 +229,8 @@ impl Keeper {
         let Some(member) = cluster.members().get(&node) else { return Ok(()) };
         let why = if member.state == MemberState::Gone {
             "it was drained or removed".to_owned()
-        } else if member.disk.is_some_and(|disk| disk != self.identity.disk) || (member.disk.is_none() && self.arrived) {
+        } else if member.disk.is_some_and(|disk| disk != self.identity.disk) || (member.disk.is_none() && self.arrived)
+        {
             "it was replaced: another disk is a member under its id".to_owned()
         } else {
             return Ok(());
@@ -277,13 +295,25 @@ impl Keeper {
     /// As the leader of the directory: the next moves.
     fn think(&mut self, shared: &Arc<Shared>, cluster: &Cluster) {
         let idle = |node: &u64| !cluster.places().iter().any(|place| place.aim.has(*node) || place.settled.has(*node));
-        let drained = cluster.members().iter().find(|(node, member)| member.state == MemberState::Draining && idle(node));
+        let drained =
+            cluster.members().iter().find(|(node, member)| member.state == MemberState::Draining && idle(node));
         if let Some((node, _)) = drained {
-            self.send(shared, Errand::Retire, ClusterCommand::Retire { node: *node });
+            self.retire(shared, *node);
         }
         let moves = next_moves(cluster);
         if !moves.is_empty() {
             self.send(shared, Errand::Place, ClusterCommand::Place { based_on: cluster.version(), moves });
+        }
+    }
+
+    /// Takes a node out that has nothing any more. It is told first: nobody talks to it afterwards.
+    fn retire(&mut self, shared: &Arc<Shared>, node: NodeId) {
+        let now_ms = shared.world.clock.monotonic_ms();
+        let told_ms = *self.farewells.entry(node).or_insert(now_ms);
+        // If it cannot be reached it will be refused when it comes back.
+        let _ = shared.world.net.send(node, Lane::Calls, Message::Farewell.encode());
+        if now_ms.saturating_sub(told_ms) >= FAREWELL_MS {
+            self.send(shared, Errand::Retire, ClusterCommand::Retire { node });
         }
     }
 

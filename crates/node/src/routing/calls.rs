@@ -8,10 +8,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::{
-    command::Command,
-    id::Request,
-};
+use boxoffice_core::{command::Command, id::Request};
 use boxoffice_shard::{NodeId, ShardId};
 use parking_lot::Mutex;
 use tokio::sync::Notify;

@@ -5,10 +5,7 @@ use std::{
     sync::{Arc, Weak, atomic::Ordering},
 };
 
-use boxoffice_core::{
-    answer::Outcome,
-    host::Input,
-};
+use boxoffice_core::{answer::Outcome, host::Input};
 use bytes::Bytes;
 
 use super::{Message, NoAnswer};
@@ -92,6 +89,7 @@ fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>) {
             let input = Input::Reply { from: replier.into_owned(), reply: reply.into_owned() };
             hand_in(shared, from, &to, input);
         }
+        Message::Farewell => crate::placing::farewell(shared),
         Message::Elsewhere { shard, leader } => {
             if let Some(cell) = shared.cells.get(usize::from(shard)) {
                 cell.correct_leader(Some(from), leader);

@@ -51,6 +51,8 @@ pub(crate) enum Message<'a> {
         /// What.
         reply: Cow<'a, Reply>,
     },
+    /// The receiver was drained and has nothing any more: it is about to be no member.
+    Farewell,
     /// An ask or reply came to a node that does not lead the shard.
     Elsewhere {
         /// The shard.

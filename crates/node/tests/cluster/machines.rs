@@ -152,9 +152,10 @@ impl Machines {
         let disk = draw_disk(&world, Path::new("/data")).expect("a data directory");
         let at = *self.nodes.keys().find(|known| **known != node).expect("a member");
         // The port is known only when it is bound: what is said here is mended when the node has arrived.
-        let machine = Machine { disk, peer: "127.0.0.1:1".into(), client: "127.0.0.1:1".into(), program: "test".into() };
+        let machine =
+            Machine { disk, peer: "127.0.0.1:1".into(), client: "127.0.0.1:1".into(), program: "test".into() };
         let join = ClusterCommand::Join { node: Some(node), machine: Box::new(machine) };
-        let Answer::Cluster(view) = self.must(at, Command::Cluster(join), 1_000 + node) else { panic!("a cluster") };
+        let Answer::Cluster(view) = self.must(at, Command::Cluster(join), disk as u64) else { panic!("a cluster") };
         let others = view.members.iter().filter(|(member, _)| **member != node);
         let peers = others.map(|(member, known)| Peer { node: *member, address: known.peer.to_string() }).collect();
         let cluster = ClusterId(self.nodes[&at].node.handle().identity().cluster.0);
@@ -195,9 +196,9 @@ impl Machines {
     /// Waits until a node has ended by itself.
     pub(crate) fn ended(&mut self, node: u64) {
         let machine = self.nodes.remove(&node).expect("a running node");
-        let failed = machine.runtime.block_on(async {
-            tokio::time::timeout(PATIENCE, machine.node.handle().failed()).await.expect("it ends")
-        });
+        let failed = machine
+            .runtime
+            .block_on(async { tokio::time::timeout(PATIENCE, machine.node.handle().failed()).await.expect("it ends") });
         assert!(failed.contains("no member"), "{failed}");
         machine.net.close();
         machine.runtime.shutdown_background();

@@ -1,7 +1,7 @@
 //! How a leader brings the members to what the directory aims at.
 
-use raft::eraftpb::{ConfChangeSingle, ConfChangeType, ConfChangeV2};
 use raft::ProgressState;
+use raft::eraftpb::{ConfChangeSingle, ConfChangeType, ConfChangeV2};
 
 use super::Group;
 use crate::aim::{Aim, Change, Step};
