@@ -2,6 +2,7 @@
 
 use std::{io::Write, net::SocketAddr, pin::pin, sync::Arc, thread};
 
+use boxoffice_core::cluster::NODE_MAX;
 use boxoffice_edge::{Edge, EdgeConfig, Runtimes as EdgeRuntimes};
 use boxoffice_node::{
     config::{Fsync, PaymentConfig, Secret},
@@ -16,7 +17,7 @@ use tokio::{
 
 use crate::{
     args::{FsyncWord, Serve},
-    config::{Config, DEFAULT},
+    config::{Config, DEFAULT, PeersConfig},
     failure::{Failure, Outcome},
 };
 
@@ -72,6 +73,43 @@ fn settings(args: &Serve) -> Result<Config, Failure> {
     if let Some(secret) = &args.customer_secret {
         config.customer_secret = Some(Secret(secret.clone()));
     }
+    with_peers(args, config)
+}
+
+/// What the command line says about other nodes, and whether all of it fits together.
+fn with_peers(args: &Serve, mut config: Config) -> Result<Config, Failure> {
+    if let Some(node) = args.node {
+        if !(1..=NODE_MAX).contains(&node) {
+            return Err(Failure::Usage(format!("--node {node}: the number of a node is from 1 to {NODE_MAX}")));
+        }
+        config.wanted_node = Some(node);
+        config.node.node_id = node;
+    }
+    if let Some(listen) = &args.peers_listen {
+        let listening = PeersConfig::listening(listen);
+        let listening = listening.map_err(|why| Failure::Usage(format!("--peers-listen: {why}")))?.listen;
+        let alone =
+            PeersConfig { listen: listening, advertise: String::new(), secret: None, tls: None, join: Vec::new() };
+        config.peers = Some(PeersConfig { listen: listening, ..config.peers.unwrap_or(alone) });
+    }
+    let is_said = args.peers_advertise.is_some() || args.peers_secret.is_some() || !args.join.is_empty();
+    let Some(peers) = &mut config.peers else {
+        // A secret in the environment does no harm to a node that is alone.
+        return match is_said && (args.peers_advertise.is_some() || !args.join.is_empty()) {
+            true => Err(Failure::Usage("a node with --join or --peers-advertise has a --peers-listen as well".into())),
+            false => Ok(config),
+        };
+    };
+    if let Some(advertise) = &args.peers_advertise {
+        peers.advertise.clone_from(advertise);
+    }
+    if let Some(secret) = &args.peers_secret {
+        peers.secret = Some(Secret(secret.clone()));
+    }
+    if !args.join.is_empty() {
+        peers.join.clone_from(&args.join);
+    }
+    config.peers = Some(peers.clone().checked().map_err(Failure::Usage)?);
     Ok(config)
 }
 
