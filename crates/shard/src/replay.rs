@@ -28,13 +28,17 @@ pub enum RestoreError {
         shard: ShardId,
     },
     /// The log tells something of a shard before it says which replica it is of.
-    #[error("the log tells of shard {shard} without saying of which replica; a part of the log was removed or is damaged")]
+    #[error(
+        "the log tells of shard {shard} without saying of which replica; a part of the log was removed or is damaged"
+    )]
     NoReplica {
         /// The shard.
         shard: ShardId,
     },
     /// The log is another node's.
-    #[error("shard {shard}: the log is of replica {replica}, which is not on node {node}; was the data of another node copied?")]
+    #[error(
+        "shard {shard}: the log is of replica {replica}, which is not on node {node}; was the data of another node copied?"
+    )]
     Foreign {
         /// The shard.
         shard: ShardId,
@@ -120,10 +124,12 @@ pub(crate) fn replay(
     snapshots: impl IntoIterator<Item = SnapshotMeta>,
     records: impl IntoIterator<Item = Record>,
 ) -> Result<Restored, RestoreError> {
-    let known = |shard: ShardId| if shard <= config.shards { Ok(()) } else { Err(RestoreError::UnknownShard { shard }) };
+    let known =
+        |shard: ShardId| if shard <= config.shards { Ok(()) } else { Err(RestoreError::UnknownShard { shard }) };
     let snapshots: Vec<_> = snapshots.into_iter().collect();
     snapshots.iter().try_for_each(|meta| known(meta.shard))?;
-    let mut found = Replay { config, snapshots, places: BTreeMap::new(), gone: BTreeMap::new(), early: BTreeMap::new() };
+    let mut found =
+        Replay { config, snapshots, places: BTreeMap::new(), gone: BTreeMap::new(), early: BTreeMap::new() };
     let mut is_empty = true;
     for record in records {
         is_empty = false;

@@ -1,7 +1,7 @@
 //! How a leader brings the members to what the directory aims at.
 
-use raft::eraftpb::{ConfChangeSingle, ConfChangeType, ConfChangeV2};
 use raft::ProgressState;
+use raft::eraftpb::{ConfChangeSingle, ConfChangeType, ConfChangeV2};
 
 use super::Group;
 use crate::aim::{Aim, Change, Step};
@@ -106,9 +106,11 @@ impl<T> Group<T> {
     fn is_fit(&self, replica: ReplicaId, config: &Config) -> bool {
         let raft = &self.raft.raft;
         let last = raft.raft_log.last_index();
-        // Where nothing is appended, raft goes on probing a replica that has everything.
+        // Where nothing is appended, raft goes on probing a replica that has everything. One that has said nothing yet
+        // about its log may have none.
         let caught_up = raft.prs().get(replica.bits()).is_some_and(|progress| {
-            progress.state != ProgressState::Snapshot && progress.matched + CAUGHT_UP_ENTRIES > last
+            let probed = progress.state != ProgressState::Snapshot && progress.matched > 0;
+            probed && progress.matched + CAUGHT_UP_ENTRIES > last
         });
         caught_up && self.heard.within(replica, config.election_ticks_min)
     }
