@@ -63,7 +63,6 @@ pub struct Config {
     /// Pages that may connect; any if empty.
     pub origins: Vec<String>,
     /// The number this node wants in its cluster, if somebody said one.
-    #[allow(dead_code, reason = "a node that joins asks for it")]
     pub wanted_node: Option<u64>,
     /// How it speaks with other nodes; it is alone without.
     pub peers: Option<PeersConfig>,

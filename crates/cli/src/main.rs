@@ -11,7 +11,6 @@ mod draw;
 mod failure;
 mod import;
 mod inspect;
-#[allow(dead_code, reason = "a node joins when it has links to others")]
 mod join;
 mod load;
 mod local_node;

@@ -145,6 +145,7 @@ mod tests {
             client: format!("10.0.0.{node}:7180").into(),
             program: "0.1.0".into(),
             since: Timestamp(1_798_140_605_123),
+            first_generation: 1,
         }
     }
 

@@ -1,6 +1,7 @@
 //! How a node speaks with the other nodes of its cluster.
 
 use std::{
+    collections::BTreeMap,
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -29,6 +30,8 @@ pub struct PeersConfig {
     pub tls: Option<PeersTls>,
     /// Client addresses of members of the cluster it joins, if it is no member yet.
     pub join: Vec<String>,
+    /// Nodes that are reached from here at another address than they tell: by id, host and port.
+    pub routes: BTreeMap<u64, String>,
 }
 
 /// What a node shows and believes.
@@ -54,6 +57,7 @@ pub(super) struct PeersSection {
     tls_key: Option<Spanned<PathBuf>>,
     tls_authority: Option<Spanned<PathBuf>>,
     join: Option<Spanned<Vec<String>>>,
+    routes: Option<Spanned<BTreeMap<String, String>>>,
 }
 
 impl PeersConfig {
@@ -63,7 +67,7 @@ impl PeersConfig {
     /// In words, if that is no address.
     pub fn listening(listen: &str) -> Result<PeersConfig, String> {
         let listen = listen.parse().map_err(|_| format!("{listen:?} is not an address like 10.0.0.1:7280"))?;
-        Ok(PeersConfig { listen, advertise: String::new(), secret: None, tls: None, join: Vec::new() })
+        Ok(PeersConfig { listen, advertise: String::new(), secret: None, tls: None, join: Vec::new(), routes: BTreeMap::new() })
     }
 
     /// The whole of it, after everybody has had a say: whether others could be let in by anybody, or not find it.
@@ -71,7 +75,7 @@ impl PeersConfig {
     /// # Errors
     /// In words, with the key.
     pub fn checked(self) -> Result<PeersConfig, String> {
-        let PeersConfig { listen, mut advertise, secret, tls, join } = self;
+        let PeersConfig { listen, mut advertise, secret, tls, join, routes } = self;
         match &secret {
             None if !listen.ip().is_loopback() => {
                 return Err(format!(
@@ -94,12 +98,11 @@ impl PeersConfig {
         if !is_host_and_port(&advertise) {
             return Err(format!("peers.advertise: {advertise:?} is not a host and a port, like node1.internal:7280"));
         }
-        Ok(PeersConfig { listen, advertise, secret, tls, join })
+        Ok(PeersConfig { listen, advertise, secret, tls, join, routes })
     }
 
     /// What other nodes and clients are told of the client's door: where it listens or, if that is every address of the
     /// machine, the host that other nodes are told.
-    #[allow(dead_code, reason = "a node that joins tells it")]
     pub fn client_address(&self, listen: SocketAddr) -> String {
         match self.advertise.rsplit_once(':') {
             Some((host, _)) if listen.ip().is_unspecified() => format!("{host}:{}", listen.port()),
@@ -134,8 +137,24 @@ impl Settings {
             secret: self.peers_secret()?,
             tls: self.peers_tls()?,
             join: join.get_ref().clone(),
+            routes: self.peers_routes()?,
             ..listening
         }))
+    }
+
+    fn peers_routes(&self) -> Result<BTreeMap<u64, String>, ConfigError> {
+        let (source, routes) = self.find(|file| file.peers.routes.as_ref());
+        let mut known = BTreeMap::new();
+        for (node, address) in routes.get_ref() {
+            match node.parse() {
+                Ok(node) if is_host_and_port(address) => _ = known.insert(node, address.clone()),
+                _ => {
+                    let what = format!("peers.routes: {node} = {address:?} is not a node's number with a host and a port");
+                    return Err(source.wrong(routes, what));
+                }
+            }
+        }
+        Ok(known)
     }
 
     fn peers_secret(&self) -> Result<Option<Secret>, ConfigError> {

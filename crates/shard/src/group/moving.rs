@@ -55,7 +55,8 @@ impl<T> Group<T> {
             Step::Arrived if self.meta().placed < aim.version => self.note(aim.version),
             Step::Arrived => self.arrive(&aim, now, config, out),
             Step::Change(changes) => self.propose_members(&changes, aim.version),
-            Step::HandOver(to) if self.rest == 0 => self.hand_over(now, config, to, out),
+            // Before it has applied them, raft would not let it stand for election.
+            Step::HandOver(to) if self.rest == 0 && self.knows_members(to) => self.hand_over(now, config, to, out),
             Step::HandOver(_) => (),
         }
         self.aim = Some(aim);
@@ -81,29 +82,35 @@ impl<T> Group<T> {
             out.push(Output::Reached { shard: self.shard, version: aim.version });
         }
         let preferred = self.preferred(aim);
-        if let Some(leader) = preferred.filter(|leader| self.is_fit(*leader, config)) {
+        if let Some(leader) = preferred.filter(|leader| self.is_fit(*leader, config) && self.knows_members(*leader)) {
             self.hand_over(now, config, leader, out);
         }
     }
 
     /// Whether a majority knows, also after a crash, that it decides without those who were removed.
     fn is_settled(&self, voters: &[ReplicaId]) -> bool {
-        let prs = self.raft.raft.prs();
         let knows = |voter: &&ReplicaId| match **voter == self.replica {
             true => self.changes.is_empty(),
-            // What a follower says about itself is on its disk.
-            false => prs.get(voter.bits()).is_some_and(|progress| progress.committed_index >= self.changed),
+            false => self.knows_members(**voter),
         };
         voters.iter().filter(knows).count() * 2 > voters.len()
+    }
+
+    /// Whether a follower knows that the last change of members is committed. What it says about itself is on its disk.
+    fn knows_members(&self, replica: ReplicaId) -> bool {
+        let progress = self.raft.raft.prs().get(replica.bits());
+        progress.is_some_and(|progress| progress.committed_index >= self.changed)
     }
 
     /// Whether a replica has all but the newest entries and was heard of lately.
     fn is_fit(&self, replica: ReplicaId, config: &Config) -> bool {
         let raft = &self.raft.raft;
         let last = raft.raft_log.last_index();
-        // In a shard where nothing happens it is still probed after its snapshot; what it has acknowledged it has.
+        // Where nothing is appended, raft goes on probing a replica that has everything. One that has said nothing yet
+        // about its log may have none.
         let caught_up = raft.prs().get(replica.bits()).is_some_and(|progress| {
-            progress.state != ProgressState::Snapshot && progress.matched + CAUGHT_UP_ENTRIES > last
+            let probed = progress.state != ProgressState::Snapshot && progress.matched > 0;
+            probed && progress.matched + CAUGHT_UP_ENTRIES > last
         });
         caught_up && self.heard.within(replica, config.election_ticks_min)
     }

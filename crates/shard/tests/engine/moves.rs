@@ -94,7 +94,8 @@ impl Cluster {
             self.at(leader).inbox.push(Input::Propose { shard: SHARD, epoch, events, ticket });
         }
         self.run(5);
-        assert_eq!(self.at(leader).folded[&SHARD].last(), Some(&self.tickets));
+        let last = self.tickets;
+        assert_eq!(self.at(leader).folded[&SHARD].last(), Some(&last));
         leader
     }
 
@@ -321,6 +322,7 @@ fn the_preferred_leader_leads_once_it_can() {
     let mut cluster = three_voters();
     let preferring = Aim { leader: Some(replica(3, 3)), ..aim(3, &[ONE, TWO, THREE], &[]) };
     cluster.off = vec![3];
+    cluster.run(20);
     cluster.aim(&[1, 2, 3], &preferring);
     cluster.run(LONG);
     assert_eq!((cluster.take_told(), cluster.sell(1)), (vec!["1 reached 3".to_owned()], 1));
