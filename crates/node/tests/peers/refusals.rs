@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use boxoffice_node::{
     config::Secret,
     peers::{PeerConfig, PeersError},
-    world::{Lane, Net},
+    world::Lane,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
