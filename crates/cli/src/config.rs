@@ -284,6 +284,8 @@ impl Settings {
                 feed_tick_ms: self.within("feeds.tick_ms", (0, 10_000), |file| file.feeds.tick_ms.as_ref())?,
                 rules: Arc::new(self.rules()?),
                 payments: PaymentConfig { gateway: self.gateway()?, webhook_secrets: self.webhook_secrets()? },
+                // What it is in its cluster is worked out when it starts.
+                ..NodeConfig::default()
             },
             listen: self.listen()?,
             admin_token: self.admin_token()?,

@@ -12,7 +12,7 @@ use std::{
 };
 
 use boxoffice_core::{
-    cluster::{Cluster, MemberState, Place, Replica},
+    cluster::{Cluster, Copies, MemberState, Place, Replica},
     command::{ClusterCommand, Command, Machine, Move},
     id::Entity,
     keep::State,
@@ -294,7 +294,7 @@ impl Keeper {
 
     /// As the leader of the directory: the next moves.
     fn think(&mut self, shared: &Arc<Shared>, cluster: &Cluster) {
-        let idle = |node: &u64| !cluster.places().iter().any(|place| place.aim.has(*node) || place.settled.has(*node));
+        let idle = |node: &u64| !cluster.places().iter().any(|place| place.involves(*node));
         let drained =
             cluster.members().iter().find(|(node, member)| member.state == MemberState::Draining && idle(node));
         if let Some((node, _)) = drained {
@@ -350,6 +350,13 @@ impl Keeper {
     }
 }
 
+/// Nodes that may have a replica of a shard on the move besides those it goes to.
+fn leaving(place: &Place) -> Vec<NodeId> {
+    let before = place.given_up.iter().chain([&place.settled]).flat_map(Copies::all);
+    let nodes: BTreeSet<NodeId> = before.map(|replica| replica.node).filter(|node| !place.aim.has(*node)).collect();
+    if place.moving() { nodes.into_iter().collect() } else { Vec::new() }
+}
+
 /// What is to be moved next, as policy has it.
 fn next_moves(cluster: &Cluster) -> Vec<Move> {
     let replicas = |replicas: &[Replica]| -> Vec<placement::Replica> {
@@ -372,7 +379,7 @@ fn next_moves(cluster: &Cluster) -> Vec<Move> {
         learners: replicas(&place.aim.learners),
         leader: place.leader.node,
         moving: place.moving(),
-        leaving: place.settled.all().map(|replica| replica.node).filter(|node| !place.aim.has(*node)).collect(),
+        leaving: leaving(place),
     });
     let situation = Situation {
         members: members.collect(),

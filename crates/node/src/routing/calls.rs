@@ -247,11 +247,6 @@ impl Calls {
         }
         !self.table.lock().calls.is_empty()
     }
-
-    /// How many calls are under way.
-    pub(crate) fn len(&self) -> usize {
-        self.table.lock().calls.len()
-    }
 }
 
 /// Who leads a call's shard, as far as is known here.
