@@ -14,7 +14,8 @@ use crate::name::{Epoch, FOUNDING, NODE_MAX, NodeId, Position, ReplicaId, ShardI
 use crate::output::{Broken, Output, Why, Write};
 use crate::record::Record;
 use crate::reign::lost;
-use crate::replay::{RestoreError, Revived, replay};
+use crate::replay::{Revived, replay};
+use crate::restore_error::RestoreError;
 use crate::snapshot::SnapshotMeta;
 use crate::status::GroupStatus;
 use crate::time::Now;

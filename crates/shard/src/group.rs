@@ -19,7 +19,8 @@ use crate::name::{Epoch, NodeId, Position, ReplicaId, ShardId};
 use crate::output::{Broken, Output, Received, Write};
 use crate::record::Record;
 use crate::reign::Reign;
-use crate::replay::{RestoreError, Revived};
+use crate::replay::Revived;
+use crate::restore_error::RestoreError;
 use crate::snapshot::{self, SnapshotMeta};
 use crate::status::{FollowerStatus, GroupStatus, Role};
 use crate::tail::Tail;
@@ -217,10 +218,11 @@ impl<T> Group<T> {
             self.heard.hear(sender);
         }
         // Who takes entries has had the snapshot it asked for; raft would send it another one.
-        if message.get_msg_type() == MessageType::MsgAppendResponse && !message.reject {
-            if let Some(progress) = self.raft.raft.mut_prs().get_mut(message.from) {
-                progress.pending_request_snapshot = INVALID_INDEX;
-            }
+        if message.get_msg_type() == MessageType::MsgAppendResponse
+            && !message.reject
+            && let Some(progress) = self.raft.raft.mut_prs().get_mut(message.from)
+        {
+            progress.pending_request_snapshot = INVALID_INDEX;
         }
     }
 

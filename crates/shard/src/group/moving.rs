@@ -153,8 +153,7 @@ fn single(change: &Change) -> ConfChangeSingle {
         Change::Learner(replica) => (ConfChangeType::AddLearnerNode, replica),
         Change::Remove(replica) => (ConfChangeType::RemoveNode, replica),
     };
-    let mut single = ConfChangeSingle::default();
-    single.node_id = replica.bits();
+    let mut single = ConfChangeSingle { node_id: replica.bits(), ..ConfChangeSingle::default() };
     single.set_change_type(kind);
     single
 }

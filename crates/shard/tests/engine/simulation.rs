@@ -89,17 +89,17 @@ fn five_nodes_lose_nothing() {
 
 #[test]
 fn shards_move_among_three_nodes_and_lose_nothing() {
-    run_all(Kind::Moving, 0..120, 3, |sum| {
-        let moves = sum.aims > 2_000 && sum.reached > 1_000 && sum.removed > 300 && sum.drops > 300;
-        moves && sum.acknowledged > 200_000 && sum.crashes > 1_000 && sum.lost_disks > 50
+    run_all(Kind::Moving, 0..80, 3, |sum| {
+        let moves = sum.aims > 1_500 && sum.reached > 800 && sum.removed > 200 && sum.drops > 200;
+        moves && sum.acknowledged > 150_000 && sum.crashes > 700 && sum.lost_disks > 300
     });
 }
 
 #[test]
 fn shards_move_among_five_nodes_and_lose_nothing() {
-    run_all(Kind::Moving, 0..120, 5, |sum| {
-        let moves = sum.aims > 2_000 && sum.reached > 1_000 && sum.removed > 600 && sum.drops > 600;
-        moves && sum.acknowledged > 200_000 && sum.crashes > 1_000 && sum.lost_disks > 200
+    run_all(Kind::Moving, 0..80, 5, |sum| {
+        let moves = sum.aims > 1_500 && sum.reached > 700 && sum.removed > 400 && sum.drops > 400;
+        moves && sum.acknowledged > 150_000 && sum.crashes > 1_000 && sum.lost_disks > 500
     });
 }
 
