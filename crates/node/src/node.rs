@@ -20,7 +20,7 @@ use tokio::{
 use crate::{
     actor::Pool,
     archive_files::ArchiveFiles,
-    cell::ShardCell,
+    cell::{Replica, ShardCell},
     config::NodeConfig,
     door::ReplyTo,
     driver::{Driver, DriverInput, Settled, SnapshotsKept},
@@ -147,7 +147,11 @@ impl Node {
         engine_config.generation_min = identity.generation_min;
         engine_config.snapshot_entries = config.snapshot_entries;
         engine_config.snapshot_bytes = config.snapshot_bytes;
-        let engine = Engine::restore(engine_config, metas, records)?;
+        let engine = Engine::restore(engine_config, metas.clone(), records)?;
+        for meta in metas.iter().filter(|meta| engine.snapshot_meta(meta.shard) != Some(*meta)) {
+            // It is of a replica that is gone.
+            *cells[usize::from(meta.shard)].replica.lock() = Replica::default();
+        }
         for shard in engine.shards() {
             let group = engine.group(shard).expect("a shard that the engine has");
             cells[usize::from(shard)].group_id.store(group.replica.bits(), Ordering::Relaxed);

@@ -67,7 +67,14 @@ impl PeersConfig {
     /// In words, if that is no address.
     pub fn listening(listen: &str) -> Result<PeersConfig, String> {
         let listen = listen.parse().map_err(|_| format!("{listen:?} is not an address like 10.0.0.1:7280"))?;
-        Ok(PeersConfig { listen, advertise: String::new(), secret: None, tls: None, join: Vec::new(), routes: BTreeMap::new() })
+        Ok(PeersConfig {
+            listen,
+            advertise: String::new(),
+            secret: None,
+            tls: None,
+            join: Vec::new(),
+            routes: BTreeMap::new(),
+        })
     }
 
     /// The whole of it, after everybody has had a say: whether others could be let in by anybody, or not find it.
@@ -149,7 +156,8 @@ impl Settings {
             match node.parse() {
                 Ok(node) if is_host_and_port(address) => _ = known.insert(node, address.clone()),
                 _ => {
-                    let what = format!("peers.routes: {node} = {address:?} is not a node's number with a host and a port");
+                    let what =
+                        format!("peers.routes: {node} = {address:?} is not a node's number with a host and a port");
                     return Err(source.wrong(routes, what));
                 }
             }
