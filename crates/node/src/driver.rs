@@ -228,7 +228,8 @@ impl Driver {
             }
         }
         let clock = &self.shared.world.clock;
-        let now = Now { wall_ms: clock.wall_ms(), mono_ms: clock.monotonic_ms() };
+        let mono_ms = clock.monotonic_ms();
+        let now = Now { wall_ms: self.shared.clocks.wall_ms(mono_ms), mono_ms };
         if now.mono_ms >= self.next_tick_ms {
             self.next_tick_ms = now.mono_ms + TICK_MS;
             self.inputs.push(EngineInput::Tick);

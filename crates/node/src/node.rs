@@ -21,6 +21,7 @@ use crate::{
     actor::Pool,
     archive_files::ArchiveFiles,
     cell::{Replica, ShardCell},
+    clocks::Clocks,
     config::NodeConfig,
     door::ReplyTo,
     driver::{Driver, DriverInput, Settled, SnapshotsKept},
@@ -44,6 +45,9 @@ use crate::{
     watched::Watched,
     world::{Local, World},
 };
+
+/// How long a node that is told to stop waits for others to take its leaderships over, in milliseconds.
+const HAND_OVER_MS: u64 = 2_000;
 
 /// The two runtimes of a node: selling is not to wait for watching.
 #[derive(Clone)]
@@ -180,6 +184,7 @@ impl Node {
             calls: Arc::default(),
             streams: Arc::default(),
             far_feeds: FarFeeds::default(),
+            clocks: Clocks::new(&*world.clock),
             placing: Notify::new(),
             reached: Mutex::default(),
             consensus_waiting: AtomicUsize::new(0),
@@ -224,7 +229,14 @@ impl Node {
     pub async fn stop(mut self, patience_ms: u64) -> Result<(), NodeError> {
         let shared = Arc::clone(&self.handle.shared);
         shared.draining.store(true, Ordering::Relaxed);
-        let until_ms = shared.world.clock.monotonic_ms() + patience_ms;
+        shared.placing.notify_one();
+        let began_ms = shared.world.clock.monotonic_ms();
+        let until_ms = began_ms + patience_ms;
+        // Others lead what this node led before it goes, if there are others.
+        while shared.leads_for_others() && shared.world.clock.monotonic_ms() < began_ms + patience_ms.min(HAND_OVER_MS)
+        {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
         while shared.cells.iter().any(|cell| cell.under_way() > 0) && shared.world.clock.monotonic_ms() < until_ms {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
