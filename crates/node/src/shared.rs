@@ -116,7 +116,7 @@ impl Shared {
     }
 
     /// Whether there is no other node.
-    fn is_alone(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         self.alone.load(Ordering::Relaxed)
     }
 
