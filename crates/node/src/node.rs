@@ -402,10 +402,11 @@ impl NodeHandle {
     /// Resolves with the reason when the node cannot go on.
     pub async fn failed(&self) -> String {
         let mut failed = self.shared.failed.subscribe();
-        match failed.wait_for(Option::is_some).await {
-            Ok(reason) => reason.clone().unwrap_or_default(),
+        let reason = failed.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+        match reason {
+            Some(reason) => reason,
             // The sender lives in what this handle holds.
-            Err(_) => std::future::pending().await,
+            None => std::future::pending().await,
         }
     }
 }
