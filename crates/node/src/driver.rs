@@ -2,14 +2,15 @@
 //! engine, appends one record to the log, syncs it once, applies what is committed and hands on what was waiting for it.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-use boxoffice_core::{host::Input, id::Entity, keep::Kept, time::Timestamp};
+use boxoffice_core::{host::Input, keep::Kept, time::Timestamp};
 use boxoffice_shard::{
-    Engine, Input as EngineInput, Now, Outgoing, Output, Position, Received, ShardId, SnapshotMeta, Turns, Write,
+    DIRECTORY, Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, Position, Received, ReplicaId, ShardId,
+    SnapshotMeta, Turns, Write,
 };
 use bytes::Bytes;
 use tokio::{sync::mpsc, time::sleep};
@@ -23,7 +24,9 @@ use crate::{
     error::NodeError,
     feeds::Commit,
     log::{Kind, Log, LogError, Mark},
+    peer_frame::{self, Outbox},
     past::{Brought, Keeper, Order, Replay},
+    routing::not_understood,
     shared::Shared,
     snapshots::{self, Snapshot},
     watched::Before,
@@ -43,6 +46,10 @@ const HEADROOM_SHARE: u64 = 2;
 pub(crate) enum DriverInput {
     /// For the engine.
     Engine(EngineInput<Ticket>),
+    /// Messages of another node's engine, as that node sent them in one pass.
+    Consensus { from: NodeId, frame: Bytes },
+    /// Records of a shard's history came from another node, which tell up to here.
+    Imported { shard: ShardId, upto: u64 },
     /// This segment of the log is archived.
     Archived(u64),
     /// The node cannot go on.
@@ -103,6 +110,12 @@ pub(crate) struct Driver {
     replays: Vec<Replay>,
     /// A segment was begun while there were too many: cut snapshots after this pass.
     cut_for_release: bool,
+    /// The shard whose members were looked at last.
+    noted: usize,
+    /// Messages of this half of a pass, by node.
+    outbox: Outbox,
+    /// Snapshots that came from other nodes and are durable here, until the engine says what they replace.
+    restoring: BTreeMap<ShardId, Bytes>,
 }
 
 impl Driver {
@@ -136,6 +149,9 @@ impl Driver {
             snapshots_kept,
             replays,
             cut_for_release: false,
+            noted: 0,
+            outbox: Outbox::default(),
+            restoring: BTreeMap::new(),
         }
     }
 
@@ -196,6 +212,16 @@ impl Driver {
                     self.note(&input);
                     self.inputs.push(input);
                 }
+                DriverInput::Consensus { from, frame } => {
+                    self.shared.consensus_waiting.fetch_sub(1, Ordering::Relaxed);
+                    let whole = peer_frame::each(frame, |shard, bytes| {
+                        self.inputs.push(EngineInput::Message { from, shard, bytes });
+                    });
+                    if let Err(why) = whole {
+                        not_understood(&self.shared, from, why);
+                    }
+                }
+                DriverInput::Imported { shard, upto } => self.replays[usize::from(shard)].imported(upto),
                 DriverInput::Archived(number) => self.log.discard(number),
                 DriverInput::Fail(error) => return Err(error),
                 DriverInput::Stop => is_last = true,
@@ -212,7 +238,9 @@ impl Driver {
     }
 
     fn note(&mut self, input: &EngineInput<Ticket>) {
-        if let EngineInput::SnapshotSaved { shard, index } = input {
+        if let EngineInput::SnapshotSaved { shard, replica, index } = input
+            && self.engine.group(*shard).is_some_and(|group| group.replica == *replica)
+        {
             self.snapshots_kept[usize::from(*shard)].add(*index);
         }
     }
@@ -239,6 +267,9 @@ impl Driver {
         let low = headroom.no_space && headroom.bytes < self.shared.config.log_segment_bytes / HEADROOM_SHARE;
         self.set_read_only(low || self.shared.history_full.load(Ordering::Relaxed));
         self.log.tend();
+        // Members change without a word about leaders: one shard a tick is looked at again.
+        self.noted = (self.noted + 1) % self.shared.cells.len();
+        self.note_group(self.shared.cells[self.noted].id);
         self.release_log();
         self.hand_over();
         Ok(())
@@ -271,8 +302,9 @@ impl Driver {
     fn step(&mut self, turn: &Turn) -> Result<(), NodeError> {
         let mut write = self.engine.step(turn.now, self.inputs.drain(..));
         for message in std::mem::take(&mut write.messages) {
-            send(&self.shared, message);
+            self.send(message);
         }
+        self.flush();
         match write.must_sync() {
             true => self.write(&write, turn.now.mono_ms),
             false => Ok(()),
@@ -283,12 +315,14 @@ impl Driver {
     fn persisted(&mut self) -> Result<bool, NodeError> {
         self.engine.persisted(&mut self.outputs);
         self.take_outputs()?;
+        self.flush();
         Ok(self.engine.has_ready())
     }
 
     /// Hands on what came of the turn.
     fn end(&mut self, turn: &Turn) {
         if !self.commits.is_empty() {
+            self.shared.far_feeds.commit(&self.shared, &self.commits);
             self.shared.feeds.commit(std::mem::take(&mut self.commits));
         }
         if !self.settled.is_empty() {
@@ -300,7 +334,7 @@ impl Driver {
 
     fn write(&mut self, write: &Write, now_ms: u64) -> Result<(), NodeError> {
         for received in &write.snapshots {
-            self.snapshots.save_now(received)?;
+            self.save(received)?;
         }
         let marks: Vec<Mark> = write.marks.iter().map(|&(shard, last_index)| Mark { shard, last_index }).collect();
         match self.log.append(Kind::Ordinary, &[&write.records], &marks) {
@@ -352,14 +386,20 @@ impl Driver {
                     }
                 }
                 Output::Lead { shard, epoch, time } => self.lead(shard, Reign { epoch, time }),
-                Output::Follow { shard, term, .. } => self.follow(shard, term),
+                Output::Follow { shard, term, leader } => self.follow(shard, term, leader),
                 Output::Restore(received) => self.restore(received)?,
                 Output::SnapshotDue { meta } => self.cut(meta),
                 Output::CutSnapshot { meta, .. } => {
-                    let state = self.cut_for_peer(meta.shard)?;
+                    let state = self.cut_for_peer(meta.shard);
                     self.shared.inbox.push(DriverInput::Engine(EngineInput::SnapshotCut { meta, state }));
                 }
-                Output::Message(message) => send(&self.shared, message),
+                Output::Message(message) => self.send(message),
+                Output::Reached { shard, version } => {
+                    self.note_group(shard);
+                    self.shared.reached.lock().insert(shard, version);
+                    self.shared.placing.notify_one();
+                }
+                Output::Removed { shard, replica } => self.removed(shard, replica)?,
                 Output::Fatal { shard, why } => return Err(NodeError::Broken { shard, why }),
             }
         }
@@ -399,6 +439,9 @@ impl Driver {
         let deadline = replica.kept.next_deadline();
         drop(replica);
         self.set_due(shard, deadline);
+        if shard == DIRECTORY {
+            self.shared.placing.notify_one();
+        }
         let cell = &self.shared.cells[usize::from(shard)];
         cell.applied.store(position.index, Ordering::Relaxed);
         self.shared.metrics.entries.fetch_add(1, Ordering::Relaxed);
@@ -416,6 +459,7 @@ impl Driver {
         self.reigns[usize::from(shard)] = Some(reign);
         cell.term.store(reign.epoch.0, Ordering::Relaxed);
         cell.lead.lock().reign = Some(reign);
+        self.led_by(shard, Some(self.shared.config.node_id));
         let (unfinished, deadline) = {
             let replica = cell.replica.lock();
             (replica.kept.unfinished().cloned().collect::<Vec<_>>(), replica.kept.next_deadline())
@@ -430,7 +474,46 @@ impl Driver {
         }
     }
 
-    fn follow(&mut self, shard: ShardId, term: u64) {
+    /// Another node leads a shard, or nobody, or this one.
+    fn led_by(&mut self, shard: ShardId, leader: Option<NodeId>) {
+        self.note_group(shard);
+        let cell = &self.shared.cells[usize::from(shard)];
+        cell.follow(leader);
+        self.shared.calls.leader_changed(&self.shared, shard, leader);
+        self.shared.placing.notify_one();
+    }
+
+    /// Looks at what replica of a shard is here.
+    fn note_group(&self, shard: ShardId) {
+        let cell = &self.shared.cells[usize::from(shard)];
+        let group = self.engine.group(shard);
+        cell.group_id.store(group.as_ref().map_or(0, |group| group.replica.bits()), Ordering::Relaxed);
+        // A replica that has not been given its first state yet is none that could be read.
+        let whole = group.filter(|group| group.members.contains(group.replica));
+        cell.replica_id.store(whole.as_ref().map_or(0, |group| group.replica.bits()), Ordering::Relaxed);
+        if let Some(group) = whole {
+            let voters = &group.members.voters;
+            cell.learns.store(!voters.contains(&group.replica), Ordering::Relaxed);
+            cell.voters.store(voters.len(), Ordering::Relaxed);
+        }
+    }
+
+    /// The shard has no replica here any more.
+    fn removed(&mut self, shard: ShardId, replica: ReplicaId) -> Result<(), NodeError> {
+        tracing::info!(shard, %replica, "the shard is elsewhere now");
+        self.follow(shard, 0, None);
+        self.snapshots_kept[usize::from(shard)] = SnapshotsKept::default();
+        self.restoring.remove(&shard);
+        let cell = &self.shared.cells[usize::from(shard)];
+        let mut replica = cell.replica.lock();
+        replica.kept = Kept::new();
+        self.commits.extend(replica.watched.iter().cloned().map(Commit::lost));
+        drop(replica);
+        cell.applied.store(0, Ordering::Relaxed);
+        self.snapshots.forget(shard)
+    }
+
+    fn follow(&mut self, shard: ShardId, term: u64, leader: Option<NodeId>) {
         let cell = &self.shared.cells[usize::from(shard)];
         self.reigns[usize::from(shard)] = None;
         self.due_ms[usize::from(shard)] = None;
@@ -441,6 +524,8 @@ impl Driver {
         for (_, served) in lead.actors.drain() {
             served.actor.stop(None);
         }
+        drop(lead);
+        self.led_by(shard, leader);
     }
 
     /// Gives entities whose deadline has come a wake-up.
@@ -483,9 +568,13 @@ impl Driver {
 
     /// Lets old segments go, and, when there are too many, makes the shards that need them cut snapshots.
     fn release_log(&mut self) {
-        let kept = &self.snapshots_kept;
-        // From the older of the two snapshots on, so that a damaged newest one can be done without.
-        let first_needed = |shard: u16| kept.get(usize::from(shard)).map_or(u64::MAX, |kept| kept.older + 1);
+        let (kept, engine) = (&self.snapshots_kept, &self.engine);
+        // From the older of the two snapshots on, so that a damaged newest one can be done without. What is of a shard that
+        // is elsewhere now nobody needs.
+        let first_needed = |shard: u16| match (engine.first_needed(shard), kept.get(usize::from(shard))) {
+            (Some(_), Some(kept)) => kept.older + 1,
+            (_, None) | (None, _) => u64::MAX,
+        };
         match self.shared.config.history_archive_bytes {
             0 => _ = self.log.release(&first_needed),
             _ => {
@@ -501,17 +590,37 @@ impl Driver {
         }
     }
 
-    fn restore(&mut self, received: Received) -> Result<(), NodeError> {
+    /// Makes a snapshot durable that came from another node, before the engine takes it for its own.
+    fn save(&mut self, received: &Received) -> Result<(), NodeError> {
         let shard = received.meta.shard;
-        let cut = snapshots::decode_state(&received.state).map_err(|why| NodeError::BadSnapshot { shard, why })?;
+        let why = || "it was announced, and did not come".to_owned();
+        let state = self.shared.streams.received(shard, &received.state);
+        let state = state.ok_or_else(|| NodeError::BadSnapshot { shard, why: why() })?;
+        let rests_on = self.shared.past.shard(shard)?.batches;
+        self.snapshots.save_now(&received.meta, rests_on, &state)?;
+        self.restoring.insert(shard, state);
+        Ok(())
+    }
+
+    fn restore(&mut self, received: Received) -> Result<(), NodeError> {
+        let Received { meta, .. } = received;
+        let shard = meta.shard;
+        let state = self.restoring.remove(&shard).expect("it was made durable in this pass");
+        let cut = snapshots::decode_state(&state).map_err(|why| NodeError::BadSnapshot { shard, why })?;
         let kept = Kept::restore(cut);
         let deadline = kept.next_deadline();
-        let mut replica = self.shared.cells[usize::from(shard)].replica.lock();
+        let rests_on = self.shared.past.shard(shard)?.batches;
+        let cell = Arc::clone(&self.shared.cells[usize::from(shard)]);
+        let mut replica = cell.replica.lock();
         replica.kept = kept;
+        replica.rests_on = rests_on;
         // What happened in between is not known here.
         self.commits.extend(replica.watched.iter().cloned().map(Commit::lost));
         drop(replica);
+        cell.applied.store(meta.position.index, Ordering::Relaxed);
+        self.snapshots_kept[usize::from(shard)].add(meta.position.index);
         self.set_due(shard, deadline);
+        self.led_by(shard, self.engine.leader(shard));
         Ok(())
     }
 
@@ -522,17 +631,36 @@ impl Driver {
         self.snapshots.write(Snapshot { meta, rests_on, cut });
     }
 
-    /// A shard's state for another node, which does not have this one's store: with everything that has left memory here;
-    /// there it leaves again.
-    fn cut_for_peer(&self, shard: ShardId) -> Result<Bytes, NodeError> {
-        let mut cut = self.shared.cells[usize::from(shard)].replica.lock().kept.cut();
-        let here: BTreeSet<Entity> = cut.entities().map(|(entity, _)| entity.clone()).collect();
-        self.shared.past.each(shard, |stored| {
-            if !here.contains(&stored.entity) {
-                cut.add(stored.entity, stored.state);
+    /// What stands for a shard's state in a message to another node, which then pulls it.
+    fn cut_for_peer(&self, shard: ShardId) -> Bytes {
+        let cut = self.shared.cells[usize::from(shard)].replica.lock().kept.cut();
+        self.shared.streams.offer(shard, cut, self.shared.world.clock.monotonic_ms())
+    }
+
+    /// Puts a message with the others for its node.
+    fn send(&mut self, message: Outgoing) {
+        if !message.snapshot {
+            return self.outbox.add(message);
+        }
+        let Outgoing { to, shard, bytes, .. } = message;
+        if !self.shared.streams.announce(&self.shared, to, shard, bytes) {
+            self.unreachable(to);
+        }
+    }
+
+    /// Sends every node its messages, in one frame.
+    fn flush(&mut self) {
+        for (to, frame) in self.outbox.take() {
+            // What is not sent is lost like on a broken link: raft sends it again.
+            if let Err(reason) = self.shared.world.net.send(to, Lane::Consensus, frame) {
+                tracing::debug!(%reason, "messages were dropped");
+                self.unreachable(to);
             }
-        })?;
-        Ok(Bytes::from(snapshots::state(&cut)))
+        }
+    }
+
+    fn unreachable(&self, node: NodeId) {
+        self.shared.inbox.push(DriverInput::Engine(EngineInput::Unreachable { node }));
     }
 }
 
@@ -541,18 +669,6 @@ pub(crate) async fn pay_disk(disk: &dyn Disk) {
     let owed = disk.owed();
     if !owed.is_zero() {
         sleep(owed).await;
-    }
-}
-
-fn send(shared: &Shared, message: Outgoing) {
-    let lane = if message.snapshot { Lane::Calls } else { Lane::Consensus };
-    let mut frame = Vec::with_capacity(2 + message.bytes.len());
-    frame.extend_from_slice(&message.shard.to_be_bytes());
-    frame.extend_from_slice(&message.bytes);
-    // What is not sent is lost like on a broken link: raft sends it again.
-    if let Err(reason) = shared.world.net.send(message.to, lane, frame.into()) {
-        shared.inbox.push(DriverInput::Engine(EngineInput::Unreachable { node: message.to }));
-        tracing::debug!(%reason, "a message was dropped");
     }
 }
 

@@ -336,7 +336,7 @@ impl<'a> Found<'a> {
                 self.turns.clear();
                 self.first = 0;
             }
-            Record::State { .. } | Record::Snapshot { .. } => {}
+            Record::State { .. } | Record::Snapshot { .. } | Record::Replica { .. } | Record::Gone { .. } => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering},
     },
     thread::{self, JoinHandle},
 };
@@ -11,9 +11,10 @@ use std::{
 use boxoffice_core::{command::Command, id::Request, keep::Kept};
 use boxoffice_shard::{Config, Engine, Record, SnapshotMeta};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
-    sync::{mpsc, oneshot},
+    sync::{Notify, mpsc, oneshot},
 };
 
 use crate::{
@@ -24,21 +25,24 @@ use crate::{
     door::ReplyTo,
     driver::{Driver, DriverInput, Settled, SnapshotsKept},
     error::NodeError,
-    feeds::{FeedSettings, Feeds},
+    feeds::{FarFeeds, FeedSettings, Feeds},
     history::HISTORIES_MAX,
     identity::{DataDirectory, Identity, Wanted},
     inbox::Inbox,
     log::{self, Log, LogConfig, Maker, Start},
     metrics::Metrics,
     past::{Keeper, Past, Replay},
+    placing,
+    routing::{self, PeerDoor},
     shared::Shared,
     snapshot_files::SnapshotFiles,
     snapshots::{self, Snapshot},
     status::Samples,
+    streams,
     tasks::{Gate, Tasks},
     timers::{self, Timers},
     watched::Watched,
-    world::World,
+    world::{Local, World},
 };
 
 /// The two runtimes of a node: selling is not to wait for watching.
@@ -98,7 +102,8 @@ impl Node {
     ) -> Result<Node, NodeError> {
         let maker = if gate.is_some() { Maker::Caller } else { Maker::Thread };
         Arc::make_mut(&mut config.rules).gateway = world.gateway.is_configured();
-        let wanted = Wanted { cluster: None, node: config.node_id, shards: config.shards };
+        let joining = config.joining.clone();
+        let wanted = Wanted { cluster: None, node: config.node_id, shards: config.shards, joining };
         let mut directory = DataDirectory::open(&world, &config.data_dir, &wanted)?;
         let files = SnapshotFiles::open(Arc::clone(&world.disk), &directory.snapshot_dir())?;
 
@@ -135,13 +140,24 @@ impl Node {
         let identity = directory.identity().clone();
 
         let seed = world.rng.u64();
-        let mut engine_config = Config::born(config.node_id, seed, config.shards, &[config.node_id]);
+        let mut engine_config = match identity.peers.is_empty() {
+            true => Config::founding(config.node_id, seed, config.shards),
+            false => Config::joining(config.node_id, seed, config.shards),
+        };
+        engine_config.generation_min = identity.generation_min;
         engine_config.snapshot_entries = config.snapshot_entries;
         engine_config.snapshot_bytes = config.snapshot_bytes;
         let engine = Engine::restore(engine_config, metas, records)?;
+        for shard in engine.shards() {
+            let group = engine.group(shard).expect("a shard that the engine has");
+            cells[usize::from(shard)].group_id.store(group.replica.bits(), Ordering::Relaxed);
+            if group.members.contains(group.replica) {
+                cells[usize::from(shard)].replica_id.store(group.replica.bits(), Ordering::Relaxed);
+            }
+        }
 
-        // Versions go on across restarts as long as the disk is the same; 52 bits, so that any client can hold them.
-        let epoch = (identity.disk as u64) & ((1 << 52) - 1);
+        // Versions are the same on every replica, and go on across restarts; 52 bits, so that any client can hold them.
+        let epoch = (identity.cluster.0 as u64) & ((1 << 52) - 1);
         let feed_settings = FeedSettings { coalesce_ms: config.feed_tick_ms, epoch, ..FeedSettings::default() };
         let shared = Arc::new_cyclic(|weak: &std::sync::Weak<Shared>| Shared {
             feeds: Feeds::new(Arc::new(Watched(weak.clone())), feed_settings, Arc::clone(&world.clock)),
@@ -156,6 +172,14 @@ impl Node {
             history_full: AtomicBool::new(false),
             past,
             archives,
+            alone: AtomicBool::new(config.peer_address.is_empty()),
+            calls: Arc::default(),
+            streams: Arc::default(),
+            far_feeds: FarFeeds::default(),
+            placing: Notify::new(),
+            reached: Mutex::default(),
+            consensus_waiting: AtomicUsize::new(0),
+            turn: AtomicU16::new(0),
             log_dir: directory.log_dir(),
             histories: tokio::sync::Semaphore::new(HISTORIES_MAX),
             failed: tokio::sync::watch::Sender::new(None),
@@ -171,6 +195,11 @@ impl Node {
         let feeds = shared.feeds.clone();
         shared.tasks.watch(async move { feeds.run().await });
         shared.tasks.sell(timers::run(Arc::downgrade(&shared)));
+        let local = Local { cluster: identity.cluster.0, node: identity.node, disk: identity.disk };
+        shared.world.net.start(local, Arc::new(PeerDoor(Arc::downgrade(&shared))));
+        shared.tasks.sell(routing::run(Arc::downgrade(&shared)));
+        shared.tasks.sell(streams::run(Arc::downgrade(&shared), !shared.tasks.only()));
+        shared.tasks.sell(placing::run(Arc::downgrade(&shared), identity.clone()));
         let keeper = Keeper::start(&shared)?;
         let (snapshots, past) = ((snapshots, snapshots_kept), (keeper, replays));
         let driver = Driver::new(Arc::clone(&shared), engine, log, settle, snapshots, past);
@@ -316,13 +345,20 @@ fn check_past(
             // An entry replaces what was written at its place and after it before.
             Record::Entry { position, .. } => *end = position.index,
             Record::Reset { index, .. } => *end = *index,
+            // What was kept of it here tells of a log that is elsewhere now; if it comes back it brings its history along.
+            Record::Gone { .. } => *end = u64::MAX,
+            Record::Replica { .. } => *end = 0,
             Record::State { .. } | Record::Snapshot { .. } => {}
         }
     }
     let mut replays = Vec::with_capacity(cells.len());
     for cell in cells {
         let at = usize::from(cell.id);
-        past.check_ends(cell.id, ends[at].max(logs[at]))?;
+        let last = ends[at].max(logs[at]);
+        // Without snapshot and entries the replica has no state yet, and the store what is left of an earlier one.
+        if last > 0 {
+            past.check_ends(cell.id, last)?;
+        }
         let shard = past.shard(cell.id)?;
         cell.replica.lock().rests_on = shard.batches;
         replays.push(Replay::new(cell.id, shard.upto));
@@ -389,7 +425,8 @@ impl NodeHandle {
         if self.shared.draining.load(Ordering::Relaxed) {
             return Err("draining".into());
         }
-        let without = self.shared.cells.iter().filter(|cell| cell.lead.lock().reign.is_none()).count();
+        let is_led = |cell: &ShardCell| cell.leads() || cell.known_leader().is_some() || self.shared.is_far(cell);
+        let without = self.shared.cells.iter().filter(|cell| !is_led(cell)).count();
         if without > 0 {
             return Err(format!("{without} shards have no leader yet"));
         }

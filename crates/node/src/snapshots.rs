@@ -8,7 +8,7 @@ use std::{
 };
 
 use boxoffice_core::keep::Cut;
-use boxoffice_shard::{Input as EngineInput, Received, SnapshotMeta};
+use boxoffice_shard::{Input as EngineInput, ShardId, SnapshotMeta};
 use bytes::Bytes;
 
 use crate::{
@@ -67,14 +67,20 @@ impl Writer {
         self.cuts.push(snapshot);
     }
 
-    /// Writes a snapshot that came from another node; it is durable when this returns. It is whole by itself: see
-    /// `Driver::cut_for_peer`.
+    /// Writes a snapshot that came from another node; it is durable when this returns.
     ///
     /// # Errors
     /// As the disk says.
-    pub(crate) fn save_now(&self, received: &Received) -> Result<(), NodeError> {
-        let meta = &received.meta;
-        Ok(self.files.save(meta.shard, meta.position.index, &join(meta, 0, &received.state))?)
+    pub(crate) fn save_now(&self, meta: &SnapshotMeta, rests_on: u64, state: &[u8]) -> Result<(), NodeError> {
+        Ok(self.files.save(meta.shard, meta.position.index, &join(meta, rests_on, state))?)
+    }
+
+    /// Removes every snapshot of a shard that has no replica here any more.
+    ///
+    /// # Errors
+    /// As the disk says.
+    pub(crate) fn forget(&self, shard: ShardId) -> Result<(), NodeError> {
+        Ok(self.files.remove_all(shard)?)
     }
 }
 
@@ -108,11 +114,11 @@ async fn write_as_task(files: Arc<SnapshotFiles>, cuts: Arc<Inbox<Snapshot>>, sh
 
 fn report(shared: &Weak<Shared>, meta: &SnapshotMeta, written: Result<(), NodeError>) {
     let Some(shared) = shared.upgrade() else { return };
-    let (shard, index) = (meta.shard, meta.position.index);
+    let (shard, replica, index) = (meta.shard, meta.replica, meta.position.index);
     match written {
         Ok(()) => {
             shared.metrics.snapshots.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            shared.inbox.push(DriverInput::Engine(EngineInput::SnapshotSaved { shard, index }));
+            shared.inbox.push(DriverInput::Engine(EngineInput::SnapshotSaved { shard, replica, index }));
         }
         Err(error) => {
             tracing::error!(shard, index, %error, "a snapshot could not be written; the log keeps growing until one is")

@@ -122,7 +122,7 @@ async fn find(client: &Client, entity: Option<Entity>, reach: &Reach) -> Result<
         Some(Entity::Customer(id)) => {
             Found::Customer(Box::new(client.audit_customer(&id).await.map_err(failure)?.value))
         }
-        Some(entity @ (Entity::Venue(_) | Entity::Directory)) => {
+        Some(entity @ (Entity::Venue(_) | Entity::Directory | Entity::Cluster)) => {
             return Err(Failure::Usage(format!(
                 "{entity}: sessions, products, resources, customers and carts are audited; `boxoffice admin audit` \
                  audits all there is"

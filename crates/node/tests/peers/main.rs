@@ -1,0 +1,9 @@
+//! Links between nodes, over real sockets and through a proxy that spoils what passes.
+
+mod common;
+mod proxy;
+
+mod exchange;
+mod faults;
+mod refusals;
+mod standing;

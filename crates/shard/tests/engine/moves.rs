@@ -1,0 +1,1 @@
+//! Stories about members that change.
