@@ -72,13 +72,18 @@ impl Fabric {
 
     /// Nothing goes this way any more, and what was under way is lost; `true` if it went before.
     pub fn cut(&mut self, from: NodeId, to: NodeId) -> bool {
-        self.under_way.retain(|_, delivery| (delivery.from, delivery.to) != (from, to));
+        self.drain(from, to);
         self.cut.insert((from, to))
+    }
+
+    /// What is under way this way is lost.
+    pub fn drain(&mut self, from: NodeId, to: NodeId) {
+        self.under_way.retain(|_, delivery| (delivery.from, delivery.to) != (from, to));
+        self.last_us.retain(|&(one, other, _), _| (one, other) != (from, to));
     }
 
     /// Frames go this way again; `true` if they did not before.
     pub fn mend(&mut self, from: NodeId, to: NodeId) -> bool {
-        self.last_us.retain(|&(one, other, _), _| (one, other) != (from, to));
         self.cut.remove(&(from, to))
     }
 

@@ -8,6 +8,8 @@ use tokio::time::sleep;
 
 use crate::{
     dice::{around, dice},
+    ether::Ether,
+    fabric::Weather,
     machine::Machine,
     settings::Settings,
     trace::Trace,
@@ -32,11 +34,24 @@ pub enum Fault {
     FullDisk,
     /// The wall clock jumps.
     ClockJump,
+    /// Two nodes do not hear each other for a while.
+    Cut,
+    /// One node does not hear another for a while.
+    OneWay,
+    /// One node hears nobody and nobody hears it for a while.
+    Isolation,
+    /// One node is slow to hear another for a while.
+    SlowLink,
+    /// Consensus' frames are lost, repeated and overtaken for a while.
+    Storm,
 }
 
 impl Fault {
-    /// All of them.
-    pub const ALL: [Fault; 8] = [
+    /// What befalls links.
+    pub const OF_LINKS: [Fault; 5] = [Fault::Cut, Fault::OneWay, Fault::Isolation, Fault::SlowLink, Fault::Storm];
+
+    /// What befalls machines.
+    pub const OF_MACHINES: [Fault; 8] = [
         Fault::Kill,
         Fault::PowerCut,
         Fault::TornWrite,
@@ -58,6 +73,11 @@ impl Fault {
             Fault::FailedSync => "failed sync",
             Fault::FullDisk => "full disk",
             Fault::ClockJump => "clock jump",
+            Fault::Cut => "cut",
+            Fault::OneWay => "one-way cut",
+            Fault::Isolation => "isolation",
+            Fault::SlowLink => "slow link",
+            Fault::Storm => "storm",
         }
     }
 }
@@ -65,9 +85,11 @@ impl Fault {
 /// The trouble of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Swarm {
-    /// Kinds that occur.
-    pub kinds: Vec<Fault>,
-    /// The mean time between two of a machine, in milliseconds.
+    /// Kinds that befall machines.
+    pub of_machines: Vec<Fault>,
+    /// Kinds that befall links.
+    pub of_links: Vec<Fault>,
+    /// The mean time between two of a machine, or of the links, in milliseconds.
     pub mean_ms: u64,
 }
 
@@ -75,12 +97,21 @@ impl Swarm {
     /// What the seed says: each kind with one chance in two, and something at least.
     pub fn draw(settings: &Settings) -> Swarm {
         let mut dice = dice(settings.seed, "swarm", 0);
-        let mut kinds: Vec<Fault> = Fault::ALL.into_iter().filter(|_| dice.random()).collect();
-        if kinds.is_empty() {
-            kinds.push(*Fault::ALL.choose(&mut dice).expect("there are some"));
+        let mut of_machines: Vec<Fault> = Fault::OF_MACHINES.into_iter().filter(|_| dice.random()).collect();
+        let mut of_links: Vec<Fault> = Fault::OF_LINKS.into_iter().filter(|_| dice.random()).collect();
+        if settings.nodes == 1 {
+            of_links.clear();
         }
-        Swarm { kinds, mean_ms: *[5_000, 20_000, 60_000].choose(&mut dice).expect("there are some") }
+        if of_machines.is_empty() && of_links.is_empty() {
+            of_machines.push(one_of(&mut dice, &Fault::OF_MACHINES));
+        }
+        Swarm { of_machines, of_links, mean_ms: one_of(&mut dice, &[5_000, 20_000, 60_000]) }
     }
+}
+
+/// One of these.
+fn one_of<T: Copy>(dice: &mut SmallRng, all: &[T]) -> T {
+    *all.choose(dice).expect("there are some")
 }
 
 /// What befell, and what should not have.
@@ -90,6 +121,59 @@ pub(crate) struct Toll {
     pub(crate) faults: BTreeMap<Fault, u64>,
     /// Processes that ended without a reason, or did not start.
     pub(crate) violations: Vec<String>,
+}
+
+/// What befalls the links, until it is dropped: then they are to be mended.
+pub(crate) async fn befall_links(
+    ether: Ether,
+    swarm: Swarm,
+    settings: Settings,
+    trace: Arc<Trace>,
+    toll: Arc<Mutex<Toll>>,
+) {
+    let mut dice = dice(settings.seed, "links", 0);
+    loop {
+        sleep(Duration::from_millis(around(&mut dice, swarm.mean_ms))).await;
+        let fault = one_of(&mut dice, &swarm.of_links);
+        let one = dice.random_range(1..=settings.nodes);
+        let other = (one + dice.random_range(0..settings.nodes - 1)) % settings.nodes + 1;
+        *toll.lock().faults.entry(fault).or_default() += 1;
+        trace.note(&format!("links: {} of {one} and {other}", fault.as_str()));
+        let others: Vec<u64> = (1..=settings.nodes).filter(|node| *node != one).collect();
+        let ways: Vec<(u64, u64)> = match fault {
+            Fault::Cut => vec![(one, other), (other, one)],
+            Fault::OneWay => vec![(one, other)],
+            Fault::Isolation => others.into_iter().flat_map(|other| [(one, other), (other, one)]).collect(),
+            _ => Vec::new(),
+        };
+        ether.change(|fabric| ways.iter().for_each(|&(from, to)| _ = fabric.cut(from, to)));
+        match fault {
+            Fault::SlowLink => {
+                let more_us = one_of(&mut dice, &[50_000, 500_000, 5_000_000]);
+                ether.change(|fabric| fabric.set_slow(one, other, more_us));
+            }
+            Fault::Storm => {
+                let lost_permille = one_of(&mut dice, &[10, 100, 300]);
+                let jitter_us = one_of(&mut dice, &[1_000, 20_000, 200_000]);
+                ether.set_weather(Weather { lost_permille, twice_permille: 50, jitter_us, ..FAIR });
+            }
+            _ => {}
+        }
+        // No cut is so short that nobody notices.
+        let for_ms = 1_000 + around(&mut dice, 15_000).min(90_000);
+        sleep(Duration::from_millis(for_ms)).await;
+        mend(&ether);
+        trace.note("links: mended");
+    }
+}
+
+/// Links as they are when nothing troubles them.
+const FAIR: Weather = Weather { delay_us: 300, jitter_us: 1_000, lost_permille: 0, twice_permille: 0 };
+
+/// Ends all trouble of links.
+pub(crate) fn mend(ether: &Ether) {
+    ether.change(|fabric| fabric.mend_all());
+    ether.set_weather(FAIR);
 }
 
 /// What befalls one machine, until it is dropped: then [`heal`] is to follow.
@@ -104,7 +188,7 @@ pub(crate) async fn befall(
     loop {
         let rest_ms = around(&mut fate.dice, swarm.mean_ms);
         fate.watch(rest_ms, None).await;
-        let kind = *swarm.kinds.choose(&mut fate.dice).expect("a swarm has kinds");
+        let kind = one_of(&mut fate.dice, &swarm.of_machines);
         fate.fall(kind).await;
     }
 }
@@ -178,7 +262,7 @@ impl Fate {
                 self.machine.resume();
             }
             Fault::SlowDisk => {
-                let change = Duration::from_millis(*[5, 50, 500].choose(&mut self.dice).expect("there are some"));
+                let change = Duration::from_millis(one_of(&mut self.dice, &[5, 50, 500]));
                 self.machine.disk.set_pace(change);
                 self.watch(20_000, None).await;
                 self.machine.disk.set_pace(Duration::ZERO);
@@ -198,6 +282,9 @@ impl Fate {
                 let skew = if self.dice.random() { 0 } else { self.dice.random_range(-hour_ms..=hour_ms) };
                 self.machine.skew.set(skew);
             }
+            Fault::Cut | Fault::OneWay | Fault::Isolation | Fault::SlowLink | Fault::Storm => {
+                unreachable!("{fault:?} befalls links")
+            }
         }
     }
 }
@@ -209,8 +296,8 @@ pub(crate) fn start(machine: &Machine, toll: &Mutex<Toll>) {
     }
 }
 
-/// Ends all trouble of a machine and has its process serve.
-pub(crate) async fn heal(machine: &Machine, toll: &Mutex<Toll>) {
+/// Ends all trouble of a machine.
+pub(crate) fn heal(machine: &Machine, toll: &Mutex<Toll>) {
     machine.disk.set_pace(Duration::ZERO);
     machine.disk.set_room(None);
     machine.disk.fail_syncs(false);
@@ -218,9 +305,4 @@ pub(crate) async fn heal(machine: &Machine, toll: &Mutex<Toll>) {
     // Trouble may have been cut short at any point: whatever process there is begins again.
     machine.power_cut();
     start(machine, toll);
-    if let Err(reason) = machine.serves().await {
-        toll.lock()
-            .violations
-            .push(format!("node {} does not serve after everything was healed: {reason}", machine.number));
-    }
 }

@@ -7,6 +7,7 @@ mod many;
 mod run;
 mod settings;
 
+mod cluster;
 mod faults;
 
 mod buyer;
@@ -20,6 +21,7 @@ mod oracle;
 mod clock;
 mod dice;
 mod disk;
+mod ether;
 pub mod fabric;
 mod machine;
 mod panics;

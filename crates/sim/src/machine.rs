@@ -4,11 +4,12 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use boxoffice_core::{command::Command, id::Request, time::Rules};
 use boxoffice_node::{
-    config::NodeConfig,
+    config::{Fsync, NodeConfig},
     door::{Failure, ReplyTo},
+    identity::{ClusterId, Joining, draw_disk},
     node::{Node, NodeHandle},
     tasks::Gate,
-    world::{NoGateway, NoPeers, World},
+    world::{NoGateway, Peer, World},
 };
 use parking_lot::Mutex;
 use rand::{Rng, rngs::SmallRng};
@@ -21,6 +22,7 @@ use crate::{
     clock::{SimClock, Skew},
     dice::{SimRng, dice},
     disk::SimDisk,
+    ether::Ether,
     settings::Settings,
     trace::Trace,
 };
@@ -39,6 +41,7 @@ pub(crate) struct Machine {
     drift_ppm: i64,
     rng: Arc<SimRng>,
     config: NodeConfig,
+    ether: Ether,
     trace: Arc<Trace>,
     process: Mutex<Process>,
 }
@@ -51,17 +54,25 @@ struct Process {
     waiting: Vec<(Command, Option<Request>, ReplyTo)>,
 }
 
+/// Where a node is reached, by others and by clients; nobody looks.
+pub(crate) fn address(number: u64) -> String {
+    format!("10.0.0.{number}:7000")
+}
+
 impl Machine {
     /// A machine that is off.
-    pub(crate) fn new(number: u64, settings: &Settings, trace: &Arc<Trace>) -> Machine {
+    pub(crate) fn new(number: u64, settings: &Settings, trace: &Arc<Trace>, ether: &Ether) -> Machine {
         let mut lots: SmallRng = dice(settings.seed, "machine", number);
         let rules = Rules { hold_ttl_ms: settings.hold_ttl_ms, ..Rules::default() };
         let config = NodeConfig {
             data_dir: PathBuf::from("/data"),
             node_id: number,
+            peer_address: address(number),
+            client_address: address(number),
             shards: settings.shards,
             log_segment_bytes: 256 << 10,
             snapshot_entries: [50, 500, 5_000][lots.random_range(0..3)],
+            fsync: if settings.syncs { Fsync::Always } else { Fsync::Never },
             history_archive_bytes: [0, 1 << 20][lots.random_range(0..2)],
             rules: Arc::new(rules),
             ..NodeConfig::default()
@@ -73,9 +84,36 @@ impl Machine {
             drift_ppm: lots.random_range(-200..=200),
             rng: Arc::new(SimRng::new(settings.seed, number)),
             config,
+            ether: ether.clone(),
             trace: Arc::clone(trace),
             process: Mutex::default(),
         }
+    }
+
+    fn world(&self) -> World {
+        World {
+            clock: Arc::new(SimClock::new(self.trace.begun(), self.drift_ppm, self.skew.clone())),
+            rng: Arc::<SimRng>::clone(&self.rng),
+            net: Arc::new(self.ether.net(self.number)),
+            disk: Arc::new(self.disk.clone()),
+            stores: Arc::new(self.disk.clone()),
+            gateway: Arc::new(NoGateway),
+        }
+    }
+
+    /// The identity of its data directory, drawn before the node is one of a cluster.
+    pub(crate) fn disk_identity(&self) -> u128 {
+        draw_disk(&self.world(), &self.config.data_dir).expect("a disk without trouble")
+    }
+
+    /// Starts the process for the first time, in the cluster that took it in.
+    ///
+    /// # Errors
+    /// Why it does not start, in words.
+    pub(crate) fn join(&self, cluster: u128, peers: &[u64], disk: u128) -> Result<(), String> {
+        let peers = peers.iter().map(|&node| Peer { node, address: address(node) }).collect();
+        let joining = Joining { cluster: ClusterId(cluster), disk, peers, generation_min: 0 };
+        self.start_with(Some(joining))
     }
 
     /// Starts the process.
@@ -83,17 +121,17 @@ impl Machine {
     /// # Errors
     /// Why it does not start, in words.
     pub(crate) fn start(&self) -> Result<(), String> {
+        self.start_with(None)
+    }
+
+    fn start_with(&self, joining: Option<Joining>) -> Result<(), String> {
         let gate = Gate::new();
-        let world = World {
-            clock: Arc::new(SimClock::new(self.trace.begun(), self.drift_ppm, self.skew.clone())),
-            rng: Arc::<SimRng>::clone(&self.rng),
-            net: Arc::new(NoPeers),
-            disk: Arc::new(self.disk.clone()),
-            stores: Arc::new(self.disk.clone()),
-            gateway: Arc::new(NoGateway),
-        };
-        let node = Node::start_as_tasks(self.config.clone(), world, &Handle::current(), gate.clone());
-        let node = node.map_err(|error| error.to_string())?;
+        let config = NodeConfig { joining, ..self.config.clone() };
+        let node = Node::start_as_tasks(config, self.world(), &Handle::current(), gate.clone());
+        let node = node.map_err(|error| {
+            self.ether.end(self.number);
+            error.to_string()
+        })?;
         self.trace.note(&format!("node {} starts", self.number));
         *self.process.lock() = Process { node: Some(node), gate, waiting: Vec::new() };
         Ok(())
@@ -131,6 +169,7 @@ impl Machine {
         if process.node.is_some() {
             self.trace.note(&format!("node {} {how}", self.number));
         }
+        self.ether.end(self.number);
         // Whoever waits for an answer hears `unknown`; outside the lock, since that may call back.
         drop(process);
     }
@@ -139,6 +178,7 @@ impl Machine {
     pub(crate) fn pause(&self) {
         self.trace.note(&format!("node {} stands still", self.number));
         self.process.lock().gate.shut();
+        self.ether.pause(self.number);
     }
 
     /// It goes on.
@@ -149,6 +189,7 @@ impl Machine {
             process.gate.open();
             (std::mem::take(&mut process.waiting), process.node.as_ref().map(|node| node.handle().clone()))
         };
+        self.ether.resume(self.number);
         let Some(handle) = handle else { return };
         for (command, request, reply) in waiting {
             handle.submit(command, request, reply);

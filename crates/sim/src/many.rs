@@ -37,6 +37,8 @@ pub struct Summary {
     pub carts: u64,
     /// Orders there were at the end.
     pub orders: u64,
+    /// What happened in all runs, as one number, whatever their order.
+    pub hash: u64,
     /// Runs that broke a promise, by seed.
     pub failed: BTreeMap<u64, Report>,
 }
@@ -44,6 +46,7 @@ pub struct Summary {
 impl Summary {
     fn add(&mut self, report: Report) {
         self.runs += 1;
+        self.hash = self.hash.wrapping_add(report.hash);
         self.simulated_ms += report.simulated_ms;
         for (fault, times) in &report.faults {
             *self.faults.entry(*fault).or_default() += times;
@@ -75,6 +78,7 @@ impl fmt::Display for Summary {
         writeln!(f, "operations: {} changes, {} reads", self.changes, self.reads)?;
         writeln!(f, "unknown outcomes: {}; turned away: {}", self.unknown, self.turned_away)?;
         writeln!(f, "in the end: {} carts, {} orders", self.carts, self.orders)?;
+        writeln!(f, "trace: {:016x}", self.hash)?;
         writeln!(f, "violations: {} runs", self.failed.len())?;
         for report in self.failed.values() {
             writeln!(f, "  {}", report.settings.replay())?;

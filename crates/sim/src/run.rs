@@ -12,8 +12,10 @@ use tokio::{
 
 use crate::{
     buyer::{Buyer, Stories},
+    cluster,
     desk::Desk,
     dice::dice,
+    ether::Ether,
     faults::{self, Fault, Swarm, Toll},
     judge::{Seen, judge},
     machine::Machine,
@@ -28,6 +30,8 @@ use crate::{
 const LAST_CARTS_MS: u64 = 600_000;
 /// How long they go on buying after healing, in milliseconds.
 const HEALED_MS: u64 = 30_000;
+/// More nodes than copies would each know a part only.
+const NODES_MAX: u64 = 3;
 /// A new session is opened so often, in milliseconds.
 const SESSION_MS: u64 = 120_000;
 
@@ -64,8 +68,8 @@ pub struct Report {
 /// # Panics
 /// When there is no runtime to be had.
 pub fn run(settings: Settings) -> Result<Report, String> {
-    if settings.nodes != 1 {
-        return Err(format!("{} nodes cannot be simulated; 1 can", settings.nodes));
+    if !(1..=NODES_MAX).contains(&settings.nodes) {
+        return Err(format!("{} nodes cannot be simulated; 1 to {NODES_MAX} can", settings.nodes));
     }
     if settings.carts == 0 || settings.minutes == 0 || settings.shards == 0 {
         return Err("a run has at least one cart, one minute and one shard".into());
@@ -81,28 +85,32 @@ pub fn run(settings: Settings) -> Result<Report, String> {
 async fn simulate(settings: Settings) -> Report {
     let trace = Arc::new(Trace::new(settings.told));
     let toll = Arc::new(Mutex::new(Toll::default()));
-    let machines: Vec<Arc<Machine>> =
-        (1..=settings.nodes).map(|number| Arc::new(Machine::new(number, &settings, &trace))).collect();
+    let ether = Ether::new(&trace, dice(settings.seed, "ether", 0));
+    faults::mend(&ether);
+    let carrying = tokio::spawn(ether.clone().carry());
+    let machine = |number| Arc::new(Machine::new(number, &settings, &trace, &ether));
+    let machines: Vec<Arc<Machine>> = (1..=settings.nodes).map(machine).collect();
     let oracle = Mutex::new(Oracle::default());
     let desk = Arc::new(Desk { machines, trace: Arc::clone(&trace), oracle });
     let (town, stories) = (Arc::new(Town::default()), Arc::new(Mutex::new(Stories::default())));
     let mut lots = dice(settings.seed, "run", 0);
 
-    for machine in &desk.machines {
-        faults::start(machine, &toll);
-    }
+    cluster::assemble(&desk, &toll, &mut lots).await;
     town.open(&desk, &mut lots).await;
 
     let swarm = Swarm::draw(&settings);
     trace.note(&format!("{swarm:?}"));
-    let befalling: Vec<_> = desk
-        .machines
-        .iter()
+    let of_machines = desk.machines.iter().filter(|_| !swarm.of_machines.is_empty());
+    let mut befalling: Vec<_> = of_machines
         .map(|machine| {
             let (machine, swarm) = (Arc::clone(machine), swarm.clone());
             tokio::spawn(faults::befall(machine, swarm, settings, Arc::clone(&trace), Arc::clone(&toll)))
         })
         .collect();
+    if !swarm.of_links.is_empty() {
+        let befall = faults::befall_links(ether.clone(), swarm, settings, Arc::clone(&trace), Arc::clone(&toll));
+        befalling.push(tokio::spawn(befall));
+    }
     let (stop, stopped) = watch::channel(false);
     let mut buying: Vec<_> = (0..settings.carts)
         .map(|number| {
@@ -129,9 +137,14 @@ async fn simulate(settings: Settings) -> Report {
         let _ = fate.await;
     }
     trace.note("everything is healed");
+    faults::mend(&ether);
     for machine in &desk.machines {
-        faults::heal(machine, &toll).await;
+        faults::heal(machine, &toll);
     }
+    for machine in &desk.machines {
+        cluster::recovered(machine, &toll).await;
+    }
+    cluster::settled(&desk, &toll, &mut lots).await;
     sleep(Duration::from_millis(HEALED_MS)).await;
     stop.send_replace(true);
     for buyer in buying {
@@ -147,6 +160,7 @@ async fn simulate(settings: Settings) -> Report {
     for machine in &desk.machines {
         machine.kill();
     }
+    carrying.abort();
     // Actors end in their own turn.
     sleep(Duration::from_millis(1)).await;
     let (oracle, toll) = (desk.oracle.lock(), toll.lock());

@@ -17,6 +17,8 @@ pub struct Settings {
     pub hold_ttl_ms: u64,
     /// The longest pause of a buyer between two commands is around this, in milliseconds.
     pub think_ms: u64,
+    /// Nodes sync before they answer. If not, a power cut takes what was answered, and the judge must see it.
+    pub syncs: bool,
     /// Tell everything that happens on stderr.
     pub told: bool,
 }
@@ -32,13 +34,14 @@ impl Settings {
             shards: 4,
             hold_ttl_ms: 60_000,
             think_ms: 3_000,
+            syncs: true,
             told: false,
         }
     }
 
     /// The command that does it again.
     pub fn replay(&self) -> String {
-        let Settings { seed, minutes, nodes, carts, shards, hold_ttl_ms: _, think_ms: _, told: _ } = self;
+        let Settings { seed, minutes, nodes, carts, shards, hold_ttl_ms: _, think_ms: _, syncs: _, told: _ } = self;
         format!(
             "boxoffice sim --seed {seed} --minutes {minutes} --nodes {nodes} --carts {carts} --shards {shards} --trace"
         )
