@@ -355,6 +355,7 @@ fn check_past(
         ends[usize::from(meta.shard)] = meta.position.index;
     }
     let mut logs = vec![0; cells.len()];
+    let mut replicas = vec![None; cells.len()];
     for record in records {
         let Some(end) = logs.get_mut(usize::from(record.shard())) else { continue };
         match record {
@@ -363,7 +364,12 @@ fn check_past(
             Record::Reset { index, .. } => *end = *index,
             // What was kept of it here tells of a log that is elsewhere now; if it comes back it brings its history along.
             Record::Gone { .. } => *end = u64::MAX,
-            Record::Replica { .. } => *end = 0,
+            // Every part of the log begins with it again; another one begins with nothing.
+            Record::Replica { shard, replica } => {
+                if replicas[usize::from(*shard)].replace(*replica) != Some(*replica) {
+                    *end = 0;
+                }
+            }
             Record::State { .. } | Record::Snapshot { .. } => {}
         }
     }
@@ -455,10 +461,11 @@ impl NodeHandle {
     /// Resolves with the reason when the node cannot go on.
     pub async fn failed(&self) -> String {
         let mut failed = self.shared.failed.subscribe();
-        match failed.wait_for(Option::is_some).await {
-            Ok(reason) => reason.clone().unwrap_or_default(),
+        let reason = failed.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+        match reason {
+            Some(reason) => reason,
             // The sender lives in what this handle holds.
-            Err(_) => std::future::pending().await,
+            None => std::future::pending().await,
         }
     }
 }
