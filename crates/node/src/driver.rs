@@ -480,7 +480,7 @@ impl Driver {
         self.note_group(shard);
         let cell = &self.shared.cells[usize::from(shard)];
         cell.follow(leader);
-        self.shared.calls.leader_changed(&self.shared, shard, leader);
+        self.shared.leader_changed(shard, leader);
         self.shared.placing.notify_one();
     }
 
