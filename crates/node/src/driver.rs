@@ -640,7 +640,7 @@ impl Driver {
     /// What stands for a shard's state in a message to another node, which then pulls it.
     fn cut_for_peer(&self, shard: ShardId) -> Bytes {
         let cut = self.shared.cells[usize::from(shard)].replica.lock().kept.cut();
-        self.shared.streams.offer(shard, cut, self.shared.world.clock.monotonic_ms())
+        self.shared.streams.offer(&self.shared.world, shard, cut)
     }
 
     /// Puts a message with the others for its node.
