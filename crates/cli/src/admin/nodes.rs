@@ -164,6 +164,16 @@ mod tests {
             members: vec![member(1, "serving"), member(2, "draining"), member(3, "joining")],
             places: vec![place(0, &["1.1"], &["2.3"], None), place(1, &["2.2", "1.7", "3.5"], &[], Some(&["2.2"]))],
         };
-        expect![[""]].assert_eq(&lines(&cluster).join("\n"));
+        expect![[r#"
+            node  state              peers at       clients at     program  copies  votes  leads  since
+            1     serving            10.0.0.1:7280  10.0.0.1:7180  0.1.0    2       2      1      2026-12-24 19:30 UTC
+            2     draining           10.0.0.2:7280  10.0.0.2:7180  0.1.0    2       1      1      2026-12-24 19:30 UTC
+            3     joining (no disk)  10.0.0.3:7280  10.0.0.3:7180  0.1.0    1       1      0      2026-12-24 19:30 UTC
+
+            2 shards, 3 copies of each wanted
+            One voter in each shard until three nodes serve: the loss of its disk loses data.
+            One shard is moving:
+              shard 1    2.2 -> 2.2 1.7 3.5"#]]
+        .assert_eq(&lines(&cluster).join("\n"));
     }
 }

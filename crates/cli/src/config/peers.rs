@@ -185,18 +185,21 @@ impl Settings {
     }
 
     fn peers_tls(&self) -> Result<Option<PeersTls>, ConfigError> {
-        let (source, certificate) = self.find(|file| file.peers.tls_certificate.as_ref());
-        let (_, key) = self.find(|file| file.peers.tls_key.as_ref());
-        let (_, authority) = self.find(|file| file.peers.tls_authority.as_ref());
-        let paths = [certificate, key, authority].map(|path| path.get_ref().clone());
-        let set = paths.iter().filter(|path| !path.as_os_str().is_empty()).count();
-        let [certificate_file, key, authority] = paths;
-        match set {
-            0 => Ok(None),
-            3 => Ok(Some(PeersTls { certificate: certificate_file, key, authority })),
-            _ => {
-                let what = "peers.tls_certificate: peers.tls_certificate, tls_key and tls_authority are set together";
-                Err(source.wrong(certificate, what.into()))
+        let certificate = self.find(|file| file.peers.tls_certificate.as_ref());
+        let key = self.find(|file| file.peers.tls_key.as_ref());
+        let authority = self.find(|file| file.peers.tls_authority.as_ref());
+        let all = [certificate, key, authority];
+        let mut said = all.iter().filter(|(_, path)| !path.get_ref().as_os_str().is_empty());
+        // What is said is what is blamed: what is not said stands in no file of the operator's.
+        match (said.next(), said.count()) {
+            (None, _) => Ok(None),
+            (Some(_), 2) => {
+                let [certificate, key, authority] = all.map(|(_, path)| path.get_ref().clone());
+                Ok(Some(PeersTls { certificate, key, authority }))
+            }
+            (Some((source, path)), _) => {
+                let what = "peers.tls_certificate, peers.tls_key and peers.tls_authority are set together";
+                Err(source.wrong(path, what.into()))
             }
         }
     }
@@ -252,7 +255,7 @@ mod tests {
             (&format!("listen = \"0.0.0.0:7280\"\n{SECRET}"), "peers.advertise: nobody can reach 0.0.0.0:7280"),
             ("listen = \"127.0.0.1:7280\"\nadvertise = \"one\"", "peers.advertise: \"one\" is not a host and a port"),
             ("join = [\"one:7180\"]", "line 2: peers.join: a node that joins others has a peers.listen"),
-            ("listen = \"127.0.0.1:1\"\ntls_key = \"k\"", "line "),
+            ("listen = \"127.0.0.1:1\"\ntls_key = \"k\"", "line 3: peers.tls_certificate, peers.tls_key and"),
             (
                 &format!("listen = \"127.0.0.1:1\"\n{SECRET}\nsecret_file = \"s\""),
                 "line 4: peers.secret_file: peers.secret is",
