@@ -74,7 +74,7 @@ pub(crate) async fn settled(desk: &Desk, toll: &Mutex<Toll>, dice: &mut SmallRng
 }
 
 async fn view(desk: &Desk, dice: &mut SmallRng) -> Option<Box<ClusterView>> {
-    match desk.read(dice, "cluster", Command::Cluster(ClusterCommand::Get)).await.map(|answered| answered.answer) {
+    match desk.read(dice, "cluster", Command::Cluster(ClusterCommand::Get)).await?.map(|answered| answered.answer) {
         Ok(Answer::Cluster(view)) => Some(view),
         // It is being founded.
         Ok(_) | Err(_) => None,

@@ -21,6 +21,9 @@ use crate::{dice::around, machine::Machine, oracle::Oracle, trace::Trace};
 /// How long one attempt waits for its answer.
 const ATTEMPT_MS: u64 = 5_000;
 
+/// Longer than any trouble: so long a read is tried.
+const READ_MS: u64 = 600_000;
+
 /// The way to the cluster for everybody who asks.
 pub(crate) struct Desk {
     /// All machines.
@@ -121,8 +124,9 @@ impl Desk {
         }
     }
 
-    /// A read, tried until it is answered.
-    pub(crate) async fn read(&self, dice: &mut SmallRng, who: &str, command: Command) -> Outcome {
+    /// A read, tried until it is answered; `None`, and a violation, if nothing troubles anybody for longer than that takes.
+    pub(crate) async fn read(&self, dice: &mut SmallRng, who: &str, command: Command) -> Option<Outcome> {
+        let until_ms = self.trace.now_ms() + READ_MS;
         loop {
             let called_ms = self.trace.now_ms();
             match self.attempt(dice, command.clone(), None).await {
@@ -131,7 +135,12 @@ impl Desk {
                     if let Ok(answered) = &outcome {
                         self.oracle.lock().read((called_ms, self.trace.now_ms()), answered);
                     }
-                    return outcome;
+                    return Some(outcome);
+                }
+                Err(_) if called_ms > until_ms => {
+                    let what = format!("{who} has tried to read {} for {READ_MS} ms", command.entity());
+                    self.oracle.lock().violation(what);
+                    return None;
                 }
                 Err(failure) => self.oracle.lock().unanswered(failure),
             }

@@ -58,7 +58,7 @@ pub(crate) async fn judge(
 
     let mut audits = BTreeMap::new();
     for story in stories.carts.values() {
-        let outcome = desk.read(dice, "judge", town::audit_of(&Entity::Cart(story.cart))).await;
+        let Some(outcome) = desk.read(dice, "judge", town::audit_of(&Entity::Cart(story.cart))).await else { continue };
         match outcome {
             Ok(answered) => match answered.answer {
                 Answer::CartAudit(audit) => _ = audits.insert(story.cart, *audit),
@@ -81,8 +81,7 @@ pub(crate) async fn judge(
 
     let mut sales = BTreeMap::new();
     for inventory in town.inventories() {
-        let outcome = desk.read(dice, "judge", town::audit_of(&inventory)).await;
-        let Ok(answered) = outcome else { continue };
+        let Some(Ok(answered)) = desk.read(dice, "judge", town::audit_of(&inventory)).await else { continue };
         let (found, violations) = match answered.answer {
             Answer::SessionAudit(audit) => (audit.sales, audit.violations),
             Answer::ProductAudit(audit) => (audit.sales, audit.violations),
@@ -124,7 +123,7 @@ async fn settle(desk: &Desk, number: u64, owed: impl Fn() -> Option<u64>) {
 
 async fn order_of(desk: &Desk, dice: &mut SmallRng, cart: CartId) -> Option<Arc<Order>> {
     let command = Command::Cart(cart, boxoffice_core::command::CartCommand::Order);
-    match desk.read(dice, "judge", command).await.map(|answered| answered.answer) {
+    match desk.read(dice, "judge", command).await?.map(|answered| answered.answer) {
         Ok(Answer::Order { order, .. }) => Some(order),
         other => {
             desk.oracle.lock().violation(format!("the order of {cart} reads {other:?}"));
