@@ -24,8 +24,8 @@ use crate::{
     error::NodeError,
     feeds::Commit,
     log::{Kind, Log, LogError, Mark},
-    peer_frame::{self, Outbox},
     past::{Brought, Keeper, Order, Replay},
+    peer_frame::{self, Outbox},
     routing::not_understood,
     shared::Shared,
     snapshots::{self, Snapshot},
@@ -228,7 +228,8 @@ impl Driver {
             }
         }
         let clock = &self.shared.world.clock;
-        let now = Now { wall_ms: clock.wall_ms(), mono_ms: clock.monotonic_ms() };
+        let mono_ms = clock.monotonic_ms();
+        let now = Now { wall_ms: self.shared.clocks.wall_ms(mono_ms), mono_ms };
         if now.mono_ms >= self.next_tick_ms {
             self.next_tick_ms = now.mono_ms + TICK_MS;
             self.inputs.push(EngineInput::Tick);
@@ -500,6 +501,11 @@ impl Driver {
 
     /// The shard has no replica here any more.
     fn removed(&mut self, shard: ShardId, replica: ReplicaId) -> Result<(), NodeError> {
+        if shard == DIRECTORY {
+            // Every member has a copy of the directory.
+            let node = self.shared.config.node_id;
+            return Err(NodeError::NotAMember { node, why: "it was drained or removed".into() });
+        }
         tracing::info!(shard, %replica, "the shard is elsewhere now");
         self.follow(shard, 0, None);
         self.snapshots_kept[usize::from(shard)] = SnapshotsKept::default();

@@ -130,7 +130,8 @@ impl DataDirectory {
                     peers: Vec::new(),
                     generation_min: 0,
                 };
-                let Joining { cluster, disk: of_disk, peers, generation_min } = wanted.joining.clone().unwrap_or_else(founded);
+                let Joining { cluster, disk: of_disk, peers, generation_min } =
+                    wanted.joining.clone().unwrap_or_else(founded);
                 let identity = Identity {
                     cluster,
                     node: wanted.node,
@@ -306,7 +307,8 @@ fn parse(dir: &Path, text: &str) -> Result<Identity, IdentityError> {
 fn checksum(identity: &Identity) -> String {
     let Identity { cluster, node, disk, shards, created_at_ms, has_log, peers: _, generation_min } = identity;
     let peers = written(identity).join(" ");
-    let said = format!("{FORMAT} {cluster} {node} {disk:032x} {shards} {created_at_ms} {has_log} {generation_min} {peers}");
+    let said =
+        format!("{FORMAT} {cluster} {node} {disk:032x} {shards} {created_at_ms} {has_log} {generation_min} {peers}");
     format!("{:08x}", crc32c::crc32c(said.as_bytes()))
 }
 

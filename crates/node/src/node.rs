@@ -20,7 +20,8 @@ use tokio::{
 use crate::{
     actor::Pool,
     archive_files::ArchiveFiles,
-    cell::ShardCell,
+    cell::{Replica, ShardCell},
+    clocks::Clocks,
     config::NodeConfig,
     door::ReplyTo,
     driver::{Driver, DriverInput, Settled, SnapshotsKept},
@@ -44,6 +45,9 @@ use crate::{
     watched::Watched,
     world::{Local, World},
 };
+
+/// How long a node that is told to stop waits for others to take its leaderships over, in milliseconds.
+const HAND_OVER_MS: u64 = 2_000;
 
 /// The two runtimes of a node: selling is not to wait for watching.
 #[derive(Clone)]
@@ -147,7 +151,11 @@ impl Node {
         engine_config.generation_min = identity.generation_min;
         engine_config.snapshot_entries = config.snapshot_entries;
         engine_config.snapshot_bytes = config.snapshot_bytes;
-        let engine = Engine::restore(engine_config, metas, records)?;
+        let engine = Engine::restore(engine_config, metas.clone(), records)?;
+        for meta in metas.iter().filter(|meta| engine.snapshot_meta(meta.shard) != Some(*meta)) {
+            // It is of a replica that is gone.
+            *cells[usize::from(meta.shard)].replica.lock() = Replica::default();
+        }
         for shard in engine.shards() {
             let group = engine.group(shard).expect("a shard that the engine has");
             cells[usize::from(shard)].group_id.store(group.replica.bits(), Ordering::Relaxed);
@@ -176,6 +184,7 @@ impl Node {
             calls: Arc::default(),
             streams: Arc::default(),
             far_feeds: FarFeeds::default(),
+            clocks: Clocks::new(&*world.clock),
             placing: Notify::new(),
             reached: Mutex::default(),
             consensus_waiting: AtomicUsize::new(0),
@@ -220,7 +229,14 @@ impl Node {
     pub async fn stop(mut self, patience_ms: u64) -> Result<(), NodeError> {
         let shared = Arc::clone(&self.handle.shared);
         shared.draining.store(true, Ordering::Relaxed);
-        let until_ms = shared.world.clock.monotonic_ms() + patience_ms;
+        shared.placing.notify_one();
+        let began_ms = shared.world.clock.monotonic_ms();
+        let until_ms = began_ms + patience_ms;
+        // Others lead what this node led before it goes, if there are others.
+        while shared.leads_for_others() && shared.world.clock.monotonic_ms() < began_ms + patience_ms.min(HAND_OVER_MS)
+        {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
         while shared.cells.iter().any(|cell| cell.under_way() > 0) && shared.world.clock.monotonic_ms() < until_ms {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
@@ -339,6 +355,7 @@ fn check_past(
         ends[usize::from(meta.shard)] = meta.position.index;
     }
     let mut logs = vec![0; cells.len()];
+    let mut replicas = vec![None; cells.len()];
     for record in records {
         let Some(end) = logs.get_mut(usize::from(record.shard())) else { continue };
         match record {
@@ -347,7 +364,12 @@ fn check_past(
             Record::Reset { index, .. } => *end = *index,
             // What was kept of it here tells of a log that is elsewhere now; if it comes back it brings its history along.
             Record::Gone { .. } => *end = u64::MAX,
-            Record::Replica { .. } => *end = 0,
+            // Every part of the log begins with it again; another one begins with nothing.
+            Record::Replica { shard, replica } => {
+                if replicas[usize::from(*shard)].replace(*replica) != Some(*replica) {
+                    *end = 0;
+                }
+            }
             Record::State { .. } | Record::Snapshot { .. } => {}
         }
     }

@@ -300,7 +300,8 @@ impl Past {
     pub(crate) fn import(&self, shard: ShardId, records: &[Bytes]) -> Result<u64, PastError> {
         let mut taken = Vec::with_capacity(records.len());
         for bytes in records {
-            let stored = record::decode(bytes).map_err(|why| self.bad(format!("another node, of shard {shard}"), why))?;
+            let stored =
+                record::decode(bytes).map_err(|why| self.bad(format!("another node, of shard {shard}"), why))?;
             let Stored { index, entity, state } = stored;
             taken.push(Leaving { entity, state, index });
         }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use boxoffice_core::{
-    cluster::{Cluster, MemberState, Place, Replica},
+    cluster::{Cluster, Copies, MemberState, Place, Replica},
     command::{ClusterCommand, Command, Machine, Move},
     id::Entity,
     keep::State,
@@ -29,14 +29,21 @@ use crate::{
     driver::DriverInput,
     error::NodeError,
     identity::Identity,
+    routing::Message,
     shared::Shared,
-    world::{Peer, PeerHello},
+    world::{Lane, Peer, PeerHello},
 };
 
 /// How often the table is looked at without news, in milliseconds.
 const LOOK_MS: u64 = 250;
 /// How long one of the keeper's own commands may take, in milliseconds.
 const PATIENCE_MS: u64 = 3_000;
+/// How often clocks are compared, in milliseconds.
+const COMPARE_MS: u64 = 1_000;
+
+/// A drained node is told that it will be no member for so long before it is none, in milliseconds.
+const FAREWELL_MS: u64 = 500;
+
 /// What the keeper has under way: each of its commands once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Errand {
@@ -93,6 +100,14 @@ struct Keeper {
     peers: Vec<Peer>,
     /// By shard: the version of the aim that the engine knows.
     told: BTreeMap<ShardId, u64>,
+    /// Drained nodes that have nothing any more, and since when they are told.
+    farewells: BTreeMap<NodeId, u64>,
+    /// When clocks are compared again.
+    compare_at_ms: u64,
+    /// The machine's clock is off.
+    off: bool,
+    /// This node should not lead.
+    reluctant: bool,
 }
 
 /// Keeps places until the node is gone.
@@ -105,6 +120,10 @@ pub(crate) async fn run(weak: Weak<Shared>, identity: Identity) {
         arrived: false,
         peers: Vec::new(),
         told: BTreeMap::new(),
+        farewells: BTreeMap::new(),
+        compare_at_ms: 0,
+        off: false,
+        reluctant: false,
     };
     loop {
         let Some(shared) = weak.upgrade() else { return };
@@ -156,6 +175,16 @@ pub(crate) fn judge(shared: &Shared, hello: &PeerHello) -> Result<(), String> {
     }
 }
 
+/// The leader of the directory says that this node was drained and has nothing any more.
+pub(crate) fn farewell(shared: &Shared) {
+    let node = shared.config.node_id;
+    let drained =
+        |state: &State| cluster(state).members().get(&node).is_none_or(|member| member.state == MemberState::Draining);
+    if table(shared).as_deref().is_none_or(drained) {
+        shared.inbox.push(DriverInput::Fail(NodeError::NotAMember { node, why: "it was drained".into() }));
+    }
+}
+
 impl Keeper {
     fn step(&mut self, shared: &Arc<Shared>) -> Result<(), NodeError> {
         let given = std::mem::take(&mut *self.answers.given.lock());
@@ -178,6 +207,7 @@ impl Keeper {
             return Ok(());
         };
         self.check_self(cluster)?;
+        self.look_at_clocks(shared);
         let others = cluster.members().iter().filter(|(_, member)| member.state != MemberState::Gone);
         let peers = others.map(|(node, member)| Peer { node: *node, address: member.peer.to_string() });
         self.tell_peers(shared, peers.filter(|peer| peer.node != self.identity.node).collect());
@@ -190,6 +220,42 @@ impl Keeper {
             self.think(shared, cluster);
         }
         Ok(())
+    }
+
+    /// Compares clocks with the others, and tells them, and the shards here, whether this node should lead.
+    fn look_at_clocks(&mut self, shared: &Shared) {
+        let clock = &*shared.world.clock;
+        let now_ms = clock.monotonic_ms();
+        if now_ms >= self.compare_at_ms {
+            self.compare_at_ms = now_ms + COMPARE_MS;
+            let ask = Message::Time { asked_ms: now_ms, wall_ms: None }.encode();
+            self.tell_all(shared, &ask);
+        }
+        let off_ms = shared.clocks.look(clock);
+        if off_ms.is_some() != self.off {
+            self.off = off_ms.is_some();
+            match off_ms {
+                Some(off_ms) => {
+                    tracing::error!(off_ms, "this machine's clock is off: it is not believed, and leads nothing")
+                }
+                None => tracing::warn!("this machine's clock is right again"),
+            }
+        }
+        let reluctant = self.off || shared.draining.load(Ordering::Relaxed) || shared.read_only.load(Ordering::Relaxed);
+        if reluctant != self.reluctant {
+            self.reluctant = reluctant;
+            let node = self.identity.node;
+            shared.inbox.push(DriverInput::Engine(EngineInput::Reluctant { node, reluctant }));
+        }
+        // Again and again, for whoever has only just come.
+        self.tell_all(shared, &Message::Reluctant(reluctant).encode());
+    }
+
+    fn tell_all(&self, shared: &Shared, message: &bytes::Bytes) {
+        for peer in &self.peers {
+            // Who cannot be reached hears it later.
+            let _ = shared.world.net.send(peer.node, Lane::Calls, message.clone());
+        }
     }
 
     fn answered(&mut self, errand: Errand, result: door::Result) -> Result<(), NodeError> {
@@ -212,7 +278,8 @@ impl Keeper {
         let Some(member) = cluster.members().get(&node) else { return Ok(()) };
         let why = if member.state == MemberState::Gone {
             "it was drained or removed".to_owned()
-        } else if member.disk.is_some_and(|disk| disk != self.identity.disk) || (member.disk.is_none() && self.arrived) {
+        } else if member.disk.is_some_and(|disk| disk != self.identity.disk) || (member.disk.is_none() && self.arrived)
+        {
             "it was replaced: another disk is a member under its id".to_owned()
         } else {
             return Ok(());
@@ -276,14 +343,26 @@ impl Keeper {
 
     /// As the leader of the directory: the next moves.
     fn think(&mut self, shared: &Arc<Shared>, cluster: &Cluster) {
-        let idle = |node: &u64| !cluster.places().iter().any(|place| place.aim.has(*node) || place.settled.has(*node));
-        let drained = cluster.members().iter().find(|(node, member)| member.state == MemberState::Draining && idle(node));
+        let idle = |node: &u64| !cluster.places().iter().any(|place| place.involves(*node));
+        let drained =
+            cluster.members().iter().find(|(node, member)| member.state == MemberState::Draining && idle(node));
         if let Some((node, _)) = drained {
-            self.send(shared, Errand::Retire, ClusterCommand::Retire { node: *node });
+            self.retire(shared, *node);
         }
         let moves = next_moves(cluster);
         if !moves.is_empty() {
             self.send(shared, Errand::Place, ClusterCommand::Place { based_on: cluster.version(), moves });
+        }
+    }
+
+    /// Takes a node out that has nothing any more. It is told first: nobody talks to it afterwards.
+    fn retire(&mut self, shared: &Arc<Shared>, node: NodeId) {
+        let now_ms = shared.world.clock.monotonic_ms();
+        let told_ms = *self.farewells.entry(node).or_insert(now_ms);
+        // If it cannot be reached it will be refused when it comes back.
+        let _ = shared.world.net.send(node, Lane::Calls, Message::Farewell.encode());
+        if now_ms.saturating_sub(told_ms) >= FAREWELL_MS {
+            self.send(shared, Errand::Retire, ClusterCommand::Retire { node });
         }
     }
 
@@ -320,6 +399,13 @@ impl Keeper {
     }
 }
 
+/// Nodes that may have a replica of a shard on the move besides those it goes to.
+fn leaving(place: &Place) -> Vec<NodeId> {
+    let before = place.given_up.iter().chain([&place.settled]).flat_map(Copies::all);
+    let nodes: BTreeSet<NodeId> = before.map(|replica| replica.node).filter(|node| !place.aim.has(*node)).collect();
+    if place.moving() { nodes.into_iter().collect() } else { Vec::new() }
+}
+
 /// What is to be moved next, as policy has it.
 fn next_moves(cluster: &Cluster) -> Vec<Move> {
     let replicas = |replicas: &[Replica]| -> Vec<placement::Replica> {
@@ -342,7 +428,7 @@ fn next_moves(cluster: &Cluster) -> Vec<Move> {
         learners: replicas(&place.aim.learners),
         leader: place.leader.node,
         moving: place.moving(),
-        leaving: place.settled.all().map(|replica| replica.node).filter(|node| !place.aim.has(*node)).collect(),
+        leaving: leaving(place),
     });
     let situation = Situation {
         members: members.collect(),

@@ -21,6 +21,7 @@ use crate::{
     actor::{self, Message, Pool, Ticket},
     archive_files::ArchiveFiles,
     cell::{Caller, ShardCell},
+    clocks::Clocks,
     config::NodeConfig,
     door::{Failure, ReplyTo},
     driver::DriverInput,
@@ -74,6 +75,8 @@ pub(crate) struct Shared {
     pub(crate) streams: Arc<Streams>,
     /// Feeds of entities that are on other nodes, and of ours that others watch.
     pub(crate) far_feeds: FarFeeds,
+    /// What time it is.
+    pub(crate) clocks: Clocks,
     /// Something happened that the keeper of places wants to look at.
     pub(crate) placing: tokio::sync::Notify,
     /// Shards led here that have reached the aim of this version.
@@ -113,7 +116,7 @@ impl Shared {
     }
 
     /// Whether there is no other node.
-    fn is_alone(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         self.alone.load(Ordering::Relaxed)
     }
 
@@ -125,6 +128,11 @@ impl Shared {
     /// Whether a shard is on other nodes only, as the cluster's table says.
     pub(crate) fn is_far(&self, cell: &ShardCell) -> bool {
         cell.replica_here().is_none() && !cell.belief.lock().homes.is_empty()
+    }
+
+    /// Whether this node leads a shard that another node could lead.
+    pub(crate) fn leads_for_others(&self) -> bool {
+        !self.is_alone() && self.cells.iter().any(|cell| cell.leads() && cell.voters.load(Ordering::Relaxed) > 1)
     }
 
     /// Takes a command whose entity this node is believed to lead.

@@ -48,9 +48,11 @@ impl Driver {
                 }),
                 Output::Done { .. } => done += 1,
                 Output::Lead { shard, epoch, .. } => self.epochs[usize::from(shard)] = epoch,
-                Output::SnapshotDue { meta } => {
-                    self.inputs.push(Input::SnapshotSaved { shard: meta.shard, replica: meta.replica, index: meta.position.index })
-                }
+                Output::SnapshotDue { meta } => self.inputs.push(Input::SnapshotSaved {
+                    shard: meta.shard,
+                    replica: meta.replica,
+                    index: meta.position.index,
+                }),
                 other => panic!("{other:?}"),
             }
         }

@@ -14,7 +14,8 @@ use crate::name::{Epoch, FOUNDING, NODE_MAX, NodeId, Position, ReplicaId, ShardI
 use crate::output::{Broken, Output, Why, Write};
 use crate::record::Record;
 use crate::reign::lost;
-use crate::replay::{RestoreError, Revived, replay};
+use crate::replay::{Revived, replay};
+use crate::restore_error::RestoreError;
 use crate::snapshot::SnapshotMeta;
 use crate::status::GroupStatus;
 use crate::time::Now;
@@ -293,6 +294,13 @@ impl<T> Engine<T> {
             }
             Input::SnapshotMoves { shard, to } => {
                 self.with(shard, |group, _, _, _| group.snapshot_moves(to));
+            }
+            Input::Reluctant { node, reluctant } => {
+                let nodes = &mut self.config.reluctant;
+                let news = if reluctant { nodes.insert(node) } else { nodes.remove(&node) };
+                if news {
+                    self.all(|group, config, _| group.mood_changed(config));
+                }
             }
             Input::TransferLeader { shard, to } => {
                 self.with(shard, |group, now, config, out| {

@@ -19,7 +19,8 @@ use crate::name::{Epoch, NodeId, Position, ReplicaId, ShardId};
 use crate::output::{Broken, Output, Received, Write};
 use crate::record::Record;
 use crate::reign::Reign;
-use crate::replay::{RestoreError, Revived};
+use crate::replay::Revived;
+use crate::restore_error::RestoreError;
 use crate::snapshot::{self, SnapshotMeta};
 use crate::status::{FollowerStatus, GroupStatus, Role};
 use crate::tail::Tail;
@@ -204,6 +205,9 @@ impl<T> Group<T> {
         if self.is_blank() && !is_from_leader(kind) {
             return false;
         }
+        if kind == MessageType::MsgTimeoutNow && config.is_reluctant() {
+            return true;
+        }
         if self.leads() {
             self.hear(&message);
         }
@@ -217,10 +221,11 @@ impl<T> Group<T> {
             self.heard.hear(sender);
         }
         // Who takes entries has had the snapshot it asked for; raft would send it another one.
-        if message.get_msg_type() == MessageType::MsgAppendResponse && !message.reject {
-            if let Some(progress) = self.raft.raft.mut_prs().get_mut(message.from) {
-                progress.pending_request_snapshot = INVALID_INDEX;
-            }
+        if message.get_msg_type() == MessageType::MsgAppendResponse
+            && !message.reject
+            && let Some(progress) = self.raft.raft.mut_prs().get_mut(message.from)
+        {
+            progress.pending_request_snapshot = INVALID_INDEX;
         }
     }
 
@@ -256,7 +261,7 @@ impl<T> Group<T> {
         }
         self.heard.tick();
         self.rest = self.rest.saturating_sub(1);
-        (moved && self.raft.has_ready()) || self.is_spent() || self.has_aim_open()
+        (moved && self.raft.has_ready()) || self.is_spent() || self.has_aim_open(config) || self.is_to_hand_over(config)
     }
 
     pub(crate) fn snapshot_saved(&mut self, config: &Config, replica: ReplicaId, index: u64) {
@@ -310,6 +315,7 @@ impl<T> Group<T> {
         self.append_turns(now, config, out);
         self.begin_reads();
         self.pursue(now, config, out);
+        self.step_aside(now, config, out);
         self.write_replica(write);
         if !self.raft.has_ready() {
             self.write_state(write);
@@ -358,7 +364,7 @@ impl<T> Group<T> {
 
     /// Whether another pass has something to do.
     pub(crate) fn has_ready(&self) -> bool {
-        self.raft.has_ready() || self.replica_due || self.owes_state() || (self.restless && self.has_aim_open())
+        self.raft.has_ready() || self.replica_due || self.owes_state() || (self.restless && self.leads())
     }
 
     /// The replica is gone: whatever is still under way is answered.

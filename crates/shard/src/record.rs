@@ -285,10 +285,7 @@ mod tests {
         };
         let state = Record::State { shard: 1, term: 4, vote: Some(ReplicaId::new(2, 17)), commit: 9 };
         assert_eq!(bytes(entry), [1, 2, 1, 3, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, b'a', b'b']);
-        assert_eq!(
-            bytes(state),
-            [2, 1, 0, 4, 0, 0, 0, 0, 0, 0, 0, 17, 0, 0, 0, 0, 2, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]
-        );
+        assert_eq!(bytes(state), [2, 1, 0, 4, 0, 0, 0, 0, 0, 0, 0, 17, 0, 0, 0, 0, 2, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(bytes(Record::Snapshot { shard: 1, index: 9 }), [3, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(bytes(Record::Reset { shard: 1, index: 9 }), [4, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
         let replica = Record::Replica { shard: 1, replica: ReplicaId::new(2, 17) };

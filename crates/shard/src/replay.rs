@@ -5,84 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use raft::eraftpb::{Entry, EntryType, HardState};
 
 use crate::config::Config;
-use crate::name::{FOUNDING, NodeId, Position, ReplicaId, ShardId};
+use crate::name::{FOUNDING, Position, ReplicaId, ShardId};
 use crate::record::{EntryKind, Record};
+use crate::restore_error::RestoreError;
 use crate::snapshot::SnapshotMeta;
 use crate::tail::Tail;
-
-/// Why an engine cannot start from what is on disk.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RestoreError {
-    /// The disk holds a shard that the configuration does not name.
-    #[error("the disk holds shard {shard}, which this node is not configured for; was the number of shards changed?")]
-    UnknownShard {
-        /// The shard.
-        shard: ShardId,
-    },
-    /// There are snapshots, and nothing in the log.
-    #[error(
-        "there is a snapshot of shard {shard} and the log is empty; the log was removed: rejoin the cluster as a new node"
-    )]
-    LogMissing {
-        /// The shard.
-        shard: ShardId,
-    },
-    /// The log tells something of a shard before it says which replica it is of.
-    #[error("the log tells of shard {shard} without saying of which replica; a part of the log was removed or is damaged")]
-    NoReplica {
-        /// The shard.
-        shard: ShardId,
-    },
-    /// The log is another node's.
-    #[error("shard {shard}: the log is of replica {replica}, which is not on node {node}; was the data of another node copied?")]
-    Foreign {
-        /// The shard.
-        shard: ShardId,
-        /// The replica in the log.
-        replica: ReplicaId,
-        /// This node.
-        node: NodeId,
-    },
-    /// A generation in the log does not follow the one before it.
-    #[error("shard {shard}: the log tells of generation {found} after generation {known}; the log is damaged")]
-    Generation {
-        /// The shard.
-        shard: ShardId,
-        /// The generation found.
-        found: u64,
-        /// The one known before.
-        known: u64,
-    },
-    /// Entries between the snapshot and the log are missing.
-    #[error(
-        "shard {shard}: the snapshot ends at entry {snapshot} and the log begins at {log}; a snapshot or a part of the \
-         log was removed: rejoin the cluster as a new node"
-    )]
-    Gap {
-        /// The shard.
-        shard: ShardId,
-        /// The last entry in the snapshot, 0 without one.
-        snapshot: u64,
-        /// The first entry in the log.
-        log: u64,
-    },
-    /// The log names a later snapshot than the one found.
-    #[error(
-        "shard {shard}: the log names a snapshot up to entry {named}, the newest one found ends at {found}; a snapshot \
-         was removed: rejoin the cluster as a new node"
-    )]
-    SnapshotMissing {
-        /// The shard.
-        shard: ShardId,
-        /// The last entry of the snapshot that the log names.
-        named: u64,
-        /// The last entry of the snapshot found, 0 without one.
-        found: u64,
-    },
-    /// The configuration cannot work.
-    #[error("the configuration cannot work: {0}")]
-    Config(String),
-}
 
 /// One shard as it is on disk.
 pub(crate) struct Revived {
@@ -120,10 +47,12 @@ pub(crate) fn replay(
     snapshots: impl IntoIterator<Item = SnapshotMeta>,
     records: impl IntoIterator<Item = Record>,
 ) -> Result<Restored, RestoreError> {
-    let known = |shard: ShardId| if shard <= config.shards { Ok(()) } else { Err(RestoreError::UnknownShard { shard }) };
+    let known =
+        |shard: ShardId| if shard <= config.shards { Ok(()) } else { Err(RestoreError::UnknownShard { shard }) };
     let snapshots: Vec<_> = snapshots.into_iter().collect();
     snapshots.iter().try_for_each(|meta| known(meta.shard))?;
-    let mut found = Replay { config, snapshots, places: BTreeMap::new(), gone: BTreeMap::new() };
+    let mut found =
+        Replay { config, snapshots, places: BTreeMap::new(), gone: BTreeMap::new(), early: BTreeMap::new() };
     let mut is_empty = true;
     for record in records {
         is_empty = false;
@@ -132,6 +61,9 @@ pub(crate) fn replay(
     }
     if is_empty {
         return found.birth();
+    }
+    if let Some(shard) = found.early.into_keys().next() {
+        return Err(RestoreError::NoReplica { shard });
     }
     let revived = found.places.into_iter().map(|(shard, place)| Ok((shard, place.revive()?)));
     Ok(Restored { revived: revived.collect::<Result<_, _>>()?, gone: found.gone })
@@ -143,6 +75,9 @@ struct Replay<'a> {
     snapshots: Vec<SnapshotMeta>,
     places: BTreeMap<ShardId, Found>,
     gone: BTreeMap<ShardId, u64>,
+    // Where older parts of the log were removed, the first write may come before the checkpoint that says which
+    // replicas it is of.
+    early: BTreeMap<ShardId, Vec<Record>>,
 }
 
 impl Replay<'_> {
@@ -152,8 +87,10 @@ impl Replay<'_> {
             Record::Replica { replica, .. } => self.begin(shard, replica),
             Record::Gone { generation, .. } => self.end(shard, generation),
             record => {
-                let place = self.places.get_mut(&shard).ok_or(RestoreError::NoReplica { shard })?;
-                place.read(record, self.config.tail_entries);
+                match self.places.get_mut(&shard) {
+                    Some(place) => place.read(record, self.config.tail_entries),
+                    None => self.early.entry(shard).or_default().push(record),
+                }
                 Ok(())
             }
         }
@@ -173,7 +110,9 @@ impl Replay<'_> {
         if present.is_some() || replica.generation() <= gone {
             return Err(RestoreError::Generation { shard, found: replica.generation(), known });
         }
-        let place = self.found(shard, replica);
+        let mut place = self.found(shard, replica);
+        let early = self.early.remove(&shard).unwrap_or_default();
+        early.into_iter().for_each(|record| place.read(record, self.config.tail_entries));
         self.places.insert(shard, place);
         Ok(())
     }
@@ -472,6 +411,14 @@ mod tests {
         let other = ReplicaId::new(8, 2);
         let foreign = RestoreError::Foreign { shard: 1, replica: other, node: 7 };
         assert_eq!(refused(vec![Record::Replica { shard: 1, replica: other }]), foreign);
+    }
+
+    #[test]
+    fn a_write_before_the_checkpoint_is_of_the_replica_it_names() {
+        let disk = [entry(16, 2), gone(4), replica(6), entry(17, 2)];
+        let meta = SnapshotMeta { replica: own(6), ..snapshot(15, 2).unwrap() };
+        let restored = replay(&Config::joining(7, 0, 1), [meta], disk).unwrap();
+        assert_eq!(restored.revived[&1].tail.last(), at(17, 2));
     }
 
     #[test]

@@ -45,6 +45,9 @@ pub struct MemberStatus {
     /// When its state last changed.
     #[serde(with = "form")]
     pub since: Timestamp,
+    /// Its replicas of lower generations were on a disk that was lost.
+    #[serde(default)]
+    pub first_generation: u64,
 }
 
 /// Where a shard should be. A replica is `node.generation`.
@@ -94,6 +97,7 @@ impl MemberStatus {
             client: member.client.clone(),
             program: member.program.clone(),
             since: member.since,
+            first_generation: member.first_generation,
         }
     }
 }

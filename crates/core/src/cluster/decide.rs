@@ -162,7 +162,7 @@ impl Cluster {
             let mut replicas = |nodes: &[u64]| -> Result<Vec<Replica>, Refusal> {
                 // In the order of nodes: the order in which they were named means nothing.
                 let nodes: BTreeSet<u64> = nodes.iter().copied().collect();
-                nodes.into_iter().map(|node| self.replica(&before.aim, node, &mut next_generation)).collect()
+                nodes.into_iter().map(|node| self.replica(before, node, &mut next_generation)).collect()
             };
             let aim = Copies { voters: replicas(&wanted.voters)?, learners: replicas(&wanted.learners)? };
             let leader = aim.voters.iter().find(|voter| voter.node == wanted.leader).copied();
@@ -185,9 +185,9 @@ impl Cluster {
     }
 
     /// The replica of a node in a shard: the one it has, or a new one.
-    fn replica(&self, before: &Copies, node: u64, next_generation: &mut u64) -> Result<Replica, Refusal> {
+    fn replica(&self, before: &super::Place, node: u64, next_generation: &mut u64) -> Result<Replica, Refusal> {
         let member = self.members.get(&node).ok_or(Refusal::NoSuchNode { node })?;
-        let known = before.all().find(|replica| replica.node == node);
+        let known = before.aim.all().find(|replica| replica.node == node);
         let stays = |replica: &Replica| match member.state {
             // It is not made again, or not before there is a disk to make it on; its vote counts as missing.
             MemberState::Joining | MemberState::Draining | MemberState::Gone => true,
@@ -196,6 +196,12 @@ impl Cluster {
         match known.filter(stays) {
             Some(known) => Ok(known),
             None if member.state == MemberState::Gone => Err(Refusal::NodeGone { node }),
+            // A new replica's first message ends the one before it, whose vote may still be needed.
+            None if before.moving()
+                && before.possible().flat_map(Copies::all).any(|old| old.node == node && self.is_whole(old)) =>
+            {
+                Err(bad("a node that a shard may still be leaving does not get it again before it has left"))
+            }
             None => {
                 let generation = *next_generation;
                 *next_generation += 1;

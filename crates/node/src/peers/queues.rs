@@ -223,8 +223,10 @@ mod tests {
         for _ in 0..64 {
             queues.push(Lane::Bulk, frame(256 << 10));
         }
-        (0..16_384).for_each(|_| drop(queues.push(Lane::Feeds, frame(1 << 10))));
-        (0..16_384).for_each(|_| drop(queues.push(Lane::Calls, frame(1 << 10))));
+        for _ in 0..16_384 {
+            queues.push(Lane::Feeds, frame(1 << 10));
+            queues.push(Lane::Calls, frame(1 << 10));
+        }
         let mut written = [0_usize; 3];
         for _ in 0..60 {
             for (lane, bytes) in take(&mut queues) {
@@ -263,7 +265,7 @@ mod tests {
                     queues.take(&mut batch);
                 }
             }
-            while queues.len() > 0 {
+            while !queues.is_empty() {
                 queues.take(&mut batch);
             }
             for (index, lane) in lanes.into_iter().enumerate() {

@@ -68,7 +68,9 @@ impl Refusal {
 pub(super) enum Failure {
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error("the other side closed in the middle of the introduction; is its port the one for nodes?")]
+    #[error(
+        "the other side closed in the middle of the introduction; is its port the one for nodes, and is it encrypted on one side only?"
+    )]
     Ended,
     #[error("the introduction took longer than {} ms", .0.as_millis())]
     Slow(Duration),

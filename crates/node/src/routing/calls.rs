@@ -8,10 +8,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::{
-    command::Command,
-    id::Request,
-};
+use boxoffice_core::{command::Command, id::Request};
 use boxoffice_shard::{NodeId, ShardId};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -249,11 +246,6 @@ impl Calls {
             self.attempt(shared, id, now_ms);
         }
         !self.table.lock().calls.is_empty()
-    }
-
-    /// How many calls are under way.
-    pub(crate) fn len(&self) -> usize {
-        self.table.lock().calls.len()
     }
 }
 

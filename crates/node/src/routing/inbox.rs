@@ -5,10 +5,7 @@ use std::{
     sync::{Arc, Weak, atomic::Ordering},
 };
 
-use boxoffice_core::{
-    answer::Outcome,
-    host::Input,
-};
+use boxoffice_core::{answer::Outcome, host::Input};
 use bytes::Bytes;
 
 use super::{Message, NoAnswer};
@@ -92,6 +89,19 @@ fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>) {
             let input = Input::Reply { from: replier.into_owned(), reply: reply.into_owned() };
             hand_in(shared, from, &to, input);
         }
+        Message::Time { asked_ms, wall_ms: None } => {
+            let now_ms = shared.world.clock.monotonic_ms();
+            let answer = Message::Time { asked_ms, wall_ms: Some(shared.clocks.wall_ms(now_ms)) };
+            let _ = shared.world.net.send(from, Lane::Calls, answer.encode());
+        }
+        Message::Time { asked_ms, wall_ms: Some(wall_ms) } => {
+            shared.clocks.heard(from, asked_ms, shared.world.clock.monotonic_ms(), wall_ms);
+        }
+        Message::Reluctant(reluctant) => {
+            let input = boxoffice_shard::Input::Reluctant { node: from, reluctant };
+            shared.inbox.push(DriverInput::Engine(input));
+        }
+        Message::Farewell => crate::placing::farewell(shared),
         Message::Elsewhere { shard, leader } => {
             if let Some(cell) = shared.cells.get(usize::from(shard)) {
                 cell.correct_leader(Some(from), leader);

@@ -152,7 +152,11 @@ impl Streams {
                 shared.past.sync()?;
                 let (whole, begins) = self.incoming.lock().end(from, token);
                 if let Some(raft) = whole {
-                    shared.inbox.push(DriverInput::Engine(boxoffice_shard::Input::Message { from, shard, bytes: raft }));
+                    shared.inbox.push(DriverInput::Engine(boxoffice_shard::Input::Message {
+                        from,
+                        shard,
+                        bytes: raft,
+                    }));
                 }
                 for (to, token) in begins {
                     self.pull(shared, to, token, 0..PULLED_AHEAD);

@@ -67,6 +67,15 @@ pub(crate) fn stock_of(stock: u64) -> Box<ProductDetails> {
     })
 }
 
+/// What is ready without waiting.
+fn futures_now<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    match future.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
+        std::task::Poll::Ready(value) => Some(value),
+        std::task::Poll::Pending => None,
+    }
+}
+
 pub(crate) fn hold(machines: &Machines, node: u64, cart: u64, shelf: u64) {
     let line = WantedLine { entity: Entity::Product(product(shelf)), want: Want::Units { quantity: 1, now: false } };
     machines.cart(node, cart, CartCommand::Hold { lines: vec![line], customer: None }, 1);
@@ -143,9 +152,10 @@ impl Machines {
         let disk = draw_disk(&world, Path::new("/data")).expect("a data directory");
         let at = *self.nodes.keys().find(|known| **known != node).expect("a member");
         // The port is known only when it is bound: what is said here is mended when the node has arrived.
-        let machine = Machine { disk, peer: "127.0.0.1:1".into(), client: "127.0.0.1:1".into(), program: "test".into() };
+        let machine =
+            Machine { disk, peer: "127.0.0.1:1".into(), client: "127.0.0.1:1".into(), program: "test".into() };
         let join = ClusterCommand::Join { node: Some(node), machine: Box::new(machine) };
-        let Answer::Cluster(view) = self.must(at, Command::Cluster(join), 1_000 + node) else { panic!("a cluster") };
+        let Answer::Cluster(view) = self.must(at, Command::Cluster(join), disk as u64) else { panic!("a cluster") };
         let others = view.members.iter().filter(|(member, _)| **member != node);
         let peers = others.map(|(member, known)| Peer { node: *member, address: known.peer.to_string() }).collect();
         let cluster = ClusterId(self.nodes[&at].node.handle().identity().cluster.0);
@@ -186,9 +196,9 @@ impl Machines {
     /// Waits until a node has ended by itself.
     pub(crate) fn ended(&mut self, node: u64) {
         let machine = self.nodes.remove(&node).expect("a running node");
-        let failed = machine.runtime.block_on(async {
-            tokio::time::timeout(PATIENCE, machine.node.handle().failed()).await.expect("it ends")
-        });
+        let failed = machine
+            .runtime
+            .block_on(async { tokio::time::timeout(PATIENCE, machine.node.handle().failed()).await.expect("it ends") });
         assert!(failed.contains("no member"), "{failed}");
         machine.net.close();
         machine.runtime.shutdown_background();
@@ -199,7 +209,8 @@ impl Machines {
         while !is(self) {
             if Instant::now() >= until {
                 for (id, machine) in &self.nodes {
-                    eprintln!("node {id}: {:?}\n{:#?}", machine.node.handle().ready(), machine.node.handle().status());
+                    let failed = futures_now(machine.node.handle().failed());
+                    eprintln!("node {id}: {failed:?}\n{:#?}", machine.node.handle().status());
                 }
                 panic!("it never came: {what}");
             }

@@ -20,7 +20,8 @@ fn three_nodes_become_a_cluster_and_any_of_them_sells() {
     machines.found(1);
     machines.must(1, Command::Product(product(0), ProductCommand::Put(stock_of(100))), 1);
     machines.join(2);
-    machines.settled("two nodes: one voter", |cluster| cluster.places.iter().all(|place| place.aim.learners.len() == 1));
+    machines
+        .settled("two nodes: one voter", |cluster| cluster.places.iter().all(|place| place.aim.learners.len() == 1));
     machines.join(3);
     machines.settled("three voters each", |cluster| cluster.places.iter().all(|place| place.aim.voters.len() == 3));
     for shelf in 1..8 {

@@ -136,12 +136,12 @@ impl Node {
         frames.iter().filter(|(from, by, _)| (*from, *by) == (node, lane)).map(|(_, _, frame)| frame.clone()).collect()
     }
 
-    /// Sends, and again while the queue is full.
+    /// Sends, and again while the queue is full or the link is down.
     pub(crate) async fn send(&self, to: NodeId, lane: Lane, frame: Bytes) {
         let full = || match self.net.send(to, lane, frame.clone()) {
             Ok(()) => true,
-            Err(NotSent::Full(_)) => false,
-            Err(other) => panic!("{other}"),
+            Err(NotSent::Full(_) | NotSent::Unreachable(_)) => false,
+            Err(NotSent::TooLong { .. }) => panic!("no frame may be so long"),
         };
         until("the queue has room", full).await;
     }

@@ -37,10 +37,11 @@ async fn two_nodes_exchange_frames_of_any_length_on_all_lanes_in_order() {
     let turn = Bytes::from(vec![7; 20 << 20]);
     two.send(1, Lane::Consensus, turn.clone()).await;
     until("the long frame", || one.came(2, Lane::Consensus).last() == Some(&turn)).await;
+    until("what has come is counted as sent", || two.link(1).frames_sent == one.link(2).frames_received).await;
     let (sent, received) = (two.link(1), one.link(2));
     assert_eq!((sent.frames_sent, sent.bytes_sent), (received.frames_received, received.bytes_received));
     assert_eq!(sent.frames_sent, 4 * 300 + 1);
-    assert_eq!((sent.dropped, sent.queued, sent.up), (0, 0, true));
+    assert_eq!((sent.queued, sent.up), (0, true));
     assert_eq!(sent.program.as_deref(), Some(concat!("boxoffice ", env!("CARGO_PKG_VERSION"))));
     assert_eq!((one.told(2), two.told(1)), (vec![true], vec![true]));
 }

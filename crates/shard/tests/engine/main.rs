@@ -5,7 +5,7 @@ mod directory;
 mod disk;
 mod history;
 mod member;
-mod simulation;
 mod moves;
+mod simulation;
 mod stories;
 mod world;

@@ -89,12 +89,18 @@ fn five_nodes_lose_nothing() {
 
 #[test]
 fn shards_move_among_three_nodes_and_lose_nothing() {
-    run_all(Kind::Moving, 0..60, 3, |_| true);
+    run_all(Kind::Moving, 0..80, 3, |sum| {
+        let moves = sum.aims > 1_500 && sum.reached > 800 && sum.removed > 200 && sum.drops > 200;
+        moves && sum.acknowledged > 150_000 && sum.crashes > 700 && sum.lost_disks > 300
+    });
 }
 
 #[test]
 fn shards_move_among_five_nodes_and_lose_nothing() {
-    run_all(Kind::Moving, 0..60, 5, |_| true);
+    run_all(Kind::Moving, 0..80, 5, |sum| {
+        let moves = sum.aims > 1_500 && sum.reached > 700 && sum.removed > 400 && sum.drops > 400;
+        moves && sum.acknowledged > 150_000 && sum.crashes > 1_000 && sum.lost_disks > 500
+    });
 }
 
 #[test]
@@ -102,6 +108,9 @@ fn a_seed_runs_the_same_way_twice() {
     for seed in 1_000..1_010 {
         assert_eq!(run(Kind::Fixed, seed, 3).0, run(Kind::Fixed, seed, 3).0, "seed {seed} with 3 nodes");
         assert_eq!(run(Kind::Fixed, seed, 1).0, run(Kind::Fixed, seed, 1).0, "seed {seed} with 1 node");
+    }
+    for seed in 1_000..1_005 {
+        assert_eq!(run(Kind::Moving, seed, 4).0, run(Kind::Moving, seed, 4).0, "seed {seed}, moving");
     }
     assert_ne!(run(Kind::Fixed, 1_000, 3).0, run(Kind::Fixed, 1_001, 3).0);
 }
@@ -118,4 +127,25 @@ fn done_before_persisted_is_caught() {
         println!("{nodes} nodes: caught in {caught} of 30 seeds");
         assert!(caught >= 10, "caught in {caught} of 30 seeds with {nodes} nodes");
     }
+}
+
+/// How many of 40 moving clusters of five nodes with this habit are found out.
+fn caught_moving(habit: Habit) -> usize {
+    let broken = |seed: &u64| {
+        let world = || World::moving(*seed, 5, habit).run(STEPS);
+        catch_unwind(AssertUnwindSafe(world)).is_err()
+    };
+    let caught = (0..40).filter(broken).count();
+    println!("{habit:?}: caught in {caught} of 40 seeds");
+    caught
+}
+
+#[test]
+fn a_replica_id_that_outlives_its_disk_is_caught() {
+    assert!(caught_moving(Habit::KeepsReplicaIds) >= 5);
+}
+
+#[test]
+fn an_old_aim_that_is_followed_is_caught() {
+    assert!(caught_moving(Habit::FollowsOldAims) >= 5);
 }

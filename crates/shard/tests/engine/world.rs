@@ -58,7 +58,7 @@ impl Weather {
             clock_jump: *dice.pick(&[0, 5]),
             proposals: *dice.pick(&[1, 4, 12]),
             moves: *dice.pick(&[3, 10, 30]),
-            lost_disks: *dice.pick(&[0, 50]),
+            lost_disks: *dice.pick(&[0, 50, 500]),
             told: *dice.pick(&[10, 50, 200]),
             old_told: *dice.pick(&[0, 300]),
         }

@@ -16,7 +16,9 @@ fn kind() -> impl Strategy<Value = Kind> {
     ])
 }
 
-fn frames() -> impl Strategy<Value = Vec<(Kind, Vec<u8>)>> {
+type Frames = Vec<(Kind, Vec<u8>)>;
+
+fn frames() -> impl Strategy<Value = Frames> {
     let body = prop_oneof![6 => vec(any::<u8>(), 0..60), 1 => vec(any::<u8>(), 15_000..BODY_BYTES_MAX)];
     vec((kind(), body), 0..12)
 }
@@ -27,7 +29,7 @@ fn bytes_of(frames: &[(Kind, Vec<u8>)]) -> Vec<u8> {
 }
 
 /// Everything the decoder makes of these bytes when they come in pieces that end at `cuts`.
-fn decode(bytes: &[u8], cuts: &[Index]) -> (Vec<(Kind, Vec<u8>)>, Result<(), Corrupt>) {
+fn decode(bytes: &[u8], cuts: &[Index]) -> (Frames, Result<(), Corrupt>) {
     let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
     ends.push(bytes.len());
     ends.sort_unstable();

@@ -20,6 +20,7 @@ pub(super) fn cluster() -> Group {
         needed("client", component("Address")),
         needed("program", words()),
         needed("since", about(time(), "When its state last changed.")),
+        needed("first_generation", about(count(), "Its replicas of lower generations were on a disk that was lost.")),
     ]);
     let replica = json!({"type": "string", "pattern": "^[0-9]+\\.[0-9]+$"});
     let copies = object::<CopiesStatus>(["voters", "learners"].map(|kind| needed(kind, list(component("Replica")))));
