@@ -1,6 +1,9 @@
 //! How buyers ask: one command at a node, with a deadline; and again with the same request id until something is known.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use boxoffice_core::{
     answer::{Answered, Outcome},
@@ -10,7 +13,7 @@ use boxoffice_core::{
 };
 use boxoffice_node::door::{self, Failure, ReplySink, ReplyTo};
 use parking_lot::Mutex;
-use rand::{Rng, rngs::SmallRng};
+use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::{
     sync::oneshot,
     time::{sleep, timeout},
@@ -28,6 +31,8 @@ const READ_MS: u64 = 600_000;
 pub(crate) struct Desk {
     /// All machines.
     pub(crate) machines: Vec<Arc<Machine>>,
+    /// The cluster's id, once it is founded.
+    cluster: OnceLock<u128>,
     /// What happens.
     pub(crate) trace: Arc<Trace>,
     /// What was answered.
@@ -74,6 +79,26 @@ impl ReplySink for Slot {
 }
 
 impl Desk {
+    /// The way to these machines.
+    pub(crate) fn new(machines: Vec<Arc<Machine>>, trace: Arc<Trace>) -> Desk {
+        Desk { machines, cluster: OnceLock::new(), trace, oracle: Mutex::default() }
+    }
+
+    /// Machines that are members of the cluster.
+    pub(crate) fn members(&self) -> Vec<Arc<Machine>> {
+        self.machines.iter().filter(|machine| machine.is_member()).cloned().collect()
+    }
+
+    /// The cluster is founded.
+    pub(crate) fn set_cluster_id(&self, cluster: u128) {
+        self.cluster.set(cluster).expect("a cluster is founded once");
+    }
+
+    /// The cluster's id.
+    pub(crate) fn cluster_id(&self) -> u128 {
+        *self.cluster.get().expect("it was founded at the begin")
+    }
+
     /// One attempt at a random node.
     pub(crate) async fn attempt(
         &self,
@@ -83,7 +108,7 @@ impl Desk {
     ) -> door::Result {
         let (sender, receiver) = oneshot::channel();
         let reply = ReplyTo::new(Arc::new(Slot(Mutex::new(Some(sender)))), 0);
-        self.machines[dice.random_range(0..self.machines.len())].submit(command, request, reply);
+        self.members().choose(dice).expect("a cluster has members").submit(command, request, reply);
         match timeout(Duration::from_millis(ATTEMPT_MS), receiver).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) | Err(_) => Err(Failure::Unknown),
