@@ -482,7 +482,7 @@ impl Driver {
         self.note_group(shard);
         let cell = &self.shared.cells[usize::from(shard)];
         cell.follow(leader);
-        self.shared.calls.leader_changed(&self.shared, shard, leader);
+        self.shared.leader_changed(shard, leader);
         self.shared.placing.notify_one();
     }
 
@@ -645,7 +645,7 @@ impl Driver {
     /// What stands for a shard's state in a message to another node, which then pulls it.
     fn cut_for_peer(&self, shard: ShardId) -> Bytes {
         let cut = self.shared.cells[usize::from(shard)].replica.lock().kept.cut();
-        self.shared.streams.offer(shard, cut, self.shared.world.clock.monotonic_ms())
+        self.shared.streams.offer(&self.shared.world, shard, cut)
     }
 
     /// Puts a message with the others for its node.

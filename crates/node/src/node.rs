@@ -34,7 +34,7 @@ use crate::{
     metrics::Metrics,
     past::{Keeper, Past, Replay},
     placing,
-    routing::{self, PeerDoor},
+    routing::{self, Parked, PeerDoor},
     shared::Shared,
     snapshot_files::SnapshotFiles,
     snapshots::{self, Snapshot},
@@ -182,6 +182,7 @@ impl Node {
             archives,
             alone: AtomicBool::new(config.peer_address.is_empty()),
             calls: Arc::default(),
+            parked: Parked::default(),
             streams: Arc::default(),
             far_feeds: FarFeeds::default(),
             clocks: Clocks::new(&*world.clock),
@@ -208,7 +209,10 @@ impl Node {
         shared.world.net.start(local, Arc::new(PeerDoor(Arc::downgrade(&shared))));
         shared.tasks.sell(routing::run(Arc::downgrade(&shared)));
         shared.tasks.sell(streams::run(Arc::downgrade(&shared), !shared.tasks.only()));
-        shared.tasks.sell(placing::run(Arc::downgrade(&shared), identity.clone()));
+        // A node that no other can reach founds nothing; once it is given an address it does.
+        if !shared.is_alone() {
+            shared.tasks.sell(placing::run(Arc::downgrade(&shared), identity.clone()));
+        }
         let keeper = Keeper::start(&shared)?;
         let (snapshots, past) = ((snapshots, snapshots_kept), (keeper, replays));
         let driver = Driver::new(Arc::clone(&shared), engine, log, settle, snapshots, past);

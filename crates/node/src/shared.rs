@@ -15,7 +15,7 @@ use boxoffice_core::{
     id::{Entity, Request},
     payment::{GatewayCall, GatewayOutcome},
 };
-use boxoffice_shard::ring::shard_of;
+use boxoffice_shard::{NodeId, ShardId, ring::shard_of};
 
 use crate::{
     actor::{self, Message, Pool, Ticket},
@@ -30,7 +30,7 @@ use crate::{
     inbox::Inbox,
     metrics::Metrics,
     past::Past,
-    routing::{Calls, Message as Far},
+    routing::{self, Calls, Message as Far, Parked},
     status::Samples,
     streams::Streams,
     tasks::Tasks,
@@ -71,6 +71,8 @@ pub(crate) struct Shared {
     pub(crate) alone: AtomicBool,
     /// Clients' calls that may be at other nodes. By itself, so that who looks after it does not keep the node alive.
     pub(crate) calls: Arc<Calls>,
+    /// Asks and replies for shards without a known leader.
+    pub(crate) parked: Parked,
     /// Snapshots on their way from and to other nodes.
     pub(crate) streams: Arc<Streams>,
     /// Feeds of entities that are on other nodes, and of ours that others watch.
@@ -210,8 +212,24 @@ impl Shared {
         }
         let cell = self.cell_of(to);
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        if let Some(node) = cell.leader(turn).filter(|node| *node != self.config.node_id) {
-            let _ = self.world.net.send(node, Lane::Calls, message.encode());
+        let message = message.encode();
+        let node = cell.leader(turn).filter(|node| *node != self.config.node_id);
+        if node.is_none_or(|node| self.world.net.send(node, Lane::Calls, message.clone()).is_err()) {
+            self.parked.park(cell.id, message);
+        }
+    }
+
+    /// A shard has a leader that may be another one than before: what waits for one goes to it.
+    pub(crate) fn leader_changed(self: &Arc<Self>, shard: ShardId, leader: Option<NodeId>) {
+        self.calls.leader_changed(self, shard, leader);
+        let Some(leader) = leader else { return };
+        for message in self.parked.take(shard) {
+            if leader != self.config.node_id {
+                // What is lost is asked again.
+                let _ = self.world.net.send(leader, Lane::Calls, message);
+            } else if let Ok(message) = Far::decode(&message) {
+                routing::take(self, leader, message);
+            }
         }
     }
 

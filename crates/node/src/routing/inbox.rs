@@ -70,7 +70,8 @@ pub(crate) fn not_understood(shared: &Shared, from: NodeId, why: &str) {
     tracing::warn!(from, why, "a message of another node cannot be understood: does it run another version?");
 }
 
-fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>) {
+/// Hands a message to where it belongs.
+pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>) {
     match message {
         Message::Call { tag, request, command } => {
             let answers = Arc::new(Answers { shared: Arc::downgrade(shared), to: from });
