@@ -50,6 +50,8 @@ pub(crate) enum Ended {
         called_ms: u64,
         /// When the answer came.
         acked_ms: u64,
+        /// An attempt before it ended without anybody knowing how: if this is a refusal, that one may still take effect.
+        maybe: bool,
     },
     /// It did not happen.
     Not,
@@ -134,7 +136,7 @@ impl Desk {
                         let mut oracle = self.oracle.lock();
                         oracle.changed((&entity, number), (called_ms, acked_ms), &answered.at);
                     }
-                    return Ended::Known { outcome, called_ms, acked_ms };
+                    return Ended::Known { outcome, called_ms, acked_ms, maybe };
                 }
                 Err(failure) => {
                     maybe |= failure == Failure::Unknown;

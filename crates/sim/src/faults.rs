@@ -18,6 +18,9 @@ use crate::{
 /// With fewer nodes nothing may be lost.
 const OPERATED_MIN: u64 = 3;
 
+/// Processes are looked at so often whether they have ended, in milliseconds.
+const LOOK_MS: u64 = 500;
+
 /// A kind of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
@@ -232,12 +235,11 @@ impl Fate {
     async fn rest(&mut self, ms: u64) {
         let until_ms = self.trace.now_ms() + ms;
         let machine = Arc::clone(&self.machine);
-        loop {
-            let left_ms = until_ms.saturating_sub(self.trace.now_ms());
-            tokio::select! {
-                biased;
-                _ = machine.failed() => {}
-                () = sleep(Duration::from_millis(left_ms)) => return,
+        while self.trace.now_ms() < until_ms {
+            let left_ms = until_ms - self.trace.now_ms();
+            sleep(Duration::from_millis(left_ms.min(LOOK_MS))).await;
+            if machine.failure().is_none() {
+                continue;
             }
             let _hand = machine.hand.lock().await;
             if let Some(reason) = machine.failure() {

@@ -169,7 +169,9 @@ impl Calls {
             Ok(outcome) => {
                 let call = table.calls.remove(&id).expect("it was looked at");
                 drop(table);
-                return call.reply.answer(Ok(outcome));
+                // What is refused may still be granted to an earlier attempt that is late.
+                let is_open = call.uncertain && call.request.is_some() && outcome.is_err();
+                return call.reply.answer(if is_open { Err(Failure::Unknown) } else { Ok(outcome) });
             }
             Err(why) => why,
         };
