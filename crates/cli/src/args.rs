@@ -56,8 +56,8 @@ pub struct Sim {
     /// Simulated minutes under trouble.
     #[arg(long, default_value_t = 10)]
     pub minutes: u64,
-    /// Nodes: 1 to 3.
-    #[arg(long, default_value_t = 3)]
+    /// Nodes: 1 to 5; 0 leaves it to the seed: three in most runs.
+    #[arg(long, default_value_t = 0)]
     pub nodes: u64,
     /// Carts at a time.
     #[arg(long, default_value_t = 20)]

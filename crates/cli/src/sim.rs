@@ -1,6 +1,6 @@
 //! `boxoffice sim`: runs of the simulation, and what came of them.
 
-use std::thread::available_parallelism;
+use std::{thread::available_parallelism, time::Instant};
 
 use boxoffice_sim::{Settings, run_many};
 
@@ -16,8 +16,11 @@ pub fn run_it(args: &Sim) -> Outcome {
     let threads = available_parallelism().map_or(1, usize::from);
     let threads = if seeds == 1 { 1 } else { threads };
     let until = seed.checked_add(seeds).ok_or_else(|| Failure::Usage("there are no such seeds".into()))?;
+    let began = Instant::now();
     let summary = run_many(settings, seed..until, threads).map_err(Failure::Usage)?;
     print!("{summary}");
+    let (took, hours) = (began.elapsed().as_secs_f64(), summary.simulated_ms as f64 / 3_600_000.0);
+    println!("took {took:.1} s: {:.2} simulated hours a second", hours / took.max(0.001));
     match summary.failed.len() {
         0 => Ok(()),
         count => Err(Failure::Refused(format!("{count} runs broke a promise; see above"))),

@@ -49,3 +49,6 @@ pub mod venue;
 
 pub mod host;
 pub mod keep;
+
+#[doc(hidden)]
+pub mod planted;

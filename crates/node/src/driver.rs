@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::{host::Input, keep::Kept, time::Timestamp};
+use boxoffice_core::{host::Input, keep::Kept, planted, time::Timestamp};
 use boxoffice_shard::{
     DIRECTORY, Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, Position, Received, ReplicaId, ShardId,
     SnapshotMeta, Turns, Write,
@@ -363,7 +363,9 @@ impl Driver {
     fn sync(&mut self, now_ms: u64) -> Result<(), NodeError> {
         let clock = &self.shared.world.clock;
         let began_ns = clock.monotonic_ns();
-        self.log.sync()?;
+        if !planted::is("an fsync left out") {
+            self.log.sync()?;
+        }
         let took_us = (clock.monotonic_ns() - began_ns) / 1_000;
         self.shared.metrics.syncs.fetch_add(1, Ordering::Relaxed);
         self.shared.metrics.sync_us.fetch_add(took_us, Ordering::Relaxed);
@@ -379,7 +381,7 @@ impl Driver {
                 Output::Apply { shard, position, turns, .. } => self.apply(shard, position, &turns)?,
                 Output::Done { ticket, index, .. } => self.settled.push((ticket, index)),
                 Output::Lost { ticket, shard, why } => {
-                    if why.unknown() {
+                    if why.unknown() && !planted::is("an unknown outcome told as none") {
                         tracing::debug!(shard, ?why, "a proposal was lost; its callers hear unknown");
                         drop(ticket);
                     } else {
@@ -527,7 +529,7 @@ impl Driver {
         let mut lead = cell.lead.lock();
         lead.reign = None;
         // Their state was speculation on a leadership that is over; whoever waits for them hears `unknown`.
-        for (_, served) in lead.actors.drain() {
+        for (_, served) in lead.actors.extract_if(|_, _| !planted::is("actors that outlive a leadership")) {
             served.actor.stop(None);
         }
         drop(lead);
@@ -578,6 +580,7 @@ impl Driver {
         // From the older of the two snapshots on, so that a damaged newest one can be done without. What is of a shard that
         // is elsewhere now nobody needs.
         let first_needed = |shard: u16| match (engine.first_needed(shard), kept.get(usize::from(shard))) {
+            (Some(_), Some(_)) if planted::is("a log let go before its snapshots") => u64::MAX,
             (Some(_), Some(kept)) => kept.older + 1,
             (_, None) | (None, _) => u64::MAX,
         };
@@ -618,7 +621,9 @@ impl Driver {
         let rests_on = self.shared.past.shard(shard)?.batches;
         let cell = Arc::clone(&self.shared.cells[usize::from(shard)]);
         let mut replica = cell.replica.lock();
-        replica.kept = kept;
+        if !planted::is("a snapshot of a leader that is not taken over") {
+            replica.kept = kept;
+        }
         replica.rests_on = rests_on;
         // What happened in between is not known here.
         self.commits.extend(replica.watched.iter().cloned().map(Commit::lost));

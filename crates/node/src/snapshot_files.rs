@@ -8,6 +8,8 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use boxoffice_core::planted;
+
 use crate::world::{Disk, DiskFile, OpenMode};
 
 mod error;
@@ -306,6 +308,9 @@ impl SnapshotWriter {
 
     fn sync(&mut self) -> Result<(), SnapshotError> {
         self.unsynced = 0;
+        if planted::is("a snapshot that is not synced") {
+            return Ok(());
+        }
         self.file.sync_data().map_err(|error| self.refused("sync", error))
     }
 

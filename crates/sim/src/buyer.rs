@@ -141,9 +141,11 @@ impl Buyer {
 
     async fn change(&mut self, story: &mut Story, command: CartCommand) -> Ended {
         let ended = self.desk.change(&mut self.dice, &self.name, Command::Cart(story.cart, command), GIVES_UP).await;
-        if let Ended::Unknown = ended {
-            story.doubtful = true;
-        }
+        story.doubtful |= match &ended {
+            Ended::Known { outcome, maybe, .. } => *maybe && outcome.is_err(),
+            Ended::Not => false,
+            Ended::Unknown => true,
+        };
         ended
     }
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use boxoffice_core::{
     answer::{Answer, ClusterView},
-    command::{ClusterCommand, Command, Machine as Described},
+    cluster::Place,
+    command::{ClusterCommand, Command},
 };
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
@@ -13,7 +14,8 @@ use tokio::time::sleep;
 use crate::{
     desk::Desk,
     faults::{Toll, start},
-    machine::{Machine, address},
+    machine::{Machine, Role},
+    operator::join,
 };
 
 /// How long places may take to be as they should when nothing is in the way, in milliseconds.
@@ -21,23 +23,16 @@ const SETTLED_MS: u64 = 300_000;
 /// With so many nodes every shard has so many voters.
 const VOTERS: usize = 3;
 
-/// Starts all machines as one cluster.
-pub(crate) async fn assemble(desk: &Desk, toll: &Mutex<Toll>, dice: &mut SmallRng) {
-    let [first, others @ ..] = &desk.machines[..] else { return };
+/// Starts the first `nodes` machines as one cluster.
+pub(crate) async fn assemble(desk: &Desk, nodes: usize, toll: &Mutex<Toll>, dice: &mut SmallRng) {
+    let [first, others @ ..] = &desk.machines[..nodes] else { return };
+    first.set_role(Role::Member);
     start(first, toll);
     recovered(first, toll).await;
-    for (place, machine) in others.iter().enumerate() {
-        let disk = machine.disk_identity();
-        let known = address(machine.number);
-        let described = Described { disk, peer: (&*known).into(), client: (&*known).into(), program: "sim".into() };
-        let join = ClusterCommand::Join { node: Some(machine.number), machine: Box::new(described) };
-        let ended = desk.change(dice, "cluster", Command::Cluster(join), u32::MAX).await;
-        if ended.granted().is_none() {
-            return toll.lock().violations.push(format!("node {} may not join: {ended:?}", machine.number));
-        }
-        let Some(handle) = first.handle() else { return };
-        let before: Vec<u64> = desk.machines[..=place].iter().map(|machine| machine.number).collect();
-        if let Err(reason) = machine.join(handle.identity().cluster.0, &before, disk) {
+    let Some(handle) = first.handle() else { return };
+    desk.set_cluster_id(handle.identity().cluster.0);
+    for machine in others {
+        if let Err(reason) = join(desk, machine, dice).await {
             return toll.lock().violations.push(format!("node {} does not join: {reason}", machine.number));
         }
         recovered(machine, toll).await;
@@ -55,17 +50,10 @@ pub(crate) async fn recovered(machine: &Machine, toll: &Mutex<Toll>) {
 
 /// Waits until every shard has its copies where they should be.
 pub(crate) async fn settled(desk: &Desk, toll: &Mutex<Toll>, dice: &mut SmallRng) {
-    let voters = if desk.machines.len() < VOTERS { 1 } else { VOTERS };
     let until_ms = desk.trace.now_ms() + SETTLED_MS;
-    loop {
-        let view = view(desk, dice).await;
-        let is_settled = view
-            .as_ref()
-            .is_some_and(|view| view.places.iter().all(|place| !place.moving() && place.aim.voters.len() >= voters));
-        if is_settled {
-            return;
-        }
+    while !is_settled(desk, dice).await {
         if desk.trace.now_ms() > until_ms {
+            let view = view(desk, dice).await;
             let what = format!("places are not as they should be {SETTLED_MS} ms after they could: {view:?}");
             return toll.lock().violations.push(what);
         }
@@ -73,10 +61,18 @@ pub(crate) async fn settled(desk: &Desk, toll: &Mutex<Toll>, dice: &mut SmallRng
     }
 }
 
-async fn view(desk: &Desk, dice: &mut SmallRng) -> Option<Box<ClusterView>> {
-    match desk.read(dice, "cluster", Command::Cluster(ClusterCommand::Get)).await.map(|answered| answered.answer) {
-        Ok(Answer::Cluster(view)) => Some(view),
-        // It is being founded.
-        Ok(_) | Err(_) => None,
+/// Whether every shard has its copies where they should be, as far as one node says.
+pub(crate) async fn is_settled(desk: &Desk, dice: &mut SmallRng) -> bool {
+    let voters = if desk.members().len() < VOTERS { 1 } else { VOTERS };
+    let is_in_place = |place: &Place| !place.moving() && place.aim.voters.len() >= voters;
+    view(desk, dice).await.is_some_and(|view| view.places.iter().all(is_in_place))
+}
+
+/// The cluster as some node tells it, if it does.
+pub(crate) async fn view(desk: &Desk, dice: &mut SmallRng) -> Option<Box<ClusterView>> {
+    let answered = desk.attempt(dice, Command::Cluster(ClusterCommand::Get), None).await.ok()?;
+    match answered.ok()?.answer {
+        Answer::Cluster(view) => Some(view),
+        other => panic!("the cluster reads {other:?}"),
     }
 }

@@ -1,6 +1,9 @@
 //! How buyers ask: one command at a node, with a deadline; and again with the same request id until something is known.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use boxoffice_core::{
     answer::{Answered, Outcome},
@@ -10,7 +13,7 @@ use boxoffice_core::{
 };
 use boxoffice_node::door::{self, Failure, ReplySink, ReplyTo};
 use parking_lot::Mutex;
-use rand::{Rng, rngs::SmallRng};
+use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::{
     sync::oneshot,
     time::{sleep, timeout},
@@ -21,10 +24,15 @@ use crate::{dice::around, machine::Machine, oracle::Oracle, trace::Trace};
 /// How long one attempt waits for its answer.
 const ATTEMPT_MS: u64 = 5_000;
 
+/// Longer than any trouble: so long a read is tried.
+const READ_MS: u64 = 600_000;
+
 /// The way to the cluster for everybody who asks.
 pub(crate) struct Desk {
     /// All machines.
     pub(crate) machines: Vec<Arc<Machine>>,
+    /// The cluster's id, once it is founded.
+    cluster: OnceLock<u128>,
     /// What happens.
     pub(crate) trace: Arc<Trace>,
     /// What was answered.
@@ -42,6 +50,8 @@ pub(crate) enum Ended {
         called_ms: u64,
         /// When the answer came.
         acked_ms: u64,
+        /// An attempt before it ended without anybody knowing how: if this is a refusal, that one may still take effect.
+        maybe: bool,
     },
     /// It did not happen.
     Not,
@@ -71,6 +81,26 @@ impl ReplySink for Slot {
 }
 
 impl Desk {
+    /// The way to these machines.
+    pub(crate) fn new(machines: Vec<Arc<Machine>>, trace: Arc<Trace>) -> Desk {
+        Desk { machines, cluster: OnceLock::new(), trace, oracle: Mutex::default() }
+    }
+
+    /// Machines that are members of the cluster.
+    pub(crate) fn members(&self) -> Vec<Arc<Machine>> {
+        self.machines.iter().filter(|machine| machine.is_member()).cloned().collect()
+    }
+
+    /// The cluster is founded.
+    pub(crate) fn set_cluster_id(&self, cluster: u128) {
+        self.cluster.set(cluster).expect("a cluster is founded once");
+    }
+
+    /// The cluster's id.
+    pub(crate) fn cluster_id(&self) -> u128 {
+        *self.cluster.get().expect("it was founded at the begin")
+    }
+
     /// One attempt at a random node.
     pub(crate) async fn attempt(
         &self,
@@ -80,7 +110,7 @@ impl Desk {
     ) -> door::Result {
         let (sender, receiver) = oneshot::channel();
         let reply = ReplyTo::new(Arc::new(Slot(Mutex::new(Some(sender)))), 0);
-        self.machines[dice.random_range(0..self.machines.len())].submit(command, request, reply);
+        self.members().choose(dice).expect("a cluster has members").submit(command, request, reply);
         match timeout(Duration::from_millis(ATTEMPT_MS), receiver).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) | Err(_) => Err(Failure::Unknown),
@@ -106,7 +136,7 @@ impl Desk {
                         let mut oracle = self.oracle.lock();
                         oracle.changed((&entity, number), (called_ms, acked_ms), &answered.at);
                     }
-                    return Ended::Known { outcome, called_ms, acked_ms };
+                    return Ended::Known { outcome, called_ms, acked_ms, maybe };
                 }
                 Err(failure) => {
                     maybe |= failure == Failure::Unknown;
@@ -121,8 +151,9 @@ impl Desk {
         }
     }
 
-    /// A read, tried until it is answered.
-    pub(crate) async fn read(&self, dice: &mut SmallRng, who: &str, command: Command) -> Outcome {
+    /// A read, tried until it is answered; `None`, and a violation, if nothing troubles anybody for longer than that takes.
+    pub(crate) async fn read(&self, dice: &mut SmallRng, who: &str, command: Command) -> Option<Outcome> {
+        let until_ms = self.trace.now_ms() + READ_MS;
         loop {
             let called_ms = self.trace.now_ms();
             match self.attempt(dice, command.clone(), None).await {
@@ -131,7 +162,12 @@ impl Desk {
                     if let Ok(answered) = &outcome {
                         self.oracle.lock().read((called_ms, self.trace.now_ms()), answered);
                     }
-                    return outcome;
+                    return Some(outcome);
+                }
+                Err(_) if called_ms > until_ms => {
+                    let what = format!("{who} has tried to read {} for {READ_MS} ms", command.entity());
+                    self.oracle.lock().violation(what);
+                    return None;
                 }
                 Err(failure) => self.oracle.lock().unanswered(failure),
             }

@@ -14,7 +14,10 @@ use boxoffice_node::world::{
     Disk, DiskFile, DiskLock, MemoryDisk, MemoryStores, OpenMode, Store, StoreError, StoreSettings, Stores,
 };
 use parking_lot::Mutex;
-use rand::{Rng, rngs::SmallRng};
+use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
+
+/// With less in it, half of a segment may be its end.
+const ROTS_FROM: usize = 16 << 10;
 
 /// What outlives the machine's processes. Clones are the same disk.
 #[derive(Clone)]
@@ -79,6 +82,30 @@ impl SimDisk {
         let mut keeps = || dice.random_range(0..100) < keeps_percent;
         self.stores.power_cut(&mut keeps);
         self.files.power_cut(&mut keeps);
+    }
+
+    /// Changes one bit of what is durable of the log, or of the newest snapshot of some shard; where, in words. Nothing if
+    /// there is not enough of it. The end of the log is spared: there, what is damaged cannot be told from what was never
+    /// written whole.
+    pub(crate) fn rot(&self, of_log: bool, dice: &mut SmallRng) -> Option<String> {
+        let dir = Path::new(if of_log { "/data/log" } else { "/data/snapshots" });
+        let names = self.files.list(dir).ok()?;
+        let names: Vec<&String> =
+            names.iter().filter(|name| name.ends_with(".log") || name.ends_with(".snap")).collect();
+        let name = names.choose(dice)?;
+        let file = self.files.open(&dir.join(name), OpenMode::Write).ok()?;
+        let mut bytes = vec![0; file.length().ok()? as usize];
+        file.read_exact_at(&mut bytes, 0).ok()?;
+        let written = bytes.iter().rposition(|byte| *byte != 0)? + 1;
+        if of_log && written < ROTS_FROM {
+            return None;
+        }
+        // Between records there is padding that nobody reads.
+        let marked: Vec<usize> = (0..written / 2).filter(|at| bytes[*at] != 0).collect();
+        let at = *marked.choose(dice)?;
+        file.write_all_at(&[bytes[at] ^ 1 << dice.random_range(0..8)], at as u64).ok()?;
+        file.sync_data().ok()?;
+        Some(format!("{name}, byte {at} of {written}"))
     }
 
     /// Changes of files and stores so far.

@@ -10,10 +10,16 @@ use crate::{
     dice::{around, dice},
     ether::Ether,
     fabric::Weather,
-    machine::Machine,
+    machine::{Machine, Role},
     settings::Settings,
     trace::Trace,
 };
+
+/// With fewer nodes nothing may be lost.
+const OPERATED_MIN: u64 = 3;
+
+/// Processes are looked at so often whether they have ended, in milliseconds.
+const LOOK_MS: u64 = 500;
 
 /// A kind of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,6 +50,16 @@ pub enum Fault {
     SlowLink,
     /// Consensus' frames are lost, repeated and overtaken for a while.
     Storm,
+    /// A node comes.
+    Join,
+    /// A node is drained.
+    Drain,
+    /// A node dies for good.
+    Remove,
+    /// A node loses its disk and comes back.
+    LostDisk,
+    /// A bit of a disk changes by itself.
+    BitRot,
 }
 
 impl Fault {
@@ -78,6 +94,11 @@ impl Fault {
             Fault::Isolation => "isolation",
             Fault::SlowLink => "slow link",
             Fault::Storm => "storm",
+            Fault::Join => "join",
+            Fault::Drain => "drain",
+            Fault::Remove => "removal",
+            Fault::LostDisk => "lost disk",
+            Fault::BitRot => "bit rot",
         }
     }
 }
@@ -91,6 +112,8 @@ pub struct Swarm {
     pub of_links: Vec<Fault>,
     /// The mean time between two of a machine, or of the links, in milliseconds.
     pub mean_ms: u64,
+    /// An operator takes nodes in and out.
+    pub is_operated: bool,
 }
 
 impl Swarm {
@@ -105,12 +128,14 @@ impl Swarm {
         if of_machines.is_empty() && of_links.is_empty() {
             of_machines.push(one_of(&mut dice, &Fault::OF_MACHINES));
         }
-        Swarm { of_machines, of_links, mean_ms: one_of(&mut dice, &[5_000, 20_000, 60_000]) }
+        let mean_ms = one_of(&mut dice, &[5_000, 20_000, 60_000]);
+        let is_operated = settings.nodes >= OPERATED_MIN && dice.random_ratio(2, 5);
+        Swarm { of_machines, of_links, mean_ms, is_operated }
     }
 }
 
 /// One of these.
-fn one_of<T: Copy>(dice: &mut SmallRng, all: &[T]) -> T {
+pub(crate) fn one_of<T: Copy>(dice: &mut SmallRng, all: &[T]) -> T {
     *all.choose(dice).expect("there are some")
 }
 
@@ -127,19 +152,19 @@ pub(crate) struct Toll {
 pub(crate) async fn befall_links(
     ether: Ether,
     swarm: Swarm,
-    settings: Settings,
+    (seed, nodes): (u64, u64),
     trace: Arc<Trace>,
     toll: Arc<Mutex<Toll>>,
 ) {
-    let mut dice = dice(settings.seed, "links", 0);
+    let mut dice = dice(seed, "links", 0);
     loop {
         sleep(Duration::from_millis(around(&mut dice, swarm.mean_ms))).await;
         let fault = one_of(&mut dice, &swarm.of_links);
-        let one = dice.random_range(1..=settings.nodes);
-        let other = (one + dice.random_range(0..settings.nodes - 1)) % settings.nodes + 1;
+        let one = dice.random_range(1..=nodes);
+        let other = (one + dice.random_range(0..nodes - 1)) % nodes + 1;
         *toll.lock().faults.entry(fault).or_default() += 1;
         trace.note(&format!("links: {} of {one} and {other}", fault.as_str()));
-        let others: Vec<u64> = (1..=settings.nodes).filter(|node| *node != one).collect();
+        let others: Vec<u64> = (1..=nodes).filter(|node| *node != one).collect();
         let ways: Vec<(u64, u64)> = match fault {
             Fault::Cut => vec![(one, other), (other, one)],
             Fault::OneWay => vec![(one, other)],
@@ -187,7 +212,12 @@ pub(crate) async fn befall(
     let mut fate = Fate { dice: dice(settings.seed, "fate", machine.number), machine, trace, toll };
     loop {
         let rest_ms = around(&mut fate.dice, swarm.mean_ms);
-        fate.watch(rest_ms, None).await;
+        fate.rest(rest_ms).await;
+        let machine = Arc::clone(&fate.machine);
+        let _hand = machine.hand.lock().await;
+        if !machine.is_member() {
+            continue;
+        }
         let kind = one_of(&mut fate.dice, &swarm.of_machines);
         fate.fall(kind).await;
     }
@@ -201,6 +231,23 @@ struct Fate {
 }
 
 impl Fate {
+    /// Lets time go by, while others may have the machine in hand.
+    async fn rest(&mut self, ms: u64) {
+        let until_ms = self.trace.now_ms() + ms;
+        let machine = Arc::clone(&self.machine);
+        while self.trace.now_ms() < until_ms {
+            let left_ms = until_ms - self.trace.now_ms();
+            sleep(Duration::from_millis(left_ms.min(LOOK_MS))).await;
+            if machine.failure().is_none() {
+                continue;
+            }
+            let _hand = machine.hand.lock().await;
+            if let Some(reason) = machine.failure() {
+                self.ended(&reason, None).await;
+            }
+        }
+    }
+
     /// Lets time go by; a process that ends meanwhile must have this reason, and is started again.
     async fn watch(&mut self, ms: u64, because: Option<Fault>) {
         let until_ms = self.trace.now_ms() + ms;
@@ -218,12 +265,16 @@ impl Fate {
     async fn ended(&mut self, reason: &str, because: Option<Fault>) {
         let number = self.machine.number;
         self.trace.note(&format!("node {number} ends: {reason}"));
+        if self.machine.role() == Role::Leaving && reason.contains("no member") {
+            self.machine.set_role(Role::Gone);
+            return self.machine.kill();
+        }
         if because.is_none() {
             self.toll.lock().violations.push(format!("node {number} ended without a reason: {reason}"));
         }
         // What a failed sync has left on the disk is anybody's guess.
         self.machine.power_cut();
-        self.machine.disk.fail_syncs(false);
+        self.machine.disk().fail_syncs(false);
         self.restart().await;
     }
 
@@ -246,7 +297,7 @@ impl Fate {
                 self.restart().await;
             }
             Fault::TornWrite => {
-                self.machine.disk.stop_after(self.dice.random_range(0..40));
+                self.machine.disk().stop_after(self.dice.random_range(0..40));
                 let machine = Arc::clone(&self.machine);
                 tokio::select! {
                     biased;
@@ -263,19 +314,19 @@ impl Fate {
             }
             Fault::SlowDisk => {
                 let change = Duration::from_millis(one_of(&mut self.dice, &[5, 50, 500]));
-                self.machine.disk.set_pace(change);
+                self.machine.disk().set_pace(change);
                 self.watch(20_000, None).await;
-                self.machine.disk.set_pace(Duration::ZERO);
+                self.machine.disk().set_pace(Duration::ZERO);
             }
             Fault::FailedSync => {
-                self.machine.disk.fail_syncs(true);
+                self.machine.disk().fail_syncs(true);
                 self.watch(10_000, Some(fault)).await;
-                self.machine.disk.fail_syncs(false);
+                self.machine.disk().fail_syncs(false);
             }
             Fault::FullDisk => {
-                self.machine.disk.set_room(Some(self.dice.random_range(0..400_000)));
+                self.machine.disk().set_room(Some(self.dice.random_range(0..400_000)));
                 self.watch(20_000, Some(fault)).await;
-                self.machine.disk.set_room(None);
+                self.machine.disk().set_room(None);
             }
             Fault::ClockJump => {
                 let hour_ms = 3_600_000;
@@ -284,6 +335,9 @@ impl Fate {
             }
             Fault::Cut | Fault::OneWay | Fault::Isolation | Fault::SlowLink | Fault::Storm => {
                 unreachable!("{fault:?} befalls links")
+            }
+            Fault::Join | Fault::Drain | Fault::Remove | Fault::LostDisk | Fault::BitRot => {
+                unreachable!("{fault:?} is the operator's work")
             }
         }
     }
@@ -298,10 +352,15 @@ pub(crate) fn start(machine: &Machine, toll: &Mutex<Toll>) {
 
 /// Ends all trouble of a machine.
 pub(crate) fn heal(machine: &Machine, toll: &Mutex<Toll>) {
-    machine.disk.set_pace(Duration::ZERO);
-    machine.disk.set_room(None);
-    machine.disk.fail_syncs(false);
+    machine.disk().set_pace(Duration::ZERO);
+    machine.disk().set_room(None);
+    machine.disk().fail_syncs(false);
     machine.resume();
+    // Whoever has it in hand starts it.
+    let Ok(_hand) = machine.hand.try_lock() else { return };
+    if !machine.is_member() {
+        return;
+    }
     // Trouble may have been cut short at any point: whatever process there is begins again.
     machine.power_cut();
     start(machine, toll);

@@ -9,6 +9,7 @@ mod settings;
 
 mod cluster;
 mod faults;
+mod operator;
 
 mod buyer;
 mod desk;

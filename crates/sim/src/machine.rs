@@ -1,6 +1,15 @@
 //! A machine: what a node's process runs on, and what outlives it.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
 use boxoffice_core::{command::Command, id::Request, time::Rules};
 use boxoffice_node::{
@@ -30,12 +39,31 @@ use crate::{
 /// How long a node may take from its start until it serves, when nothing is in its way.
 const START_MS: u64 = 60_000;
 
+/// What a machine is to the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Nothing yet.
+    Spare,
+    /// A member.
+    Member,
+    /// A member that is drained: its process may end, since it is none any more.
+    Leaving,
+    /// It was a member.
+    Gone,
+}
+
 /// A machine and the process on it.
 pub(crate) struct Machine {
     /// The number of its node.
     pub(crate) number: u64,
+    /// Whoever does something to it has it in hand.
+    pub(crate) hand: tokio::sync::Mutex<()>,
+    /// What it is to the cluster.
+    role: Mutex<Role>,
     /// Its disk.
-    pub(crate) disk: SimDisk,
+    disk: Mutex<SimDisk>,
+    disks: AtomicU64,
+    seed: u64,
     /// How wrong its wall clock is.
     pub(crate) skew: Skew,
     drift_ppm: i64,
@@ -79,7 +107,11 @@ impl Machine {
         };
         Machine {
             number,
-            disk: SimDisk::new(dice(settings.seed, "disk", number)),
+            hand: tokio::sync::Mutex::new(()),
+            role: Mutex::new(Role::Spare),
+            disk: Mutex::new(SimDisk::new(dice(settings.seed, "disk", number))),
+            disks: AtomicU64::new(1),
+            seed: settings.seed,
             skew: Skew::default(),
             drift_ppm: lots.random_range(-200..=200),
             rng: Arc::new(SimRng::new(settings.seed, number)),
@@ -90,13 +122,39 @@ impl Machine {
         }
     }
 
+    /// Its disk.
+    pub(crate) fn disk(&self) -> SimDisk {
+        self.disk.lock().clone()
+    }
+
+    /// It has another disk, an empty one.
+    pub(crate) fn lose_disk(&self) {
+        let number = self.number << 32 | self.disks.fetch_add(1, Ordering::Relaxed);
+        *self.disk.lock() = SimDisk::new(dice(self.seed, "disk", number));
+    }
+
+    /// What it is to the cluster.
+    pub(crate) fn role(&self) -> Role {
+        *self.role.lock()
+    }
+
+    /// From now on it is this.
+    pub(crate) fn set_role(&self, role: Role) {
+        *self.role.lock() = role;
+    }
+
+    /// Whether its process is to run.
+    pub(crate) fn is_member(&self) -> bool {
+        matches!(self.role(), Role::Member | Role::Leaving)
+    }
+
     fn world(&self) -> World {
         World {
             clock: Arc::new(SimClock::new(self.trace.begun(), self.drift_ppm, self.skew.clone())),
             rng: Arc::<SimRng>::clone(&self.rng),
             net: Arc::new(self.ether.net(self.number)),
-            disk: Arc::new(self.disk.clone()),
-            stores: Arc::new(self.disk.clone()),
+            disk: Arc::new(self.disk()),
+            stores: Arc::new(self.disk()),
             gateway: Arc::new(NoGateway),
         }
     }
@@ -110,9 +168,10 @@ impl Machine {
     ///
     /// # Errors
     /// Why it does not start, in words.
-    pub(crate) fn join(&self, cluster: u128, peers: &[u64], disk: u128) -> Result<(), String> {
+    pub(crate) fn join(&self, cluster: u128, peers: &[u64], disk: u128, generation_min: u64) -> Result<(), String> {
+        self.set_role(Role::Member);
         let peers = peers.iter().map(|&node| Peer { node, address: address(node) }).collect();
-        let joining = Joining { cluster: ClusterId(cluster), disk, peers, generation_min: 0 };
+        let joining = Joining { cluster: ClusterId(cluster), disk, peers, generation_min };
         self.start_with(Some(joining))
     }
 
@@ -152,16 +211,24 @@ impl Machine {
         }
     }
 
+    /// Why the process cannot go on, if there is one that cannot.
+    pub(crate) fn failure(&self) -> Option<String> {
+        match pin!(self.failed()).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(reason) => Some(reason),
+            Poll::Pending => None,
+        }
+    }
+
     /// Ends the process where it stands: a kill. What it wrote stays.
     pub(crate) fn kill(&self) {
         self.end("is killed");
-        self.disk.process_end();
+        self.disk().process_end();
     }
 
     /// The power goes.
     pub(crate) fn power_cut(&self) {
         self.end("loses its power");
-        self.disk.power_cut();
+        self.disk().power_cut();
     }
 
     fn end(&self, how: &str) {

@@ -1,6 +1,11 @@
 //! One run: a town is opened, sells under trouble, is healed, and is looked at.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use rand::Rng;
@@ -19,7 +24,7 @@ use crate::{
     faults::{self, Fault, Swarm, Toll},
     judge::{Seen, judge},
     machine::Machine,
-    oracle::Oracle,
+    operator::operate,
     panics,
     settings::Settings,
     town::Town,
@@ -30,8 +35,14 @@ use crate::{
 const LAST_CARTS_MS: u64 = 600_000;
 /// How long they go on buying after healing, in milliseconds.
 const HEALED_MS: u64 = 30_000;
-/// More nodes than copies would each know a part only.
-const NODES_MAX: u64 = 3;
+/// More would be slow, and show nothing new.
+const NODES_MAX: u64 = 5;
+/// Machines that may become members later.
+const SPARES: u64 = 3;
+/// How long the operator may take to end what is begun when nothing is in the way, in milliseconds.
+const OPERATION_MS: u64 = 600_000;
+/// How long all of it may take besides, in milliseconds: nothing is waited for that long.
+const ALL_MS: u64 = 3 * 3_600_000;
 /// A new session is opened so often, in milliseconds.
 const SESSION_MS: u64 = 120_000;
 
@@ -68,6 +79,7 @@ pub struct Report {
 /// # Panics
 /// When there is no runtime to be had.
 pub fn run(settings: Settings) -> Result<Report, String> {
+    let settings = settings.drawn();
     if !(1..=NODES_MAX).contains(&settings.nodes) {
         return Err(format!("{} nodes cannot be simulated; 1 to {NODES_MAX} can", settings.nodes));
     }
@@ -76,10 +88,34 @@ pub fn run(settings: Settings) -> Result<Report, String> {
     }
     panics::watch();
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
-    let mut report = runtime.block_on(simulate(settings));
+    let longest = Duration::from_secs(60 * settings.minutes) + Duration::from_millis(ALL_MS);
+    let all = AssertUnwindSafe(|| runtime.block_on(async { timeout(longest, simulate(settings)).await }));
+    let mut report = match catch_unwind(all) {
+        Ok(Ok(report)) => report,
+        Ok(Err(_)) => Report::broken(settings, "the run came to no end: somebody waits for an answer for ever"),
+        Err(_) => Report::broken(settings, "the run could not go on"),
+    };
     drop(runtime);
     report.violations.extend(panics::seen().into_iter().map(|panic| format!("panic: {panic}")));
     Ok(report)
+}
+
+impl Report {
+    /// Of a run of which nothing else is known.
+    fn broken(settings: Settings, why: &str) -> Report {
+        Report {
+            settings,
+            hash: 0,
+            simulated_ms: 60_000 * settings.minutes,
+            faults: BTreeMap::new(),
+            changes: 0,
+            reads: 0,
+            unknown: 0,
+            turned_away: 0,
+            seen: Seen::default(),
+            violations: vec![why.into()],
+        }
+    }
 }
 
 async fn simulate(settings: Settings) -> Report {
@@ -89,17 +125,21 @@ async fn simulate(settings: Settings) -> Report {
     faults::mend(&ether);
     let carrying = tokio::spawn(ether.clone().carry());
     let machine = |number| Arc::new(Machine::new(number, &settings, &trace, &ether));
-    let machines: Vec<Arc<Machine>> = (1..=settings.nodes).map(machine).collect();
-    let oracle = Mutex::new(Oracle::default());
-    let desk = Arc::new(Desk { machines, trace: Arc::clone(&trace), oracle });
+    let swarm = Swarm::draw(&settings);
+    let nodes = settings.nodes + if swarm.is_operated { SPARES } else { 0 };
+    let machines: Vec<Arc<Machine>> = (1..=nodes).map(machine).collect();
+    let desk = Arc::new(Desk::new(machines, Arc::clone(&trace)));
     let (town, stories) = (Arc::new(Town::default()), Arc::new(Mutex::new(Stories::default())));
     let mut lots = dice(settings.seed, "run", 0);
 
-    cluster::assemble(&desk, &toll, &mut lots).await;
+    cluster::assemble(&desk, settings.nodes as usize, &toll, &mut lots).await;
     town.open(&desk, &mut lots).await;
 
-    let swarm = Swarm::draw(&settings);
     trace.note(&format!("{swarm:?}"));
+    let (stop_operator, operator_stops) = watch::channel(false);
+    let operating = swarm
+        .is_operated
+        .then(|| tokio::spawn(operate(Arc::clone(&desk), Arc::clone(&toll), settings, operator_stops)));
     let of_machines = desk.machines.iter().filter(|_| !swarm.of_machines.is_empty());
     let mut befalling: Vec<_> = of_machines
         .map(|machine| {
@@ -108,7 +148,8 @@ async fn simulate(settings: Settings) -> Report {
         })
         .collect();
     if !swarm.of_links.is_empty() {
-        let befall = faults::befall_links(ether.clone(), swarm, settings, Arc::clone(&trace), Arc::clone(&toll));
+        let befall =
+            faults::befall_links(ether.clone(), swarm, (settings.seed, nodes), Arc::clone(&trace), Arc::clone(&toll));
         befalling.push(tokio::spawn(befall));
     }
     let (stop, stopped) = watch::channel(false);
@@ -138,15 +179,24 @@ async fn simulate(settings: Settings) -> Report {
     }
     trace.note("everything is healed");
     faults::mend(&ether);
+    stop_operator.send_replace(true);
     for machine in &desk.machines {
         faults::heal(machine, &toll);
     }
-    for machine in &desk.machines {
+    if let Some(operating) = operating {
+        let ended = timeout(Duration::from_millis(OPERATION_MS), operating).await;
+        if !matches!(ended, Ok(Ok(()))) {
+            toll.lock()
+                .violations
+                .push(format!("the operator's work came to no end after everything was healed: {ended:?}"));
+        }
+    }
+    for machine in &desk.members() {
         cluster::recovered(machine, &toll).await;
     }
     // What does not serve can be neither bought from nor looked at; why is in the toll.
     let serves = |machine: &Arc<Machine>| machine.handle().is_some_and(|handle| handle.ready().is_ok());
-    let all_serve = desk.machines.iter().all(serves);
+    let all_serve = desk.members().iter().all(serves);
     if all_serve {
         cluster::settled(&desk, &toll, &mut lots).await;
         sleep(Duration::from_millis(HEALED_MS)).await;

@@ -1,5 +1,9 @@
 //! What a run is: everything that happens in it follows from these.
 
+use rand::Rng;
+
+use crate::dice::dice;
+
 /// The settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -7,7 +11,7 @@ pub struct Settings {
     pub seed: u64,
     /// Simulated minutes under faults; healing and the last look come after.
     pub minutes: u64,
-    /// Nodes.
+    /// Nodes, 1 to 5; 0: as the seed says, three in most runs.
     pub nodes: u64,
     /// Carts at a time.
     pub carts: u64,
@@ -37,6 +41,18 @@ impl Settings {
             syncs: true,
             told: false,
         }
+    }
+
+    /// With the number of nodes that the seed says, if it is left to the seed.
+    pub(crate) fn drawn(self) -> Settings {
+        let nodes = match (self.nodes, dice(self.seed, "nodes", 0).random_range(0..10)) {
+            (0, 0) => 1,
+            (0, 1) => 4,
+            (0, 2) => 5,
+            (0, _) => 3,
+            (nodes, _) => nodes,
+        };
+        Settings { nodes, ..self }
     }
 
     /// The command that does it again.

@@ -32,23 +32,24 @@ fn what_is_lost_is_seen() {
         Settings { minutes: 5, syncs: false, told: std::env::var("BOXOFFICE_TRACE").is_ok(), ..Settings::new(0) };
     let first = number("BOXOFFICE_SEED", 1);
     let summary = run_many(settings, first..first + number("BOXOFFICE_SEEDS", 4), 2).expect("it can be simulated");
-    let told: Vec<&String> = summary.failed.values().flat_map(|report| &report.violations).collect();
     assert!(summary.failed.len() >= 2, "{summary}");
 }
 
 #[test]
-#[ignore = "it finds breaches: shards do not come to three voters, and seed 2 ends with a store ahead of its log"]
 fn a_cluster_of_three_keeps_its_promises() {
-    let settings = Settings { minutes: 3, nodes: 3, ..Settings::new(0) };
-    let summary = run_many(settings, 1..5, 2).expect("it can be simulated");
+    let told = std::env::var("BOXOFFICE_TRACE").is_ok();
+    let settings = Settings { minutes: number("BOXOFFICE_MINUTES", 3), nodes: 3, told, ..Settings::new(0) };
+    let first = number("BOXOFFICE_SEED", 1);
+    let summary = run_many(settings, first..first + number("BOXOFFICE_SEEDS", 8), 2).expect("it can be simulated");
     println!("{summary}");
     assert!(summary.clean(), "{summary}");
+    assert!(summary.changes > 500 && summary.orders > 50 && summary.unknown > 0, "{summary}");
 }
 
 /// Another process does the same.
 #[test]
 fn in_another_process_it_is_the_same_run() {
-    let settings = Settings { minutes: 2, nodes: 2, ..Settings::new(11) };
+    let settings = Settings { minutes: 2, nodes: 3, ..Settings::new(11) };
     let hash = run(settings).expect("it can be simulated").hash;
     if std::env::var("BOXOFFICE_CHILD").is_ok() {
         println!("the hash is {hash:016x}.");

@@ -21,6 +21,7 @@ use crate::{
     command::{CartCommand, Command, Payment, Shipping},
     event::{CartEvent, Remembered},
     id::{CartId, Entity, HoldId, Id, Request},
+    planted,
     refusal::Refusal,
     time::Timestamp,
 };
@@ -156,7 +157,8 @@ impl<R> CartHost<R> {
 
     /// A request that came before gets the same answer, or waits for it. Gives `from` back if it is a new one.
     fn repeated(&mut self, stage: &mut Stage<'_, R>, from: R, request: Request) -> Option<R> {
-        match stage.entity.cart().and_then(|cart| cart.recall(request)) {
+        let known = stage.entity.cart().and_then(|cart| cart.recall(request));
+        match known.filter(|_| !planted::is("a repeat taken for new")) {
             Some(Err(refusal)) => stage.turn.answer(from, Err(refusal)),
             Some(Ok(Recalled::Answer(answer))) => {
                 let outcome = stage.entity.ok(*answer);
@@ -371,11 +373,15 @@ impl<R> CartHost<R> {
         }
         if let Some(cart) = stage.entity.cart() {
             match cart.deadline() {
-                Some(deadline) if cart.owns(from, hold) => return Reply::MineUntil { hold, deadline },
+                Some(deadline) if cart.owns(from, hold) && !planted::is("a hold disowned by its owner") => {
+                    return Reply::MineUntil { hold, deadline };
+                }
                 None if cart.checkout().is_some() && cart.owns(from, hold) => {
                     return Reply::MineUntil { hold, deadline: soon };
                 }
-                _ if cart.outbox().owes_sale(from, hold) => return Reply::MineUntil { hold, deadline: soon },
+                _ if cart.outbox().owes_sale(from, hold) && !planted::is("an expiry that beats a sale") => {
+                    return Reply::MineUntil { hold, deadline: soon };
+                }
                 Some(_) | None if cart.has_disowned(hold) => return Reply::NotMine { hold },
                 Some(_) | None => {}
             }

@@ -11,7 +11,7 @@ use serde::{
 
 use super::{Entry, Kept, State};
 use crate::{
-    cart::Cart, cluster::Cluster, customer::Customer, directory::Directory, id::Entity, layout::Layout,
+    cart::Cart, cluster::Cluster, customer::Customer, directory::Directory, id::Entity, layout::Layout, planted,
     product::Product, resource::Resource, session::Session, shared_map::SharedMap, venue::Venue,
 };
 
@@ -65,7 +65,7 @@ impl Kept {
     /// Everything as it was when the cut was made.
     pub fn restore(cut: Cut) -> Kept {
         let mut kept = Kept { index: cut.index, ..Kept::new() };
-        for (entity, state) in cut.entities() {
+        for (entity, state) in cut.entities().skip(usize::from(planted::is("a snapshot without one entity"))) {
             let mut state = Arc::clone(state);
             let strange = match &*state {
                 State::Session(session) => !Arc::ptr_eq(&kept.layouts.one(session.layout()), session.layout()),

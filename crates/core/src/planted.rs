@@ -1,0 +1,33 @@
+//! Bugs planted on purpose, one at a time, to see that the tests find them. They exist only with the feature `planted`;
+//! without it [`is`] is `false` when the program is built, and nothing of them is in it.
+
+#[cfg(feature = "planted")]
+mod switch {
+    extern crate std;
+
+    use core::cell::Cell;
+
+    std::thread_local! {
+        static BUG: Cell<Option<&'static str>> = const { Cell::new(None) };
+    }
+
+    /// From now on this bug is in whatever runs on this thread; or none is.
+    pub fn plant(bug: Option<&'static str>) {
+        BUG.set(bug);
+    }
+
+    /// Whether this bug is planted.
+    pub fn is(bug: &str) -> bool {
+        BUG.get().is_some_and(|planted| planted == bug)
+    }
+}
+
+#[cfg(feature = "planted")]
+pub use switch::{is, plant};
+
+/// Whether this bug is planted: none is.
+#[cfg(not(feature = "planted"))]
+#[inline(always)]
+pub const fn is(_bug: &str) -> bool {
+    false
+}

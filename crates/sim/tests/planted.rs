@@ -1,0 +1,91 @@
+//! The test of the tests: bugs planted on purpose, one at a time, each a line at its true place. Every one must be found,
+//! and it is said after how many seeds and by what. `cargo test -p boxoffice-sim --features planted --test planted`.
+
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use boxoffice_core::planted::plant;
+use boxoffice_sim::{Settings, run};
+
+/// Seeds after which a bug that was not found counts as one that is not.
+const SEEDS_MAX: u64 = 40;
+
+/// Each bug, and the least nodes that show it.
+const BUGS: [(&str, u64); 18] = [
+    ("an answer before the commit", 1),
+    ("an fsync left out", 1),
+    ("a snapshot that is not synced", 1),
+    ("a snapshot without one entity", 1),
+    ("entries applied twice after a restart", 1),
+    ("a log let go before its snapshots", 1),
+    ("a sale dropped from the outbox", 1),
+    ("a refund that overtakes its sale", 3),
+    ("a repeat taken for new", 1),
+    ("a hold disowned by its owner", 1),
+    ("an expiry that beats a sale", 3),
+    ("a cart that expires early", 1),
+    ("an unknown outcome told as none", 3),
+    ("a vote forgotten", 3),
+    ("a read that asks nobody", 3),
+    ("actors that outlive a leadership", 3),
+    ("a retry under a new request id", 3),
+    ("a snapshot of a leader that is not taken over", 3),
+];
+
+/// What was found of a bug: in which seed, and what was said first.
+type Found = Option<(u64, String)>;
+
+fn hunt(bug: &'static str, nodes: u64) -> Found {
+    plant(Some(bug));
+    let found = (1..=SEEDS_MAX).find_map(|seed| {
+        let settings = Settings { nodes, minutes: 4, ..Settings::new(seed) };
+        let violations = run(settings).expect("it can be simulated").violations;
+        violations.first().map(|first| (seed, first.clone()))
+    });
+    plant(None);
+    found
+}
+
+/// One bug, if there is a name for it; else all.
+fn chosen() -> Vec<(&'static str, u64)> {
+    let name = std::env::var("BOXOFFICE_BUG").ok();
+    BUGS.into_iter().filter(|(bug, _)| name.as_ref().is_none_or(|name| bug.contains(name))).collect()
+}
+
+#[test]
+fn every_planted_bug_is_found() {
+    let bugs = chosen();
+    let (next, all) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(&(bug, nodes)) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let found = hunt(bug, nodes);
+                    let told = match &found {
+                        Some((seeds, how)) => format!("{seeds} seeds: {}", how.chars().take(140).collect::<String>()),
+                        None => format!("not found in {SEEDS_MAX} seeds"),
+                    };
+                    println!("{bug} ({nodes} nodes): {told}");
+                    all.lock().expect("nobody panicked").push((bug, found));
+                }
+            });
+        }
+    });
+    let all = all.into_inner().expect("nobody panicked");
+    let missed: Vec<&str> = all.iter().filter(|(_, found)| found.is_none()).map(|(bug, _)| *bug).collect();
+    assert!(missed.is_empty() && all.len() == bugs.len(), "not found: {missed:?}");
+}
+
+/// Without a bug, the same seeds find nothing.
+#[test]
+fn what_has_no_bug_has_no_breach() {
+    for nodes in [1, 3] {
+        let report = run(Settings { nodes, minutes: 4, ..Settings::new(1) }).expect("it can be simulated");
+        assert_eq!(report.violations, [""; 0]);
+    }
+}
