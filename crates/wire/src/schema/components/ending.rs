@@ -35,6 +35,9 @@ pub(super) fn endings() -> Group {
         optional("session", id()),
         optional("line", about(count(), "Of the cart; in `lines`, of the request, from 0.")),
         optional("limit", count()),
+        optional("node", about(count(), "Of the cluster.")),
+        optional("shards", about(list(count()), "By number; 0 is the directory's.")),
+        optional("version", about(count(), "Of the cluster's table.")),
         optional("lines", about(lines, "Each line of the request that was refused; this no is then the first's.")),
     ]);
     let codes: Vec<u16> = FailKind::ALL.into_iter().map(FailKind::code).collect();
