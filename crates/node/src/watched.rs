@@ -36,7 +36,12 @@ impl FeedSource for Watched {
             return shared.far_feeds.begin(&shared, entity);
         }
         let (begin, end) = (WatchedEntities::begin_here, WatchedEntities::end_here);
-        begin_at(&shared, entity, begin, end)
+        let begun = begin_at(&shared, entity, begin, end);
+        // A follower may not have it yet: then it is watched at the leader.
+        begun.or_else(|| match shared.is_alone() || shared.cell_of(entity).leads() {
+            true => None,
+            false => shared.far_feeds.begin(&shared, entity),
+        })
     }
 
     fn end(&self, entity: &Entity) {

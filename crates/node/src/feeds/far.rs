@@ -3,7 +3,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, atomic::Ordering, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
     time::Duration,
 };
 
@@ -39,30 +43,68 @@ enum Message {
     Purchases(Id, Vec<Purchase>),
 }
 
+/// Who waits for answers, by what they are about.
+struct Waiting<K, T>(Mutex<BTreeMap<K, Vec<(u64, mpsc::SyncSender<T>)>>>);
+
+impl<K, T> Default for Waiting<K, T> {
+    fn default() -> Waiting<K, T> {
+        Waiting(Mutex::default())
+    }
+}
+
+impl<K: Ord + Clone, T: Clone> Waiting<K, T> {
+    /// Asks and waits for the answer; `None` if it could not be asked or did not come in time.
+    fn ask(&self, key: &K, number: u64, ask: impl FnOnce() -> bool) -> Option<T> {
+        let (told, tells) = mpsc::sync_channel(1);
+        self.0.lock().entry(key.clone()).or_default().push((number, told));
+        let answer = if ask() { tells.recv_timeout(Duration::from_millis(PATIENCE_MS)).ok() } else { None };
+        let mut waiting = self.0.lock();
+        if let Some(others) = waiting.get_mut(key) {
+            others.retain(|(other, _)| *other != number);
+            if others.is_empty() {
+                waiting.remove(key);
+            }
+        }
+        answer
+    }
+
+    /// An answer for all who wait for it.
+    fn answer(&self, key: &K, answer: &T) {
+        for (_, waits) in self.0.lock().remove(key).unwrap_or_default() {
+            // Who gave up does not mind.
+            let _ = waits.try_send(answer.clone());
+        }
+    }
+}
+
 /// What is watched elsewhere for this node, and here for others.
 #[derive(Default)]
 pub(crate) struct FarFeeds {
     /// Where each entity is watched for us.
     at: Mutex<BTreeMap<Entity, NodeId>>,
-    /// Who waits for a beginning, and for purchases.
-    beginnings: Mutex<BTreeMap<Entity, Vec<mpsc::SyncSender<Option<Beginning>>>>>,
-    readings: Mutex<BTreeMap<Id, Vec<mpsc::SyncSender<Vec<Purchase>>>>>,
+    beginnings: Waiting<Entity, Option<Beginning>>,
+    readings: Waiting<Id, Vec<Purchase>>,
+    /// Numbers those who wait.
+    next: AtomicU64,
     /// Nodes that watch an entity of ours.
     watchers: Mutex<BTreeMap<Entity, BTreeSet<NodeId>>>,
 }
 
 impl FarFeeds {
-    /// Begins to watch an entity at a node that has it; waits for the answer.
+    /// Begins to watch an entity at a node that has it, its preferred leader first; waits for the answer.
     pub(crate) fn begin(&self, shared: &Shared, entity: &Entity) -> Option<Beginning> {
-        let (told, tells) = mpsc::sync_channel(1);
-        self.beginnings.lock().entry(entity.clone()).or_default().push(told);
-        let node = self.ask(shared, entity, &Message::Watch(entity.clone()))?;
-        self.at.lock().insert(entity.clone(), node);
-        let begun = tells.recv_timeout(Duration::from_millis(PATIENCE_MS)).ok().flatten();
-        if begun.is_none() {
-            self.at.lock().remove(entity);
+        let message = encode(&Message::Watch(entity.clone()));
+        for node in homes(shared, entity) {
+            // Before it is asked, so that the first commit is not taken for a stranger's.
+            self.at.lock().insert(entity.clone(), node);
+            let ask = || shared.world.net.send(node, Lane::Feeds, message.clone()).is_ok();
+            let begun = self.beginnings.ask(entity, self.next.fetch_add(1, Ordering::Relaxed), ask);
+            if let Some(Some(beginning)) = begun {
+                return Some(beginning);
+            }
         }
-        begun
+        self.at.lock().remove(entity);
+        None
     }
 
     /// Nobody here watches an entity any more.
@@ -75,20 +117,12 @@ impl FarFeeds {
 
     /// Purchases of a customer whose shard is elsewhere.
     pub(crate) fn purchases(&self, shared: &Shared, customer: &Id, after: u64, limit: u32) -> Vec<Purchase> {
-        let (told, tells) = mpsc::sync_channel(1);
-        self.readings.lock().entry(customer.clone()).or_default().push(told);
-        let entity = Entity::Customer(customer.clone());
-        if self.ask(shared, &entity, &Message::Read(customer.clone(), after, limit)).is_none() {
-            return Vec::new();
-        }
-        let found = tells.recv_timeout(Duration::from_millis(PATIENCE_MS)).unwrap_or_default();
-        found.into_iter().filter(|purchase| purchase.cursor > after).collect()
-    }
-
-    /// Sends to the first home of an entity that can be reached.
-    fn ask(&self, shared: &Shared, entity: &Entity, message: &Message) -> Option<NodeId> {
-        let homes = shared.cell_of(entity).belief.lock().homes.clone();
-        homes.into_iter().find(|node| shared.world.net.send(*node, Lane::Feeds, encode(message)).is_ok())
+        let message = encode(&Message::Read(customer.clone(), after, limit));
+        let found = homes(shared, &Entity::Customer(customer.clone())).into_iter().find_map(|node| {
+            let ask = || shared.world.net.send(node, Lane::Feeds, message.clone()).is_ok();
+            self.readings.ask(customer, self.next.fetch_add(1, Ordering::Relaxed), ask)
+        });
+        found.into_iter().flatten().filter(|purchase| purchase.cursor > after).collect()
     }
 
     /// A frame of the lane of feeds.
@@ -100,10 +134,7 @@ impl FarFeeds {
         match message {
             Message::Watch(entity) => self.watch(shared, from, entity),
             Message::Unwatch(entity) => self.unwatch(shared, from, &entity),
-            Message::Begun(entity, beginning) => {
-                let waiting = self.beginnings.lock().remove(&entity).unwrap_or_default();
-                waiting.into_iter().for_each(|waits| drop(waits.try_send(beginning.clone())));
-            }
+            Message::Begun(entity, beginning) => self.beginnings.answer(&entity, &beginning),
             Message::Commit(commit) => {
                 if self.at.lock().get(&commit.entity) == Some(&from) {
                     shared.feeds.commit(vec![commit]);
@@ -113,10 +144,7 @@ impl FarFeeds {
                 let found = Watched(Arc::downgrade(shared)).purchases(&customer, after, limit);
                 let _ = shared.world.net.send(from, Lane::Feeds, encode(&Message::Purchases(customer, found)));
             }
-            Message::Purchases(customer, found) => {
-                let waiting = self.readings.lock().remove(&customer).unwrap_or_default();
-                waiting.into_iter().for_each(|waits| drop(waits.try_send(found.clone())));
-            }
+            Message::Purchases(customer, found) => self.readings.answer(&customer, &found),
         }
     }
 
@@ -171,6 +199,14 @@ impl FarFeeds {
         };
         shared.feeds.commit(there.into_iter().map(Commit::lost).collect());
     }
+}
+
+/// Where an entity can be watched; nowhere if whoever asks must not wait.
+fn homes(shared: &Shared, entity: &Entity) -> Vec<NodeId> {
+    if shared.tasks.only() {
+        return Vec::new();
+    }
+    shared.cell_of(entity).belief.lock().homes.clone()
 }
 
 fn encode(message: &Message) -> Bytes {
