@@ -205,7 +205,8 @@ impl<T> Group<T> {
         if self.is_blank() && !is_from_leader(kind) {
             return false;
         }
-        if kind == MessageType::MsgTimeoutNow && config.is_reluctant() {
+        // A leader that is to go must be followed by somebody, willing or not.
+        if kind == MessageType::MsgTimeoutNow && config.is_reluctant() && self.is_to_stay(message.from) {
             return true;
         }
         if self.leads() {

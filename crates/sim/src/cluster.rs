@@ -68,6 +68,17 @@ pub(crate) async fn is_settled(desk: &Desk, dice: &mut SmallRng) -> bool {
     view(desk, dice).await.is_some_and(|view| view.places.iter().all(is_in_place))
 }
 
+/// Puts into the trace how far everything is.
+pub(crate) async fn tell(desk: &Desk, dice: &mut SmallRng) {
+    let view = view(desk, dice).await;
+    desk.trace.note(&format!("{view:?}"));
+    for machine in desk.members() {
+        if let Some(handle) = machine.handle() {
+            desk.trace.note(&format!("node {}: {:?}, {:?}", machine.number, handle.ready(), handle.status()));
+        }
+    }
+}
+
 /// The cluster as some node tells it, if it does.
 pub(crate) async fn view(desk: &Desk, dice: &mut SmallRng) -> Option<Box<ClusterView>> {
     let answered = desk.attempt(dice, Command::Cluster(ClusterCommand::Get), None).await.ok()?;

@@ -186,6 +186,7 @@ async fn simulate(settings: Settings) -> Report {
     if let Some(operating) = operating {
         let ended = timeout(Duration::from_millis(OPERATION_MS), operating).await;
         if !matches!(ended, Ok(Ok(()))) {
+            cluster::tell(&desk, &mut lots).await;
             toll.lock()
                 .violations
                 .push(format!("the operator's work came to no end after everything was healed: {ended:?}"));

@@ -112,12 +112,18 @@ impl<T> Group<T> {
         }
         let can = |voter: &ReplicaId| {
             let willing = !config.reluctant.contains(&voter.node());
-            *voter != self.replica && willing && self.is_fit(*voter, config) && self.knows_members(*voter)
+            let stays = self.is_to_stay(voter.bits());
+            *voter != self.replica && willing && stays && self.is_fit(*voter, config) && self.knows_members(*voter)
         };
         if let Some(to) = self.meta().members.voters.iter().copied().find(can) {
             self.hand_over(now, config, to, out);
             self.rest = RELUCTANT_REST_TICKS;
         }
+    }
+
+    /// Whether a replica votes when the aim is reached, as far as there is one.
+    pub(super) fn is_to_stay(&self, replica: u64) -> bool {
+        self.aim.as_ref().is_none_or(|aim| aim.voters.iter().any(|voter| voter.bits() == replica))
     }
 
     /// Whether a majority knows, also after a crash, that it decides without those who were removed.
