@@ -99,6 +99,7 @@ pub(crate) async fn run(
         Kind::Bookings => booking::change(&plan, &client, number, &mut flow).await,
     };
     flow.ended_us = plan.now_us();
+    plan.pulse.note(&plan, &flow);
     flow
 }
 

@@ -45,10 +45,15 @@ async fn hold_and_buy(plan: &Plan, cart: &Cart, number: FlowNumber, block: Optio
         }
     }
 
+    let contends = plan.draw.contends(number, spec.contend_percent);
     let mut attempt = 0;
     loop {
         let choice = match block {
             Some(block) => Pool::choice(picker, block),
+            None if contends => {
+                let kept = plan.kept.any(&mut plan.draw.random(number, attempt));
+                kept.unwrap_or_else(|| picker.choose(number, attempt))
+            }
             None => picker.choose(number, attempt),
         };
         let session = picker.house().session_id(choice.session);
@@ -72,6 +77,9 @@ async fn hold_and_buy(plan: &Plan, cart: &Cart, number: FlowNumber, block: Optio
             Err(error) if error.may_have_happened() => HoldOutcome::Unknown,
             Err(_) => HoldOutcome::NotDone,
         };
+        if held.is_ok() && spec.contend_percent > 0 && !plan.draw.abandons(number, spec.abandon_percent) {
+            plan.kept.put(&choice);
+        }
         flow.record.holds.push(HoldRecord { session: choice.session, seats: choice.seats, span, outcome });
         match held {
             Ok(_) => break,
