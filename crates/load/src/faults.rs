@@ -281,7 +281,7 @@ pub(crate) fn report(done: Done, counter: &Counter, plan: &Plan, flows: &[Flow])
     let beats = plan.pulse.take();
     let end_us = flows.iter().map(|flow| flow.ended_us).max().unwrap_or(0);
     let begins: Vec<u64> = done.kills.iter().map(|kill| kill.at_us).collect();
-    let [mut led_next, mut led_gap, mut others_next, mut others_gap] = [const { Vec::new() }; 4];
+    let mut all = Times::default();
     let mut kills = Vec::new();
     for (number, killed) in done.kills.iter().enumerate() {
         let next = begins.get(number + 1).copied().unwrap_or(u64::MAX);
@@ -292,20 +292,20 @@ pub(crate) fn report(done: Done, counter: &Counter, plan: &Plan, flows: &[Flow])
             times.add(killed.led.contains(&shard), beats, killed.at_us, until_us);
         }
         kills.push(kill(killed, &times, plan, flows, until_us));
-        led_next.extend(times.led_next);
-        led_gap.extend(times.led_gap);
-        others_next.extend(times.others_next);
-        others_gap.extend(times.others_gap);
+        all.led_next.extend(times.led_next);
+        all.led_gap.extend(times.led_gap);
+        all.others_next.extend(times.others_next);
+        all.others_gap.extend(times.others_gap);
     }
     Outages {
         shards: plan.pulse.shards(),
         gaps: Spread::of(beats.iter().map(|beats| longest_gap(beats, 0, end_us)).collect()),
         repeats: counter.repeats(),
         kills,
-        led_next: Spread::of(led_next),
-        led_gap: Spread::of(led_gap),
-        others_next: Spread::of(others_next),
-        others_gap: Spread::of(others_gap),
+        led_next: Spread::of(all.led_next),
+        led_gap: Spread::of(all.led_gap),
+        others_next: Spread::of(all.others_next),
+        others_gap: Spread::of(all.others_gap),
         added: done.added,
         problems: done.problems,
     }
