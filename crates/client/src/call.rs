@@ -151,11 +151,6 @@ impl Client {
         }
     }
 
-    /// Why there is no connection any more.
-    pub(crate) fn closed(&self) -> Error {
-        self.shared.closed()
-    }
-
     /// A wait of half to one and a half times this, so that many who were told the same do not come back at once.
     pub(crate) fn jittered(&self, wait: Duration) -> Duration {
         let mut rng = self.shared.rng.lock().expect("nobody panics while rolling dice");
