@@ -31,7 +31,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// What nodes of a cluster of one's own show each other.
-const SECRET: &str = "nodes of one load run";
+const SECRET: &str = "nodes-of-one-load-run";
 
 /// Copies of each shard, where there are so many nodes.
 const REPLICAS: usize = 3;
