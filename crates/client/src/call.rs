@@ -57,11 +57,12 @@ impl Client {
         let mut last = Fail::new(FailKind::NotReady).saying("there was no connection before the deadline");
         // Which node it is sent to, counted from this client's own.
         let mut turn = 0;
+        let mut repeated = false;
         loop {
             let outcome = self.attempt(self.at(turn), op, request_id, body, sink, deadline).await?;
             let (why, wait) = match outcome {
                 Outcome::Answer(frame) => match read(self, &frame)? {
-                    reply::Reply::Ok(value, at) => return Ok(Reply { value, at }),
+                    reply::Reply::Ok(value, at) => return Ok(Reply { value, at, repeated }),
                     reply::Reply::No(No { code: IN_PROGRESS, .. }) => {
                         doubt = true;
                         (Why::InProgress, REPEAT_AFTER)
@@ -97,6 +98,8 @@ impl Client {
                 return Err(if doubt { Error::Unknown(request_id.cloned()) } else { Error::Failed(last) });
             }
             self.shared.repeats.note(why);
+            // What was handed back was not sent.
+            repeated |= why != Why::NoConnection;
             turn += usize::from(why.goes_elsewhere());
             if !wait.is_zero() {
                 sleep(wait).await;

@@ -342,7 +342,9 @@ fn also(findings: &mut Findings, found: &Findings, first: &str, other: &str) {
         *known = (*known).max(*count);
     }
     let room = EXAMPLES_MAX.saturating_sub(findings.examples.len());
-    findings.examples.extend(found.examples.iter().take(room).map(|example| format!("{example} (through {other})")));
+    let new: Vec<String> =
+        found.examples.iter().filter(|example| !findings.examples.contains(example)).cloned().collect();
+    findings.examples.extend(new.into_iter().take(room).map(|example| format!("{example} (through {other})")));
     // What is held may have run out between the two.
     let sold = |findings: &Findings| {
         let Findings { sessions, seats_sold, sales, units_sold, purchases, charges, .. } = findings;

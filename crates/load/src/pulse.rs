@@ -31,7 +31,8 @@ impl Pulse {
         let record = &flow.record;
         let cart = self.of_cart(record.cart);
         if let Some(span) = flow.opened
-            && !record.versions.is_empty()
+            // Nothing is held where the cart could not be opened.
+            && !(record.versions.is_empty() && record.holds.is_empty())
         {
             beat(cart, span);
         }

@@ -40,7 +40,7 @@ async fn hold_and_buy(plan: &Plan, cart: &Cart, number: FlowNumber, block: Optio
         let opened = cart.open(plan.customer_id(flow.record.customer), None).await;
         flow.opened = Some(Span { called_us, returned_us: plan.now_us() });
         match opened {
-            Ok(reply) => flow.note_version(&reply.at),
+            Ok(reply) => flow.note_version(&reply),
             Err(error) => return ended(&error),
         }
     }
@@ -62,10 +62,11 @@ async fn hold_and_buy(plan: &Plan, cart: &Cart, number: FlowNumber, block: Optio
         let span = Span { called_us, returned_us: plan.now_us() };
         let outcome = match &held {
             Ok(reply) => {
-                flow.note_version(&reply.at);
+                flow.note_version(reply);
                 let seats = reply.value.lines.iter().flat_map(|line| line.content.seats());
                 HoldOutcome::Granted {
-                    session_version: version_of(&reply.at, &session),
+                    // A repeat is told the version of its time, which another change may have made.
+                    session_version: version_of(&reply.at, &session).filter(|_| !reply.repeated),
                     deadline: reply.value.deadline,
                     price: seats.map(|seat| seat.price).sum(),
                 }
