@@ -260,7 +260,9 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
         (None, _) | (_, None) => (None, None),
     };
     let outages = (shards > 0).then(|| faults::report(harm, &counter, &plan, &flows));
-    let memory = pid.map(|pid| Memory { pid, before: memory_before, set_up: memory_set_up, after: resident() });
+    // A node that was killed meanwhile has another process now.
+    let memory = pid.filter(|_| resident() > 0);
+    let memory = memory.map(|pid| Memory { pid, before: memory_before, set_up: memory_set_up, after: resident() });
     let figures = measure::flows(plan.offered(), &flows);
     let (done, refused) = (|end: &End| *end == End::Done, |end: &End| matches!(end, End::Refused(_)));
     let mut report = Report {

@@ -65,8 +65,7 @@ async fn hold_and_buy(plan: &Plan, cart: &Cart, number: FlowNumber, block: Optio
                 flow.note_version(reply);
                 let seats = reply.value.lines.iter().flat_map(|line| line.content.seats());
                 HoldOutcome::Granted {
-                    // A repeat is told the version of its time, which another change may have made.
-                    session_version: version_of(&reply.at, &session).filter(|_| !reply.repeated),
+                    session_version: version_of(&reply.at, &session).filter(|_| plan.tells_version(reply)),
                     deadline: reply.value.deadline,
                     price: seats.map(|seat| seat.price).sum(),
                 }
