@@ -11,6 +11,7 @@ use std::{
 
 use boxoffice_client::{Client, ClientConfig, ClusterStatus};
 use boxoffice_load::Keeper;
+use boxoffice_wire::cluster::node_of;
 
 use crate::{args::FsyncWord, failure::Failure, reach::block_on};
 
@@ -210,7 +211,12 @@ impl LocalCluster {
             let until = Instant::now() + SETTLE_TIME;
             loop {
                 let said = match client.nodes().await {
-                    Ok(reply) if is_settled(&reply.value, nodes, voters) => return Ok(()),
+                    Ok(reply) if is_settled(&reply.value, nodes, voters) => {
+                        match led_elsewhere(&reply.value, &self.addresses()).await {
+                            0 => return Ok(()),
+                            elsewhere => format!("{elsewhere} shards are not led where they should be"),
+                        }
+                    }
                     Ok(reply) => {
                         let moving = reply.value.places.iter().filter(|place| place.from.is_some()).count();
                         format!("{moving} of {} shards are still moving", reply.value.places.len())
@@ -229,6 +235,22 @@ impl LocalCluster {
 fn is_settled(cluster: &ClusterStatus, nodes: usize, voters: usize) -> bool {
     let serving = cluster.members.iter().filter(|member| member.state == "serving").count();
     serving == nodes && cluster.places.iter().all(|place| place.from.is_none() && place.voters.len() >= voters)
+}
+
+/// How many shards are not led by the node that should lead them.
+async fn led_elsewhere(cluster: &ClusterStatus, addresses: &[String]) -> usize {
+    let mut elsewhere = cluster.places.len();
+    for (node, address) in (1..).zip(addresses) {
+        let Ok(client) = Client::connect(ClientConfig::new([address])).await else { continue };
+        let Ok(status) = client.status().await else { continue };
+        let should = |shard: u32| {
+            let place = cluster.places.iter().find(|place| place.shard == shard);
+            place.is_some_and(|place| node_of(&place.leader) == Some(node))
+        };
+        let led = status.value.shards.iter().filter(|shard| shard.role == "leader" && should(shard.shard));
+        elsewhere -= led.count().min(elsewhere);
+    }
+    elsewhere
 }
 
 /// A port of this machine that nobody listens on. Where it begins to look depends on the process and on `turn`, so that runs
