@@ -16,7 +16,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("boxoffice-core", &[]),
     ("boxoffice-edge", &["core", "node", "wire"]),
     ("boxoffice-gateway", &["core", "wire"]),
-    ("boxoffice-load", &["client", "core", "gateway", "wire", "workload"]),
+    ("boxoffice-load", &["client", "core", "gateway", "shard", "wire", "workload"]),
     ("boxoffice-node", &["core", "shard", "wire"]),
     ("boxoffice-shard", &[]),
     ("boxoffice-sim", &["core", "node"]),

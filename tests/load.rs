@@ -5,9 +5,15 @@ use std::process::Command;
 /// Runs a scenario with these settings; the verdict must be yes.
 #[track_caller]
 fn passes(scenario: &str, settings: &[&str]) -> serde_json::Value {
+    passes_with(scenario, &[], settings)
+}
+
+/// The same with more arguments.
+#[track_caller]
+fn passes_with(scenario: &str, more: &[&str], settings: &[&str]) -> serde_json::Value {
     let out = tempfile::tempdir().expect("a temporary directory");
     let mut command = Command::new(env!("CARGO_BIN_EXE_boxoffice"));
-    command.args(["load", scenario, "--quiet", "--fsync", "never", "--seed", "1", "--out"]).arg(out.path());
+    command.args(["load", scenario, "--quiet", "--fsync", "never", "--seed", "1", "--out"]).arg(out.path()).args(more);
     for setting in settings {
         command.args(["--set", setting]);
     }
@@ -141,4 +147,58 @@ fn the_memory_of_many_sessions_is_told() {
         ],
     );
     assert!(report["memory"]["set_up"].as_u64() > Some(1_000_000), "{}", report["memory"]);
+}
+
+/// The nation's peak, made small: 100 carts a second on a cluster of its own, of which one node is killed and started again
+/// while a fourth one joins. Every node is audited, and the clients' books are held against each.
+#[test]
+fn a_cluster_sells_while_a_node_is_killed_and_another_joins() {
+    let report = passes_with(
+        "n1",
+        &["--nodes", "3", "--kill-at", "1", "--add-at", "1.5"],
+        &[
+            "house.venues=10",
+            "open_loop.flows=800",
+            "open_loop.gap_us=10000",
+            "reads.per_second=100",
+            "connect.connections=3",
+            "faults.restart_after_ms=2000",
+        ],
+    );
+    assert_eq!(
+        (&report["server"]["replicas"], report["server"]["nodes"].as_array().map(Vec::len)),
+        (&3.into(), Some(3))
+    );
+    assert_eq!(report["audit"]["nodes"].as_array().map(Vec::len), Some(4), "{}", report["audit"]);
+    let outages = &report["outages"];
+    assert!(outages["added"]["votes"].as_u64() > Some(0), "{outages}");
+    let kill = &outages["kills"][0];
+    assert!(kill["led_next"]["count"].as_u64() == kill["led"].as_u64() && kill["led"].as_u64() > Some(0), "{kill}");
+    assert!(kill["caught_up_ms"].as_f64() > kill["up_ms"].as_f64(), "{kill}");
+    assert!(
+        outages["repeats"]["connection lost"].as_u64().is_some()
+            || outages["repeats"]["no connection"].as_u64().is_some()
+    );
+    let reads = &report["reads"];
+    assert!(reads["done"].as_u64() > Some(500), "{reads}");
+    assert!(report["flows"]["refused"]["seats_taken"].as_u64() > Some(30), "{}", report["flows"]);
+}
+
+#[test]
+fn nodes_are_killed_one_after_the_other() {
+    let settings = [
+        "house.venues=20",
+        "open_loop.gap_us=10000",
+        "reads.per_second=20",
+        "connect.connections=3",
+        "faults.pause_ms=500",
+    ];
+    let report = passes_with("n1", &["--nodes", "3", "--kills", "2"], &settings);
+    let outages = &report["outages"];
+    assert_eq!(outages["kills"].as_array().map(Vec::len), Some(2), "{outages}");
+    let shards = outages["shards"].as_u64().expect("a number") * 2;
+    let counted = |which: &str| outages[which]["count"].as_u64().unwrap_or(0);
+    assert_eq!(counted("led_gap") + counted("others_gap"), shards, "{outages}");
+    let flows = &report["flows"];
+    assert!(flows["offered"].as_u64() > Some(100), "flows went on until the last kill was through: {flows}");
 }

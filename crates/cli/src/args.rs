@@ -213,9 +213,21 @@ pub struct Watch {
 pub struct Load {
     /// A scenario's name (one of config/scenarios) or file.
     pub scenario: String,
-    /// The nodes to load; without any, a node with a temporary data directory is started for the run.
+    /// The nodes to load, each once; without any, nodes with temporary data directories are started for the run.
     #[arg(long = "address")]
     pub addresses: Vec<String>,
+    /// Start so many nodes for the run, which are one cluster, and load them all.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16), conflicts_with = "addresses")]
+    pub nodes: u16,
+    /// Kill one of these nodes so many seconds after the start; it is started again 5 s later. The report says what that cost.
+    #[arg(long, value_name = "SECONDS", conflicts_with = "addresses")]
+    pub kill_at: Option<f64>,
+    /// Add a node so many seconds after the start.
+    #[arg(long, value_name = "SECONDS", conflicts_with = "addresses")]
+    pub add_at: Option<f64>,
+    /// Kill any node so many times, one after the other, each time when the last one has caught up.
+    #[arg(long, value_name = "TIMES", conflicts_with_all = ["addresses", "kill_at", "add_at"])]
+    pub kills: Option<u32>,
     /// Change a parameter of the scenario: `key=value`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,

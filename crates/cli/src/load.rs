@@ -1,34 +1,29 @@
-//! `boxoffice load`: a scenario against running nodes, or against one of its own.
+//! `boxoffice load`: a scenario against running nodes, or against nodes of its own.
 
-use std::net::TcpListener;
+use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use boxoffice_client::AdminToken;
-use boxoffice_load::{LoadError, RunConfig, Scenario};
+use boxoffice_load::{Keeper, LoadError, RunConfig, Scenario};
 
 use crate::{
     args::Load,
     failure::{Failure, Outcome},
-    local_node::LocalNode,
+    local_node::{LocalCluster, LocalNode},
 };
 
 /// Runs the scenario, prints its table and says where the report is. Fails if the verdict is "no".
 pub fn run(args: &Load) -> Outcome {
     let mut overrides = args.set.clone();
-    let (addresses, node) = if args.addresses.is_empty() {
-        let scenario = Scenario::load(&args.scenario, &overrides).map_err(|error| failed(error.into()))?;
-        let mut config = String::new();
-        if scenario.gateway.is_some() {
-            // A free port for the gateway that the run starts, told to the node before there is one: it asks no sooner.
-            let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|socket| socket.local_addr());
-            let gateway = free.map_err(|error| Failure::Node(format!("no free port for the gateway: {error}")))?;
-            overrides.push(format!("gateway.listen={gateway}"));
-            config = format!("[payments]\nurl = \"http://{gateway}\"\n");
-        }
-        let node = LocalNode::start_with(args.fsync, &config)?;
-        eprintln!("started a node of its own: {} (process {})", node.address, node.pid());
-        (vec![node.address.clone()], Some(node))
-    } else {
-        (args.addresses.clone(), None)
+    overrides.extend(faults(args)?);
+    let started = if args.addresses.is_empty() { Some(start(args, &mut overrides)?) } else { None };
+    let (addresses, pid) = match &started {
+        Some(Started::One(node)) => (vec![node.address.clone()], Some(node.pid())),
+        Some(Started::Several(cluster)) => (cluster.addresses(), cluster.pids().first().copied()),
+        None => (args.addresses.clone(), None),
+    };
+    let keeper = match &started {
+        Some(Started::Several(cluster)) => Some(Arc::clone(cluster) as Arc<dyn Keeper>),
+        Some(Started::One(_)) | None => None,
     };
     let config = RunConfig {
         addresses,
@@ -39,11 +34,12 @@ pub fn run(args: &Load) -> Outcome {
         seed: args.seed,
         disk_dir: None,
         admin_token: args.admin_token.clone().map(AdminToken),
-        server_pid: args.server_pid.or_else(|| node.as_ref().map(LocalNode::pid)),
+        server_pid: args.server_pid.or(pid),
+        keeper,
         quiet: args.quiet,
     };
     let report = boxoffice_load::run(config).map_err(failed)?;
-    drop(node);
+    drop(started);
     let baseline = args.baseline.as_deref().map(boxoffice_load::Report::read).transpose();
     let baseline = baseline.map_err(|error| Failure::Usage(format!("the baseline cannot be read: {error}")))?;
     print!("{}", report.to_table(baseline.as_ref()));
@@ -51,11 +47,59 @@ pub fn run(args: &Load) -> Outcome {
     if report.verdict.passed { Ok(()) } else { Err(Failure::Refused(report.verdict.line.clone())) }
 }
 
+/// What was started for the run, and ends with it.
+enum Started {
+    One(LocalNode),
+    Several(Arc<LocalCluster>),
+}
+
+/// Starts as many nodes as are wanted, with the gateway's address if the run has one.
+fn start(args: &Load, overrides: &mut Vec<String>) -> Result<Started, Failure> {
+    let scenario = Scenario::load(&args.scenario, overrides).map_err(|error| failed(error.into()))?;
+    let mut config = String::new();
+    if scenario.gateway.is_some() {
+        // A free port for the gateway that the run starts, told to the nodes before there is one: they ask no sooner.
+        let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|socket| socket.local_addr());
+        let gateway = free.map_err(|error| Failure::Node(format!("no free port for the gateway: {error}")))?;
+        overrides.push(format!("gateway.listen={gateway}"));
+        config = format!("[payments]\nurl = \"http://{gateway}\"\n");
+    }
+    if args.nodes == 1 && !scenario.faults.any() {
+        let node = LocalNode::start_with(args.fsync, &config)?;
+        eprintln!("started a node of its own: {} (process {})", node.address, node.pid());
+        return Ok(Started::One(node));
+    }
+    let cluster = LocalCluster::start(args.nodes.into(), args.fsync, &config)?;
+    for (address, pid) in cluster.addresses().iter().zip(cluster.pids()) {
+        eprintln!("started a node of a cluster of its own: {address} (process {pid})");
+    }
+    Ok(Started::Several(Arc::new(cluster)))
+}
+
+/// What the command line wants done to nodes, as settings of the scenario.
+fn faults(args: &Load) -> Result<Vec<String>, Failure> {
+    let seconds = |name: &str, key: &str, seconds: f64| match Duration::try_from_secs_f64(seconds) {
+        Ok(time) => Ok(format!("faults.{key}={}", time.as_millis())),
+        Err(_) => Err(Failure::Usage(format!("--{name} {seconds}: give seconds after the start, like 20 or 7.5"))),
+    };
+    let mut settings = Vec::new();
+    if let Some(at) = args.kill_at {
+        settings.push(seconds("kill-at", "kill_at_ms", at)?);
+    }
+    if let Some(at) = args.add_at {
+        settings.push(seconds("add-at", "add_at_ms", at)?);
+    }
+    settings.extend(args.kills.map(|kills| format!("faults.kills={kills}")));
+    Ok(settings)
+}
+
 fn failed(error: LoadError) -> Failure {
     match error {
-        LoadError::Scenario(_) | LoadError::Picker(_) | LoadError::NoAddress | LoadError::File { .. } => {
-            Failure::Usage(error.to_string())
-        }
+        LoadError::Scenario(_)
+        | LoadError::Picker(_)
+        | LoadError::NoAddress
+        | LoadError::NotOurs
+        | LoadError::File { .. } => Failure::Usage(error.to_string()),
         LoadError::Connect { .. } | LoadError::Silent { .. } => Failure::Unreachable(format!(
             "{error}; is `boxoffice serve` running there? Without --address a node is started for the run"
         )),

@@ -1,6 +1,6 @@
 //! One request from its first sending to its end: repeats with the same request id until the deadline.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use boxoffice_wire::{
     Fail, FailKind, Op,
@@ -16,10 +16,11 @@ use tokio::{
 };
 
 use crate::{
-    client::Client,
+    client::{Client, Shared},
     error::{Error, Reply},
     feeds::FeedSink,
     post::{Asker, Letter, Outcome, State},
+    repeats::Why,
 };
 
 /// The number of `in_progress`: the first request with this id still decides.
@@ -54,14 +55,17 @@ impl Client {
         // Whether one of the attempts may have happened after all, and why the last one that surely did not failed.
         let mut doubt = false;
         let mut last = Fail::new(FailKind::NotReady).saying("there was no connection before the deadline");
+        // Which node it is sent to, counted from this client's own.
+        let mut turn = 0;
+        let mut repeated = false;
         loop {
-            let outcome = self.attempt(op, request_id, body, sink, deadline).await?;
-            let wait = match outcome {
+            let outcome = self.attempt(self.at(turn), op, request_id, body, sink, deadline).await?;
+            let (why, wait) = match outcome {
                 Outcome::Answer(frame) => match read(self, &frame)? {
-                    reply::Reply::Ok(value, at) => return Ok(Reply { value, at }),
+                    reply::Reply::Ok(value, at) => return Ok(Reply { value, at, repeated }),
                     reply::Reply::No(No { code: IN_PROGRESS, .. }) => {
                         doubt = true;
-                        REPEAT_AFTER
+                        (Why::InProgress, REPEAT_AFTER)
                     }
                     reply::Reply::No(no) => return Err(Error::Refused(Box::new(no))),
                     reply::Reply::Fail(fail) => {
@@ -70,34 +74,51 @@ impl Client {
                             return Err(if doubt { Error::Unknown(request_id.cloned()) } else { Error::Failed(fail) });
                         }
                         let wait = fail.retry_after_ms.map(|millis| Duration::from_millis(millis.into()));
+                        let why = Why::failed(fail.kind);
                         last = fail;
-                        wait.unwrap_or(REPEAT_AFTER)
+                        (why, wait.unwrap_or(REPEAT_AFTER))
                     }
                 },
                 // The next attempt waits for the next connection.
                 Outcome::Lost => {
                     doubt = true;
-                    Duration::ZERO
+                    (Why::Lost, Duration::ZERO)
                 }
                 Outcome::Overdue => {
                     doubt = true;
-                    self.deadline
+                    (Why::Lost, self.deadline)
                 }
-                Outcome::NotSent => self.deadline,
+                Outcome::NotSent => (Why::NoConnection, self.deadline),
+                // Another node may be there; after a whole round, one of them may be back.
+                Outcome::HandedBack if (turn + 1) % (1 + self.others.len()) != 0 => (Why::NoConnection, Duration::ZERO),
+                Outcome::HandedBack => (Why::NoConnection, REPEAT_AFTER),
             };
             let wait = self.jittered(wait);
             if !self.shared.config.retry || Instant::now() + wait >= deadline {
                 return Err(if doubt { Error::Unknown(request_id.cloned()) } else { Error::Failed(last) });
             }
+            self.shared.repeats.note(why);
+            // What was handed back was not sent.
+            repeated |= why != Why::NoConnection;
+            turn += usize::from(why.goes_elsewhere());
             if !wait.is_zero() {
                 sleep(wait).await;
             }
         }
     }
 
+    /// The connection of this turn: its own, then those of the others, then its own again.
+    fn at(&self, turn: usize) -> &Shared {
+        match turn % (1 + self.others.len()) {
+            0 => &self.shared,
+            other => &self.others[other - 1],
+        }
+    }
+
     /// Sends a request once.
     async fn attempt<B: Serialize>(
         &self,
+        at: &Shared,
         op: Op,
         request_id: Option<&SmolStr>,
         body: &B,
@@ -106,42 +127,30 @@ impl Client {
     ) -> Result<Outcome, Error> {
         let left = deadline.saturating_duration_since(Instant::now());
         let deadline_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1);
-        let id = self.next_id();
+        let id = at.next_id();
         let mut frame = BytesMut::with_capacity(FRAME_BYTES);
         let request_id = request_id.map(SmolStr::as_str);
-        request(self.shared.config.encoding, &mut frame, id, op, request_id, Some(deadline_ms), body);
+        request(at.config.encoding, &mut frame, id, op, request_id, Some(deadline_ms), body);
         let (tell, told) = oneshot::channel();
         let asker = match sink {
             Some(sink) => Asker::Watch(tell, sink.clone()),
             None => Asker::Caller(tell),
         };
         let letter = Letter { id, frame: frame.freeze(), deadline, asker };
-        match self.shared.letters.try_send(letter) {
+        match at.letters.try_send(letter) {
             Ok(()) => {}
             // The one place with a timer of its own: more is asked than can be sent.
-            Err(TrySendError::Full(letter)) => match timeout_at(deadline, self.shared.letters.send(letter)).await {
+            Err(TrySendError::Full(letter)) => match timeout_at(deadline, at.letters.send(letter)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(_)) => return Err(self.closed()),
+                Ok(Err(_)) => return Err(at.closed()),
                 Err(_) => return Ok(Outcome::NotSent),
             },
-            Err(TrySendError::Closed(_)) => return Err(self.closed()),
+            Err(TrySendError::Closed(_)) => return Err(at.closed()),
         }
         match told.await {
-            Ok(Outcome::NotSent) if self.is_closed() => Err(self.closed()),
+            Ok(Outcome::NotSent) if at.is_closed() => Err(at.closed()),
             Ok(outcome) => Ok(outcome),
-            Err(_) => Err(self.closed()),
-        }
-    }
-
-    fn is_closed(&self) -> bool {
-        matches!(&*self.shared.state.borrow(), State::Closed(_))
-    }
-
-    /// Why there is no connection any more.
-    pub(crate) fn closed(&self) -> Error {
-        match &*self.shared.state.borrow() {
-            State::Closed(why) => Error::Closed(why.clone()),
-            State::Connecting(_) | State::Connected(_) => Error::Closed("its task has ended".into()),
+            Err(_) => Err(at.closed()),
         }
     }
 
@@ -149,6 +158,24 @@ impl Client {
     pub(crate) fn jittered(&self, wait: Duration) -> Duration {
         let mut rng = self.shared.rng.lock().expect("nobody panics while rolling dice");
         wait.mul_f64(rng.random_range(0.5..1.5))
+    }
+}
+
+impl Shared {
+    fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn is_closed(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Closed(_))
+    }
+
+    /// Why there is no connection any more.
+    fn closed(&self) -> Error {
+        match &*self.state.borrow() {
+            State::Closed(why) => Error::Closed(why.clone()),
+            State::Connecting(_) | State::Connected(_) => Error::Closed("its task has ended".into()),
+        }
     }
 }
 

@@ -1,10 +1,7 @@
 //! The client: a typed method for every op.
 
 use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -30,6 +27,7 @@ use crate::{
     config::ClientConfig,
     error::{Error, Reply},
     post::{Letter, Post, SUBMIT_QUEUE, State},
+    repeats::{Repeated, Repeats},
     request_id::{RequestIds, random_u64},
     watch::Watch,
 };
@@ -38,6 +36,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) shared: Arc<Shared>,
+    /// Where requests go that its own node cannot serve.
+    pub(crate) others: Arc<[Arc<Shared>]>,
     pub(crate) deadline: Duration,
     pub(crate) request_id: Option<SmolStr>,
 }
@@ -51,6 +51,7 @@ pub(crate) struct Shared {
     pub(crate) request_ids: RequestIds,
     /// For the jitter of repeats only.
     pub(crate) rng: Mutex<SmallRng>,
+    pub(crate) repeats: Repeated,
 }
 
 impl Client {
@@ -87,8 +88,9 @@ impl Client {
             next_id: AtomicU64::new(1),
             request_ids: RequestIds::new(),
             rng: Mutex::new(SmallRng::seed_from_u64(random_u64())),
+            repeats: Repeated::default(),
         };
-        Ok(Client { shared: Arc::new(shared), deadline, request_id: None })
+        Ok(Client { shared: Arc::new(shared), others: Arc::new([]), deadline, request_id: None })
     }
 
     /// Waits until there is a connection, up to the deadline.
@@ -118,6 +120,19 @@ impl Client {
         }
     }
 
+    /// The same client that repeats at these others, in turn and under the same request id, what its own node does not do:
+    /// the connection is lost, or the answer is `unknown`, `not_ready` or `draining`. Each should be to another node, and
+    /// all of one encoding; with [`ClientConfig::wait_for_connection`] off, nothing waits for a node that is gone.
+    pub fn with_others<'a>(&self, others: impl IntoIterator<Item = &'a Client>) -> Client {
+        let others = others.into_iter().map(|client| Arc::clone(&client.shared)).collect();
+        Client { others, ..self.clone() }
+    }
+
+    /// How often requests of this client were repeated so far, by why.
+    pub fn repeats(&self) -> Repeats {
+        self.shared.repeats.count()
+    }
+
     /// The same client with another deadline for its requests, all repeats of one together.
     pub fn with_deadline(&self, deadline: Duration) -> Client {
         Client { deadline, ..self.clone() }
@@ -132,10 +147,6 @@ impl Client {
     /// A request id that was not there before: for callers who write it down before they send the command.
     pub fn new_request_id(&self) -> SmolStr {
         self.shared.request_ids.next()
-    }
-
-    pub(crate) fn next_id(&self) -> u64 {
-        self.shared.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
     /// `venue.put`: creates or changes a venue.

@@ -47,6 +47,9 @@ pub struct ClientConfig {
     pub deadline: Duration,
     /// Whether requests are repeated until their deadline. Without it the first failure is the answer.
     pub retry: bool,
+    /// Whether requests wait while there is no connection. Without it they are handed back at once, for a client with
+    /// connections to several nodes ([`crate::Client::with_others`]) to send elsewhere.
+    pub wait_for_connection: bool,
     /// Requests under way at once; more wait in the client. At most what the server allows one connection.
     pub under_way_max: usize,
     /// How long one attempt to connect may take. 5 seconds.
@@ -66,6 +69,7 @@ impl ClientConfig {
             customer: None,
             deadline: Duration::from_secs(10),
             retry: true,
+            wait_for_connection: true,
             under_way_max: REQUESTS_UNDER_WAY_MAX,
             connect_timeout: Duration::from_secs(5),
             buffer_bytes: 4 * 1024,

@@ -14,6 +14,8 @@ pub struct Reply<T> {
     pub value: T,
     /// Versions after, or at, the request: the entity that decided first, then those it asked. Empty where there is none.
     pub at: Vec<At>,
+    /// Whether it was sent more than once: versions are then those at the last time, and may be of later changes.
+    pub repeated: bool,
 }
 
 /// Why a request was not granted.

@@ -39,6 +39,7 @@ mod feeds;
 mod link;
 mod pending;
 mod post;
+mod repeats;
 mod request_id;
 
 pub use boxoffice_core::{
@@ -78,4 +79,5 @@ pub use error::{Error, Reply};
 pub use live::{Applied, Live, LiveCart, LivePurchases, LiveResource, LiveStock};
 pub use map_state::{Change, MapState};
 pub use offer::CitySearch;
+pub use repeats::Repeats;
 pub use watch::Watch;

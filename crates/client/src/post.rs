@@ -94,6 +94,8 @@ pub(crate) enum Outcome {
     Overdue,
     /// It was never sent.
     NotSent,
+    /// It was never sent, since there is no connection and it was not to wait for one.
+    HandedBack,
 }
 
 /// How the connection is, for all who want to know.
@@ -206,6 +208,14 @@ impl Post {
                 return Poll::Ready(None);
             }
             self.poll_alarm(context);
+            if !self.config.wait_for_connection {
+                self.waiting.drain(..).for_each(|letter| letter.asker.tell(Outcome::HandedBack));
+                // The queue may have had more than there was room for.
+                self.poll_letters(context);
+                if !self.waiting.is_empty() {
+                    context.waker().wake_by_ref();
+                }
+            }
             something.as_mut().poll(context).map(Some)
         })
         .await

@@ -11,11 +11,12 @@ use std::{
 };
 
 use boxoffice_client::{
-    BookingView, CartAudit, CartId, Client, CustomerAudit, Error, Id, NodeAudit, ResourceAudit, ResourceBookings,
-    SessionAudit, Timestamp,
+    BookingView, CartAudit, CartId, Client, CustomerAudit, Error, Id, NodeAudit, PlaceStatus, ResourceAudit,
+    ResourceBookings, SessionAudit, Timestamp,
 };
+use boxoffice_wire::cluster::node_of;
 use boxoffice_workload::{
-    check::{Audited, Breach, Findings, Sold, check},
+    check::{Audited, Breach, EXAMPLES_MAX, Findings, Sold, check},
     goods::{Good, Goods, Span as Slot},
     history::{CartRecord, History},
     house::House,
@@ -38,28 +39,102 @@ const BOOKINGS_A_PAGE: u32 = 1_000;
 /// The number of `not_found`.
 const NOT_FOUND: u16 = 701;
 
-/// What the nodes count, all together.
+/// What each node counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NodeTotals {
-    seats_sold: u64,
-    orders: u64,
-    owed: u64,
-    violations: Vec<String>,
+    nodes: Vec<NodeTotal>,
+}
+
+/// What one node counts of what it keeps.
+#[derive(Clone, Debug)]
+struct NodeTotal {
+    node: String,
+    /// Whether it keeps everything there is; else much of what belongs together is elsewhere.
+    is_whole: bool,
+    audit: NodeAudit,
 }
 
 impl NodeTotals {
     /// Asks every node.
     pub(crate) async fn ask(counter: &Counter) -> Result<NodeTotals, LoadError> {
-        let mut totals = NodeTotals::default();
-        for client in counter.each_node().await? {
+        let clients = counter.each_node().await?;
+        let cluster = if clients.len() > 1 { Some(counter.cluster().await?) } else { None };
+        let mut nodes = Vec::new();
+        for client in clients {
             let audit = patiently(|| client.audit_node()).await;
             let audit: NodeAudit = audit.map_err(|error| LoadError::Asked { what: "its audit", error })?.value;
-            totals.seats_sold += audit.sold_seats;
-            totals.orders += audit.orders;
-            totals.owed += audit.owed;
-            totals.violations.extend(audit.violations.iter().map(ToString::to_string));
+            let node = client.server().map_or_else(|| "?".to_owned(), |hello| hello.node.to_string());
+            let keeps = |place: &PlaceStatus| {
+                let replicas = place.voters.iter().chain(&place.learners);
+                replicas.filter_map(|replica| node_of(replica)).any(|id| id.to_string() == node)
+            };
+            let is_whole = cluster.as_ref().is_none_or(|cluster| cluster.places.iter().all(keeps));
+            nodes.push(NodeTotal { node, is_whole, audit });
         }
-        Ok(totals)
+        Ok(NodeTotals { nodes })
+    }
+
+    fn whole(&self) -> impl Iterator<Item = &NodeTotal> {
+        self.nodes.iter().filter(|node| node.is_whole)
+    }
+
+    /// What nodes that keep everything say is wrong. One that lacks what belongs together cannot judge it.
+    fn violations(&self) -> impl Iterator<Item = String> {
+        self.whole().flat_map(|node| {
+            node.audit.violations.iter().map(|violation| match self.nodes.len() {
+                1 => violation.to_string(),
+                _ => format!("node {}: {violation}", node.node),
+            })
+        })
+    }
+
+    /// In words, how nodes that keep everything differ in what changes no more.
+    fn difference(&self) -> Option<String> {
+        let mut whole = self.whole();
+        let first = whole.next()?;
+        let other = whole.find(|node| settled(&node.audit) != settled(&first.audit))?;
+        let (one, another) = (settled(&first.audit), settled(&other.audit));
+        Some(format!("node {} counts {one:?}, node {} {another:?}", first.node, other.node))
+    }
+
+    fn owed(&self) -> u64 {
+        self.nodes.iter().map(|node| node.audit.owed).sum()
+    }
+
+    /// Whether there is nothing left to wait for.
+    fn is_calm(&self) -> bool {
+        self.owed() == 0 && self.difference().is_none() && self.violations().next().is_none()
+    }
+
+    /// By how much these counts have grown since before, on the node where they have grown least: seats sold, and orders.
+    fn grown(&self, before: &NodeTotals) -> Option<(u64, u64)> {
+        let then = &before.whole().next()?.audit;
+        let grown = self.whole().map(|node| {
+            let seats = node.audit.sold_seats.checked_sub(then.sold_seats)?;
+            Some((seats, node.audit.orders.checked_sub(then.orders)?))
+        });
+        grown.collect::<Option<Vec<_>>>()?.into_iter().min()
+    }
+}
+
+/// What stays as it is when nobody buys any more, whatever still runs out.
+fn settled(audit: &NodeAudit) -> NodeAudit {
+    NodeAudit {
+        venues: audit.venues,
+        sessions: audit.sessions,
+        titles: audit.titles,
+        products: audit.products,
+        resources: audit.resources,
+        customers: audit.customers,
+        purchases: audit.purchases,
+        sold_seats: audit.sold_seats,
+        orders: audit.orders,
+        order_seats: audit.order_seats,
+        order_totals: audit.order_totals.clone(),
+        payments: audit.payments,
+        refunds: audit.refunds,
+        refund_totals: audit.refund_totals.clone(),
+        ..NodeAudit::default()
     }
 }
 
@@ -204,7 +279,7 @@ pub(crate) async fn run(
     let settle = Duration::from_millis(scenario.audit.settle_ms);
     let start = Instant::now();
     let mut after = NodeTotals::ask(counter).await?;
-    while after.owed > 0 && start.elapsed() < settle {
+    while !after.is_calm() && start.elapsed() < settle {
         tokio::time::sleep(TRY_AGAIN_AFTER).await;
         after = NodeTotals::ask(counter).await?;
     }
@@ -214,36 +289,73 @@ pub(crate) async fn run(
     let sessions: Vec<u32> = spread(used.iter().copied().collect(), scenario.audit.sessions_max as usize);
     let carts = carts(history, scenario.audit.carts_max as usize);
     let (mut findings, mut unknown) = (Findings::default(), BTreeMap::new());
-    for _ in 0..TRIES_MAX {
-        progress.begin("audit", (sessions.len() + carts.len()) as u64 + others.count());
-        (findings, unknown) = look(counter, scenario, subject, &sessions, &others, &carts, progress).await?;
-        let unsettled = findings.count(Breach::Unsettled) > 0;
-        if !unsettled || start.elapsed() > settle {
-            break;
+    let addresses = counter.addresses();
+    for (number, address) in addresses.iter().enumerate() {
+        let at = counter.at(address).await?;
+        let (mut found, mut doubt) = (Findings::default(), BTreeMap::new());
+        for _ in 0..TRIES_MAX {
+            progress.begin("audit", (sessions.len() + carts.len()) as u64 + others.count());
+            (found, doubt) = look(&at, scenario, subject, &sessions, &others, &carts, progress).await?;
+            let unsettled = found.count(Breach::Unsettled) > 0;
+            if !unsettled || start.elapsed() > settle {
+                break;
+            }
+            tokio::time::sleep(TRY_AGAIN_AFTER).await;
         }
-        tokio::time::sleep(TRY_AGAIN_AFTER).await;
+        if number == 0 {
+            (findings, unknown) = (found, doubt);
+        } else {
+            also(&mut findings, &found, &addresses[0], address);
+        }
     }
 
-    for violation in &after.violations {
-        findings.add(Breach::Reported, || violation.clone());
+    for violation in after.violations() {
+        findings.add(Breach::Reported, || violation);
     }
-    let node_seats_sold = after.seats_sold.checked_sub(before.seats_sold);
-    let node_orders = after.orders.checked_sub(before.orders);
+    if let Some(difference) = after.difference() {
+        findings.add(Breach::Disagreed, || difference);
+    }
+    let grown = after.grown(before);
     let bought = history.carts.iter().filter(|cart| cart.order().is_some()).count() as u64;
-    // With one address the node's own count is all there is; it cannot be less than what clients were told.
-    if counter.each_node().await?.len() == 1 && node_orders.is_none_or(|orders| orders < bought) {
+    // A node's own count cannot be less than what clients were told.
+    if after.whole().next().is_some() && grown.is_none_or(|(_, orders)| orders < bought) {
         findings.add(Breach::Lost, || {
-            format!("the node counts {node_orders:?} more orders than before the run; clients were told of {bought}")
+            let orders = grown.map(|(_, orders)| orders);
+            format!("a node counts {orders:?} more orders than before the run; clients were told of {bought}")
         });
     }
     Ok(Audit {
         findings,
         sessions_used: used.len() as u64,
         others_used: others.count(),
-        node_seats_sold,
-        node_orders,
+        nodes: after.nodes.iter().map(|node| node.node.clone()).collect(),
+        node_seats_sold: grown.map(|(seats, _)| seats),
+        node_orders: grown.map(|(_, orders)| orders),
         unknown,
     })
+}
+
+/// Adds what was found through another node: each breach as often as where it was found most often.
+fn also(findings: &mut Findings, found: &Findings, first: &str, other: &str) {
+    for (breach, count) in &found.breaches {
+        let known = findings.breaches.entry(*breach).or_default();
+        *known = (*known).max(*count);
+    }
+    let room = EXAMPLES_MAX.saturating_sub(findings.examples.len());
+    let new: Vec<String> =
+        found.examples.iter().filter(|example| !findings.examples.contains(example)).cloned().collect();
+    findings.examples.extend(new.into_iter().take(room).map(|example| format!("{example} (through {other})")));
+    // What is held may have run out between the two.
+    let sold = |findings: &Findings| {
+        let Findings { sessions, seats_sold, sales, units_sold, purchases, charges, .. } = findings;
+        [*sessions, *seats_sold, *sales, *units_sold, *purchases, *charges]
+    };
+    let (one, another) = (sold(findings), sold(found));
+    if one != another {
+        findings.add(Breach::Disagreed, || {
+            format!("sessions, seats, sales, units, purchases and charges through {first} are {one:?}, through {other} {another:?}")
+        });
+    }
 }
 
 /// Fetches everything once and checks it.

@@ -58,7 +58,10 @@ pub(crate) async fn open_loop(
     // The runtime's timers count milliseconds; a thread that sleeps is within some hundredths of one.
     let clock = std::thread::Builder::new()
         .name("load-clock".into())
-        .spawn(move || keep_time(schedule, start, &tell))
+        .spawn({
+            let plan = plan.clone();
+            move || keep_time(&plan, schedule, start, &tell)
+        })
         .map_err(|error| LoadError::Machine { what: "start the clock's thread", error })?;
 
     let under_way = Arc::new(AtomicUsize::new(0));
@@ -86,15 +89,19 @@ pub(crate) async fn open_loop(
 }
 
 /// Sends arrivals when they are due, those of one instant together.
-fn keep_time(schedule: OpenLoop, start: Instant, tell: &mpsc::Sender<Vec<(Duration, FlowNumber)>>) {
+fn keep_time(plan: &Plan, schedule: OpenLoop, start: Instant, tell: &mpsc::Sender<Vec<(Duration, FlowNumber)>>) {
     let mut arrivals = schedule.arrivals().peekable();
     while let Some(&(at, _)) = arrivals.peek() {
         let wait = (start + at).saturating_duration_since(Instant::now());
         if !wait.is_zero() {
             std::thread::sleep(wait);
         }
+        if plan.stop.load(Ordering::Relaxed) {
+            return;
+        }
         let passed = start.elapsed();
         let due: Vec<_> = std::iter::from_fn(|| arrivals.next_if(|&(at, _)| at <= passed)).collect();
+        plan.arrived.fetch_add(due.len() as u64, Ordering::Relaxed);
         if !due.is_empty() && tell.blocking_send(due).is_err() {
             // The loop is gone: the run was given up.
             return;

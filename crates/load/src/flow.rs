@@ -7,7 +7,7 @@ mod seats;
 
 use std::sync::Arc;
 
-use boxoffice_client::{At, Cart, Client, Entity, Error};
+use boxoffice_client::{At, Cart, Client, Entity, Error, Reply};
 use boxoffice_core::id::Id;
 use boxoffice_workload::{
     arrival::FlowNumber,
@@ -64,9 +64,12 @@ impl Flow {
         Flow { end: End::Failed(why.into()), ..Flow::new(intended_us, plan.now_us(), record) }
     }
 
-    /// Writes down the cart's version of an answer.
-    fn note_version(&mut self, at: &[At]) {
-        let cart = at.iter().find(|at| at.entity == Entity::Cart(self.record.cart));
+    /// Writes down the cart's version of an answer; not a repeat's, which is told what may be of a later change.
+    fn note_version<T>(&mut self, reply: &Reply<T>) {
+        if reply.repeated {
+            return;
+        }
+        let cart = reply.at.iter().find(|at| at.entity == Entity::Cart(self.record.cart));
         self.record.versions.extend(cart.map(|at| at.version));
     }
 }
@@ -99,6 +102,7 @@ pub(crate) async fn run(
         Kind::Bookings => booking::change(&plan, &client, number, &mut flow).await,
     };
     flow.ended_us = plan.now_us();
+    plan.pulse.note(&plan, &flow);
     flow
 }
 

@@ -6,13 +6,17 @@
 // In reading order: what to do, doing it, looking at it afterwards, saying what it came to.
 pub mod scenario;
 
+mod keeper;
 mod run;
 
 mod counter;
 mod drive;
+mod faults;
 mod flow;
 mod plan;
 mod progress;
+mod pulse;
+mod reads;
 mod setup;
 mod storm;
 
@@ -25,6 +29,7 @@ pub mod machine;
 pub mod report;
 
 pub use drive::FLOWS_UNDER_WAY_MAX;
+pub use keeper::Keeper;
 pub use report::Report;
 pub use run::{LoadError, RunConfig, run};
 pub use scenario::{Scenario, ScenarioError};

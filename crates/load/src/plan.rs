@@ -4,11 +4,12 @@ use std::{
     collections::VecDeque,
     sync::{
         Mutex,
-        atomic::{AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use boxoffice_client::Reply;
 use boxoffice_core::{id::Id, time::Timestamp};
 use boxoffice_workload::{
     arrival::FlowNumber,
@@ -18,7 +19,10 @@ use boxoffice_workload::{
 };
 use rand::Rng;
 
-use crate::scenario::{CalendarSpec, Kind, PickSpec, Scenario};
+use crate::{
+    pulse::Pulse,
+    scenario::{CalendarSpec, Kind, PickSpec, Scenario},
+};
 
 /// How often a client looks for seats that are to be tried again.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
@@ -37,6 +41,16 @@ pub(crate) struct Plan {
     /// The first instant that can be booked of a resource.
     calendar_from: Timestamp,
     weights: [u32; 5],
+    /// When which shard did something.
+    pub(crate) pulse: Pulse,
+    /// Seats that somebody has got and keeps: those of the last flows.
+    pub(crate) kept: Kept,
+    /// No more flows are to begin.
+    pub(crate) stop: AtomicBool,
+    /// All flows have ended.
+    pub(crate) over: AtomicBool,
+    /// How many arrivals there were.
+    pub(crate) arrived: AtomicU64,
     /// How many flows were begun, where that is not known before.
     begun: AtomicU64,
     pub(crate) start: Instant,
@@ -48,6 +62,7 @@ impl Plan {
         prefix: &str,
         seed: u64,
         now_ms: u64,
+        shards: u16,
         start: Instant,
     ) -> Result<Plan, PickerError> {
         let picker = scenario.picker(prefix, seed)?;
@@ -63,6 +78,11 @@ impl Plan {
             // The midnight after tomorrow's: a whole day of notice for everybody.
             calendar_from: Timestamp((now_ms / DAY_MS + 2) * DAY_MS),
             weights: scenario.weights(),
+            pulse: Pulse::new(shards),
+            kept: Kept::default(),
+            stop: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            arrived: AtomicU64::new(0),
             begun: AtomicU64::new(0),
             start,
         })
@@ -88,6 +108,12 @@ impl Plan {
         customer.map(|customer| self.goods.customer_id(customer))
     }
 
+    /// Whether the versions of an answer are those its own change made. A repeat is told the versions of its time, which may
+    /// be of later changes; and where nodes are harmed, they repeat among each other what they do not know.
+    pub(crate) fn tells_version<T>(&self, reply: &Reply<T>) -> bool {
+        !reply.repeated && !self.scenario.faults.any()
+    }
+
     /// Counts a flow that is begun.
     pub(crate) fn begin(&self) {
         self.begun.fetch_add(1, Ordering::Relaxed);
@@ -97,6 +123,7 @@ impl Plan {
     pub(crate) fn offered(&self) -> u64 {
         match self.pool {
             Some(_) => self.begun.load(Ordering::Relaxed),
+            None if self.scenario.faults.kills > 0 => self.arrived.load(Ordering::Relaxed),
             None => self.scenario.offered(),
         }
     }
@@ -183,6 +210,31 @@ impl Pool {
     /// The choice of a block.
     pub(crate) fn choice(picker: &Picker, block: FlowNumber) -> Choice {
         picker.choose(block, 0)
+    }
+}
+
+/// How many of them are remembered.
+const KEPT_MAX: usize = 1_024;
+
+/// Seats that somebody has got and does not give back: whoever wants one of them is refused.
+#[derive(Default)]
+pub(crate) struct Kept {
+    choices: Mutex<VecDeque<Choice>>,
+}
+
+impl Kept {
+    pub(crate) fn put(&self, choice: &Choice) {
+        let mut choices = self.choices.lock().expect("nobody panics with the choices");
+        if choices.len() == KEPT_MAX {
+            choices.pop_front();
+        }
+        choices.push_back(choice.clone());
+    }
+
+    /// Any of them; `None` while there is none.
+    pub(crate) fn any(&self, random: &mut impl Rng) -> Option<Choice> {
+        let choices = self.choices.lock().expect("nobody panics with the choices");
+        (!choices.is_empty()).then(|| choices[random.random_range(0..choices.len())].clone())
     }
 }
 

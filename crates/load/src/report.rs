@@ -1,6 +1,7 @@
 //! What a run comes to: one value that is printed as a table, written as JSON, drawn as HTML and compared with an earlier one.
 
 mod html;
+mod outages;
 mod plot;
 mod table;
 
@@ -14,6 +15,8 @@ use crate::{
     machine::{CpuShare, DiskFloor},
     scenario::Scenario,
 };
+
+pub use outages::{Added, Kill, Outages, Spread};
 
 /// Version of the JSON; a file of another version is no baseline.
 pub const FORMAT: u32 = 1;
@@ -61,6 +64,12 @@ pub struct Report {
     /// How a storm of abandoned carts went.
     #[serde(default)]
     pub storm: Option<Storm>,
+    /// How reading seat maps went.
+    #[serde(default)]
+    pub reads: Option<Reads>,
+    /// How long shards of a cluster did nothing, and what was done to its nodes.
+    #[serde(default)]
+    pub outages: Option<Outages>,
     /// What the audits found.
     pub audit: Audit,
     /// Whether it was good.
@@ -246,6 +255,44 @@ pub struct Memory {
     pub after: u64,
 }
 
+/// How reading seat maps went.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reads {
+    /// Reads there were to be.
+    pub offered: u64,
+    /// Maps that came.
+    pub done: u64,
+    /// Reads that failed, by why.
+    pub failed: BTreeMap<String, u64>,
+    /// Maps a second.
+    pub a_second: f64,
+    /// From the intended start.
+    pub latency: Option<Latency>,
+}
+
+impl Reads {
+    /// Whether nothing was dropped.
+    pub fn add_up(&self) -> bool {
+        self.offered == self.done + self.failed.values().sum::<u64>()
+    }
+
+    /// In a line for people.
+    fn in_words(&self) -> String {
+        let each: Vec<String> = self.failed.iter().map(|(why, count)| format!("{why} {}", grouped(*count))).collect();
+        let failed = if each.is_empty() { "0".into() } else { each.join(", ") };
+        let latency = self.latency.map_or(String::new(), |latency| {
+            let Percentiles { p50, p99, p99_9, .. } = latency.percentiles;
+            format!("; from the intended start p50 {p50:.3}, p99 {p99:.3}, p99.9 {p99_9:.3} ms")
+        });
+        format!(
+            "{} of {} seat maps read, {:.0} a second, failed {failed}{latency}",
+            grouped(self.done),
+            grouped(self.offered),
+            self.a_second
+        )
+    }
+}
+
 /// How a storm of abandoned carts went.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Storm {
@@ -268,6 +315,9 @@ pub struct Audit {
     pub findings: Findings,
     /// Sessions that flows used.
     pub sessions_used: u64,
+    /// Nodes that were asked, each of which said the same.
+    #[serde(default)]
+    pub nodes: Vec<String>,
     /// Seats sold on all nodes since before the run, as their own audits count; absent if they cannot.
     pub node_seats_sold: Option<u64>,
     /// Orders since before the run.

@@ -3,7 +3,7 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     thread,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -17,12 +17,15 @@ use crate::{
     bank::Bank,
     counter::Counter,
     drive::{self, Ended},
+    faults::{self, Faults},
     flow::End,
     judge,
+    keeper::Keeper,
     machine::{CpuTimes, DiskFloor, process_cpu, process_memory, who_listens},
     measure,
     plan::Plan,
     progress::Progress,
+    reads,
     report::{FORMAT, Machine, Memory, Report, Times},
     scenario::{Scenario, ScenarioError},
     setup::{self, Terms},
@@ -54,6 +57,8 @@ pub struct RunConfig {
     pub admin_token: Option<AdminToken>,
     /// The server's process, whose memory is told; if absent, the one that listens on the first address, if it is here.
     pub server_pid: Option<u32>,
+    /// Whoever keeps the nodes, if the scenario does something to them.
+    pub keeper: Option<Arc<dyn Keeper>>,
     /// No progress bar.
     pub quiet: bool,
 }
@@ -70,6 +75,11 @@ pub enum LoadError {
     /// There is no address.
     #[error("there is no address; give at least one node as host:port")]
     NoAddress,
+    /// Nodes are to be killed or added that the run did not start.
+    #[error(
+        "only nodes that the run started itself are killed or added; leave the addresses out and say how many nodes"
+    )]
+    NotOurs,
     /// No connection.
     #[error("cannot connect to {addresses}: {error}")]
     Connect {
@@ -135,6 +145,9 @@ pub fn run(config: RunConfig) -> Result<Report, LoadError> {
         if config.addresses.is_empty() {
             return Err(LoadError::NoAddress);
         }
+        if scenario.faults.any() && config.keeper.is_none() {
+            return Err(LoadError::NotOurs);
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| LoadError::Machine { what: "start a runtime", error })?;
         let report = runtime.block_on(all(&config, scenario))?;
@@ -181,19 +194,21 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
     let setup_s = begun.elapsed().as_secs_f64();
     let memory_set_up = resident();
     let before = NodeTotals::ask(&counter).await?;
+    let shards = shards(&counter).await?;
 
     let disk = config.disk_dir.clone().or_else(|| config.out_dir.clone()).unwrap_or_else(std::env::temp_dir);
     let floor_before = floor(&disk)?;
     let own_before = process_cpu(std::process::id()).ok();
     let cpu_before = CpuTimes::now();
-    let mut plan = Arc::new(Plan::new(&scenario, &prefix, seed, started_at_ms, Instant::now() + LEAD)?);
+    let new_plan = || Plan::new(&scenario, &prefix, seed, started_at_ms, shards, Instant::now() + LEAD);
+    let mut plan = Arc::new(new_plan()?);
     let opened = match &scenario.storm {
         Some(spec) => Some(storm::open(&counter, &plan, spec, &progress).await?),
         None => None,
     };
     if opened.is_some() {
         // The run begins when the carts are open.
-        plan = Arc::new(Plan::new(&scenario, &prefix, seed, started_at_ms, Instant::now() + LEAD)?);
+        plan = Arc::new(new_plan()?);
     }
     let plan_start_ms = now_ms() + plan.start.saturating_duration_since(Instant::now()).as_millis() as u64;
     tokio::time::sleep_until(plan.start.into()).await;
@@ -205,10 +220,30 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
             (None, _) | (_, None) => Ok(None),
         }
     };
-    let both = async { tokio::try_join!(drive(&counter, &plan, &scenario, &ended), watched) };
-    let ((), seen) = tokio::select! {
+    let driven = async {
+        let driven = drive(&counter, &plan, &scenario, &ended).await;
+        plan.over.store(true, Ordering::Relaxed);
+        driven
+    };
+    let reading = async {
+        match &scenario.reads {
+            Some(spec) => Ok(reads::run(&counter, &plan, spec).await),
+            None => Ok(None),
+        }
+    };
+    let harmed = async {
+        match &config.keeper {
+            Some(keeper) if scenario.faults.any() => {
+                let keeper = Arc::clone(keeper);
+                Faults { counter: &counter, plan: &plan, keeper, spec: &scenario.faults }.run().await
+            }
+            Some(_) | None => Ok(faults::Done::default()),
+        }
+    };
+    let all = async { tokio::try_join!(driven, watched, reading, harmed) };
+    let ((), seen, reads, harm) = tokio::select! {
         biased;
-        both = both => both?,
+        all = all => all?,
         () = progress.clone().follow(ended.clone()) => return Err(LoadError::Broken("its progress bar ended")),
     };
     let elapsed = plan.start.elapsed().as_secs_f64();
@@ -224,7 +259,10 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
         }
         (None, _) | (_, None) => (None, None),
     };
-    let memory = pid.map(|pid| Memory { pid, before: memory_before, set_up: memory_set_up, after: resident() });
+    let outages = (shards > 0).then(|| faults::report(harm, &counter, &plan, &flows));
+    // A node that was killed meanwhile has another process now.
+    let memory = pid.filter(|_| resident() > 0);
+    let memory = memory.map(|pid| Memory { pid, before: memory_before, set_up: memory_set_up, after: resident() });
     let figures = measure::flows(plan.offered(), &flows);
     let (done, refused) = (|end: &End| *end == End::Done, |end: &End| matches!(end, End::Refused(_)));
     let mut report = Report {
@@ -248,6 +286,8 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
         },
         memory,
         storm,
+        reads,
+        outages,
         audit: Default::default(),
         verdict: Default::default(),
         flows: figures,
@@ -281,8 +321,18 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
     }
     report.times.audit_s = begun.elapsed().as_secs_f64();
     report.verdict = judge::judge(&report.scenario.expect, &report.flows, &report.audit);
+    judge::beside(report.reads.as_ref(), report.outages.as_ref(), &mut report.verdict);
     progress.clear();
     Ok(report)
+}
+
+/// How many data shards a cluster has; of a node that is alone nobody needs to know.
+async fn shards(counter: &Counter) -> Result<u16, LoadError> {
+    if counter.addresses().len() < 2 {
+        return Ok(0);
+    }
+    let places = counter.cluster().await?.places.len();
+    Ok(u16::try_from(places.saturating_sub(1)).unwrap_or(u16::MAX))
 }
 
 async fn drive(counter: &Arc<Counter>, plan: &Arc<Plan>, scenario: &Scenario, ended: &Ended) -> Result<(), LoadError> {

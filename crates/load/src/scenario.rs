@@ -1,5 +1,6 @@
 //! Scenarios: what a run does, from TOML. A key that is not known or a value that makes no sense is refused by file, line and key.
 
+mod faults;
 mod goods;
 mod place;
 
@@ -13,6 +14,7 @@ use boxoffice_workload::{
 };
 use serde::{Deserialize, Serialize};
 
+pub use self::faults::{FaultSpec, ReadsSpec};
 pub use self::goods::{
     ArenaSpec, CalendarSpec, CartSpec, GatewaySpec, Kind, MixSpec, PlacesSpec, ProductPick, RushSpec, ShopSpec,
     SlotsSpec, StormSpec,
@@ -32,7 +34,7 @@ pub const CONNECTIONS_MAX: u32 = 10_000;
 pub const SESSIONS_MAX: u64 = 1_000_000;
 
 /// The scenarios that come with the program.
-const BUILT_IN: [(&str, &str); 13] = [
+const BUILT_IN: [(&str, &str); 14] = [
     ("seed-theatre", include_str!("../../../config/scenarios/seed-theatre.toml")),
     ("seed-theatre-contended", include_str!("../../../config/scenarios/seed-theatre-contended.toml")),
     ("closed-theatre", include_str!("../../../config/scenarios/closed-theatre.toml")),
@@ -45,6 +47,7 @@ const BUILT_IN: [(&str, &str); 13] = [
     ("expiry-storm", include_str!("../../../config/scenarios/expiry-storm.toml")),
     ("mixed", include_str!("../../../config/scenarios/mixed.toml")),
     ("n0", include_str!("../../../config/scenarios/n0.toml")),
+    ("n1", include_str!("../../../config/scenarios/n1.toml")),
     ("resident", include_str!("../../../config/scenarios/resident.toml")),
 ];
 
@@ -87,6 +90,11 @@ pub struct Scenario {
     pub open_loop: Option<OpenLoopSpec>,
     /// Clients start their next flow when the last one ended. Either this or `open_loop`.
     pub closed_loop: Option<ClosedLoopSpec>,
+    /// Seat maps that are read meanwhile.
+    pub reads: Option<ReadsSpec>,
+    /// What is done to the nodes meanwhile, which the run must have started itself.
+    #[serde(default)]
+    pub faults: FaultSpec,
     /// How the run is connected.
     #[serde(default)]
     pub connect: ConnectSpec,
@@ -138,6 +146,9 @@ pub struct FlowSpec {
     /// Of 100 flows that hold their seats, how many go away without buying.
     #[serde(default)]
     pub abandon_percent: u8,
+    /// Of 100 flows, how many want the seats of somebody who has just got them and keeps them: they are refused.
+    #[serde(default)]
+    pub contend_percent: u8,
     /// `sell_out`: how long seats that somebody went away with are left alone before they are tried again, in milliseconds.
     #[serde(default = "again")]
     pub again_ms: u64,
@@ -361,7 +372,7 @@ impl Scenario {
         let flows = match (&self.open_loop, &self.closed_loop) {
             // The pool knows how many blocks there are.
             _ if flow.pick == PickSpec::SellOut => 0,
-            (Some(open), _) => u64::from(open.flows),
+            (Some(open), _) => u64::from(self.flows_of_group(open)),
             (None, Some(closed)) => u64::from(closed.flows.div_ceil(self.groups())),
             (None, None) => 0,
         };
@@ -386,7 +397,27 @@ impl Scenario {
     /// The schedule of an open loop.
     pub fn open_plan(&self) -> Option<OpenLoop> {
         let open = self.open_loop.as_ref()?;
-        Some(OpenLoop { groups: self.groups(), flows: open.flows, gap: Duration::from_micros(open.gap_us) })
+        Some(OpenLoop {
+            groups: self.groups(),
+            flows: self.flows_of_group(open),
+            gap: Duration::from_micros(open.gap_us),
+        })
+    }
+
+    /// Flows of each group: as many as there can be while nodes are killed one after the other, since nobody knows how long
+    /// that takes.
+    fn flows_of_group(&self, open: &OpenLoopSpec) -> u32 {
+        if self.faults.kills == 0 {
+            return open.flows;
+        }
+        let most = FLOWS_MAX as u32 / self.groups();
+        match (&self.flow, &self.house) {
+            (Some(flow), Some(house)) if flow.pick == PickSpec::Next => {
+                let seats = u32::from(house.rows) * u32::from(house.seats);
+                most.min((house.venues * house.sessions).saturating_mul(seats / u32::from(flow.seats.max(1))))
+            }
+            _ => most,
+        }
     }
 
     /// The currency of all prices.
@@ -410,6 +441,7 @@ impl Scenario {
             self.check_flow(flow, place)?;
         }
         self.check_goods(place)?;
+        self.check_faults(place)?;
         match (&self.open_loop, &self.closed_loop) {
             (Some(open), None) => {
                 positive(place, "open_loop.flows", open.flows.into(), FLOWS_MAX)?;
@@ -499,6 +531,13 @@ impl Scenario {
     fn check_flow(&self, flow: &FlowSpec, place: &Place<'_>) -> Result<(), ScenarioError> {
         positive(place, "flow.seats", flow.seats.into(), boxoffice_core::seat::HOLD_SEATS_MAX as u64)?;
         place.require(flow.abandon_percent <= 100, "flow.abandon_percent", flow.abandon_percent, "give 0 to 100")?;
+        place.require(flow.contend_percent <= 100, "flow.contend_percent", flow.contend_percent, "give 0 to 100")?;
+        place.require(
+            flow.contend_percent == 0 || flow.pick == PickSpec::Next,
+            "flow.contend_percent",
+            flow.contend_percent,
+            "it needs flow.pick = \"next\", where nobody else is refused; give 0",
+        )?;
         place.require(
             flow.retries == 0 || flow.pick == PickSpec::Random,
             "flow.retries",

@@ -120,6 +120,32 @@ fn a_contended_run_adds_up_and_every_refusal_was_true() {
 }
 
 #[test]
+fn some_want_what_others_have_just_got_and_are_refused() {
+    let open = "pick = \"next\"\ncontend_percent = 10\nabandon_percent = 30";
+    let scenario = CONTENDED.replace("pick = \"random\"\nretries = 1\nabandon_percent = 20", open);
+    let scenario = scenario.replace("sessions = 2", "sessions = 40");
+    let report = run_against(Lie::None, &scenario, None, None);
+    assert!(report.verdict.passed, "{:?}\n{:?}", report.verdict.reasons, report.audit.findings.examples);
+    let flows = &report.flows;
+    assert_eq!(flows.refused.keys().collect::<Vec<_>>(), ["seats_taken"], "{flows:?}");
+    // 400 flows; the first ones find nobody to envy.
+    assert!((20..70).contains(&flows.refused["seats_taken"]) && (80..160).contains(&flows.abandoned), "{flows:?}");
+}
+
+#[test]
+fn nodes_that_others_started_are_not_harmed() {
+    let config = RunConfig {
+        addresses: vec!["127.0.0.1:1".into()],
+        scenario: "one-seat".into(),
+        overrides: vec!["faults.kill_at_ms=100".into()],
+        quiet: true,
+        ..RunConfig::default()
+    };
+    let error = run(config).expect_err("nobody keeps the nodes").to_string();
+    assert!(error.starts_with("only nodes that the run started itself are killed or added"), "{error}");
+}
+
+#[test]
 fn a_seat_sold_twice_fails_the_run() {
     fails_with(Lie::SellsTwice, CONTENDED, "twice: ");
 }

@@ -59,6 +59,8 @@ pub enum Breach {
     WrongCharge,
     /// A hold was freed before its deadline, or not within the time that was allowed after it (P8).
     WrongTime,
+    /// Two nodes that have the same say different things of it.
+    Disagreed,
     /// The server's own audit reports a broken promise.
     Reported,
 }
@@ -78,6 +80,7 @@ impl fmt::Display for Breach {
             Breach::WrongPurchases => "wrong purchases",
             Breach::WrongCharge => "wrong charge",
             Breach::WrongTime => "wrong time",
+            Breach::Disagreed => "nodes disagree",
             Breach::Reported => "reported by the server",
         })
     }

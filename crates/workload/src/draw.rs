@@ -11,6 +11,9 @@ const ABANDONS: u32 = u32::MAX;
 /// The lot that decides what kind of thing a flow buys.
 const KIND: u32 = u32::MAX - 1;
 
+/// The lot that decides whether a flow wants what somebody else has just got; the one between is the customer's.
+const CONTENDS: u32 = u32::MAX - 3;
+
 /// The seed of a run, and the prefix of its ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draw {
@@ -37,6 +40,11 @@ impl Draw {
     /// Whether the flow gives up after its hold, if `percent` of flows do.
     pub fn abandons(&self, flow: FlowNumber, percent: u8) -> bool {
         percent > 0 && self.random(flow, ABANDONS).random_range(0..100) < percent
+    }
+
+    /// Whether the flow wants what somebody else has just got, if `percent` of flows do.
+    pub fn contends(&self, flow: FlowNumber, percent: u8) -> bool {
+        percent > 0 && self.random(flow, CONTENDS).random_range(0..100) < percent
     }
 
     /// Which of several kinds of things with these weights the flow buys: its place among them.

@@ -134,7 +134,7 @@ fn note(flow: &mut Flow, record: TakeRecord, answer: &Answer) -> Option<End> {
     flow.record.takes.push(record);
     match answer {
         Ok(reply) => {
-            flow.note_version(&reply.at);
+            flow.note_version(reply);
             None
         }
         Err(error) => Some(ended(error)),

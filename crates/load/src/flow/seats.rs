@@ -40,15 +40,20 @@ async fn hold_and_buy(plan: &Plan, cart: &Cart, number: FlowNumber, block: Optio
         let opened = cart.open(plan.customer_id(flow.record.customer), None).await;
         flow.opened = Some(Span { called_us, returned_us: plan.now_us() });
         match opened {
-            Ok(reply) => flow.note_version(&reply.at),
+            Ok(reply) => flow.note_version(&reply),
             Err(error) => return ended(&error),
         }
     }
 
+    let contends = plan.draw.contends(number, spec.contend_percent);
     let mut attempt = 0;
     loop {
         let choice = match block {
             Some(block) => Pool::choice(picker, block),
+            None if contends => {
+                let kept = plan.kept.any(&mut plan.draw.random(number, attempt));
+                kept.unwrap_or_else(|| picker.choose(number, attempt))
+            }
             None => picker.choose(number, attempt),
         };
         let session = picker.house().session_id(choice.session);
@@ -57,10 +62,10 @@ async fn hold_and_buy(plan: &Plan, cart: &Cart, number: FlowNumber, block: Optio
         let span = Span { called_us, returned_us: plan.now_us() };
         let outcome = match &held {
             Ok(reply) => {
-                flow.note_version(&reply.at);
+                flow.note_version(reply);
                 let seats = reply.value.lines.iter().flat_map(|line| line.content.seats());
                 HoldOutcome::Granted {
-                    session_version: version_of(&reply.at, &session),
+                    session_version: version_of(&reply.at, &session).filter(|_| plan.tells_version(reply)),
                     deadline: reply.value.deadline,
                     price: seats.map(|seat| seat.price).sum(),
                 }
@@ -72,6 +77,9 @@ async fn hold_and_buy(plan: &Plan, cart: &Cart, number: FlowNumber, block: Optio
             Err(error) if error.may_have_happened() => HoldOutcome::Unknown,
             Err(_) => HoldOutcome::NotDone,
         };
+        if held.is_ok() && spec.contend_percent > 0 && !plan.draw.abandons(number, spec.abandon_percent) {
+            plan.kept.put(&choice);
+        }
         flow.record.holds.push(HoldRecord { session: choice.session, seats: choice.seats, span, outcome });
         match held {
             Ok(_) => break,

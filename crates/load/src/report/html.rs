@@ -79,9 +79,23 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
     latencies(out, report, baseline)?;
     steps(out, report, baseline)?;
     storm(out, report)?;
+    meanwhile(out, report)?;
     machine(out, report)?;
     audit(out, report)?;
     writeln!(out, "</body></html>")
+}
+
+/// What happened beside the flows.
+fn meanwhile(out: &mut String, report: &Report) -> std::fmt::Result {
+    if let Some(reads) = &report.reads {
+        writeln!(out, "<h2>Reading seat maps</h2><p>{}</p>", escaped(&reads.in_words()))?;
+    }
+    let Some(outages) = &report.outages else { return Ok(()) };
+    writeln!(out, "<h2>Shards and nodes</h2><ul>")?;
+    for line in outages.lines() {
+        writeln!(out, "<li>{}</li>", escaped(line.trim_start()))?;
+    }
+    writeln!(out, "</ul>")
 }
 
 fn flows(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::fmt::Result {

@@ -85,6 +85,7 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
     }
     writeln!(out)?;
     storm(out, report)?;
+    meanwhile(out, report)?;
     machine(out, report)?;
     audit(out, report)?;
     verdict(out, report)
@@ -166,6 +167,19 @@ fn storm(out: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(out)
 }
 
+/// What happened beside the flows.
+fn meanwhile(out: &mut String, report: &Report) -> std::fmt::Result {
+    if let Some(reads) = &report.reads {
+        writeln!(out, "  {}", reads.in_words())?;
+        writeln!(out)?;
+    }
+    let Some(outages) = &report.outages else { return Ok(()) };
+    for line in outages.lines() {
+        writeln!(out, "  {line}")?;
+    }
+    writeln!(out)
+}
+
 /// Bytes as people read them.
 pub(super) fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", grouped(bytes >> 20))
@@ -213,6 +227,9 @@ fn audit(out: &mut String, report: &Report) -> std::fmt::Result {
         grouped(findings.seats_sold),
         grouped(findings.seats_held)
     )?;
+    if audit.nodes.len() > 1 {
+        writeln!(out, "  at each of nodes {}, which agree unless it is said below", audit.nodes.join(", "))?;
+    }
     if let Some(counted) = audit.counted_in_words() {
         writeln!(out, "  the nodes count {counted}")?;
     }

@@ -50,6 +50,8 @@ pub(crate) fn sample() -> Report {
         machine: Machine { processors: 2, client_processors: 0.25, ..Machine::default() },
         memory: None,
         storm: None,
+        reads: None,
+        outages: None,
         audit: Audit::default(),
         verdict: Verdict { passed: true, line: "24 998 sold".into(), reasons: Vec::new() },
     }

@@ -149,3 +149,27 @@ fn a_scenario_that_is_not_there_is_said() {
          resident"
     );
 }
+
+#[test]
+fn faults_that_make_no_sense_are_refused() {
+    let with = |more: &str| parse(&format!("{SMALL}\n{more}"));
+    assert!(with("[faults]\nkill_at_ms = 500\nadd_at_ms = 900").is_ok_and(|scenario| scenario.faults.any()));
+    assert!(parse(SMALL).is_ok_and(|scenario| !scenario.faults.any()));
+    let error = with("[faults]\nkills = 3").expect_err("a closed loop ends by itself");
+    assert!(error.contains("faults.kills is 3: kills in a row need an [open_loop]"), "{error}");
+    let error = with("[faults]\nkill_at_ms = 100000000").expect_err("more than a day");
+    assert!(error.starts_with("small.toml:22: faults.kill_at_ms is 100000000: give at most a day"), "{error}");
+    let error = with("[reads]\nper_second = 0").expect_err("none");
+    assert!(error.contains("reads.per_second is 0: give 1 to"), "{error}");
+    let error = parse(&SMALL.replacen("pick = \"next\"", "pick = \"random\"\ncontend_percent = 5", 1));
+    assert!(error.expect_err("random").contains("flow.contend_percent is 5: it needs flow.pick"));
+}
+
+#[test]
+fn flows_go_on_while_nodes_are_killed() {
+    let settings = ["faults.kills=3".to_owned(), "house.venues=100".into()];
+    let n1 = Scenario::load("n1", &settings).expect("it is right");
+    assert_eq!(n1.offered(), 100 * 16 * 100, "as many as there are seats for");
+    let usual = Scenario::load("N1", &[]).expect("it is built in");
+    assert_eq!((usual.offered(), usual.house("r").sessions_all()), (212_000, 80_000));
+}

@@ -1,0 +1,72 @@
+//! A client of several nodes: what one does not do, the next one is asked, under the same request id.
+
+mod common;
+
+use boxoffice_client::{Cart, Client, ClientConfig, Encoding, FailKind, Repeats, Seat};
+use common::*;
+
+const SEATS: [Seat; 2] = [Seat { row: 1, seat: 5 }, Seat { row: 1, seat: 6 }];
+
+/// Two servers, the client of the first with the second to step in, and the servers' ends.
+async fn two() -> (Client, Client, Peer, Peer, [Server; 2]) {
+    let servers = [Server::new(Encoding::MsgPack).await, Server::new(Encoding::MsgPack).await];
+    let config = |server: &Server| ClientConfig { wait_for_connection: false, ..server.config() };
+    let (own, one) = servers[0].connected(config(&servers[0])).await;
+    let (other, two) = servers[1].connected(config(&servers[1])).await;
+    let client = own.with_others([&other]);
+    (client, other, one, two, servers)
+}
+
+#[tokio::test]
+async fn what_one_node_does_not_do_the_next_one_is_asked() {
+    let (client, _other, mut one, mut two, _servers) = two().await;
+    let cart = Cart::new(&client);
+    let serve = async {
+        let first = one.request().await;
+        one.fail(&first, FailKind::NotReady).await;
+        let second = two.request().await;
+        assert_eq!(second.key, first.key);
+        two.fail(&second, FailKind::Unknown).await;
+        let third = one.request().await;
+        assert_eq!(third.key, first.key);
+        // Too much to do is no reason to burden another one.
+        one.fail(&third, FailKind::Busy).await;
+        let fourth = one.request().await;
+        one.fail(&fourth, FailKind::Draining).await;
+        let last = two.request().await;
+        assert_eq!(last.key, first.key);
+        two.ok(&last, held(cart.id())).await;
+        one.is_quiet().await;
+    };
+    let session = id("hamlet");
+    let (reply, ()) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
+    assert_eq!(reply.expect("granted").value.cart, cart.id());
+    assert_eq!(client.repeats(), Repeats { not_ready: 1, unknown: 1, busy: 1, draining: 1, ..Repeats::default() });
+    assert_eq!(client.repeats().all(), 4);
+}
+
+#[tokio::test]
+async fn nothing_waits_for_a_node_that_is_gone() {
+    let (client, _other, mut one, mut two, servers) = two().await;
+    let [first, _second] = servers;
+    let (cart, later) = (Cart::new(&client), Cart::new(&client));
+    let session = id("hamlet");
+    let serve = async {
+        let under_way = one.request().await;
+        one.break_off();
+        drop(first);
+        let again = two.request().await;
+        assert_eq!(again.key, under_way.key, "what was lost is repeated at the other node");
+        two.ok(&again, held(cart.id())).await;
+    };
+    let (reply, ()) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
+    reply.expect("granted");
+    assert_eq!(client.repeats().lost, 1);
+    let serve = async {
+        let request = two.request().await;
+        two.ok(&request, held(later.id())).await;
+    };
+    let (reply, ()) = tokio::join!(later.hold_seats(&session, SEATS), serve);
+    reply.expect("granted");
+    assert_eq!((client.repeats().lost, client.repeats().no_connection), (1, 1));
+}
