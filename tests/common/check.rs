@@ -92,7 +92,7 @@ impl Record {
             let letter = match cart.stands {
                 Stands::Active => 'h',
                 Stands::Done => 's',
-                Stands::Canceled => continue,
+                Stands::Canceled | Stands::Expired => continue,
             };
             for (session, seat) in cart.seats() {
                 assert!(taken.insert((session, seat)), "{seat:?} of {session} was granted to two carts");
@@ -163,6 +163,7 @@ async fn check_cart(port: &Port, cart: &CartRecord, versions: &BTreeMap<String, 
     let state = match cart.stands {
         Stands::Active => "active",
         Stands::Canceled => "canceled",
+        Stands::Expired => "expired",
         Stands::Done => "done",
     };
     assert_eq!((body["id"].as_str(), body["state"].as_str()), (Some(id.as_str()), Some(state)), "{cart:?}");

@@ -221,6 +221,13 @@ impl Cluster {
         self.take(id).stop();
     }
 
+    /// The same, of a node whose power may go meanwhile.
+    pub(crate) fn terminate_anyhow(&mut self, id: u64) {
+        self.signal(id, Signal::TERM);
+        let (code, said) = self.ended(id);
+        assert!(matches!(code, Some(0) | None), "node {id} was told to stop and ended with {code:?}: {said}");
+    }
+
     /// Waits until a node ends by itself; its exit code, and what it said.
     pub(crate) fn ended(&mut self, id: u64) -> (Option<i32>, String) {
         let (status, said) = self.take(id).ended();
@@ -242,6 +249,24 @@ impl Cluster {
     pub(crate) fn resume(&mut self, id: u64) {
         self.signal(id, Signal::CONT);
         self.node_mut(id).paused = false;
+    }
+
+    /// SIGCONT to everybody who is stopped.
+    pub(crate) fn resume_all(&mut self) {
+        let paused: Vec<u64> = self.nodes.iter().filter(|node| node.paused).map(|node| node.id).collect();
+        paused.into_iter().for_each(|id| self.resume(id));
+    }
+
+    /// The nodes that began and do not run: who lost power by itself is noticed here.
+    pub(crate) fn down(&mut self) -> Vec<u64> {
+        for node in &mut self.nodes[..self.plan.nodes] {
+            if node.server.as_mut().is_some_and(Server::has_ended) {
+                let (status, said) = node.server.take().expect("it ran").ended();
+                // Without an exit code the power went; anything else it would have had to say.
+                assert!(status.code().is_none(), "node {} ended with {status}: {said}", node.id);
+            }
+        }
+        self.nodes[..self.plan.nodes].iter().filter(|node| node.server.is_none()).map(|node| node.id).collect()
     }
 
     fn signal(&self, id: u64, signal: Signal) {

@@ -44,6 +44,8 @@ pub(crate) struct Asked {
 pub(crate) enum Stands {
     Active,
     Canceled,
+    /// Its time ran out; buyers are not told, whoever looks sees it.
+    Expired,
     Done,
 }
 
