@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::{
-    cluster::{Cluster, Plan},
-    common::{Answer, CartRecord, Dice, Encoding, PATIENCE, Port, eventually},
-    stage::Stage,
+    cluster::{Cluster, Plan, SHARDS, Stage},
+    common::{Answer, Asked, CartRecord, Dice, Encoding, PATIENCE, Port, eventually},
 };
 
 /// In seconds.
@@ -28,7 +27,7 @@ async fn a_clock_is_wrong_by_an_hour() {
                 cluster.set_clock(wrong, seconds);
                 eventually("who has the wrong time leads nothing", async || {
                     let leaders = cluster.leaders().await;
-                    (leaders.len() == 1 + crate::cluster::SHARDS && !leaders.values().any(|leader| *leader == wrong))
+                    (leaders.len() == 1 + SHARDS && !leaders.values().any(|leader| *leader == wrong))
                         .then_some(())
                 })
                 .await;
@@ -64,7 +63,7 @@ async fn holds(stage: &mut Stage) -> Vec<CartRecord> {
         let (op, rid) = ("cart.hold_seats", "held".to_owned());
         let answer = anywhere.ask_within(op, &rid, body.clone(), PATIENCE).await;
         assert!(matches!(answer, Answer::Ok(..)), "{answer:?}");
-        cart.note(crate::common::Asked { op, rid, body }, &answer);
+        cart.note(Asked { op, rid, body }, &answer);
         carts.push(cart);
     }
     carts

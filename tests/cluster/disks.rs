@@ -6,9 +6,8 @@ use serde_json::json;
 
 use crate::{
     NODE,
-    cluster::Plan,
+    cluster::{Plan, Stage},
     common::{Dice, Faults, eventually},
-    stage::Stage,
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

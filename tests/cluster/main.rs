@@ -6,20 +6,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-#[path = "../common/anywhere.rs"]
-mod anywhere;
-#[path = "../common/cluster.rs"]
+#[path = "../common/cluster/mod.rs"]
 mod cluster;
-#[path = "../common/faketime.rs"]
-mod faketime;
-#[path = "../common/granted.rs"]
-mod granted;
-#[path = "../common/links.rs"]
-mod links;
-#[path = "../common/stage.rs"]
-mod stage;
-#[path = "../common/watchers.rs"]
-mod watchers;
 
 mod clocks;
 mod disks;
@@ -27,6 +15,7 @@ mod members;
 mod network;
 mod pauses;
 mod processes;
+mod weather;
 
 use cluster::Plan;
 

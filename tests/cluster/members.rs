@@ -4,9 +4,8 @@ use serde_json::json;
 
 use crate::{
     NODE, THREE,
-    cluster::{Cluster, Plan, secret},
+    cluster::{Cluster, Plan, SECRET, Stage},
     common::{Dice, Home, Refused, Server},
-    stage::Stage,
 };
 
 /// Waits until a member of the cluster's table is in this state.
@@ -69,7 +68,7 @@ async fn strangers_are_kept_out() {
     stage
         .story("two nodes with one id", async |cluster, _, _| {
             let home = Home::new();
-            let stranger = cluster.stranger(&home, 2, secret(), Some(cluster.client(1)));
+            let stranger = cluster.stranger(&home, 2, SECRET, Some(cluster.client(1)));
             let refused = cluster.refused(stranger).await;
             names(&refused, "node 2");
         })
@@ -85,9 +84,9 @@ async fn strangers_are_kept_out() {
     stage
         .story("a node of another cluster", async |cluster, _, _| {
             let home = Home::new();
-            let founder = cluster.stranger(&home, 4, secret(), None);
+            let founder = cluster.stranger(&home, 4, SECRET, None);
             Server::spawn(founder).unwrap_or_else(|refused| panic!("it serves alone: {refused:?}")).stop();
-            let stranger = cluster.stranger(&home, 4, secret(), Some(cluster.client(1)));
+            let stranger = cluster.stranger(&home, 4, SECRET, Some(cluster.client(1)));
             let refused = cluster.refused(stranger).await;
             names(&refused, "cluster");
         })

@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use crate::{
     THREE,
+    cluster::{
+        Cluster, Stage,
+        Weather::{Cut, Fair, Silent, Slow, Trickle},
+        refuses_in_time,
+    },
     common::{Dice, eventually, http},
-    links::Weather::{Cut, Fair, Silent, Slow, Trickle},
-    stage::{Stage, refuses_in_time},
 };
 
 /// A cluster of three, one of whom leads: that one, and the two others.
-async fn first_of_three(cluster: &crate::cluster::Cluster) -> (u64, u64, u64) {
+async fn first_of_three(cluster: &Cluster) -> (u64, u64, u64) {
     let leader = cluster.a_leader().await;
     let others: Vec<u64> = cluster.running().into_iter().filter(|id| *id != leader).collect();
     (leader, others[0], others[1])

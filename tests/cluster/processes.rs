@@ -1,6 +1,6 @@
 //! Nodes that are killed, and nodes that are told to stop.
 
-use crate::{THREE, common::Dice, stage::Stage};
+use crate::{THREE, cluster::Stage, common::Dice};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_are_killed_and_restarted() {

@@ -1,16 +1,12 @@
 //! The faults there are, and what ends them.
 
-use std::{
-    collections::BTreeMap,
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    cluster::Cluster,
+    cluster::{Cluster, Weather},
     common::{Buyers, Dice, Faults},
-    links::Weather,
 };
 
 /// What may happen. With the fault library a kill is a power cut.
@@ -49,7 +45,7 @@ impl Fault {
         let node = running[dice.below(running.len())];
         let from = 1 + dice.below(all as usize) as u64;
         let to = 1 + (from + dice.below(all as usize - 1) as u64) % all;
-        let slow = Weather::Slow(Duration::from_millis(20 + 40 * dice.below(1 + dice.below(100)) as u64));
+        let slow = Weather::Slow(Duration::from_millis(20 + mostly_little(dice, 4_000)));
         let quiet = if dice.percent(50) { Weather::Silent } else { Weather::Cut };
         let bad = [quiet, quiet, slow, Weather::Trickle][dice.below(4)];
         match dice.below(100) {
@@ -126,7 +122,7 @@ pub(crate) async fn strike(
             *struck.entry(fault.name()).or_default() += 1;
             fault.strike(cluster).await;
         }
-        sleep(Duration::from_millis(100 + dice.below(1 + dice.below(2_500)) as u64)).await;
+        sleep(Duration::from_millis(100 + mostly_little(dice, 2_500))).await;
         buyers.check();
         // Some faults end, others meet the next one.
         if dice.percent(60) {
@@ -146,4 +142,10 @@ async fn heal(cluster: &mut Cluster, all: u64) {
     cluster.resume_all();
     let down = cluster.down();
     cluster.start_nodes(&down).await;
+}
+
+/// A number below this, the smaller the likelier.
+fn mostly_little(dice: &mut Dice, end: usize) -> u64 {
+    let end = 1 + dice.below(end);
+    dice.below(end) as u64
 }

@@ -5,20 +5,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-#[path = "../common/anywhere.rs"]
-mod anywhere;
-#[path = "../common/cluster.rs"]
+#[path = "../common/cluster/mod.rs"]
 mod cluster;
-#[path = "../common/faketime.rs"]
-mod faketime;
-#[path = "../common/granted.rs"]
-mod granted;
-#[path = "../common/links.rs"]
-mod links;
-#[path = "../common/stage.rs"]
-mod stage;
-#[path = "../common/watchers.rs"]
-mod watchers;
 
 mod faults;
 mod wanted;
@@ -29,9 +17,8 @@ use std::{
     time::Duration,
 };
 
-use cluster::Plan;
+use cluster::{Plan, Stage};
 use common::Dice;
-use stage::Stage;
 use tokio::time::Instant;
 use wanted::Wanted;
 

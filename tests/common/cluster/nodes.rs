@@ -19,12 +19,12 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::{
+use super::{
     anywhere::{Anywhere, Doors},
-    common::{Answer, Encoding, Faults, Home, PATIENCE, Port, Refused, Server, write_control},
     faketime,
     links::Links,
 };
+use crate::common::{Answer, Encoding, Faults, Home, PATIENCE, Port, Refused, Server, write_control};
 
 /// Few shards: each has its own elections.
 pub(crate) const SHARDS: usize = 4;
@@ -36,7 +36,7 @@ const REPLICAS: usize = 3;
 const DIRECTORY_VOTERS: usize = 5;
 
 /// What only the nodes of one cluster know.
-const SECRET: &str = "known to these nodes only";
+pub(crate) const SECRET: &str = "known to these nodes only";
 
 /// Small segments and frequent snapshots: a node that was away for a while gets one.
 const CONFIG: &str = "[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 300\n\n";
@@ -433,11 +433,6 @@ fn serve(
         command.args(["--join", &join.to_string()]);
     }
     command
-}
-
-/// The secret of the clusters here.
-pub(crate) fn secret() -> &'static str {
-    SECRET
 }
 
 /// What several nodes said at about the same time.

@@ -243,16 +243,16 @@ async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, way: &Way) -> Resul
         loop {
             let mut chunk = vec![0; CHUNK_BYTES];
             match from.read(&mut chunk).await {
-                Ok(0) => return,
+                Ok(0) => return Ok(()),
                 Ok(bytes) => chunk.truncate(bytes),
                 Err(_) => {
                     // A reset travels behind what was sent before it.
                     let _ = queue.send((Instant::now(), None)).await;
-                    return;
+                    return Ok(());
                 }
             }
             if queue.send((Instant::now(), Some(chunk))).await.is_err() {
-                return;
+                return Ok(());
             }
         }
     };
@@ -269,7 +269,8 @@ async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, way: &Way) -> Resul
         may_pass(way, Instant::now(), 1).await;
         to.shutdown().await.map_err(|_| Lost::Broken)
     };
-    tokio::join!(read, write).1
+    // Where nothing can be written any more nothing is read either.
+    tokio::try_join!(read, write).map(drop)
 }
 
 /// Waits until the weather lets something pass that came at this time; how much of it.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::{
-    cluster::{Cluster, Plan},
-    common::{Buyers, Dice, Encoding, Port, Record, Theatre, Till, eventually},
+use super::{
+    nodes::{Cluster, Plan},
     watchers::Watchers,
 };
+use crate::common::{Answer, Buyers, Dice, Encoding, PATIENCE, Port, Record, Theatre, Till, eventually};
 
 /// Buyers at once.
 pub(crate) const BUYERS: usize = 8;
@@ -180,9 +180,9 @@ async fn settled_audit(port: &Port) -> Value {
 pub(crate) async fn refuses_in_time(cluster: &Cluster, node: u64, token: String) {
     let port = Port::connect(cluster.client(node), Encoding::Json).await;
     let frame = json!({"op": "cart.open", "rid": "alone", "deadline_ms": 1_000, "body": {"token": token}});
-    let answer = port.exchange(frame, crate::common::PATIENCE).await;
+    let answer = port.exchange(frame, PATIENCE).await;
     assert!(
-        matches!(answer, crate::common::Answer::Fail(901..=904)),
+        matches!(answer, Answer::Fail(901..=904)),
         "node {node} is cut off and has to say so before the deadline: {answer:?}"
     );
 }
