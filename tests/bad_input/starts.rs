@@ -102,8 +102,8 @@ async fn a_data_directory_of_somebody_else() {
         assert!(good.contains(from), "{good}");
         fs::write(&identity, good.replace(from, to)).expect("written");
     };
-    edited("format = 1", "format = 2");
-    refuses("has format 2, this program uses 1");
+    edited("format = 2", "format = 3");
+    refuses("has format 3, this program uses 2");
     edited("shards = 32", "shards = 33");
     refuses("the checksum in identity.toml does not match");
     fs::write(&identity, "who am I?").expect("written");

@@ -61,6 +61,21 @@ pub struct Serve {
     /// Where everything durable lives [built in: boxoffice-data]. Made if it is not there.
     #[arg(long, env = "BOXOFFICE_DATA_DIR")]
     pub data_dir: Option<PathBuf>,
+    /// This node's number in its cluster; a node that joins gets the next free one if nothing is said.
+    #[arg(long, env = "BOXOFFICE_NODE")]
+    pub node: Option<u64>,
+    /// Join the cluster of which one member's client address this is; may be repeated. Ignored once it is a member.
+    #[arg(long = "join", value_name = "ADDRESS")]
+    pub join: Vec<String>,
+    /// Address and port where other nodes reach this one; without it the node stays alone.
+    #[arg(long, env = "BOXOFFICE_PEERS_LISTEN")]
+    pub peers_listen: Option<String>,
+    /// What other nodes are told instead of that: host and port.
+    #[arg(long, env = "BOXOFFICE_PEERS_ADVERTISE")]
+    pub peers_advertise: Option<String>,
+    /// What nodes of a cluster show each other.
+    #[arg(long, env = "BOXOFFICE_PEERS_SECRET", hide_env_values = true)]
+    pub peers_secret: Option<String>,
     /// When changes are made durable.
     #[arg(long, env = "BOXOFFICE_FSYNC")]
     pub fsync: Option<FsyncWord>,
@@ -243,6 +258,30 @@ pub enum AdminCommand {
         /// As JSON.
         #[arg(long)]
         json: bool,
+    },
+    /// The members of the cluster, what they have, and which shards are moving.
+    Nodes {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Moves everything away from a node; it goes when it has nothing left, and may then be stopped.
+    Drain {
+        /// Which node: its number in `admin nodes`.
+        node: u64,
+        /// No longer: it keeps what it has, and gets more.
+        #[arg(long)]
+        cancel: bool,
+    },
+    /// Says that a node will not come back: its shards are copied anew, and its number is never given again.
+    Remove {
+        /// Which node: its number in `admin nodes`.
+        node: u64,
+    },
+    /// Says that a node has lost its disk: start one with an empty data directory, `--node NODE` and `--join`, in its place.
+    Replace {
+        /// Which node: its number in `admin nodes`.
+        node: u64,
     },
     /// Says how a step of a payment ended that the gateway does not tell of, or that it failed.
     Settle {

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use boxoffice_core::{payment::OnDecline, time::Rules};
+use boxoffice_core::{cluster::NODE_MAX, payment::OnDecline, time::Rules};
 use boxoffice_node::{
     config::{Fsync, NodeConfig, PaymentConfig, Secret, WEBHOOK_SECRET_BYTES_MIN},
     gateway::GatewayConfig,
@@ -43,6 +43,12 @@ pub enum ConfigError {
     },
 }
 
+mod peers;
+
+pub use peers::PeersConfig;
+
+use peers::PeersSection;
+
 /// The settings of `boxoffice serve`.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -56,6 +62,10 @@ pub struct Config {
     pub customer_secret: Option<Secret>,
     /// Pages that may connect; any if empty.
     pub origins: Vec<String>,
+    /// The number this node wants in its cluster, if somebody said one.
+    pub wanted_node: Option<u64>,
+    /// How it speaks with other nodes; it is alone without.
+    pub peers: Option<PeersConfig>,
     /// Threads of the selling runtime.
     pub selling_threads: usize,
     /// Threads of the watching runtime.
@@ -68,6 +78,7 @@ pub struct Config {
 struct File {
     node: NodeSection,
     listen: ListenSection,
+    peers: PeersSection,
     log: LogSection,
     snapshots: SnapshotSection,
     history: HistorySection,
@@ -250,9 +261,11 @@ impl Settings {
     fn config(&self) -> Result<Config, ConfigError> {
         let (_, data_dir) = self.find(|file| file.node.data_dir.as_ref());
         Ok(Config {
+            wanted_node: self.wanted_node(),
+            peers: self.peers()?,
             node: NodeConfig {
                 data_dir: data_dir.get_ref().clone(),
-                node_id: self.within("node.id", (1, 1 << 32), |file| file.node.id.as_ref())?,
+                node_id: self.within("node.id", (1, NODE_MAX), |file| file.node.id.as_ref())?,
                 shards: self.within("node.shards", (1, 4_096), |file| file.node.shards.as_ref())?,
                 fsync: self.fsync()?,
                 log_segment_bytes: self.segment_bytes()?,
@@ -271,6 +284,8 @@ impl Settings {
                 feed_tick_ms: self.within("feeds.tick_ms", (0, 10_000), |file| file.feeds.tick_ms.as_ref())?,
                 rules: Arc::new(self.rules()?),
                 payments: PaymentConfig { gateway: self.gateway()?, webhook_secrets: self.webhook_secrets()? },
+                // What it is in its cluster is worked out when it starts.
+                ..NodeConfig::default()
             },
             listen: self.listen()?,
             admin_token: self.admin_token()?,
@@ -279,6 +294,12 @@ impl Settings {
             selling_threads: self.within("threads.selling", (0, 1_024), |file| file.threads.selling.as_ref())?,
             watching_threads: self.within("threads.watching", (1, 1_024), |file| file.threads.watching.as_ref())?,
         })
+    }
+
+    /// The number of this node, if a file says one.
+    fn wanted_node(&self) -> Option<u64> {
+        let (_, said) = self.0.split_last().expect("the built-in configuration is there");
+        said.iter().find_map(|source| source.file.node.id.as_ref()).map(|id| *id.get_ref())
     }
 
     fn rules(&self) -> Result<Rules, ConfigError> {

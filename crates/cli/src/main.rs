@@ -11,6 +11,7 @@ mod draw;
 mod failure;
 mod import;
 mod inspect;
+mod join;
 mod load;
 mod local_node;
 mod reach;

@@ -1,13 +1,17 @@
 //! `boxoffice serve`: a node and its door, until it is told to stop or cannot go on.
 
-use std::{io::Write, net::SocketAddr, pin::pin, sync::Arc, thread};
+use std::{io::Write, net::SocketAddr, pin::pin, sync::Arc, thread, time::Duration};
 
+use boxoffice_client::AdminJoin;
+use boxoffice_core::cluster::NODE_MAX;
 use boxoffice_edge::{Edge, EdgeConfig, Runtimes as EdgeRuntimes};
 use boxoffice_node::{
-    config::{Fsync, PaymentConfig, Secret},
+    config::{Fsync, Secret},
     gateway::HttpGateway,
+    identity::{self, IdentityError, Joining},
     node::{Node, NodeHandle, Runtimes},
-    world::World,
+    peers::{PeerConfig, PeerTls, TcpNet},
+    world::{Peer, World},
 };
 use tokio::{
     runtime,
@@ -16,12 +20,17 @@ use tokio::{
 
 use crate::{
     args::{FsyncWord, Serve},
-    config::{Config, DEFAULT},
+    config::{Config, DEFAULT, PeersConfig},
     failure::{Failure, Outcome},
+    join,
 };
 
 /// How long answers under way are waited for at the end.
 const PATIENCE_MS: u64 = 5_000;
+/// How long a cluster is asked to let this node in.
+const JOIN_PATIENCE: Duration = Duration::from_secs(30);
+/// What nodes show each other where nobody else can connect and no secret is set.
+const ON_LOOPBACK: &str = "nobody but this machine";
 
 impl FsyncWord {
     /// The durability this word stands for.
@@ -72,6 +81,44 @@ fn settings(args: &Serve) -> Result<Config, Failure> {
     if let Some(secret) = &args.customer_secret {
         config.customer_secret = Some(Secret(secret.clone()));
     }
+    with_peers(args, config)
+}
+
+/// What the command line says about other nodes, and whether all of it fits together.
+fn with_peers(args: &Serve, mut config: Config) -> Result<Config, Failure> {
+    if let Some(node) = args.node {
+        if !(1..=NODE_MAX).contains(&node) {
+            return Err(Failure::Usage(format!("--node {node}: the number of a node is from 1 to {NODE_MAX}")));
+        }
+        config.wanted_node = Some(node);
+        config.node.node_id = node;
+    }
+    if let Some(listen) = &args.peers_listen {
+        let listening = PeersConfig::listening(listen);
+        let listening = listening.map_err(|why| Failure::Usage(format!("--peers-listen: {why}")))?.listen;
+        config.peers = Some(match config.peers {
+            Some(peers) => PeersConfig { listen: listening, ..peers },
+            None => PeersConfig::listening(listen).expect("it was just read"),
+        });
+    }
+    let is_said = args.peers_advertise.is_some() || args.peers_secret.is_some() || !args.join.is_empty();
+    let Some(peers) = &mut config.peers else {
+        // A secret in the environment does no harm to a node that is alone.
+        return match is_said && (args.peers_advertise.is_some() || !args.join.is_empty()) {
+            true => Err(Failure::Usage("a node with --join or --peers-advertise has a --peers-listen as well".into())),
+            false => Ok(config),
+        };
+    };
+    if let Some(advertise) = &args.peers_advertise {
+        peers.advertise.clone_from(advertise);
+    }
+    if let Some(secret) = &args.peers_secret {
+        peers.secret = Some(Secret(secret.clone()));
+    }
+    if !args.join.is_empty() {
+        peers.join.clone_from(&args.join);
+    }
+    config.peers = Some(peers.clone().checked().map_err(Failure::Usage)?);
     Ok(config)
 }
 
@@ -117,10 +164,12 @@ async fn serve(config: Config, runtimes: Runtimes) -> Outcome {
     let data_dir = config.node.data_dir.clone();
     let fsync = config.node.fsync;
     let signals = Signals::listen()?;
-    let world = world(&config.node.payments, &runtimes)?;
+    let mut config = config;
+    let world = world(&config, &runtimes)?;
+    become_member(&mut config, &world).await?;
     let node = Node::start(config.node.clone(), world, &runtimes).map_err(|error| Failure::Node(error.to_string()))?;
     let handle = node.handle().clone();
-    let Config { listen, admin_token, customer_secret, origins, .. } = config;
+    let Config { listen, admin_token, customer_secret, origins, peers, .. } = config;
     let edge_config = EdgeConfig { listen, admin_token, customer_secret, origins, ..EdgeConfig::default() };
     let edge_runtimes = EdgeRuntimes { selling: runtimes.selling, watching: runtimes.watching };
     let edge = match Edge::bind(edge_config, Arc::new(handle.clone()), edge_runtimes) {
@@ -130,7 +179,22 @@ async fn serve(config: Config, runtimes: Runtimes) -> Outcome {
             return Err(Failure::Node(error.to_string()));
         }
     };
+    let address = edge.local_addr();
+    let (stop, stopping) = tokio::sync::oneshot::channel::<()>();
+    let door = async {
+        edge.run(async {
+            // A sender that is gone says the same.
+            let _ = stopping.await;
+        })
+        .await;
+    };
     let mut ended = pin!(ended(&handle, signals));
+    // Whoever is alone has nothing to say before it serves; a member tells how it is while it waits for others.
+    let mut door = Some(door);
+    let mut opened = None;
+    if peers.is_some() {
+        opened = door.take().map(tokio::spawn);
+    }
     let early = tokio::select! {
         biased;
         failed = &mut ended => Some(failed),
@@ -140,24 +204,21 @@ async fn serve(config: Config, runtimes: Runtimes) -> Outcome {
         Some(failed) => failed,
         None => {
             println!(
-                "boxoffice serves on http://{}  (data in {}, fsync {})",
-                edge.local_addr(),
+                "boxoffice serves on http://{address}  (data in {}, fsync {})",
                 data_dir.display(),
                 fsync.as_str()
             );
-            let (stop, stopping) = tokio::sync::oneshot::channel::<()>();
-            let door = tokio::spawn(edge.run(async {
-                // A sender that is gone says the same.
-                let _ = stopping.await;
-            }));
+            opened = opened.or_else(|| door.take().map(tokio::spawn));
             let failed = ended.await;
             eprintln!("boxoffice: stopping");
-            drop(stop);
-            // The door has its own bound on how long it waits for everybody to leave.
-            let _ = door.await;
             failed
         }
     };
+    drop(stop);
+    if let Some(opened) = opened {
+        // The door has its own bound on how long it waits for everybody to leave.
+        let _ = opened.await;
+    }
     let stopped = node.stop(PATIENCE_MS).await;
     match (failed, stopped) {
         (Some(reason), _) => Err(Failure::Node(reason)),
@@ -166,17 +227,70 @@ async fn serve(config: Config, runtimes: Runtimes) -> Outcome {
     }
 }
 
-/// The operating system's, and the gateway that the configuration names.
-fn world(payments: &PaymentConfig, runtimes: &Runtimes) -> Result<World, Failure> {
-    let world = World::alone();
-    match &payments.gateway {
-        None => Ok(world),
-        Some(config) => {
-            let gateway = HttpGateway::new(config, runtimes.selling.clone());
-            let gateway = gateway.map_err(|error| Failure::Usage(error.to_string()))?;
-            Ok(World { gateway: Arc::new(gateway), ..world })
-        }
+/// The operating system's, the gateway that the configuration names, and the links to other nodes if there may be some.
+fn world(config: &Config, runtimes: &Runtimes) -> Result<World, Failure> {
+    let mut world = World::alone();
+    if let Some(config) = &config.node.payments.gateway {
+        let gateway = HttpGateway::new(config, runtimes.selling.clone());
+        world.gateway = Arc::new(gateway.map_err(|error| Failure::Usage(error.to_string()))?);
     }
+    if let Some(peers) = &config.peers {
+        let secret = peers.secret.clone().unwrap_or_else(|| Secret(ON_LOOPBACK.into()));
+        let tls = peers.tls.as_ref().map(|tls| PeerTls {
+            certificate: tls.certificate.clone(),
+            key: tls.key.clone(),
+            authority: tls.authority.clone(),
+        });
+        let links = PeerConfig { tls, ..PeerConfig::new(peers.listen, secret) };
+        let net = TcpNet::new(links, runtimes.selling.clone(), Arc::clone(&world.clock), Arc::clone(&world.rng));
+        world.net = Arc::new(net.map_err(|error| Failure::Node(error.to_string()))?);
+    }
+    Ok(world)
+}
+
+/// Says who this node is in its cluster: as its data directory says, or, if there is none yet and it is to join one, as
+/// that cluster says.
+async fn become_member(config: &mut Config, world: &World) -> Outcome {
+    let Some(peers) = &config.peers else { return Ok(()) };
+    config.node.peer_address.clone_from(&peers.advertise);
+    config.node.client_address = peers.client_address(config.listen);
+    config.node.peer_routes.clone_from(&peers.routes);
+    let failed = |error: IdentityError| Failure::Node(error.to_string());
+    if let Some(identity) = identity::read(&*world.disk, &config.node.data_dir).map_err(failed)? {
+        if config.wanted_node.is_none() {
+            config.node.node_id = identity.node;
+        }
+        if !identity.peers.is_empty() {
+            config.node.shards = identity.shards;
+        }
+        return Ok(());
+    }
+    if peers.join.is_empty() {
+        return Ok(());
+    }
+    let disk = identity::draw_disk(world, &config.node.data_dir).map_err(failed)?;
+    let machine = AdminJoin {
+        node: config.wanted_node,
+        disk,
+        peer: config.node.peer_address.as_str().into(),
+        client: config.node.client_address.as_str().into(),
+        program: env!("CARGO_PKG_VERSION").into(),
+    };
+    let joined = join::join(&peers.join, config.admin_token.clone(), &machine, JOIN_PATIENCE).await?;
+    let strange = |why: &str| Failure::Node(format!("the cluster's answer is not understood: {why}"));
+    let own = joined.members.iter().find(|member| member.node == joined.node);
+    let own = own.ok_or_else(|| strange("this node is not among its members"))?;
+    let others = joined.members.iter().filter(|member| member.node != joined.node && member.state != "gone");
+    config.node.node_id = joined.node;
+    config.node.shards = joined.shards;
+    config.node.replicas = joined.replicas;
+    config.node.joining = Some(Joining {
+        cluster: joined.cluster.parse().map_err(strange)?,
+        disk,
+        peers: others.map(|member| Peer { node: member.node, address: member.peer.to_string() }).collect(),
+        generation_min: own.first_generation,
+    });
+    Ok(())
 }
 
 async fn ready(handle: &NodeHandle) {

@@ -27,6 +27,7 @@ mod error;
 mod call;
 mod cart;
 mod client;
+mod cluster;
 mod offer;
 
 mod live;
@@ -62,8 +63,9 @@ pub use boxoffice_core::{
 };
 pub use boxoffice_wire::{
     Encoding, Fail, FailKind,
-    body::{Position, ResourceBookings, ResourceFreeSlots, SessionSearch, TitleSearch, VenueSearch},
+    body::{AdminJoin, Position, ResourceBookings, ResourceFreeSlots, SessionSearch, TitleSearch, VenueSearch},
     city::{CityPage, CitySession},
+    cluster::{ClusterStatus, CopiesStatus, MemberStatus, PlaceStatus},
     hello::Hello,
     reply::{Available, BookingPage, FreeSlots, No, OrderView, SessionPage, Slot, ThreeStates, TitlePage, Unreadable},
     status::{HistoryEntry, HistoryPage, NodeAudit, NodeStatus},

@@ -1,11 +1,12 @@
 //! What commands are answered with.
 
-use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
+    cluster::{Member, Place},
     command::{Area, Limits, Payment, ProductDetails, ResourceDetails, Shipping, Title, VenueDetails},
     id::{CartId, Entity, HoldId, Id, OrderId},
     layout::Layout,
@@ -32,7 +33,7 @@ pub struct At {
 pub type Outcome = Result<Answered, Refusal>;
 
 /// A granted command.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answered {
     /// The answer.
     pub answer: Answer,
@@ -104,6 +105,23 @@ pub enum Answer {
     ResourceAudit(Box<ResourceAudit>),
     /// Of `admin.audit` of a customer.
     CustomerAudit(Box<CustomerAudit>),
+    /// Of `admin.nodes` and `admin.join`.
+    Cluster(Box<ClusterView>),
+}
+
+/// The cluster as its nodes and operators see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterView {
+    /// The version this is the state at.
+    pub version: u64,
+    /// Which member the asker is, if it asked to be one.
+    pub own: Option<u64>,
+    /// How many copies each data shard is to have.
+    pub replicas: u8,
+    /// Every member there ever was, by id.
+    pub members: BTreeMap<u64, Member>,
+    /// Where each shard should be, by shard; 0 is the directory's.
+    pub places: Vec<Place>,
 }
 
 /// A title as clients see it.

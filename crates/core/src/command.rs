@@ -1,6 +1,7 @@
 //! What clients ask for, checked as far as it can be without looking at any state.
 
 mod cart;
+mod cluster;
 mod customer;
 mod directory;
 mod limits;
@@ -10,10 +11,11 @@ mod session;
 mod venue;
 mod want;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use self::{
     cart::{CartCommand, Payment, Shipping, owns},
+    cluster::{ClusterCommand, Machine, Move},
     customer::CustomerCommand,
     directory::{DirectoryCommand, Title},
     limits::{CustomerLimit, Limits},
@@ -26,7 +28,7 @@ pub use self::{
 use crate::id::{CartId, Entity, Id};
 
 /// A command, addressed to the entity that decides it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     /// To a venue.
     Venue(Id, VenueCommand),
@@ -42,6 +44,8 @@ pub enum Command {
     Customer(Id, CustomerCommand),
     /// To the directory.
     Directory(DirectoryCommand),
+    /// To the cluster.
+    Cluster(ClusterCommand),
 }
 
 impl Command {
@@ -55,6 +59,7 @@ impl Command {
             Command::Resource(id, _) => Entity::Resource(id.clone()),
             Command::Customer(id, _) => Entity::Customer(id.clone()),
             Command::Directory(_) => Entity::Directory,
+            Command::Cluster(_) => Entity::Cluster,
         }
     }
 }

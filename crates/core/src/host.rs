@@ -1,6 +1,7 @@
 //! The host: turns inputs into events, asks, answers and timers. Pure; the node's actors carry out what it says.
 
 mod cart;
+mod cluster;
 mod directory;
 mod inventory;
 mod mail;
@@ -166,6 +167,7 @@ enum Role<R> {
     Inventory(InventoryHost),
     Cart(Box<CartHost<R>>),
     Directory,
+    Cluster,
 }
 
 /// What every step of a turn needs.
@@ -185,6 +187,7 @@ impl<R> Host<R> {
                 Role::Inventory(InventoryHost::new())
             }
             Entity::Directory => Role::Directory,
+            Entity::Cluster => Role::Cluster,
             Entity::Cart(_) => Role::Cart(Box::new(CartHost::new())),
         };
         Host { entity: Speculation::new(entity, state), rules, role }
@@ -201,6 +204,7 @@ impl<R> Host<R> {
             Role::Venue(host) => host.handle(stage, input),
             Role::Inventory(host) => host.handle(stage, input),
             Role::Directory => directory::handle(stage, input),
+            Role::Cluster => cluster::handle(stage, input),
             Role::Cart(host) => host.handle(stage, input),
         }
     }
@@ -208,7 +212,7 @@ impl<R> Host<R> {
     /// Whether the entity is over and will hardly be asked for again: a cart that is done, canceled or expired.
     pub fn ended(&self) -> bool {
         match &self.role {
-            Role::Venue(_) | Role::Inventory(_) | Role::Directory => false,
+            Role::Venue(_) | Role::Inventory(_) | Role::Directory | Role::Cluster => false,
             Role::Cart(_) => self.entity.cart().is_some_and(Cart::terminal),
         }
     }
@@ -218,7 +222,7 @@ impl<R> Host<R> {
         match &self.role {
             Role::Venue(host) => host.idle(&self.entity),
             Role::Inventory(host) => host.idle(&self.entity),
-            Role::Directory => true,
+            Role::Directory | Role::Cluster => true,
             Role::Cart(host) => host.idle(&self.entity),
         }
     }

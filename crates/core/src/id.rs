@@ -10,15 +10,26 @@ pub const ID_BYTES_MAX: usize = 64;
 
 /// An id chosen by a client: 1 to 64 of `A-Z a-z 0-9 . _ : -`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "SmolStr")]
 pub struct Id(SmolStr);
+
+impl TryFrom<SmolStr> for Id {
+    type Error = &'static str;
+
+    fn try_from(text: SmolStr) -> Result<Id, &'static str> {
+        if Id::allows(&text) { Ok(Id(text)) } else { Err("an id is 1 to 64 of A-Z a-z 0-9 . _ : -") }
+    }
+}
 
 impl Id {
     /// The id with this text, or `None` if it is empty, too long or has other characters.
     pub fn new(text: &str) -> Option<Id> {
+        Id::allows(text).then(|| Id(SmolStr::new(text)))
+    }
+
+    fn allows(text: &str) -> bool {
         let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-');
-        let good = (1..=ID_BYTES_MAX).contains(&text.len()) && text.bytes().all(allowed);
-        good.then(|| Id(SmolStr::new(text)))
+        (1..=ID_BYTES_MAX).contains(&text.len()) && text.bytes().all(allowed)
     }
 
     /// The text of the id.
@@ -182,6 +193,8 @@ pub enum Entity {
     Customer(Id),
     /// The catalogue: where venues are, and what titles there are. There is one.
     Directory,
+    /// Members and places of the cluster. There is one.
+    Cluster,
 }
 
 impl Entity {
@@ -195,6 +208,7 @@ impl Entity {
             Entity::Resource(id) => (b'r', id.as_str().as_bytes()),
             Entity::Customer(id) => (b'u', id.as_str().as_bytes()),
             Entity::Directory => (b'd', &[]),
+            Entity::Cluster => (b'k', &[]),
             Entity::Cart(id) => {
                 key[2..18].copy_from_slice(&id.0.to_be_bytes());
                 key[0] = b'c';
@@ -219,6 +233,7 @@ impl fmt::Display for Entity {
             Entity::Resource(id) => write!(f, "resource/{id}"),
             Entity::Customer(id) => write!(f, "customer/{id}"),
             Entity::Directory => f.write_str("directory"),
+            Entity::Cluster => f.write_str("cluster"),
         }
     }
 }

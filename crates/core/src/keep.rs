@@ -13,6 +13,7 @@ use alloc::{
 
 use crate::{
     cart::Cart,
+    cluster::Cluster,
     customer::Customer,
     directory::Directory,
     event::{Event, SessionEvent, VenueEvent},
@@ -53,6 +54,8 @@ pub enum State {
     Customer(Box<Customer>),
     /// The directory.
     Directory(Box<Directory>),
+    /// The cluster.
+    Cluster(Box<Cluster>),
 }
 
 impl State {
@@ -86,6 +89,7 @@ impl State {
                 directory.apply(event);
                 State::Directory(Box::new(directory))
             }
+            (Entity::Cluster, Event::Cluster(event)) => State::Cluster(Box::new(Cluster::first(event))),
             (entity, event) => panic!("{entity} cannot begin with {event:?}"),
         }
     }
@@ -103,6 +107,7 @@ impl State {
             (State::Resource(resource), Event::Resource(event)) => resource.apply(event),
             (State::Customer(customer), Event::Customer(event)) => customer.apply(event),
             (State::Directory(directory), Event::Directory(event)) => directory.apply(event),
+            (State::Cluster(cluster), Event::Cluster(event)) => cluster.apply(event),
             (state, event) => panic!("{event:?} happened to {state:?}"),
         }
     }
@@ -117,6 +122,7 @@ impl State {
             State::Resource(resource) => resource.version(),
             State::Customer(customer) => customer.version(),
             State::Directory(directory) => directory.version(),
+            State::Cluster(cluster) => cluster.version(),
         }
     }
 
@@ -127,7 +133,7 @@ impl State {
             State::Product(product) => Some(&**product),
             State::Resource(resource) => Some(&**resource),
             State::Customer(customer) => Some(&**customer),
-            State::Venue(_) | State::Cart(_) | State::Directory(_) => None,
+            State::Venue(_) | State::Cart(_) | State::Directory(_) | State::Cluster(_) => None,
         }
     }
 
@@ -138,7 +144,7 @@ impl State {
             State::Product(product) => product.held(hold),
             State::Resource(resource) => resource.held(hold),
             State::Customer(customer) => customer.held(hold),
-            State::Venue(_) | State::Cart(_) | State::Directory(_) => None,
+            State::Venue(_) | State::Cart(_) | State::Directory(_) | State::Cluster(_) => None,
         }
     }
 
@@ -149,7 +155,7 @@ impl State {
             State::Product(product) => product.sold(hold),
             State::Resource(resource) => resource.sold(hold),
             State::Customer(customer) => customer.sold(hold),
-            State::Venue(_) | State::Cart(_) | State::Directory(_) => None,
+            State::Venue(_) | State::Cart(_) | State::Directory(_) | State::Cluster(_) => None,
         }
     }
 
@@ -164,7 +170,7 @@ impl State {
     /// The earliest instant at which the entity's host wants a wake because of committed state.
     pub fn deadline(&self) -> Option<Timestamp> {
         match self {
-            State::Venue(_) | State::Directory(_) => None,
+            State::Venue(_) | State::Directory(_) | State::Cluster(_) => None,
             State::Session(session) => session.deadline(),
             State::Cart(cart) => cart.deadline(),
             State::Product(product) => product.deadline(),
@@ -178,7 +184,8 @@ impl State {
         match self {
             State::Cart(cart) => cart.payments(),
             State::Venue(_) | State::Session(_) | State::Product(_) => PaymentCounts::default(),
-            State::Resource(_) | State::Customer(_) | State::Directory(_) => PaymentCounts::default(),
+            State::Resource(_) | State::Customer(_) => PaymentCounts::default(),
+            State::Directory(_) | State::Cluster(_) => PaymentCounts::default(),
         }
     }
 
@@ -188,7 +195,8 @@ impl State {
             State::Venue(venue) => venue.unfinished(),
             // A canceled one wants everything back.
             State::Session(session) => session.canceled().is_some() && !session.unwanted(None, 1).is_empty(),
-            State::Product(_) | State::Resource(_) | State::Customer(_) | State::Directory(_) => false,
+            State::Product(_) | State::Resource(_) | State::Customer(_) => false,
+            State::Directory(_) | State::Cluster(_) => false,
             State::Cart(cart) => cart.unfinished(),
         }
     }

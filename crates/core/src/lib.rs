@@ -39,6 +39,7 @@ mod terms;
 pub mod calendar;
 
 pub mod cart;
+pub mod cluster;
 pub mod customer;
 pub mod directory;
 pub mod product;

@@ -12,14 +12,26 @@ pub const AMOUNT_MAX: i64 = (1 << 53) - 1;
 
 /// An ISO 4217 code: three capital letters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "[u8; 3]")]
 pub struct Currency([u8; 3]);
+
+impl TryFrom<[u8; 3]> for Currency {
+    type Error = &'static str;
+
+    fn try_from(code: [u8; 3]) -> Result<Currency, &'static str> {
+        if code.iter().all(u8::is_ascii_uppercase) {
+            Ok(Currency(code))
+        } else {
+            Err("a currency is three capital letters")
+        }
+    }
+}
 
 impl Currency {
     /// The currency with this code, or `None` if it is not three capital letters.
     pub fn new(code: &str) -> Option<Currency> {
         let bytes: [u8; 3] = code.as_bytes().try_into().ok()?;
-        bytes.iter().all(u8::is_ascii_uppercase).then_some(Currency(bytes))
+        Currency::try_from(bytes).ok()
     }
 
     /// The three letters.

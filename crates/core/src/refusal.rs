@@ -170,6 +170,63 @@ pub enum Refusal {
         /// What it is sold in.
         currency: Currency,
     },
+    /// 801: no member has this id.
+    #[error("node {node} is not a member")]
+    NoSuchNode {
+        /// Which.
+        node: u64,
+    },
+    /// 802: the member was removed; its id is never given again.
+    #[error("node {node} was removed from the cluster and cannot come back under this id")]
+    NodeGone {
+        /// Which.
+        node: u64,
+    },
+    /// 803: the member has another disk.
+    #[error("node {node} has another disk; if that is lost, `admin replace {node}` comes first")]
+    DiskDiffers {
+        /// Which member.
+        node: u64,
+    },
+    /// 804: shards would be left without a majority of their voters; every one is named.
+    #[error("without node {node}, {} of the shards would have no majority of their voters", .shards.len())]
+    QuorumWouldBeLost {
+        /// Without which member.
+        node: u64,
+        /// Which shards.
+        shards: Vec<u16>,
+    },
+    /// 805: the cluster has changed since the placement was thought out.
+    #[error("the cluster has changed meanwhile; it is at version {version}")]
+    PlacementStale {
+        /// The version it has.
+        version: u64,
+    },
+    /// 806: a member cannot be drained, or not be spared.
+    #[error("node {node} cannot be drained or kept from it: {why}")]
+    NotDrainable {
+        /// Which.
+        node: u64,
+        /// Why.
+        why: SmolStr,
+    },
+    /// 807: the cluster was founded by another node or disk.
+    #[error("the cluster was founded already, by another disk")]
+    AlreadyFounded,
+    /// 808: the member still has copies; every shard is named.
+    #[error("node {node} still has copies of {} shards", .shards.len())]
+    NodeInUse {
+        /// Which.
+        node: u64,
+        /// Which shards.
+        shards: Vec<u16>,
+    },
+    /// 809: every id of a member was given.
+    #[error("a cluster has at most {max} members, those that were removed included")]
+    TooManyNodes {
+        /// The most there may ever be.
+        max: u64,
+    },
 }
 
 /// A product with fewer free units than were asked for.
@@ -254,6 +311,15 @@ impl Refusal {
             Refusal::NotFound(_) => (701, "not_found"),
             Refusal::AlreadyExistsDifferently(_) => (702, "already_exists_differently"),
             Refusal::CurrencyFixed { .. } => (703, "currency_fixed"),
+            Refusal::NoSuchNode { .. } => (801, "no_such_node"),
+            Refusal::NodeGone { .. } => (802, "node_gone"),
+            Refusal::DiskDiffers { .. } => (803, "disk_differs"),
+            Refusal::QuorumWouldBeLost { .. } => (804, "quorum_would_be_lost"),
+            Refusal::PlacementStale { .. } => (805, "placement_stale"),
+            Refusal::NotDrainable { .. } => (806, "not_drainable"),
+            Refusal::AlreadyFounded => (807, "already_founded"),
+            Refusal::NodeInUse { .. } => (808, "node_in_use"),
+            Refusal::TooManyNodes { .. } => (809, "too_many_nodes"),
         }
     }
 }

@@ -18,8 +18,16 @@ pub struct Seat {
 
 /// One to twenty seats, none twice, in ascending order: what a hold asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "Vec<Seat>")]
 pub struct SeatSet(Vec<Seat>);
+
+impl TryFrom<Vec<Seat>> for SeatSet {
+    type Error = &'static str;
+
+    fn try_from(seats: Vec<Seat>) -> Result<SeatSet, &'static str> {
+        SeatSet::new(seats).map_err(|_| "a set of seats has one to twenty, none of them twice")
+    }
+}
 
 /// Why a list of seats is no [`SeatSet`].
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -125,7 +125,8 @@ impl Caller {
             | Command::Session(..)
             | Command::Product(..)
             | Command::Resource(..)
-            | Command::Directory(_) => Ok(()),
+            | Command::Directory(_)
+            | Command::Cluster(_) => Ok(()),
         }
     }
 

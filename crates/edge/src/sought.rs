@@ -103,7 +103,16 @@ impl Sought {
             | Refusal::AmountMismatch { .. }
             | Refusal::NotFound(_)
             | Refusal::AlreadyExistsDifferently(_)
-            | Refusal::CurrencyFixed { .. } => Fairness::Fair,
+            | Refusal::CurrencyFixed { .. }
+            | Refusal::NoSuchNode { .. }
+            | Refusal::NodeGone { .. }
+            | Refusal::DiskDiffers { .. }
+            | Refusal::QuorumWouldBeLost { .. }
+            | Refusal::PlacementStale { .. }
+            | Refusal::NotDrainable { .. }
+            | Refusal::AlreadyFounded
+            | Refusal::NodeInUse { .. }
+            | Refusal::TooManyNodes { .. } => Fairness::Fair,
         }
     }
 

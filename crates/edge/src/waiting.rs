@@ -120,7 +120,8 @@ impl Waiting {
         self.sink.under_way.fetch_add(1, Ordering::Relaxed);
         self.shared.metrics.under_way.fetch_add(1, Ordering::Relaxed);
         let sink = Arc::clone(&self.sink) as Arc<dyn ReplySink>;
-        self.shared.backend.submit(command, key, ReplyTo::new(sink, tag));
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        self.shared.backend.submit(command, key, ReplyTo::new(sink, tag).within(left.as_millis() as u64));
     }
 
     /// The next answers; none when the deadline comes, or the door closes, before there are some.

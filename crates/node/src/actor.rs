@@ -213,7 +213,7 @@ impl Pool {
         if let Some(actor) = self.free.lock().pop() {
             return actor;
         }
-        let _runtime = shared.selling.enter();
+        let _runtime = shared.tasks.selling.enter();
         let (actor, _starting) = ActorRuntime::spawn_instant(None, EntityActor, Arc::clone(shared))
             .expect("an actor without a name cannot collide with another");
         actor
@@ -223,6 +223,13 @@ impl Pool {
     pub(crate) fn stop(&self) {
         for actor in self.free.lock().drain(..) {
             actor.stop(None);
+        }
+    }
+
+    /// Ends every free actor where it stands.
+    pub(crate) fn kill(&self) {
+        for actor in self.free.lock().drain(..) {
+            actor.kill();
         }
     }
 }

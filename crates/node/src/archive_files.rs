@@ -279,7 +279,9 @@ impl Packer<'_> {
                     }
                 }
                 Record::Reset { shard, .. } => _ = self.firsts.insert(*shard, 0),
-                Record::State { .. } | Record::Snapshot { .. } => continue,
+                Record::State { .. } | Record::Snapshot { .. } | Record::Replica { .. } | Record::Gone { .. } => {
+                    continue;
+                }
             }
             record.encode(&mut self.records);
             if self.records.len() >= PIECE {

@@ -109,6 +109,7 @@ impl Books {
         match state {
             State::Venue(_) => audit.venues += 1,
             State::Directory(directory) => audit.titles += directory.titles() as u64,
+            State::Cluster(_) => {}
             State::Session(session) => {
                 let found = session.audit();
                 audit.sessions += 1;

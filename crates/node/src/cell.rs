@@ -1,15 +1,15 @@
 //! One shard as this node has it: the committed state, and, while it leads, the actors that decide.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
 use boxoffice_core::{id::Entity, keep::Kept};
-use boxoffice_shard::{Epoch, ShardId, ShardTime};
+use boxoffice_shard::{Epoch, NodeId, ReplicaId, ShardId, ShardTime};
 use parking_lot::Mutex;
 use ractor::ActorRef;
 use rustc_hash::FxHashMap;
@@ -31,7 +31,40 @@ pub(crate) struct ShardCell {
     pub(crate) applied: AtomicU64,
     /// The term of the last change of leadership.
     pub(crate) term: AtomicU64,
+    /// The id of the shard's replica on this node, once it has a state; 0 if it has none.
+    pub(crate) replica_id: AtomicU64,
+    /// The same from its first message on.
+    pub(crate) group_id: AtomicU64,
+    /// The replica has no vote.
+    pub(crate) learns: AtomicBool,
+    /// How many replicas vote.
+    pub(crate) voters: AtomicUsize,
+    /// Who leads, as far as is known here.
+    pub(crate) belief: Mutex<Belief>,
     admitted: AtomicUsize,
+}
+
+/// Who leads a shard, as far as a node knows. Only a matter of speed: whoever is asked in vain says so.
+#[derive(Debug, Default)]
+pub(crate) struct Belief {
+    /// Whom the replica here follows.
+    follows: Option<NodeId>,
+    /// A node that was asked and does not lead, whatever the replica here believes; and whom it named.
+    denied: Option<(NodeId, Option<NodeId>)>,
+    /// The nodes that have a replica, the preferred leader first.
+    pub(crate) homes: Vec<NodeId>,
+}
+
+impl Belief {
+    /// Whom to ask at this attempt.
+    fn leader(&self, attempt: u16) -> Option<NodeId> {
+        let (denied, named) = self.denied.map_or((None, None), |(denied, named)| (Some(denied), named));
+        let believed = named.or(self.follows).filter(|node| Some(*node) != denied);
+        believed.or_else(|| {
+            let turn = usize::from(attempt) % self.homes.len().max(1);
+            self.homes.get(turn).copied()
+        })
+    }
 }
 
 /// The committed state of a shard.
@@ -42,7 +75,56 @@ pub(crate) struct Replica {
     /// How many batches of the store a snapshot cut now would rest on: what they have is not in `kept`.
     pub(crate) rests_on: u64,
     /// Entities whose changes the feeds want.
-    pub(crate) watched: BTreeSet<Entity>,
+    pub(crate) watched: WatchedEntities,
+}
+
+/// Entities whose changes are wanted by feeds of this node, of others, or of both.
+#[derive(Default)]
+pub(crate) struct WatchedEntities(BTreeMap<Entity, Wanted>);
+
+#[derive(Clone, Copy, Default)]
+struct Wanted {
+    here: bool,
+    far: bool,
+}
+
+impl WatchedEntities {
+    pub(crate) fn begin_here(&mut self, entity: Entity) {
+        self.0.entry(entity).or_default().here = true;
+    }
+
+    pub(crate) fn begin_far(&mut self, entity: Entity) {
+        self.0.entry(entity).or_default().far = true;
+    }
+
+    pub(crate) fn end_here(&mut self, entity: &Entity) {
+        self.end(entity, |wanted| wanted.here = false);
+    }
+
+    pub(crate) fn end_far(&mut self, entity: &Entity) {
+        self.end(entity, |wanted| wanted.far = false);
+    }
+
+    fn end(&mut self, entity: &Entity, change: impl FnOnce(&mut Wanted)) {
+        if let Some(wanted) = self.0.get_mut(entity) {
+            change(wanted);
+            if !wanted.here && !wanted.far {
+                self.0.remove(entity);
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn contains(&self, entity: &Entity) -> bool {
+        self.0.contains_key(entity)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entity> {
+        self.0.keys()
+    }
 }
 
 /// Leadership of a shard: none, or an epoch with its actors.
@@ -72,7 +154,7 @@ pub(crate) struct Served {
     /// Turns of the entity proposed and not yet applied.
     pub(crate) in_flight: AtomicUsize,
     /// The entity has ended; it is to be left as soon as nothing is in flight.
-    pub(crate) leaving: std::sync::atomic::AtomicBool,
+    pub(crate) leaving: AtomicBool,
     /// When it was last sent something, in monotonic milliseconds.
     pub(crate) used_ms: AtomicU64,
 }
@@ -85,6 +167,11 @@ impl ShardCell {
             lead: Mutex::default(),
             applied: AtomicU64::new(0),
             term: AtomicU64::new(0),
+            replica_id: AtomicU64::new(0),
+            group_id: AtomicU64::new(0),
+            learns: AtomicBool::new(false),
+            voters: AtomicUsize::new(1),
+            belief: Mutex::default(),
             admitted: AtomicUsize::new(0),
         }
     }
@@ -97,6 +184,53 @@ impl ShardCell {
             return None;
         }
         Some(Caller { reply: Some(reply), cell: Arc::clone(self) })
+    }
+
+    /// Whether this node leads the shard.
+    pub(crate) fn leads(&self) -> bool {
+        self.lead.lock().reign.is_some()
+    }
+
+    /// The shard's replica on this node.
+    pub(crate) fn replica_here(&self) -> Option<ReplicaId> {
+        ReplicaId::from_bits(self.replica_id.load(Ordering::Relaxed))
+    }
+
+    /// Whom to ask at this attempt; `None` if there is no telling.
+    pub(crate) fn leader(&self, attempt: u16) -> Option<NodeId> {
+        self.belief.lock().leader(attempt)
+    }
+
+    /// Its part in the shard, as `admin.status` says it.
+    pub(crate) fn role(&self) -> &'static str {
+        match (self.leads(), self.replica_here(), self.known_leader()) {
+            (true, ..) => "leader",
+            (false, None, _) => "none",
+            (false, Some(_), _) if self.learns.load(Ordering::Relaxed) => "learner",
+            (false, Some(_), Some(_)) => "follower",
+            (false, Some(_), None) => "candidate",
+        }
+    }
+
+    /// Who leads, as far as the replica here knows.
+    pub(crate) fn known_leader(&self) -> Option<NodeId> {
+        self.belief.lock().follows
+    }
+
+    /// The replica here follows this node now.
+    pub(crate) fn follow(&self, leader: Option<NodeId>) {
+        let mut belief = self.belief.lock();
+        belief.follows = leader;
+        belief.denied = None;
+    }
+
+    /// The node `asked` said that it does not lead, and whom it believes to; says whether that one is worth asking at once.
+    pub(crate) fn correct_leader(&self, asked: Option<NodeId>, named: Option<NodeId>) -> bool {
+        let Some(asked) = asked else { return false };
+        let mut belief = self.belief.lock();
+        let news = named.is_some_and(|named| named != asked) && belief.denied != Some((asked, named));
+        belief.denied = Some((asked, named));
+        news
     }
 
     /// Commands under way.

@@ -1,10 +1,10 @@
 //! What an operator may set about a node.
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
 
 use boxoffice_core::time::Rules;
 
-use crate::{gateway::GatewayConfig, world::StoreSettings};
+use crate::{gateway::GatewayConfig, identity::Joining, world::StoreSettings};
 
 /// When an answered change is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,16 @@ pub struct NodeConfig {
     pub data_dir: PathBuf,
     /// This node's number in its cluster; from 1.
     pub node_id: u64,
+    /// Where other nodes reach this one's links, `host:port`; empty for a cluster of one.
+    pub peer_address: String,
+    /// Where clients reach this node, `host:port`, as the cluster's table says it.
+    pub client_address: String,
+    /// Nodes that are reached from here at another address than the cluster's table says, as behind a gateway.
+    pub peer_routes: BTreeMap<u64, String>,
+    /// The cluster to join, if the data directory is made at this start.
+    pub joining: Option<Joining>,
+    /// How many copies each shard is to have, in a cluster that this node founds.
+    pub replicas: u8,
     /// How many shards the cluster has; fixed when its data directory is made.
     pub shards: u16,
     /// When changes are made durable.
@@ -95,6 +105,11 @@ impl Default for NodeConfig {
         NodeConfig {
             data_dir: PathBuf::from("boxoffice-data"),
             node_id: 1,
+            peer_address: String::new(),
+            client_address: String::new(),
+            peer_routes: BTreeMap::new(),
+            joining: None,
+            replicas: 3,
             shards: 32,
             fsync: Fsync::Always,
             log_segment_bytes: 64 << 20,

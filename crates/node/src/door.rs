@@ -3,9 +3,13 @@
 use std::sync::Arc;
 
 use boxoffice_core::answer::Outcome;
+use serde::{Deserialize, Serialize};
+
+/// How long a caller waits that does not say, in milliseconds.
+pub const PATIENCE_MS: u64 = 10_000;
 
 /// Why a command got no decision. Only [`Failure::Unknown`] may have happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Failure {
     /// 901: too much is under way for this shard; it did not happen.
     #[error("too much is under way for this shard; try again in a moment")]
@@ -37,12 +41,25 @@ pub trait ReplySink: Send + Sync + 'static {
 pub struct ReplyTo {
     sink: Option<Arc<dyn ReplySink>>,
     tag: u64,
+    patience_ms: u64,
 }
 
 impl ReplyTo {
     /// The answer to the request that the owner of `sink` numbered `tag`.
     pub fn new(sink: Arc<dyn ReplySink>, tag: u64) -> ReplyTo {
-        ReplyTo { sink: Some(sink), tag }
+        ReplyTo { sink: Some(sink), tag, patience_ms: PATIENCE_MS }
+    }
+
+    /// As long as this many milliseconds a lost leader's successor is asked again; instead of [`PATIENCE_MS`].
+    #[must_use]
+    pub fn within(mut self, patience_ms: u64) -> ReplyTo {
+        self.patience_ms = patience_ms;
+        self
+    }
+
+    /// How long the caller waits, in milliseconds.
+    pub(crate) fn patience_ms(&self) -> u64 {
+        self.patience_ms
     }
 
     /// Gives the answer.

@@ -1,18 +1,19 @@
-//! The replication thread: one loop for all shards of the node. Each pass takes every input, steps the engine, appends
-//! one record to the log, syncs it once, applies what is committed and hands on what was waiting for it.
+//! The replication: one loop for all shards of the node, a thread or a task. Each turn takes every input, steps the
+//! engine, appends one record to the log, syncs it once, applies what is committed and hands on what was waiting for it.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-use boxoffice_core::{host::Input, id::Entity, keep::Kept, time::Timestamp};
+use boxoffice_core::{host::Input, keep::Kept, time::Timestamp};
 use boxoffice_shard::{
-    Engine, Input as EngineInput, Now, Outgoing, Output, Position, Received, ShardId, SnapshotMeta, Turns, Write,
+    DIRECTORY, Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, Position, Received, ReplicaId, ShardId,
+    SnapshotMeta, Turns, Write,
 };
 use bytes::Bytes;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::sleep};
 
 use crate::{
     actor::Ticket,
@@ -24,10 +25,12 @@ use crate::{
     feeds::Commit,
     log::{Kind, Log, LogError, Mark},
     past::{Brought, Keeper, Order, Replay},
+    peer_frame::{self, Outbox},
+    routing::not_understood,
     shared::Shared,
     snapshots::{self, Snapshot},
     watched::Before,
-    world::Lane,
+    world::{Disk, Lane},
 };
 
 /// The engine's clock tick.
@@ -39,10 +42,14 @@ const LOG_SEGMENTS_MAX: usize = 4;
 /// The share of a segment that must be left for what is decided already, when the disk has no room for another one.
 const HEADROOM_SHARE: u64 = 2;
 
-/// What comes into the replication thread.
+/// What comes into the replication.
 pub(crate) enum DriverInput {
     /// For the engine.
     Engine(EngineInput<Ticket>),
+    /// Messages of another node's engine, as that node sent them in one pass.
+    Consensus { from: NodeId, frame: Bytes },
+    /// Records of a shard's history came from another node, which tell up to here.
+    Imported { shard: ShardId, upto: u64 },
     /// This segment of the log is archived.
     Archived(u64),
     /// The node cannot go on.
@@ -72,6 +79,13 @@ impl SnapshotsKept {
     }
 }
 
+/// One time round.
+struct Turn {
+    now: Now,
+    /// The node stops after it.
+    is_last: bool,
+}
+
 /// The loop and what it owns.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
@@ -80,6 +94,7 @@ pub(crate) struct Driver {
     settle: mpsc::UnboundedSender<Settled>,
     snapshots: snapshots::Writer,
     keeper: Keeper,
+    inputs: Vec<EngineInput<Ticket>>,
     outputs: Vec<Output<Ticket>>,
     commits: Vec<Commit>,
     settled: Settled,
@@ -95,6 +110,12 @@ pub(crate) struct Driver {
     replays: Vec<Replay>,
     /// A segment was begun while there were too many: cut snapshots after this pass.
     cut_for_release: bool,
+    /// The shard whose members were looked at last.
+    noted: usize,
+    /// Messages of this half of a pass, by node.
+    outbox: Outbox,
+    /// Snapshots that came from other nodes and are durable here, until the engine says what they replace.
+    restoring: BTreeMap<ShardId, Bytes>,
 }
 
 impl Driver {
@@ -116,6 +137,7 @@ impl Driver {
             settle,
             snapshots,
             keeper,
+            inputs: Vec::new(),
             outputs: Vec::new(),
             commits: Vec::new(),
             settled: Vec::new(),
@@ -127,53 +149,109 @@ impl Driver {
             snapshots_kept,
             replays,
             cut_for_release: false,
+            noted: 0,
+            outbox: Outbox::default(),
+            restoring: BTreeMap::new(),
         }
     }
 
-    /// Runs until told to stop.
+    /// Runs as a thread until told to stop.
     ///
     /// # Errors
     /// When the node cannot go on: a failed write or sync, a damaged entry, a gap.
     pub(crate) fn run(mut self) -> Result<(), NodeError> {
         let shared = Arc::clone(&self.shared);
-        let (mut taken, mut inputs) = (Vec::new(), Vec::new());
+        let mut taken = Vec::new();
         loop {
             shared.inbox.take(&mut taken, self.wait());
-            let mut stop = false;
-            for input in taken.drain(..) {
-                match input {
-                    DriverInput::Engine(input) => {
-                        self.note(&input);
-                        inputs.push(input);
-                    }
-                    DriverInput::Archived(number) => self.log.discard(number),
-                    DriverInput::Fail(error) => return Err(error),
-                    DriverInput::Stop => stop = true,
-                }
+            let turn = self.begin(&mut taken)?;
+            self.step(&turn)?;
+            while self.persisted()? {
+                self.step(&turn)?;
             }
-            let now_ms = shared.world.clock.monotonic_ms();
-            if now_ms >= self.next_tick_ms {
-                self.next_tick_ms = now_ms + TICK_MS;
-                inputs.push(EngineInput::Tick);
-                self.tick(now_ms)?;
-            }
-            self.pass(&mut inputs)?;
-            self.hand_out_deadlines(now_ms);
-            if stop {
+            self.end(&turn);
+            if turn.is_last {
                 return Ok(self.log.seal()?);
             }
         }
     }
 
+    /// Runs as a task until told to stop. What the disk owes is waited for where a thread would have been blocked: before
+    /// anybody hears that something is durable.
+    ///
+    /// # Errors
+    /// As [`Driver::run`].
+    pub(crate) async fn run_as_task(mut self) -> Result<(), NodeError> {
+        let shared = Arc::clone(&self.shared);
+        let mut taken = Vec::new();
+        loop {
+            shared.inbox.taken(&mut taken, self.wait()).await;
+            let turn = self.begin(&mut taken)?;
+            loop {
+                self.step(&turn)?;
+                pay_disk(&*shared.world.disk).await;
+                if !self.persisted()? {
+                    break;
+                }
+            }
+            self.end(&turn);
+            if turn.is_last {
+                self.log.seal()?;
+                pay_disk(&*shared.world.disk).await;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Begins a turn with what came in, and the housekeeping if it is time for it.
+    fn begin(&mut self, taken: &mut Vec<DriverInput>) -> Result<Turn, NodeError> {
+        let mut is_last = false;
+        for input in taken.drain(..) {
+            match input {
+                DriverInput::Engine(input) => {
+                    self.note(&input);
+                    self.inputs.push(input);
+                }
+                DriverInput::Consensus { from, frame } => {
+                    self.shared.consensus_waiting.fetch_sub(1, Ordering::Relaxed);
+                    let whole = peer_frame::each(frame, |shard, bytes| {
+                        self.inputs.push(EngineInput::Message { from, shard, bytes });
+                    });
+                    if let Err(why) = whole {
+                        not_understood(&self.shared, from, why);
+                    }
+                }
+                DriverInput::Imported { shard, upto } => self.replays[usize::from(shard)].imported(upto),
+                DriverInput::Archived(number) => self.log.discard(number),
+                DriverInput::Fail(error) => return Err(error),
+                DriverInput::Stop => is_last = true,
+            }
+        }
+        let clock = &self.shared.world.clock;
+        let now = Now { wall_ms: clock.wall_ms(), mono_ms: clock.monotonic_ms() };
+        if now.mono_ms >= self.next_tick_ms {
+            self.next_tick_ms = now.mono_ms + TICK_MS;
+            self.inputs.push(EngineInput::Tick);
+            self.tick(now.mono_ms)?;
+        }
+        Ok(Turn { now, is_last })
+    }
+
     fn note(&mut self, input: &EngineInput<Ticket>) {
-        if let EngineInput::SnapshotSaved { shard, index } = input {
+        if let EngineInput::SnapshotSaved { shard, replica, index } = input
+            && self.engine.group(*shard).is_some_and(|group| group.replica == *replica)
+        {
             self.snapshots_kept[usize::from(*shard)].add(*index);
         }
     }
 
     /// How long there is nothing to do if nothing comes in.
     fn wait(&self) -> Duration {
-        let until = self.due_ms.iter().flatten().copied().fold(self.next_tick_ms, u64::min);
+        let until = match self.shared.read_only.load(Ordering::Relaxed) {
+            // Deadlines are not handed out then, however long they are due.
+            true => self.next_tick_ms,
+            false => self.due_ms.iter().flatten().copied().fold(self.next_tick_ms, u64::min),
+        };
         Duration::from_millis(until.saturating_sub(self.shared.world.clock.monotonic_ms()))
     }
 
@@ -188,12 +266,16 @@ impl Driver {
         let headroom = self.log.headroom();
         let low = headroom.no_space && headroom.bytes < self.shared.config.log_segment_bytes / HEADROOM_SHARE;
         self.set_read_only(low || self.shared.history_full.load(Ordering::Relaxed));
+        self.log.tend();
+        // Members change without a word about leaders: one shard a tick is looked at again.
+        self.noted = (self.noted + 1) % self.shared.cells.len();
+        self.note_group(self.shared.cells[self.noted].id);
         self.release_log();
         self.hand_over();
         Ok(())
     }
 
-    /// Gives what may leave memory to the thread that writes it to the store. Only when the log is synced: a store that is
+    /// Gives what may leave memory to the keeper, which writes it to the store. Only when the log is synced: a store that is
     /// ahead of what the log has after a power cut would take other events at the same places for its own.
     fn hand_over(&mut self) {
         if self.unsynced {
@@ -216,38 +298,43 @@ impl Driver {
         }
     }
 
-    /// One pass: in, log, out; again while the engine has something ready.
-    fn pass(&mut self, inputs: &mut Vec<EngineInput<Ticket>>) -> Result<(), NodeError> {
-        let clock = Arc::clone(&self.shared.world.clock);
-        let now = Now { wall_ms: clock.wall_ms(), mono_ms: clock.monotonic_ms() };
-        let mut write = self.engine.step(now, inputs.drain(..));
-        loop {
-            for message in std::mem::take(&mut write.messages) {
-                send(&self.shared, message);
-            }
-            if write.must_sync() {
-                self.write(&write, now.mono_ms)?;
-            }
-            self.engine.persisted(&mut self.outputs);
-            self.take_outputs()?;
-            if !self.engine.has_ready() {
-                break;
-            }
-            write = self.engine.step(now, std::iter::empty());
+    /// The first half of a pass: in, and log. When it is durable, [`Driver::persisted`] is the other half.
+    fn step(&mut self, turn: &Turn) -> Result<(), NodeError> {
+        let mut write = self.engine.step(turn.now, self.inputs.drain(..));
+        for message in std::mem::take(&mut write.messages) {
+            self.send(message);
         }
+        self.flush();
+        match write.must_sync() {
+            true => self.write(&write, turn.now.mono_ms),
+            false => Ok(()),
+        }
+    }
+
+    /// The other half: out. `true` if the engine has something ready for another pass in this turn.
+    fn persisted(&mut self) -> Result<bool, NodeError> {
+        self.engine.persisted(&mut self.outputs);
+        self.take_outputs()?;
+        self.flush();
+        Ok(self.engine.has_ready())
+    }
+
+    /// Hands on what came of the turn.
+    fn end(&mut self, turn: &Turn) {
         if !self.commits.is_empty() {
+            self.shared.far_feeds.commit(&self.shared, &self.commits);
             self.shared.feeds.commit(std::mem::take(&mut self.commits));
         }
         if !self.settled.is_empty() {
-            // The relay ends only after this thread.
+            // The relay ends only after this loop.
             let _ = self.settle.send(std::mem::take(&mut self.settled));
         }
-        Ok(())
+        self.hand_out_deadlines(turn.now.mono_ms);
     }
 
     fn write(&mut self, write: &Write, now_ms: u64) -> Result<(), NodeError> {
         for received in &write.snapshots {
-            self.snapshots.save_now(received)?;
+            self.save(received)?;
         }
         let marks: Vec<Mark> = write.marks.iter().map(|&(shard, last_index)| Mark { shard, last_index }).collect();
         match self.log.append(Kind::Ordinary, &[&write.records], &marks) {
@@ -299,14 +386,20 @@ impl Driver {
                     }
                 }
                 Output::Lead { shard, epoch, time } => self.lead(shard, Reign { epoch, time }),
-                Output::Follow { shard, term, .. } => self.follow(shard, term),
+                Output::Follow { shard, term, leader } => self.follow(shard, term, leader),
                 Output::Restore(received) => self.restore(received)?,
                 Output::SnapshotDue { meta } => self.cut(meta),
                 Output::CutSnapshot { meta, .. } => {
-                    let state = self.cut_for_peer(meta.shard)?;
+                    let state = self.cut_for_peer(meta.shard);
                     self.shared.inbox.push(DriverInput::Engine(EngineInput::SnapshotCut { meta, state }));
                 }
-                Output::Message(message) => send(&self.shared, message),
+                Output::Message(message) => self.send(message),
+                Output::Reached { shard, version } => {
+                    self.note_group(shard);
+                    self.shared.reached.lock().insert(shard, version);
+                    self.shared.placing.notify_one();
+                }
+                Output::Removed { shard, replica } => self.removed(shard, replica)?,
                 Output::Fatal { shard, why } => return Err(NodeError::Broken { shard, why }),
             }
         }
@@ -346,6 +439,9 @@ impl Driver {
         let deadline = replica.kept.next_deadline();
         drop(replica);
         self.set_due(shard, deadline);
+        if shard == DIRECTORY {
+            self.shared.placing.notify_one();
+        }
         let cell = &self.shared.cells[usize::from(shard)];
         cell.applied.store(position.index, Ordering::Relaxed);
         self.shared.metrics.entries.fetch_add(1, Ordering::Relaxed);
@@ -363,6 +459,7 @@ impl Driver {
         self.reigns[usize::from(shard)] = Some(reign);
         cell.term.store(reign.epoch.0, Ordering::Relaxed);
         cell.lead.lock().reign = Some(reign);
+        self.led_by(shard, Some(self.shared.config.node_id));
         let (unfinished, deadline) = {
             let replica = cell.replica.lock();
             (replica.kept.unfinished().cloned().collect::<Vec<_>>(), replica.kept.next_deadline())
@@ -377,7 +474,51 @@ impl Driver {
         }
     }
 
-    fn follow(&mut self, shard: ShardId, term: u64) {
+    /// Another node leads a shard, or nobody, or this one.
+    fn led_by(&mut self, shard: ShardId, leader: Option<NodeId>) {
+        self.note_group(shard);
+        let cell = &self.shared.cells[usize::from(shard)];
+        cell.follow(leader);
+        self.shared.calls.leader_changed(&self.shared, shard, leader);
+        self.shared.placing.notify_one();
+    }
+
+    /// Looks at what replica of a shard is here.
+    fn note_group(&self, shard: ShardId) {
+        let cell = &self.shared.cells[usize::from(shard)];
+        let group = self.engine.group(shard);
+        cell.group_id.store(group.as_ref().map_or(0, |group| group.replica.bits()), Ordering::Relaxed);
+        // A replica that has not been given its first state yet is none that could be read.
+        let whole = group.filter(|group| group.members.contains(group.replica));
+        cell.replica_id.store(whole.as_ref().map_or(0, |group| group.replica.bits()), Ordering::Relaxed);
+        if let Some(group) = whole {
+            let voters = &group.members.voters;
+            cell.learns.store(!voters.contains(&group.replica), Ordering::Relaxed);
+            cell.voters.store(voters.len(), Ordering::Relaxed);
+        }
+    }
+
+    /// The shard has no replica here any more.
+    fn removed(&mut self, shard: ShardId, replica: ReplicaId) -> Result<(), NodeError> {
+        if shard == DIRECTORY {
+            // Every member has a copy of the directory.
+            let node = self.shared.config.node_id;
+            return Err(NodeError::NotAMember { node, why: "it was drained or removed".into() });
+        }
+        tracing::info!(shard, %replica, "the shard is elsewhere now");
+        self.follow(shard, 0, None);
+        self.snapshots_kept[usize::from(shard)] = SnapshotsKept::default();
+        self.restoring.remove(&shard);
+        let cell = &self.shared.cells[usize::from(shard)];
+        let mut replica = cell.replica.lock();
+        replica.kept = Kept::new();
+        self.commits.extend(replica.watched.iter().cloned().map(Commit::lost));
+        drop(replica);
+        cell.applied.store(0, Ordering::Relaxed);
+        self.snapshots.forget(shard)
+    }
+
+    fn follow(&mut self, shard: ShardId, term: u64, leader: Option<NodeId>) {
         let cell = &self.shared.cells[usize::from(shard)];
         self.reigns[usize::from(shard)] = None;
         self.due_ms[usize::from(shard)] = None;
@@ -388,6 +529,8 @@ impl Driver {
         for (_, served) in lead.actors.drain() {
             served.actor.stop(None);
         }
+        drop(lead);
+        self.led_by(shard, leader);
     }
 
     /// Gives entities whose deadline has come a wake-up.
@@ -408,7 +551,7 @@ impl Driver {
             };
             self.due_ms[shard] = next.map(|next| mono_ms_of(reign, next));
             for entity in due.drain(..) {
-                // This thread has not said yet that the leadership is over, so the entity's actor is here.
+                // This loop has not said yet that the leadership is over, so the entity's actor is here.
                 let _ = self.shared.send(&entity, Input::Wake);
             }
         }
@@ -430,9 +573,13 @@ impl Driver {
 
     /// Lets old segments go, and, when there are too many, makes the shards that need them cut snapshots.
     fn release_log(&mut self) {
-        let kept = &self.snapshots_kept;
-        // From the older of the two snapshots on, so that a damaged newest one can be done without.
-        let first_needed = |shard: u16| kept.get(usize::from(shard)).map_or(u64::MAX, |kept| kept.older + 1);
+        let (kept, engine) = (&self.snapshots_kept, &self.engine);
+        // From the older of the two snapshots on, so that a damaged newest one can be done without. What is of a shard that
+        // is elsewhere now nobody needs.
+        let first_needed = |shard: u16| match (engine.first_needed(shard), kept.get(usize::from(shard))) {
+            (Some(_), Some(kept)) => kept.older + 1,
+            (_, None) | (None, _) => u64::MAX,
+        };
         match self.shared.config.history_archive_bytes {
             0 => _ = self.log.release(&first_needed),
             _ => {
@@ -448,17 +595,37 @@ impl Driver {
         }
     }
 
-    fn restore(&mut self, received: Received) -> Result<(), NodeError> {
+    /// Makes a snapshot durable that came from another node, before the engine takes it for its own.
+    fn save(&mut self, received: &Received) -> Result<(), NodeError> {
         let shard = received.meta.shard;
-        let cut = snapshots::decode_state(&received.state).map_err(|why| NodeError::BadSnapshot { shard, why })?;
+        let why = || "it was announced, and did not come".to_owned();
+        let state = self.shared.streams.received(shard, &received.state);
+        let state = state.ok_or_else(|| NodeError::BadSnapshot { shard, why: why() })?;
+        let rests_on = self.shared.past.shard(shard)?.batches;
+        self.snapshots.save_now(&received.meta, rests_on, &state)?;
+        self.restoring.insert(shard, state);
+        Ok(())
+    }
+
+    fn restore(&mut self, received: Received) -> Result<(), NodeError> {
+        let Received { meta, .. } = received;
+        let shard = meta.shard;
+        let state = self.restoring.remove(&shard).expect("it was made durable in this pass");
+        let cut = snapshots::decode_state(&state).map_err(|why| NodeError::BadSnapshot { shard, why })?;
         let kept = Kept::restore(cut);
         let deadline = kept.next_deadline();
-        let mut replica = self.shared.cells[usize::from(shard)].replica.lock();
+        let rests_on = self.shared.past.shard(shard)?.batches;
+        let cell = Arc::clone(&self.shared.cells[usize::from(shard)]);
+        let mut replica = cell.replica.lock();
         replica.kept = kept;
+        replica.rests_on = rests_on;
         // What happened in between is not known here.
         self.commits.extend(replica.watched.iter().cloned().map(Commit::lost));
         drop(replica);
+        cell.applied.store(meta.position.index, Ordering::Relaxed);
+        self.snapshots_kept[usize::from(shard)].add(meta.position.index);
         self.set_due(shard, deadline);
+        self.led_by(shard, self.engine.leader(shard));
         Ok(())
     }
 
@@ -469,29 +636,44 @@ impl Driver {
         self.snapshots.write(Snapshot { meta, rests_on, cut });
     }
 
-    /// A shard's state for another node, which does not have this one's store: with everything that has left memory here;
-    /// there it leaves again.
-    fn cut_for_peer(&self, shard: ShardId) -> Result<Bytes, NodeError> {
-        let mut cut = self.shared.cells[usize::from(shard)].replica.lock().kept.cut();
-        let here: BTreeSet<Entity> = cut.entities().map(|(entity, _)| entity.clone()).collect();
-        self.shared.past.each(shard, |stored| {
-            if !here.contains(&stored.entity) {
-                cut.add(stored.entity, stored.state);
+    /// What stands for a shard's state in a message to another node, which then pulls it.
+    fn cut_for_peer(&self, shard: ShardId) -> Bytes {
+        let cut = self.shared.cells[usize::from(shard)].replica.lock().kept.cut();
+        self.shared.streams.offer(shard, cut, self.shared.world.clock.monotonic_ms())
+    }
+
+    /// Puts a message with the others for its node.
+    fn send(&mut self, message: Outgoing) {
+        if !message.snapshot {
+            return self.outbox.add(message);
+        }
+        let Outgoing { to, shard, bytes, .. } = message;
+        if !self.shared.streams.announce(&self.shared, to, shard, bytes) {
+            self.unreachable(to);
+        }
+    }
+
+    /// Sends every node its messages, in one frame.
+    fn flush(&mut self) {
+        for (to, frame) in self.outbox.take() {
+            // What is not sent is lost like on a broken link: raft sends it again.
+            if let Err(reason) = self.shared.world.net.send(to, Lane::Consensus, frame) {
+                tracing::debug!(%reason, "messages were dropped");
+                self.unreachable(to);
             }
-        })?;
-        Ok(Bytes::from(snapshots::state(&cut)))
+        }
+    }
+
+    fn unreachable(&self, node: NodeId) {
+        self.shared.inbox.push(DriverInput::Engine(EngineInput::Unreachable { node }));
     }
 }
 
-fn send(shared: &Shared, message: Outgoing) {
-    let lane = if message.snapshot { Lane::Calls } else { Lane::Consensus };
-    let mut frame = Vec::with_capacity(2 + message.bytes.len());
-    frame.extend_from_slice(&message.shard.to_be_bytes());
-    frame.extend_from_slice(&message.bytes);
-    // What is not sent is lost like on a broken link: raft sends it again.
-    if let Err(reason) = shared.world.net.send(message.to, lane, frame.into()) {
-        shared.inbox.push(DriverInput::Engine(EngineInput::Unreachable { node: message.to }));
-        tracing::debug!(%reason, "a message was dropped");
+/// Waits as long as a simulated disk says that it would have taken.
+pub(crate) async fn pay_disk(disk: &dyn Disk) {
+    let owed = disk.owed();
+    if !owed.is_zero() {
+        sleep(owed).await;
     }
 }
 

@@ -71,6 +71,14 @@ pub enum NodeError {
         /// What is wrong.
         why: Broken,
     },
+    /// The cluster does not know this node, or not any more.
+    #[error("node {node} is no member of its cluster: {why}")]
+    NotAMember {
+        /// Which.
+        node: u64,
+        /// Why not.
+        why: String,
+    },
     /// A thread or runtime could not be started.
     #[error("the operating system gives no {0}; raise the limits of threads and files")]
     Resources(String),

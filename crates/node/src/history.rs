@@ -112,14 +112,17 @@ impl NodeHandle {
             return Err(HistoryError::Busy);
         }
         let entity = entity.clone();
-        let selling = shared.selling.clone();
-        let reading = selling.spawn_blocking(move || {
+        let (selling, only_tasks) = (shared.tasks.selling.clone(), shared.tasks.only());
+        let reading = move || {
             let _one = shared.histories.try_acquire().map_err(|_| HistoryError::Busy)?;
             let wanted =
                 Wanted { entity: &entity, seat, limit: limit.min(HISTORY_MAX), before: before.unwrap_or(u64::MAX) };
             read(&shared, &wanted)
-        });
-        reading.await.map_err(|_| HistoryError::Down)?
+        };
+        match only_tasks {
+            true => reading(),
+            false => selling.spawn_blocking(reading).await.map_err(|_| HistoryError::Down)?,
+        }
     }
 }
 
@@ -333,7 +336,7 @@ impl<'a> Found<'a> {
                 self.turns.clear();
                 self.first = 0;
             }
-            Record::State { .. } | Record::Snapshot { .. } => {}
+            Record::State { .. } | Record::Snapshot { .. } | Record::Replica { .. } | Record::Gone { .. } => {}
         }
     }
 

@@ -9,16 +9,17 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::log::Start;
-use crate::world::{Disk, DiskLock, NodeId, OpenMode, World};
+use crate::world::{Disk, DiskLock, NodeId, OpenMode, Peer, World};
 
 mod error;
 
 pub use error::IdentityError;
 
 /// The version of the data directory's layout.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 const FILE: &str = "identity.toml";
 const LOCK: &str = "lock";
+const DISK: &str = "disk";
 const LOG: &str = "log";
 const SNAPSHOTS: &str = "snapshots";
 const HISTORY: &str = "history";
@@ -65,10 +66,27 @@ pub struct Identity {
     pub created_at_ms: u64,
     /// The log has been opened once: that it is missing is an error from then on.
     pub has_log: bool,
+    /// Nodes of the cluster that this one joined, where it began to look for the others; none if it founded the cluster.
+    pub peers: Vec<Peer>,
+    /// Replicas of this node with a lower generation were on another disk, which was lost.
+    pub generation_min: u64,
+}
+
+/// How a node comes into a cluster that another one founded: what that cluster answered when it was asked to take it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Joining {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// The data directory as the cluster knows it: [`draw_disk`].
+    pub disk: u128,
+    /// Its nodes.
+    pub peers: Vec<Peer>,
+    /// Replicas of this node with a lower generation were on a disk that was lost; 0 if none was.
+    pub generation_min: u64,
 }
 
 /// What the configuration asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     /// The cluster to belong to. `None`: whatever the directory says, or a cluster newly founded.
     pub cluster: Option<ClusterId>,
@@ -76,6 +94,8 @@ pub struct Wanted {
     pub node: NodeId,
     /// The number of shards.
     pub shards: u16,
+    /// The cluster to join, if the directory is made now.
+    pub joining: Option<Joining>,
 }
 
 /// A data directory that this process alone has open.
@@ -104,13 +124,23 @@ impl DataDirectory {
             }
             None => {
                 refuse_orphans(disk, path)?;
-                let identity = Identity {
+                let founded = || Joining {
                     cluster: wanted.cluster.unwrap_or_else(|| ClusterId(world.rng.u128())),
-                    node: wanted.node,
                     disk: world.rng.u128(),
+                    peers: Vec::new(),
+                    generation_min: 0,
+                };
+                let Joining { cluster, disk: of_disk, peers, generation_min } =
+                    wanted.joining.clone().unwrap_or_else(founded);
+                let identity = Identity {
+                    cluster,
+                    node: wanted.node,
+                    disk: of_disk,
                     shards: wanted.shards,
                     created_at_ms: world.clock.wall_ms(),
                     has_log: false,
+                    peers,
+                    generation_min,
                 };
                 write(disk, path, &identity)?;
                 identity
@@ -171,6 +201,30 @@ pub(crate) fn history_dir(dir: &Path) -> PathBuf {
     dir.join(HISTORY)
 }
 
+/// The number that a data directory which is about to join a cluster will have: drawn once and kept, so that the cluster
+/// knows it again should the joining be cut short.
+///
+/// # Errors
+/// [`IdentityError`].
+pub fn draw_disk(world: &World, path: &Path) -> Result<u128, IdentityError> {
+    let disk = &*world.disk;
+    disk.create_dir_all(path).map_err(failed("create", path))?;
+    let file_path = path.join(DISK);
+    match disk.open(&file_path, OpenMode::Read) {
+        Ok(file) => {
+            let mut digits = [0; 32];
+            file.read_exact_at(&mut digits, 0).map_err(failed("read", &file_path))?;
+            let found = std::str::from_utf8(&digits).ok().and_then(hex128);
+            return found.ok_or_else(|| unreadable(path, format!("{DISK} is not 32 hexadecimal digits")));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(failed("open", &file_path)(error)),
+    }
+    let drawn = world.rng.u128();
+    write_file(disk, path, DISK, &format!("{drawn:032x}\n"))?;
+    Ok(drawn)
+}
+
 /// Reads whose the data directory at `dir` is, without its lock; `None` when it says nothing.
 ///
 /// # Errors
@@ -203,6 +257,8 @@ struct Fields {
     shards: u16,
     created_at_ms: u64,
     has_log: bool,
+    peers: Vec<String>,
+    generation_min: u64,
     checksum: String,
 }
 
@@ -225,6 +281,13 @@ fn parse(dir: &Path, text: &str) -> Result<Identity, IdentityError> {
     let number = |name: &str, text: &str| {
         hex128(text).ok_or_else(|| unreadable(dir, format!("{FILE}: {name} is not 32 hexadecimal digits")))
     };
+    let mut peers = Vec::with_capacity(fields.peers.len());
+    for text in &fields.peers {
+        let peer = text.split_once('@').and_then(|(node, address)| Some((node.parse().ok()?, address)));
+        let (node, address) =
+            peer.ok_or_else(|| unreadable(dir, format!("{FILE}: {text:?} is not a node's number and address")))?;
+        peers.push(Peer { node, address: address.to_owned() });
+    }
     let identity = Identity {
         cluster: ClusterId(number("cluster", &fields.cluster)?),
         node: fields.node,
@@ -232,6 +295,8 @@ fn parse(dir: &Path, text: &str) -> Result<Identity, IdentityError> {
         shards: fields.shards,
         created_at_ms: fields.created_at_ms,
         has_log: fields.has_log,
+        peers,
+        generation_min: fields.generation_min,
     };
     match checksum(&identity) == fields.checksum {
         true => Ok(identity),
@@ -240,12 +305,18 @@ fn parse(dir: &Path, text: &str) -> Result<Identity, IdentityError> {
 }
 
 fn checksum(identity: &Identity) -> String {
-    let Identity { cluster, node, disk, shards, created_at_ms, has_log } = identity;
-    let said = format!("{FORMAT} {cluster} {node} {disk:032x} {shards} {created_at_ms} {has_log}");
+    let Identity { cluster, node, disk, shards, created_at_ms, has_log, peers: _, generation_min } = identity;
+    let peers = written(identity).join(" ");
+    let said =
+        format!("{FORMAT} {cluster} {node} {disk:032x} {shards} {created_at_ms} {has_log} {generation_min} {peers}");
     format!("{:08x}", crc32c::crc32c(said.as_bytes()))
 }
 
-/// Writes the file aside, syncs it and gives it its name: at any time the old one or the new stands.
+/// Its peers as they are written.
+fn written(identity: &Identity) -> Vec<String> {
+    identity.peers.iter().map(|peer| format!("{}@{}", peer.node, peer.address)).collect()
+}
+
 fn write(disk: &dyn Disk, dir: &Path, identity: &Identity) -> Result<(), IdentityError> {
     let fields = Fields {
         format: FORMAT,
@@ -255,11 +326,18 @@ fn write(disk: &dyn Disk, dir: &Path, identity: &Identity) -> Result<(), Identit
         shards: identity.shards,
         created_at_ms: identity.created_at_ms,
         has_log: identity.has_log,
+        peers: written(identity),
+        generation_min: identity.generation_min,
         checksum: checksum(identity),
     };
     let fields = toml::to_string(&fields).expect("plain fields have a text");
     let text = format!("# Whose data this is. Do not edit: another value loses or mixes data.\n{fields}");
-    let (aside, path) = (dir.join("identity.tmp"), dir.join(FILE));
+    write_file(disk, dir, FILE, &text)
+}
+
+/// Writes a file aside, syncs it and gives it its name: at any time the old one or the new stands.
+fn write_file(disk: &dyn Disk, dir: &Path, name: &str, text: &str) -> Result<(), IdentityError> {
+    let (aside, path) = (dir.join(format!("{name}.tmp")), dir.join(name));
     match disk.remove(&aside) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             return Err(failed("remove", &aside)(error));
@@ -321,7 +399,7 @@ mod tests {
     use crate::world::MemoryDisk;
 
     const DIR: &str = "/srv/data";
-    const WANTED: Wanted = Wanted { cluster: None, node: 7, shards: 32 };
+    const WANTED: Wanted = Wanted { cluster: None, node: 7, shards: 32, joining: None };
 
     fn world() -> (World, MemoryDisk) {
         let disk = MemoryDisk::new();

@@ -38,6 +38,12 @@ pub struct Metrics {
     pub history_syncs: AtomicU64,
     /// Segments of the log that were archived.
     pub archived: AtomicU64,
+    /// Calls of clients that were sent on to another node, or repeated.
+    pub calls_forwarded: AtomicU64,
+    /// Frames of other nodes that were dropped: too many waited, or they could not be understood.
+    pub peer_frames_dropped: AtomicU64,
+    /// Pieces of snapshots sent to other nodes.
+    pub stream_pieces: AtomicU64,
     /// Calls to the payment gateway.
     pub gateway_calls: AtomicU64,
     /// Calls to it that were answered in so many words.
@@ -63,7 +69,7 @@ impl Metrics {
 
     /// The counters in Prometheus' text format, and how many payments are open.
     pub(crate) fn text(&self, payments: PaymentCounts) -> String {
-        let rows: [(&str, &str, &AtomicU64); 18] = [
+        let rows: [(&str, &str, &AtomicU64); 21] = [
             ("boxoffice_commands_total", "Commands that came to the door.", &self.commands),
             ("boxoffice_busy_total", "Commands turned away because too much was under way.", &self.busy),
             ("boxoffice_log_passes_total", "Passes of the replication loop that wrote something.", &self.passes),
@@ -78,6 +84,9 @@ impl Metrics {
             ("boxoffice_put_back_total", "Entities taken back from the store.", &self.put_back),
             ("boxoffice_history_syncs_total", "Syncs of the store.", &self.history_syncs),
             ("boxoffice_archived_segments_total", "Log segments archived.", &self.archived),
+            ("boxoffice_calls_forwarded_total", "Calls sent to other nodes.", &self.calls_forwarded),
+            ("boxoffice_peer_frames_dropped_total", "Frames of other nodes dropped.", &self.peer_frames_dropped),
+            ("boxoffice_stream_pieces_total", "Pieces of snapshots sent to other nodes.", &self.stream_pieces),
             ("boxoffice_gateway_calls_total", "Calls to the payment gateway.", &self.gateway_calls),
             ("boxoffice_gateway_answers_total", "Calls that were answered for certain.", &self.gateway_answers),
             ("boxoffice_gateway_unknown_total", "Calls whose outcome stayed unknown.", &self.gateway_unknown),

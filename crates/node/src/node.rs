@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering},
     },
     thread::{self, JoinHandle},
 };
@@ -11,30 +11,38 @@ use std::{
 use boxoffice_core::{command::Command, id::Request, keep::Kept};
 use boxoffice_shard::{Config, Engine, Record, SnapshotMeta};
 use bytes::Bytes;
-use tokio::{runtime::Handle, sync::mpsc};
+use parking_lot::Mutex;
+use tokio::{
+    runtime::Handle,
+    sync::{Notify, mpsc, oneshot},
+};
 
 use crate::{
     actor::Pool,
     archive_files::ArchiveFiles,
-    cell::ShardCell,
+    cell::{Replica, ShardCell},
     config::NodeConfig,
     door::ReplyTo,
     driver::{Driver, DriverInput, Settled, SnapshotsKept},
     error::NodeError,
-    feeds::{FeedSettings, Feeds},
+    feeds::{FarFeeds, FeedSettings, Feeds},
     history::HISTORIES_MAX,
     identity::{DataDirectory, Identity, Wanted},
     inbox::Inbox,
-    log::{self, Log, LogConfig, Start},
+    log::{self, Log, LogConfig, Maker, Start},
     metrics::Metrics,
     past::{Keeper, Past, Replay},
+    placing,
+    routing::{self, PeerDoor},
     shared::Shared,
     snapshot_files::SnapshotFiles,
     snapshots::{self, Snapshot},
     status::Samples,
+    streams,
+    tasks::{Gate, Tasks},
     timers::{self, Timers},
     watched::Watched,
-    world::World,
+    world::{Local, World},
 };
 
 /// The two runtimes of a node: selling is not to wait for watching.
@@ -49,7 +57,13 @@ pub struct Runtimes {
 /// A running node. [`Node::stop`] ends it in good order; dropping it is a crash.
 pub struct Node {
     handle: NodeHandle,
-    driver: Option<JoinHandle<Result<(), NodeError>>>,
+    driver: Option<Driving>,
+}
+
+/// How the replication runs, and where its end is heard of.
+enum Driving {
+    Thread(JoinHandle<Result<(), NodeError>>),
+    Task(oneshot::Receiver<Result<(), NodeError>>),
 }
 
 /// The way to a node, for as many users as like.
@@ -65,9 +79,31 @@ impl Node {
     ///
     /// # Errors
     /// [`NodeError`]: the directory is in use, another node's, damaged or cannot be written.
-    pub fn start(mut config: NodeConfig, world: World, runtimes: &Runtimes) -> Result<Node, NodeError> {
+    pub fn start(config: NodeConfig, world: World, runtimes: &Runtimes) -> Result<Node, NodeError> {
+        Node::start_with(config, world, runtimes, None)
+    }
+
+    /// As [`Node::start`], without any thread: all of the node are tasks of one runtime, and while the gate is shut none of
+    /// them goes on. If the runtime has one thread and its time is paused, and the world is simulated, everything happens
+    /// in one order. Dropping the node ends its tasks and actors.
+    ///
+    /// # Errors
+    /// As [`Node::start`].
+    pub fn start_as_tasks(config: NodeConfig, world: World, runtime: &Handle, gate: Gate) -> Result<Node, NodeError> {
+        let runtimes = Runtimes { selling: runtime.clone(), watching: runtime.clone() };
+        Node::start_with(config, world, &runtimes, Some(gate))
+    }
+
+    fn start_with(
+        mut config: NodeConfig,
+        world: World,
+        runtimes: &Runtimes,
+        gate: Option<Gate>,
+    ) -> Result<Node, NodeError> {
+        let maker = if gate.is_some() { Maker::Caller } else { Maker::Thread };
         Arc::make_mut(&mut config.rules).gateway = world.gateway.is_configured();
-        let wanted = Wanted { cluster: None, node: config.node_id, shards: config.shards };
+        let joining = config.joining.clone();
+        let wanted = Wanted { cluster: None, node: config.node_id, shards: config.shards, joining };
         let mut directory = DataDirectory::open(&world, &config.data_dir, &wanted)?;
         let files = SnapshotFiles::open(Arc::clone(&world.disk), &directory.snapshot_dir())?;
 
@@ -97,27 +133,42 @@ impl Node {
         let past = Past::open(&*world.stores, &directory.history_dir(), &config.history_store, owner, &rests)?;
         let archives = ArchiveFiles::open(Arc::clone(&world.disk), &directory.archive_dir())?;
 
-        let (log, mut records) = open_log(&config, &world, &directory)?;
+        let (log, mut records) = open_log(&config, &world, &directory, maker)?;
         let replays = check_past(&past, &cells, &metas, &records)?;
         forget_bad_snapshots(&metas, &mut records);
         directory.note_log(&*world.disk)?;
         let identity = directory.identity().clone();
 
         let seed = world.rng.u64();
-        let mut engine_config = Config::born(config.node_id, seed, config.shards, &[config.node_id]);
+        let mut engine_config = match identity.peers.is_empty() {
+            true => Config::founding(config.node_id, seed, config.shards),
+            false => Config::joining(config.node_id, seed, config.shards),
+        };
+        engine_config.generation_min = identity.generation_min;
         engine_config.snapshot_entries = config.snapshot_entries;
         engine_config.snapshot_bytes = config.snapshot_bytes;
-        let engine = Engine::restore(engine_config, metas, records)?;
+        let engine = Engine::restore(engine_config, metas.clone(), records)?;
+        for meta in metas.iter().filter(|meta| engine.snapshot_meta(meta.shard) != Some(*meta)) {
+            // It is of a replica that is gone.
+            *cells[usize::from(meta.shard)].replica.lock() = Replica::default();
+        }
+        for shard in engine.shards() {
+            let group = engine.group(shard).expect("a shard that the engine has");
+            cells[usize::from(shard)].group_id.store(group.replica.bits(), Ordering::Relaxed);
+            if group.members.contains(group.replica) {
+                cells[usize::from(shard)].replica_id.store(group.replica.bits(), Ordering::Relaxed);
+            }
+        }
 
-        // Versions go on across restarts as long as the disk is the same; 52 bits, so that any client can hold them.
-        let epoch = (identity.disk as u64) & ((1 << 52) - 1);
+        // Versions are the same on every replica, and go on across restarts; 52 bits, so that any client can hold them.
+        let epoch = (identity.cluster.0 as u64) & ((1 << 52) - 1);
         let feed_settings = FeedSettings { coalesce_ms: config.feed_tick_ms, epoch, ..FeedSettings::default() };
         let shared = Arc::new_cyclic(|weak: &std::sync::Weak<Shared>| Shared {
             feeds: Feeds::new(Arc::new(Watched(weak.clone())), feed_settings, Arc::clone(&world.clock)),
             inbox: Inbox::default(),
             timers: Timers::default(),
             pool: Pool::default(),
-            selling: runtimes.selling.clone(),
+            tasks: Tasks::new(runtimes.selling.clone(), runtimes.watching.clone(), gate),
             metrics: Metrics::default(),
             samples: Samples::default(),
             draining: AtomicBool::new(false),
@@ -125,6 +176,14 @@ impl Node {
             history_full: AtomicBool::new(false),
             past,
             archives,
+            alone: AtomicBool::new(config.peer_address.is_empty()),
+            calls: Arc::default(),
+            streams: Arc::default(),
+            far_feeds: FarFeeds::default(),
+            placing: Notify::new(),
+            reached: Mutex::default(),
+            consensus_waiting: AtomicUsize::new(0),
+            turn: AtomicU16::new(0),
             log_dir: directory.log_dir(),
             histories: tokio::sync::Semaphore::new(HISTORIES_MAX),
             failed: tokio::sync::watch::Sender::new(None),
@@ -136,27 +195,19 @@ impl Node {
         });
         let snapshots = snapshots::Writer::start(&shared, files)?;
         let (settle, settled) = mpsc::unbounded_channel();
-        runtimes.selling.spawn(relay(Arc::clone(&shared), settled));
+        shared.tasks.sell(relay(Arc::clone(&shared), settled));
         let feeds = shared.feeds.clone();
-        runtimes.watching.spawn(async move { feeds.run().await });
-        runtimes.selling.spawn(timers::run(Arc::downgrade(&shared)));
-        let keeper = Keeper::start(Arc::downgrade(&shared))?;
+        shared.tasks.watch(async move { feeds.run().await });
+        shared.tasks.sell(timers::run(Arc::downgrade(&shared)));
+        let local = Local { cluster: identity.cluster.0, node: identity.node, disk: identity.disk };
+        shared.world.net.start(local, Arc::new(PeerDoor(Arc::downgrade(&shared))));
+        shared.tasks.sell(routing::run(Arc::downgrade(&shared)));
+        shared.tasks.sell(streams::run(Arc::downgrade(&shared), !shared.tasks.only()));
+        shared.tasks.sell(placing::run(Arc::downgrade(&shared), identity.clone()));
+        let keeper = Keeper::start(&shared)?;
         let (snapshots, past) = ((snapshots, snapshots_kept), (keeper, replays));
         let driver = Driver::new(Arc::clone(&shared), engine, log, settle, snapshots, past);
-        let driver = thread::Builder::new()
-            .name("replication".into())
-            .spawn({
-                let shared = Arc::clone(&shared);
-                move || {
-                    let result = driver.run();
-                    if let Err(error) = &result {
-                        shared.draining.store(true, Ordering::Relaxed);
-                        shared.failed.send_replace(Some(error.to_string()));
-                    }
-                    result
-                }
-            })
-            .map_err(|error| NodeError::Resources(format!("thread for replication ({error})")))?;
+        let driver = drive(&shared, driver)?;
         Ok(Node { handle: NodeHandle { shared, identity }, driver: Some(driver) })
     }
 
@@ -179,7 +230,12 @@ impl Node {
         }
         shared.inbox.push(DriverInput::Stop);
         let driver = self.driver.take().expect("a node is stopped once");
-        let result = tokio::task::spawn_blocking(move || driver.join()).await;
+        let result = match driver {
+            Driving::Thread(thread) => {
+                tokio::task::spawn_blocking(move || thread.join()).await.ok().and_then(Result::ok)
+            }
+            Driving::Task(ended) => ended.await.ok(),
+        };
         for cell in &shared.cells {
             let mut lead = cell.lead.lock();
             lead.reign = None;
@@ -188,16 +244,71 @@ impl Node {
             }
         }
         shared.pool.stop();
-        match result {
-            Ok(Ok(result)) => result,
-            // A panic has been reported by the panic hook already.
-            Ok(Err(_)) | Err(_) => Err(NodeError::Resources("orderly end: the replication thread panicked".into())),
-        }
+        // A panic has been reported by the panic hook already.
+        result.unwrap_or_else(|| Err(NodeError::Resources("orderly end: the replication panicked".into())))
     }
 }
 
+impl Drop for Node {
+    /// Only what runs as tasks can be ended where it stands; a process with threads ends as a whole.
+    fn drop(&mut self) {
+        let shared = &self.handle.shared;
+        if !shared.tasks.only() {
+            return;
+        }
+        shared.draining.store(true, Ordering::Relaxed);
+        shared.tasks.abort();
+        for cell in &shared.cells {
+            let mut lead = cell.lead.lock();
+            lead.reign = None;
+            for (_, served) in lead.actors.drain() {
+                served.actor.kill();
+            }
+        }
+        shared.pool.kill();
+        // Whoever waits for something in here hears `unknown`.
+        shared.inbox.take_now(&mut Vec::new());
+    }
+}
+
+/// Starts the replication; if it fails, the node takes no more commands and says why.
+fn drive(shared: &Arc<Shared>, driver: Driver) -> Result<Driving, NodeError> {
+    let ended = {
+        let shared = Arc::clone(shared);
+        move |result: &Result<(), NodeError>| {
+            if let Err(error) = result {
+                shared.draining.store(true, Ordering::Relaxed);
+                shared.failed.send_replace(Some(error.to_string()));
+            }
+        }
+    };
+    if shared.tasks.only() {
+        let (sender, receiver) = oneshot::channel();
+        shared.tasks.sell(async move {
+            let result = driver.run_as_task().await;
+            ended(&result);
+            // Nobody may be waiting for its end.
+            let _ = sender.send(result);
+        });
+        return Ok(Driving::Task(receiver));
+    }
+    let run = move || {
+        let result = driver.run();
+        ended(&result);
+        result
+    };
+    let thread = thread::Builder::new().name("replication".into()).spawn(run);
+    let thread = thread.map_err(|error| NodeError::Resources(format!("thread for replication ({error})")))?;
+    Ok(Driving::Thread(thread))
+}
+
 /// Opens the log and reads back what the engine had written.
-fn open_log(config: &NodeConfig, world: &World, directory: &DataDirectory) -> Result<(Log, Vec<Record>), NodeError> {
+fn open_log(
+    config: &NodeConfig,
+    world: &World,
+    directory: &DataDirectory,
+    maker: Maker,
+) -> Result<(Log, Vec<Record>), NodeError> {
     let identity = directory.identity();
     let start = if identity.has_log { Start::Existing } else { Start::New };
     let mut records = Vec::new();
@@ -207,7 +318,7 @@ fn open_log(config: &NodeConfig, world: &World, directory: &DataDirectory) -> Re
         Err(error) => undecodable = undecodable.take().or(Some((record.seq, error.to_string()))),
     };
     let (disk, rng) = (Arc::clone(&world.disk), Arc::clone(&world.rng));
-    let log_config = LogConfig::new(identity.disk, config.log_segment_bytes);
+    let log_config = LogConfig { maker, ..LogConfig::new(identity.disk, config.log_segment_bytes) };
     let (log, recovery) = Log::open(disk, rng, &directory.log_dir(), log_config, start, &mut replay)?;
     if let Some((seq, why)) = undecodable {
         return Err(NodeError::UndecodableRecord { seq, why });
@@ -238,13 +349,20 @@ fn check_past(
             // An entry replaces what was written at its place and after it before.
             Record::Entry { position, .. } => *end = position.index,
             Record::Reset { index, .. } => *end = *index,
+            // What was kept of it here tells of a log that is elsewhere now; if it comes back it brings its history along.
+            Record::Gone { .. } => *end = u64::MAX,
+            Record::Replica { .. } => *end = 0,
             Record::State { .. } | Record::Snapshot { .. } => {}
         }
     }
     let mut replays = Vec::with_capacity(cells.len());
     for cell in cells {
         let at = usize::from(cell.id);
-        past.check_ends(cell.id, ends[at].max(logs[at]))?;
+        let last = ends[at].max(logs[at]);
+        // Without snapshot and entries the replica has no state yet, and the store what is left of an earlier one.
+        if last > 0 {
+            past.check_ends(cell.id, last)?;
+        }
         let shard = past.shard(cell.id)?;
         cell.replica.lock().rests_on = shard.batches;
         replays.push(Replay::new(cell.id, shard.upto));
@@ -311,7 +429,8 @@ impl NodeHandle {
         if self.shared.draining.load(Ordering::Relaxed) {
             return Err("draining".into());
         }
-        let without = self.shared.cells.iter().filter(|cell| cell.lead.lock().reign.is_none()).count();
+        let is_led = |cell: &ShardCell| cell.leads() || cell.known_leader().is_some() || self.shared.is_far(cell);
+        let without = self.shared.cells.iter().filter(|cell| !is_led(cell)).count();
         if without > 0 {
             return Err(format!("{without} shards have no leader yet"));
         }

@@ -56,6 +56,8 @@ pub struct ShardPast {
     pub batches: u64,
     /// What the records add up to.
     pub totals: Totals,
+    /// Records that another node handed over tell up to here at most: they are committed, and may be ahead of the log here.
+    pub ahead: u64,
 }
 
 /// Why the store cannot be used with this data directory.
@@ -174,8 +176,8 @@ impl Past {
     /// # Errors
     /// [`PastError::Newer`].
     pub fn check_ends(&self, shard: ShardId, last: u64) -> Result<(), PastError> {
-        let upto = self.shard(shard)?.upto;
-        match upto > last {
+        let ShardPast { upto, ahead, .. } = self.shard(shard)?;
+        match upto > last.max(ahead) {
             true => Err(PastError::Newer { dir: self.dir.clone(), shard, upto, last }),
             false => Ok(()),
         }
@@ -228,6 +230,10 @@ impl Past {
     /// # Errors
     /// As [`Store::write`]; [`PastError::BadRecord`].
     pub(crate) fn write(&self, shard: ShardId, leaving: &[Leaving]) -> Result<(), PastError> {
+        self.write_batch(shard, leaving, 0)
+    }
+
+    fn write_batch(&self, shard: ShardId, leaving: &[Leaving], ahead: u64) -> Result<(), PastError> {
         let _one = self.writing.lock();
         let mut past = self.shard(shard)?;
         let mut batch: BTreeMap<Bytes, &Leaving> = BTreeMap::new();
@@ -251,8 +257,57 @@ impl Past {
             pairs.push((key, record::encode(leaving)));
         }
         past.batches += 1;
+        past.ahead = past.ahead.max(ahead);
         pairs.push((shard_key(shard), record::seal(&past)));
         Ok(self.store.write(&pairs)?)
+    }
+
+    /// Some records of a shard as they are kept, from behind this key on, of about so many bytes; and the key of the last of
+    /// them, `None` if there are no more.
+    ///
+    /// # Errors
+    /// [`PastError::Store`].
+    pub(crate) fn export(
+        &self,
+        shard: ShardId,
+        after: Option<&[u8]>,
+        bytes: usize,
+    ) -> Result<(Vec<Bytes>, Option<Bytes>), PastError> {
+        let (mut records, mut length) = (Vec::new(), 0);
+        let mut last: Option<Bytes> = None;
+        while length < bytes {
+            let from = last.as_deref().or(after);
+            let found = self.store.scan(&records_of(shard), from, SCAN)?;
+            if found.is_empty() {
+                return Ok((records, None));
+            }
+            for (key, record) in found {
+                length += record.len();
+                records.push(record);
+                last = Some(key);
+                if length >= bytes {
+                    break;
+                }
+            }
+        }
+        Ok((records, last))
+    }
+
+    /// Takes over records that another node exported; older ones than those here change nothing. Up to where they tell.
+    ///
+    /// # Errors
+    /// As [`Store::write`]; [`PastError::BadRecord`].
+    pub(crate) fn import(&self, shard: ShardId, records: &[Bytes]) -> Result<u64, PastError> {
+        let mut taken = Vec::with_capacity(records.len());
+        for bytes in records {
+            let stored =
+                record::decode(bytes).map_err(|why| self.bad(format!("another node, of shard {shard}"), why))?;
+            let Stored { index, entity, state } = stored;
+            taken.push(Leaving { entity, state, index });
+        }
+        let upto = taken.iter().map(|leaving| leaving.index).max().unwrap_or(0);
+        self.write_batch(shard, &taken, upto)?;
+        Ok(upto)
     }
 
     /// Makes all that was written durable.

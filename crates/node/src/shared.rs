@@ -1,8 +1,11 @@
 //! What every part of a node shares, and the ways between its parts.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering},
+    },
 };
 
 use boxoffice_core::{
@@ -13,7 +16,6 @@ use boxoffice_core::{
     payment::{GatewayCall, GatewayOutcome},
 };
 use boxoffice_shard::ring::shard_of;
-use tokio::runtime::Handle;
 
 use crate::{
     actor::{self, Message, Pool, Ticket},
@@ -22,14 +24,17 @@ use crate::{
     config::NodeConfig,
     door::{Failure, ReplyTo},
     driver::DriverInput,
-    feeds::Feeds,
+    feeds::{FarFeeds, Feeds},
     identity::DataDirectory,
     inbox::Inbox,
     metrics::Metrics,
     past::Past,
+    routing::{Calls, Message as Far},
     status::Samples,
+    streams::Streams,
+    tasks::Tasks,
     timers::Timers,
-    world::World,
+    world::{Lane, World},
 };
 
 /// The shard of the directory: its number is not worked out from a key.
@@ -44,7 +49,7 @@ pub(crate) struct Shared {
     pub(crate) inbox: Inbox<DriverInput>,
     pub(crate) timers: Timers,
     pub(crate) pool: Pool,
-    pub(crate) selling: Handle,
+    pub(crate) tasks: Tasks,
     pub(crate) feeds: Feeds,
     pub(crate) metrics: Metrics,
     pub(crate) samples: Samples,
@@ -61,6 +66,22 @@ pub(crate) struct Shared {
     pub(crate) log_dir: std::path::PathBuf,
     /// Histories being read.
     pub(crate) histories: tokio::sync::Semaphore,
+    /// No other node is in the cluster.
+    pub(crate) alone: AtomicBool,
+    /// Clients' calls that may be at other nodes. By itself, so that who looks after it does not keep the node alive.
+    pub(crate) calls: Arc<Calls>,
+    /// Snapshots on their way from and to other nodes.
+    pub(crate) streams: Arc<Streams>,
+    /// Feeds of entities that are on other nodes, and of ours that others watch.
+    pub(crate) far_feeds: FarFeeds,
+    /// Something happened that the keeper of places wants to look at.
+    pub(crate) placing: tokio::sync::Notify,
+    /// Shards led here that have reached the aim of this version.
+    pub(crate) reached: parking_lot::Mutex<std::collections::BTreeMap<u16, u64>>,
+    /// Frames of consensus that wait for the replication thread.
+    pub(crate) consensus_waiting: AtomicUsize,
+    /// Spreads what is sent without knowing a leader.
+    pub(crate) turn: AtomicU16,
     /// Why the node cannot go on, once it cannot.
     pub(crate) failed: tokio::sync::watch::Sender<Option<String>>,
     /// When it was started, in monotonic milliseconds.
@@ -73,7 +94,7 @@ impl Shared {
     /// The shard an entity lives in.
     pub(crate) fn cell_of(&self, entity: &Entity) -> &Arc<ShardCell> {
         let shard = match entity {
-            Entity::Directory => DIRECTORY_SHARD,
+            Entity::Directory | Entity::Cluster => DIRECTORY_SHARD,
             _ => entity.with_key(|key| shard_of(key, self.config.shards)),
         };
         &self.cells[usize::from(shard)]
@@ -85,6 +106,29 @@ impl Shared {
         if self.draining.load(Ordering::Relaxed) {
             return reply.answer(Err(Failure::Draining));
         }
+        if self.is_alone() {
+            return self.take_here(command, request, reply);
+        }
+        self.calls.begin(self, command, request, reply);
+    }
+
+    /// Whether there is no other node.
+    fn is_alone(&self) -> bool {
+        self.alone.load(Ordering::Relaxed)
+    }
+
+    /// Whether an entity's shard has no replica here.
+    pub(crate) fn is_elsewhere(&self, entity: &Entity) -> bool {
+        !self.is_alone() && self.cell_of(entity).replica_here().is_none()
+    }
+
+    /// Whether a shard is on other nodes only, as the cluster's table says.
+    pub(crate) fn is_far(&self, cell: &ShardCell) -> bool {
+        cell.replica_here().is_none() && !cell.belief.lock().homes.is_empty()
+    }
+
+    /// Takes a command whose entity this node is believed to lead.
+    pub(crate) fn take_here(self: &Arc<Self>, command: Command, request: Option<Request>, reply: ReplyTo) {
         // What a gateway says has no request id and changes something all the same.
         let changes = request.is_some() || matches!(command, Command::Cart(_, CartCommand::Paid { .. }));
         if changes && self.read_only.load(Ordering::Relaxed) {
@@ -135,9 +179,31 @@ impl Shared {
                 }
                 to.answer(Ok(outcome));
             }
-            Effect::Ask { to, ask } => drop(self.send(&to, Input::Ask { from: from.clone(), ask })),
-            Effect::Reply { to, reply } => drop(self.send(&to, Input::Reply { from: from.clone(), reply })),
+            Effect::Ask { to, ask } => {
+                if let Err(Input::Ask { from, ask }) = self.send(&to, Input::Ask { from: from.clone(), ask }) {
+                    let (from, ask) = (Cow::Borrowed(&from), Cow::Borrowed(&ask));
+                    self.send_far(&to, Far::Ask { to: Cow::Borrowed(&to), from, ask });
+                }
+            }
+            Effect::Reply { to, reply } => {
+                if let Err(Input::Reply { from, reply }) = self.send(&to, Input::Reply { from: from.clone(), reply }) {
+                    let (from, reply) = (Cow::Borrowed(&from), Cow::Borrowed(&reply));
+                    self.send_far(&to, Far::Reply { to: Cow::Borrowed(&to), from, reply });
+                }
+            }
             Effect::Pay(call) => self.pay(call),
+        }
+    }
+
+    /// Sends what is for an entity to the node that leads its shard, as far as is known.
+    fn send_far(&self, to: &Entity, message: Far<'_>) {
+        if self.is_alone() {
+            return;
+        }
+        let cell = self.cell_of(to);
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        if let Some(node) = cell.leader(turn).filter(|node| *node != self.config.node_id) {
+            let _ = self.world.net.send(node, Lane::Calls, message.encode());
         }
     }
 

@@ -115,6 +115,18 @@ impl SnapshotFiles {
         writer.finish()
     }
 
+    /// Removes every snapshot of `shard`.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Io`].
+    pub fn remove_all(&self, shard: u16) -> Result<(), SnapshotError> {
+        for name in self.list()?.into_iter().filter(|name| name.shard == shard) {
+            let path = self.dir.join(name.file_name());
+            self.disk.remove(&path).map_err(failed("remove", &path))?;
+        }
+        self.disk.sync_dir(&self.dir).map_err(failed("sync", &self.dir))
+    }
+
     /// Begins a snapshot whose payload comes in pieces.
     ///
     /// # Errors

@@ -1,19 +1,24 @@
-//! Snapshots of shards: cut on the replication thread (a copy of references), written by a thread of their own, so that
+//! Snapshots of shards: cut by the replication (a copy of references), written by a thread or task of their own, so that
 //! selling does not wait for them.
 
 use std::{
-    sync::{Arc, Weak, mpsc},
+    sync::{Arc, Weak},
     thread,
+    time::Duration,
 };
 
 use boxoffice_core::keep::Cut;
-use boxoffice_shard::{Input as EngineInput, Received, SnapshotMeta};
+use boxoffice_shard::{Input as EngineInput, ShardId, SnapshotMeta};
 use bytes::Bytes;
 
-use crate::{codec, driver::DriverInput, error::NodeError, shared::Shared, snapshot_files::SnapshotFiles};
-
-/// Cuts waiting to be written: one a shard can be under way, so this is never reached.
-const WAITING_MAX: usize = 1 << 16;
+use crate::{
+    codec,
+    driver::{DriverInput, pay_disk},
+    error::NodeError,
+    inbox::Inbox,
+    shared::Shared,
+    snapshot_files::SnapshotFiles,
+};
 
 /// A cut to be written.
 pub(crate) struct Snapshot {
@@ -25,58 +30,95 @@ pub(crate) struct Snapshot {
     pub(crate) cut: Cut,
 }
 
-/// Hands cuts to the thread that writes them.
+/// Hands cuts to whoever writes them, a thread or a task; it ends when this is dropped.
 pub(crate) struct Writer {
     files: Arc<SnapshotFiles>,
-    cuts: mpsc::SyncSender<Snapshot>,
+    /// At most one a shard, and one more when the log is too long.
+    cuts: Arc<Inbox<Snapshot>>,
 }
 
 impl Writer {
-    /// Starts the thread. A snapshot that is durable is reported to the replication thread; a failed one is reported
-    /// to the operator and tried again when the next is due: the log keeps everything until then.
+    /// Starts it. A snapshot that is durable is reported to the replication; a failed one is reported to the operator and
+    /// tried again when the next is due: the log keeps everything until then.
     pub(crate) fn start(shared: &Arc<Shared>, files: SnapshotFiles) -> Result<Writer, NodeError> {
-        let (cuts, waiting) = mpsc::sync_channel::<Snapshot>(WAITING_MAX);
-        let shared = Arc::downgrade(shared);
-        let files = Arc::new(files);
-        let of_thread = Arc::clone(&files);
-        thread::Builder::new()
-            .name("snapshots".into())
-            .spawn(move || {
-                for snapshot in waiting {
-                    let written = write(&of_thread, &snapshot);
-                    let Snapshot { meta, cut, .. } = snapshot;
-                    drop(cut);
-                    report(&shared, &meta, written);
-                }
-            })
-            .map_err(|error| NodeError::Resources(format!("thread for snapshots ({error})")))?;
-        Ok(Writer { files, cuts })
+        let writer = Writer { files: Arc::new(files), cuts: Arc::default() };
+        let (files, cuts) = (Arc::clone(&writer.files), Arc::clone(&writer.cuts));
+        let weak = Arc::downgrade(shared);
+        match shared.tasks.only() {
+            true => shared.tasks.sell(write_as_task(files, cuts, weak)),
+            false => {
+                let thread = thread::Builder::new().name("snapshots".into()).spawn(move || {
+                    let mut taken = Vec::new();
+                    while next(&cuts, &mut taken) {
+                        for Snapshot { meta, rests_on, cut } in taken.drain(..) {
+                            let written = write(&files, &meta, rests_on, cut);
+                            report(&weak, &meta, written);
+                        }
+                    }
+                });
+                thread.map_err(|error| NodeError::Resources(format!("thread for snapshots ({error})")))?;
+            }
+        }
+        Ok(writer)
     }
 
     /// Queues a cut.
     pub(crate) fn write(&self, snapshot: Snapshot) {
-        // The thread ends only after this sender is gone.
-        let _ = self.cuts.send(snapshot);
+        self.cuts.push(snapshot);
     }
 
-    /// Writes a snapshot that came from another node; it is durable when this returns. It is whole by itself: see
-    /// `Driver::cut_for_peer`.
+    /// Writes a snapshot that came from another node; it is durable when this returns.
     ///
     /// # Errors
     /// As the disk says.
-    pub(crate) fn save_now(&self, received: &Received) -> Result<(), NodeError> {
-        let meta = &received.meta;
-        Ok(self.files.save(meta.shard, meta.position.index, &join(meta, 0, &received.state))?)
+    pub(crate) fn save_now(&self, meta: &SnapshotMeta, rests_on: u64, state: &[u8]) -> Result<(), NodeError> {
+        Ok(self.files.save(meta.shard, meta.position.index, &join(meta, rests_on, state))?)
+    }
+
+    /// Removes every snapshot of a shard that has no replica here any more.
+    ///
+    /// # Errors
+    /// As the disk says.
+    pub(crate) fn forget(&self, shard: ShardId) -> Result<(), NodeError> {
+        Ok(self.files.remove_all(shard)?)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.cuts.close();
+    }
+}
+
+/// Waits for cuts; `false` at the end.
+fn next(cuts: &Inbox<Snapshot>, taken: &mut Vec<Snapshot>) -> bool {
+    cuts.take(taken, Duration::MAX);
+    !taken.is_empty() || !cuts.is_closed()
+}
+
+async fn write_as_task(files: Arc<SnapshotFiles>, cuts: Arc<Inbox<Snapshot>>, shared: Weak<Shared>) {
+    let mut taken = Vec::new();
+    loop {
+        cuts.taken(&mut taken, Duration::MAX).await;
+        if taken.is_empty() && cuts.is_closed() {
+            return;
+        }
+        for Snapshot { meta, rests_on, cut } in taken.drain(..) {
+            let written = write(&files, &meta, rests_on, cut);
+            let Some(disk) = shared.upgrade().map(|shared| Arc::clone(&shared.world.disk)) else { return };
+            pay_disk(&*disk).await;
+            report(&shared, &meta, written);
+        }
     }
 }
 
 fn report(shared: &Weak<Shared>, meta: &SnapshotMeta, written: Result<(), NodeError>) {
     let Some(shared) = shared.upgrade() else { return };
-    let (shard, index) = (meta.shard, meta.position.index);
+    let (shard, replica, index) = (meta.shard, meta.replica, meta.position.index);
     match written {
         Ok(()) => {
             shared.metrics.snapshots.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            shared.inbox.push(DriverInput::Engine(EngineInput::SnapshotSaved { shard, index }));
+            shared.inbox.push(DriverInput::Engine(EngineInput::SnapshotSaved { shard, replica, index }));
         }
         Err(error) => {
             tracing::error!(shard, index, %error, "a snapshot could not be written; the log keeps growing until one is")
@@ -84,9 +126,10 @@ fn report(shared: &Weak<Shared>, meta: &SnapshotMeta, written: Result<(), NodeEr
     }
 }
 
-fn write(files: &SnapshotFiles, snapshot: &Snapshot) -> Result<(), NodeError> {
-    let Snapshot { meta, rests_on, cut } = snapshot;
-    Ok(files.save(meta.shard, meta.position.index, &join(meta, *rests_on, &state(cut)))?)
+fn write(files: &SnapshotFiles, meta: &SnapshotMeta, rests_on: u64, cut: Cut) -> Result<(), NodeError> {
+    let bytes = join(meta, rests_on, &state(&cut));
+    drop(cut);
+    Ok(files.save(meta.shard, meta.position.index, &bytes)?)
 }
 
 /// A snapshot's bytes: the length of its description, the description, the batches of the store it rests on, the state.

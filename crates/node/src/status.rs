@@ -101,7 +101,10 @@ impl NodeHandle {
 
     /// What an ok of this node rests on.
     pub fn durability(&self) -> Durability {
-        Durability { replicas: 1, fsync: SmolStr::new(self.shared.config.fsync.as_str()) }
+        // As many as the shard has that has fewest: what is promised of every shard.
+        let here = self.shared.cells.iter().filter(|cell| cell.replica_here().is_some());
+        let replicas = here.map(|cell| cell.voters.load(Ordering::Relaxed)).min().unwrap_or(1);
+        Durability { replicas: replicas as u32, fsync: SmolStr::new(self.shared.config.fsync.as_str()) }
     }
 
     /// The node's counters for a scrape, in Prometheus' text format.
@@ -132,10 +135,7 @@ impl NodeHandle {
             rates: shared.samples.rates(shared),
         };
         for cell in &shared.cells {
-            let (leads, actors) = {
-                let lead = cell.lead.lock();
-                (lead.reign.is_some(), lead.actors.len() as u64)
-            };
+            let actors = cell.lead.lock().actors.len() as u64;
             status.under_way += cell.under_way() as u64;
             // A store that cannot be read is said by the audit; here the count is what can be had.
             let left = shared.past.shard(cell.id).map(|past| past.totals.carts.iter().sum()).unwrap_or(0);
@@ -149,7 +149,7 @@ impl NodeHandle {
             status.payments_failed += payments.failed;
             status.shards.push(ShardStatus {
                 shard: u32::from(cell.id),
-                role: SmolStr::new(if leads { "leader" } else { "candidate" }),
+                role: SmolStr::new(cell.role()),
                 term: cell.term.load(Ordering::Relaxed),
                 applied: cell.applied.load(Ordering::Relaxed),
                 entities,

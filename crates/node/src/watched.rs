@@ -14,6 +14,7 @@ use boxoffice_core::{
 };
 
 use crate::{
+    cell::WatchedEntities,
     driver::DriverInput,
     feeds::{Beginning, Commit, DAYS_MAX, FeedSource, News},
     shared::Shared,
@@ -31,37 +32,25 @@ pub(crate) struct Watched(pub(crate) Weak<Shared>);
 impl FeedSource for Watched {
     fn begin(&self, entity: &Entity) -> Option<Beginning> {
         let shared = self.0.upgrade()?;
-        let cell = shared.cell_of(entity);
-        let mut replica = cell.replica.lock();
-        if let Some(state) = replica.kept.get(entity) {
-            let beginning = beginning(&state)?;
-            replica.watched.insert(entity.clone());
-            return Some(beginning);
+        if shared.is_elsewhere(entity) {
+            return shared.far_feeds.begin(&shared, entity);
         }
-        if !may_rest(entity) {
-            return None;
-        }
-        // Before it is looked for elsewhere: whatever is committed from here on is handed in, and what is at rest is not
-        // older than this.
-        replica.watched.insert(entity.clone());
-        drop(replica);
-        let found = resting(&shared, entity).as_deref().and_then(beginning);
-        let found =
-            found.or_else(|| matches!(entity, Entity::Customer(_)).then_some(Beginning::Customer { newest: 0 }));
-        if found.is_none() {
-            self.end(entity);
-        }
-        found
+        let (begin, end) = (WatchedEntities::begin_here, WatchedEntities::end_here);
+        begin_at(&shared, entity, begin, end)
     }
 
     fn end(&self, entity: &Entity) {
         let Some(shared) = self.0.upgrade() else { return };
-        shared.cell_of(entity).replica.lock().watched.remove(entity);
+        shared.cell_of(entity).replica.lock().watched.end_here(entity);
+        shared.far_feeds.end(&shared, entity);
     }
 
     fn purchases(&self, customer: &Id, after: u64, limit: u32) -> Vec<Purchase> {
         let Some(shared) = self.0.upgrade() else { return Vec::new() };
         let entity = Entity::Customer(customer.clone());
+        if shared.is_elsewhere(&entity) {
+            return shared.far_feeds.purchases(&shared, customer, after, limit);
+        }
         let in_memory = shared.cell_of(&entity).replica.lock().kept.get(&entity);
         match in_memory.or_else(|| resting(&shared, &entity)).as_deref() {
             Some(State::Customer(customer)) => {
@@ -73,11 +62,49 @@ impl FeedSource for Watched {
     }
 }
 
+impl Watched {
+    /// As [`FeedSource::begin`], for another node's feeds.
+    pub(crate) fn begin_far(&self, entity: &Entity) -> Option<Beginning> {
+        let shared = self.0.upgrade()?;
+        begin_at(&shared, entity, WatchedEntities::begin_far, WatchedEntities::end_far)
+    }
+}
+
+/// How a feed of an entity of this node begins; from exactly this state on its commits are handed in.
+fn begin_at(
+    shared: &Arc<Shared>,
+    entity: &Entity,
+    begin: fn(&mut WatchedEntities, Entity),
+    end: fn(&mut WatchedEntities, &Entity),
+) -> Option<Beginning> {
+    let cell = shared.cell_of(entity);
+    let mut replica = cell.replica.lock();
+    if let Some(state) = replica.kept.get(entity) {
+        let beginning = beginning(&state)?;
+        begin(&mut replica.watched, entity.clone());
+        return Some(beginning);
+    }
+    if !may_rest(entity) {
+        return None;
+    }
+    // Before it is looked for elsewhere: whatever is committed from here on is handed in, and what is at rest is not
+    // older than this.
+    begin(&mut replica.watched, entity.clone());
+    drop(replica);
+    let found = resting(shared, entity).as_deref().and_then(beginning);
+    let found = found.or_else(|| matches!(entity, Entity::Customer(_)).then_some(Beginning::Customer { newest: 0 }));
+    if found.is_none() {
+        end(&mut cell.replica.lock().watched, entity);
+    }
+    found
+}
+
 /// Whether an entity that is not in memory may be in the store.
 fn may_rest(entity: &Entity) -> bool {
     match entity {
         Entity::Cart(_) | Entity::Customer(_) => true,
-        Entity::Session(_) | Entity::Product(_) | Entity::Resource(_) | Entity::Venue(_) | Entity::Directory => false,
+        Entity::Session(_) | Entity::Product(_) | Entity::Resource(_) | Entity::Venue(_) => false,
+        Entity::Directory | Entity::Cluster => false,
     }
 }
 
@@ -100,7 +127,7 @@ fn beginning(state: &State) -> Option<Beginning> {
         State::Resource(resource) => Beginning::Resource { version: resource.version(), bookings: resource.booked() },
         State::Cart(cart) => Beginning::Cart { version: cart.version(), cart: Box::new(cart.view()?) },
         State::Customer(customer) => Beginning::Customer { newest: customer.newest() },
-        State::Venue(_) | State::Directory(_) => return None,
+        State::Venue(_) | State::Directory(_) | State::Cluster(_) => return None,
     })
 }
 
@@ -135,7 +162,7 @@ impl Before {
                 Before::Resource(resource.version(), (days.len() <= DAYS_MAX).then_some(days))
             }
             State::Customer(customer) => Before::Customer(customer.newest()),
-            State::Venue(_) | State::Directory(_) => return None,
+            State::Venue(_) | State::Directory(_) | State::Cluster(_) => return None,
         })
     }
 

@@ -9,7 +9,7 @@ use boxoffice_node::log::{self, Kind, Log, LogConfig, LogError, Mark, SEGMENT_BY
 use boxoffice_node::snapshot_files::SnapshotFiles;
 use boxoffice_node::world::World;
 
-const WANTED: Wanted = Wanted { cluster: None, node: 1, shards: 4 };
+const WANTED: Wanted = Wanted { cluster: None, node: 1, shards: 4, joining: None };
 
 fn open_log(world: &World, directory: &DataDirectory, records: &mut Vec<(u64, Vec<u8>)>) -> Result<Log, LogError> {
     let config = LogConfig::new(directory.identity().disk, SEGMENT_BYTES_MIN);

@@ -21,7 +21,7 @@ struct Driver {
 
 impl Driver {
     fn new() -> Driver {
-        let engine = Engine::restore(Config::born(1, 1, SHARDS, &[1]), [], []);
+        let engine = Engine::restore(Config::founding(1, 1, SHARDS), [], []);
         let mut driver = Driver {
             engine: engine.expect("an empty disk"),
             epochs: vec![Epoch(0); usize::from(SHARDS) + 1],
@@ -48,9 +48,11 @@ impl Driver {
                 }),
                 Output::Done { .. } => done += 1,
                 Output::Lead { shard, epoch, .. } => self.epochs[usize::from(shard)] = epoch,
-                Output::SnapshotDue { meta } => {
-                    self.inputs.push(Input::SnapshotSaved { shard: meta.shard, index: meta.position.index })
-                }
+                Output::SnapshotDue { meta } => self.inputs.push(Input::SnapshotSaved {
+                    shard: meta.shard,
+                    replica: meta.replica,
+                    index: meta.position.index,
+                }),
                 other => panic!("{other:?}"),
             }
         }

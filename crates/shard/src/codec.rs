@@ -2,6 +2,8 @@
 
 use bytes::{Buf, Bytes};
 
+use crate::name::ReplicaId;
+
 /// A stored or received value that does not have the shape it should have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
@@ -38,6 +40,14 @@ pub enum Malformed {
         said: u64,
         /// The value that would fit.
         fits: u64,
+    },
+    /// A number that should name a replica does not.
+    #[error("{what} says {found:#x}, which is no replica's id; the file or frame is damaged")]
+    Replica {
+        /// What was being read.
+        what: &'static str,
+        /// The number found.
+        found: u64,
     },
 }
 
@@ -77,6 +87,19 @@ impl<'a> Reader<'a> {
     pub(crate) fn u64(&mut self) -> Result<u64, Malformed> {
         self.need(8)?;
         Ok(self.rest.get_u64_le())
+    }
+
+    pub(crate) fn replica(&mut self) -> Result<ReplicaId, Malformed> {
+        let found = self.u64()?;
+        ReplicaId::from_bits(found).ok_or(Malformed::Replica { what: self.what, found })
+    }
+
+    /// 0 stands for none.
+    pub(crate) fn replica_if_any(&mut self) -> Result<Option<ReplicaId>, Malformed> {
+        match self.u64()? {
+            0 => Ok(None),
+            found => Ok(Some(ReplicaId::from_bits(found).ok_or(Malformed::Replica { what: self.what, found })?)),
+        }
     }
 
     /// A slice of the same memory, not a copy.

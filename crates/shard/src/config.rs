@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::name::{NodeId, ShardId};
+use crate::name::{FOUNDING, NodeId, ReplicaId, ShardId};
 
 /// Turns queued for a shard in one pass become one entry of at most this many bytes, then a second one.
 pub const ENTRY_BYTES: usize = 256 * 1024;
@@ -32,8 +32,15 @@ pub struct Config {
     pub node: NodeId,
     /// From this the election time-outs are drawn.
     pub seed: u64,
-    /// The shards this node has a copy of, each with its voters at birth.
-    pub groups: BTreeMap<ShardId, Vec<NodeId>>,
+    /// How many data shards the cluster has: 1..=`shards`, beside the directory.
+    pub shards: u16,
+    /// The shards this node has a replica of at its birth, each with its voters. What is on disk outranks it: once
+    /// there is anything, the groups of a node are those it tells of.
+    pub groups: BTreeMap<ShardId, Vec<ReplicaId>>,
+    /// Replicas of this node below this generation are gone, also if the disk does not say so: they were on a disk
+    /// that was lost. 0 for a node that never lost one; otherwise any generation that the directory gave out after
+    /// the loss and before the first replica on the new disk.
+    pub generation_min: u64,
     /// A leader is heard at least this often, ticks.
     pub heartbeat_ticks: usize,
     /// The shortest silence of a leader that starts an election, ticks.
@@ -57,12 +64,19 @@ pub struct Config {
 }
 
 impl Config {
-    /// The usual configuration: the directory and the data shards 1..=`shards`, all with the same `voters`.
-    pub fn born(node: NodeId, seed: u64, shards: u16, voters: &[NodeId]) -> Config {
+    /// The node that founds a cluster: the only voter of every shard.
+    pub fn founding(node: NodeId, seed: u64, shards: u16) -> Config {
+        Config::born(node, seed, shards, &[node])
+    }
+
+    /// A node that joins a cluster: it has nothing until a leader sends it something.
+    pub fn joining(node: NodeId, seed: u64, shards: u16) -> Config {
         Config {
             node,
             seed,
-            groups: (0..=shards).map(|shard| (shard, voters.to_vec())).collect(),
+            shards,
+            groups: BTreeMap::new(),
+            generation_min: 0,
             heartbeat_ticks: 2,
             election_ticks_min: 5,
             election_ticks_max: 10,
@@ -74,6 +88,14 @@ impl Config {
             tail_entries: TAIL_ENTRIES,
             tail_bytes: TAIL_BYTES,
         }
+    }
+
+    /// One of several nodes that found a cluster together: all are voters of every shard, and all must be told the
+    /// same.
+    pub fn born(node: NodeId, seed: u64, shards: u16, nodes: &[NodeId]) -> Config {
+        let voters: Vec<_> = nodes.iter().map(|node| ReplicaId::new(*node, FOUNDING)).collect();
+        let groups = (0..=shards).map(|shard| (shard, voters.clone())).collect();
+        Config { groups, ..Config::joining(node, seed, shards) }
     }
 
     /// The election time-out of this node for a shard and a term, ticks: the same every time it is asked,

@@ -4,6 +4,7 @@ use raft::ReadOnlyOption;
 use raft::eraftpb::MessageType;
 
 use crate::config::Config;
+use crate::name::ReplicaId;
 
 /// One message carries entries of at most this many bytes, or one entry.
 const MESSAGE_BYTES: u64 = 1024 * 1024;
@@ -14,10 +15,10 @@ const INFLIGHT_MESSAGES: usize = 256;
 /// Committed entries handed out in one pass, bytes, or one entry; more matter only at a restart.
 const APPLY_BYTES: u64 = 8 * 1024 * 1024;
 
-/// The settings of one shard's raft group, of which everything up to `applied` is in a snapshot.
-pub(crate) fn raft_config(config: &Config, applied: u64) -> raft::Config {
+/// The settings of one replica, of which everything up to `applied` is in a snapshot.
+pub(crate) fn raft_config(config: &Config, replica: ReplicaId, applied: u64) -> raft::Config {
     raft::Config {
-        id: config.node,
+        id: replica.bits(),
         election_tick: config.election_ticks_min,
         heartbeat_tick: config.heartbeat_ticks,
         applied,
@@ -62,4 +63,10 @@ pub(crate) fn travels(kind: MessageType) -> bool {
         | MessageType::MsgReadIndex
         | MessageType::MsgReadIndexResp => false,
     }
+}
+
+/// Whether only a leader sends such messages. They alone make a replica, or reach one that has heard nothing yet:
+/// a vote is only asked of voters, and those have had a snapshot long since.
+pub(crate) fn is_from_leader(kind: MessageType) -> bool {
+    matches!(kind, MessageType::MsgAppend | MessageType::MsgSnapshot | MessageType::MsgHeartbeat)
 }

@@ -1,16 +1,23 @@
 //! All shards of a node, driven together: a pass takes every input, and gives one write and all outputs.
 
+use bytes::Bytes;
+use protobuf::Message as _;
+use raft::eraftpb::Message;
 use slog::Discard;
 
+use crate::aim::Aim;
 use crate::config::Config;
+use crate::consensus::{is_from_leader, travels};
 use crate::group::Group;
 use crate::input::Input;
-use crate::name::{Epoch, NodeId, Position, ShardId};
+use crate::name::{Epoch, FOUNDING, NODE_MAX, NodeId, Position, ReplicaId, ShardId};
 use crate::output::{Broken, Output, Why, Write};
 use crate::record::Record;
 use crate::reign::lost;
-use crate::replay::{RestoreError, replay};
+use crate::replay::{Revived, replay};
+use crate::restore_error::RestoreError;
 use crate::snapshot::SnapshotMeta;
+use crate::status::GroupStatus;
 use crate::time::Now;
 
 /// All shards of a node. One thread owns it and drives it in passes:
@@ -23,8 +30,15 @@ use crate::time::Now;
 /// The same inputs always give the same outputs.
 pub struct Engine<T> {
     config: Config,
+    logger: slog::Logger,
     // By shard id; a node need not have every shard.
     groups: Vec<Option<Box<Group<T>>>>,
+    // By shard id: the highest generation of this node's replicas that is gone, 0 if none is.
+    gone: Vec<u64>,
+    // By shard id: the newest one told, also of shards this node has no replica of.
+    aims: Vec<Option<Aim>>,
+    // Records of what is gone; the next write begins with them.
+    head: Vec<u8>,
     // The shards with something to do in this or the next pass, each once; the flags say which.
     touched: Vec<ShardId>,
     is_touched: Vec<bool>,
@@ -60,11 +74,15 @@ impl<T> Engine<T> {
     ) -> Result<Engine<T>, RestoreError> {
         check(&config)?;
         let logger = slog::Logger::root(Discard, slog::o!());
-        let revived = replay(&config, snapshots, records)?;
-        let size = revived.keys().next_back().map_or(0, |last| usize::from(*last) + 1);
+        let restored = replay(&config, snapshots, records)?;
+        let size = usize::from(config.shards) + 1;
         let mut engine = Engine {
             config,
+            logger,
             groups: (0..size).map(|_| None).collect(),
+            gone: vec![0; size],
+            aims: vec![None; size],
+            head: Vec::new(),
             touched: Vec::new(),
             is_touched: vec![false; size],
             out: Vec::new(),
@@ -73,12 +91,35 @@ impl<T> Engine<T> {
             dropped: 0,
             write_bytes: 0,
         };
-        for (shard, revived) in revived {
-            let group = Group::new(&engine.config, revived, &logger)?;
-            engine.groups[usize::from(shard)] = Some(Box::new(group));
-            engine.touch(shard);
+        for (shard, generation) in restored.gone {
+            engine.gone[usize::from(shard)] = generation;
+        }
+        for (shard, revived) in restored.revived {
+            engine.begin_group(shard, revived)?;
         }
         Ok(engine)
+    }
+
+    fn begin_group(&mut self, shard: ShardId, revived: Revived) -> Result<(), RestoreError> {
+        let mut group = Group::new(&self.config, revived, &self.logger)?;
+        if let Some(aim) = &self.aims[usize::from(shard)] {
+            group.aim(aim);
+        }
+        self.groups[usize::from(shard)] = Some(Box::new(group));
+        self.touch(shard);
+        Ok(())
+    }
+
+    /// The node's replica of a shard is gone for ever, from the next write on.
+    fn end_group(&mut self, shard: ShardId) {
+        let Some(group) = self.groups[usize::from(shard)].take() else { return };
+        let replica = group.replica();
+        group.end(&mut self.out);
+        self.is_touched[usize::from(shard)] = false;
+        self.touched.retain(|touched| *touched != shard);
+        self.gone[usize::from(shard)] = replica.generation();
+        Record::Gone { shard, generation: replica.generation() }.encode(&mut self.head);
+        self.out.push(Output::Removed { shard, replica });
     }
 
     /// The first half of a pass. The write must be carried out before the second half.
@@ -97,6 +138,7 @@ impl<T> Engine<T> {
             self.take(input);
         }
         let mut write = Write { records: Vec::with_capacity(self.write_bytes), ..Write::default() };
+        write.records.append(&mut self.head);
         for place in 0..self.touched.len() {
             let shard = self.touched[place];
             let group = group_of(&mut self.groups, shard);
@@ -150,34 +192,47 @@ impl<T> Engine<T> {
     /// What a new part of the log must begin with, so that the parts before it can be removed once every
     /// shard's entries in them are below [`first_needed`](Engine::first_needed). Call it between passes.
     pub fn checkpoint(&self) -> Vec<Record> {
+        let gone = (0..=self.config.shards).zip(&self.gone).filter(|(_, generation)| **generation > 0);
+        let gone = gone.map(|(shard, generation)| Record::Gone { shard, generation: *generation });
         let groups = self.groups.iter().flatten();
-        groups.flat_map(|group| group.checkpoint()).collect()
+        gone.chain(groups.flat_map(|group| group.checkpoint())).collect()
     }
 
-    /// The first entry of a shard that a restart would read from the log.
+    /// The first entry of a shard that a restart would read from the log; nothing of a shard that this node has no
+    /// replica of is needed.
     pub fn first_needed(&self, shard: ShardId) -> Option<u64> {
-        Some(self.group(shard)?.first_needed())
+        Some(self.of(shard)?.first_needed())
+    }
+
+    /// The shards that this node has a replica of.
+    pub fn shards(&self) -> impl Iterator<Item = ShardId> {
+        self.groups.iter().flatten().map(|group| group.meta().shard)
+    }
+
+    /// How this node's replica of a shard is doing.
+    pub fn group(&self, shard: ShardId) -> Option<GroupStatus> {
+        Some(self.of(shard)?.status(&self.config))
     }
 
     /// What a snapshot of a shard, cut now, would say about itself. It fits the folded state once all
     /// outputs so far are carried out.
     pub fn snapshot_meta(&self, shard: ShardId) -> Option<&SnapshotMeta> {
-        Some(self.group(shard)?.meta())
+        Some(self.of(shard)?.meta())
     }
 
     /// The last entry of a shard that was put out.
     pub fn applied(&self, shard: ShardId) -> Option<Position> {
-        Some(self.group(shard)?.meta().position)
+        Some(self.of(shard)?.meta().position)
     }
 
     /// The epoch in which this node takes proposals for a shard.
     pub fn epoch(&self, shard: ShardId) -> Option<Epoch> {
-        self.group(shard)?.epoch()
+        self.of(shard)?.epoch()
     }
 
     /// Who leads a shard, as far as this node knows.
     pub fn leader(&self, shard: ShardId) -> Option<NodeId> {
-        self.group(shard)?.leader().0
+        self.of(shard)?.leader().0
     }
 
     /// Messages dropped so far because they were not for this node or not messages at all.
@@ -185,7 +240,7 @@ impl<T> Engine<T> {
         self.dropped
     }
 
-    fn group(&self, shard: ShardId) -> Option<&Group<T>> {
+    fn of(&self, shard: ShardId) -> Option<&Group<T>> {
         self.groups.get(usize::from(shard))?.as_deref()
     }
 
@@ -209,7 +264,7 @@ impl<T> Engine<T> {
     fn take(&mut self, input: Input<T>) {
         match input {
             Input::Propose { shard, epoch, events, ticket } => {
-                if self.group(shard).is_none() {
+                if self.of(shard).is_none() {
                     return self.out.push(lost(shard, ticket, Why::NotLeader));
                 }
                 self.with(shard, |group, now, config, out| {
@@ -217,16 +272,13 @@ impl<T> Engine<T> {
                 });
             }
             Input::Read { shard, epoch, ticket } => {
-                if self.group(shard).is_none() {
+                if self.of(shard).is_none() {
                     return self.out.push(lost(shard, ticket, Why::NotLeader));
                 }
                 self.with(shard, |group, _, _, out| group.read(epoch, ticket, out));
             }
             Input::Message { from, shard, bytes } => {
-                let mut taken = false;
-                self.with(shard, |group, _, config, out| {
-                    taken = group.message(config, from, &bytes, out);
-                });
+                let taken = self.message(from, shard, &bytes);
                 self.dropped += u64::from(!taken);
             }
             Input::Unreachable { node } => self.all(|group, _, _| {
@@ -234,16 +286,78 @@ impl<T> Engine<T> {
                 group.has_ready()
             }),
             Input::Tick => self.all(|group, config, out| group.tick(config, out)),
-            Input::SnapshotSaved { shard, index } => {
-                self.with(shard, |group, _, config, _| group.snapshot_saved(config, index));
+            Input::SnapshotSaved { shard, replica, index } => {
+                self.with(shard, |group, _, config, _| group.snapshot_saved(config, replica, index));
             }
             Input::SnapshotCut { meta, state } => {
                 self.with(meta.shard, |group, _, _, _| group.snapshot_cut(&meta, &state));
             }
+            Input::SnapshotMoves { shard, to } => {
+                self.with(shard, |group, _, _, _| group.snapshot_moves(to));
+            }
             Input::TransferLeader { shard, to } => {
                 self.with(shard, |group, now, config, out| {
-                    group.transfer_leader(now, config, to, out);
+                    group.transfer_to_node(now, config, to, out);
                 });
+            }
+            Input::Aim { shard, aim } => self.aim(shard, aim),
+            Input::Drop { shard, replica } => {
+                if self.of(shard).is_some_and(|group| group.replica() == replica) {
+                    self.end_group(shard);
+                }
+            }
+        }
+    }
+
+    fn aim(&mut self, shard: ShardId, aim: Aim) {
+        let Some(known) = self.aims.get_mut(usize::from(shard)) else { return };
+        if known.as_ref().is_some_and(|known| known.version > aim.version) {
+            return;
+        }
+        let aim = known.insert(aim.sorted()).clone();
+        self.with(shard, |group, _, _, _| group.aim(&aim));
+    }
+
+    /// Whether the message was one for a replica of this node.
+    fn message(&mut self, from: NodeId, shard: ShardId, bytes: &Bytes) -> bool {
+        let Ok(message) = Message::parse_from_bytes(bytes) else { return false };
+        let (Some(sender), Some(to)) = (ReplicaId::from_bits(message.from), ReplicaId::from_bits(message.to)) else {
+            return false;
+        };
+        if sender.node() != from || to.node() != self.config.node || !travels(message.get_msg_type()) {
+            return false;
+        }
+        if self.of(shard).is_none_or(|group| group.replica() != to) {
+            let begins = is_from_leader(message.get_msg_type()) && self.may_begin(shard, to);
+            if !begins || !self.begin_replica(shard, to) {
+                return false;
+            }
+        }
+        let mut taken = false;
+        self.with(shard, |group, _, config, out| taken = group.message(config, message, out));
+        taken
+    }
+
+    /// Whether a leader's message may make this replica: it is newer than all that are known to be gone.
+    fn may_begin(&self, shard: ShardId, replica: ReplicaId) -> bool {
+        let Some(gone) = self.gone.get(usize::from(shard)) else { return false };
+        let generation = replica.generation();
+        generation > (*gone).max(FOUNDING) && generation >= self.config.generation_min
+    }
+
+    /// Makes this replica. One that was here before is dead, or there would not be a newer one; what was written of
+    /// it must be known to be void before anything of the new one arrives, so that one waits for the next message.
+    fn begin_replica(&mut self, shard: ShardId, replica: ReplicaId) -> bool {
+        match self.of(shard) {
+            Some(group) if group.replica() > replica || group.leads() => false,
+            Some(_) => {
+                self.end_group(shard);
+                false
+            }
+            None => {
+                let begun = self.begin_group(shard, Revived::joining(shard, replica));
+                begun.expect("the configuration was checked at the start");
+                true
             }
         }
     }
@@ -273,8 +387,8 @@ fn group_of<T>(groups: &mut [Option<Box<Group<T>>>], shard: ShardId) -> &mut Gro
 
 fn check(config: &Config) -> Result<(), RestoreError> {
     let wrong = |what: String| Err(RestoreError::Config(what));
-    if config.node == 0 {
-        return wrong("a node's id is not 0".into());
+    if !(1..=NODE_MAX).contains(&config.node) {
+        return wrong(format!("a node's id is one of 1 to {NODE_MAX}, and not {}", config.node));
     }
     if config.election_ticks_min >= config.election_ticks_max {
         return wrong(format!(
@@ -282,9 +396,13 @@ fn check(config: &Config) -> Result<(), RestoreError> {
             config.election_ticks_min, config.election_ticks_max
         ));
     }
+    let own = ReplicaId::new(config.node, FOUNDING);
     for (shard, voters) in &config.groups {
-        if voters.is_empty() || voters.contains(&0) {
-            return wrong(format!("the voters of shard {shard} are {voters:?}"));
+        if *shard > config.shards {
+            return Err(RestoreError::UnknownShard { shard: *shard });
+        }
+        if !voters.contains(&own) {
+            return wrong(format!("the voters of shard {shard} are {voters:?}, without {own}"));
         }
     }
     Ok(())

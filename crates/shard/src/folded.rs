@@ -68,8 +68,10 @@ impl Folded {
         Ok(())
     }
 
-    pub(crate) fn change_members(&mut self, members: Members) {
+    /// The members from here on; `placed` is the version of the aim the change was made for, if it was for one.
+    pub(crate) fn change_members(&mut self, members: Members, placed: Option<u64>) {
         self.meta.members = members;
+        self.meta.placed = self.meta.placed.max(placed.unwrap_or(0));
     }
 
     /// Whether enough was applied since this was last answered with yes.
@@ -85,11 +87,12 @@ impl Folded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::Epoch;
+    use crate::name::{Epoch, ReplicaId};
 
     /// Epoch 3, sequence 7, stamp 900, entry 20.
     fn folded() -> Folded {
-        let mut meta = SnapshotMeta::born(1, vec![1]);
+        let replica = ReplicaId::new(1, 1);
+        let mut meta = SnapshotMeta::born(1, replica, vec![replica]);
         meta.position = at(20, 3);
         (meta.epoch, meta.sequence, meta.stamp_ms) = (Epoch(3), 7, 900);
         Folded::new(meta)

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-use crate::name::{Epoch, NodeId, ShardId};
+use crate::aim::Aim;
+use crate::name::{Epoch, NodeId, ReplicaId, ShardId};
 use crate::snapshot::SnapshotMeta;
 
 /// Everything that can come into an engine. `T` is the asker's own mark; it comes back unread.
@@ -49,8 +50,17 @@ pub enum Input<T> {
     SnapshotSaved {
         /// Whose.
         shard: ShardId,
+        /// Of which replica; if that one is gone, nothing is done.
+        replica: ReplicaId,
         /// The last entry in it.
         index: u64,
+    },
+    /// A snapshot that was put out for this node is still on its way, so it does not count as lost yet.
+    SnapshotMoves {
+        /// Whose.
+        shard: ShardId,
+        /// To whom.
+        to: NodeId,
     },
     /// The answer to `CutSnapshot`: the folded state at the place that `meta` describes.
     SnapshotCut {
@@ -66,5 +76,22 @@ pub enum Input<T> {
         shard: ShardId,
         /// To whom.
         to: NodeId,
+    },
+    /// What the shard's members are to become. Every node is told for every shard, at its start and whenever it
+    /// changes, whether it has a replica or not: it counts as soon as this node leads. One that is older than what
+    /// was told before, or than what the members were changed for, is not followed.
+    Aim {
+        /// Where.
+        shard: ShardId,
+        /// What is wanted.
+        aim: Aim,
+    },
+    /// The directory says that this replica of this node is no member any more: an aim without it was reached. It is
+    /// dropped, also if it has not heard so itself; nothing is done if this node has another one.
+    Drop {
+        /// Where.
+        shard: ShardId,
+        /// Which.
+        replica: ReplicaId,
     },
 }

@@ -1,7 +1,7 @@
 //! Followers too far behind for the entries a leader still has: a snapshot is asked for, kept, sent, and
 //! sent again if nothing is heard.
 
-use crate::name::NodeId;
+use crate::name::ReplicaId;
 
 /// After this long without an answer, a snapshot is asked for or sent again. Ticks.
 const PATIENCE_TICKS: u32 = 100;
@@ -14,7 +14,7 @@ pub(crate) struct Lagging {
     // One waits for raft to send it; ticks until it is freed.
     kept: Option<u32>,
     // On their way, with ticks until they count as lost.
-    sent: Vec<(NodeId, u32)>,
+    sent: Vec<(ReplicaId, u32)>,
 }
 
 impl Lagging {
@@ -30,9 +30,18 @@ impl Lagging {
     }
 
     /// A snapshot leaves for a follower.
-    pub(crate) fn send(&mut self, to: NodeId) {
-        self.sent.retain(|(node, _)| *node != to);
+    pub(crate) fn send(&mut self, to: ReplicaId) {
+        self.sent.retain(|(replica, _)| *replica != to);
         self.sent.push((to, PATIENCE_TICKS));
+    }
+
+    /// A snapshot that left for a follower is still on its way: patience begins anew.
+    pub(crate) fn moves(&mut self, to: ReplicaId) {
+        if let Some((_, left)) = self.sent.iter_mut().find(|(replica, _)| *replica == to) {
+            *left = PATIENCE_TICKS;
+            // Whoever is next may have the same one.
+            self.kept = self.kept.map(|_| PATIENCE_TICKS);
+        }
     }
 
     /// Whether anything waits for time to pass.
@@ -41,7 +50,7 @@ impl Lagging {
     }
 
     /// A tick has passed. Says whether the kept snapshot is to be freed, and which sent ones count as lost.
-    pub(crate) fn tick(&mut self) -> (bool, Vec<NodeId>) {
+    pub(crate) fn tick(&mut self) -> (bool, Vec<ReplicaId>) {
         let over = |left: &mut Option<u32>| {
             *left = left.map(|ticks| ticks - 1);
             left.take_if(|ticks| *ticks == 0).is_some()
@@ -50,7 +59,7 @@ impl Lagging {
         let free = over(&mut self.kept);
         self.sent.iter_mut().for_each(|(_, ticks)| *ticks -= 1);
         let lost = self.sent.extract_if(.., |(_, ticks)| *ticks == 0);
-        (free, lost.map(|(node, _)| node).collect())
+        (free, lost.map(|(replica, _)| replica).collect())
     }
 }
 
@@ -70,15 +79,31 @@ mod tests {
     }
 
     #[test]
+    fn a_snapshot_that_is_still_on_its_way_is_not_lost() {
+        let mut lagging = Lagging::default();
+        let three = ReplicaId::new(3, 1);
+        lagging.keep();
+        lagging.send(three);
+        for _ in 0..5 * PATIENCE_TICKS {
+            assert_eq!(lagging.tick(), (false, vec![]));
+            lagging.moves(three);
+        }
+        lagging.moves(ReplicaId::new(4, 1));
+        let told: Vec<_> = (0..PATIENCE_TICKS).map(|_| lagging.tick()).collect();
+        assert_eq!(told.last(), Some(&(true, vec![three])));
+    }
+
+    #[test]
     fn a_kept_snapshot_is_freed_and_a_sent_one_counts_as_lost_in_the_end() {
         let mut lagging = Lagging::default();
         lagging.keep();
         lagging.tick();
-        lagging.send(3);
+        let three = ReplicaId::new(3, 1);
+        lagging.send(three);
         let told: Vec<_> = (0..PATIENCE_TICKS).map(|_| lagging.tick()).collect();
         let (last, before) = told.split_last().unwrap();
         assert_eq!(before.last(), Some(&(true, vec![])));
-        assert_eq!(last, &(false, vec![3]));
+        assert_eq!(last, &(false, vec![three]));
         assert!(lagging.is_idle());
     }
 }

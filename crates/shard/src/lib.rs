@@ -3,7 +3,12 @@
 //! One [`Engine`] per node holds a raft group for each shard. It does no I/O and knows no clock: what comes
 //! in is an [`Input`], what comes out is a [`Write`] and a list of [`Output`]s, and the same inputs always give
 //! the same outputs. What is replicated is opaque to it: turns, batches of which are the log's entries.
+//!
+//! Groups come and go while it runs: a message of a leader makes this node's replica of a shard, and the change of
+//! members that removes it ends it. What the members of a shard are to become is told as an [`Aim`]; whoever leads the
+//! shard goes there step by step.
 
+mod aim;
 mod batch;
 mod codec;
 mod config;
@@ -11,18 +16,23 @@ mod consensus;
 mod engine;
 mod folded;
 mod group;
+mod heard;
 mod input;
 mod lagging;
 mod name;
 mod output;
+pub mod placement;
 mod record;
 mod reign;
 mod replay;
+mod restore_error;
 pub mod ring;
 mod snapshot;
+mod status;
 mod tail;
 mod time;
 
+pub use aim::Aim;
 pub use batch::Turns;
 pub use codec::Malformed;
 pub use config::{
@@ -31,9 +41,10 @@ pub use config::{
 };
 pub use engine::Engine;
 pub use input::Input;
-pub use name::{DIRECTORY, Epoch, NodeId, Position, ShardId};
+pub use name::{DIRECTORY, Epoch, FOUNDING, NODE_MAX, NodeId, Position, ReplicaId, ShardId};
 pub use output::{Broken, Outgoing, Output, Received, Why, Write};
 pub use record::{EntryKind, Record};
-pub use replay::RestoreError;
+pub use restore_error::RestoreError;
 pub use snapshot::{Members, SnapshotMeta};
+pub use status::{FollowerStatus, GroupStatus, Role};
 pub use time::{Now, ShardTime};

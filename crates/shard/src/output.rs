@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::batch::Turns;
 use crate::codec::Malformed;
-use crate::name::{Epoch, NodeId, Position, ShardId};
+use crate::name::{Epoch, NodeId, Position, ReplicaId, ShardId};
 use crate::snapshot::SnapshotMeta;
 use crate::time::ShardTime;
 
@@ -193,6 +193,22 @@ pub enum Output<T> {
         to: NodeId,
         /// The description of the folded state as it is now.
         meta: SnapshotMeta,
+    },
+    /// This node leads the shard, its members are what this aim asked for, and a majority of them knows it for good:
+    /// whoever is not among them can be dropped. It comes once for each epoch and aim.
+    Reached {
+        /// Where.
+        shard: ShardId,
+        /// Of the aim.
+        version: u64,
+    },
+    /// This node's replica was dropped, and that is durable. Everything of it is over, also what is folded and its
+    /// snapshots; what comes of the shard later is another replica's. All tickets are answered.
+    Removed {
+        /// Where.
+        shard: ShardId,
+        /// Which.
+        replica: ReplicaId,
     },
     /// The node must stop. Nothing comes out after this.
     Fatal {

@@ -1,18 +1,21 @@
 //! What a node writes to its log, and reads back at a restart.
 //!
 //! Layout, little-endian: kind 1 byte, shard 2, then by kind: entry: index 8, term 8, entry kind 1,
-//! length 4, payload; state: term 8, vote 8, commit 8; snapshot and reset: index 8. Records follow one another
-//! without padding; checksums and the cutting-off of an incomplete end are the log's duty.
+//! length 4, payload; state: term 8, vote 8, commit 8; snapshot and reset: index 8; replica: replica 8; gone:
+//! generation 8. Records follow one another without padding; checksums and the cutting-off of an incomplete end are
+//! the log's duty.
 
 use bytes::{BufMut, Bytes};
 
 use crate::codec::{Malformed, Reader};
-use crate::name::{NodeId, Position, ShardId};
+use crate::name::{Position, ReplicaId, ShardId};
 
 const ENTRY: u8 = 1;
 const STATE: u8 = 2;
 const SNAPSHOT: u8 = 3;
 const RESET: u8 = 4;
+const REPLICA: u8 = 5;
+const GONE: u8 = 6;
 
 /// What the payload of an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +63,8 @@ pub enum Record {
         shard: ShardId,
         /// The highest term seen.
         term: u64,
-        /// Whom this node voted for in that term, 0 for nobody.
-        vote: NodeId,
+        /// Whom this replica voted for in that term.
+        vote: Option<ReplicaId>,
         /// A lower bound of what is committed.
         commit: u64,
     },
@@ -80,6 +83,21 @@ pub enum Record {
         /// The last entry in the snapshot.
         index: u64,
     },
+    /// This node has this replica of a shard. It comes before any other record of the shard; what was written of
+    /// another replica is void.
+    Replica {
+        /// Of which shard.
+        shard: ShardId,
+        /// Which one.
+        replica: ReplicaId,
+    },
+    /// The replicas of a shard that this node had up to this generation are gone for ever.
+    Gone {
+        /// Of which shard.
+        shard: ShardId,
+        /// The highest generation.
+        generation: u64,
+    },
 }
 
 impl Record {
@@ -89,7 +107,9 @@ impl Record {
             Record::Entry { shard, .. }
             | Record::State { shard, .. }
             | Record::Snapshot { shard, .. }
-            | Record::Reset { shard, .. } => *shard,
+            | Record::Reset { shard, .. }
+            | Record::Replica { shard, .. }
+            | Record::Gone { shard, .. } => *shard,
         }
     }
 
@@ -101,7 +121,7 @@ impl Record {
                 out.put_u8(STATE);
                 out.put_u16_le(*shard);
                 out.put_u64_le(*term);
-                out.put_u64_le(*vote);
+                out.put_u64_le(vote.map_or(0, ReplicaId::bits));
                 out.put_u64_le(*commit);
             }
             Record::Snapshot { shard, index } => {
@@ -113,6 +133,16 @@ impl Record {
                 out.put_u8(RESET);
                 out.put_u16_le(*shard);
                 out.put_u64_le(*index);
+            }
+            Record::Replica { shard, replica } => {
+                out.put_u8(REPLICA);
+                out.put_u16_le(*shard);
+                out.put_u64_le(replica.bits());
+            }
+            Record::Gone { shard, generation } => {
+                out.put_u8(GONE);
+                out.put_u16_le(*shard);
+                out.put_u64_le(*generation);
             }
         }
     }
@@ -134,9 +164,14 @@ impl Record {
                 let payload = reader.bytes(length)?;
                 Ok(Record::Entry { shard, position, kind, payload })
             }
-            STATE => Ok(Record::State { shard, term: reader.u64()?, vote: reader.u64()?, commit: reader.u64()? }),
+            STATE => {
+                let (term, vote) = (reader.u64()?, reader.replica_if_any()?);
+                Ok(Record::State { shard, term, vote, commit: reader.u64()? })
+            }
             SNAPSHOT => Ok(Record::Snapshot { shard, index: reader.u64()? }),
             RESET => Ok(Record::Reset { shard, index: reader.u64()? }),
+            REPLICA => Ok(Record::Replica { shard, replica: reader.replica()? }),
+            GONE => Ok(Record::Gone { shard, generation: reader.u64()? }),
             found => Err(Malformed::Unknown { what: "a log record's kind", found }),
         }
     }
@@ -185,6 +220,10 @@ mod tests {
         (any::<u64>(), any::<u64>()).prop_map(|(index, term)| Position { index, term })
     }
 
+    fn any_replica() -> impl Strategy<Value = ReplicaId> {
+        (1..=65_535u64, 1..1u64 << 40).prop_map(|(node, generation)| ReplicaId::new(node, generation))
+    }
+
     fn any_record() -> impl Strategy<Value = Record> {
         let kind = prop_oneof![Just(EntryKind::Turns), Just(EntryKind::Members)];
         let payload = prop::collection::vec(any::<u8>(), 0..60);
@@ -195,8 +234,10 @@ mod tests {
                 kind,
                 payload: payload.into()
             }),
-            (any::<u16>(), any::<u64>(), any::<u64>(), any::<u64>())
+            (any::<u16>(), any::<u64>(), prop::option::of(any_replica()), any::<u64>())
                 .prop_map(|(shard, term, vote, commit)| Record::State { shard, term, vote, commit }),
+            (any::<u16>(), any_replica()).prop_map(|(shard, replica)| Record::Replica { shard, replica }),
+            (any::<u16>(), any::<u64>()).prop_map(|(shard, generation)| Record::Gone { shard, generation }),
             (any::<u16>(), any::<u64>()).prop_map(|(shard, index)| Record::Snapshot { shard, index }),
             (any::<u16>(), any::<u64>()).prop_map(|(shard, index)| Record::Reset { shard, index }),
         ]
@@ -228,16 +269,35 @@ mod tests {
         }
     }
 
+    fn bytes(record: Record) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        bytes
+    }
+
     #[test]
     fn the_layout_on_disk_is_pinned() {
-        let mut bytes = Vec::new();
-        Record::Entry {
+        let entry = Record::Entry {
             shard: 0x0102,
             position: Position { index: 3, term: 4 },
             kind: EntryKind::Turns,
             payload: Bytes::from_static(b"ab"),
-        }
-        .encode(&mut bytes);
-        assert_eq!(bytes, [1, 2, 1, 3, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, b'a', b'b']);
+        };
+        let state = Record::State { shard: 1, term: 4, vote: Some(ReplicaId::new(2, 17)), commit: 9 };
+        assert_eq!(bytes(entry), [1, 2, 1, 3, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, b'a', b'b']);
+        assert_eq!(bytes(state), [2, 1, 0, 4, 0, 0, 0, 0, 0, 0, 0, 17, 0, 0, 0, 0, 2, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes(Record::Snapshot { shard: 1, index: 9 }), [3, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes(Record::Reset { shard: 1, index: 9 }), [4, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
+        let replica = Record::Replica { shard: 1, replica: ReplicaId::new(2, 17) };
+        assert_eq!(bytes(replica), [5, 1, 0, 17, 0, 0, 0, 0, 2, 0, 0]);
+        assert_eq!(bytes(Record::Gone { shard: 1, generation: 17 }), [6, 1, 0, 17, 0, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_replica_that_cannot_be_is_refused() {
+        let mut record = bytes(Record::Replica { shard: 1, replica: ReplicaId::new(2, 17) });
+        record[8] = 0;
+        let refusal = Record::decode_all(record.into()).unwrap_err();
+        assert_eq!(refusal, Malformed::Replica { what: "a log record", found: 17 });
     }
 }

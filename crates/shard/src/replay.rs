@@ -5,85 +5,156 @@ use std::collections::{BTreeMap, VecDeque};
 use raft::eraftpb::{Entry, EntryType, HardState};
 
 use crate::config::Config;
-use crate::name::{NodeId, Position, ShardId};
+use crate::name::{FOUNDING, Position, ReplicaId, ShardId};
 use crate::record::{EntryKind, Record};
+use crate::restore_error::RestoreError;
 use crate::snapshot::SnapshotMeta;
 use crate::tail::Tail;
-
-/// Why an engine cannot start from what is on disk.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RestoreError {
-    /// The disk holds a shard that the configuration does not name.
-    #[error("the disk holds shard {shard}, which this node is not configured for; was the number of shards changed?")]
-    UnknownShard {
-        /// The shard.
-        shard: ShardId,
-    },
-    /// Entries between the snapshot and the log are missing.
-    #[error(
-        "shard {shard}: the snapshot ends at entry {snapshot} and the log begins at {log}; a snapshot or a part of the \
-         log was removed: rejoin the cluster as a new node"
-    )]
-    Gap {
-        /// The shard.
-        shard: ShardId,
-        /// The last entry in the snapshot, 0 without one.
-        snapshot: u64,
-        /// The first entry in the log.
-        log: u64,
-    },
-    /// The log names a later snapshot than the one found.
-    #[error(
-        "shard {shard}: the log names a snapshot up to entry {named}, the newest one found ends at {found}; a snapshot \
-         was removed: rejoin the cluster as a new node"
-    )]
-    SnapshotMissing {
-        /// The shard.
-        shard: ShardId,
-        /// The last entry of the snapshot that the log names.
-        named: u64,
-        /// The last entry of the snapshot found, 0 without one.
-        found: u64,
-    },
-    /// The configuration cannot work.
-    #[error("the configuration cannot work: {0}")]
-    Config(String),
-}
 
 /// One shard as it is on disk.
 pub(crate) struct Revived {
     pub(crate) meta: SnapshotMeta,
     pub(crate) tail: Tail,
     pub(crate) term: u64,
-    pub(crate) vote: NodeId,
+    pub(crate) vote: Option<ReplicaId>,
+    /// Changes of members in the tail of which it is not known that they are committed, by index.
+    pub(crate) changes: Vec<u64>,
+    /// Nothing is on disk yet; a record of the replica must be written before anything else.
+    pub(crate) replica_due: bool,
     /// The entries on disk are not the ones of the tail; a reset must be written before the next ones.
     pub(crate) reset_due: bool,
 }
 
-/// Puts together all shards of the configuration.
+impl Revived {
+    /// A replica that begins with a leader's first message.
+    pub(crate) fn joining(shard: ShardId, replica: ReplicaId) -> Revived {
+        let meta = SnapshotMeta::joining(shard, replica);
+        let tail = Tail::after(meta.position);
+        Revived { meta, tail, term: 0, vote: None, changes: Vec::new(), replica_due: true, reset_due: false }
+    }
+}
+
+/// A node as it is on disk.
+pub(crate) struct Restored {
+    pub(crate) revived: BTreeMap<ShardId, Revived>,
+    /// The highest generation that is gone, by shard.
+    pub(crate) gone: BTreeMap<ShardId, u64>,
+}
+
+/// Puts together what is on disk; what the configuration says of groups counts for an empty disk only.
 pub(crate) fn replay(
     config: &Config,
     snapshots: impl IntoIterator<Item = SnapshotMeta>,
     records: impl IntoIterator<Item = Record>,
-) -> Result<BTreeMap<ShardId, Revived>, RestoreError> {
-    let mut found: BTreeMap<ShardId, Found> = config
-        .groups
-        .iter()
-        .map(|(shard, voters)| (*shard, Found::new(SnapshotMeta::born(*shard, voters.clone()))))
-        .collect();
-    for meta in snapshots {
-        let shard = meta.shard;
-        let place = found.get_mut(&shard).ok_or(RestoreError::UnknownShard { shard })?;
-        if meta.position >= place.meta.position {
-            *place = Found::new(meta);
+) -> Result<Restored, RestoreError> {
+    let known =
+        |shard: ShardId| if shard <= config.shards { Ok(()) } else { Err(RestoreError::UnknownShard { shard }) };
+    let snapshots: Vec<_> = snapshots.into_iter().collect();
+    snapshots.iter().try_for_each(|meta| known(meta.shard))?;
+    let mut found =
+        Replay { config, snapshots, places: BTreeMap::new(), gone: BTreeMap::new(), early: BTreeMap::new() };
+    let mut is_empty = true;
+    for record in records {
+        is_empty = false;
+        known(record.shard())?;
+        found.read(record)?;
+    }
+    if is_empty {
+        return found.birth();
+    }
+    if let Some(shard) = found.early.into_keys().next() {
+        return Err(RestoreError::NoReplica { shard });
+    }
+    let revived = found.places.into_iter().map(|(shard, place)| Ok((shard, place.revive()?)));
+    Ok(Restored { revived: revived.collect::<Result<_, _>>()?, gone: found.gone })
+}
+
+/// What was found so far.
+struct Replay<'a> {
+    config: &'a Config,
+    snapshots: Vec<SnapshotMeta>,
+    places: BTreeMap<ShardId, Found>,
+    gone: BTreeMap<ShardId, u64>,
+    // Where older parts of the log were removed, the first write may come before the checkpoint that says which
+    // replicas it is of.
+    early: BTreeMap<ShardId, Vec<Record>>,
+}
+
+impl Replay<'_> {
+    fn read(&mut self, record: Record) -> Result<(), RestoreError> {
+        let shard = record.shard();
+        match record {
+            Record::Replica { replica, .. } => self.begin(shard, replica),
+            Record::Gone { generation, .. } => self.end(shard, generation),
+            record => {
+                match self.places.get_mut(&shard) {
+                    Some(place) => place.read(record, self.config.tail_entries),
+                    None => self.early.entry(shard).or_default().push(record),
+                }
+                Ok(())
+            }
         }
     }
-    for record in records {
-        let shard = record.shard();
-        let place = found.get_mut(&shard).ok_or(RestoreError::UnknownShard { shard })?;
-        place.read(record, config.tail_entries);
+
+    fn begin(&mut self, shard: ShardId, replica: ReplicaId) -> Result<(), RestoreError> {
+        let node = self.config.node;
+        if replica.node() != node {
+            return Err(RestoreError::Foreign { shard, replica, node });
+        }
+        let present = self.places.get(&shard).map(|place| place.meta.replica);
+        if present == Some(replica) {
+            return Ok(());
+        }
+        let gone = self.gone.get(&shard).copied().unwrap_or(0);
+        let known = present.map_or(gone, ReplicaId::generation);
+        if present.is_some() || replica.generation() <= gone {
+            return Err(RestoreError::Generation { shard, found: replica.generation(), known });
+        }
+        let mut place = self.found(shard, replica);
+        let early = self.early.remove(&shard).unwrap_or_default();
+        early.into_iter().for_each(|record| place.read(record, self.config.tail_entries));
+        self.places.insert(shard, place);
+        Ok(())
     }
-    found.into_iter().map(|(shard, place)| Ok((shard, place.revive()?))).collect()
+
+    fn end(&mut self, shard: ShardId, generation: u64) -> Result<(), RestoreError> {
+        let gone = self.gone.entry(shard).or_default();
+        if generation < *gone {
+            return Err(RestoreError::Generation { shard, found: generation, known: *gone });
+        }
+        *gone = generation;
+        self.places.retain(|of, place| *of != shard || place.meta.replica.generation() > generation);
+        Ok(())
+    }
+
+    /// The newest snapshot of the replica, or how it began. Snapshots of others were left by those that are gone.
+    fn found(&self, shard: ShardId, replica: ReplicaId) -> Found {
+        let own = self.snapshots.iter().filter(|meta| meta.shard == shard && meta.replica == replica);
+        let newest = own.max_by_key(|meta| meta.position);
+        Found::new(newest.cloned().unwrap_or_else(|| self.beginning(shard, replica)))
+    }
+
+    fn beginning(&self, shard: ShardId, replica: ReplicaId) -> SnapshotMeta {
+        if replica.generation() != FOUNDING {
+            return SnapshotMeta::joining(shard, replica);
+        }
+        let together = self.config.groups.get(&shard).filter(|voters| voters.contains(&replica));
+        SnapshotMeta::born(shard, replica, together.cloned().unwrap_or_else(|| vec![replica]))
+    }
+
+    /// Nothing is in the log.
+    fn birth(self) -> Result<Restored, RestoreError> {
+        let groups = &self.config.groups;
+        if let Some(meta) = self.snapshots.iter().find(|meta| groups.contains_key(&meta.shard)) {
+            return Err(RestoreError::LogMissing { shard: meta.shard });
+        }
+        let replica = ReplicaId::new(self.config.node, FOUNDING);
+        let born = groups.keys().map(|shard| {
+            let revived = Found::new(self.beginning(*shard, replica)).revive()?;
+            Ok((*shard, Revived { replica_due: true, ..revived }))
+        });
+        Ok(Restored { revived: born.collect::<Result<_, _>>()?, gone: self.gone })
+    }
 }
 
 /// What is found of one shard.
@@ -92,7 +163,7 @@ struct Found {
     // Without gaps.
     entries: VecDeque<Entry>,
     term: u64,
-    vote: NodeId,
+    vote: Option<ReplicaId>,
     commit: u64,
     // The newest snapshot that the log names.
     named: u64,
@@ -100,7 +171,7 @@ struct Found {
 
 impl Found {
     fn new(meta: SnapshotMeta) -> Found {
-        Found { meta, entries: VecDeque::new(), term: 0, vote: 0, commit: 0, named: 0 }
+        Found { meta, entries: VecDeque::new(), term: 0, vote: None, commit: 0, named: 0 }
     }
 
     fn read(&mut self, record: Record, tail_entries: u64) {
@@ -116,6 +187,7 @@ impl Found {
                 self.named = self.named.max(index);
                 self.entries.clear();
             }
+            Record::Replica { .. } | Record::Gone { .. } => unreachable!("they are read before"),
         }
     }
 
@@ -143,13 +215,15 @@ impl Found {
         let last = tail.last();
         // A log that was not synced may have lost the state that came with its entries or its snapshot.
         let (term, vote) = match last.term.max(snapshot.term) {
-            newer if newer > self.term => (newer, 0),
+            newer if newer > self.term => (newer, None),
             _ => (self.term, self.vote),
         };
-        let hard =
-            HardState { term, vote, commit: self.commit.max(snapshot.index).min(last.index), ..HardState::default() };
+        let commit = self.commit.max(snapshot.index).min(last.index);
+        let hard = HardState { term, vote: vote.map_or(0, ReplicaId::bits), commit, ..HardState::default() };
         tail.start_with(hard, self.meta.members.conf_state());
-        Ok(Revived { reset_due: tail.is_empty() && !self.entries.is_empty(), meta: self.meta, tail, term, vote })
+        let reset_due = tail.is_empty() && !self.entries.is_empty();
+        let changes = tail.changes_after(commit);
+        Ok(Revived { meta: self.meta, tail, term, vote, changes, replica_due: false, reset_due })
     }
 
     fn tail(&self) -> Result<Tail, RestoreError> {
@@ -204,12 +278,17 @@ mod tests {
         range.map(|index| entry(index, term)).collect()
     }
 
+    fn own(generation: u64) -> ReplicaId {
+        ReplicaId::new(7, generation)
+    }
+
     fn state(term: u64, vote: u64, commit: u64) -> Vec<Record> {
+        let vote = (vote != 0).then(|| ReplicaId::new(vote, 1));
         vec![Record::State { shard: 1, term, vote, commit }]
     }
 
     fn snapshot(index: u64, term: u64) -> Option<SnapshotMeta> {
-        let mut meta = SnapshotMeta::born(1, vec![7]);
+        let mut meta = SnapshotMeta::born(1, own(1), vec![own(1)]);
         meta.position = Position { index, term };
         Some(meta)
     }
@@ -221,11 +300,13 @@ mod tests {
     ) -> Result<(u64, Position, u64, u64, u64), RestoreError> {
         let mut config = Config::born(7, 0, 1, &[7]);
         config.tail_entries = 5;
-        let mut shards = replay(&config, snapshot, records.concat())?;
-        let one = shards.remove(&1).unwrap();
+        let begin = Record::Replica { shard: 1, replica: own(1) };
+        let records = std::iter::once(begin).chain(records.concat());
+        let one = replay(&config, snapshot, records)?.revived.remove(&1).unwrap();
         let hard = one.tail.initial_state().unwrap().hard_state;
-        assert_eq!((hard.term, hard.vote), (one.term, one.vote));
-        Ok((one.tail.first() - 1, one.tail.last(), one.term, one.vote, hard.commit))
+        let vote = one.vote.map_or(0, ReplicaId::bits);
+        assert_eq!((hard.term, hard.vote), (one.term, vote));
+        Ok((one.tail.first() - 1, one.tail.last(), one.term, one.vote.map_or(0, ReplicaId::node), hard.commit))
     }
 
     fn at(index: u64, term: u64) -> Position {
@@ -235,6 +316,8 @@ mod tests {
     #[test]
     fn an_empty_disk_is_a_shard_at_its_birth() {
         assert_eq!(revived(None, &[]).unwrap(), (0, at(0, 0), 0, 0, 0));
+        let born = replay(&Config::founding(7, 0, 1), None, []).unwrap().revived;
+        assert!(born.len() == 2 && born.values().all(|revived| revived.replica_due));
     }
 
     #[test]
@@ -298,11 +381,69 @@ mod tests {
         assert_eq!(revived(None, &disk).unwrap(), (0, at(4, 2), 3, 7, 4));
     }
 
+    fn refused(records: Vec<Record>) -> RestoreError {
+        let config = Config::founding(7, 0, 1);
+        replay(&config, None, records).err().expect("a refusal")
+    }
+
+    fn replica(generation: u64) -> Record {
+        Record::Replica { shard: 1, replica: own(generation) }
+    }
+
+    fn gone(generation: u64) -> Record {
+        Record::Gone { shard: 1, generation }
+    }
+
     #[test]
-    fn a_shard_nobody_configured_is_refused() {
+    fn a_shard_the_cluster_does_not_have_is_refused() {
         let record = Record::Snapshot { shard: 9, index: 1 };
-        let config = Config::born(7, 0, 1, &[7]);
-        let refusal = replay(&config, None, [record]).err();
-        assert_eq!(refusal, Some(RestoreError::UnknownShard { shard: 9 }));
+        assert_eq!(refused(vec![record]), RestoreError::UnknownShard { shard: 9 });
+    }
+
+    #[test]
+    fn records_of_replicas_that_contradict_each_other_are_refused() {
+        let generation = |found, known| RestoreError::Generation { shard: 1, found, known };
+        assert_eq!(refused(vec![entry(1, 1)]), RestoreError::NoReplica { shard: 1 });
+        assert_eq!(refused(vec![replica(1), gone(1), entry(1, 1)]), RestoreError::NoReplica { shard: 1 });
+        assert_eq!(refused(vec![replica(4), replica(6)]), generation(6, 4));
+        assert_eq!(refused(vec![gone(4), replica(4)]), generation(4, 4));
+        assert_eq!(refused(vec![gone(4), gone(3)]), generation(3, 4));
+        let other = ReplicaId::new(8, 2);
+        let foreign = RestoreError::Foreign { shard: 1, replica: other, node: 7 };
+        assert_eq!(refused(vec![Record::Replica { shard: 1, replica: other }]), foreign);
+    }
+
+    #[test]
+    fn a_write_before_the_checkpoint_is_of_the_replica_it_names() {
+        let disk = [entry(16, 2), gone(4), replica(6), entry(17, 2)];
+        let meta = SnapshotMeta { replica: own(6), ..snapshot(15, 2).unwrap() };
+        let restored = replay(&Config::joining(7, 0, 1), [meta], disk).unwrap();
+        assert_eq!(restored.revived[&1].tail.last(), at(17, 2));
+    }
+
+    #[test]
+    fn snapshots_without_a_log_are_refused() {
+        let config = Config::founding(7, 0, 1);
+        let refusal = replay(&config, snapshot(15, 2), []).err();
+        assert_eq!(refusal, Some(RestoreError::LogMissing { shard: 1 }));
+    }
+
+    #[test]
+    fn what_is_on_disk_outranks_the_configuration() {
+        let config = Config::founding(7, 0, 1);
+        let disk = [replica(1), entry(1, 1), gone(1), gone(5), replica(6), gone(5), replica(6)];
+        // The snapshot is of the first replica.
+        let restored = replay(&config, snapshot(15, 2), disk).unwrap();
+        assert_eq!(restored.gone, [(1, 5)].into());
+        assert_eq!(restored.revived.keys().collect::<Vec<_>>(), [&1]);
+        let revived = &restored.revived[&1];
+        assert_eq!((&revived.meta, revived.tail.last()), (&SnapshotMeta::joining(1, own(6)), at(0, 0)));
+        assert!(!revived.replica_due);
+    }
+
+    #[test]
+    fn a_founder_stays_one_however_it_is_started_again() {
+        let restored = replay(&Config::joining(7, 0, 1), None, [replica(1)]).unwrap();
+        assert_eq!(restored.revived[&1].meta, SnapshotMeta::born(1, own(1), vec![own(1)]));
     }
 }

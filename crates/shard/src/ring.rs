@@ -88,10 +88,40 @@ impl Hash for Place {
     }
 }
 
-/// Shards being given to nodes.
-struct Table {
+/// The nodes of a cluster on a ring.
+pub(crate) struct Ring {
     ring: HashRing<Place>,
     order: Vec<Place>,
+    nodes: usize,
+}
+
+impl Ring {
+    pub(crate) fn new(nodes: &[NodeId]) -> Ring {
+        let mut ring = HashRing::new();
+        let places = nodes.iter().flat_map(|node| (0..VNODES).map(|vnode| Place::Node(*node, vnode)));
+        ring.batch_add(places.collect());
+        Ring { order: ring.clone().into_iter().collect(), ring, nodes: nodes.len() }
+    }
+
+    /// All nodes in the ring's order from a shard's place on.
+    pub(crate) fn walk(&self, shard: ShardId) -> Vec<NodeId> {
+        let start = self.ring.get(&Place::Shard(shard));
+        let start = self.order.iter().position(|place| Some(place) == start);
+        let start = start.expect("the ring has nodes");
+        let mut nodes = Vec::with_capacity(self.nodes);
+        for place in self.order[start..].iter().chain(&self.order[..start]) {
+            match place {
+                Place::Node(node, _) if !nodes.contains(node) => nodes.push(*node),
+                Place::Node(..) | Place::Shard(_) => (),
+            }
+        }
+        nodes
+    }
+}
+
+/// Shards being given to nodes.
+struct Table {
+    ring: Ring,
     copies: usize,
     copies_max: usize,
     leads_max: usize,
@@ -102,14 +132,10 @@ struct Table {
 
 impl Table {
     fn new(nodes: Vec<NodeId>, shards: u16, replicas: usize) -> Table {
-        let mut ring = HashRing::new();
-        let places = nodes.iter().flat_map(|node| (0..VNODES).map(|vnode| Place::Node(*node, vnode)));
-        ring.batch_add(places.collect());
         let copies = replicas.min(nodes.len());
         let shards = usize::from(shards);
         Table {
-            order: ring.clone().into_iter().collect(),
-            ring,
+            ring: Ring::new(&nodes),
             copies,
             copies_max: (shards * copies).div_ceil(nodes.len()),
             leads_max: shards.div_ceil(nodes.len()),
@@ -118,27 +144,12 @@ impl Table {
         }
     }
 
-    /// All nodes in the ring's order from a shard's place on.
-    fn walk(&self, shard: ShardId) -> Vec<NodeId> {
-        let start = self.ring.get(&Place::Shard(shard));
-        let start = self.order.iter().position(|place| Some(place) == start);
-        let start = start.expect("the ring has nodes");
-        let mut nodes = Vec::with_capacity(self.held.len());
-        for place in self.order[start..].iter().chain(&self.order[..start]) {
-            match place {
-                Place::Node(node, _) if !nodes.contains(node) => nodes.push(*node),
-                Place::Node(..) | Place::Shard(_) => (),
-            }
-        }
-        nodes
-    }
-
     fn has_room(&self, node: NodeId) -> bool {
         self.held[&node] < self.copies_max
     }
 
     fn add(&mut self, shard: ShardId) {
-        let walk = self.walk(shard);
+        let walk = self.ring.walk(shard);
         let room = walk.iter().copied().filter(|node| self.has_room(*node));
         let mut replicas: Vec<NodeId> = room.take(self.copies).collect();
         for node in &replicas {

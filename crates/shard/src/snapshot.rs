@@ -1,65 +1,77 @@
 //! What a snapshot says about the log it stands for.
 //!
-//! Layout, little-endian: version 1 byte, shard 2, index 8, term 8, stamp 8, epoch 8, sequence 8,
-//! auto-leave 1, then four lists of node ids, each a count (2) and the ids (8 each).
+//! Layout, little-endian: version 1 byte, shard 2, replica 8, index 8, term 8, stamp 8, epoch 8, sequence 8, placed 8,
+//! auto-leave 1, then four lists of replica ids, each a count (2) and the ids (8 each).
 
 use bytes::{BufMut, Bytes};
 use raft::eraftpb::ConfState;
 
 use crate::codec::{Malformed, Reader};
-use crate::name::{Epoch, NodeId, Position, ShardId};
+use crate::name::{Epoch, Position, ReplicaId, ShardId};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const LENGTH_BYTES: usize = 4;
 
 /// Who replicates a shard, at one place in its log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Members {
     /// Those whose majority decides.
-    pub voters: Vec<NodeId>,
+    pub voters: Vec<ReplicaId>,
     /// Those who receive everything and do not vote.
-    pub learners: Vec<NodeId>,
+    pub learners: Vec<ReplicaId>,
     /// During a joint change: the voters before it, whose majority must agree too.
-    pub voters_outgoing: Vec<NodeId>,
+    pub voters_outgoing: Vec<ReplicaId>,
     /// During a joint change: voters before it that become learners when it ends.
-    pub learners_next: Vec<NodeId>,
+    pub learners_next: Vec<ReplicaId>,
     /// During a joint change: the leader ends it as soon as it may.
     pub auto_leave: bool,
 }
 
 impl Members {
     /// Members at the birth of a shard: voters only.
-    pub fn born(mut voters: Vec<NodeId>) -> Members {
+    pub fn born(mut voters: Vec<ReplicaId>) -> Members {
         voters.sort_unstable();
         Members { voters, ..Members::default() }
     }
 
-    /// Whether `node` has, or is to get, a copy of the shard.
-    pub fn contains(&self, node: NodeId) -> bool {
-        [&self.voters, &self.learners, &self.voters_outgoing].into_iter().any(|list| list.contains(&node))
+    /// Whether the replica receives what is appended.
+    pub fn contains(&self, replica: ReplicaId) -> bool {
+        [&self.voters, &self.learners, &self.voters_outgoing].into_iter().any(|list| list.contains(&replica))
     }
 
-    pub(crate) fn of(state: &ConfState) -> Members {
+    /// Whether a joint change is open.
+    pub fn is_joint(&self) -> bool {
+        !self.voters_outgoing.is_empty()
+    }
+
+    /// Whether `replica` alone decides.
+    pub(crate) fn decides_alone(&self, replica: ReplicaId) -> bool {
+        self.voters == [replica] && !self.is_joint()
+    }
+
+    /// `None` when it names what is no replica: the change of members that made it was not one of ours.
+    pub(crate) fn of(state: &ConfState) -> Option<Members> {
         let sorted = |ids: &[u64]| {
-            let mut ids = ids.to_vec();
-            ids.sort_unstable();
-            ids
+            let mut replicas = ids.iter().map(|id| ReplicaId::from_bits(*id)).collect::<Option<Vec<_>>>()?;
+            replicas.sort_unstable();
+            Some(replicas)
         };
-        Members {
-            voters: sorted(state.get_voters()),
-            learners: sorted(state.get_learners()),
-            voters_outgoing: sorted(state.get_voters_outgoing()),
-            learners_next: sorted(state.get_learners_next()),
+        Some(Members {
+            voters: sorted(state.get_voters())?,
+            learners: sorted(state.get_learners())?,
+            voters_outgoing: sorted(state.get_voters_outgoing())?,
+            learners_next: sorted(state.get_learners_next())?,
             auto_leave: state.get_auto_leave(),
-        }
+        })
     }
 
     pub(crate) fn conf_state(&self) -> ConfState {
+        let ids = |replicas: &[ReplicaId]| replicas.iter().map(|replica| replica.bits()).collect::<Vec<_>>();
         let mut state = ConfState::default();
-        state.set_voters(self.voters.clone());
-        state.set_learners(self.learners.clone());
-        state.set_voters_outgoing(self.voters_outgoing.clone());
-        state.set_learners_next(self.learners_next.clone());
+        state.set_voters(ids(&self.voters));
+        state.set_learners(ids(&self.learners));
+        state.set_voters_outgoing(ids(&self.voters_outgoing));
+        state.set_learners_next(ids(&self.learners_next));
         state.set_auto_leave(self.auto_leave);
         state
     }
@@ -67,10 +79,12 @@ impl Members {
 
 /// Everything about a shard at one place in its log except what its entries said. A node keeps it beside
 /// the folded state of the same place.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotMeta {
     /// Which shard.
     pub shard: ShardId,
+    /// Whose copy of it: a snapshot of a replica that is gone is of no use to the next one.
+    pub replica: ReplicaId,
     /// The last entry that is folded in.
     pub position: Position,
     /// The stamp of the last turn that is folded in, milliseconds since 1970.
@@ -79,32 +93,50 @@ pub struct SnapshotMeta {
     pub epoch: Epoch,
     /// The sequence, within that epoch, of the entry it was in.
     pub sequence: u64,
-    /// Who replicates the shard.
+    /// The version of the newest aim that a change of members up to there was made for; 0 before the first.
+    pub placed: u64,
+    /// Who replicates the shard; nobody, as long as a replica has heard nothing of its shard.
     pub members: Members,
 }
 
 impl SnapshotMeta {
-    /// A shard before its first entry.
-    pub(crate) fn born(shard: ShardId, voters: Vec<NodeId>) -> SnapshotMeta {
-        SnapshotMeta { shard, members: Members::born(voters), ..SnapshotMeta::default() }
+    /// A replica of a shard before the shard's first entry.
+    pub(crate) fn born(shard: ShardId, replica: ReplicaId, voters: Vec<ReplicaId>) -> SnapshotMeta {
+        SnapshotMeta {
+            shard,
+            replica,
+            position: Position::default(),
+            stamp_ms: 0,
+            epoch: Epoch::default(),
+            sequence: 0,
+            placed: 0,
+            members: Members::born(voters),
+        }
+    }
+
+    /// A replica that waits for its first snapshot.
+    pub(crate) fn joining(shard: ShardId, replica: ReplicaId) -> SnapshotMeta {
+        SnapshotMeta::born(shard, replica, Vec::new())
     }
 
     /// The bytes to keep.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(80);
+        let mut out = Vec::with_capacity(128);
         out.put_u8(VERSION);
         out.put_u16_le(self.shard);
+        out.put_u64_le(self.replica.bits());
         out.put_u64_le(self.position.index);
         out.put_u64_le(self.position.term);
         out.put_u64_le(self.stamp_ms);
         out.put_u64_le(self.epoch.0);
         out.put_u64_le(self.sequence);
+        out.put_u64_le(self.placed);
         let members = &self.members;
         out.put_u8(u8::from(members.auto_leave));
-        put_nodes(&mut out, &members.voters);
-        put_nodes(&mut out, &members.learners);
-        put_nodes(&mut out, &members.voters_outgoing);
-        put_nodes(&mut out, &members.learners_next);
+        put_replicas(&mut out, &members.voters);
+        put_replicas(&mut out, &members.learners);
+        put_replicas(&mut out, &members.voters_outgoing);
+        put_replicas(&mut out, &members.learners_next);
         out
     }
 
@@ -121,10 +153,12 @@ impl SnapshotMeta {
         }
         let meta = SnapshotMeta {
             shard: reader.u16()?,
+            replica: reader.replica()?,
             position: Position { index: reader.u64()?, term: reader.u64()? },
             stamp_ms: reader.u64()?,
             epoch: Epoch(reader.u64()?),
             sequence: reader.u64()?,
+            placed: reader.u64()?,
             members: read_members(&mut reader)?,
         };
         reader.end()?;
@@ -132,10 +166,10 @@ impl SnapshotMeta {
     }
 }
 
-fn put_nodes(out: &mut Vec<u8>, nodes: &[NodeId]) {
-    let count = u16::try_from(nodes.len()).expect("a shard has few members");
+fn put_replicas(out: &mut Vec<u8>, replicas: &[ReplicaId]) {
+    let count = u16::try_from(replicas.len()).expect("a shard has few members");
     out.put_u16_le(count);
-    nodes.iter().for_each(|node| out.put_u64_le(*node));
+    replicas.iter().for_each(|replica| out.put_u64_le(replica.bits()));
 }
 
 fn read_members(reader: &mut Reader<'_>) -> Result<Members, Malformed> {
@@ -147,17 +181,17 @@ fn read_members(reader: &mut Reader<'_>) -> Result<Members, Malformed> {
         }
     };
     Ok(Members {
-        voters: read_nodes(reader)?,
-        learners: read_nodes(reader)?,
-        voters_outgoing: read_nodes(reader)?,
-        learners_next: read_nodes(reader)?,
+        voters: read_replicas(reader)?,
+        learners: read_replicas(reader)?,
+        voters_outgoing: read_replicas(reader)?,
+        learners_next: read_replicas(reader)?,
         auto_leave,
     })
 }
 
-fn read_nodes(reader: &mut Reader<'_>) -> Result<Vec<NodeId>, Malformed> {
+fn read_replicas(reader: &mut Reader<'_>) -> Result<Vec<ReplicaId>, Malformed> {
     let count = reader.u16()?;
-    (0..count).map(|_| reader.u64()).collect()
+    (0..count).map(|_| reader.replica()).collect()
 }
 
 /// What travels to a follower that lags too far behind: the description and the state it describes.
@@ -185,17 +219,20 @@ mod tests {
     use super::*;
 
     fn meta() -> SnapshotMeta {
+        let replicas = |ids: &[(u64, u64)]| ids.iter().map(|(node, nth)| ReplicaId::new(*node, *nth)).collect();
         SnapshotMeta {
             shard: 7,
+            replica: ReplicaId::new(2, 17),
             position: Position { index: 10_000, term: 4 },
             stamp_ms: 1_700_000_000_123,
             epoch: Epoch(4),
             sequence: 88,
+            placed: 12,
             members: Members {
-                voters: vec![1, 2, 3],
-                learners: vec![4],
-                voters_outgoing: vec![1, 2, 5],
-                learners_next: vec![5],
+                voters: replicas(&[(1, 1), (2, 17), (3, 18)]),
+                learners: replicas(&[(4, 19)]),
+                voters_outgoing: replicas(&[(1, 1), (2, 17), (5, 9)]),
+                learners_next: replicas(&[(5, 9)]),
                 auto_leave: true,
             },
         }
@@ -205,7 +242,7 @@ mod tests {
     fn a_description_reads_back() {
         assert_eq!(SnapshotMeta::decode(meta().encode().into()).unwrap(), meta());
         let members = meta().members;
-        assert_eq!(Members::of(&members.conf_state()), members);
+        assert_eq!(Members::of(&members.conf_state()), Some(members));
     }
 
     #[test]

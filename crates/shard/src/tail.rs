@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use raft::eraftpb::{ConfState, Entry, HardState, Snapshot};
+use raft::eraftpb::{ConfState, Entry, EntryType, HardState, Snapshot};
 use raft::{GetEntriesContext, RaftState, Storage, StorageError};
 
-use crate::name::{NodeId, Position};
+use crate::name::{Position, ReplicaId};
 
 /// Bytes an entry takes in a message beside its data; a rough figure is enough for a size limit.
 const ENTRY_OVERHEAD_BYTES: u64 = 24;
@@ -20,7 +20,7 @@ pub(crate) struct Tail {
     entries: VecDeque<Entry>,
     // A snapshot that waits for raft to send it, and the followers that raft wanted one for.
     prepared: Option<Snapshot>,
-    wanted: RefCell<Vec<NodeId>>,
+    wanted: RefCell<Vec<u64>>,
 }
 
 impl Tail {
@@ -62,6 +62,12 @@ impl Tail {
         self.entries.get(self.offset(index)?).map(|entry| entry.term)
     }
 
+    /// The changes of members after `index`.
+    pub(crate) fn changes_after(&self, index: u64) -> Vec<u64> {
+        let changes = self.entries.iter().filter(|entry| entry.get_entry_type() != EntryType::EntryNormal);
+        changes.map(|entry| entry.index).filter(|change| *change > index).collect()
+    }
+
     fn offset(&self, index: u64) -> Option<usize> {
         usize::try_from(index.checked_sub(self.first())?).ok()
     }
@@ -94,6 +100,8 @@ impl Tail {
 
     /// Forgets what a snapshot up to `index` covers, but for some entries for followers that lag a little.
     pub(crate) fn forget_behind(&mut self, index: u64, entries_max: u64, bytes_max: u64) {
+        // A follower that is being given a snapshot goes on behind it.
+        let index = self.prepared.as_ref().map_or(index, |prepared| index.min(prepared.get_metadata().index));
         let covered = self.offset(index + 1).unwrap_or(0).min(self.entries.len());
         let mut bytes = 0;
         let kept = (self.entries.range(..covered).rev())
@@ -107,8 +115,8 @@ impl Tail {
     }
 
     /// The followers raft wanted a snapshot for since the last call.
-    pub(crate) fn take_wanted(&self) -> Vec<NodeId> {
-        self.wanted.take()
+    pub(crate) fn take_wanted(&self) -> impl Iterator<Item = ReplicaId> {
+        self.wanted.take().into_iter().filter_map(ReplicaId::from_bits)
     }
 
     /// Keeps a snapshot for raft to send; `None` frees it.
@@ -118,7 +126,7 @@ impl Tail {
 
     /// A snapshot is of use if the entries after it are still here and it knows its receiver: one without
     /// the receiver among its members would be refused for ever.
-    fn prepared_for(&self, to: NodeId, index_min: u64) -> Option<&Snapshot> {
+    fn prepared_for(&self, to: u64, index_min: u64) -> Option<&Snapshot> {
         self.prepared.as_ref().filter(|snapshot| {
             let meta = snapshot.get_metadata();
             let conf = meta.get_conf_state();
@@ -263,20 +271,18 @@ mod tests {
 
     #[test]
     fn only_a_snapshot_that_is_of_use_is_sent() {
+        let [one, two, three] = [1, 2, 3].map(|node| ReplicaId::new(node, 1));
         let mut tail = tail(10, 20);
-        let prepared = |index, voters: &[u64]| {
-            let mut snapshot = Snapshot::default();
-            snapshot.mut_metadata().index = index;
-            snapshot.mut_metadata().mut_conf_state().set_voters(voters.to_vec());
-            Some(snapshot)
-        };
-        tail.prepare(prepared(15, &[1, 2]));
-        assert_eq!(tail.snapshot(0, 2).unwrap().get_metadata().index, 15);
-        assert!(tail.snapshot(0, 3).is_err(), "3 is not a member in it");
+        let mut snapshot = Snapshot::default();
+        snapshot.mut_metadata().index = 15;
+        snapshot.mut_metadata().mut_conf_state().set_voters(vec![one.bits(), two.bits()]);
+        tail.prepare(Some(snapshot));
+        assert_eq!(tail.snapshot(0, two.bits()).unwrap().get_metadata().index, 15);
+        assert!(tail.snapshot(0, three.bits()).is_err(), "3 is not a member in it");
         tail.forget(16);
-        assert!(tail.snapshot(0, 2).is_err(), "entry 16 is gone");
-        assert!(tail.snapshot(0, 3).is_err());
-        assert_eq!(tail.take_wanted(), [3, 2]);
-        assert_eq!(tail.take_wanted(), [0; 0]);
+        assert!(tail.snapshot(0, two.bits()).is_err(), "entry 16 is gone");
+        assert!(tail.snapshot(0, three.bits()).is_err());
+        assert_eq!(tail.take_wanted().collect::<Vec<_>>(), [three, two]);
+        assert_eq!(tail.take_wanted().count(), 0);
     }
 }

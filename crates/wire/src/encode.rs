@@ -12,6 +12,7 @@ use serde::{Serialize, Serializer, ser::SerializeStruct};
 use crate::{
     Encoding, Fail, Rejection,
     city::CityPage,
+    cluster::ClusterStatus,
     convert,
     feed::{DeltaBody, Ended, Notice, SnapshotBody},
     form::{Form, Nothing, On},
@@ -280,6 +281,7 @@ impl Serialize for AnswerBody<'_> {
             Answer::ProductAudit(audit) => On(&**audit).serialize(serializer),
             Answer::ResourceAudit(audit) => On(&**audit).serialize(serializer),
             Answer::CustomerAudit(audit) => On(&**audit).serialize(serializer),
+            Answer::Cluster(view) => ClusterStatus::from(&**view).serialize(serializer),
         }
     }
 }

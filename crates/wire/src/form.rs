@@ -340,10 +340,14 @@ hexadecimal_form! {
     OrderId: "an order id is 32 hexadecimal digits",
 }
 
-/// The entity with this text: `venue/…`, `session/…`, `product/…`, `resource/…`, `cart/…`, `customer/…` or `directory`.
+/// The entity with this text: `venue/…`, `session/…`, `product/…`, `resource/…`, `cart/…`, `customer/…`, `directory` or `cluster`.
 pub fn entity(text: &str) -> Option<Entity> {
     let Some((kind, id)) = text.split_once('/') else {
-        return (text == "directory").then_some(Entity::Directory);
+        return match text {
+            "directory" => Some(Entity::Directory),
+            "cluster" => Some(Entity::Cluster),
+            _ => None,
+        };
     };
     match kind {
         "venue" => Id::new(id).map(Entity::Venue),
@@ -367,6 +371,7 @@ impl Form for Entity {
             Entity::Resource(id) => ("resource/", id.as_str()),
             Entity::Customer(id) => ("customer/", id.as_str()),
             Entity::Directory => ("directory", ""),
+            Entity::Cluster => ("cluster", ""),
             Entity::Cart(id) => {
                 hex = Hex::of(id.0);
                 ("cart/", hex.as_str())
@@ -381,7 +386,7 @@ impl Form for Entity {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Entity, D::Error> {
         read_text(
             deserializer,
-            "an entity (session/…, product/…, resource/…, cart/…, customer/…, venue/… or directory)",
+            "an entity (session/…, product/…, resource/…, cart/…, customer/…, venue/…, directory or cluster)",
             entity,
         )
     }
@@ -558,6 +563,22 @@ mod request_hash {
         super::read_text(deserializer, "the hash of a request id (16 hexadecimal digits)", |text| {
             u64::from_str_radix(text, 16).ok().map(RequestHash)
         })
+    }
+}
+
+/// A name of 128 bits: 32 hexadecimal digits. For `#[serde(with = "form::hex128")]`.
+pub(crate) mod hex128 {
+    use serde::de::Error as _;
+
+    use super::{Deserializer, Hex, HexText, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(name: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(Hex::of(*name).as_str())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+        let name = deserializer.deserialize_str(HexText)?;
+        name.ok_or_else(|| D::Error::custom("the name of a disk is 32 hexadecimal digits"))
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn write_inventory<M: SerializeStruct>(map: &mut M, entity: &Entity) 
         Entity::Product(id) => map.serialize_field("product", &On(id)),
         Entity::Resource(id) => map.serialize_field("resource", &On(id)),
         Entity::Customer(id) => map.serialize_field("customer", &On(id)),
-        Entity::Venue(_) | Entity::Cart(_) | Entity::Directory => {
+        Entity::Venue(_) | Entity::Cart(_) | Entity::Directory | Entity::Cluster => {
             Err(M::Error::custom("only sessions, products, resources and customers are held of"))
         }
     }

@@ -1,10 +1,11 @@
 //! What happened, for people: each event of an entity as one word and one sentence.
 
 use boxoffice_core::{
+    cluster::Replica,
     command::Payment,
     event::{
-        CartEvent, CustomerEvent, DirectoryEvent, Event, HoldEvent, ProductEvent, ResourceEvent, SessionEvent,
-        VenueEvent,
+        CartEvent, ClusterEvent, CustomerEvent, DirectoryEvent, Event, HoldEvent, ProductEvent, ResourceEvent,
+        SessionEvent, VenueEvent,
     },
     id::HoldId,
     money::Money,
@@ -34,7 +35,8 @@ pub fn is_about(event: &Event, seat: Seat) -> bool {
         | Event::Product(_)
         | Event::Resource(_)
         | Event::Customer(_)
-        | Event::Directory(_) => false,
+        | Event::Directory(_)
+        | Event::Cluster(_) => false,
     }
 }
 
@@ -48,6 +50,7 @@ pub fn happening(event: &Event) -> Happening {
         Event::Resource(event) => resource(event),
         Event::Customer(event) => customer(event),
         Event::Directory(event) => directory(event),
+        Event::Cluster(event) => cluster(event),
     };
     Happening { word, sentence }
 }
@@ -91,6 +94,30 @@ fn directory(event: &DirectoryEvent) -> Words {
             ),
         ),
     }
+}
+
+fn cluster(event: &ClusterEvent) -> Words {
+    match event {
+        ClusterEvent::Founded { node, member, shards, replicas } => (
+            "founded",
+            format!("by node {node} at {}, with {shards} data shards in {replicas} copies each", member.peer),
+        ),
+        ClusterEvent::MemberPut { node, member, request: _ } => {
+            ("member_put", format!("node {node} at {} is {}", member.peer, member.state.name()))
+        }
+        ClusterEvent::Placed { places, next_generation: _ } => {
+            let aims = places.iter().map(|(shard, place)| {
+                let learners = if place.aim.learners.is_empty() { "" } else { ", learners " };
+                format!("{shard} to {}{learners}{}", replicas(&place.aim.voters), replicas(&place.aim.learners))
+            });
+            ("placed", format!("shard {}", aims.collect::<Vec<_>>().join("; shard ")))
+        }
+        ClusterEvent::Reached { shard, version } => ("reached", format!("shard {shard} its aim {version}")),
+    }
+}
+
+fn replicas(replicas: &[Replica]) -> String {
+    replicas.iter().map(Replica::to_string).collect::<Vec<_>>().join(" ")
 }
 
 fn session(event: &SessionEvent) -> Words {

@@ -31,6 +31,7 @@ mod convert;
 pub mod request;
 
 pub mod city;
+pub mod cluster;
 pub mod happening;
 pub mod status;
 

@@ -110,7 +110,9 @@ fn details_fields(refusal: &Refusal) -> usize {
         | Refusal::NoAdjacentSeats { .. }
         | Refusal::LimitPerOrder { .. }
         | Refusal::AmountMismatch { .. }
-        | Refusal::CurrencyFixed { .. } => 2,
+        | Refusal::CurrencyFixed { .. }
+        | Refusal::QuorumWouldBeLost { .. }
+        | Refusal::NodeInUse { .. } => 2,
         Refusal::NoSuchSeat(_)
         | Refusal::DuplicateSeat(_)
         | Refusal::HallOccupied(_)
@@ -120,7 +122,13 @@ fn details_fields(refusal: &Refusal) -> usize {
         | Refusal::NoSuchProduct(_)
         | Refusal::SlotTaken(_)
         | Refusal::IdInUse(_)
-        | Refusal::NoSuchBooking(_) => 1,
+        | Refusal::NoSuchBooking(_)
+        | Refusal::NoSuchNode { .. }
+        | Refusal::NodeGone { .. }
+        | Refusal::DiskDiffers { .. }
+        | Refusal::PlacementStale { .. }
+        | Refusal::NotDrainable { .. }
+        | Refusal::TooManyNodes { .. } => 1,
         Refusal::BadRequest(_)
         | Refusal::RequestIdMissing
         | Refusal::RequestIdReused
@@ -140,7 +148,8 @@ fn details_fields(refusal: &Refusal) -> usize {
         | Refusal::PaymentPending
         | Refusal::Lines(_)
         | Refusal::NotFound(_)
-        | Refusal::AlreadyExistsDifferently(_) => 0,
+        | Refusal::AlreadyExistsDifferently(_)
+        | Refusal::AlreadyFounded => 0,
     }
 }
 
@@ -187,6 +196,16 @@ fn details<M: SerializeMap>(map: &mut M, refusal: &Refusal) -> Result<(), M::Err
             map.serialize_entry("asked", asked)?;
             map.serialize_entry("got", got)
         }
+        Refusal::NoSuchNode { node }
+        | Refusal::NodeGone { node }
+        | Refusal::DiskDiffers { node }
+        | Refusal::NotDrainable { node, why: _ } => map.serialize_entry("node", node),
+        Refusal::QuorumWouldBeLost { node, shards } | Refusal::NodeInUse { node, shards } => {
+            map.serialize_entry("node", node)?;
+            map.serialize_entry("shards", shards)
+        }
+        Refusal::PlacementStale { version } => map.serialize_entry("version", version),
+        Refusal::TooManyNodes { max } => map.serialize_entry("max", max),
         Refusal::BadRequest(_)
         | Refusal::RequestIdMissing
         | Refusal::RequestIdReused
@@ -206,7 +225,8 @@ fn details<M: SerializeMap>(map: &mut M, refusal: &Refusal) -> Result<(), M::Err
         | Refusal::PaymentPending
         | Refusal::Lines(_)
         | Refusal::NotFound(_)
-        | Refusal::AlreadyExistsDifferently(_) => Ok(()),
+        | Refusal::AlreadyExistsDifferently(_)
+        | Refusal::AlreadyFounded => Ok(()),
     }
 }
 

@@ -150,6 +150,18 @@ ops! {
     AdminRelease "admin.release" changes operators,
     /// Say how an attempt to pay ended.
     AdminSettle "admin.settle" changes operators,
+    /// The members of the cluster, and where shards should be.
+    AdminNodes "admin.nodes" reads operators,
+    /// Become a member of the cluster.
+    AdminJoin "admin.join" changes operators,
+    /// Move everything away from a member.
+    AdminDrain "admin.drain" changes operators,
+    /// Let a member that is drained keep what it has.
+    AdminUndrain "admin.undrain" changes operators,
+    /// Say that a member will not come back.
+    AdminRemove "admin.remove" changes operators,
+    /// Say that a member has lost its disk.
+    AdminReplace "admin.replace" changes operators,
 }
 
 impl Op {

@@ -23,6 +23,7 @@ pub use crate::form_order::OrderView;
 use crate::{
     Encoding, Fail, Op,
     city::CityPage,
+    cluster::ClusterStatus,
     feed::{Ended, Notice, Snapshot, SnapshotBody},
     form::{self, Form, Of, plain_form},
     hello::Hello,
@@ -293,6 +294,15 @@ pub struct No {
     /// `too_many_lines`: the most there may be.
     #[serde(default)]
     pub limit: Option<u32>,
+    /// `no_such_node`, `node_gone`, `disk_differs`, `not_drainable`, `quorum_would_be_lost`, `node_in_use`: which node.
+    #[serde(default)]
+    pub node: Option<u64>,
+    /// `quorum_would_be_lost`, `node_in_use`: which shards.
+    #[serde(default)]
+    pub shards: Vec<u16>,
+    /// `placement_stale`: the version the cluster has.
+    #[serde(default)]
+    pub version: Option<u64>,
     /// Where several lines of a request were refused: each of them; the other fields are then those of the first.
     #[serde(default)]
     pub lines: Vec<No>,
@@ -408,7 +418,7 @@ from_answer! {
     formed: VenueView, VenuesPage, HallView, TitleView, SessionView, MapView, ProductView, ResourceView, CartView, Held,
         OrderView, RefundRecord, PurchasesPage, SessionAudit, CartAudit, ProductAudit, ResourceAudit, CustomerAudit;
     plain: SessionPage, CityPage, TitlePage, BookingPage, Available, FreeSlots, ThreeStates, NodeStatus, NodeAudit,
-        HistoryPage, Watching;
+        HistoryPage, ClusterStatus, Watching;
 }
 
 /// Of `watch`.

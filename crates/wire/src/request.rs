@@ -1,7 +1,10 @@
 //! Requests, read and checked: what a connection hands on.
 
 use boxoffice_core::{
-    command::{CartCommand, Command, DirectoryCommand, ProductCommand, ResourceCommand, SessionCommand, VenueCommand},
+    command::{
+        CartCommand, ClusterCommand, Command, DirectoryCommand, ProductCommand, ResourceCommand, SessionCommand,
+        VenueCommand,
+    },
     id::{Entity, Id, Request as RequestKey, RequestHash, hash64},
     refusal::Refusal,
     seat::Seat,
@@ -301,7 +304,13 @@ fn call(encoding: Encoding, op: Op, body: &[u8]) -> Result<(Call, Shape), Reject
         | Op::OrderRefund
         | Op::CustomerPurchases
         | Op::AdminRelease
-        | Op::AdminSettle => {
+        | Op::AdminSettle
+        | Op::AdminNodes
+        | Op::AdminJoin
+        | Op::AdminDrain
+        | Op::AdminUndrain
+        | Op::AdminRemove
+        | Op::AdminReplace => {
             let (command, shape) = command(encoding, op, body)?;
             return Ok((Call::Command(command), shape));
         }
@@ -362,6 +371,15 @@ fn command(encoding: Encoding, op: Op, body: &[u8]) -> Result<(Command, Shape), 
         Op::CustomerPurchases => convert::cart::customer_purchases(read(encoding, body)?)?,
         Op::AdminRelease => convert::admin::release(read(encoding, body)?),
         Op::AdminSettle => convert::admin::settle(read(encoding, body)?)?,
+        Op::AdminNodes => {
+            let body::Empty {} = read(encoding, body)?;
+            Command::Cluster(ClusterCommand::Get)
+        }
+        Op::AdminJoin => convert::admin::join(read(encoding, body)?)?,
+        Op::AdminDrain => Command::Cluster(ClusterCommand::Drain { node: node(encoding, body)? }),
+        Op::AdminUndrain => Command::Cluster(ClusterCommand::Undrain { node: node(encoding, body)? }),
+        Op::AdminRemove => Command::Cluster(ClusterCommand::Remove { node: node(encoding, body)? }),
+        Op::AdminReplace => Command::Cluster(ClusterCommand::Replace { node: node(encoding, body)? }),
         Op::Hello | Op::Watch | Op::Unwatch | Op::Batch | Op::AdminStatus | Op::AdminAudit | Op::AdminHistory => {
             return Err(Rejection::bad_request(format!("`{}` is no command and stands alone in a frame", op.name())));
         }
@@ -372,6 +390,11 @@ fn command(encoding: Encoding, op: Op, body: &[u8]) -> Result<(Command, Shape), 
 /// The id that is all of a body.
 fn id(encoding: Encoding, body: &[u8]) -> Result<Id, Rejection> {
     read::<body::Get>(encoding, body).map(|body| body.id)
+}
+
+/// The member that is all of a body.
+fn node(encoding: Encoding, body: &[u8]) -> Result<u64, Rejection> {
+    read::<body::AdminNode>(encoding, body).map(|body| body.node)
 }
 
 fn read<T: DeserializeOwned>(encoding: Encoding, body: &[u8]) -> Result<T, Rejection> {

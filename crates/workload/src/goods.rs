@@ -137,7 +137,7 @@ impl Goods {
             Entity::Product(id) => portion_good(&portion, Owner::Product(self.number(id, 'p')?)),
             Entity::Session(id) => portion_good(&portion, Owner::Arena(self.number(id, 'a')?)),
             Entity::Resource(id) => portion_good(&portion, Owner::Resource(self.number(id, 'r')?)),
-            Entity::Venue(_) | Entity::Cart(_) | Entity::Customer(_) | Entity::Directory => None,
+            Entity::Venue(_) | Entity::Cart(_) | Entity::Customer(_) | Entity::Directory | Entity::Cluster => None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod audit;
 mod customer;
+mod nodes;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,11 @@ pub fn run(args: &Admin) -> Outcome {
     match &args.what {
         AdminCommand::Status { json } => show_status(&args.reach, *json),
         AdminCommand::Audit { entity, json } => show_audit(&args.reach, entity.as_deref(), *json),
+        AdminCommand::Nodes { json } => nodes::show(&args.reach, *json),
+        AdminCommand::Drain { node, cancel: false } => nodes::drain(&args.reach, *node),
+        AdminCommand::Drain { node, cancel: true } => nodes::keep(&args.reach, *node),
+        AdminCommand::Remove { node } => nodes::remove(&args.reach, *node),
+        AdminCommand::Replace { node } => nodes::replace(&args.reach, *node),
         AdminCommand::History { entity, seat, limit, before, json } => {
             let asked = Asked { entity, seat: seat.as_deref(), limit: *limit, before: *before };
             show_history(&args.reach, &asked, *json)
@@ -122,7 +128,7 @@ async fn find(client: &Client, entity: Option<Entity>, reach: &Reach) -> Result<
         Some(Entity::Customer(id)) => {
             Found::Customer(Box::new(client.audit_customer(&id).await.map_err(failure)?.value))
         }
-        Some(entity @ (Entity::Venue(_) | Entity::Directory)) => {
+        Some(entity @ (Entity::Venue(_) | Entity::Directory | Entity::Cluster)) => {
             return Err(Failure::Usage(format!(
                 "{entity}: sessions, products, resources, customers and carts are audited; `boxoffice admin audit` \
                  audits all there is"

@@ -34,7 +34,9 @@ pub async fn watch(client: &Client, entity: &Entity, reach: &Reach) -> Result<bo
             let mut feed = client.watch_purchases(id, 0);
             follow(reach, async || feed.next().await.map(purchases)).await?;
         }
-        Entity::Session(_) | Entity::Venue(_) | Entity::Cart(_) | Entity::Directory => return Ok(false),
+        Entity::Session(_) | Entity::Venue(_) | Entity::Cart(_) | Entity::Directory | Entity::Cluster => {
+            return Ok(false);
+        }
     }
     Ok(true)
 }

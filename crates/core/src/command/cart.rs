@@ -14,7 +14,7 @@ use crate::{
 
 /// What a cart is told or asked. Those of buyers were made with the cart's token; `Order` needs the order's id only; the
 /// rest is for operators and the gateway.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CartCommand {
     /// `cart.open`. A cart that is open already answers as it is, and remembers that too.
     Open {

@@ -1,9 +1,9 @@
 //! What a customer is asked.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a customer is asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CustomerCommand {
     /// `customer.purchases`: the orders of this customer, by cursor.
     Purchases {

@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use crate::id::Id;
 
 /// What the directory is told or asked. Venues tell it themselves where they are.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DirectoryCommand {
     /// Create or change a title: `title.put`. The title remembers its last puts.
     PutTitle(Id, Title),

@@ -9,7 +9,7 @@ use super::limits::Limits;
 use crate::money::Money;
 
 /// What a product is told or asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProductCommand {
     /// Create or change it: `product.put`. It remembers its last puts.
     Put(Box<ProductDetails>),

@@ -9,7 +9,7 @@ use super::limits::Limits;
 use crate::{id::Id, money::Currency, time::Timestamp};
 
 /// What a resource is told or asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ResourceCommand {
     /// Create or change it: `resource.put`. It remembers its last puts; bookings that exist stay.
     Put(Box<ResourceDetails>),

@@ -9,7 +9,7 @@ use super::limits::Limits;
 use crate::{id::Id, money::Money, seat::Seat, time::Timestamp};
 
 /// What a session is told or asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SessionCommand {
     /// `session.get`: what, where, when, prices, counts, layout.
     Get,

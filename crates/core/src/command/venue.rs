@@ -9,7 +9,7 @@ use super::session::NewSession;
 use crate::{id::Id, layout::Layout, time::Timestamp};
 
 /// What a venue is told or asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VenueCommand {
     /// Create or change it: `venue.put`. It remembers its last puts.
     Put(VenueDetails),

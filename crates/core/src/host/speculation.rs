@@ -8,6 +8,7 @@ use super::Turn;
 use crate::{
     answer::{Answer, Answered, At, Outcome},
     cart::Cart,
+    cluster::Cluster,
     customer::Customer,
     directory::Directory,
     event::{CartEvent, Event, VenueEvent},
@@ -89,6 +90,13 @@ impl Speculation {
         }
     }
 
+    pub(super) fn cluster(&self) -> Option<&Cluster> {
+        match self.state()? {
+            State::Cluster(cluster) => Some(cluster),
+            other => panic!("{} is kept as something else: {other:?}", self.entity),
+        }
+    }
+
     /// The side of it that carts hold things of.
     pub(super) fn inventory(&self) -> Option<&dyn Inventory> {
         Some(self.state()?.inventory().unwrap_or_else(|| panic!("{} is no inventory", self.entity)))
@@ -121,6 +129,7 @@ impl Speculation {
             Entity::Resource(id) => format_smolstr!("resource {id}"),
             Entity::Customer(id) => format_smolstr!("customer {id}"),
             Entity::Directory => "the directory".into(),
+            Entity::Cluster => "the cluster".into(),
         })
     }
 

@@ -114,7 +114,7 @@ impl Kept {
                     audit.holds += found.holds.len() as u64;
                     audit.note(entity, found.violations);
                 }
-                State::Directory(_) => {}
+                State::Directory(_) | State::Cluster(_) => {}
             }
         }
         let (kept, counted) = (self.payments(), audit.payments);

@@ -11,8 +11,8 @@ use serde::{
 
 use super::{Entry, Kept, State};
 use crate::{
-    cart::Cart, customer::Customer, directory::Directory, id::Entity, layout::Layout, product::Product,
-    resource::Resource, session::Session, shared_map::SharedMap, venue::Venue,
+    cart::Cart, cluster::Cluster, customer::Customer, directory::Directory, id::Entity, layout::Layout,
+    product::Product, resource::Resource, session::Session, shared_map::SharedMap, venue::Venue,
 };
 
 /// A copy of a shard's entities at one moment; making it copies references to the leaves they are kept in.
@@ -109,6 +109,7 @@ enum Written<'a> {
     Resource(&'a Resource),
     Customer(&'a Customer),
     Directory(&'a Directory),
+    Cluster(&'a Cluster),
 }
 
 /// A state as it is read.
@@ -121,6 +122,7 @@ enum Read {
     Resource(Box<Resource>),
     Customer(Box<Customer>),
     Directory(Box<Directory>),
+    Cluster(Box<Cluster>),
 }
 
 /// The layouts of a cut in the order in which they first come up, found again by their address.
@@ -177,6 +179,7 @@ impl Serialize for States<'_> {
                 State::Resource(resource) => Written::Resource(resource),
                 State::Customer(customer) => Written::Customer(customer),
                 State::Directory(directory) => Written::Directory(directory),
+                State::Cluster(cluster) => Written::Cluster(cluster),
             };
             seq.serialize_element(&(entity, written))?;
         }
@@ -231,6 +234,7 @@ impl Read {
                 State::Customer(customer)
             }
             Read::Directory(directory) => State::Directory(directory),
+            Read::Cluster(cluster) => State::Cluster(cluster),
             Read::Session(mut session, number) => {
                 session.set_layout(layout(number).ok_or_else(unknown)?);
                 session.rebuild();

@@ -25,7 +25,8 @@ impl State {
     /// elsewhere.
     pub fn leaves(&self) -> bool {
         match self {
-            State::Venue(_) | State::Session(_) | State::Product(_) | State::Resource(_) | State::Directory(_) => false,
+            State::Venue(_) | State::Session(_) | State::Product(_) | State::Resource(_) => false,
+            State::Directory(_) | State::Cluster(_) => false,
             // With nothing in any cart, only purchases and what was used of quotas are left: history.
             State::Customer(customer) => customer.rests(),
             // What an operator has to see to stays, so that it is counted and found without a look at all that has left.
@@ -36,7 +37,8 @@ impl State {
     /// Whether the entity may have left once and come back: whoever left had ended.
     pub fn may_have_left(&self) -> bool {
         match self {
-            State::Venue(_) | State::Session(_) | State::Product(_) | State::Resource(_) | State::Directory(_) => false,
+            State::Venue(_) | State::Session(_) | State::Product(_) | State::Resource(_) => false,
+            State::Directory(_) | State::Cluster(_) => false,
             State::Customer(_) => true,
             State::Cart(cart) => cart.terminal(),
         }
@@ -48,7 +50,7 @@ impl State {
         match events.first() {
             Some(Event::Customer(_)) => false,
             None | Some(Event::Venue(_) | Event::Session(_) | Event::Product(_)) => true,
-            Some(Event::Resource(_) | Event::Directory(_)) => true,
+            Some(Event::Resource(_) | Event::Directory(_) | Event::Cluster(_)) => true,
             Some(Event::Cart(event)) => matches!(event, CartEvent::Opened { .. }),
         }
     }

@@ -456,7 +456,7 @@ impl Reference {
                     let said: Vec<_> = basket.lines.iter().map(|line| (line.number, line.quantity)).collect();
                     assert_eq!((view.state, view.deadline.0, lines), (basket.state, basket.deadline, said), "{entity}");
                 }
-                State::Venue(_) | State::Directory(_) => {}
+                State::Venue(_) | State::Directory(_) | State::Cluster(_) => {}
             }
         }
     }

@@ -398,7 +398,7 @@ impl Sea {
         for (entity, state) in town.kept.entities() {
             assert!(!state.unfinished(), "{entity} owes something for ever: {state:?}");
             let (holds, sold, releases) = match &**state {
-                State::Venue(_) | State::Directory(_) => continue,
+                State::Venue(_) | State::Directory(_) | State::Cluster(_) => continue,
                 State::Session(session) => {
                     let audit = session.audit();
                     (audit.holds, audit.sales, session.remembered_releases())

@@ -3,8 +3,8 @@
 use std::mem::{Discriminant, discriminant};
 
 use boxoffice_core::command::{
-    CartCommand, Command, CustomerCommand, DirectoryCommand, ProductCommand, ResourceCommand, SessionCommand,
-    VenueCommand,
+    CartCommand, ClusterCommand, Command, CustomerCommand, DirectoryCommand, ProductCommand, ResourceCommand,
+    SessionCommand, VenueCommand,
 };
 use boxoffice_wire::{Fail, FailKind, Rejection, encode::Verdict, request::Item};
 use tokio::time::Instant;
@@ -39,6 +39,7 @@ enum Kind {
     Resource(Discriminant<ResourceCommand>),
     Customer(Discriminant<CustomerCommand>),
     Directory(Discriminant<DirectoryCommand>),
+    Cluster(Discriminant<ClusterCommand>),
 }
 
 impl Batch {
@@ -105,5 +106,6 @@ fn kind(command: &Command) -> Kind {
         Command::Resource(_, command) => Kind::Resource(discriminant(command)),
         Command::Customer(_, command) => Kind::Customer(discriminant(command)),
         Command::Directory(command) => Kind::Directory(discriminant(command)),
+        Command::Cluster(command) => Kind::Cluster(discriminant(command)),
     }
 }

@@ -218,8 +218,10 @@ impl Connection {
     }
 
     fn submit(&mut self, asked: Asked, command: Command, key: Option<RequestKey>) {
+        let left = asked.deadline.saturating_duration_since(asked.at);
         let tag = self.under_way.submit(asked);
-        self.shared.backend.submit(command, key, ReplyTo::new(Arc::clone(&self.sink), tag));
+        let reply = ReplyTo::new(Arc::clone(&self.sink), tag).within(left.as_millis() as u64);
+        self.shared.backend.submit(command, key, reply);
     }
 
     fn watch(&mut self, id: u64, entity: &Entity, since: Option<Since>, now: Instant) -> Result<(), End> {

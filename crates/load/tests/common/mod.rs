@@ -156,7 +156,11 @@ impl BoxOffice {
             Command::Session(id, SessionCommand::Audit) => books.audit_session(&id, self.lie),
             Command::Session(..) => unreachable!("a load run asks sessions for audits only"),
             Command::Cart(id, CartCommand::Open { .. }) => Ok(books.open_cart(id)),
-            Command::Product(..) | Command::Resource(..) | Command::Customer(..) | Command::Directory(_) => {
+            Command::Product(..)
+            | Command::Resource(..)
+            | Command::Customer(..)
+            | Command::Directory(_)
+            | Command::Cluster(_) => {
                 unreachable!("a load run sells seats only")
             }
             Command::Cart(id, CartCommand::Hold { lines, .. }) => books.hold(id, lines, self.lie),

@@ -131,6 +131,7 @@ impl Hub {
         loop {
             match self.sweep(self.clock.monotonic_ms()) {
                 Some(until_ms) => tokio::select! {
+                    biased;
                     () = self.wake.notified() => {}
                     () = self.wait_until(until_ms) => continue,
                 },

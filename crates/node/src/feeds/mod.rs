@@ -19,6 +19,7 @@ mod channel;
 mod watcher;
 mod watchers;
 
+mod far;
 mod hub;
 #[cfg(test)]
 mod tests;
@@ -29,14 +30,16 @@ use boxoffice_core::{
     answer::{CartView, MapView, Purchase, StockCounts},
     id::{Entity, Id},
 };
+use serde::{Deserialize, Serialize};
 
 use crate::world::Clock;
 
+pub(crate) use far::FarFeeds;
 pub use news::{Commit, DAYS_MAX, News};
 pub use watcher::Watcher;
 
 /// An entity as a feed of it begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Beginning {
     /// A session's map.
     Session(MapView),

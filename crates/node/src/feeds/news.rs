@@ -7,6 +7,7 @@ use boxoffice_core::{
     id::Entity,
     seat::SeatState,
 };
+use serde::{Deserialize, Serialize};
 
 /// Days one delta of a resource names; with more of them its watchers get a snapshot, which says that any may have
 /// changed.
@@ -16,7 +17,7 @@ pub const DAYS_MAX: usize = 1_024;
 pub(super) const PURCHASES_WAITING_MAX: usize = 1_024;
 
 /// What one pass of the replication thread changed in one entity.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commit {
     /// Which entity.
     pub entity: Entity,
@@ -29,7 +30,7 @@ pub struct Commit {
 }
 
 /// What is different after a commit, as it is then.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum News {
     /// Of a session; a later entry of a seat or an area counts more than an earlier one.
     Session {

@@ -1,11 +1,7 @@
-//! The thread that takes what leaves: entities into the store, and segments of the log into archives.
+//! The keeper, a thread or a task, takes what leaves: entities into the store, and segments of the log into archives.
 
 use std::{
-    sync::{
-        Weak,
-        atomic::Ordering,
-        mpsc::{self, RecvTimeoutError},
-    },
+    sync::{Arc, Weak, atomic::Ordering},
     thread,
     time::Duration,
 };
@@ -14,7 +10,13 @@ use boxoffice_core::keep::Leaving;
 use boxoffice_shard::ShardId;
 
 use super::PastError;
-use crate::{archive_files::ArchiveError, driver::DriverInput, error::NodeError, shared::Shared};
+use crate::{
+    archive_files::ArchiveError,
+    driver::{DriverInput, pay_disk},
+    error::NodeError,
+    inbox::Inbox,
+    shared::Shared,
+};
 
 /// Entities of one batch.
 const BATCH: usize = 512;
@@ -25,7 +27,7 @@ const SYNC_MS: u64 = 250;
 /// Milliseconds between attempts on a full disk.
 const RETRY_MS: u64 = 1_000;
 
-/// What the thread is told.
+/// What the keeper is told.
 pub(crate) enum Order {
     /// These may leave memory. The queue has no bound of its own: what is in it is in memory anyway, and a full disk stops
     /// selling.
@@ -34,41 +36,49 @@ pub(crate) enum Order {
     Archive(u64),
 }
 
-/// The way to the thread; it ends when this is dropped.
-pub(crate) struct Keeper(mpsc::Sender<Order>);
+/// The way to the keeper; it ends when this is dropped.
+pub(crate) struct Keeper(Arc<Inbox<Order>>);
 
 impl Keeper {
-    /// Starts the thread.
+    /// Starts it.
     ///
     /// # Errors
     /// When there is no thread to be had.
-    pub(crate) fn start(shared: Weak<Shared>) -> Result<Keeper, NodeError> {
-        let (orders, waiting) = mpsc::channel();
+    pub(crate) fn start(shared: &Arc<Shared>) -> Result<Keeper, NodeError> {
+        let orders = Arc::new(Inbox::default());
         let mut work = Work {
-            shared,
-            orders: waiting,
+            shared: Arc::downgrade(shared),
+            orders: Arc::clone(&orders),
             batches: Vec::new(),
             written: Vec::new(),
             segments: Vec::new(),
             written_ms: 0,
         };
-        thread::Builder::new()
-            .name("history".into())
-            .spawn(move || work.run())
-            .map_err(|error| NodeError::Resources(format!("thread for the history ({error})")))?;
+        match shared.tasks.only() {
+            true => shared.tasks.sell(async move { work.run_as_task().await }),
+            false => {
+                let thread = thread::Builder::new().name("history".into()).spawn(move || work.run());
+                thread.map_err(|error| NodeError::Resources(format!("thread for the history ({error})")))?;
+            }
+        }
         Ok(Keeper(orders))
     }
 
     /// Hands in an order.
     pub(crate) fn order(&self, order: Order) {
-        // The thread ends before only when the node cannot go on.
-        let _ = self.0.send(order);
+        self.0.push(order);
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 
 struct Work {
     shared: Weak<Shared>,
-    orders: mpsc::Receiver<Order>,
+    orders: Arc<Inbox<Order>>,
     /// To be written, in order.
     batches: Vec<(ShardId, Vec<Leaving>)>,
     /// Written since the last sync: to be written again if the store fails before the next.
@@ -87,46 +97,60 @@ enum Went {
     Wait(u64),
 }
 
+/// How long the keeper waits for orders when there is nothing to be done without one.
+const FOREVER: Duration = Duration::MAX;
+
 impl Work {
     fn run(&mut self) {
-        let mut wait_ms = None;
+        let orders = Arc::clone(&self.orders);
+        let (mut taken, mut wait) = (Vec::new(), FOREVER);
         loop {
-            let order = match wait_ms {
-                Some(0) => self.orders.try_recv().map_err(|error| error == mpsc::TryRecvError::Disconnected),
-                Some(wait_ms) => {
-                    let received = self.orders.recv_timeout(Duration::from_millis(wait_ms));
-                    received.map_err(|error| error == RecvTimeoutError::Disconnected)
-                }
-                None => self.orders.recv().map_err(|_| true),
-            };
-            match order {
-                Ok(order) => self.take(order),
-                // Without the replication thread nothing can be forgotten; the next start begins again.
-                Err(true) => return,
-                Err(false) => {}
-            }
-            while let Ok(order) = self.orders.try_recv() {
-                self.take(order);
-            }
-            let Some(shared) = self.shared.upgrade() else { return };
-            wait_ms = match self.step(&shared) {
-                Ok(Went::On) => Some(0),
-                Ok(Went::Wait(ms)) => Some(ms),
-                Err(error) => {
-                    shared.inbox.push(DriverInput::Fail(error));
-                    return;
-                }
-            };
-            if self.batches.is_empty() && self.written.is_empty() && self.segments.is_empty() {
-                wait_ms = None;
+            orders.take(&mut taken, wait);
+            match self.turn(&mut taken) {
+                Some(next) => wait = next,
+                None => return,
             }
         }
     }
 
-    fn take(&mut self, order: Order) {
-        match order {
-            Order::Leave(shard, leaving) => self.batches.push((shard, leaving)),
-            Order::Archive(number) => self.segments.push(number),
+    async fn run_as_task(&mut self) {
+        let orders = Arc::clone(&self.orders);
+        let (mut taken, mut wait) = (Vec::new(), FOREVER);
+        loop {
+            orders.taken(&mut taken, wait).await;
+            match self.turn(&mut taken) {
+                Some(next) => wait = next,
+                None => return,
+            }
+            let Some(disk) = self.shared.upgrade().map(|shared| Arc::clone(&shared.world.disk)) else { return };
+            pay_disk(&*disk).await;
+        }
+    }
+
+    /// Takes orders and does one piece of work; how long to wait for more, `None` at the end.
+    fn turn(&mut self, taken: &mut Vec<Order>) -> Option<Duration> {
+        // Without the replication nothing can be forgotten; the next start begins again.
+        if taken.is_empty() && self.orders.is_closed() {
+            return None;
+        }
+        for order in taken.drain(..) {
+            match order {
+                Order::Leave(shard, leaving) => self.batches.push((shard, leaving)),
+                Order::Archive(number) => self.segments.push(number),
+            }
+        }
+        let shared = self.shared.upgrade()?;
+        let went = match self.step(&shared) {
+            Ok(went) => went,
+            Err(error) => {
+                shared.inbox.push(DriverInput::Fail(error));
+                return None;
+            }
+        };
+        match went {
+            _ if self.batches.is_empty() && self.written.is_empty() && self.segments.is_empty() => Some(FOREVER),
+            Went::On => Some(Duration::ZERO),
+            Went::Wait(ms) => Some(Duration::from_millis(ms)),
         }
     }
 

@@ -26,7 +26,7 @@ pub(crate) enum Brought {
 #[derive(Debug)]
 pub(crate) struct Replay {
     shard: ShardId,
-    /// Up to where the store told at the start. What begins behind it begins for the first time.
+    /// Up to where the store told at the start, or was told by another node. What begins behind it begins for the first time.
     upto: u64,
     /// Entities that were found to have left, with the place up to which their records tell: they are read once, not at
     /// every entry. Empty behind `upto`.
@@ -37,6 +37,11 @@ impl Replay {
     /// Of a shard of which the store told up to `upto` when the node started.
     pub(crate) fn new(shard: ShardId, upto: u64) -> Replay {
         Replay { shard, upto, left: BTreeMap::new() }
+    }
+
+    /// Another node's records came into the store, which tell up to here.
+    pub(crate) fn imported(&mut self, upto: u64) {
+        self.upto = self.upto.max(upto);
     }
 
     /// Before something happens at `index` to an entity that is not in memory: puts it back if it has left, unless its

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,12 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// As the file system says.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>>;
+
+    /// How long the calls since the last `owed` would have blocked, if they did not: a simulated disk returns at once, and
+    /// whoever called it waits for so long before going on. Always nothing for a disk that blocks.
+    fn owed(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// An exclusive lock that ends when this value is dropped.

@@ -1,29 +1,77 @@
 //! Frames between nodes.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use tokio::sync::mpsc;
+use smol_str::SmolStr;
 
 /// A node's number in its cluster; never given twice.
 pub type NodeId = u64;
 
-/// Which of the two connections between a pair of nodes a frame takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a frame is for. Two connections join a pair of nodes: one for [`Lane::Consensus`], one that the other three share by
+/// fair turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
     /// Consensus: small, urgent, and may be dropped, for it is sent again.
     Consensus,
-    /// Commands, feeds and snapshots: in order, and pushes back when full.
+    /// Commands and their answers.
     Calls,
+    /// What watchers of another node's entities are told.
+    Feeds,
+    /// Snapshots, in frames of at most 256 KiB: a larger one keeps calls waiting for as long as it takes.
+    Bulk,
 }
 
-/// A frame that another node sent.
+/// Another node, as the cluster's table has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PeerFrame {
-    /// The sender, whose identity the link has verified.
-    pub from: NodeId,
-    /// The connection it came by.
-    pub lane: Lane,
-    /// What it says, whole and with its checksum verified.
-    pub frame: Bytes,
+pub struct Peer {
+    /// Its number.
+    pub node: NodeId,
+    /// Where its peers reach it: `host:port`. A host's name is looked up each time it is dialed.
+    pub address: String,
+}
+
+/// Who this node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Local {
+    /// The cluster's identity.
+    pub cluster: u128,
+    /// This node's number in it.
+    pub node: NodeId,
+    /// The identity of its data directory.
+    pub disk: u128,
+}
+
+/// Who another node says it is. By the time frames of it come, it has proved that it knows the cluster's secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerHello {
+    /// The cluster's identity: the same as ours, others are refused before they are judged.
+    pub cluster: u128,
+    /// Its number.
+    pub node: NodeId,
+    /// The identity of its data directory.
+    pub disk: u128,
+    /// The version of the link's protocol it speaks.
+    pub version: u16,
+    /// The program it runs, with its version.
+    pub program: SmolStr,
+}
+
+/// Who is told what comes from other nodes. All of it is called on the threads of the links: it must be quick and never wait.
+pub trait PeerInbox: Send + Sync {
+    /// `from` sent this on `lane`: whole, unchanged, and in the order it was sent on that lane. It may come shortly before
+    /// [`PeerInbox::link`] says that the link is up.
+    fn frame(&self, from: NodeId, lane: Lane, frame: Bytes);
+
+    /// The link to `node` is up (both its connections stand), or was lost (one of them was). What was sent and not answered
+    /// before a loss may never have come. The two are told by turns, beginning with up.
+    fn link(&self, node: NodeId, up: bool);
+
+    /// Whether this node deals with whoever says this of itself; asked each time, before or after the proof.
+    ///
+    /// # Errors
+    /// Why not, in words for the operator of the other node: it may have been removed, or have another disk than before.
+    fn judge(&self, hello: &PeerHello) -> Result<(), String>;
 }
 
 /// Why a frame was not taken. The frame is dropped; the caller decides whether to send it again.
@@ -35,6 +83,43 @@ pub enum NotSent {
     /// No link to that node is known or standing.
     #[error("node {0} cannot be reached; is it running, and in the cluster's table?")]
     Unreachable(NodeId),
+    /// No frame may be so long: sending it again does not help.
+    #[error("a frame of {bytes} bytes to node {node} is longer than a frame may be")]
+    TooLong {
+        /// For whom it was.
+        node: NodeId,
+        /// How long it is.
+        bytes: usize,
+    },
+}
+
+/// How one link is, for whoever looks after the cluster. Counters are since the node's start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkStatus {
+    /// The other node.
+    pub node: NodeId,
+    /// Where it is dialed.
+    pub address: String,
+    /// Whether both connections stand.
+    pub up: bool,
+    /// Since when it is up or down, in milliseconds since 1970.
+    pub since_ms: u64,
+    /// The program the other node runs, when it has been linked once.
+    pub program: Option<SmolStr>,
+    /// The last thing that went wrong with it, in words; it stays when the link is up again.
+    pub last_error: Option<String>,
+    /// Frames written to the connections.
+    pub frames_sent: u64,
+    /// Their bytes, without what frames them.
+    pub bytes_sent: u64,
+    /// Frames that came.
+    pub frames_received: u64,
+    /// Their bytes, without what frames them.
+    pub bytes_received: u64,
+    /// Frames not taken because a queue was full, and frames lost in the queues of connections that ended.
+    pub dropped: u64,
+    /// Frames that wait to be written.
+    pub queued: u64,
 }
 
 /// The way to the other nodes.
@@ -42,15 +127,22 @@ pub enum NotSent {
 /// A frame is delivered whole and at most once, and frames of one lane to one node stay in order as
 /// long as its connection stands; a frame that was taken may still be lost with the connection.
 pub trait Net: Send + Sync {
-    /// Gives the channel into which the frames of other nodes are put from now on. Called once, at
-    /// the node's start; a full channel makes the links wait.
-    fn start(&self, inbox: mpsc::Sender<PeerFrame>);
+    /// Says who this node is and who is told what comes. Called once, at the node's start; before it, nobody is dialed and
+    /// nobody is let in.
+    fn start(&self, local: Local, inbox: Arc<dyn PeerInbox>);
 
-    /// Queues `frame` for node `to` and returns at once.
+    /// The whole table of nodes to be linked with; links to others are closed, and their calls refused. This node itself
+    /// may be in it.
+    fn set_peers(&self, peers: &[Peer]);
+
+    /// Queues `frame` for node `to` and returns at once. Nothing is ever sent to oneself.
     ///
     /// # Errors
     /// [`NotSent`] when the frame was dropped here.
     fn send(&self, to: NodeId, lane: Lane, frame: Bytes) -> Result<(), NotSent>;
+
+    /// How each link of the table is, in the order of the nodes' numbers.
+    fn links(&self) -> Vec<LinkStatus>;
 }
 
 /// The net of a cluster of one: there is nobody to reach.
@@ -58,10 +150,16 @@ pub trait Net: Send + Sync {
 pub struct NoPeers;
 
 impl Net for NoPeers {
-    fn start(&self, _inbox: mpsc::Sender<PeerFrame>) {}
+    fn start(&self, _local: Local, _inbox: Arc<dyn PeerInbox>) {}
+
+    fn set_peers(&self, _peers: &[Peer]) {}
 
     fn send(&self, to: NodeId, _lane: Lane, _frame: Bytes) -> Result<(), NotSent> {
         Err(NotSent::Unreachable(to))
+    }
+
+    fn links(&self) -> Vec<LinkStatus> {
+        Vec::new()
     }
 }
 
@@ -73,5 +171,6 @@ mod tests {
     fn a_cluster_of_one_reaches_nobody() {
         let refused = NoPeers.send(2, Lane::Calls, Bytes::from_static(b"hello"));
         assert_eq!(refused, Err(NotSent::Unreachable(2)));
+        assert_eq!(NoPeers.links(), []);
     }
 }

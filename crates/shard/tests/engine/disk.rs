@@ -25,6 +25,10 @@ impl Disk {
         self.snapshots.insert(meta.shard, (meta, state));
     }
 
+    pub(crate) fn forget(&mut self, shard: ShardId) {
+        self.snapshots.remove(&shard);
+    }
+
     pub(crate) fn append(&mut self, write: &Write) {
         if self.parts.is_empty() {
             self.parts.push(Part::default());

@@ -1,9 +1,9 @@
 //! What was asked, answered and applied; and whether it fits together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use boxoffice_shard::{NodeId, Output, Position, Received, ShardId, Why};
+use boxoffice_shard::{Members, NodeId, Output, Position, Received, ReplicaId, ShardId, SnapshotMeta, Why};
 
 use crate::member::{Member, Ticket, ticket_of};
 
@@ -38,6 +38,8 @@ pub(crate) struct History {
     // By shard: the highest index that was answered.
     answered: BTreeMap<ShardId, u64>,
     applied: BTreeMap<(NodeId, ShardId), u64>,
+    // By shard and index: who replicated it there.
+    members: BTreeMap<(ShardId, u64), (Members, u64)>,
     next: Ticket,
     pub(crate) trace: Trace,
 }
@@ -84,7 +86,8 @@ impl History {
     }
 
     pub(crate) fn started(&mut self, member: &Member) {
-        for (meta, _) in member.disk.snapshots() {
+        let engine = member.engine.as_ref().unwrap();
+        for meta in engine.shards().filter_map(|shard| engine.snapshot_meta(shard)) {
             self.applied.insert((member.id(), meta.shard), meta.position.index);
         }
     }
@@ -109,12 +112,37 @@ impl History {
                     Why::Ended => Fate::Unknown,
                 };
             }
+            Output::Removed { shard, .. } => _ = self.applied.remove(&(node, *shard)),
             Output::Message(_)
+            | Output::Reached { .. }
             | Output::Lead { .. }
             | Output::Follow { .. }
             | Output::SnapshotDue { .. }
             | Output::CutSnapshot { .. }
             | Output::Fatal { .. } => (),
+        }
+    }
+
+    /// Who replicates a shard, as a node sees it after a pass.
+    pub(crate) fn see_members(&mut self, meta: &SnapshotMeta) {
+        let found = (&meta.members, meta.placed);
+        let at = (meta.shard, meta.position.index);
+        let (members, placed) = self.members.entry(at).or_insert_with(|| (meta.members.clone(), meta.placed));
+        assert_eq!((&*members, *placed), found, "the members at {at:?} differ");
+    }
+
+    /// Who left never comes back.
+    fn check_members(&self) {
+        let mut present: BTreeMap<ShardId, BTreeSet<ReplicaId>> = BTreeMap::new();
+        let mut gone: BTreeSet<(ShardId, ReplicaId)> = BTreeSet::new();
+        for ((shard, index), (members, _)) in &self.members {
+            let lists = [&members.voters, &members.learners, &members.voters_outgoing];
+            let now: BTreeSet<_> = lists.into_iter().flatten().copied().collect();
+            let before = present.insert(*shard, now.clone()).unwrap_or_default();
+            gone.extend(before.difference(&now).map(|replica| (*shard, *replica)));
+            for replica in now {
+                assert!(!gone.contains(&(*shard, replica)), "{replica} of shard {shard} is back at {index}");
+            }
         }
     }
 
@@ -184,10 +212,11 @@ impl History {
                 Fate::UnderWay | Fate::Unknown => assert!(count <= 1, "{ticket} is doubled"),
             }
         }
+        self.check_members();
         for member in members {
-            for shard in member.config.groups.keys() {
-                let folded = member.folded.get(shard).cloned().unwrap_or_default();
-                let ordered = order.get(shard).cloned().unwrap_or_default();
+            for shard in member.engine.as_ref().unwrap().shards() {
+                let folded = member.folded.get(&shard).cloned().unwrap_or_default();
+                let ordered = order.get(&shard).cloned().unwrap_or_default();
                 assert!(folded == ordered, "node {} differs in shard {shard}", member.id());
             }
         }

@@ -28,6 +28,10 @@ pub(crate) enum Habit {
     Correct,
     /// The planted bug: says that a write is durable although it is not yet.
     PersistedTooEarly,
+    /// The planted bug: a replica whose disk was lost comes back under its old id.
+    KeepsReplicaIds,
+    /// The planted bug: an aim of an old version is taken for a new one.
+    FollowsOldAims,
 }
 
 pub(crate) struct Member {
@@ -38,7 +42,7 @@ pub(crate) struct Member {
     pub(crate) folded: BTreeMap<ShardId, Vec<Ticket>>,
     pub(crate) epochs: BTreeMap<ShardId, Epoch>,
     pub(crate) inbox: Vec<Input<Ticket>>,
-    habit: Habit,
+    pub(crate) habit: Habit,
     unsynced: u32,
     // Snapshots being saved: passes left, description, state.
     saving: Vec<(u64, SnapshotMeta, Bytes)>,
@@ -66,9 +70,18 @@ impl Member {
     pub(crate) fn start(&mut self) {
         let metas = self.disk.snapshots().map(|(meta, _)| meta.clone());
         let engine = Engine::restore(self.config.clone(), metas, self.disk.records());
-        self.engine = Some(engine.unwrap_or_else(|error| panic!("{error}")));
-        let states = self.disk.snapshots();
+        let engine = engine.unwrap_or_else(|error| panic!("{error}"));
+        // A snapshot may have been left by a replica that is gone.
+        let of_engine = |meta: &SnapshotMeta| engine.snapshot_meta(meta.shard) == Some(meta);
+        let states = self.disk.snapshots().filter(|(meta, _)| of_engine(meta));
         self.folded = states.map(|(meta, state)| (meta.shard, unfold(state))).collect();
+        self.engine = Some(engine);
+    }
+
+    /// The disk is replaced by an empty one.
+    pub(crate) fn lose_disk(&mut self) {
+        self.disk = Disk::default();
+        self.config.groups.clear();
     }
 
     pub(crate) fn crash(&mut self, dice: &mut Dice) {
@@ -109,7 +122,7 @@ impl Member {
                 return taken;
             }
             self.unsynced += 1;
-            if self.habit == Habit::Correct || self.unsynced == 20 {
+            if self.habit != Habit::PersistedTooEarly || self.unsynced == 20 {
                 self.disk.sync();
                 self.unsynced = 0;
             }
@@ -143,7 +156,13 @@ impl Member {
                         let meta = meta.clone();
                         self.inbox.push(Input::SnapshotCut { meta, state });
                     }
-                    Output::Done { .. } | Output::Lost { .. } => (),
+                    Output::Removed { shard, .. } => {
+                        self.folded.remove(shard);
+                        self.epochs.remove(shard);
+                        self.saving.retain(|(_, meta, _)| meta.shard != *shard);
+                        self.disk.forget(*shard);
+                    }
+                    Output::Done { .. } | Output::Lost { .. } | Output::Reached { .. } => (),
                     Output::Fatal { shard, why } => {
                         panic!("node {} shard {shard}: {why}", self.config.node)
                     }
@@ -159,12 +178,12 @@ impl Member {
     fn finish_saving(&mut self) {
         self.saving.iter_mut().for_each(|(left, ..)| *left = left.saturating_sub(1));
         for (_, meta, state) in self.saving.extract_if(.., |(left, ..)| *left == 0) {
-            let (shard, index) = (meta.shard, meta.position.index);
+            let (shard, replica, index) = (meta.shard, meta.replica, meta.position.index);
             let newest = self.disk.snapshots().find(|(kept, _)| kept.shard == shard);
             // One that the leader sent meanwhile is newer.
             if newest.is_none_or(|(kept, _)| kept.position.index < index) {
                 self.disk.save(meta, state);
-                self.inbox.push(Input::SnapshotSaved { shard, index });
+                self.inbox.push(Input::SnapshotSaved { shard, replica, index });
             }
         }
     }
@@ -173,7 +192,7 @@ impl Member {
     pub(crate) fn turn_log_over(&mut self) {
         let engine = self.engine.as_ref().unwrap();
         let checkpoint = engine.checkpoint();
-        self.disk.turn_over(&checkpoint, |shard| engine.first_needed(shard).unwrap());
+        self.disk.turn_over(&checkpoint, |shard| engine.first_needed(shard).unwrap_or(u64::MAX));
     }
 }
 

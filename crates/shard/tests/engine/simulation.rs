@@ -7,11 +7,29 @@ use crate::world::{Tally, World};
 
 const STEPS: u64 = 2_000;
 
-fn run(seed: u64, nodes: u64) -> (u64, Tally) {
-    let world = || World::new(seed, nodes, Habit::Correct).run(STEPS);
+/// Which kind of cluster.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// All nodes have everything from the beginning.
+    Fixed,
+    /// One node founds it, and everything moves about.
+    Moving,
+}
+
+impl Kind {
+    fn world(self, seed: u64, nodes: u64, habit: Habit) -> World {
+        match self {
+            Kind::Fixed => World::new(seed, nodes, habit),
+            Kind::Moving => World::moving(seed, nodes, habit),
+        }
+    }
+}
+
+fn run(kind: Kind, seed: u64, nodes: u64) -> (u64, Tally) {
+    let world = || kind.world(seed, nodes, Habit::Correct).run(STEPS);
     catch_unwind(AssertUnwindSafe(world)).unwrap_or_else(|_| {
         let again = format!("SHARD_SEEDS={seed}..{} cargo test -p boxoffice-shard --test engine", seed + 1);
-        panic!("seed {seed} with {nodes} nodes failed, see above; again: {again}")
+        panic!("seed {seed} with {nodes} nodes ({kind:?}) failed, see above; again: {again}")
     })
 }
 
@@ -22,13 +40,13 @@ fn chosen() -> Option<std::ops::Range<u64>> {
     Some(from.parse().expect("a number")..to.parse().expect("a number"))
 }
 
-fn run_all(seeds: std::ops::Range<u64>, nodes: u64, enough: impl Fn(&Tally) -> bool) {
+fn run_all(kind: Kind, seeds: std::ops::Range<u64>, nodes: u64, enough: impl Fn(&Tally) -> bool) {
     let hand_picked = chosen();
     let usual = hand_picked.is_none();
     let seeds = hand_picked.unwrap_or(seeds);
     let mut sum = Tally::default();
     for seed in seeds {
-        let (_, tally) = run(seed, nodes);
+        let (_, tally) = run(kind, seed, nodes);
         sum.acknowledged += tally.acknowledged;
         sum.never += tally.never;
         sum.unknown += tally.unknown;
@@ -37,6 +55,12 @@ fn run_all(seeds: std::ops::Range<u64>, nodes: u64, enough: impl Fn(&Tally) -> b
         sum.leads += tally.leads;
         sum.restores += tally.restores;
         sum.snapshots += tally.snapshots;
+        sum.aims += tally.aims;
+        sum.reached += tally.reached;
+        sum.removed += tally.removed;
+        sum.lost_disks += tally.lost_disks;
+        sum.drops += tally.drops;
+        sum.converged_steps = sum.converged_steps.max(tally.converged_steps);
     }
     println!("{nodes} nodes: {sum:?}");
     // A simulation that does not get anywhere proves nothing.
@@ -45,14 +69,14 @@ fn run_all(seeds: std::ops::Range<u64>, nodes: u64, enough: impl Fn(&Tally) -> b
 
 #[test]
 fn one_node_loses_nothing() {
-    run_all(0..150, 1, |sum| {
+    run_all(Kind::Fixed, 0..150, 1, |sum| {
         sum.acknowledged > 200_000 && sum.crashes > 500 && sum.snapshots > 1_000 && sum.never > 100
     });
 }
 
 #[test]
 fn three_nodes_lose_nothing() {
-    run_all(0..200, 3, |sum| {
+    run_all(Kind::Fixed, 0..200, 3, |sum| {
         let answers = sum.acknowledged > 200_000 && sum.never > 1_000 && sum.unknown > 1_000;
         answers && sum.crashes > 1_000 && sum.restores > 500 && sum.leads > 1_000
     });
@@ -60,16 +84,35 @@ fn three_nodes_lose_nothing() {
 
 #[test]
 fn five_nodes_lose_nothing() {
-    run_all(0..30, 5, |sum| sum.acknowledged > 20_000 && sum.crashes > 100 && sum.restores > 50);
+    run_all(Kind::Fixed, 0..30, 5, |sum| sum.acknowledged > 20_000 && sum.crashes > 100 && sum.restores > 50);
+}
+
+#[test]
+fn shards_move_among_three_nodes_and_lose_nothing() {
+    run_all(Kind::Moving, 0..80, 3, |sum| {
+        let moves = sum.aims > 1_500 && sum.reached > 800 && sum.removed > 200 && sum.drops > 200;
+        moves && sum.acknowledged > 150_000 && sum.crashes > 700 && sum.lost_disks > 300
+    });
+}
+
+#[test]
+fn shards_move_among_five_nodes_and_lose_nothing() {
+    run_all(Kind::Moving, 0..80, 5, |sum| {
+        let moves = sum.aims > 1_500 && sum.reached > 700 && sum.removed > 400 && sum.drops > 400;
+        moves && sum.acknowledged > 150_000 && sum.crashes > 1_000 && sum.lost_disks > 500
+    });
 }
 
 #[test]
 fn a_seed_runs_the_same_way_twice() {
     for seed in 1_000..1_010 {
-        assert_eq!(run(seed, 3).0, run(seed, 3).0, "seed {seed} with 3 nodes");
-        assert_eq!(run(seed, 1).0, run(seed, 1).0, "seed {seed} with 1 node");
+        assert_eq!(run(Kind::Fixed, seed, 3).0, run(Kind::Fixed, seed, 3).0, "seed {seed} with 3 nodes");
+        assert_eq!(run(Kind::Fixed, seed, 1).0, run(Kind::Fixed, seed, 1).0, "seed {seed} with 1 node");
     }
-    assert_ne!(run(1_000, 3).0, run(1_001, 3).0);
+    for seed in 1_000..1_005 {
+        assert_eq!(run(Kind::Moving, seed, 4).0, run(Kind::Moving, seed, 4).0, "seed {seed}, moving");
+    }
+    assert_ne!(run(Kind::Fixed, 1_000, 3).0, run(Kind::Fixed, 1_001, 3).0);
 }
 
 /// The test of the test: an engine that is told too early that a write is durable must be found out.
@@ -84,4 +127,25 @@ fn done_before_persisted_is_caught() {
         println!("{nodes} nodes: caught in {caught} of 30 seeds");
         assert!(caught >= 10, "caught in {caught} of 30 seeds with {nodes} nodes");
     }
+}
+
+/// How many of 40 moving clusters of five nodes with this habit are found out.
+fn caught_moving(habit: Habit) -> usize {
+    let broken = |seed: &u64| {
+        let world = || World::moving(*seed, 5, habit).run(STEPS);
+        catch_unwind(AssertUnwindSafe(world)).is_err()
+    };
+    let caught = (0..40).filter(broken).count();
+    println!("{habit:?}: caught in {caught} of 40 seeds");
+    caught
+}
+
+#[test]
+fn a_replica_id_that_outlives_its_disk_is_caught() {
+    assert!(caught_moving(Habit::KeepsReplicaIds) >= 5);
+}
+
+#[test]
+fn an_old_aim_that_is_followed_is_caught() {
+    assert!(caught_moving(Habit::FollowsOldAims) >= 5);
 }

@@ -1,6 +1,6 @@
 //! Stories about one engine, told by what goes in and what comes out.
 
-use boxoffice_shard::{Config, Engine, Epoch, Input, Now, Output, Record, ShardId, ShardTime, Why};
+use boxoffice_shard::{Config, Engine, Epoch, Input, Now, Output, Record, ReplicaId, ShardId, ShardTime, Why};
 use bytes::Bytes;
 
 use crate::disk::Disk;
@@ -19,7 +19,7 @@ impl Node {
     }
 
     fn with(adjust: impl FnOnce(&mut Config)) -> Node {
-        let mut config = Config::born(1, 5, 2, &[1]);
+        let mut config = Config::founding(1, 5, 2);
         adjust(&mut config);
         Node {
             engine: Engine::restore(config.clone(), [], []).unwrap(),
@@ -257,7 +257,7 @@ fn a_snapshot_shortens_the_log_and_the_restart() {
     let meta = node.engine.snapshot_meta(1).unwrap().clone();
     assert_eq!((meta.position.index, meta.epoch, meta.sequence, meta.stamp_ms), (4, Epoch(1), 3, 5_000));
     node.disk.save(meta, Bytes::new());
-    node.only_pass(vec![Input::SnapshotSaved { shard: 1, index: 4 }]);
+    node.only_pass(vec![Input::SnapshotSaved { shard: 1, replica: ReplicaId::new(1, 1), index: 4 }]);
     assert_eq!(node.engine.first_needed(1), Some(5));
     node.only_pass(vec![propose(1, 1, "hold a4", "ben")]);
     node.restart();
@@ -270,9 +270,9 @@ fn a_checkpoint_alone_remembers_terms_and_snapshots() {
     let mut node = Node::born();
     node.only_pass(vec![]);
     let checkpoint = node.engine.checkpoint();
-    let state = Record::State { shard: 1, term: 1, vote: 1, commit: 1 };
+    let state = Record::State { shard: 1, term: 1, vote: Some(ReplicaId::new(1, 1)), commit: 1 };
     assert!(checkpoint.contains(&state), "{checkpoint:?}");
-    assert_eq!(checkpoint.len(), 6);
+    assert_eq!(checkpoint.len(), 9);
     let mut lost_log = Engine::<()>::restore(node.config.clone(), [], checkpoint).unwrap();
     lost_log.step(node.now, []);
     let mut out = Vec::new();

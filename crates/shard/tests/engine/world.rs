@@ -1,10 +1,11 @@
 //! A cluster of engines on a simulated network, with a client and every kind of fault.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use boxoffice_shard::{Config, Input, NodeId, Now, Outgoing, Output, ShardId};
 
 use crate::dice::Dice;
+use crate::directory::Directory;
 use crate::history::History;
 use crate::member::{Cut, Habit, Member, Ticket, turn_of};
 
@@ -23,6 +24,11 @@ struct Weather {
     transfer: u64,
     clock_jump: u64,
     proposals: u64,
+    // Of these four only where there is a directory.
+    moves: u64,
+    lost_disks: u64,
+    told: u64,
+    old_told: u64,
 }
 
 impl Weather {
@@ -35,6 +41,10 @@ impl Weather {
         transfer: 0,
         clock_jump: 0,
         proposals: 2,
+        moves: 0,
+        lost_disks: 0,
+        told: 500,
+        old_told: 0,
     };
 
     fn drawn(dice: &mut Dice) -> Weather {
@@ -47,6 +57,10 @@ impl Weather {
             transfer: *dice.pick(&[0, 5, 20]),
             clock_jump: *dice.pick(&[0, 5]),
             proposals: *dice.pick(&[1, 4, 12]),
+            moves: *dice.pick(&[3, 10, 30]),
+            lost_disks: *dice.pick(&[0, 50, 500]),
+            told: *dice.pick(&[10, 50, 200]),
+            old_told: *dice.pick(&[0, 300]),
         }
     }
 }
@@ -68,6 +82,12 @@ pub(crate) struct Tally {
     pub(crate) leads: usize,
     pub(crate) restores: usize,
     pub(crate) snapshots: usize,
+    pub(crate) aims: usize,
+    pub(crate) reached: usize,
+    pub(crate) removed: usize,
+    pub(crate) lost_disks: usize,
+    pub(crate) drops: usize,
+    pub(crate) converged_steps: usize,
 }
 
 pub(crate) struct World {
@@ -87,9 +107,29 @@ pub(crate) struct World {
     last: BTreeMap<(NodeId, ShardId), Ticket>,
     history: History,
     tally: Tally,
+    directory: Option<Directory>,
+    // Nodes that hear nothing of the directory before the weather is calm.
+    deaf: Vec<NodeId>,
+    // What was last looked at of a node's shard.
+    seen: BTreeMap<(NodeId, ShardId), u64>,
 }
 
 impl World {
+    /// A cluster that begins as one node; the others join it empty, and all shards move about.
+    pub(crate) fn moving(seed: u64, nodes: u64, habit: Habit) -> World {
+        let mut world = World::new(seed, nodes, habit);
+        for member in &mut world.members {
+            member.config.groups = match member.id() {
+                1 => Config::founding(1, seed, DATA_SHARDS).groups,
+                _ => BTreeMap::new(),
+            };
+            member.start();
+        }
+        world.directory = Some(Directory::new(nodes, DATA_SHARDS));
+        world.deaf = (1..=nodes).filter(|_| world.dice.chance(150)).collect();
+        world
+    }
+
     pub(crate) fn new(seed: u64, nodes: u64, habit: Habit) -> World {
         let mut dice = Dice::new(seed);
         let ids: Vec<NodeId> = (1..=nodes).collect();
@@ -121,6 +161,9 @@ impl World {
             last: BTreeMap::new(),
             history: History::default(),
             tally: Tally::default(),
+            directory: None,
+            deaf: Vec::new(),
+            seen: BTreeMap::new(),
         };
         (0..world.members.len()).for_each(|place| world.start(place));
         world
@@ -134,7 +177,9 @@ impl World {
         self.weather = Weather::CALM;
         self.apart.1 = 0;
         self.down.iter_mut().for_each(|until| *until = (*until).min(self.step));
-        let wanted = self.tally.acknowledged + self.history.acknowledged();
+        self.deaf.clear();
+        self.converge();
+        let wanted = self.history.acknowledged();
         // Ten seconds: more than two rounds of elections.
         for _ in 0..1_000 {
             self.step();
@@ -144,10 +189,52 @@ impl World {
         for _ in 0..300 {
             self.step();
         }
+        assert!(self.is_converged(), "the members moved on without an aim");
         self.history.check(&self.members);
         self.tally.acknowledged = self.history.acknowledged();
         (self.tally.never, self.tally.unknown) = self.history.lost();
         (self.history.trace.0, self.tally)
+    }
+
+    /// Every aim must be reached once everybody hears of everything.
+    fn converge(&mut self) {
+        for step in 0..6_000 {
+            if self.is_converged() {
+                self.tally.converged_steps = step;
+                return;
+            }
+            self.step();
+        }
+        let Some(directory) = &self.directory else { return };
+        for shard in directory.shards() {
+            println!("shard {shard}: wanted {:?}", directory.latest(shard));
+            for member in &self.members {
+                println!("  node {}: {:?}", member.id(), member.engine.as_ref().map(|engine| engine.group(shard)));
+            }
+        }
+        panic!("the members are not what they are to be");
+    }
+
+    fn is_converged(&self) -> bool {
+        let Some(directory) = &self.directory else { return true };
+        let mut found = BTreeSet::new();
+        for member in &self.members {
+            let Some(engine) = &member.engine else { return false };
+            for group in engine.shards().map(|shard| (shard, engine.group(shard).unwrap())) {
+                let (shard, group) = group;
+                let aim = directory.latest(shard);
+                let (mut voters, mut learners) = (aim.voters.clone(), aim.learners.clone());
+                voters.sort_unstable();
+                learners.sort_unstable();
+                let as_wanted = group.members.voters == voters && group.members.learners == learners;
+                let led = aim.leader.is_none_or(|leader| group.leader == Some(leader.node()));
+                if !as_wanted || group.members.is_joint() || !led {
+                    return false;
+                }
+                found.insert((shard, group.replica));
+            }
+        }
+        directory.is_reached() && found == directory.wanted()
     }
 
     fn start(&mut self, place: usize) {
@@ -161,10 +248,12 @@ impl World {
         self.step += 1;
         self.deliver();
         self.part();
+        self.direct();
         for place in 0..self.members.len() {
             self.pass_time(place);
             if self.members[place].engine.is_some() {
                 self.act(place);
+                self.tell(place);
                 self.work(place);
             } else if self.down[place] <= self.step {
                 self.start(place);
@@ -215,6 +304,49 @@ impl World {
             let ids = self.members.iter().map(Member::id);
             let side = ids.filter(|_| self.dice.chance(400)).collect();
             self.apart = (side, self.step + self.dice.below(300));
+        }
+    }
+
+    /// What operators and the directory do.
+    fn direct(&mut self) {
+        let Some(directory) = &mut self.directory else { return };
+        if self.dice.chance(self.weather.moves) {
+            let shard = u16::try_from(self.dice.below(u64::from(DATA_SHARDS) + 1)).unwrap();
+            directory.change(shard, &mut self.dice);
+            self.tally.aims += 1;
+        }
+        let place = usize::try_from(self.dice.below(self.members.len() as u64)).unwrap();
+        let member = &mut self.members[place];
+        if self.dice.chance(self.weather.lost_disks) && directory.can_lose(member.id()) {
+            member.crash(&mut self.dice);
+            member.lose_disk();
+            self.history.crashed(member.id());
+            if member.habit != Habit::KeepsReplicaIds {
+                member.config.generation_min = directory.lose(member.id());
+            }
+            self.down[place] = self.step + self.dice.below(50);
+            self.tally.lost_disks += 1;
+        }
+    }
+
+    /// What a node hears of the directory: not everything, not at once, and now and then something old.
+    fn tell(&mut self, place: usize) {
+        let Some(directory) = &self.directory else { return };
+        let member = &mut self.members[place];
+        if self.deaf.contains(&member.id()) || !self.dice.chance(self.weather.told) {
+            return;
+        }
+        let shard = u16::try_from(self.dice.below(u64::from(DATA_SHARDS) + 1)).unwrap();
+        let is_old = self.dice.chance(self.weather.old_told);
+        let mut aim = if is_old { directory.any(shard, &mut self.dice) } else { directory.latest(shard) }.clone();
+        if member.habit == Habit::FollowsOldAims {
+            aim.version = directory.latest(shard).version;
+        }
+        member.inbox.push(Input::Aim { shard, aim });
+        let engine = member.engine.as_ref().unwrap();
+        if let Some(group) = engine.group(shard).filter(|group| directory.is_dead(shard, group.replica)) {
+            self.tally.drops += 1;
+            member.inbox.push(Input::Drop { shard, replica: group.replica });
         }
     }
 
@@ -272,6 +404,16 @@ impl World {
                 }
                 Output::Restore(_) => self.tally.restores += 1,
                 Output::SnapshotDue { .. } => self.tally.snapshots += 1,
+                Output::Removed { shard, .. } => {
+                    self.tally.removed += 1;
+                    self.seen.remove(&(id, *shard));
+                }
+                Output::Reached { shard, version } => {
+                    self.tally.reached += 1;
+                    if let Some(directory) = &mut self.directory {
+                        directory.reached(*shard, *version);
+                    }
+                }
                 _ => (),
             }
         }
@@ -281,6 +423,18 @@ impl World {
             self.members[place].crash(&mut self.dice);
             self.history.crashed(id);
             self.down[place] = self.step + self.dice.below(200);
+        }
+        self.look(place);
+    }
+
+    fn look(&mut self, place: usize) {
+        let member = &self.members[place];
+        let Some(engine) = &member.engine else { return };
+        for meta in engine.shards().filter_map(|shard| engine.snapshot_meta(shard)) {
+            let index = meta.position.index;
+            if !meta.members.voters.is_empty() && self.seen.insert((member.id(), meta.shard), index) != Some(index) {
+                self.history.see_members(meta);
+            }
         }
     }
 

@@ -63,6 +63,30 @@ pub struct AdminSettle {
     pub refund: Option<u32>,
 }
 
+/// Of `admin.join`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AdminJoin {
+    /// Which member the machine wants to be; the next free one if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<u64>,
+    /// The random name of its data directory: 32 hexadecimal digits.
+    #[serde(with = "form::hex128")]
+    pub disk: u128,
+    /// Where other members reach it: host and port.
+    pub peer: SmolStr,
+    /// Where clients reach it: host and port.
+    pub client: SmolStr,
+    /// The version of the program it runs.
+    pub program: SmolStr,
+}
+
+/// Of `admin.drain`, `admin.undrain`, `admin.remove` and `admin.replace`: the member with this id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AdminNode {
+    /// Which member.
+    pub node: u64,
+}
+
 impl AdminSettle {
     /// The body that says this.
     pub fn new(cart: CartId, attempt: u32, outcome: Settlement) -> AdminSettle {

@@ -206,7 +206,9 @@ impl From<WantedLine> for Line {
             Entity::Session(id) => Line { session: Some(id), ..Line::default() },
             Entity::Product(id) => Line { product: Some(id), ..Line::default() },
             Entity::Resource(id) => Line { resource: Some(id), ..Line::default() },
-            Entity::Venue(_) | Entity::Cart(_) | Entity::Customer(_) | Entity::Directory => Line::default(),
+            Entity::Venue(_) | Entity::Cart(_) | Entity::Customer(_) | Entity::Directory | Entity::Cluster => {
+                Line::default()
+            }
         };
         match want {
             Want::Seats { seats, best_effort } => Line { seats: Some(seats.as_slice().to_vec()), best_effort, ..none },

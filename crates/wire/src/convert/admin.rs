@@ -1,7 +1,10 @@
 //! What operators ask for, and who may be watched.
 
 use boxoffice_core::{
-    command::{CartCommand, Command, CustomerCommand, ProductCommand, ResourceCommand, SessionCommand},
+    cluster::ADDRESS_BYTES_MAX,
+    command::{
+        CartCommand, ClusterCommand, Command, CustomerCommand, Machine, ProductCommand, ResourceCommand, SessionCommand,
+    },
     id::Entity,
     payment::Settlement,
     refusal::Refusal,
@@ -23,7 +26,7 @@ pub(crate) fn audit(entity: Entity) -> Converted<Command> {
         Entity::Product(id) => Ok(Command::Product(id, ProductCommand::Audit)),
         Entity::Resource(id) => Ok(Command::Resource(id, ResourceCommand::Audit)),
         Entity::Customer(id) => Ok(Command::Customer(id, CustomerCommand::Audit)),
-        Entity::Venue(_) | Entity::Directory => {
+        Entity::Venue(_) | Entity::Directory | Entity::Cluster => {
             Err(Rejection::bad_request("sessions, products, resources, carts and customers are audited"))
         }
     }
@@ -65,6 +68,15 @@ pub(crate) fn settle(body: body::AdminSettle) -> Converted<Command> {
     Ok(Command::Cart(body.cart, CartCommand::Settle { attempt: body.attempt, outcome }))
 }
 
+/// A machine that wants to be a member.
+pub(crate) fn join(body: body::AdminJoin) -> Converted<Command> {
+    let body::AdminJoin { node, disk, peer, client, program } = body;
+    let address = |name, said| text(name, said, 1, ADDRESS_BYTES_MAX);
+    let (peer, client) = (address("peer", peer)?, address("client", client)?);
+    let machine = Machine { disk, peer, client, program: address("program", program)? };
+    Ok(Command::Cluster(ClusterCommand::Join { node, machine: Box::new(machine) }))
+}
+
 /// Who is watched, and from where on: whoever watches a cart shows its token.
 pub(crate) fn watch(body: body::Watch) -> Converted<Call> {
     match (&body.entity, body.token) {
@@ -72,7 +84,7 @@ pub(crate) fn watch(body: body::Watch) -> Converted<Call> {
         (Entity::Cart(_), Some(_)) => return Err(Refusal::NotYourCart.into()),
         (Entity::Cart(_), None) => return Err(Rejection::bad_request("a cart is watched with its `token`")),
         (Entity::Session(_) | Entity::Product(_) | Entity::Resource(_) | Entity::Customer(_), _) => {}
-        (Entity::Venue(_) | Entity::Directory, _) => {
+        (Entity::Venue(_) | Entity::Directory | Entity::Cluster, _) => {
             return Err(Rejection::bad_request("sessions, products, resources, carts and customers are watched"));
         }
     }

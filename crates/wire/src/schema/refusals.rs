@@ -61,4 +61,13 @@ pub const REFUSALS: &[RefusalRow] = &[
     row(701, "not_found", &[], "there is no such thing"),
     row(702, "already_exists_differently", &[], "it exists already with other content"),
     row(703, "currency_fixed", &["entity", "currency"], "what it is sold in never changes"),
+    row(801, "no_such_node", &["node"], "the cluster has no such member"),
+    row(802, "node_gone", &["node"], "the member was removed; its id is never given again"),
+    row(803, "disk_differs", &["node"], "the member has another disk"),
+    row(804, "quorum_would_be_lost", &["node", "shards"], "shards would have no majority of their voters any more"),
+    row(805, "placement_stale", &["version"], "the cluster has changed since the placement was thought out"),
+    row(806, "not_drainable", &["node"], "the member cannot be drained, or kept from it"),
+    row(807, "already_founded", &[], "the cluster was founded already, by another disk"),
+    row(808, "node_in_use", &["node", "shards"], "the member still has copies of shards"),
+    row(809, "too_many_nodes", &["max"], "every id of a member was given"),
 ];

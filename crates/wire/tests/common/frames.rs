@@ -18,11 +18,11 @@ use boxoffice_wire::{
 
 use super::{
     HOUR, Sample, area_delta, area_snapshot, booking_view, canceled_session_view, cart, cart_audit, cart_delta,
-    cart_snapshot, cart_view, city_page, conflict, customer_audit, delta, empty_cart_view, evening, hall_view, held,
-    history_page, id, lines, long_order, map_view, node_audit, order, product_audit, product_delta, product_snapshot,
-    product_view, purchases_delta, purchases_page, purchases_snapshot, refund, refusals, refused_lines, rejections,
-    resource_audit, resource_delta, resource_snapshot, resource_view, sample, session_audit, session_entry,
-    session_view, snapshot, sold_booking, status, title_view, venue_view, venues_page,
+    cart_snapshot, cart_view, city_page, cluster_view, conflict, customer_audit, delta, empty_cart_view, evening,
+    hall_view, held, history_page, id, lines, long_order, map_view, node_audit, order, product_audit, product_delta,
+    product_snapshot, product_view, purchases_delta, purchases_page, purchases_snapshot, refund, refusals,
+    refused_lines, rejections, resource_audit, resource_delta, resource_snapshot, resource_view, sample, session_audit,
+    session_entry, session_view, snapshot, sold_booking, status, title_view, venue_view, venues_page,
 };
 
 /// Every frame a server sends.
@@ -73,6 +73,7 @@ pub fn server_frames() -> Vec<Sample> {
         answer("ok product audit", Answer::ProductAudit(Box::new(product_audit())), Shape::Plain),
         answer("ok resource audit", Answer::ResourceAudit(Box::new(resource_audit())), Shape::Plain),
         answer("ok customer audit", Answer::CustomerAudit(Box::new(customer_audit())), Shape::Plain),
+        answer("ok cluster", Answer::Cluster(Box::new(cluster_view())), Shape::Plain),
         sample("ok sessions of a city", |encoding, out| encode::city(encoding, out, 7, &city_page())),
         sample("ok history", |encoding, out| encode::history(encoding, out, 7, &history_page())),
         answer("ok session audit", Answer::SessionAudit(Box::new(session_audit())), Shape::Plain),

@@ -9,7 +9,11 @@ mod offer;
 mod refusals;
 mod requests;
 
+use std::collections::BTreeMap;
+
 use boxoffice_core::{
+    answer::ClusterView,
+    cluster::{Copies, Member, MemberState, Place, Replica},
     id::{CartId, CartToken, Id},
     money::{Currency, Money},
     seat::Seat,
@@ -64,6 +68,34 @@ pub fn token() -> CartToken {
 
 pub fn cart() -> CartId {
     token().cart()
+}
+
+/// Two members, of which one lost its disk, and a shard on its way to both.
+pub fn cluster_view() -> ClusterView {
+    let member = |disk, state, host: &str| Member {
+        disk,
+        peer: format!("{host}:7280").into(),
+        client: format!("{host}:7180").into(),
+        program: "0.1.0".into(),
+        state,
+        first_generation: 1,
+        since: evening(),
+    };
+    let (one, two) = (Replica { node: 1, generation: 1 }, Replica { node: 2, generation: 17 });
+    let alone = Copies { voters: vec![one], learners: Vec::new() };
+    let both = Copies { learners: vec![two], ..alone.clone() };
+    let place =
+        |aim, version| Place { version, aim, leader: one, reached: 1, settled: alone.clone(), given_up: Vec::new() };
+    ClusterView {
+        version: 12,
+        own: Some(2),
+        replicas: 3,
+        members: BTreeMap::from([
+            (1, member(Some(1), MemberState::Serving, "10.0.0.1")),
+            (2, member(None, MemberState::Joining, "10.0.0.2")),
+        ]),
+        places: vec![place(alone.clone(), 1), place(both, 2)],
+    }
 }
 
 pub fn evening() -> Timestamp {

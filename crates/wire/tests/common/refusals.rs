@@ -55,6 +55,15 @@ pub fn refusals() -> Vec<Refusal> {
         Refusal::NotFound("session hamlet-0412".into()),
         Refusal::AlreadyExistsDifferently("session hamlet-0412".into()),
         Refusal::CurrencyFixed { entity: Entity::Product(id("programme")), currency: euro(0).currency },
+        Refusal::NoSuchNode { node: 9 },
+        Refusal::NodeGone { node: 3 },
+        Refusal::DiskDiffers { node: 2 },
+        Refusal::QuorumWouldBeLost { node: 2, shards: vec![0, 7, 31] },
+        Refusal::PlacementStale { version: 412 },
+        Refusal::NotDrainable { node: 2, why: "no other member serves".into() },
+        Refusal::AlreadyFounded,
+        Refusal::NodeInUse { node: 2, shards: vec![7] },
+        Refusal::TooManyNodes { max: 65_535 },
     ]
 }
 

@@ -20,6 +20,13 @@ fn request<B: Serialize>(op: Op, rid: Option<&str>, body: &B) -> Sample {
 /// A request of every op, as a client writes it.
 pub fn requests() -> Vec<Sample> {
     let rid = Some("c1-000042");
+    let join = body::AdminJoin {
+        node: Some(2),
+        disk: 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff,
+        peer: "10.0.0.2:7280".into(),
+        client: "10.0.0.2:7180".into(),
+        program: "0.1.0".into(),
+    };
     let session = id("hamlet-0412");
     let (only, hamlet) = (body::CartOnly { token: token(), cart: None }, body::Get { id: session.clone() });
     let hall = body::HallPut { venue: id("globe"), id: id("main"), name: "Main".into(), layout: layout() };
@@ -178,6 +185,12 @@ pub fn requests() -> Vec<Sample> {
         request(Op::AdminHistory, None, &history),
         request(Op::AdminRelease, rid, &body::AdminRelease { cart: cart(), line: 1 }),
         request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, authorized)),
+        request(Op::AdminNodes, None, &body::Empty {}),
+        request(Op::AdminJoin, rid, &join),
+        request(Op::AdminDrain, rid, &body::AdminNode { node: 2 }),
+        request(Op::AdminUndrain, rid, &body::AdminNode { node: 2 }),
+        request(Op::AdminRemove, rid, &body::AdminNode { node: 2 }),
+        request(Op::AdminReplace, rid, &body::AdminNode { node: 2 }),
     ]
 }
 

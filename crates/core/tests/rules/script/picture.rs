@@ -69,7 +69,7 @@ fn draw_counted(state: &State) -> Option<(Id, String)> {
             let told = quotas.collect::<Vec<_>>().concat();
             Some((audit.customer, format!("{told}{} orders\n", audit.purchases.len())))
         }
-        State::Venue(_) | State::Session(_) | State::Cart(_) | State::Directory(_) => None,
+        State::Venue(_) | State::Session(_) | State::Cart(_) | State::Directory(_) | State::Cluster(_) => None,
     }
 }
 

@@ -13,6 +13,7 @@ mod cart;
 mod order;
 
 mod audit;
+mod cluster;
 mod ending;
 mod node;
 
@@ -31,6 +32,7 @@ pub(super) fn components() -> Value {
         order::orders(),
         audit::audits(),
         node::node(),
+        cluster::cluster(),
         ending::endings(),
     ];
     Value::Object(groups.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema)).collect())

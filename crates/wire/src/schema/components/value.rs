@@ -21,7 +21,7 @@ use crate::{
 pub(super) fn values() -> Group {
     let hexadecimal = |words| about(json!({"type": "string", "pattern": "^[0-9a-fA-F]{32}$"}), words);
     let entity = format!(
-        "^((venue|session|product|resource|customer)/[A-Za-z0-9._:-]{{1,{ID_BYTES_MAX}}}|cart/[0-9a-fA-F]{{32}}|directory)$"
+        "^((venue|session|product|resource|customer)/[A-Za-z0-9._:-]{{1,{ID_BYTES_MAX}}}|cart/[0-9a-fA-F]{{32}}|directory|cluster)$"
     );
     let money =
         object::<Of<Money>>([needed("amount", whole(-(1 << 53), 1 << 53)), needed("currency", component("Currency"))]);
@@ -41,7 +41,8 @@ pub(super) fn values() -> Group {
         optional("per_order", quantity(1)),
         optional("per_customer", component("CustomerLimit")),
     ]);
-    let entity_words = "`venue/…`, `session/…`, `product/…`, `resource/…`, `customer/…`, `cart/…` or `directory`.";
+    let entity_words =
+        "`venue/…`, `session/…`, `product/…`, `resource/…`, `customer/…`, `cart/…`, `directory` or `cluster`.";
     let wall = json!({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"});
     vec![
         ("Id", about(json!({"type": "string", "pattern": id_pattern}), "An id that the client chooses.")),

@@ -9,6 +9,7 @@ mod calendar;
 
 mod admin;
 mod cart;
+mod cluster;
 mod order;
 
 use boxoffice_core::{id::CartToken, portion::LINE_QUANTITY_MAX};
@@ -87,6 +88,12 @@ pub(super) fn schema(op: Op) -> OpSchema {
         Op::AdminHistory => admin::history(),
         Op::AdminRelease => admin::release(),
         Op::AdminSettle => admin::settle(),
+        Op::AdminNodes => cluster::nodes(),
+        Op::AdminJoin => cluster::join(),
+        Op::AdminDrain => cluster::drain(),
+        Op::AdminUndrain => cluster::undrain(),
+        Op::AdminRemove => cluster::remove(),
+        Op::AdminReplace => cluster::replace(),
     }
     .finished(op)
 }

@@ -1,0 +1,169 @@
+//! `boxoffice admin nodes`, `drain`, `remove` and `replace`: the members of a cluster.
+
+use boxoffice_client::{ClusterStatus, CopiesStatus, MemberStatus, PlaceStatus};
+use boxoffice_wire::cluster::node_of;
+use smol_str::SmolStr;
+
+use super::{as_json, print};
+use crate::{
+    args::Reach,
+    failure::Outcome,
+    reach::{self, date_and_time, say},
+};
+
+/// Shows members, and shards on their way.
+pub(super) fn show(reach: &Reach, json: bool) -> Outcome {
+    reach::block_on(async {
+        let client = reach.connect().await?;
+        let cluster = client.nodes().await.map_err(|error| reach.failure(error))?.value;
+        print(&if json { vec![as_json(&cluster)] } else { lines(&cluster) });
+        Ok(())
+    })
+}
+
+pub(super) fn drain(reach: &Reach, node: u64) -> Outcome {
+    reach::block_on(async {
+        let client = reach.connect().await?;
+        client.admin_drain(node).await.map_err(|error| reach.failure(error))?;
+        say(&format!(
+            "node {node} is drained: it may be stopped when `boxoffice admin nodes` says it is gone; \
+             `boxoffice admin drain {node} --cancel` keeps it"
+        ));
+        Ok(())
+    })
+}
+
+pub(super) fn keep(reach: &Reach, node: u64) -> Outcome {
+    reach::block_on(async {
+        let client = reach.connect().await?;
+        client.admin_undrain(node).await.map_err(|error| reach.failure(error))?;
+        say(&format!("node {node} stays"));
+        Ok(())
+    })
+}
+
+pub(super) fn remove(reach: &Reach, node: u64) -> Outcome {
+    reach::block_on(async {
+        let client = reach.connect().await?;
+        client.admin_remove(node).await.map_err(|error| reach.failure(error))?;
+        say(&format!("node {node} is removed: do not start it again; its shards are copied to others"));
+        Ok(())
+    })
+}
+
+pub(super) fn replace(reach: &Reach, node: u64) -> Outcome {
+    reach::block_on(async {
+        let client = reach.connect().await?;
+        client.admin_replace(node).await.map_err(|error| reach.failure(error))?;
+        say(&format!(
+            "node {node} is awaited with another disk: start it with an empty data directory, \
+             `--node {node}` and `--join ADDRESS`"
+        ));
+        Ok(())
+    })
+}
+
+/// The members as a table, and below it what is on its way.
+pub(super) fn lines(cluster: &ClusterStatus) -> Vec<String> {
+    let mut rows = vec![
+        ["node", "state", "peers at", "clients at", "program", "copies", "votes", "leads", "since"].map(str::to_owned),
+    ];
+    rows.extend(cluster.members.iter().map(|member| row(member, &cluster.places)));
+    let mut lines = table(&rows);
+    let moving: Vec<String> = cluster.places.iter().filter_map(on_its_way).collect();
+    let serving = cluster.members.iter().filter(|member| member.state == "serving").count();
+    lines.push(String::new());
+    lines.push(format!("{} shards, {} copies of each wanted", cluster.places.len(), cluster.replicas));
+    if serving < 3 && cluster.replicas > 1 {
+        lines.push("One voter in each shard until three nodes serve: the loss of its disk loses data.".into());
+    }
+    lines.push(match moving.len() {
+        0 => "No shard is moving.".into(),
+        1 => "One shard is moving:".into(),
+        count => format!("{count} shards are moving:"),
+    });
+    lines.extend(moving);
+    lines
+}
+
+fn row(member: &MemberStatus, places: &[PlaceStatus]) -> [String; 9] {
+    let is_there = |replicas: &[SmolStr]| replicas.iter().any(|replica| node_of(replica) == Some(member.node));
+    let count = |holds: &dyn Fn(&PlaceStatus) -> bool| places.iter().filter(|place| holds(place)).count().to_string();
+    let state = if member.awaits_disk { format!("{} (no disk)", member.state) } else { member.state.to_string() };
+    [
+        member.node.to_string(),
+        state,
+        member.peer.to_string(),
+        member.client.to_string(),
+        member.program.to_string(),
+        count(&|place| is_there(&place.voters) || is_there(&place.learners)),
+        count(&|place| is_there(&place.voters)),
+        count(&|place| node_of(&place.leader) == Some(member.node)),
+        date_and_time(member.since),
+    ]
+}
+
+/// A shard that is moving: from where to where.
+fn on_its_way(place: &PlaceStatus) -> Option<String> {
+    let CopiesStatus { voters, learners } = place.from.as_ref()?;
+    let to = replicas(&place.voters, &place.learners);
+    Some(format!("  shard {:<4} {} -> {to}", place.shard, replicas(voters, learners)))
+}
+
+/// `1.1 2.4 + 3.7`: voters, then learners.
+fn replicas(voters: &[SmolStr], learners: &[SmolStr]) -> String {
+    match learners {
+        [] => voters.join(" "),
+        learners => format!("{} + {}", voters.join(" "), learners.join(" ")),
+    }
+}
+
+/// Rows in columns as wide as their widest cell.
+fn table<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Vec<String> {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..COLUMNS).map(width).collect();
+    let line = |row: &[String; COLUMNS]| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}", width = *width));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_client::Timestamp;
+    use expect_test::expect;
+
+    use super::*;
+
+    fn member(node: u64, state: &'static str) -> MemberStatus {
+        MemberStatus {
+            node,
+            state: state.into(),
+            awaits_disk: state == "joining",
+            peer: format!("10.0.0.{node}:7280").into(),
+            client: format!("10.0.0.{node}:7180").into(),
+            program: "0.1.0".into(),
+            since: Timestamp(1_798_140_605_123),
+            first_generation: 1,
+        }
+    }
+
+    fn place(shard: u32, voters: &[&str], learners: &[&str], from: Option<&[&str]>) -> PlaceStatus {
+        let texts = |replicas: &[&str]| replicas.iter().map(SmolStr::new).collect::<Vec<_>>();
+        let from = from.map(|voters| CopiesStatus { voters: texts(voters), learners: Vec::new() });
+        PlaceStatus { shard, voters: texts(voters), learners: texts(learners), leader: voters[0].into(), from }
+    }
+
+    #[test]
+    fn members_are_a_table_and_what_moves_is_below() {
+        let cluster = ClusterStatus {
+            version: 12,
+            node: None,
+            replicas: 3,
+            members: vec![member(1, "serving"), member(2, "draining"), member(3, "joining")],
+            places: vec![place(0, &["1.1"], &["2.3"], None), place(1, &["2.2", "1.7", "3.5"], &[], Some(&["2.2"]))],
+        };
+        expect![[""]].assert_eq(&lines(&cluster).join("\n"));
+    }
+}

@@ -1,0 +1,104 @@
+//! Joining a cluster: a node that is no member yet asks one that is.
+
+use std::time::Duration;
+
+use boxoffice_client::{AdminJoin, AdminToken, Client, ClientConfig, Error, MemberStatus};
+use smol_str::SmolStr;
+
+use crate::failure::Failure;
+
+/// How long one address is tried before the next one is.
+const CONNECT_TIME: Duration = Duration::from_secs(2);
+
+/// What a node that has joined is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Joined {
+    /// Which member it is.
+    pub node: u64,
+    /// The cluster's id, as its members say it.
+    pub cluster: SmolStr,
+    /// How many data shards there are, besides the directory's.
+    pub shards: u16,
+    /// How many copies each data shard is to have.
+    pub replicas: u8,
+    /// Every member there ever was, by id; itself as well.
+    pub members: Vec<MemberStatus>,
+}
+
+/// Asks the members at these client addresses, one after the other, until one lets this machine in or `patience` is over.
+/// However often the same disk asks, it is the same member.
+///
+/// # Errors
+/// [`Failure::Refused`] with the cluster's reason, [`Failure::Unreachable`] if nobody answered.
+pub async fn join(
+    addresses: &[String],
+    admin_token: Option<String>,
+    machine: &AdminJoin,
+    patience: Duration,
+) -> Result<Joined, Failure> {
+    let asked = addresses.join(", ");
+    let config = ClientConfig {
+        name: concat!("boxoffice ", env!("CARGO_PKG_VERSION")).into(),
+        admin_token: admin_token.map(AdminToken),
+        connect_timeout: CONNECT_TIME,
+        deadline: patience,
+        ..ClientConfig::new(addresses)
+    };
+    let failure = |error| failed(&asked, error);
+    let client = Client::connect(config).await.map_err(failure)?;
+    let status = client.admin_join(machine).await.map_err(failure)?.value;
+    let hello = client.server().ok_or_else(|| unreachable(&asked, "the connection broke"))?;
+    let data_shards = u16::try_from(status.places.len().saturating_sub(1)).unwrap_or_default();
+    match status.node {
+        Some(node) if data_shards > 0 => Ok(Joined {
+            node,
+            cluster: hello.cluster.clone(),
+            shards: data_shards,
+            replicas: status.replicas,
+            members: status.members,
+        }),
+        Some(_) | None => Err(unreachable(&asked, "what answers is no cluster of this version")),
+    }
+}
+
+fn failed(asked: &str, error: Error) -> Failure {
+    match error {
+        Error::Refused(no) if no.name == "unauthenticated" => Failure::Refused(format!(
+            "the cluster at {asked} does not let this node in: {no}: give its admin token with --admin-token or in \
+             BOXOFFICE_ADMIN_TOKEN"
+        )),
+        Error::Refused(no) => Failure::Refused(format!("the cluster at {asked} does not let this node in: {no}")),
+        Error::Failed(fail) => unreachable(asked, &fail.to_string()),
+        Error::Unknown(_) => unreachable(asked, "no answer in time"),
+        Error::Closed(why) => unreachable(asked, &why),
+        Error::Protocol(error) => unreachable(asked, &error.to_string()),
+    }
+}
+
+fn unreachable(asked: &str, why: &str) -> Failure {
+    Failure::Unreachable(format!(
+        "no member of a cluster lets this node in at {asked} ({why}). --join takes client addresses of members that are \
+         running; start the same command again when one is"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine() -> AdminJoin {
+        let (peer, client) = ("127.0.0.1:7281".into(), "127.0.0.1:7181".into());
+        AdminJoin { node: None, disk: 7, peer, client, program: "0.1.0".into() }
+    }
+
+    #[tokio::test]
+    async fn where_nobody_listens_the_addresses_are_named() {
+        // A port that was just free.
+        let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+        let addresses = [port.to_string()];
+        let error = join(&addresses, None, &machine(), Duration::from_millis(200)).await.expect_err("nobody is there");
+        assert!(matches!(error, Failure::Unreachable(_)), "{error:?}");
+        let words = error.to_string();
+        assert!(words.contains(&addresses[0]) && words.contains("--join takes client addresses"), "{words}");
+    }
+}

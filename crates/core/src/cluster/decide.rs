@@ -1,0 +1,318 @@
+//! What is decided about the cluster.
+
+use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
+
+use smol_str::{SmolStr, format_smolstr};
+
+use super::{
+    ADDRESS_BYTES_MAX, Cluster, Copies, FIRST_GENERATION, Member, MemberState, NODE_MAX, REPLICAS_MAX, Replica,
+};
+use crate::{
+    command::{Machine, Move},
+    event::ClusterEvent,
+    id::Request,
+    refusal::Refusal,
+    time::Timestamp,
+};
+
+/// What is to be written; nothing if it is so already.
+type Decided = Result<Option<ClusterEvent>, Refusal>;
+
+/// The first node makes the cluster of itself, or says so again.
+pub(crate) fn found(
+    cluster: Option<&Cluster>,
+    at: Timestamp,
+    node: u64,
+    machine: &Machine,
+    (shards, replicas): (u16, u8),
+) -> Decided {
+    if let Some(cluster) = cluster {
+        return match cluster.members.get(&node) {
+            Some(member) if member.disk == Some(machine.disk) => Ok(None),
+            Some(_) | None => Err(Refusal::AlreadyFounded),
+        };
+    }
+    check_node(node)?;
+    check_machine(machine)?;
+    if shards == 0 || !(1..=REPLICAS_MAX).contains(&replicas) {
+        let words = format_smolstr!("a cluster has data shards, with 1 to {REPLICAS_MAX} copies each");
+        return Err(Refusal::BadRequest(words));
+    }
+    let member = Box::new(Member::new(machine, MemberState::Serving, FIRST_GENERATION, at));
+    Ok(Some(ClusterEvent::Founded { node, member, shards, replicas }))
+}
+
+impl Cluster {
+    /// A machine wants to be a member: which one it is, and what is to be written.
+    pub(crate) fn join(
+        &self,
+        at: Timestamp,
+        wanted: Option<u64>,
+        machine: &Machine,
+        request: Request,
+    ) -> Result<(u64, Option<ClusterEvent>), Refusal> {
+        check_machine(machine)?;
+        let known = self.members.iter().find(|(_, member)| member.disk == Some(machine.disk)).map(|(node, _)| *node);
+        let node = match (wanted, known) {
+            (Some(wanted), Some(known)) if wanted != known => {
+                let words = format_smolstr!("this disk is that of node {known}, not of node {wanted}");
+                return Err(Refusal::BadRequest(words));
+            }
+            (Some(node), _) | (None, Some(node)) => node,
+            (None, None) => (1..=NODE_MAX).find(|node| !self.members.contains_key(node)).ok_or_else(too_many)?,
+        };
+        check_node(node)?;
+        let member = match self.members.get(&node) {
+            None => Member::new(machine, MemberState::Joining, FIRST_GENERATION, at),
+            Some(member) if member.state == MemberState::Gone => return Err(Refusal::NodeGone { node }),
+            Some(member) if member.disk == Some(machine.disk) => return Ok((node, None)),
+            // Its disk was lost, and this is the one in its place.
+            Some(member) if member.disk.is_none() => member.on(machine),
+            Some(_) => return Err(Refusal::DiskDiffers { node }),
+        };
+        Ok((node, put(node, member, Some(request))))
+    }
+
+    /// A member has started.
+    pub(crate) fn arrived(&self, at: Timestamp, node: u64, machine: &Machine) -> Decided {
+        check_machine(machine)?;
+        let member = self.present(node)?;
+        if member.disk != Some(machine.disk) {
+            return Err(Refusal::DiskDiffers { node });
+        }
+        let state = match member.state {
+            MemberState::Joining | MemberState::Serving => MemberState::Serving,
+            MemberState::Draining | MemberState::Gone => member.state,
+        };
+        let arrived = member.on(machine).turned(state, at);
+        Ok(if arrived == *member { None } else { put(node, arrived, None) })
+    }
+
+    /// Everything is to be moved away from a member.
+    pub(crate) fn drain(&self, at: Timestamp, node: u64, request: Request) -> Decided {
+        let member = self.present(node)?;
+        match member.state {
+            MemberState::Serving | MemberState::Draining => {}
+            MemberState::Joining | MemberState::Gone => return Err(not_drainable(node, "it is not serving")),
+        }
+        let others = self.members.iter().filter(|(other, member)| **other != node && serves(member));
+        if others.count() == 0 {
+            return Err(not_drainable(node, "no other member serves"));
+        }
+        Ok(put(node, member.turned(MemberState::Draining, at), Some(request)))
+    }
+
+    /// A member may keep what it has.
+    pub(crate) fn undrain(&self, at: Timestamp, node: u64, request: Request) -> Decided {
+        let member = self.present(node)?;
+        match member.state {
+            MemberState::Serving | MemberState::Draining => {
+                Ok(put(node, member.turned(MemberState::Serving, at), Some(request)))
+            }
+            MemberState::Joining | MemberState::Gone => Err(not_drainable(node, "it is not serving")),
+        }
+    }
+
+    /// A member will not come back.
+    pub(crate) fn remove(&self, at: Timestamp, node: u64, request: Request) -> Decided {
+        let member = self.present(node)?;
+        self.check_quorums_without(node)?;
+        Ok(put(node, member.turned(MemberState::Gone, at), Some(request)))
+    }
+
+    /// A member has lost its disk.
+    pub(crate) fn replace(&self, at: Timestamp, node: u64, request: Request) -> Decided {
+        let member = self.present(node)?;
+        self.check_quorums_without(node)?;
+        // One whose new disk is awaited already has got no replica since.
+        let first_generation = if member.disk.is_none() { member.first_generation } else { self.next_generation };
+        let waiting = Member { disk: None, first_generation, ..member.turned(MemberState::Joining, at) };
+        Ok(put(node, waiting, Some(request)))
+    }
+
+    /// A member that was drained has nothing any more.
+    pub(crate) fn retire(&self, at: Timestamp, node: u64) -> Decided {
+        let unknown = Refusal::NoSuchNode { node };
+        let member = self.members.get(&node).ok_or(unknown)?;
+        match member.state {
+            MemberState::Gone => return Ok(None),
+            MemberState::Draining => {}
+            MemberState::Joining | MemberState::Serving => return Err(not_drainable(node, "it is not being drained")),
+        }
+        let shards = self.shards_where(|place| place.involves(node));
+        if !shards.is_empty() {
+            return Err(Refusal::NodeInUse { node, shards });
+        }
+        Ok(put(node, member.turned(MemberState::Gone, at), None))
+    }
+
+    /// Shards get other aims.
+    pub(crate) fn place(&self, based_on: u64, moves: &[Move]) -> Decided {
+        if based_on != self.version {
+            return Err(Refusal::PlacementStale { version: self.version });
+        }
+        let mut next_generation = self.next_generation;
+        let mut places = Vec::with_capacity(moves.len());
+        for (number, wanted) in moves.iter().enumerate() {
+            check_move(wanted, self.shards.len())?;
+            if moves[..number].iter().any(|other| other.shard == wanted.shard) {
+                return Err(bad("a shard is moved twice at once"));
+            }
+            let before = &self.shards[usize::from(wanted.shard)];
+            let mut replicas = |nodes: &[u64]| -> Result<Vec<Replica>, Refusal> {
+                // In the order of nodes: the order in which they were named means nothing.
+                let nodes: BTreeSet<u64> = nodes.iter().copied().collect();
+                nodes.into_iter().map(|node| self.replica(before, node, &mut next_generation)).collect()
+            };
+            let aim = Copies { voters: replicas(&wanted.voters)?, learners: replicas(&wanted.learners)? };
+            let leader = aim.voters.iter().find(|voter| voter.node == wanted.leader).copied();
+            let leader = leader.ok_or_else(|| bad("who leads a shard is not one of its voters"))?;
+            if aim != before.aim || leader != before.leader {
+                places.push((wanted.shard, before.next(aim, leader)));
+            }
+        }
+        Ok((!places.is_empty()).then_some(ClusterEvent::Placed { places, next_generation }))
+    }
+
+    /// A shard's members are as they should be, or were once.
+    pub(crate) fn reached(&self, shard: u16, version: u64) -> Decided {
+        let place = self.shards.get(usize::from(shard)).ok_or_else(|| bad("there is no such shard"))?;
+        if version > place.version {
+            return Err(bad("the shard has no such aim yet"));
+        }
+        let news = version == place.version && place.moving();
+        Ok(news.then_some(ClusterEvent::Reached { shard, version }))
+    }
+
+    /// The replica of a node in a shard: the one it has, or a new one.
+    fn replica(&self, before: &super::Place, node: u64, next_generation: &mut u64) -> Result<Replica, Refusal> {
+        let member = self.members.get(&node).ok_or(Refusal::NoSuchNode { node })?;
+        let known = before.aim.all().find(|replica| replica.node == node);
+        let stays = |replica: &Replica| match member.state {
+            // It is not made again, or not before there is a disk to make it on; its vote counts as missing.
+            MemberState::Joining | MemberState::Draining | MemberState::Gone => true,
+            MemberState::Serving => replica.generation >= member.first_generation,
+        };
+        match known.filter(stays) {
+            Some(known) => Ok(known),
+            None if member.state == MemberState::Gone => Err(Refusal::NodeGone { node }),
+            // A new replica's first message ends the one before it, whose vote may still be needed.
+            None if before.moving()
+                && before.possible().flat_map(Copies::all).any(|old| old.node == node && self.is_whole(old)) =>
+            {
+                Err(bad("a node that a shard may still be leaving does not get it again before it has left"))
+            }
+            None => {
+                let generation = *next_generation;
+                *next_generation += 1;
+                Ok(Replica { node, generation })
+            }
+        }
+    }
+
+    /// A member that was not removed.
+    fn present(&self, node: u64) -> Result<&Member, Refusal> {
+        let member = self.members.get(&node).ok_or(Refusal::NoSuchNode { node })?;
+        if member.state == MemberState::Gone { Err(Refusal::NodeGone { node }) } else { Ok(member) }
+    }
+
+    /// Every shard with a vote of this node keeps a majority of its voters when they are lost. While a shard moves nobody
+    /// but its leader knows how far it is: then it must have one wherever it may be.
+    fn check_quorums_without(&self, node: u64) -> Result<(), Refusal> {
+        let is_lost = |copies: &Copies| {
+            let votes = copies.voters.iter().any(|voter| voter.node == node);
+            let left = copies.voters.iter().filter(|voter| voter.node != node && self.is_whole(**voter)).count();
+            votes && left * 2 <= copies.voters.len()
+        };
+        let shards = self.shards_where(|place| place.possible().any(is_lost));
+        if shards.is_empty() { Ok(()) } else { Err(Refusal::QuorumWouldBeLost { node, shards }) }
+    }
+
+    /// Whether a replica's disk was not lost, as far as is known.
+    fn is_whole(&self, replica: Replica) -> bool {
+        self.members
+            .get(&replica.node)
+            .is_some_and(|member| member.state != MemberState::Gone && replica.generation >= member.first_generation)
+    }
+
+    fn shards_where(&self, matches: impl Fn(&super::Place) -> bool) -> Vec<u16> {
+        (0..).zip(&self.shards).filter(|(_, place)| matches(place)).map(|(shard, _)| shard).collect()
+    }
+}
+
+fn serves(member: &Member) -> bool {
+    member.state == MemberState::Serving
+}
+
+fn put(node: u64, member: Member, request: Option<Request>) -> Option<ClusterEvent> {
+    Some(ClusterEvent::MemberPut { node, member: Box::new(member), request })
+}
+
+fn bad(words: &'static str) -> Refusal {
+    Refusal::BadRequest(SmolStr::new_static(words))
+}
+
+fn too_many() -> Refusal {
+    Refusal::TooManyNodes { max: NODE_MAX }
+}
+
+fn not_drainable(node: u64, why: &'static str) -> Refusal {
+    Refusal::NotDrainable { node, why: SmolStr::new_static(why) }
+}
+
+fn check_node(node: u64) -> Result<(), Refusal> {
+    if (1..=NODE_MAX).contains(&node) {
+        return Ok(());
+    }
+    Err(Refusal::BadRequest(format_smolstr!("the id of a node is from 1 to {NODE_MAX}")))
+}
+
+fn check_machine(Machine { disk: _, peer, client, program }: &Machine) -> Result<(), Refusal> {
+    for (name, text) in [("peer address", peer), ("client address", client), ("program", program)] {
+        let good = (1..=ADDRESS_BYTES_MAX).contains(&text.len()) && text.chars().all(|char| char.is_ascii_graphic());
+        if !good {
+            let words = format_smolstr!("a node's {name} is 1 to {ADDRESS_BYTES_MAX} printable ASCII characters");
+            return Err(Refusal::BadRequest(words));
+        }
+    }
+    Ok(())
+}
+
+/// Nodes of a move are distinct, one votes, and the shard is there.
+fn check_move(wanted: &Move, shards: usize) -> Result<(), Refusal> {
+    if usize::from(wanted.shard) >= shards {
+        return Err(bad("there is no such shard"));
+    }
+    if wanted.voters.is_empty() {
+        return Err(bad("a shard has at least one voter"));
+    }
+    let mut nodes: Vec<u64> = wanted.voters.iter().chain(&wanted.learners).copied().collect();
+    nodes.sort_unstable();
+    if nodes.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(bad("a node has one copy of a shard"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::boxed::Box;
+
+    use super::*;
+    use crate::id::RequestHash;
+
+    #[test]
+    fn when_every_id_was_given_nobody_joins() {
+        let machine = |disk| Machine { disk, peer: "a:1".into(), client: "a:2".into(), program: "1".into() };
+        let (at, request) = (Timestamp(1), Request { id: RequestHash(1), body: 1 });
+        let member = Member::new(&machine(0), MemberState::Serving, FIRST_GENERATION, at);
+        let founded = ClusterEvent::Founded { node: 1, member: Box::new(member.clone()), shards: 1, replicas: 3 };
+        let mut cluster = Cluster::first(&founded);
+        let gone = Member { disk: None, state: MemberState::Gone, ..member };
+        cluster.members.extend((2..=NODE_MAX).map(|node| (node, gone.clone())));
+        assert_eq!(cluster.join(at, None, &machine(9), request), Err(Refusal::TooManyNodes { max: NODE_MAX }));
+        cluster.members.remove(&77);
+        let (node, _) = cluster.join(at, None, &machine(9), request).expect("one is left");
+        assert_eq!(node, 77);
+    }
+}

@@ -1,0 +1,132 @@
+//! Where a shard's replicas are and should be.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Bits of a replica's id that count generations.
+const GENERATION_BITS: u32 = 40;
+
+/// One copy of a shard on one node. A copy that comes after one that was removed, or whose disk was lost, is another
+/// replica: an acknowledgement of the earlier one can never be taken for one of its own.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Replica {
+    /// On which node.
+    pub node: u64,
+    /// The how-manieth replica the cluster made; below 2^40.
+    pub generation: u64,
+}
+
+impl Replica {
+    /// Its id in its raft group.
+    pub fn id(self) -> u64 {
+        self.node << GENERATION_BITS | self.generation
+    }
+
+    /// The replica with this id.
+    pub fn of(id: u64) -> Replica {
+        Replica { node: id >> GENERATION_BITS, generation: id & ((1 << GENERATION_BITS) - 1) }
+    }
+}
+
+impl fmt::Display for Replica {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.node, self.generation)
+    }
+}
+
+impl fmt::Debug for Replica {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The replicas of a shard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Copies {
+    /// Those that vote.
+    pub voters: Vec<Replica>,
+    /// Those that do not.
+    pub learners: Vec<Replica>,
+}
+
+impl Copies {
+    /// All of them, voters first.
+    pub fn all(&self) -> impl Iterator<Item = Replica> {
+        self.voters.iter().chain(&self.learners).copied()
+    }
+
+    /// Whether a node has one of them.
+    pub fn has(&self, node: u64) -> bool {
+        self.all().any(|replica| replica.node == node)
+    }
+}
+
+/// Where a shard should be, and where it was when it last was where it should be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// How many aims the shard has had.
+    pub version: u64,
+    /// The replicas it should have.
+    pub aim: Copies,
+    /// The voter that should lead.
+    pub leader: Replica,
+    /// The version that its leader last reported as reached.
+    pub reached: u64,
+    /// The replicas it had then.
+    pub settled: Copies,
+    /// Aims it had since and was not seen to reach: it may have been there, or be on its way there still.
+    pub given_up: Vec<Copies>,
+}
+
+impl Place {
+    /// The first aim of a shard, which is where it is.
+    pub(super) fn settled(aim: Copies, leader: Replica) -> Place {
+        Place { version: 1, settled: aim.clone(), aim, leader, reached: 1, given_up: Vec::new() }
+    }
+
+    /// Whether its members are on the way to another aim.
+    pub fn moving(&self) -> bool {
+        self.reached != self.version
+    }
+
+    /// The next aim. If only another voter should lead, no member has to change, and it is reached at once.
+    pub(super) fn next(&self, aim: Copies, leader: Replica) -> Place {
+        let version = self.version + 1;
+        let is_there = !self.moving() && aim == self.aim;
+        let reached = if is_there { version } else { self.reached };
+        let mut given_up = self.given_up.clone();
+        if self.moving() && aim != self.aim {
+            given_up.push(self.aim.clone());
+        }
+        Place { version, aim, leader, reached, settled: self.settled.clone(), given_up }
+    }
+
+    /// Every set of replicas it may have now: one, or while it moves every one on its way.
+    pub(super) fn possible(&self) -> impl Iterator<Item = &Copies> {
+        let on_its_way = self.given_up.iter().chain(self.moving().then_some(&self.aim));
+        [&self.settled].into_iter().chain(on_its_way)
+    }
+
+    /// Whether a node may have a replica of it.
+    pub fn involves(&self, node: u64) -> bool {
+        self.possible().any(|copies| copies.has(node))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use super::Replica;
+
+    #[test]
+    fn a_replica_has_an_id_of_its_own() {
+        let replica = Replica { node: 2, generation: 17 };
+        assert_eq!((replica.id(), format!("{replica}")), (2 << 40 | 17, "2.17".into()));
+        for replica in [replica, Replica { node: 65_535, generation: (1 << 40) - 1 }] {
+            assert_eq!(Replica::of(replica.id()), replica);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The cluster at work: operators change its members, its nodes say how far they are.
+
+use alloc::boxed::Box;
+
+use super::{Input, Stage, Turn, speculation::Speculation};
+use crate::{
+    answer::{Answer, Outcome},
+    cluster::{self, Cluster},
+    command::{ClusterCommand, Command},
+    event::{ClusterEvent, Event},
+    id::Request,
+    refusal::Refusal,
+    time::Timestamp,
+};
+
+pub(super) fn handle<R>(stage: &mut Stage<'_, R>, input: Input<R>) {
+    let Stage { entity, turn, at, .. } = stage;
+    match input {
+        Input::Command { from, request, command } => {
+            let Command::Cluster(command) = command else {
+                panic!("the cluster was handed a command to {}", command.entity());
+            };
+            let outcome = outcome(entity, *at, request, command, turn);
+            turn.answer(from, outcome);
+        }
+        Input::Ask { from, .. } => panic!("the cluster was asked something by {from}, which nobody does"),
+        // It asks nobody, waits for nothing and pays nothing.
+        Input::Reply { .. } | Input::Wake | Input::Paid { .. } => {}
+    }
+}
+
+fn outcome<R>(
+    entity: &mut Speculation,
+    at: Timestamp,
+    request: Option<Request>,
+    command: ClusterCommand,
+    turn: &mut Turn<R>,
+) -> Outcome {
+    match command {
+        ClusterCommand::Get => entity.ok(view(there(entity)?, None)),
+        ClusterCommand::Join { node, machine } => {
+            let cluster = there(entity)?;
+            let request = request.ok_or(Refusal::RequestIdMissing)?;
+            if let Some(known) = cluster.answered(request) {
+                let (version, own) = known?;
+                return entity.ok_again(view(cluster, Some(own)), version);
+            }
+            let (own, joined) = cluster.join(at, node, &machine, request)?;
+            write(entity, joined, turn);
+            entity.ok(view(there(entity)?, Some(own)))
+        }
+        ClusterCommand::Drain { node } => once(entity, request, turn, |cluster, by| cluster.drain(at, node, by)),
+        ClusterCommand::Undrain { node } => once(entity, request, turn, |cluster, by| cluster.undrain(at, node, by)),
+        ClusterCommand::Remove { node } => once(entity, request, turn, |cluster, by| cluster.remove(at, node, by)),
+        ClusterCommand::Replace { node } => once(entity, request, turn, |cluster, by| cluster.replace(at, node, by)),
+        // What nodes say by themselves; said again it changes nothing.
+        ClusterCommand::Found { node, machine, shards, replicas } => {
+            let founded = cluster::found(entity.cluster(), at, node, &machine, (shards, replicas))?;
+            write(entity, founded, turn);
+            entity.ok(Answer::Done)
+        }
+        ClusterCommand::Arrived { node, machine } => {
+            let arrived = there(entity)?.arrived(at, node, &machine)?;
+            write(entity, arrived, turn);
+            entity.ok(view(there(entity)?, Some(node)))
+        }
+        ClusterCommand::Place { based_on, moves } => {
+            let placed = there(entity)?.place(based_on, &moves)?;
+            write(entity, placed, turn);
+            entity.ok(Answer::Done)
+        }
+        ClusterCommand::Reached { shard, version } => {
+            let reached = there(entity)?.reached(shard, version)?;
+            write(entity, reached, turn);
+            entity.ok(Answer::Done)
+        }
+        ClusterCommand::Retire { node } => {
+            let retired = there(entity)?.retire(at, node)?;
+            write(entity, retired, turn);
+            entity.ok(Answer::Done)
+        }
+    }
+}
+
+/// Carries out what an operator asks for, once for each request id (P9).
+fn once<R>(
+    entity: &mut Speculation,
+    request: Option<Request>,
+    turn: &mut Turn<R>,
+    decide: impl FnOnce(&Cluster, Request) -> Result<Option<ClusterEvent>, Refusal>,
+) -> Outcome {
+    let cluster = there(entity)?;
+    let request = request.ok_or(Refusal::RequestIdMissing)?;
+    if let Some(known) = cluster.answered(request) {
+        let (version, _) = known?;
+        return entity.ok_again(Answer::Done, version);
+    }
+    let decided = decide(cluster, request)?;
+    write(entity, decided, turn);
+    entity.ok(Answer::Done)
+}
+
+fn there(entity: &Speculation) -> Result<&Cluster, Refusal> {
+    entity.cluster().ok_or_else(|| entity.not_found())
+}
+
+fn view(cluster: &Cluster, own: Option<u64>) -> Answer {
+    Answer::Cluster(Box::new(cluster.view(own)))
+}
+
+fn write<R>(entity: &mut Speculation, event: Option<ClusterEvent>, turn: &mut Turn<R>) {
+    if let Some(event) = event {
+        entity.apply(Event::Cluster(event), turn);
+    }
+}

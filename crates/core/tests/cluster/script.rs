@@ -1,0 +1,229 @@
+//! Stories of a cluster: each line is a command, its outcome is written behind it, and below it what has changed.
+//!
+//! | line | says |
+//! |---|---|
+//! | `found 1 d1 shards 2 replicas 3` | node 1 with the disk d1 makes the cluster of itself |
+//! | `join d2` `join d2 as 2` | a machine with the disk d2 wants to be a member, or this one |
+//! | `arrived 2 d2` | a member has started |
+//! | `drain 2` `undrain 2` `remove 2` `replace 2` | what an operator says |
+//! | `place 1 to 1 2 + 3 led by 2` | another aim for shard 1: voters, learners, leader; `; 2 to …` for more |
+//! | `stale place …` | the same, thought out one version ago |
+//! | `reached 1 2` | the leader of shard 1 has reached the aim of version 2 |
+//! | `retire 2` | a drained member has nothing any more |
+//! | `… by r1` | with this request id; every line has its own otherwise, `by nobody` none |
+
+use std::{fmt::Write, sync::Arc};
+
+use boxoffice_core::{
+    answer::{Answer, Outcome},
+    cluster::{Cluster, Copies, MemberState, Place, Replica},
+    command::{ClusterCommand, Command, Machine, Move},
+    host::{Effect, Host, Input, Turn},
+    id::{Entity, Request, RequestHash, hash64},
+    keep::{Cut, Kept, State},
+    time::{Rules, Timestamp},
+};
+use expect_test::Expect;
+
+/// Plays a script and compares the story.
+pub(crate) fn check(script: &str, expect: Expect) {
+    let mut play = Play::default();
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        play.line(line);
+    }
+    expect.assert_eq(&play.story);
+}
+
+/// A cluster kept as a shard keeps it.
+#[derive(Default)]
+pub(crate) struct Play {
+    kept: Kept,
+    at: u64,
+    lines: u64,
+    pub(crate) story: String,
+}
+
+impl Play {
+    /// A cluster after these lines, none of which may be refused.
+    pub(crate) fn after(script: &str) -> Play {
+        let mut play = Play::default();
+        for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            play.line(line);
+        }
+        assert!(!play.story.contains("refused"), "{}", play.story);
+        play
+    }
+
+    pub(crate) fn cluster(&self) -> Option<Cluster> {
+        let state = self.kept.get(&Entity::Cluster)?;
+        let State::Cluster(cluster) = &*state else { panic!("the cluster is kept as something else") };
+        Some((**cluster).clone())
+    }
+
+    /// Says one line, and writes what came of it.
+    pub(crate) fn line(&mut self, line: &str) {
+        self.lines += 1;
+        let (said, request) = match line.split_once(" by ") {
+            Some((said, "nobody")) => (said, None),
+            Some((said, request)) if !request.contains(' ') && !said.contains("place") => {
+                (said, Some(request.to_owned()))
+            }
+            Some(_) | None => (line, Some(format!("line {}", self.lines))),
+        };
+        let before = self.cluster();
+        let command = self.command(said);
+        let outcome = self.send(request.as_deref(), command);
+        let after = self.cluster();
+        writeln!(self.story, "{line} -> {}", tell(&outcome)).expect("a string takes all");
+        self.story.push_str(&changes(before.as_ref(), after.as_ref()));
+    }
+
+    /// Hands a command to a host made of what is kept, and keeps what it decides.
+    pub(crate) fn send(&mut self, request: Option<&str>, command: ClusterCommand) -> Outcome {
+        self.at += 1_000;
+        let request =
+            request.map(|id| Request { id: RequestHash::of(id), body: hash64(format!("{command:?}").as_bytes()) });
+        let state = self.kept.get(&Entity::Cluster);
+        let mut host: Host<()> = Host::new(Entity::Cluster, state, Arc::new(Rules::default()));
+        let mut turn = Turn::default();
+        let command = Command::Cluster(command);
+        assert_eq!(command.entity(), Entity::Cluster);
+        host.handle(Timestamp(self.at), Input::Command { from: (), request, command }, &mut turn);
+        assert!(host.idle() && !host.ended() && turn.now.is_empty() && turn.wake_at.is_none());
+        let answers = if turn.events.is_empty() { &mut turn.read } else { &mut turn.committed };
+        let answered = match (answers.pop(), answers.pop()) {
+            (Some(Effect::Answer { to: (), outcome }), None) => outcome,
+            (first, second) => panic!("one answer is due: {first:?} {second:?}"),
+        };
+        let events = std::mem::take(&mut turn.events);
+        assert!(answered.is_ok() || events.is_empty(), "a refusal changes nothing");
+        // Through the log and a snapshot, as on every replica.
+        let log = postcard::to_allocvec(&events).expect("events can be written");
+        self.kept.apply(&Entity::Cluster, postcard::from_bytes(&log).expect("and read"));
+        let snapshot = postcard::to_allocvec(&self.kept.cut()).expect("a cut can be written");
+        let cut: Cut = postcard::from_bytes(&snapshot).expect("and read");
+        let again = Kept::restore(cut);
+        assert_eq!(again.get(&Entity::Cluster), self.kept.get(&Entity::Cluster));
+        self.kept = again;
+        answered
+    }
+
+    fn command(&self, line: &str) -> ClusterCommand {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let version = self.cluster().map_or(0, |cluster| cluster.version());
+        match words[..] {
+            ["found", node, disk, "shards", shards, "replicas", replicas] => ClusterCommand::Found {
+                node: number(node),
+                machine: machine(disk).into(),
+                shards: number(shards) as u16,
+                replicas: number(replicas) as u8,
+            },
+            ["join", disk] => ClusterCommand::Join { node: None, machine: machine(disk).into() },
+            ["join", disk, "as", node] => {
+                ClusterCommand::Join { node: Some(number(node)), machine: machine(disk).into() }
+            }
+            ["arrived", node, disk] => ClusterCommand::Arrived { node: number(node), machine: machine(disk).into() },
+            ["drain", node] => ClusterCommand::Drain { node: number(node) },
+            ["undrain", node] => ClusterCommand::Undrain { node: number(node) },
+            ["remove", node] => ClusterCommand::Remove { node: number(node) },
+            ["replace", node] => ClusterCommand::Replace { node: number(node) },
+            ["retire", node] => ClusterCommand::Retire { node: number(node) },
+            ["reached", shard, version] => {
+                ClusterCommand::Reached { shard: number(shard) as u16, version: number(version) }
+            }
+            ["get"] => ClusterCommand::Get,
+            ["place", ref words @ ..] => ClusterCommand::Place { based_on: version, moves: moves(words) },
+            ["stale", "place", ref words @ ..] => ClusterCommand::Place { based_on: version - 1, moves: moves(words) },
+            _ => panic!("{line} says nothing"),
+        }
+    }
+}
+
+fn number(text: &str) -> u64 {
+    text.parse().unwrap_or_else(|_| panic!("{text} is no number"))
+}
+
+/// The machine with this disk; a letter behind its number is another program on it.
+pub(crate) fn machine(disk: &str) -> Machine {
+    let number: String = disk.chars().filter(char::is_ascii_digit).collect();
+    let program = if disk.ends_with('b') { "0.2.0" } else { "0.1.0" };
+    Machine {
+        disk: number.parse().expect("a disk has a number"),
+        peer: format!("host{number}:7280").into(),
+        client: format!("host{number}:7180").into(),
+        program: program.into(),
+    }
+}
+
+fn moves(words: &[&str]) -> Vec<Move> {
+    let each = |words: &[&str]| {
+        let [shard, "to", to @ .., "led", "by", leader] = words else { panic!("{words:?} is no move") };
+        let mut sides = to.split(|word| *word == "+").map(|nodes| nodes.iter().map(|node| number(node)).collect());
+        Move {
+            shard: number(shard) as u16,
+            voters: sides.next().unwrap_or_default(),
+            learners: sides.next().unwrap_or_default(),
+            leader: number(leader),
+        }
+    };
+    words.split(|word| *word == ";").map(each).collect()
+}
+
+fn tell(outcome: &Outcome) -> String {
+    match outcome {
+        Ok(answered) => match &answered.answer {
+            Answer::Done => format!("done at {}", answered.at[0].version),
+            Answer::Cluster(view) => {
+                let own = view.own.map_or_else(String::new, |own| format!(" as node {own}"));
+                format!(
+                    "ok{own} at {}, {} members, {} places",
+                    answered.at[0].version,
+                    view.members.len(),
+                    view.places.len()
+                )
+            }
+            other => panic!("the cluster does not answer {other:?}"),
+        },
+        Err(refusal) => format!("refused {} {}: {refusal}", refusal.code(), refusal.name()),
+    }
+}
+
+/// What is different after a line.
+fn changes(before: Option<&Cluster>, after: Option<&Cluster>) -> String {
+    let mut told = String::new();
+    let Some(after) = after else { return told };
+    for (node, member) in after.members() {
+        if before.and_then(|before| before.members().get(node)) != Some(member) {
+            let disk = member.disk.map_or_else(|| "no disk".to_owned(), |disk| format!("disk {disk}"));
+            let (state, since) = (member.state.name(), member.since.0 / 1_000);
+            write!(told, "  node {node}: {state} since {since}, {disk} at {}", member.peer)
+                .expect("a string takes all");
+            if member.first_generation > 1 {
+                write!(told, ", from generation {} on", member.first_generation).expect("a string takes all");
+            }
+            told.push('\n');
+        }
+    }
+    for (shard, place) in after.places().iter().enumerate() {
+        if before.is_none_or(|before| before.places()[shard] != *place) {
+            writeln!(told, "  shard {shard}: {}", draw(place)).expect("a string takes all");
+        }
+    }
+    told
+}
+
+fn draw(place: &Place) -> String {
+    let from = if place.moving() { format!(", coming from {}", copies(&place.settled)) } else { String::new() };
+    format!("aim {} is {} led by {}{from}", place.version, copies(&place.aim), place.leader)
+}
+
+fn copies(copies: &Copies) -> String {
+    let texts = |replicas: &[Replica]| replicas.iter().map(Replica::to_string).collect::<Vec<_>>().join(" ");
+    let plus = if copies.learners.is_empty() { "" } else { " + " };
+    format!("{}{plus}{}", texts(&copies.voters), texts(&copies.learners))
+}
+
+/// Whether a member is in this state.
+pub(crate) fn state(play: &Play, node: u64) -> MemberState {
+    play.cluster().expect("it is founded").members()[&node].state
+}

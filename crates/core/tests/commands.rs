@@ -1,0 +1,137 @@
+//! Commands travel between nodes: what is written is read back, and what no constructor would make is not.
+
+use std::sync::Arc;
+
+use boxoffice_core::{
+    command::{
+        CartCommand, ClusterCommand, Command, CustomerCommand, DirectoryCommand, Machine, Move, Payment,
+        ProductCommand, ResourceCommand, SessionCommand, Title, VenueCommand, VenueDetails, Want, WantedLine, When,
+    },
+    id::{CartId, Entity, Id},
+    layout::Layout,
+    money::Currency,
+    seat::{Seat, SeatSet},
+    time::Timestamp,
+};
+use proptest::prelude::*;
+use serde::{Serialize, de::DeserializeOwned};
+
+fn id() -> impl Strategy<Value = Id> {
+    "[A-Za-z0-9._:-]{1,64}".prop_map(|text| Id::new(&text).expect("a good id"))
+}
+
+fn seats() -> impl Strategy<Value = SeatSet> {
+    prop::collection::btree_set((0..50_u16, 0..50_u16), 1..20).prop_map(|seats| {
+        SeatSet::new(seats.into_iter().map(|(row, seat)| Seat { row, seat })).expect("one to twenty, none twice")
+    })
+}
+
+fn machine() -> impl Strategy<Value = Box<Machine>> {
+    (any::<u128>(), "[!-~]{1,40}", "[!-~]{1,40}", "[!-~]{1,9}").prop_map(|(disk, peer, client, program)| {
+        Box::new(Machine { disk, peer: peer.into(), client: client.into(), program: program.into() })
+    })
+}
+
+fn to_cluster() -> impl Strategy<Value = ClusterCommand> {
+    let node = 1..65_536_u64;
+    let nodes = prop::collection::vec(1..65_536_u64, 0..4);
+    let one = (any::<u16>(), nodes.clone(), nodes, node.clone());
+    let one = one.prop_map(|(shard, voters, learners, leader)| Move { shard, voters, learners, leader });
+    prop_oneof![
+        (node.clone(), machine(), any::<u16>(), any::<u8>())
+            .prop_map(|(node, machine, shards, replicas)| ClusterCommand::Found { node, machine, shards, replicas }),
+        (prop::option::of(node.clone()), machine()).prop_map(|(node, machine)| ClusterCommand::Join { node, machine }),
+        (node.clone(), machine()).prop_map(|(node, machine)| ClusterCommand::Arrived { node, machine }),
+        node.clone().prop_map(|node| ClusterCommand::Drain { node }),
+        node.clone().prop_map(|node| ClusterCommand::Undrain { node }),
+        node.clone().prop_map(|node| ClusterCommand::Remove { node }),
+        node.clone().prop_map(|node| ClusterCommand::Replace { node }),
+        node.prop_map(|node| ClusterCommand::Retire { node }),
+        (any::<u64>(), prop::collection::vec(one, 0..5))
+            .prop_map(|(based_on, moves)| ClusterCommand::Place { based_on, moves }),
+        (any::<u16>(), any::<u64>()).prop_map(|(shard, version)| ClusterCommand::Reached { shard, version }),
+        Just(ClusterCommand::Get),
+    ]
+}
+
+fn command() -> impl Strategy<Value = Command> {
+    let hold = (any::<u128>(), id(), seats(), any::<bool>(), prop::option::of(id()));
+    let hold = hold.prop_map(|(cart, session, seats, best_effort, customer)| {
+        let line = WantedLine { entity: Entity::Session(session), want: Want::Seats { seats, best_effort } };
+        Command::Cart(CartId(cart), CartCommand::Hold { lines: vec![line], customer })
+    });
+    let pay = (any::<u128>(), "[a-z]{0,9}").prop_map(|(cart, method)| {
+        let payment = Payment::Recorded { method: method.into(), transaction_id: "t".into() };
+        Command::Cart(CartId(cart), CartCommand::Checkout { payment, customer: None, shipping: None })
+    });
+    let put = (id(), ".{0,20}", any::<Option<(i32, i32)>>()).prop_map(|(venue, text, position)| {
+        let details = VenueDetails { name: text.clone().into(), city: text.into(), position, comments: "".into() };
+        Command::Venue(venue, VenueCommand::Put(details))
+    });
+    let title = (id(), ".{0,20}", prop::option::of(any::<u64>())).prop_map(|(id, name, duration_ms)| {
+        let title =
+            Title { name: name.into(), director: "".into(), cast: vec!["x".into()], comments: "".into(), duration_ms };
+        Command::Directory(DirectoryCommand::PutTitle(id, title))
+    });
+    let block = (id(), any::<u16>(), any::<u16>())
+        .prop_map(|(session, row, seat)| Command::Session(session, SessionCommand::Block(vec![Seat { row, seat }])));
+    let when = (any::<u64>(), any::<u64>())
+        .prop_map(|(begin, end)| When::Utc { begin: Timestamp(begin), end: Timestamp(end) });
+    let available =
+        (id(), when).prop_map(|(resource, when)| Command::Resource(resource, ResourceCommand::IsAvailable(when)));
+    let purchases = (id(), any::<u64>(), any::<u32>())
+        .prop_map(|(customer, after, limit)| Command::Customer(customer, CustomerCommand::Purchases { after, limit }));
+    prop_oneof![
+        4 => to_cluster().prop_map(Command::Cluster),
+        2 => hold,
+        1 => pay,
+        1 => put,
+        1 => title,
+        1 => block,
+        1 => available,
+        1 => purchases,
+        1 => id().prop_map(|product| Command::Product(product, ProductCommand::Get)),
+    ]
+}
+
+fn written(value: &impl Serialize) -> Vec<u8> {
+    postcard::to_allocvec(value).expect("it can be written")
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    postcard::from_bytes(bytes).ok()
+}
+
+proptest! {
+    #[test]
+    fn a_command_is_read_as_it_was_written(command in command()) {
+        prop_assert_eq!(read::<Command>(&written(&command)), Some(command));
+    }
+
+    /// Whatever comes is read or refused, and what is read is what was meant.
+    #[test]
+    fn any_bytes_are_a_command_or_none(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        if let Some(command) = read::<Command>(&bytes) {
+            prop_assert_eq!(read::<Command>(&written(&command)), Some(command));
+        }
+    }
+}
+
+#[test]
+fn what_no_constructor_would_make_is_not_read() {
+    for text in ["", "a b", "ä", &"x".repeat(65)] {
+        assert_eq!(read::<Id>(&written(&text)), None, "{text}");
+    }
+    assert_eq!(read::<Id>(&written(&"hall.1")), Id::new("hall.1"));
+    let seat = |seat| Seat { row: 0, seat };
+    let too_many: Vec<Seat> = (0..21).map(seat).collect();
+    for seats in [Vec::new(), vec![seat(1), seat(1)], too_many] {
+        assert_eq!(read::<SeatSet>(&written(&seats)), None, "{seats:?}");
+    }
+    assert_eq!(read::<SeatSet>(&written(&[seat(2), seat(1)].to_vec())), SeatSet::new([seat(1), seat(2)]).ok());
+    for code in [*b"eur", *b"E1R", [0, 255, 7]] {
+        assert_eq!(read::<Currency>(&written(&code)), None, "{code:?}");
+    }
+    assert_eq!(read::<Currency>(&written(b"EUR")), Currency::new("EUR"));
+    assert_eq!(read::<Arc<Layout>>(&written(&Vec::<u8>::new())), None, "a layout has seats");
+}

@@ -1,0 +1,73 @@
+//! How the two sides of a new connection come to know each other; `hello` has what they say.
+
+use std::sync::Arc;
+
+use super::{
+    Inner,
+    ends::Ends,
+    frame::Kind,
+    hello::{Hello, Side, Transcript},
+    neighbour::Neighbour,
+    queues::Road,
+    refusal::{Failure, Refusal},
+    tls,
+};
+use crate::world::NodeId;
+
+/// The dialer's side: who answered, when both have proved that they know the secret.
+pub(super) async fn dial(inner: &Inner, ends: &mut Ends, to: NodeId, road: Road) -> Result<Hello, Failure> {
+    let began = inner.began();
+    let mine = Hello::new(&began.local, inner.life, to, road, &*inner.rng).bytes();
+    ends.say(Kind::Hello, &mine).await?;
+    let heard = ends.hear(Kind::Hello).await?;
+    let hello = Hello::read(&heard).map_err(Refusal::Unfit)?;
+    Refusal::of(&hello, &began.local, inner.life, Some(to))?;
+    if hello.road() != road {
+        return Err(Failure::OutOfTurn(Kind::Hello));
+    }
+    judge(inner, &hello)?;
+    let transcript = Transcript { secret: &inner.config.secret, dialer: &mine, answerer: &heard };
+    ends.say(Kind::Proof, &transcript.proof(Side::Dialer)).await?;
+    let shown = ends.hear(Kind::Welcome).await?;
+    if !transcript.is_proof(Side::Answerer, &shown) {
+        return Err(Refusal::WrongSecret { node: to, me: began.local.node }.into());
+    }
+    Ok(hello)
+}
+
+/// Who called, and what to say so that the connection stands.
+pub(super) struct Caller {
+    pub(super) hello: Hello,
+    pub(super) neighbour: Arc<Neighbour>,
+    pub(super) proof: [u8; super::hello::PROOF_BYTES],
+}
+
+/// The answerer's side, up to the dialer's proof. `claimed` gets who the caller says it is.
+pub(super) async fn answer(inner: &Inner, ends: &mut Ends, claimed: &mut Option<NodeId>) -> Result<Caller, Failure> {
+    let began = inner.began();
+    let me = began.local.node;
+    let heard = ends.hear(Kind::Hello).await?;
+    let hello = Hello::read(&heard).map_err(Refusal::Unfit)?;
+    let node = hello.node;
+    *claimed = Some(node);
+    Refusal::of(&hello, &began.local, inner.life, None)?;
+    if let Some(certificate) = &ends.certificate {
+        tls::check_name(certificate, node).map_err(|what| Refusal::Certificate { node, what })?;
+    }
+    let mine = Hello::new(&began.local, inner.life, node, hello.road(), &*inner.rng).bytes();
+    ends.say(Kind::Hello, &mine).await?;
+    let shown = ends.hear(Kind::Proof).await?;
+    let transcript = Transcript { secret: &inner.config.secret, dialer: &heard, answerer: &mine };
+    if !transcript.is_proof(Side::Dialer, &shown) {
+        return Err(Refusal::WrongSecret { node, me }.into());
+    }
+    let neighbour = inner.neighbour(node).filter(|neighbour| neighbour.is_member());
+    let neighbour = neighbour.ok_or(Refusal::NotInTable { node })?;
+    judge(inner, &hello)?;
+    Ok(Caller { neighbour, proof: transcript.proof(Side::Answerer), hello })
+}
+
+fn judge(inner: &Inner, hello: &Hello) -> Result<(), Refusal> {
+    let me = inner.began().local.node;
+    inner.inbox().judge(&hello.said()).map_err(|reason| Refusal::Judged { node: hello.node, me, reason })
+}

@@ -1,0 +1,392 @@
+//! The keeper of places: follows the cluster's table in this node's copy of the directory, and sees to it that what the
+//! table says is done here.
+//!
+//! Every node tells its links who the members are, its shards what their members are to become, and drops replicas that
+//! the table has given up. The node that leads the directory also thinks out the next moves. It decides nothing that is
+//! not committed: two keepers that both believe to lead only propose twice.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Weak, atomic::Ordering},
+    time::Duration,
+};
+
+use boxoffice_core::{
+    cluster::{Cluster, Copies, MemberState, Place, Replica},
+    command::{ClusterCommand, Command, Machine, Move},
+    id::Entity,
+    keep::State,
+};
+use boxoffice_shard::{
+    Aim, DIRECTORY, Input as EngineInput, NodeId, ReplicaId, ShardId,
+    placement::{self, Situation},
+};
+use parking_lot::Mutex;
+use smol_str::SmolStr;
+
+use crate::{
+    door::{self, ReplySink, ReplyTo},
+    driver::DriverInput,
+    error::NodeError,
+    identity::Identity,
+    routing::Message,
+    shared::Shared,
+    world::{Lane, Peer, PeerHello},
+};
+
+/// How often the table is looked at without news, in milliseconds.
+const LOOK_MS: u64 = 250;
+/// How long one of the keeper's own commands may take, in milliseconds.
+const PATIENCE_MS: u64 = 3_000;
+/// A drained node is told that it will be no member for so long before it is none, in milliseconds.
+const FAREWELL_MS: u64 = 500;
+
+/// What the keeper has under way: each of its commands once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Errand {
+    Found,
+    Arrived,
+    Place,
+    Retire,
+    Reached(ShardId),
+}
+
+impl Errand {
+    fn tag(self) -> u64 {
+        match self {
+            Errand::Found => 0,
+            Errand::Arrived => 1,
+            Errand::Place => 2,
+            Errand::Retire => 3,
+            Errand::Reached(shard) => 1 << 16 | u64::from(shard),
+        }
+    }
+
+    fn of(tag: u64) -> Errand {
+        match tag {
+            0 => Errand::Found,
+            1 => Errand::Arrived,
+            2 => Errand::Place,
+            3 => Errand::Retire,
+            tag => Errand::Reached(tag as ShardId),
+        }
+    }
+}
+
+/// Takes the answers to the keeper's commands.
+struct Answers {
+    shared: Weak<Shared>,
+    given: Mutex<Vec<(Errand, door::Result)>>,
+}
+
+impl ReplySink for Answers {
+    fn answer(&self, tag: u64, result: door::Result) {
+        self.given.lock().push((Errand::of(tag), result));
+        if let Some(shared) = self.shared.upgrade() {
+            shared.placing.notify_one();
+        }
+    }
+}
+
+/// The keeper of one node.
+struct Keeper {
+    identity: Identity,
+    answers: Arc<Answers>,
+    under_way: BTreeSet<Errand>,
+    arrived: bool,
+    peers: Vec<Peer>,
+    /// By shard: the version of the aim that the engine knows.
+    told: BTreeMap<ShardId, u64>,
+    /// Drained nodes that have nothing any more, and since when they are told.
+    farewells: BTreeMap<NodeId, u64>,
+}
+
+/// Keeps places until the node is gone.
+pub(crate) async fn run(weak: Weak<Shared>, identity: Identity) {
+    let answers = Arc::new(Answers { shared: weak.clone(), given: Mutex::default() });
+    let mut keeper = Keeper {
+        identity,
+        answers,
+        under_way: BTreeSet::new(),
+        arrived: false,
+        peers: Vec::new(),
+        told: BTreeMap::new(),
+        farewells: BTreeMap::new(),
+    };
+    loop {
+        let Some(shared) = weak.upgrade() else { return };
+        if let Err(error) = keeper.step(&shared) {
+            shared.inbox.push(DriverInput::Fail(error));
+            return;
+        }
+        let news = shared.placing.notified();
+        tokio::select! {
+            biased;
+            () = news => {}
+            () = tokio::time::sleep(Duration::from_millis(LOOK_MS)) => {}
+        }
+    }
+}
+
+/// The cluster's table, as this node's copy of the directory has it.
+pub(crate) fn table(shared: &Shared) -> Option<Arc<State>> {
+    shared.cells[usize::from(DIRECTORY)].replica.lock().kept.get(&Entity::Cluster)
+}
+
+fn cluster(state: &State) -> &Cluster {
+    match state {
+        State::Cluster(cluster) => cluster,
+        other => panic!("the cluster is kept as something else: {other:?}"),
+    }
+}
+
+/// Whether this node deals with another that says this of itself.
+///
+/// # Errors
+/// Why not.
+pub(crate) fn judge(shared: &Shared, hello: &PeerHello) -> Result<(), String> {
+    // A node that has just joined knows nobody.
+    let Some(state) = table(shared) else { return Ok(()) };
+    let node = hello.node;
+    match cluster(&state).members().get(&node) {
+        None => Err(format!("node {node} is not a member; start it with --join")),
+        Some(member) if member.state == MemberState::Gone => {
+            Err(format!("node {node} was removed from the cluster; join with an empty data directory and another id"))
+        }
+        Some(member) if member.disk.is_some_and(|disk| disk != hello.disk) => Err(format!(
+            "node {node} has another data directory ({:032x}) than the cluster knows ({:032x}); if its disk was lost, say so \
+             with `boxoffice admin replace {node}` and join again",
+            hello.disk,
+            member.disk.unwrap_or_default()
+        )),
+        Some(_) => Ok(()),
+    }
+}
+
+/// The leader of the directory says that this node was drained and has nothing any more.
+pub(crate) fn farewell(shared: &Shared) {
+    let node = shared.config.node_id;
+    let drained =
+        |state: &State| cluster(state).members().get(&node).is_none_or(|member| member.state == MemberState::Draining);
+    if table(shared).as_deref().is_none_or(drained) {
+        shared.inbox.push(DriverInput::Fail(NodeError::NotAMember { node, why: "it was drained".into() }));
+    }
+}
+
+impl Keeper {
+    fn step(&mut self, shared: &Arc<Shared>) -> Result<(), NodeError> {
+        let given = std::mem::take(&mut *self.answers.given.lock());
+        for (errand, result) in given {
+            self.under_way.remove(&errand);
+            self.answered(errand, result)?;
+        }
+        let state = table(shared);
+        let Some(cluster) = state.as_deref().map(cluster) else {
+            self.tell_peers(shared, self.identity.peers.clone());
+            if self.identity.peers.is_empty() {
+                if shared.cells[usize::from(DIRECTORY)].leads() {
+                    self.found(shared);
+                }
+            } else {
+                let peers = self.identity.peers.iter().map(|peer| peer.node).collect();
+                shared.cells[usize::from(DIRECTORY)].belief.lock().homes = peers;
+                self.arrive(shared);
+            }
+            return Ok(());
+        };
+        self.check_self(cluster)?;
+        let others = cluster.members().iter().filter(|(_, member)| member.state != MemberState::Gone);
+        let peers = others.map(|(node, member)| Peer { node: *node, address: member.peer.to_string() });
+        self.tell_peers(shared, peers.filter(|peer| peer.node != self.identity.node).collect());
+        for (shard, place) in (0..).zip(cluster.places()) {
+            self.follow(shared, cluster, shard, place);
+        }
+        self.report(shared, cluster);
+        self.arrive(shared);
+        if shared.cells[usize::from(DIRECTORY)].leads() {
+            self.think(shared, cluster);
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, errand: Errand, result: door::Result) -> Result<(), NodeError> {
+        match (errand, result) {
+            (Errand::Arrived, Ok(Ok(_))) => self.arrived = true,
+            // What the cluster refuses it will refuse again.
+            (Errand::Arrived | Errand::Found, Ok(Err(refusal))) => {
+                return Err(NodeError::NotAMember { node: self.identity.node, why: refusal.to_string() });
+            }
+            (errand, Ok(Err(refusal))) => tracing::debug!(?errand, %refusal, "the cluster's table has moved on"),
+            (errand, Err(failure)) => tracing::debug!(?errand, %failure, "will be tried again"),
+            (Errand::Found | Errand::Place | Errand::Retire | Errand::Reached(_), Ok(Ok(_))) => {}
+        }
+        Ok(())
+    }
+
+    /// A node that is not a member any more, or not with this disk, stops.
+    fn check_self(&self, cluster: &Cluster) -> Result<(), NodeError> {
+        let node = self.identity.node;
+        let Some(member) = cluster.members().get(&node) else { return Ok(()) };
+        let why = if member.state == MemberState::Gone {
+            "it was drained or removed".to_owned()
+        } else if member.disk.is_some_and(|disk| disk != self.identity.disk) || (member.disk.is_none() && self.arrived)
+        {
+            "it was replaced: another disk is a member under its id".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(NodeError::NotAMember { node, why })
+    }
+
+    fn tell_peers(&mut self, shared: &Shared, mut peers: Vec<Peer>) {
+        for peer in &mut peers {
+            if let Some(address) = shared.config.peer_routes.get(&peer.node) {
+                peer.address.clone_from(address);
+            }
+        }
+        if self.peers != peers {
+            shared.world.net.set_peers(&peers);
+            self.peers = peers;
+        }
+    }
+
+    /// Tells the shard's replica here what its members are to become, and lets it go if it is not among them any more.
+    fn follow(&mut self, shared: &Shared, cluster: &Cluster, shard: ShardId, place: &Place) {
+        let cell = &shared.cells[usize::from(shard)];
+        let nodes = |replicas: &[Replica]| -> Vec<NodeId> {
+            replicas.iter().map(|replica| replica.node).filter(|node| *node != place.leader.node).collect()
+        };
+        let mut homes = vec![place.leader.node];
+        homes.extend(nodes(&place.aim.voters));
+        homes.retain(|node| *node != self.identity.node);
+        cell.belief.lock().homes = homes;
+        let ids = |replicas: &[Replica]| -> Vec<ReplicaId> {
+            replicas.iter().map(|replica| ReplicaId::new(replica.node, replica.generation)).collect()
+        };
+        if self.told.insert(shard, place.version) != Some(place.version) {
+            let leader = Some(ReplicaId::new(place.leader.node, place.leader.generation));
+            let (voters, learners) = (ids(&place.aim.voters), ids(&place.aim.learners));
+            let aim = Aim { version: place.version, voters, learners, leader };
+            shared.inbox.push(DriverInput::Engine(EngineInput::Aim { shard, aim }));
+        }
+        let Some(replica) = ReplicaId::from_bits(cell.group_id.load(Ordering::Relaxed)) else { return };
+        // A replica that the table has not heard of yet is newer than the copy of the table here.
+        let is_wanted = ids(&place.aim.voters).contains(&replica) || ids(&place.aim.learners).contains(&replica);
+        if !is_wanted && !place.moving() && replica.generation() < cluster.next_generation() {
+            shared.inbox.push(DriverInput::Engine(EngineInput::Drop { shard, replica }));
+        }
+    }
+
+    /// Reports the aims that shards led here have reached.
+    fn report(&mut self, shared: &Arc<Shared>, cluster: &Cluster) {
+        let reached: Vec<(ShardId, u64)> = {
+            let mut reached = shared.reached.lock();
+            reached.retain(|shard, version| {
+                let place = &cluster.places()[usize::from(*shard)];
+                place.version == *version && place.moving() && shared.cells[usize::from(*shard)].leads()
+            });
+            reached.iter().map(|(shard, version)| (*shard, *version)).collect()
+        };
+        for (shard, version) in reached {
+            self.send(shared, Errand::Reached(shard), ClusterCommand::Reached { shard, version });
+        }
+    }
+
+    /// As the leader of the directory: the next moves.
+    fn think(&mut self, shared: &Arc<Shared>, cluster: &Cluster) {
+        let idle = |node: &u64| !cluster.places().iter().any(|place| place.involves(*node));
+        let drained =
+            cluster.members().iter().find(|(node, member)| member.state == MemberState::Draining && idle(node));
+        if let Some((node, _)) = drained {
+            self.retire(shared, *node);
+        }
+        let moves = next_moves(cluster);
+        if !moves.is_empty() {
+            self.send(shared, Errand::Place, ClusterCommand::Place { based_on: cluster.version(), moves });
+        }
+    }
+
+    /// Takes a node out that has nothing any more. It is told first: nobody talks to it afterwards.
+    fn retire(&mut self, shared: &Arc<Shared>, node: NodeId) {
+        let now_ms = shared.world.clock.monotonic_ms();
+        let told_ms = *self.farewells.entry(node).or_insert(now_ms);
+        // If it cannot be reached it will be refused when it comes back.
+        let _ = shared.world.net.send(node, Lane::Calls, Message::Farewell.encode());
+        if now_ms.saturating_sub(told_ms) >= FAREWELL_MS {
+            self.send(shared, Errand::Retire, ClusterCommand::Retire { node });
+        }
+    }
+
+    fn found(&mut self, shared: &Arc<Shared>) {
+        let (node, machine) = (self.identity.node, Box::new(self.machine(shared)));
+        let found =
+            ClusterCommand::Found { node, machine, shards: self.identity.shards, replicas: shared.config.replicas };
+        self.send(shared, Errand::Found, found);
+    }
+
+    fn arrive(&mut self, shared: &Arc<Shared>) {
+        if !self.arrived {
+            let (node, machine) = (self.identity.node, Box::new(self.machine(shared)));
+            self.send(shared, Errand::Arrived, ClusterCommand::Arrived { node, machine });
+        }
+    }
+
+    fn machine(&self, shared: &Shared) -> Machine {
+        Machine {
+            disk: self.identity.disk,
+            peer: SmolStr::new(&shared.config.peer_address),
+            client: SmolStr::new(&shared.config.client_address),
+            program: SmolStr::new(env!("CARGO_PKG_VERSION")),
+        }
+    }
+
+    fn send(&mut self, shared: &Arc<Shared>, errand: Errand, command: ClusterCommand) {
+        if shared.draining.load(Ordering::Relaxed) || !self.under_way.insert(errand) {
+            return;
+        }
+        let sink = Arc::clone(&self.answers) as Arc<dyn ReplySink>;
+        let reply = ReplyTo::new(sink, errand.tag()).within(PATIENCE_MS);
+        shared.calls.begin(shared, Command::Cluster(command), None, reply);
+    }
+}
+
+/// Nodes that may have a replica of a shard on the move besides those it goes to.
+fn leaving(place: &Place) -> Vec<NodeId> {
+    let before = place.given_up.iter().chain([&place.settled]).flat_map(Copies::all);
+    let nodes: BTreeSet<NodeId> = before.map(|replica| replica.node).filter(|node| !place.aim.has(*node)).collect();
+    if place.moving() { nodes.into_iter().collect() } else { Vec::new() }
+}
+
+/// What is to be moved next, as policy has it.
+fn next_moves(cluster: &Cluster) -> Vec<Move> {
+    let replicas = |replicas: &[Replica]| -> Vec<placement::Replica> {
+        let placed = |replica: &Replica| placement::Replica { node: replica.node, generation: replica.generation };
+        replicas.iter().map(placed).collect()
+    };
+    let members = cluster.members().iter().map(|(node, member)| placement::Member {
+        node: *node,
+        state: match member.state {
+            MemberState::Joining => placement::MemberState::Joining,
+            MemberState::Serving => placement::MemberState::Serving,
+            MemberState::Draining => placement::MemberState::Draining,
+            MemberState::Gone => placement::MemberState::Gone,
+        },
+        first_generation: member.first_generation,
+    });
+    let places = (0..).zip(cluster.places()).map(|(shard, place)| placement::Place {
+        shard,
+        voters: replicas(&place.aim.voters),
+        learners: replicas(&place.aim.learners),
+        leader: place.leader.node,
+        moving: place.moving(),
+        leaving: leaving(place),
+    });
+    let situation = Situation {
+        members: members.collect(),
+        replicas: usize::from(cluster.replicas()),
+        places: places.collect(),
+        moving_max: placement::MOVING_MAX,
+    };
+    let moves = placement::plan(&situation).into_iter();
+    moves.map(|placement::Move { shard, voters, learners, leader }| Move { shard, voters, learners, leader }).collect()
+}

@@ -1,0 +1,134 @@
+//! What other nodes send: taken apart and handed to where it belongs. Called by the links, so it never blocks.
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, Weak, atomic::Ordering},
+};
+
+use boxoffice_core::{answer::Outcome, host::Input};
+use bytes::Bytes;
+
+use super::{Message, NoAnswer};
+use crate::{
+    cell::ShardCell,
+    door::{self, ReplySink, ReplyTo},
+    driver::DriverInput,
+    shared::Shared,
+    world::{Lane, NodeId, PeerHello, PeerInbox},
+};
+
+/// Frames of consensus that wait for the replication thread; what comes beyond is dropped, for raft sends it again.
+const CONSENSUS_WAITING_MAX: usize = 4_096;
+
+/// The node as the links to other nodes know it.
+pub(crate) struct PeerDoor(pub(crate) Weak<Shared>);
+
+impl PeerInbox for PeerDoor {
+    fn frame(&self, from: NodeId, lane: Lane, frame: Bytes) {
+        let Some(shared) = self.0.upgrade() else { return };
+        match lane {
+            Lane::Consensus => consensus(&shared, from, frame),
+            Lane::Calls => match Message::decode(&frame) {
+                Ok(message) => take(&shared, from, message),
+                Err(why) => not_understood(&shared, from, &why),
+            },
+            Lane::Feeds => shared.far_feeds.take(&shared, from, &frame),
+            Lane::Bulk => shared.streams.take(&shared, from, frame),
+        }
+    }
+
+    fn link(&self, node: NodeId, up: bool) {
+        let Some(shared) = self.0.upgrade() else { return };
+        tracing::info!(node, up, "link to another node");
+        shared.placing.notify_one();
+        if !up {
+            shared.inbox.push(DriverInput::Engine(boxoffice_shard::Input::Unreachable { node }));
+            shared.calls.lost(&shared, node);
+            shared.streams.lost(node);
+            shared.far_feeds.lost(&shared, node);
+        }
+    }
+
+    fn judge(&self, hello: &PeerHello) -> Result<(), String> {
+        let Some(shared) = self.0.upgrade() else { return Err("the node is going down".into()) };
+        crate::placing::judge(&shared, hello)
+    }
+}
+
+fn consensus(shared: &Arc<Shared>, from: NodeId, frame: Bytes) {
+    if shared.consensus_waiting.fetch_add(1, Ordering::Relaxed) >= CONSENSUS_WAITING_MAX {
+        shared.consensus_waiting.fetch_sub(1, Ordering::Relaxed);
+        shared.metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    shared.inbox.push(DriverInput::Consensus { from, frame });
+}
+
+/// A frame whose checksum is right and that is no message: the other node runs another version of the program.
+pub(crate) fn not_understood(shared: &Shared, from: NodeId, why: &str) {
+    shared.metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);
+    tracing::warn!(from, why, "a message of another node cannot be understood: does it run another version?");
+}
+
+fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>) {
+    match message {
+        Message::Call { tag, request, command } => {
+            let answers = Arc::new(Answers { shared: Arc::downgrade(shared), to: from });
+            let cell = shared.cell_of(&command.entity());
+            if !cell.leads() {
+                return answers.give(tag, Err(NoAnswer::NotLeader(cell.known_leader())));
+            }
+            shared.take_here(command.into_owned(), request, ReplyTo::new(answers, tag));
+        }
+        Message::Answer { tag, result } => shared.calls.answered(shared, tag, result.map(Cow::into_owned)),
+        Message::Ask { to, from: asker, ask } => {
+            let input = Input::Ask { from: asker.into_owned(), ask: ask.into_owned() };
+            hand_in(shared, from, &to, input);
+        }
+        Message::Reply { to, from: replier, reply } => {
+            let input = Input::Reply { from: replier.into_owned(), reply: reply.into_owned() };
+            hand_in(shared, from, &to, input);
+        }
+        Message::Farewell => crate::placing::farewell(shared),
+        Message::Elsewhere { shard, leader } => {
+            if let Some(cell) = shared.cells.get(usize::from(shard)) {
+                cell.correct_leader(Some(from), leader);
+            }
+        }
+    }
+}
+
+fn hand_in(shared: &Arc<Shared>, from: NodeId, to: &boxoffice_core::id::Entity, input: Input<crate::cell::Caller>) {
+    if shared.send(to, input).is_err() {
+        let cell: &Arc<ShardCell> = shared.cell_of(to);
+        let message = Message::Elsewhere { shard: cell.id, leader: cell.known_leader() };
+        // It asks again in any case.
+        let _ = shared.world.net.send(from, Lane::Calls, message.encode());
+    }
+}
+
+/// Where the answers to another node's calls go.
+struct Answers {
+    shared: Weak<Shared>,
+    to: NodeId,
+}
+
+impl Answers {
+    fn give(&self, tag: u64, result: Result<Cow<'_, Outcome>, NoAnswer>) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let message = Message::Answer { tag, result };
+        if let Err(why) = shared.world.net.send(self.to, Lane::Calls, message.encode()) {
+            // The caller hears of the lost link, or gives up at its deadline.
+            tracing::debug!(%why, "an answer could not be sent");
+        }
+    }
+}
+
+impl ReplySink for Answers {
+    fn answer(&self, tag: u64, result: door::Result) {
+        match result {
+            Ok(outcome) => self.give(tag, Ok(Cow::Borrowed(&outcome))),
+            Err(failure) => self.give(tag, Err(NoAnswer::Failed(failure))),
+        }
+    }
+}

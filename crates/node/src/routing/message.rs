@@ -1,0 +1,87 @@
+//! What nodes say to each other on the lane of calls, in postcard.
+
+use std::borrow::Cow;
+
+use boxoffice_core::{
+    answer::Outcome,
+    ask::{Ask, Reply},
+    command::Command,
+    id::{Entity, Request},
+};
+use boxoffice_shard::{NodeId, ShardId};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::{codec, door::Failure};
+
+/// One message of the lane of calls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Message<'a> {
+    /// A client's command, for an entity that the receiver is believed to lead.
+    Call {
+        /// The caller's number for this attempt.
+        tag: u64,
+        /// The request, if it changes something.
+        request: Option<Request>,
+        /// What is asked.
+        command: Cow<'a, Command>,
+    },
+    /// What came of a call.
+    Answer {
+        /// The number it was sent with.
+        tag: u64,
+        /// The outcome, or why there is none.
+        result: Result<Cow<'a, Outcome>, NoAnswer>,
+    },
+    /// An entity asks another one.
+    Ask {
+        /// Which is asked.
+        to: Cow<'a, Entity>,
+        /// Which asks.
+        from: Cow<'a, Entity>,
+        /// What.
+        ask: Cow<'a, Ask>,
+    },
+    /// An entity replies to another one.
+    Reply {
+        /// Which had asked.
+        to: Cow<'a, Entity>,
+        /// Which replies.
+        from: Cow<'a, Entity>,
+        /// What.
+        reply: Cow<'a, Reply>,
+    },
+    /// The receiver was drained and has nothing any more: it is about to be no member.
+    Farewell,
+    /// An ask or reply came to a node that does not lead the shard.
+    Elsewhere {
+        /// The shard.
+        shard: ShardId,
+        /// Who leads it, if the node knows.
+        leader: Option<NodeId>,
+    },
+}
+
+/// Why a call has no outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum NoAnswer {
+    /// The receiver does not lead the shard: nothing happened.
+    NotLeader(Option<NodeId>),
+    /// As at the receiver's own door.
+    Failed(Failure),
+}
+
+impl Message<'_> {
+    /// The message's bytes.
+    pub(crate) fn encode(&self) -> Bytes {
+        codec::append(self, Vec::with_capacity(128)).into()
+    }
+
+    /// The message in these bytes.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Message<'static>, String> {
+        codec::read(bytes)
+    }
+}

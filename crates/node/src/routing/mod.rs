@@ -1,0 +1,13 @@
+//! From any node to the one that decides: calls of clients, and asks between entities, across nodes.
+//!
+//! A node that does not lead an entity's shard sends what is for it to the node that does, in one hop. Who leads is learnt
+//! from the shard's own replica here, or from the answers of nodes that were asked in vain; a wrong belief costs a hop and
+//! never safety, for a leader answers only what its replicas have committed.
+
+mod calls;
+mod inbox;
+mod message;
+
+pub(crate) use calls::{Calls, run};
+pub(crate) use inbox::{PeerDoor, not_understood};
+pub(crate) use message::{Message, NoAnswer};

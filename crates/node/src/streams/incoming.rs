@@ -1,0 +1,111 @@
+//! Snapshots that are being pulled.
+
+use std::collections::BTreeMap;
+
+use boxoffice_shard::{NodeId, ShardId};
+use bytes::Bytes;
+
+/// Snapshots pulled at once; others wait.
+const AT_ONCE: usize = 2;
+/// A snapshot of which nothing has come for so many milliseconds is given up.
+const PATIENCE_MS: u64 = 5_000;
+
+/// What comes in.
+#[derive(Default)]
+pub(super) struct Incoming {
+    /// By shard: one is pulled at a time.
+    pulls: BTreeMap<ShardId, Pull>,
+    /// Offers that wait, the newest of each shard.
+    waiting: BTreeMap<ShardId, Offered>,
+    /// What was pulled to its end and raft has not taken yet.
+    received: BTreeMap<ShardId, (u64, Bytes)>,
+}
+
+struct Offered {
+    from: NodeId,
+    token: u64,
+    raft: Bytes,
+}
+
+struct Pull {
+    of: Offered,
+    memory: Vec<u8>,
+    next: u64,
+    heard_ms: u64,
+}
+
+/// Pulls to begin with: from whom, by which token.
+type Begins = Vec<(NodeId, u64)>;
+
+impl Incoming {
+    pub(super) fn offered(&mut self, from: NodeId, shard: ShardId, token: u64, raft: Bytes, now_ms: u64) -> Begins {
+        self.pulls.retain(|_, pull| now_ms.saturating_sub(pull.heard_ms) < PATIENCE_MS);
+        let same = |of: &Offered| of.from == from && of.token == token;
+        if self.pulls.get(&shard).is_some_and(|pull| same(&pull.of)) {
+            return Vec::new();
+        }
+        // A newer offer is of a newer leader, or of a snapshot that took too long.
+        self.pulls.remove(&shard);
+        self.waiting.insert(shard, Offered { from, token, raft });
+        self.begin(now_ms)
+    }
+
+    fn begin(&mut self, now_ms: u64) -> Begins {
+        let mut begins = Vec::new();
+        while self.pulls.len() < AT_ONCE {
+            let Some((shard, of)) = self.waiting.pop_first() else { break };
+            begins.push((of.from, of.token));
+            self.pulls.insert(shard, Pull { of, memory: Vec::new(), next: 0, heard_ms: now_ms });
+        }
+        begins
+    }
+
+    fn pull(&mut self, from: NodeId, token: u64) -> Option<(ShardId, &mut Pull)> {
+        let mut pulls = self.pulls.iter_mut();
+        let (shard, pull) = pulls.find(|(_, pull)| pull.of.from == from && pull.of.token == token)?;
+        Some((*shard, pull))
+    }
+
+    /// The shard of a piece, if it is the next one of what is pulled.
+    pub(super) fn expects(&mut self, from: NodeId, token: u64, piece: u64, now_ms: u64) -> Option<ShardId> {
+        let (shard, pull) = self.pull(from, token)?;
+        if pull.next != piece {
+            return None;
+        }
+        pull.next += 1;
+        pull.heard_ms = now_ms;
+        Some(shard)
+    }
+
+    pub(super) fn memory(&mut self, from: NodeId, token: u64, bytes: &[u8]) {
+        if let Some((_, pull)) = self.pull(from, token) {
+            pull.memory.extend_from_slice(bytes);
+        }
+    }
+
+    /// All of it is here: raft's message, and what may begin now.
+    pub(super) fn end(&mut self, from: NodeId, token: u64) -> (Option<Bytes>, Begins) {
+        let Some((shard, pull)) = self.pull(from, token) else { return (None, Vec::new()) };
+        let now_ms = pull.heard_ms;
+        let pull = self.pulls.remove(&shard).expect("it was looked at");
+        self.received.insert(shard, (token, pull.memory.into()));
+        (Some(pull.of.raft), self.begin(now_ms))
+    }
+
+    pub(super) fn gone(&mut self, from: NodeId, token: u64) -> Begins {
+        let Some((shard, pull)) = self.pull(from, token) else { return Vec::new() };
+        let now_ms = pull.heard_ms;
+        self.pulls.remove(&shard);
+        self.begin(now_ms)
+    }
+
+    pub(super) fn received(&mut self, shard: ShardId, token: u64) -> Option<Bytes> {
+        let (found, _) = self.received.get(&shard)?;
+        (*found == token).then(|| self.received.remove(&shard).expect("it was looked at").1)
+    }
+
+    pub(super) fn lost(&mut self, node: NodeId) {
+        self.pulls.retain(|_, pull| pull.of.from != node);
+        self.waiting.retain(|_, of| of.from != node);
+    }
+}

@@ -1,0 +1,199 @@
+//! Snapshots on their way between nodes: in pieces, at the receiver's pace, beside calls and feeds.
+//!
+//! Raft's own message carries only a token. The receiver pulls what the token stands for: first the entities that were in
+//! memory when the snapshot was cut, then every record of the shard's history. A record may tell of a later moment than
+//! the cut, for the sender goes on meanwhile; all of it is committed, and the receiver passes over what its records have
+//! already, as a restart does over a history that is ahead of the log. Only when everything is durable here is the message
+//! given to raft.
+
+mod incoming;
+mod message;
+mod outgoing;
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Weak},
+};
+
+use boxoffice_core::keep::Cut;
+use boxoffice_shard::{NodeId, ShardId};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::{driver::DriverInput, routing::not_understood, shared::Shared, world::Lane};
+use incoming::Incoming;
+use message::Message;
+use outgoing::Outgoing;
+
+/// Bytes of one piece, about.
+const PIECE_BYTES: usize = 128 * 1024;
+/// Pieces asked for before the first of them has come.
+const PULLED_AHEAD: u64 = 4;
+
+/// What goes out and comes in.
+#[derive(Default)]
+pub(crate) struct Streams {
+    jobs: Mutex<VecDeque<Job>>,
+    some: Notify,
+    outgoing: Mutex<Outgoing>,
+    incoming: Mutex<Incoming>,
+}
+
+/// A piece of work that may wait for the disk.
+enum Job {
+    /// Make this piece and send it.
+    Send { to: NodeId, token: u64, piece: u64 },
+    /// Take this piece in.
+    Take { from: NodeId, token: u64, piece: u64, body: message::Body },
+}
+
+impl Streams {
+    /// Keeps a cut of a shard for whoever pulls it; what raft is given in its place.
+    pub(crate) fn offer(&self, shard: ShardId, cut: Cut, now_ms: u64) -> Bytes {
+        let token = self.outgoing.lock().offer(shard, cut, now_ms);
+        Bytes::copy_from_slice(&token.to_le_bytes())
+    }
+
+    /// Sends raft's message that stands for the newest cut of a shard. What cannot be sent is lost, and asked for again.
+    pub(crate) fn announce(&self, shared: &Shared, to: NodeId, shard: ShardId, raft: Bytes) -> bool {
+        let Some(token) = self.outgoing.lock().token_of(shard) else { return false };
+        let message = Message::Offer { shard, token, raft };
+        shared.world.net.send(to, Lane::Bulk, message.encode()).is_ok()
+    }
+
+    /// What was pulled for a snapshot that raft now takes.
+    pub(crate) fn received(&self, shard: ShardId, token: &[u8]) -> Option<Bytes> {
+        let token = u64::from_le_bytes(token.try_into().ok()?);
+        self.incoming.lock().received(shard, token)
+    }
+
+    /// A frame of the lane of big things.
+    pub(crate) fn take(&self, shared: &Arc<Shared>, from: NodeId, frame: Bytes) {
+        let message = match Message::decode(&frame) {
+            Ok(message) => message,
+            Err(why) => return not_understood(shared, from, &why),
+        };
+        match message {
+            Message::Offer { shard, token, raft } => {
+                let now_ms = shared.world.clock.monotonic_ms();
+                let begins = self.incoming.lock().offered(from, shard, token, raft, now_ms);
+                for (to, token) in begins {
+                    self.pull(shared, to, token, 0..PULLED_AHEAD);
+                }
+            }
+            Message::Pull { token, piece } => self.job(Job::Send { to: from, token, piece }),
+            Message::Piece { token, piece, body } => self.job(Job::Take { from, token, piece, body }),
+        }
+    }
+
+    /// A node is lost: what comes from it will be offered anew.
+    pub(crate) fn lost(&self, node: NodeId) {
+        self.incoming.lock().lost(node);
+        self.outgoing.lock().lost(node);
+    }
+
+    fn pull(&self, shared: &Shared, to: NodeId, token: u64, pieces: std::ops::Range<u64>) {
+        for piece in pieces {
+            // A lost pull ends the stream with its link.
+            let _ = shared.world.net.send(to, Lane::Bulk, Message::Pull { token, piece }.encode());
+        }
+    }
+
+    fn job(&self, job: Job) {
+        self.jobs.lock().push_back(job);
+        self.some.notify_one();
+    }
+
+    fn work(&self, shared: &Arc<Shared>, job: Job) {
+        let done = match job {
+            Job::Send { to, token, piece } => self.send(shared, to, token, piece),
+            Job::Take { from, token, piece, body } => self.take_piece(shared, from, token, piece, body),
+        };
+        if let Err(error) = done {
+            shared.inbox.push(DriverInput::Fail(error.into()));
+        }
+    }
+
+    fn send(&self, shared: &Shared, to: NodeId, token: u64, piece: u64) -> Result<(), crate::past::PastError> {
+        let now_ms = shared.world.clock.monotonic_ms();
+        let Some(cursor) = self.outgoing.lock().cursor(to, token, piece, now_ms) else {
+            let gone = Message::Piece { token, piece, body: message::Body::Gone };
+            let _ = shared.world.net.send(to, Lane::Bulk, gone.encode());
+            return Ok(());
+        };
+        let shard = cursor.shard;
+        let (body, after) = cursor.next(&shared.past)?;
+        self.outgoing.lock().put_back(to, token, after);
+        shared.inbox.push(DriverInput::Engine(boxoffice_shard::Input::SnapshotMoves { shard, to }));
+        shared.metrics.stream_pieces.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        // A piece that cannot be sent ends the stream: raft offers it again.
+        let _ = shared.world.net.send(to, Lane::Bulk, Message::Piece { token, piece, body }.encode());
+        Ok(())
+    }
+
+    fn take_piece(
+        &self,
+        shared: &Arc<Shared>,
+        from: NodeId,
+        token: u64,
+        piece: u64,
+        body: message::Body,
+    ) -> Result<(), crate::past::PastError> {
+        let now_ms = shared.world.clock.monotonic_ms();
+        let Some(shard) = self.incoming.lock().expects(from, token, piece, now_ms) else { return Ok(()) };
+        match body {
+            message::Body::Memory(bytes) => self.incoming.lock().memory(from, token, &bytes),
+            message::Body::Records(records) => {
+                let upto = shared.past.import(shard, &records)?;
+                shared.inbox.push(DriverInput::Imported { shard, upto });
+            }
+            message::Body::End => {
+                shared.past.sync()?;
+                let (whole, begins) = self.incoming.lock().end(from, token);
+                if let Some(raft) = whole {
+                    shared.inbox.push(DriverInput::Engine(boxoffice_shard::Input::Message {
+                        from,
+                        shard,
+                        bytes: raft,
+                    }));
+                }
+                for (to, token) in begins {
+                    self.pull(shared, to, token, 0..PULLED_AHEAD);
+                }
+                return Ok(());
+            }
+            message::Body::Gone => {
+                let begins = self.incoming.lock().gone(from, token);
+                for (to, token) in begins {
+                    self.pull(shared, to, token, 0..PULLED_AHEAD);
+                }
+                return Ok(());
+            }
+        }
+        self.pull(shared, from, token, piece + PULLED_AHEAD..piece + PULLED_AHEAD + 1);
+        Ok(())
+    }
+}
+
+/// Does the streams' work, until the node is gone.
+pub(crate) async fn run(weak: Weak<Shared>, on_threads: bool) {
+    let Some(streams) = weak.upgrade().map(|shared| Arc::clone(&shared.streams)) else { return };
+    loop {
+        let job = streams.jobs.lock().pop_front();
+        let Some(job) = job else {
+            streams.some.notified().await;
+            continue;
+        };
+        let Some(shared) = weak.upgrade() else { return };
+        let of_job = Arc::clone(&streams);
+        if on_threads {
+            // It reads and writes files: not on a thread that sells. A panic in it ends the process by the hook.
+            let _ = tokio::task::spawn_blocking(move || of_job.work(&shared, job)).await;
+        } else {
+            of_job.work(&shared, job);
+            drop(shared);
+            tokio::task::yield_now().await;
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Snapshots that others may pull.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
+
+use boxoffice_core::keep::Cut;
+use boxoffice_shard::{NodeId, ShardId};
+use bytes::Bytes;
+
+use super::{PIECE_BYTES, message::Body};
+use crate::{
+    past::{Past, PastError},
+    snapshots,
+};
+
+/// A snapshot that nobody pulls is freed after so many milliseconds.
+const KEPT_MS: u64 = 30_000;
+
+/// What can be pulled here.
+#[derive(Default)]
+pub(super) struct Outgoing {
+    next: u64,
+    offers: BTreeMap<u64, Offer>,
+    /// Where each puller stands.
+    cursors: BTreeMap<(NodeId, u64), Cursor>,
+}
+
+struct Offer {
+    shard: ShardId,
+    source: Arc<Source>,
+    used_ms: u64,
+}
+
+/// What a token stands for.
+struct Source {
+    cut: Cut,
+    /// Made when it is first asked for, not where it was cut.
+    memory: OnceLock<Bytes>,
+}
+
+impl Source {
+    fn memory(&self) -> &Bytes {
+        self.memory.get_or_init(|| snapshots::state(&self.cut).into())
+    }
+}
+
+/// How far a puller is.
+pub(super) struct Cursor {
+    pub(super) shard: ShardId,
+    source: Arc<Source>,
+    piece: u64,
+    part: Part,
+}
+
+enum Part {
+    /// From this byte of what was in memory on.
+    Memory(usize),
+    /// After this record.
+    Records(Option<Bytes>),
+    Over,
+}
+
+impl Outgoing {
+    /// Keeps a cut in place of the shard's earlier one, which those who pull it have to the end.
+    pub(super) fn offer(&mut self, shard: ShardId, cut: Cut, now_ms: u64) -> u64 {
+        self.offers.retain(|_, offer| offer.shard != shard && now_ms.saturating_sub(offer.used_ms) < KEPT_MS);
+        self.next += 1;
+        let source = Arc::new(Source { cut, memory: OnceLock::new() });
+        self.offers.insert(self.next, Offer { shard, source, used_ms: now_ms });
+        self.next
+    }
+
+    pub(super) fn token_of(&self, shard: ShardId) -> Option<u64> {
+        self.offers.iter().find(|(_, offer)| offer.shard == shard).map(|(token, _)| *token)
+    }
+
+    /// Takes out where a puller stands, if this piece is its next one.
+    pub(super) fn cursor(&mut self, to: NodeId, token: u64, piece: u64, now_ms: u64) -> Option<Cursor> {
+        if let Some(offer) = self.offers.get_mut(&token) {
+            offer.used_ms = now_ms;
+            if piece == 0 {
+                let (shard, source) = (offer.shard, Arc::clone(&offer.source));
+                return Some(Cursor { shard, source, piece: 0, part: Part::Memory(0) });
+            }
+        }
+        self.cursors.remove(&(to, token)).filter(|cursor| cursor.piece == piece)
+    }
+
+    pub(super) fn put_back(&mut self, to: NodeId, token: u64, cursor: Option<Cursor>) {
+        if let Some(cursor) = cursor {
+            self.cursors.insert((to, token), cursor);
+        }
+    }
+
+    pub(super) fn lost(&mut self, node: NodeId) {
+        self.cursors.retain(|(to, _), _| *to != node);
+    }
+}
+
+impl Cursor {
+    /// The next piece, and where the puller stands then; nothing after the last.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(super) fn next(mut self, past: &Past) -> Result<(Body, Option<Cursor>), PastError> {
+        self.piece += 1;
+        if let Part::Memory(from) = self.part {
+            let memory = self.source.memory();
+            let end = (from + PIECE_BYTES).min(memory.len());
+            let body = Body::Memory(memory.slice(from..end));
+            self.part = if end == memory.len() { Part::Records(None) } else { Part::Memory(end) };
+            return Ok((body, Some(self)));
+        }
+        let Part::Records(after) = &self.part else { return Ok((Body::End, None)) };
+        let (records, last) = past.export(self.shard, after.as_deref(), PIECE_BYTES)?;
+        self.part = match last {
+            Some(last) => Part::Records(Some(last)),
+            None => Part::Over,
+        };
+        match records.is_empty() {
+            true => Ok((Body::End, None)),
+            false => Ok((Body::Records(records), Some(self))),
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Machines with disks that outlive their nodes.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, mpsc},
+    time::{Duration, Instant},
+};
+
+use boxoffice_core::{
+    answer::{Answer, ClusterView},
+    command::{
+        CartCommand, ClusterCommand, Command, HoldPolicy, Limits, Machine, Payment, ProductDetails, Want, WantedLine,
+    },
+    id::{CartToken, Entity, Id, Request, RequestHash},
+    money::{Currency, Money},
+};
+use boxoffice_node::{
+    config::{NodeConfig, Secret},
+    door::{self, Failure, ReplySink, ReplyTo},
+    identity::{ClusterId, Joining, draw_disk},
+    node::{Node, NodeHandle, Runtimes},
+    peers::{PeerConfig, TcpNet},
+    world::{MemoryDisk, MemoryStores, Net, Peer, World},
+};
+use tokio::runtime::Runtime;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const SHARDS: u16 = 4;
+
+#[derive(Default)]
+pub(crate) struct Machines {
+    nodes: BTreeMap<u64, OneMachine>,
+    disks: BTreeMap<u64, (MemoryDisk, MemoryStores)>,
+    addresses: BTreeMap<u64, String>,
+}
+
+struct OneMachine {
+    node: Node,
+    net: Arc<TcpNet>,
+    runtime: Runtime,
+}
+
+struct Answers(mpsc::Sender<door::Result>);
+
+impl ReplySink for Answers {
+    fn answer(&self, _tag: u64, result: door::Result) {
+        // Whoever waited may have given up.
+        let _ = self.0.send(result);
+    }
+}
+
+pub(crate) fn product(number: u64) -> Id {
+    Id::new(&format!("mug-{number}")).expect("a good id")
+}
+
+pub(crate) fn stock_of(stock: u64) -> Box<ProductDetails> {
+    Box::new(ProductDetails {
+        name: "Mug".into(),
+        properties: Vec::new(),
+        blob: Vec::new(),
+        price: Money { amount: 1_000, currency: Currency::new("EUR").expect("a currency") },
+        stock,
+        hold: HoldPolicy::AtAdd,
+        hold_ttl_ms: None,
+        limits: Limits::default(),
+    })
+}
+
+/// What is ready without waiting.
+fn futures_now<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    match future.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
+        std::task::Poll::Ready(value) => Some(value),
+        std::task::Poll::Pending => None,
+    }
+}
+
+pub(crate) fn hold(machines: &Machines, node: u64, cart: u64, shelf: u64) {
+    let line = WantedLine { entity: Entity::Product(product(shelf)), want: Want::Units { quantity: 1, now: false } };
+    machines.cart(node, cart, CartCommand::Hold { lines: vec![line], customer: None }, 1);
+}
+
+pub(crate) fn checkout() -> CartCommand {
+    let payment = Payment::Recorded { method: "card".into(), transaction_id: "t".into() };
+    CartCommand::Checkout { payment, customer: None, shipping: None }
+}
+
+/// Holds a mug and buys it.
+pub(crate) fn buy(machines: &Machines, node: u64, cart: u64, shelf: u64) {
+    hold(machines, node, cart, shelf);
+    let order = machines.cart(node, cart, checkout(), 2);
+    assert!(matches!(order, Answer::Order { .. }), "{order:?}");
+}
+
+impl Machines {
+    pub(crate) fn new() -> Machines {
+        Machines::default()
+    }
+
+    /// Three nodes with three voters each.
+    pub(crate) fn of_three() -> Machines {
+        let mut machines = Machines::new();
+        machines.found(1);
+        machines.join(2);
+        machines.join(3);
+        machines.settled("three voters each", |cluster| cluster.places.iter().all(|place| place.aim.voters.len() == 3));
+        machines
+    }
+
+    fn boot(&mut self, node: u64, joining: Option<Joining>) {
+        let (disk, stores) = self.disks.entry(node).or_default().clone();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let alone = World::alone();
+        let listen = self.addresses.get(&node).map_or("127.0.0.1:0", String::as_str).parse().expect("an address");
+        let config = PeerConfig::new(listen, Secret("only we know this secret".into()));
+        let net = TcpNet::new(config, runtime.handle().clone(), Arc::clone(&alone.clock), Arc::clone(&alone.rng));
+        let net = Arc::new(net.expect("a port for the others"));
+        let address = net.local_addr().to_string();
+        self.addresses.insert(node, address.clone());
+        let config = NodeConfig {
+            data_dir: PathBuf::from("/data"),
+            node_id: node,
+            shards: SHARDS,
+            peer_address: address,
+            client_address: format!("127.0.0.1:{}", 7_000 + node),
+            joining,
+            snapshot_entries: 40,
+            log_segment_bytes: 1 << 20,
+            ..NodeConfig::default()
+        };
+        let net_of_node = Arc::clone(&net) as Arc<dyn Net>;
+        let world = World { disk: Arc::new(disk), stores: Arc::new(stores), net: net_of_node, ..alone };
+        let runtimes = Runtimes { selling: runtime.handle().clone(), watching: runtime.handle().clone() };
+        let started = Node::start(config, world, &runtimes).expect("the node starts");
+        self.nodes.insert(node, OneMachine { node: started, net, runtime });
+    }
+
+    pub(crate) fn found(&mut self, node: u64) {
+        self.boot(node, None);
+        self.ready(node);
+        self.until("it has founded a cluster", PATIENCE, |machines| {
+            matches!(machines.ask(node, Command::Cluster(ClusterCommand::Get), None), Ok(Ok(Answer::Cluster(_))))
+        });
+    }
+
+    /// Asks a member to be taken in, then starts.
+    pub(crate) fn join(&mut self, node: u64) {
+        let (disk, stores) = self.disks.entry(node).or_default().clone();
+        let world = World { disk: Arc::new(disk), stores: Arc::new(stores), ..World::alone() };
+        let disk = draw_disk(&world, Path::new("/data")).expect("a data directory");
+        let at = *self.nodes.keys().find(|known| **known != node).expect("a member");
+        // The port is known only when it is bound: what is said here is mended when the node has arrived.
+        let machine =
+            Machine { disk, peer: "127.0.0.1:1".into(), client: "127.0.0.1:1".into(), program: "test".into() };
+        let join = ClusterCommand::Join { node: Some(node), machine: Box::new(machine) };
+        let Answer::Cluster(view) = self.must(at, Command::Cluster(join), disk as u64) else { panic!("a cluster") };
+        let others = view.members.iter().filter(|(member, _)| **member != node);
+        let peers = others.map(|(member, known)| Peer { node: *member, address: known.peer.to_string() }).collect();
+        let cluster = ClusterId(self.nodes[&at].node.handle().identity().cluster.0);
+        let generation_min = view.members[&node].first_generation;
+        self.boot(node, Some(Joining { cluster, disk, peers, generation_min }));
+        self.ready(node);
+    }
+
+    /// The process is gone; its disk keeps what was synced and more.
+    pub(crate) fn crash(&mut self, node: u64) {
+        let OneMachine { node: crashed, net, runtime } = self.nodes.remove(&node).expect("a running node");
+        net.close();
+        // Its threads go on and reach nobody: for the others it is dead. What it still writes it would have written before.
+        runtime.block_on(async { crashed.stop(0).await }).expect("an end");
+        runtime.shutdown_background();
+    }
+
+    pub(crate) fn lose_disk(&mut self, node: u64) {
+        self.disks.remove(&node);
+    }
+
+    pub(crate) fn restart(&mut self, node: u64) {
+        self.boot(node, None);
+    }
+
+    fn handle(&self, node: u64) -> &NodeHandle {
+        self.nodes[&node].node.handle()
+    }
+
+    pub(crate) fn ready(&self, node: u64) {
+        self.until("it is ready", PATIENCE, |machines| machines.handle(node).ready().is_ok());
+    }
+
+    pub(crate) fn all_ready(&self) {
+        self.nodes.keys().for_each(|node| self.ready(*node));
+    }
+
+    /// Waits until a node has ended by itself.
+    pub(crate) fn ended(&mut self, node: u64) {
+        let machine = self.nodes.remove(&node).expect("a running node");
+        let failed = machine
+            .runtime
+            .block_on(async { tokio::time::timeout(PATIENCE, machine.node.handle().failed()).await.expect("it ends") });
+        assert!(failed.contains("no member"), "{failed}");
+        machine.net.close();
+        machine.runtime.shutdown_background();
+    }
+
+    pub(crate) fn until(&self, what: &str, patience: Duration, mut is: impl FnMut(&Machines) -> bool) {
+        let until = Instant::now() + patience;
+        while !is(self) {
+            if Instant::now() >= until {
+                for (id, machine) in &self.nodes {
+                    let failed = futures_now(machine.node.handle().failed());
+                    eprintln!("node {id}: {failed:?}\n{:#?}", machine.node.handle().status());
+                }
+                panic!("it never came: {what}");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// One attempt.
+    pub(crate) fn ask(
+        &self,
+        node: u64,
+        command: Command,
+        request: Option<Request>,
+    ) -> Result<Result<Answer, boxoffice_core::refusal::Refusal>, Failure> {
+        let (sender, receiver) = mpsc::channel();
+        self.handle(node).submit(command, request, ReplyTo::new(Arc::new(Answers(sender)), 0));
+        let result = receiver.recv_timeout(PATIENCE).expect("every command is answered");
+        result.map(|outcome| outcome.map(|answered| answered.answer))
+    }
+
+    pub(crate) fn must(&self, node: u64, command: Command, request: u64) -> Answer {
+        let request = Request { id: RequestHash(request), body: 0 };
+        match self.ask(node, command.clone(), Some(request)) {
+            Ok(Ok(answer)) => answer,
+            other => panic!("{command:?} at node {node}: {other:?}"),
+        }
+    }
+
+    pub(crate) fn cart(&self, node: u64, cart: u64, command: CartCommand, request: u64) -> Answer {
+        let id = CartToken(u128::from(cart) + 1).cart();
+        self.must(node, Command::Cart(id, command), request)
+    }
+
+    pub(crate) fn view(&self, node: u64) -> ClusterView {
+        match self.ask(node, Command::Cluster(ClusterCommand::Get), None) {
+            Ok(Ok(Answer::Cluster(view))) => *view,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits until every shard is where it should be, and this holds of where that is.
+    pub(crate) fn settled(&self, what: &str, is: impl Fn(&ClusterView) -> bool) {
+        let node = *self.nodes.keys().next().expect("a node");
+        let mut last = None;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let view = self.view(node);
+            if is(&view) && view.places.iter().all(|place| !place.moving()) {
+                return;
+            }
+            if Instant::now() > until {
+                self.until(&format!("{what}: {last:#?}"), Duration::ZERO, |_| false);
+            }
+            last = Some(view);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Every node that runs finds every promise kept, and in the end the same.
+    pub(crate) fn audited(&self) {
+        let mut audits = Vec::new();
+        self.until("every node says the same", PATIENCE, |machines| {
+            audits = machines.nodes.values().map(|machine| machine.node.handle().audit()).collect();
+            audits.iter().all(|audit| audit.violations.is_empty() && audit.orders == audits[0].orders)
+        });
+        assert!(audits[0].orders > 0);
+    }
+}

@@ -1,0 +1,121 @@
+//! Several nodes as one cluster, linked over loopback: they join, sell wherever they are asked, lose a leader, grow and
+//! shrink. What real processes go through is tested at the top level.
+
+#![allow(clippy::disallowed_methods, reason = "a test reaches the clock as it likes")]
+
+mod machines;
+
+use std::time::Duration;
+
+use boxoffice_core::{
+    answer::{Answer, StockCounts},
+    cluster::MemberState,
+    command::{CartCommand, ClusterCommand, Command, ProductCommand},
+};
+use machines::{Machines, buy, hold, product, stock_of};
+
+#[test]
+fn three_nodes_become_a_cluster_and_any_of_them_sells() {
+    let mut machines = Machines::new();
+    machines.found(1);
+    machines.must(1, Command::Product(product(0), ProductCommand::Put(stock_of(100))), 1);
+    machines.join(2);
+    machines
+        .settled("two nodes: one voter", |cluster| cluster.places.iter().all(|place| place.aim.learners.len() == 1));
+    machines.join(3);
+    machines.settled("three voters each", |cluster| cluster.places.iter().all(|place| place.aim.voters.len() == 3));
+    for shelf in 1..8 {
+        machines.must(1 + shelf % 3, Command::Product(product(shelf), ProductCommand::Put(stock_of(100))), shelf);
+    }
+    for buyer in 0..30 {
+        buy(&machines, 1 + buyer % 3, buyer, buyer % 8);
+    }
+    for node in 1..=3 {
+        let Answer::Product(view) = machines.must(node, Command::Product(product(0), ProductCommand::Get), 0) else {
+            panic!("a product");
+        };
+        assert_eq!(view.counts, StockCounts { free: 96, held: 0, sold: 4 }, "at node {node}");
+    }
+    machines.audited();
+}
+
+#[test]
+fn a_lost_node_costs_nothing_that_was_answered() {
+    let mut machines = Machines::of_three();
+    for shelf in 0..8 {
+        machines.must(1, Command::Product(product(shelf), ProductCommand::Put(stock_of(1_000))), shelf + 1);
+    }
+    for round in 0..3 {
+        let dead = 1 + round;
+        for buyer in 0..8 {
+            buy(&machines, dead, 100 * round + buyer, buyer);
+        }
+        hold(&machines, dead, 100 * round + 50, 3);
+        machines.crash(dead);
+        let alive = 1 + (round + 1) % 3;
+        for buyer in 8..16 {
+            buy(&machines, alive, 100 * round + buyer, buyer % 8);
+        }
+        // What was held through the dead node is held still, and can be bought at another.
+        machines.cart(alive, 100 * round + 50, machines::checkout(), 2);
+        machines.restart(dead);
+        machines.all_ready();
+        let order = machines.cart(dead, 100 * round + 50, CartCommand::Get, 0);
+        assert!(matches!(order, Answer::Cart(_)), "{order:?}");
+    }
+    machines.audited();
+}
+
+#[test]
+fn a_fourth_node_takes_its_share_and_gives_it_back() {
+    let mut machines = Machines::of_three();
+    for shelf in 0..8 {
+        machines.must(1, Command::Product(product(shelf), ProductCommand::Put(stock_of(1_000))), shelf + 1);
+    }
+    machines.join(4);
+    machines.settled("the fourth has its share", |cluster| {
+        let held = cluster.places[1..].iter().filter(|place| place.aim.has(4)).count();
+        held >= 2 && cluster.places[0].aim.has(4)
+    });
+    for buyer in 0..24 {
+        buy(&machines, 1 + buyer % 4, buyer, buyer % 8);
+    }
+    machines.must(1, Command::Cluster(ClusterCommand::Drain { node: 2 }), 77);
+    machines.until("the second is gone", Duration::from_secs(30), |machines| {
+        machines.view(1).members[&2].state == MemberState::Gone
+    });
+    machines.ended(2);
+    for buyer in 24..48 {
+        buy(&machines, [1, 3, 4][buyer as usize % 3], buyer, buyer % 8);
+    }
+    machines.audited();
+}
+
+#[test]
+fn a_lost_disk_is_replaced_under_the_same_id() {
+    let mut machines = Machines::of_three();
+    for shelf in 0..4 {
+        machines.must(1, Command::Product(product(shelf), ProductCommand::Put(stock_of(1_000))), shelf + 1);
+    }
+    for buyer in 0..8 {
+        buy(&machines, 1, buyer, buyer % 4);
+    }
+    machines.crash(3);
+    machines.lose_disk(3);
+    machines.must(1, Command::Cluster(ClusterCommand::Replace { node: 3 }), 78);
+    machines.join(3);
+    machines.settled("three voters each, with new replicas", |cluster| {
+        let first = cluster.members[&3].first_generation;
+        cluster.places.iter().all(|place| {
+            let mut third = place.aim.voters.iter().filter(|replica| replica.node == 3);
+            third.all(|replica| replica.generation >= first) && place.aim.voters.len() == 3
+        })
+    });
+    machines.crash(1);
+    for buyer in 8..16 {
+        buy(&machines, 3, buyer, buyer % 4);
+    }
+    machines.restart(1);
+    machines.all_ready();
+    machines.audited();
+}

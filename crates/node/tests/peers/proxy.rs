@@ -1,0 +1,138 @@
+//! A link that spoils what passes.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU8, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{
+        TcpListener, TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::watch,
+};
+
+/// What happens to the bytes of one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Way {
+    /// They pass.
+    Open = 0,
+    /// Nobody reads them.
+    Held = 1,
+    /// They are read and thrown away, and the end of one side is kept from the other.
+    Swallowed = 2,
+    /// They pass one by one, 5 ms apart.
+    Trickling = 3,
+}
+
+#[derive(Default)]
+struct Direction {
+    way: AtomicU8,
+    /// The next byte that passes is changed.
+    spoil: AtomicBool,
+}
+
+/// The side that connects is left, the side it is connected to is right.
+pub(crate) struct Proxy {
+    pub(crate) address: SocketAddr,
+    rightward: Arc<Direction>,
+    leftward: Arc<Direction>,
+    cut: watch::Sender<u64>,
+
+    task: tokio::task::AbortHandle,
+}
+
+impl Proxy {
+    pub(crate) async fn to(target: SocketAddr) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (rightward, leftward) = (Arc::new(Direction::default()), Arc::new(Direction::default()));
+        let (cut, cuts) = watch::channel(0);
+        let (right, left) = (Arc::clone(&rightward), Arc::clone(&leftward));
+        let task = tokio::spawn(async move {
+            while let Ok((near, _)) = listener.accept().await {
+                let Ok(far) = TcpStream::connect(target).await else { continue };
+                near.set_nodelay(true).expect("an option");
+                far.set_nodelay(true).expect("an option");
+                let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
+                let (mut one, mut two) = (cuts.clone(), cuts.clone());
+                one.mark_unchanged();
+                two.mark_unchanged();
+                tokio::spawn(pump(near_in, far_out, Arc::clone(&right), one));
+                tokio::spawn(pump(far_in, near_out, Arc::clone(&left), two));
+            }
+        });
+        Proxy { address, rightward, leftward, cut, task: task.abort_handle() }
+    }
+
+    pub(crate) fn set(&self, rightward: Way, leftward: Way) {
+        self.rightward.way.store(rightward as u8, Relaxed);
+        self.leftward.way.store(leftward as u8, Relaxed);
+    }
+
+    /// Changes the next byte that passes to the right.
+    pub(crate) fn spoil_one(&self) {
+        self.rightward.spoil.store(true, Relaxed);
+    }
+
+    /// Ends every connection that passes here.
+    pub(crate) fn cut(&self) {
+        self.cut.send_modify(|cuts| *cuts += 1);
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+        self.cut();
+    }
+}
+
+async fn pump(from: OwnedReadHalf, to: OwnedWriteHalf, direction: Arc<Direction>, mut cuts: watch::Receiver<u64>) {
+    tokio::select! {
+        biased;
+        _ = cuts.changed() => {}
+        _ = pass(from, to, &direction) => {}
+    }
+}
+
+async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, direction: &Direction) -> std::io::Result<()> {
+    let is = |way: Way| direction.way.load(Relaxed) == way as u8;
+    let short = Duration::from_millis(5);
+    let mut read = vec![0; 16 * 1024];
+    loop {
+        while is(Way::Held) {
+            tokio::time::sleep(short).await;
+        }
+        let length = from.read(&mut read).await.unwrap_or(0);
+        while is(Way::Held) {
+            tokio::time::sleep(short).await;
+        }
+        if is(Way::Swallowed) {
+            if length == 0 {
+                std::future::pending::<()>().await;
+            }
+            continue;
+        }
+        if length == 0 {
+            return Ok(());
+        }
+        if direction.spoil.swap(false, Relaxed) {
+            read[length / 2] ^= 0x10;
+        }
+        let mut rest = &read[..length];
+        while is(Way::Trickling) && !rest.is_empty() {
+            to.write_all(&rest[..1]).await?;
+            rest = &rest[1..];
+            tokio::time::sleep(short).await;
+        }
+        to.write_all(rest).await?;
+    }
+}

@@ -1,0 +1,284 @@
+//! A node without threads: everything on one runtime whose time is simulated. What happens then happens in one order,
+//! a slow disk costs simulated time, and dropping the node is a crash that nothing of it outlives.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use boxoffice_core::{
+    command::{CartCommand, Command, HoldPolicy, Limits, Payment, ProductCommand, ProductDetails, Want, WantedLine},
+    id::{CartToken, Entity, Id, Request, RequestHash},
+    money::{Currency, Money},
+};
+use boxoffice_node::{
+    config::NodeConfig,
+    door::{self, Failure, ReplySink, ReplyTo},
+    node::Node,
+    tasks::Gate,
+    world::{Clock, Disk, DiskFile, DiskLock, MemoryDisk, MemoryStores, OpenMode, Rng, World},
+};
+use parking_lot::Mutex;
+use tokio::{
+    runtime::Handle,
+    sync::mpsc,
+    time::{Instant, sleep, timeout},
+};
+
+/// What the simulated clock shows at first: in 2026.
+const BEGIN_MS: u64 = 1_790_000_000_000;
+
+struct SimulatedClock(Instant);
+
+impl Clock for SimulatedClock {
+    fn wall_ms(&self) -> u64 {
+        BEGIN_MS + self.monotonic_ms()
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        self.0.elapsed().as_nanos() as u64
+    }
+}
+
+/// A generator that always begins alike.
+struct Counting(Mutex<u64>);
+
+impl Rng for Counting {
+    fn fill(&self, bytes: &mut [u8]) {
+        let mut state = self.0.lock();
+        for byte in bytes {
+            *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *byte = (*state >> 56) as u8;
+        }
+    }
+}
+
+/// A disk whose every change takes this long.
+struct SlowDisk {
+    disk: MemoryDisk,
+    change: Duration,
+    paid: Mutex<u64>,
+}
+
+impl Disk for SlowDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        self.disk.open(path, mode)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.disk.sync_dir(dir)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.disk.list(dir)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.disk.create_dir_all(dir)
+    }
+
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        self.disk.free_bytes(dir)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>> {
+        self.disk.lock(path)
+    }
+
+    fn owed(&self) -> Duration {
+        let now = self.disk.changes();
+        let changes = now - std::mem::replace(&mut *self.paid.lock(), now);
+        self.change * u32::try_from(changes).expect("few changes")
+    }
+}
+
+/// What outlives a crash.
+struct Machine {
+    disk: MemoryDisk,
+    stores: MemoryStores,
+    rng: Arc<Counting>,
+}
+
+struct Answers(mpsc::UnboundedSender<door::Result>);
+
+impl ReplySink for Answers {
+    fn answer(&self, _: u64, result: door::Result) {
+        // Whoever waited may have given up.
+        let _ = self.0.send(result);
+    }
+}
+
+fn id(text: &str) -> Id {
+    Id::new(text).expect("a good id")
+}
+
+impl Machine {
+    fn new() -> Machine {
+        Machine { disk: MemoryDisk::new(), stores: MemoryStores::new(), rng: Arc::new(Counting(Mutex::new(1))) }
+    }
+
+    fn start(&self, change: Duration, gate: Gate) -> Node {
+        let config = NodeConfig {
+            data_dir: PathBuf::from("/data"),
+            shards: 2,
+            log_segment_bytes: 256 << 10,
+            snapshot_entries: 50,
+            ..NodeConfig::default()
+        };
+        let paid = Mutex::new(self.disk.changes());
+        let world = World {
+            clock: Arc::new(SimulatedClock(Instant::now())),
+            rng: Arc::<Counting>::clone(&self.rng),
+            disk: Arc::new(SlowDisk { disk: self.disk.clone(), change, paid }),
+            stores: Arc::new(self.stores.clone()),
+            ..World::alone()
+        };
+        Node::start_as_tasks(config, world, &Handle::current(), gate).expect("the node starts")
+    }
+}
+
+async fn ready(node: &Node) {
+    while node.handle().ready().is_err() {
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+fn submit(node: &Node, command: Command, request: u64) -> mpsc::UnboundedReceiver<door::Result> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let request = Request { id: RequestHash(request), body: 0 };
+    node.handle().submit(command, Some(request), ReplyTo::new(Arc::new(Answers(sender)), 0));
+    receiver
+}
+
+async fn answer(mut receiver: mpsc::UnboundedReceiver<door::Result>) -> door::Result {
+    timeout(Duration::from_secs(60), receiver.recv()).await.expect("in time").expect("an answer")
+}
+
+async fn must(node: &Node, command: Command, request: u64) {
+    let result = answer(submit(node, command, request)).await;
+    assert!(matches!(result, Ok(Ok(_))), "{result:?}");
+}
+
+fn put() -> Command {
+    let details = ProductDetails {
+        name: "A poster".into(),
+        properties: Vec::new(),
+        blob: Vec::new(),
+        price: Money { amount: 500, currency: Currency::new("EUR").expect("a currency") },
+        stock: 1_000,
+        hold: HoldPolicy::AtAdd,
+        hold_ttl_ms: None,
+        limits: Limits::default(),
+    };
+    Command::Product(id("poster"), ProductCommand::Put(Box::new(details)))
+}
+
+fn hold(number: u64) -> Command {
+    let lines =
+        vec![WantedLine { entity: Entity::Product(id("poster")), want: Want::Units { quantity: 1, now: true } }];
+    Command::Cart(CartToken(u128::from(number) + 1).cart(), CartCommand::Hold { lines, customer: None })
+}
+
+fn pay(number: u64) -> Command {
+    let payment = Payment::Recorded { method: "card".into(), transaction_id: "1".into() };
+    let checkout = CartCommand::Checkout { payment, customer: None, shipping: None };
+    Command::Cart(CartToken(u128::from(number) + 1).cart(), checkout)
+}
+
+/// Sells, loses its power in the middle of a write, goes on; what was seen on the way.
+async fn story() -> Vec<String> {
+    let machine = Machine::new();
+    let (begin, mut seen, mut bought) = (Instant::now(), Vec::new(), 0);
+    for life in 0..5 {
+        let node = machine.start(Duration::from_millis(2), Gate::new());
+        ready(&node).await;
+        must(&node, put(), 1).await;
+        for number in life * 100..life * 100 + 40 {
+            must(&node, hold(number), 1).await;
+            if number % 2 == 0 {
+                must(&node, pay(number), 2).await;
+                bought += 1;
+            }
+        }
+        seen.push(format!("{} ms, {} changes", begin.elapsed().as_millis(), machine.disk.changes()));
+        let audit = node.handle().audit();
+        assert_eq!((audit.violations, audit.orders), (Vec::new(), bought));
+
+        let waiting = submit(&node, hold(life * 100 + 99), 1);
+        sleep(Duration::from_millis(1)).await;
+        drop(node);
+        let mut draw = life;
+        machine.stores.power_cut(&mut || false);
+        machine.disk.power_cut(&mut || {
+            draw = draw.wrapping_mul(25_214_903_917).wrapping_add(11);
+            draw >> 20 & 1 == 0
+        });
+        assert_eq!(answer(waiting).await, Err(Failure::Unknown));
+        let changes = machine.disk.changes();
+        sleep(Duration::from_secs(5)).await;
+        assert_eq!(machine.disk.changes(), changes, "nothing of the node is alive");
+    }
+    seen
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_power_cut_loses_nothing_and_everything_happens_alike_again() {
+    let first = story().await;
+    assert_eq!(first, story().await);
+    println!("{first:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_disk_is_waited_for_in_simulated_time() {
+    let took = async |change| {
+        let node = Machine::new().start(change, Gate::new());
+        ready(&node).await;
+        must(&node, put(), 1).await;
+        let begin = Instant::now();
+        must(&node, hold(1), 1).await;
+        begin.elapsed()
+    };
+    assert!(took(Duration::ZERO).await < Duration::from_millis(10));
+    // Two entries, each written and synced.
+    assert!(took(Duration::from_secs(1)).await >= Duration::from_secs(4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_behind_a_shut_gate_stands_still_and_then_goes_on() {
+    let (machine, gate) = (Machine::new(), Gate::new());
+    let node = machine.start(Duration::ZERO, gate.clone());
+    ready(&node).await;
+    must(&node, put(), 1).await;
+    gate.shut();
+    let mut waiting = submit(&node, hold(1), 1);
+    let changes = machine.disk.changes();
+    assert!(timeout(Duration::from_secs(60), waiting.recv()).await.is_err());
+    assert_eq!(machine.disk.changes(), changes);
+    gate.open();
+    assert!(matches!(answer(waiting).await, Ok(Ok(_))));
+    must(&node, pay(1), 2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_stops_in_good_order() {
+    let machine = Machine::new();
+    let node = machine.start(Duration::from_millis(2), Gate::new());
+    ready(&node).await;
+    must(&node, put(), 1).await;
+    node.stop(1_000).await.expect("an orderly end");
+    // The lock on the data directory ends with the last actor.
+    sleep(Duration::from_millis(1)).await;
+    let node = machine.start(Duration::ZERO, Gate::new());
+    ready(&node).await;
+    must(&node, hold(1), 1).await;
+}

@@ -1,0 +1,224 @@
+//! What a shard's members are to become, and the next change on the way there.
+
+use crate::name::ReplicaId;
+use crate::snapshot::Members;
+
+/// What a shard's members are to become, as the directory has committed it. Raft decides by itself whether a change
+/// is safe; an aim only says which one is wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Aim {
+    /// Counted by the directory for each shard; a higher one outranks all before it.
+    pub version: u64,
+    /// Those whose majority is to decide. An aim without any is not followed.
+    pub voters: Vec<ReplicaId>,
+    /// Those who are to receive everything without a vote.
+    pub learners: Vec<ReplicaId>,
+    /// The voter that is to lead when it can; `None` leaves it to elections.
+    pub leader: Option<ReplicaId>,
+}
+
+/// One single part of a change of members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Voter(ReplicaId),
+    Learner(ReplicaId),
+    Remove(ReplicaId),
+}
+
+/// What a leader does next for an aim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Something else must happen first.
+    Wait,
+    /// The members are what they are to be.
+    Arrived,
+    /// All of these at once.
+    Change(Vec<Change>),
+    /// Another one must lead to go on.
+    HandOver(ReplicaId),
+}
+
+impl Aim {
+    /// The same aim in the form in which members are kept.
+    pub(crate) fn sorted(mut self) -> Aim {
+        let voters = &mut self.voters;
+        voters.sort_unstable();
+        voters.dedup();
+        self.learners.retain(|learner| !voters.contains(learner));
+        self.learners.sort_unstable();
+        self.learners.dedup();
+        self
+    }
+
+    pub(crate) fn wants(&self, replica: ReplicaId) -> bool {
+        self.voters.contains(&replica) || self.learners.contains(&replica)
+    }
+
+    pub(crate) fn is_reached(&self, members: &Members) -> bool {
+        !members.is_joint() && members.voters == self.voters && members.learners == self.learners
+    }
+
+    /// The next step of the leader `me`. `fit` says which replicas have caught up and were heard of lately.
+    pub(crate) fn next(&self, members: &Members, me: ReplicaId, fit: impl Fn(ReplicaId) -> bool) -> Step {
+        if self.voters.is_empty() || members.is_joint() {
+            return Step::Wait;
+        }
+        if self.is_reached(members) {
+            return Step::Arrived;
+        }
+        let guests = self.guests(members, me);
+        if !guests.is_empty() {
+            return Step::Change(guests);
+        }
+        let fit = |replica| replica == me || fit(replica);
+        if !members.voters.contains(&me) {
+            return self.hand_over(members, me, fit);
+        }
+        // A leader goes last: it must be there to commit the change, and its successor removes it.
+        let mut target = self.voters.clone();
+        if !target.contains(&me) {
+            target.push(me);
+            target.sort_unstable();
+        }
+        if target != members.voters {
+            self.exchange(members, &target, fit)
+        } else if target != self.voters {
+            self.hand_over(members, me, fit)
+        } else {
+            Step::Wait
+        }
+    }
+
+    /// Who is missing is let in without a vote first; who was on its way in and is not wanted any more leaves. A
+    /// second replica on the leader's own node must wait: its first message would end the leader.
+    fn guests(&self, members: &Members, me: ReplicaId) -> Vec<Change> {
+        let wanted = self.voters.iter().chain(&self.learners);
+        let missing = wanted.filter(|replica| !members.contains(**replica) && replica.node() != me.node());
+        let unwanted = members.learners.iter().filter(|learner| !self.wants(**learner));
+        let missing = missing.map(|replica| Change::Learner(*replica));
+        missing.chain(unwanted.map(|learner| Change::Remove(*learner))).collect()
+    }
+
+    /// One joint change to the voters of `target`, as soon as it cannot stop the shard: those that get a vote have
+    /// caught up, and a majority can serve at once.
+    fn exchange(&self, members: &Members, target: &[ReplicaId], fit: impl Fn(ReplicaId) -> bool) -> Step {
+        let is_new = |replica: &&ReplicaId| !members.voters.contains(replica);
+        let serving = target.iter().filter(|replica| fit(**replica)).count();
+        if !target.iter().filter(is_new).all(|replica| fit(*replica)) || serving * 2 <= target.len() {
+            return Step::Wait;
+        }
+        let new = target.iter().filter(is_new).map(|replica| Change::Voter(*replica));
+        let leaving = members.voters.iter().filter(|voter| !target.contains(voter));
+        let leaving = leaving.map(|voter| match self.learners.contains(voter) {
+            true => Change::Learner(*voter),
+            false => Change::Remove(*voter),
+        });
+        Step::Change(new.chain(leaving).collect())
+    }
+
+    fn hand_over(&self, members: &Members, me: ReplicaId, fit: impl Fn(ReplicaId) -> bool) -> Step {
+        let can = |replica: &ReplicaId| *replica != me && members.voters.contains(replica) && fit(*replica);
+        let preferred = self.leader.filter(|leader| self.voters.contains(leader));
+        let mut candidates = preferred.into_iter().chain(self.voters.iter().copied());
+        // A leader without a vote of its own can only be followed by whoever has one.
+        let others = members.voters.iter().copied().filter(|_| !members.voters.contains(&me));
+        candidates.find(can).or_else(|| others.into_iter().find(can)).map_or(Step::Wait, Step::HandOver)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Change::{Learner, Remove, Voter};
+    use super::*;
+
+    fn one(node: u64) -> ReplicaId {
+        ReplicaId::new(node, node)
+    }
+
+    fn all(nodes: &[u64]) -> Vec<ReplicaId> {
+        nodes.iter().map(|node| one(*node)).collect()
+    }
+
+    fn members(voters: &[u64], learners: &[u64]) -> Members {
+        Members { voters: all(voters), learners: all(learners), ..Members::default() }
+    }
+
+    fn aim(voters: &[u64], learners: &[u64]) -> Aim {
+        Aim { version: 7, voters: all(voters), learners: all(learners), leader: None }.sorted()
+    }
+
+    /// What leader 1 does when those of `fit` have caught up.
+    fn step(aim: &Aim, members: &Members, fit: &[u64]) -> Step {
+        aim.next(members, one(1), |replica| fit.contains(&replica.node()))
+    }
+
+    #[test]
+    fn one_voter_becomes_three() {
+        let aim = aim(&[1, 2, 3], &[]);
+        assert_eq!(step(&aim, &members(&[1], &[2]), &[2]), Step::Change(vec![Learner(one(3))]));
+        let caught_up = members(&[1], &[2, 3]);
+        assert_eq!(step(&aim, &caught_up, &[2]), Step::Wait, "3 has not caught up");
+        assert_eq!(step(&aim, &caught_up, &[2, 3]), Step::Change(vec![Voter(one(2)), Voter(one(3))]));
+        let joint = Members { voters_outgoing: all(&[1]), ..members(&[1, 2, 3], &[]) };
+        assert_eq!(step(&aim, &joint, &[2, 3]), Step::Wait);
+        assert_eq!(step(&aim, &members(&[1, 2, 3], &[]), &[]), Step::Arrived);
+    }
+
+    #[test]
+    fn a_voter_is_replaced_once_the_new_one_has_caught_up() {
+        let aim = aim(&[1, 2, 4], &[]);
+        let joining = members(&[1, 2, 3], &[4]);
+        assert_eq!(step(&aim, &joining, &[2]), Step::Wait);
+        assert_eq!(step(&aim, &joining, &[2, 4]), Step::Change(vec![Voter(one(4)), Remove(one(3))]));
+        assert_eq!(step(&aim, &joining, &[4]), Step::Change(vec![Voter(one(4)), Remove(one(3))]), "1 and 4 serve");
+    }
+
+    #[test]
+    fn no_change_leaves_a_shard_without_a_serving_majority() {
+        let three = members(&[1, 2, 3], &[]);
+        assert_eq!(step(&aim(&[1, 3], &[]), &three, &[2]), Step::Wait, "3 is dead");
+        assert_eq!(step(&aim(&[1, 3], &[]), &three, &[3]), Step::Change(vec![Remove(one(2))]));
+    }
+
+    #[test]
+    fn a_leader_that_is_not_wanted_goes_last() {
+        let aim = aim(&[2, 3, 4], &[]);
+        let joining = members(&[1, 2, 3], &[4]);
+        assert_eq!(step(&aim, &joining, &[2, 3, 4]), Step::Change(vec![Voter(one(4))]));
+        let together = members(&[1, 2, 3, 4], &[]);
+        assert_eq!(step(&aim, &together, &[3]), Step::HandOver(one(3)));
+        assert_eq!(step(&aim, &together, &[]), Step::Wait);
+        let preferring = Aim { leader: Some(one(4)), ..aim };
+        assert_eq!(step(&preferring, &together, &[2, 3, 4]), Step::HandOver(one(4)));
+    }
+
+    #[test]
+    fn who_was_joining_and_is_not_wanted_any_more_leaves() {
+        let expected = vec![Learner(one(5)), Remove(one(4))];
+        assert_eq!(step(&aim(&[1, 2, 5], &[]), &members(&[1, 2, 3], &[4]), &[2]), Step::Change(expected));
+        assert_eq!(step(&aim(&[1], &[]), &members(&[1], &[4]), &[]), Step::Change(vec![Remove(one(4))]));
+    }
+
+    #[test]
+    fn a_voter_becomes_a_learner() {
+        let expected = vec![Remove(one(2)), Learner(one(3))];
+        assert_eq!(step(&aim(&[1], &[3]), &members(&[1, 2, 3], &[]), &[]), Step::Change(expected));
+    }
+
+    #[test]
+    fn a_leader_without_a_vote_hands_over_to_whoever_has_one() {
+        assert_eq!(step(&aim(&[3], &[1]), &members(&[2], &[1, 3]), &[2, 3]), Step::HandOver(one(2)));
+    }
+
+    #[test]
+    fn a_leader_does_not_let_in_another_replica_of_its_own_node() {
+        let successor = ReplicaId::new(1, 9);
+        let aim = Aim { version: 7, voters: vec![successor], ..Aim::default() };
+        assert_eq!(step(&aim, &members(&[1], &[]), &[]), Step::Wait);
+    }
+
+    #[test]
+    fn an_aim_without_voters_is_not_followed() {
+        assert_eq!(step(&aim(&[], &[2]), &members(&[1], &[]), &[]), Step::Wait);
+    }
+}

@@ -1,0 +1,107 @@
+//! What becomes of committed entries.
+
+use bytes::Bytes;
+use protobuf::Message as _;
+use raft::eraftpb::{ConfChangeV2, Entry, EntryType};
+use raft::{ReadState, StateRole};
+
+use super::{Group, position};
+use crate::batch;
+use crate::config::Config;
+use crate::name::Position;
+use crate::output::{Broken, Output};
+use crate::snapshot::Members;
+use crate::time::Now;
+
+impl<T> Group<T> {
+    pub(super) fn apply_all(&mut self, entries: Vec<Entry>, now: Now, out: &mut Vec<Output<T>>) -> Result<(), Broken> {
+        for entry in entries {
+            self.apply(entry, now, out)?;
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, entry: Entry, now: Now, out: &mut Vec<Output<T>>) -> Result<(), Broken> {
+        let position = position(&entry);
+        self.folded.take(position, entry.data.len())?;
+        match entry.get_entry_type() {
+            EntryType::EntryNormal if entry.data.is_empty() => (),
+            EntryType::EntryNormal => self.apply_turns(position, entry.data, out)?,
+            EntryType::EntryConfChange | EntryType::EntryConfChangeV2 => {
+                self.change_members(&entry.data)?;
+            }
+        }
+        let raft = &self.raft.raft;
+        let leading = raft.state == StateRole::Leader && raft.term == position.term;
+        let begins = leading && !self.is_spent();
+        match &mut self.reign {
+            Some(reign) => reign.applied(position.index, out),
+            None if begins => self.begin_reign(now, out),
+            None => (),
+        }
+        Ok(())
+    }
+
+    fn apply_turns(&mut self, position: Position, payload: Bytes, out: &mut Vec<Output<T>>) -> Result<(), Broken> {
+        let (header, turns) = batch::open(payload)?;
+        self.folded.follow(position, header)?;
+        out.push(Output::Apply { shard: self.shard, position, stamp_ms: header.stamp_ms, turns });
+        Ok(())
+    }
+
+    fn change_members(&mut self, payload: &[u8]) -> Result<(), Broken> {
+        let broken = |what: String| Broken::Members(what);
+        let change = ConfChangeV2::parse_from_bytes(payload).map_err(|error| broken(error.to_string()))?;
+        let placed = placed(&change.context)?;
+        let state = self.raft.apply_conf_change(&change).map_err(|error| broken(error.to_string()))?;
+        let members = Members::of(&state).ok_or_else(|| broken(format!("{state:?} names what is no replica")))?;
+        self.folded.change_members(members, placed);
+        self.changed = self.meta().position.index;
+        self.restless = true;
+        Ok(())
+    }
+
+    pub(super) fn finish_reads(&mut self, safe: &[ReadState], out: &mut Vec<Output<T>>) {
+        let Some(reign) = &mut self.reign else { return };
+        for read in safe {
+            // Only this engine names reads, with eight bytes.
+            if let Ok(context) = read.request_ctx.as_slice().try_into() {
+                reign.safe(u64::from_le_bytes(context), read.index);
+            }
+        }
+        reign.finish_readings(self.folded.meta().position.index, out);
+    }
+
+    /// A node that is alone needs nothing in memory for followers; a first one begins with a snapshot. A
+    /// restart reads the log, not this.
+    pub(super) fn forget_applied(&mut self) {
+        let members = &self.meta().members;
+        if members.decides_alone(self.replica) && members.learners.is_empty() {
+            let applied = self.meta().position.index;
+            self.raft.mut_store().forget(applied);
+        }
+    }
+
+    pub(super) fn ask_for_snapshots(&mut self, config: &Config, out: &mut Vec<Output<T>>) {
+        if self.folded.is_snapshot_due(config) {
+            out.push(Output::SnapshotDue { meta: self.meta().clone() });
+        }
+        for to in self.raft.store().take_wanted() {
+            if self.lagging.ask() {
+                let to = to.node();
+                out.push(Output::CutSnapshot { to, meta: self.meta().clone() });
+            }
+        }
+    }
+}
+
+/// The version of the aim that a change of members was made for; the one that ends a joint change says none.
+fn placed(context: &[u8]) -> Result<Option<u64>, Broken> {
+    match context {
+        [] => Ok(None),
+        context => {
+            let version = context.try_into().map(u64::from_le_bytes);
+            version.map(Some).map_err(|_| Broken::Members(format!("its aim is named by {} bytes", context.len())))
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What a group has to say to its disk and to its peers.
+
+use protobuf::Message as _;
+use raft::eraftpb::{Entry, EntryType, Message, MessageType, Snapshot};
+
+use super::{Group, position};
+use crate::name::{Position, ReplicaId};
+use crate::output::{Broken, Outgoing, Received, Write};
+use crate::record::{self, EntryKind, Record};
+use crate::snapshot;
+
+impl<T> Group<T> {
+    pub(super) fn receive(&mut self, found: &Snapshot, write: &mut Write) -> Result<(), Broken> {
+        let (mut meta, state) = snapshot::unpack(found.data.clone())?;
+        let position = Position { index: found.get_metadata().index, term: found.get_metadata().term };
+        if meta.position != position || meta.shard != self.shard {
+            return Err(Broken::Snapshot { said: meta.position.index, found: position.index });
+        }
+        meta.replica = self.replica;
+        self.raft.mut_store().reset(position);
+        self.changes.clear();
+        self.write_reset(position.index, write);
+        let received = Received { meta, state };
+        write.snapshots.push(received.clone());
+        self.received = Some(received);
+        Ok(())
+    }
+
+    pub(super) fn write_reset(&mut self, index: u64, write: &mut Write) {
+        self.reset_due = false;
+        let shard = self.shard;
+        Record::Reset { shard, index }.encode(&mut write.records);
+    }
+
+    pub(super) fn write_entries(&mut self, entries: &[Entry], write: &mut Write) {
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return };
+        self.changes.retain(|index| *index < first.index);
+        if self.reset_due {
+            self.write_reset(self.saved, write);
+        }
+        for entry in entries {
+            let kind = match entry.get_entry_type() {
+                EntryType::EntryNormal => EntryKind::Turns,
+                EntryType::EntryConfChange | EntryType::EntryConfChangeV2 => EntryKind::Members,
+            };
+            if kind == EntryKind::Members {
+                self.changes.push(entry.index);
+            }
+            record::put_entry(&mut write.records, self.shard, position(entry), kind, &entry.data);
+        }
+        write.marks.push((self.shard, last.index));
+        self.raft.mut_store().append(entries);
+    }
+
+    /// The term and the vote must not be forgotten. What is committed is learnt again: from the leader, from the
+    /// snapshot, or by being elected. But not that a change of members is committed. Who has the next change in its
+    /// log must know it: with the members before, it could be elected by a majority that decides nothing any more.
+    /// And those that were removed are only dropped when a majority of the others knows it: with the members before,
+    /// those could need votes that nobody gives any more.
+    pub(super) fn write_state(&mut self, write: &mut Write) {
+        let written = (self.raft.raft.term, self.raft.raft.vote);
+        let committed = self.raft.raft.raft_log.committed;
+        if self.written == written && !self.owes_state() {
+            return;
+        }
+        self.written = written;
+        self.state().encode(&mut write.records);
+        self.restless |= self.owes_state();
+        self.changes.retain(|index| *index > committed);
+    }
+
+    /// Whether it must be written that a change of members is committed.
+    pub(super) fn owes_state(&self) -> bool {
+        self.changes.first().is_some_and(|index| *index <= self.raft.raft.raft_log.committed)
+    }
+
+    pub(super) fn write_replica(&mut self, write: &mut Write) {
+        if std::mem::take(&mut self.replica_due) {
+            Record::Replica { shard: self.shard, replica: self.replica }.encode(&mut write.records);
+        }
+    }
+
+    pub(super) fn outgoing(&mut self, message: &Message) -> Outgoing {
+        let to = ReplicaId::from_bits(message.to).expect("raft knows only replicas");
+        let snapshot = message.get_msg_type() == MessageType::MsgSnapshot;
+        if snapshot {
+            self.lagging.send(to);
+        }
+        let bytes = message.write_to_bytes().expect("a message fits into memory");
+        Outgoing { to: to.node(), shard: self.shard, snapshot, bytes: bytes.into() }
+    }
+}

@@ -1,0 +1,81 @@
+//! Why an engine cannot start from what is on disk.
+
+use crate::name::{NodeId, ReplicaId, ShardId};
+
+/// Why an engine cannot start from what is on disk.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RestoreError {
+    /// The disk holds a shard that the configuration does not name.
+    #[error("the disk holds shard {shard}, which this node is not configured for; was the number of shards changed?")]
+    UnknownShard {
+        /// The shard.
+        shard: ShardId,
+    },
+    /// There are snapshots, and nothing in the log.
+    #[error(
+        "there is a snapshot of shard {shard} and the log is empty; the log was removed: rejoin the cluster as a new node"
+    )]
+    LogMissing {
+        /// The shard.
+        shard: ShardId,
+    },
+    /// The log tells something of a shard before it says which replica it is of.
+    #[error(
+        "the log tells of shard {shard} without saying of which replica; a part of the log was removed or is damaged"
+    )]
+    NoReplica {
+        /// The shard.
+        shard: ShardId,
+    },
+    /// The log is another node's.
+    #[error(
+        "shard {shard}: the log is of replica {replica}, which is not on node {node}; was the data of another node copied?"
+    )]
+    Foreign {
+        /// The shard.
+        shard: ShardId,
+        /// The replica in the log.
+        replica: ReplicaId,
+        /// This node.
+        node: NodeId,
+    },
+    /// A generation in the log does not follow the one before it.
+    #[error("shard {shard}: the log tells of generation {found} after generation {known}; the log is damaged")]
+    Generation {
+        /// The shard.
+        shard: ShardId,
+        /// The generation found.
+        found: u64,
+        /// The one known before.
+        known: u64,
+    },
+    /// Entries between the snapshot and the log are missing.
+    #[error(
+        "shard {shard}: the snapshot ends at entry {snapshot} and the log begins at {log}; a snapshot or a part of the \
+         log was removed: rejoin the cluster as a new node"
+    )]
+    Gap {
+        /// The shard.
+        shard: ShardId,
+        /// The last entry in the snapshot, 0 without one.
+        snapshot: u64,
+        /// The first entry in the log.
+        log: u64,
+    },
+    /// The log names a later snapshot than the one found.
+    #[error(
+        "shard {shard}: the log names a snapshot up to entry {named}, the newest one found ends at {found}; a snapshot \
+         was removed: rejoin the cluster as a new node"
+    )]
+    SnapshotMissing {
+        /// The shard.
+        shard: ShardId,
+        /// The last entry of the snapshot that the log names.
+        named: u64,
+        /// The last entry of the snapshot found, 0 without one.
+        found: u64,
+    },
+    /// The configuration cannot work.
+    #[error("the configuration cannot work: {0}")]
+    Config(String),
+}

@@ -1,0 +1,146 @@
+//! The simulated directory: aims with versions, replica ids that are given out once, and what is known to be dead.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use boxoffice_shard::{Aim, FOUNDING, NodeId, ReplicaId, ShardId};
+
+use crate::dice::Dice;
+
+/// What the shards of a cluster are to become.
+pub(crate) struct Directory {
+    nodes: Vec<NodeId>,
+    generation: u64,
+    shards: BTreeMap<ShardId, Placed>,
+}
+
+#[derive(Default)]
+struct Placed {
+    // By version, from 1.
+    aims: Vec<Aim>,
+    // The highest version that was reached.
+    reached: u64,
+    // Nodes that are leaving, with the first version without them: until that one is reached, their replica may be
+    // needed, and another one on the same node would end it.
+    leaving: BTreeMap<NodeId, u64>,
+}
+
+impl Directory {
+    /// A cluster that node 1 founds.
+    pub(crate) fn new(nodes: u64, shards: u16) -> Directory {
+        let founder = ReplicaId::new(1, FOUNDING);
+        let first = Aim { version: 1, voters: vec![founder], learners: vec![], leader: None };
+        let placed = |shard| (shard, Placed { aims: vec![first.clone()], ..Placed::default() });
+        Directory { nodes: (1..=nodes).collect(), generation: FOUNDING, shards: (0..=shards).map(placed).collect() }
+    }
+
+    pub(crate) fn shards(&self) -> impl Iterator<Item = ShardId> {
+        self.shards.keys().copied()
+    }
+
+    pub(crate) fn latest(&self, shard: ShardId) -> &Aim {
+        self.shards[&shard].aims.last().unwrap()
+    }
+
+    /// Any aim there ever was.
+    pub(crate) fn any(&self, shard: ShardId, dice: &mut Dice) -> &Aim {
+        dice.pick(&self.shards[&shard].aims)
+    }
+
+    /// Wants something else of a shard: one, two or three voters, anywhere; the others are learners or nothing.
+    pub(crate) fn change(&mut self, shard: ShardId, dice: &mut Dice) {
+        let placed = &self.shards[&shard];
+        let mut free: Vec<_> = self.nodes.iter().copied().filter(|node| !placed.leaving.contains_key(node)).collect();
+        let wanted = *dice.pick(&[1, 2, 3, 3, 3]);
+        let mut voters = Vec::new();
+        while voters.len() < wanted && !free.is_empty() {
+            let place = usize::try_from(dice.below(free.len() as u64)).unwrap();
+            voters.push(free.swap_remove(place));
+        }
+        let learners: Vec<_> = free.into_iter().filter(|_| dice.chance(300)).collect();
+        let leader = dice.chance(700).then(|| *dice.pick(&voters));
+        self.aim(shard, &voters, &learners, leader);
+    }
+
+    /// Wants these.
+    pub(crate) fn aim(&mut self, shard: ShardId, voters: &[NodeId], learners: &[NodeId], leader: Option<NodeId>) {
+        let before = self.latest(shard).clone();
+        let mut replica = |node: &NodeId| {
+            let known = before.voters.iter().chain(&before.learners).find(|replica| replica.node() == *node);
+            known.copied().unwrap_or_else(|| {
+                self.generation += 1;
+                ReplicaId::new(*node, self.generation)
+            })
+        };
+        let voters: Vec<_> = voters.iter().map(&mut replica).collect();
+        let learners: Vec<_> = learners.iter().map(&mut replica).collect();
+        let leader = leader.and_then(|leader| voters.iter().copied().find(|replica| replica.node() == leader));
+        self.push(shard, Aim { version: before.version + 1, voters, learners, leader });
+    }
+
+    fn push(&mut self, shard: ShardId, aim: Aim) {
+        let placed = self.shards.get_mut(&shard).unwrap();
+        let before = placed.aims.last().unwrap();
+        for replica in before.voters.iter().chain(&before.learners) {
+            let node = replica.node();
+            if !nodes_of(&aim).any(|other| other == node) {
+                placed.leaving.insert(node, aim.version);
+            }
+        }
+        placed.aims.push(aim);
+    }
+
+    pub(crate) fn reached(&mut self, shard: ShardId, version: u64) {
+        let placed = self.shards.get_mut(&shard).unwrap();
+        placed.reached = placed.reached.max(version);
+        placed.leaving.retain(|_, without| *without > version);
+    }
+
+    pub(crate) fn is_reached(&self) -> bool {
+        self.shards.values().all(|placed| placed.reached == placed.aims.last().unwrap().version)
+    }
+
+    /// Whether a replica will never be a member again.
+    pub(crate) fn is_dead(&self, shard: ShardId, replica: ReplicaId) -> bool {
+        let placed = &self.shards[&shard];
+        let (past, later) = placed.aims.split_at(usize::try_from(placed.reached).unwrap());
+        let wanted = |aim: &Aim| aim.voters.contains(&replica) || aim.learners.contains(&replica);
+        past.iter().any(wanted) && !past.last().is_some_and(wanted) && !later.iter().any(wanted)
+    }
+
+    /// Whether nothing is lost with this node's disk.
+    pub(crate) fn can_lose(&self, node: NodeId) -> bool {
+        let votes = |aim: &Aim| aim.voters.iter().any(|voter| voter.node() == node);
+        self.is_reached()
+            && self.shards().all(|shard| !votes(self.latest(shard)) || self.latest(shard).voters.len() > 2)
+    }
+
+    /// A node's disk is lost: it gets other replicas. Those it had are below the generation that comes back.
+    pub(crate) fn lose(&mut self, node: NodeId) -> u64 {
+        self.generation += 1;
+        let lowest = self.generation;
+        for shard in self.shards().collect::<Vec<_>>() {
+            let mut aim = self.latest(shard).clone();
+            if !nodes_of(&aim).any(|other| other == node) {
+                continue;
+            }
+            self.generation += 1;
+            let another = ReplicaId::new(node, self.generation);
+            let replicas = aim.voters.iter_mut().chain(&mut aim.learners).chain(&mut aim.leader);
+            replicas.filter(|replica| replica.node() == node).for_each(|replica| *replica = another);
+            aim.version += 1;
+            self.push(shard, aim);
+        }
+        lowest
+    }
+
+    /// All replicas that are wanted in the end.
+    pub(crate) fn wanted(&self) -> BTreeSet<(ShardId, ReplicaId)> {
+        let aims = self.shards().map(|shard| (shard, self.latest(shard)));
+        aims.flat_map(|(shard, aim)| aim.voters.iter().chain(&aim.learners).map(move |replica| (shard, *replica)))
+            .collect()
+    }
+}
+
+fn nodes_of(aim: &Aim) -> impl Iterator<Item = NodeId> {
+    aim.voters.iter().chain(&aim.learners).map(|replica| replica.node())
+}

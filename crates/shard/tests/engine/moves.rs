@@ -1,0 +1,342 @@
+//! Stories about members that change: nodes that join, are replaced, removed and late, on a network that loses nothing.
+
+use boxoffice_shard::{Aim, Config, Input, NodeId, Now, Output, ReplicaId, Role};
+
+use crate::dice::Dice;
+use crate::member::{Habit, Member, turn_of};
+
+const SHARD: u16 = 1;
+/// Enough for elections, snapshots and a preferred leader.
+const LONG: u32 = 120;
+
+/// Node 1 founds it; the others join.
+struct Cluster {
+    members: Vec<Member>,
+    // Nodes that are switched off.
+    off: Vec<NodeId>,
+    dice: Dice,
+    mono_ms: u64,
+    tickets: u64,
+    // What came out that is about members.
+    told: Vec<String>,
+}
+
+impl Cluster {
+    fn founded(nodes: u64) -> Cluster {
+        let config = |node| match node {
+            1 => Config::founding(1, 5, SHARD),
+            node => Config::joining(node, 5, SHARD),
+        };
+        let mut members: Vec<_> = (1..=nodes).map(|node| Member::new(config(node), Habit::Correct)).collect();
+        members.iter_mut().for_each(Member::start);
+        let mut cluster =
+            Cluster { members, off: Vec::new(), dice: Dice::new(5), mono_ms: 0, tickets: 0, told: Vec::new() };
+        cluster.run(3);
+        cluster.told.clear();
+        cluster
+    }
+
+    fn at(&mut self, node: NodeId) -> &mut Member {
+        &mut self.members[usize::try_from(node - 1).unwrap()]
+    }
+
+    /// So many ticks, and whatever follows from them.
+    fn run(&mut self, ticks: u32) {
+        for _ in 0..ticks {
+            self.mono_ms += 100;
+            let off = &self.off;
+            let on = self.members.iter_mut().filter(|member| !off.contains(&member.id()));
+            on.for_each(|member| member.inbox.push(Input::Tick));
+            while self.pass() {}
+        }
+    }
+
+    /// One round of passes; whether a message is on its way to a node that is on.
+    fn pass(&mut self) -> bool {
+        let now = Now { wall_ms: 5_000, mono_ms: self.mono_ms };
+        let mut sent = Vec::new();
+        for member in &mut self.members {
+            let from = member.id();
+            if self.off.contains(&from) {
+                continue;
+            }
+            let outputs = member.work(now, None, &mut self.dice, |message| sent.push((from, message)));
+            self.told.extend(outputs.iter().filter_map(|output| draw(from, output)));
+        }
+        sent.retain(|(_, message)| !self.off.contains(&message.to));
+        let any = !sent.is_empty();
+        for (from, message) in sent {
+            let input = Input::Message { from, shard: message.shard, bytes: message.bytes };
+            self.at(message.to).inbox.push(input);
+        }
+        any
+    }
+
+    /// Tells some nodes an aim.
+    fn aim(&mut self, to: &[NodeId], aim: &Aim) {
+        for node in to {
+            let aim = aim.clone();
+            self.at(*node).inbox.push(Input::Aim { shard: SHARD, aim });
+        }
+    }
+
+    fn drop_replica(&mut self, node: NodeId, replica: ReplicaId) {
+        self.at(node).inbox.push(Input::Drop { shard: SHARD, replica });
+    }
+
+    /// The leader takes some turns, which must be done; who it was.
+    fn sell(&mut self, turns: u64) -> NodeId {
+        let leader = self.leader().expect("somebody leads");
+        for _ in 0..turns {
+            self.tickets += 1;
+            let (ticket, epoch) = (self.tickets, self.at(leader).epochs[&SHARD]);
+            let events = turn_of(ticket, 20);
+            self.at(leader).inbox.push(Input::Propose { shard: SHARD, epoch, events, ticket });
+        }
+        self.run(5);
+        let last = self.tickets;
+        assert_eq!(self.at(leader).folded[&SHARD].last(), Some(&last));
+        leader
+    }
+
+    fn leader(&self) -> Option<NodeId> {
+        let on = self.members.iter().filter(|member| !self.off.contains(&member.id()));
+        on.filter(|member| member.epochs.contains_key(&SHARD)).map(Member::id).next()
+    }
+
+    /// A node's view of who votes and who learns.
+    fn members(&mut self, node: NodeId) -> Option<String> {
+        let group = self.at(node).engine.as_ref().unwrap().group(SHARD)?;
+        assert!(!group.members.is_joint());
+        Some(format!("{:?} {:?}", group.members.voters, group.members.learners))
+    }
+
+    fn role(&mut self, node: NodeId) -> Option<Role> {
+        Some(self.at(node).engine.as_ref().unwrap().group(SHARD)?.role)
+    }
+
+    fn take_told(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.told)
+    }
+
+    fn restart(&mut self, node: NodeId) {
+        let mut dice = Dice::new(1);
+        self.at(node).crash(&mut dice);
+        self.at(node).start();
+    }
+}
+
+fn draw(node: NodeId, output: &Output<u64>) -> Option<String> {
+    match output {
+        Output::Lead { shard: SHARD, .. } => Some(format!("{node} leads")),
+        Output::Reached { shard: SHARD, version } => Some(format!("{node} reached {version}")),
+        Output::Removed { shard: SHARD, replica } => Some(format!("{node} dropped {replica}")),
+        _ => None,
+    }
+}
+
+fn replica(node: NodeId, generation: u64) -> ReplicaId {
+    ReplicaId::new(node, generation)
+}
+
+fn aim(version: u64, voters: &[(NodeId, u64)], learners: &[(NodeId, u64)]) -> Aim {
+    let replicas = |list: &[(NodeId, u64)]| list.iter().map(|(node, nth)| replica(*node, *nth)).collect();
+    Aim { version, voters: replicas(voters), learners: replicas(learners), leader: None }
+}
+
+const ONE: (NodeId, u64) = (1, 1);
+const TWO: (NodeId, u64) = (2, 2);
+const THREE: (NodeId, u64) = (3, 3);
+const FOUR: (NodeId, u64) = (4, 4);
+
+/// Three voters; node 4 is empty.
+fn three_voters() -> Cluster {
+    let mut cluster = Cluster::founded(4);
+    cluster.sell(3);
+    cluster.aim(&[1, 2, 3, 4], &aim(2, &[ONE, TWO, THREE], &[]));
+    cluster.run(LONG);
+    assert_eq!(cluster.take_told(), ["1 reached 2"]);
+    assert_eq!(cluster.members(3).unwrap(), "[1.1, 2.2, 3.3] []");
+    cluster
+}
+
+#[test]
+fn a_founder_is_alone_with_everything_and_who_joins_has_nothing() {
+    let mut cluster = Cluster::founded(2);
+    let shards = |member: &mut Member| member.engine.as_ref().unwrap().shards().collect::<Vec<_>>();
+    assert_eq!(shards(cluster.at(1)), [0, 1]);
+    assert_eq!(shards(cluster.at(2)), [0; 0]);
+    assert_eq!(cluster.members(1).unwrap(), "[1.1] []");
+    assert_eq!(cluster.sell(3), 1);
+}
+
+#[test]
+fn a_second_node_learns_and_a_third_makes_three_voters() {
+    let mut cluster = Cluster::founded(3);
+    cluster.sell(3);
+    cluster.aim(&[1, 2, 3], &aim(2, &[ONE], &[TWO]));
+    cluster.run(LONG);
+    assert_eq!((cluster.take_told(), cluster.role(2)), (vec!["1 reached 2".to_owned()], Some(Role::Learner)));
+    assert_eq!(cluster.members(2).unwrap(), "[1.1] [2.2]");
+    assert_eq!(cluster.at(2).folded[&SHARD], [1, 2, 3]);
+    cluster.aim(&[1, 2, 3], &aim(3, &[ONE, TWO, THREE], &[]));
+    cluster.run(LONG);
+    assert_eq!(cluster.take_told(), ["1 reached 3"]);
+    assert_eq!(cluster.members(3).unwrap(), "[1.1, 2.2, 3.3] []");
+    let status = cluster.at(1).engine.as_ref().unwrap().group(SHARD).unwrap();
+    assert_eq!((status.role, status.aim_version, status.followers.len()), (Role::Leader, 3, 2));
+    assert!(status.followers.iter().all(|follower| follower.active && follower.matched == status.last_index));
+    // Any one of them can be missing.
+    cluster.off = vec![1];
+    cluster.run(LONG);
+    assert_ne!(cluster.sell(2), 1);
+}
+
+#[test]
+fn a_lost_disk_is_replaced_by_another_replica() {
+    let mut cluster = three_voters();
+    let mut dice = Dice::new(1);
+    cluster.at(3).crash(&mut dice);
+    cluster.at(3).lose_disk();
+    cluster.at(3).config.generation_min = 5;
+    cluster.at(3).start();
+    cluster.run(20);
+    assert_eq!(cluster.role(3), None, "what is sent to the lost replica makes no new one");
+    assert!(cluster.at(3).engine.as_ref().unwrap().dropped_messages() > 0);
+    cluster.aim(&[1, 2, 3], &aim(3, &[ONE, TWO, (3, 5)], &[]));
+    cluster.run(LONG);
+    assert_eq!(cluster.take_told(), ["1 reached 3"]);
+    assert_eq!(cluster.members(3).unwrap(), "[1.1, 2.2, 3.5] []");
+    assert_eq!(cluster.at(3).folded[&SHARD], [1, 2, 3]);
+}
+
+#[test]
+fn a_replica_that_missed_its_removal_is_dropped_and_stays_gone() {
+    let mut cluster = three_voters();
+    cluster.off = vec![3];
+    cluster.aim(&[1, 2, 4], &aim(3, &[ONE, TWO, FOUR], &[]));
+    cluster.run(LONG);
+    assert_eq!(cluster.take_told(), ["1 reached 3"]);
+    cluster.off.clear();
+    cluster.run(LONG);
+    assert_eq!((cluster.take_told(), cluster.role(3)), (vec![], Some(Role::Candidate)), "it disturbs nobody");
+    cluster.drop_replica(3, replica(3, 9));
+    cluster.run(1);
+    assert_eq!(cluster.take_told(), [""; 0], "that is another one");
+    cluster.drop_replica(3, replica(3, 3));
+    cluster.run(1);
+    assert_eq!((cluster.take_told(), cluster.role(3)), (vec!["3 dropped 3.3".to_owned()], None));
+    assert_eq!(cluster.at(3).engine.as_ref().unwrap().first_needed(SHARD), None);
+    cluster.restart(3);
+    cluster.run(LONG);
+    assert_eq!(cluster.role(3), None);
+    // When it comes back it is another replica.
+    cluster.aim(&[1, 2, 3, 4], &aim(4, &[ONE, TWO, FOUR], &[(3, 6)]));
+    cluster.run(LONG);
+    assert_eq!((cluster.take_told(), cluster.role(3)), (vec!["1 reached 4".to_owned()], Some(Role::Learner)));
+}
+
+#[test]
+fn a_newer_replica_ends_the_one_before_it() {
+    let mut cluster = three_voters();
+    // The directory was told that node 3 lost its disk, but it did not.
+    cluster.aim(&[1, 2, 3], &aim(3, &[ONE, TWO, (3, 5)], &[]));
+    cluster.run(LONG);
+    assert_eq!(cluster.take_told(), ["3 dropped 3.3", "1 reached 3"]);
+    assert_eq!(cluster.members(3).unwrap(), "[1.1, 2.2, 3.5] []");
+    cluster.restart(3);
+    cluster.run(3);
+    assert_eq!(cluster.at(3).folded[&SHARD], [1, 2, 3]);
+}
+
+#[test]
+fn an_old_aim_undoes_nothing() {
+    let mut cluster = three_voters();
+    cluster.aim(&[1, 2], &aim(4, &[ONE, TWO, FOUR], &[]));
+    cluster.run(LONG);
+    // The next leader knows of an older aim only.
+    cluster.restart(2);
+    cluster.restart(4);
+    cluster.aim(&[2, 4], &aim(3, &[ONE, TWO, THREE], &[]));
+    cluster.off = vec![1];
+    cluster.run(LONG);
+    let leader = cluster.sell(1);
+    assert_eq!(cluster.members(leader).unwrap(), "[1.1, 2.2, 4.4] []");
+    assert!(!cluster.take_told().contains(&format!("{leader} reached 3")));
+}
+
+#[test]
+fn an_aim_that_changes_nothing_outranks_older_ones_all_the_same() {
+    let mut cluster = Cluster::founded(2);
+    cluster.aim(&[1], &aim(3, &[ONE], &[]));
+    cluster.run(3);
+    assert_eq!(cluster.take_told(), ["1 reached 3"]);
+    cluster.restart(1);
+    cluster.aim(&[1], &aim(2, &[ONE], &[TWO]));
+    cluster.run(LONG);
+    assert_eq!((cluster.members(1).unwrap().as_str(), cluster.role(2)), ("[1.1] []", None));
+}
+
+#[test]
+fn a_leader_that_is_not_wanted_hands_over_and_leaves() {
+    let mut cluster = three_voters();
+    cluster.aim(&[1, 2, 3, 4], &aim(3, &[TWO, THREE, FOUR], &[]));
+    cluster.run(LONG);
+    let leader = cluster.sell(2);
+    assert_eq!(cluster.take_told(), [format!("{leader} leads"), format!("{leader} reached 3")]);
+    assert_eq!(cluster.members(leader).unwrap(), "[2.2, 3.3, 4.4] []");
+    // Until the directory says that the aim is reached, its vote could still be needed.
+    assert_eq!(cluster.role(1), Some(Role::Retired));
+    cluster.drop_replica(1, replica(1, 1));
+    cluster.run(1);
+    assert_eq!((cluster.take_told(), cluster.role(1)), (vec!["1 dropped 1.1".to_owned()], None));
+}
+
+#[test]
+fn a_dead_joiner_only_delays_the_move_and_can_be_exchanged() {
+    let mut cluster = three_voters();
+    cluster.off = vec![3, 4];
+    cluster.aim(&[1, 2], &aim(3, &[ONE, TWO, FOUR], &[]));
+    cluster.run(LONG);
+    cluster.sell(2);
+    assert_eq!(cluster.members(1).unwrap(), "[1.1, 2.2, 3.3] [4.4]");
+    cluster.off = vec![4];
+    cluster.aim(&[1, 2, 3], &aim(4, &[ONE, TWO, THREE], &[]));
+    cluster.run(LONG);
+    assert_eq!(cluster.members(1).unwrap(), "[1.1, 2.2, 3.3] []");
+    assert_eq!(cluster.take_told(), ["1 reached 4"]);
+}
+
+#[test]
+fn three_voters_become_one() {
+    let mut cluster = three_voters();
+    cluster.aim(&[1, 2, 3], &aim(3, &[TWO], &[THREE]));
+    cluster.run(LONG);
+    assert_eq!(cluster.sell(1), 2);
+    assert_eq!(cluster.take_told(), ["2 leads", "2 reached 3"]);
+    assert_eq!(cluster.members(3).unwrap(), "[2.2] [3.3]");
+}
+
+#[test]
+fn the_preferred_leader_leads_once_it_can() {
+    let mut cluster = three_voters();
+    let preferring = Aim { leader: Some(replica(3, 3)), ..aim(3, &[ONE, TWO, THREE], &[]) };
+    cluster.off = vec![3];
+    cluster.run(20);
+    cluster.aim(&[1, 2, 3], &preferring);
+    cluster.run(LONG);
+    assert_eq!((cluster.take_told(), cluster.sell(1)), (vec!["1 reached 3".to_owned()], 1));
+    cluster.off.clear();
+    cluster.run(LONG);
+    assert_eq!(cluster.take_told(), ["3 leads", "3 reached 3"]);
+    cluster.run(10 * LONG);
+    assert_eq!(cluster.take_told(), [""; 0], "and it stays so");
+}
+
+#[test]
+fn an_idle_cluster_with_aims_writes_nothing() {
+    let mut cluster = three_voters();
+    let writes: Vec<_> = cluster.members.iter().map(|member| member.disk.writes()).collect();
+    cluster.run(LONG);
+    assert_eq!(cluster.members.iter().map(|member| member.disk.writes()).collect::<Vec<_>>(), writes);
+}
