@@ -27,8 +27,7 @@ async fn a_clock_is_wrong_by_an_hour() {
                 cluster.set_clock(wrong, seconds);
                 eventually("who has the wrong time leads nothing", async || {
                     let leaders = cluster.leaders().await;
-                    (leaders.len() == 1 + SHARDS && !leaders.values().any(|leader| *leader == wrong))
-                        .then_some(())
+                    (leaders.len() == 1 + SHARDS && !leaders.values().any(|leader| *leader == wrong)).then_some(())
                 })
                 .await;
                 assert!(cluster.said(wrong).contains("clock"), "it does not say so: {}", cluster.said(wrong));

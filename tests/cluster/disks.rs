@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::{
-    NODE,
+    NODE, REFUSED,
     cluster::{Plan, Stage},
     common::{Dice, Faults, eventually},
 };
@@ -79,7 +79,7 @@ async fn disks_fail() {
             cluster.joins(lost);
             // An empty disk under an old name could vote for what it has forgotten.
             let refused = cluster.refused(cluster.command(lost)).await;
-            assert_eq!(refused.code, Some(NODE), "{}", refused.stderr);
+            assert_eq!(refused.code, Some(REFUSED), "{}", refused.stderr);
             assert!(refused.stderr.contains(&format!("node {lost}")), "{}", refused.stderr);
             buyers.orders(10).await;
             // What little it wrote is not wanted either.

@@ -22,5 +22,8 @@ use cluster::Plan;
 /// Three nodes.
 const THREE: Plan = Plan { nodes: 3, places: 3, faults: false, clocks: false };
 
+/// The number a node ends with that its cluster does not let in.
+const REFUSED: i32 = 1;
+
 /// The number a node ends with that cannot start or go on.
 const NODE: i32 = 4;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::{
-    NODE, THREE,
+    REFUSED, THREE,
     cluster::{Cluster, Plan, SECRET, Stage},
     common::{Dice, Home, Refused, Server},
 };
@@ -55,7 +55,7 @@ async fn members_come_and_go() {
             buyers.orders(10).await;
             // It does not come back.
             let refused = cluster.refused(cluster.command(2)).await;
-            assert_eq!(refused.code, Some(NODE), "{}", refused.stderr);
+            assert_eq!(refused.code, Some(REFUSED), "{}", refused.stderr);
             assert!(refused.stderr.contains("node 2"), "{}", refused.stderr);
         })
         .await;
@@ -76,7 +76,7 @@ async fn strangers_are_kept_out() {
     stage
         .story("a node without the secret", async |cluster, _, _| {
             let home = Home::new();
-            let stranger = cluster.stranger(&home, 4, "not what these nodes know", Some(cluster.client(1)));
+            let stranger = cluster.stranger(&home, 4, "not-what-these-nodes-know", Some(cluster.client(1)));
             let refused = cluster.refused(stranger).await;
             names(&refused, "secret");
         })
@@ -98,6 +98,6 @@ async fn strangers_are_kept_out() {
 
 fn names(refused: &Refused, word: &str) {
     println!("refused: {}", refused.stderr.trim());
-    assert_eq!(refused.code, Some(NODE), "{}", refused.stderr);
+    assert_eq!(refused.code, Some(REFUSED), "{}", refused.stderr);
     assert!(refused.stderr.contains(word), "{word:?} is not named: {}", refused.stderr);
 }

@@ -7,7 +7,7 @@ use crate::{
     cluster::{
         Cluster, Stage,
         Weather::{Cut, Fair, Silent, Slow, Trickle},
-        refuses_in_time,
+        lasts, refuses_in_time,
     },
     common::{Dice, eventually, http},
 };
@@ -27,7 +27,7 @@ async fn nodes_do_not_hear_each_other() {
             let (leader, one, two) = first_of_three(cluster).await;
             cluster.links.set(leader, one, Silent);
             cluster.links.set(leader, two, Silent);
-            buyers.orders(20).await;
+            lasts(buyers).await;
         })
         .await;
     stage
@@ -35,7 +35,7 @@ async fn nodes_do_not_hear_each_other() {
             let (leader, one, two) = first_of_three(cluster).await;
             cluster.links.set(one, leader, Silent);
             cluster.links.set(two, leader, Silent);
-            buyers.orders(20).await;
+            lasts(buyers).await;
         })
         .await;
     stage
@@ -43,7 +43,7 @@ async fn nodes_do_not_hear_each_other() {
             let (leader, one, two) = first_of_three(cluster).await;
             for between in [(leader, one), (one, two)] {
                 cluster.links.both(between.0, between.1, Silent);
-                buyers.orders(20).await;
+                lasts(buyers).await;
                 cluster.links.both(between.0, between.1, Fair);
             }
         })
@@ -52,7 +52,7 @@ async fn nodes_do_not_hear_each_other() {
         .story("a leader is alone", async |cluster, buyers, dice| {
             let (leader, ..) = first_of_three(cluster).await;
             cluster.links.around(leader, Silent);
-            buyers.orders(20).await;
+            lasts(buyers).await;
             refuses_in_time(cluster, leader, dice.token()).await;
         })
         .await;
@@ -118,7 +118,7 @@ async fn links_are_bad() {
             // The other side is gone, and nobody says so: there is nothing but silence.
             cluster.links.both(leader, one, Silent);
             cluster.kill(one);
-            buyers.orders(20).await;
+            lasts(buyers).await;
             cluster.start_node(one).await;
             buyers.orders(5).await;
         })
@@ -127,14 +127,14 @@ async fn links_are_bad() {
         .story("bytes arrive one by one", async |cluster, buyers, _| {
             let (leader, one, _) = first_of_three(cluster).await;
             cluster.links.both(leader, one, Trickle);
-            buyers.orders(20).await;
+            lasts(buyers).await;
         })
         .await;
     stage
         .story("a link takes five seconds", async |cluster, buyers, _| {
             let (leader, one, _) = first_of_three(cluster).await;
             cluster.links.both(leader, one, Slow(Duration::from_secs(5)));
-            buyers.orders(20).await;
+            lasts(buyers).await;
             // As long as the first slow bytes are on their way.
             tokio::time::sleep(Duration::from_secs(6)).await;
             buyers.orders(5).await;

@@ -33,7 +33,12 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 impl Theatre {
     /// Makes so many sessions of a hall of rows × seats, in one batch, with carts that live so long if not as usual.
-    pub(crate) async fn open(port: &Port, sessions: usize, rows_seats: (u16, u16), hold_ttl_ms: Option<u64>) -> Theatre {
+    pub(crate) async fn open(
+        port: &Port,
+        sessions: usize,
+        rows_seats: (u16, u16),
+        hold_ttl_ms: Option<u64>,
+    ) -> Theatre {
         Theatre::open_called(port, "royal", "hamlet", sessions, rows_seats, hold_ttl_ms).await
     }
 

@@ -2,11 +2,11 @@
 
 use std::{
     net::SocketAddr,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
-    pin::Pin,
     time::Duration,
 };
 

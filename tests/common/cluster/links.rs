@@ -198,9 +198,8 @@ async fn connection(mut dialer: TcpStream, node: SocketAddr, there: Arc<Way>, ba
     let (dialer_read, dialer_write) = dialer.split();
     let (answerer_read, answerer_write) = answerer.split();
     let cut = |weather: &Weather| *weather == Weather::Cut;
-    let carried = async {
-        tokio::try_join!(pump(dialer_read, answerer_write, &there), pump(answerer_read, dialer_write, &back))
-    };
+    let carried =
+        async { tokio::try_join!(pump(dialer_read, answerer_write, &there), pump(answerer_read, dialer_write, &back)) };
     let ended = tokio::select! {
         biased;
         () = there.wait_for(cut) => Err(()),

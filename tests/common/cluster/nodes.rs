@@ -36,7 +36,7 @@ const REPLICAS: usize = 3;
 const DIRECTORY_VOTERS: usize = 5;
 
 /// What only the nodes of one cluster know.
-pub(crate) const SECRET: &str = "known to these nodes only";
+pub(crate) const SECRET: &str = "known-to-these-nodes-only";
 
 /// Small segments and frequent snapshots: a node that was away for a while gets one.
 const CONFIG: &str = "[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 300\n\n";
@@ -427,6 +427,7 @@ fn serve(
     join: Option<SocketAddr>,
 ) -> Command {
     let mut command = home.command_at(&client.to_string());
+    command.env("NO_COLOR", "1");
     command.args(["--node", &id.to_string(), "--peers-secret", secret]);
     command.args(["--peers-listen", &peers.to_string(), "--peers-advertise", &peers.to_string()]);
     if let Some(join) = join {
@@ -461,8 +462,9 @@ impl Standing {
         for place in places {
             let shard = place["shard"].as_u64().ok_or("a shard without a number")?;
             let most = if shard == 0 { DIRECTORY_VOTERS } else { REPLICAS };
-            // Two voters tolerate no more than one: there is one until three nodes serve.
-            let wanted = if serving.len() < REPLICAS { 1 } else { serving.len().min(most) };
+            // Two voters tolerate no more than one, and four no more than three.
+            let nodes = serving.len().min(most);
+            let wanted = nodes - usize::from(nodes % 2 == 0);
             let voters = place["voters"].as_array().map_or(0, Vec::len);
             if voters != wanted || place.get("from").is_some_and(|from| !from.is_null()) {
                 return Err(format!("shard {shard} is to have {wanted} voters: {place}"));

@@ -1,9 +1,9 @@
 //! A cluster, buyers who ask at any node, watchers at each, and everything that must hold once a fault is over.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::{
     nodes::{Cluster, Plan},
@@ -16,6 +16,9 @@ pub(crate) const BUYERS: usize = 8;
 
 /// Carts that are read again at nodes that are not asked for all of them.
 const SAMPLE: usize = 40;
+
+/// How long a fault lasts at least that is to show: links are given up and leaders elected meanwhile.
+const LASTING: Duration = Duration::from_secs(3);
 
 /// How many replicas a shard of carts and sessions has.
 const REPLICAS: u64 = 3;
@@ -102,7 +105,7 @@ impl Stage {
 
     /// What every node says is what buyers were told, and what watchers see at last.
     async fn check(&mut self) {
-        self.record.check_versions();
+        self.record.check_order();
         let nodes = self.cluster.running();
         let first = self.dice.below(nodes.len());
         let carts = self.record.carts.len();
@@ -111,6 +114,7 @@ impl Stage {
             let from = if number == 0 { self.checked } else { self.checked.max(carts.saturating_sub(SAMPLE)) };
             self.record.check_carts(&port, from).await;
             self.record.check_maps(&port, &self.theatre).await;
+            self.record.check_histories(&port, &self.theatre).await;
             if number == 0 {
                 self.record.check_repeats(&port).await;
             }
@@ -174,6 +178,14 @@ async fn settled_audit(port: &Port) -> Value {
     .await;
     assert_eq!(audit["violations"], json!([]), "{audit}");
     audit
+}
+
+/// Some time with a fault, during which and after which orders are made.
+pub(crate) async fn lasts(buyers: &mut Buyers) {
+    let before = buyers.count();
+    sleep(LASTING).await;
+    buyers.orders(20).await;
+    println!("{} orders meanwhile", buyers.count() - before);
 }
 
 /// Asks one node for something it cannot do alone: it says so in time.

@@ -61,7 +61,12 @@ impl Watchers {
                 self.check();
                 let maps = self.maps.lock().expect("no panic");
                 let seen = maps.get(&(node, session.to_owned()))?;
-                assert!(seen.map.version <= map.version, "{node} shows {session} at {} of {}", seen.map.version, map.version);
+                assert!(
+                    seen.map.version <= map.version,
+                    "{node} shows {session} at {} of {}",
+                    seen.map.version,
+                    map.version
+                );
                 (seen.map == *map).then_some(())
             })
             .await;
