@@ -9,8 +9,7 @@ mod nodes;
 mod stage;
 mod watchers;
 
-pub(crate) use anywhere::{Anywhere, Doors};
+pub(crate) use anywhere::Anywhere;
 pub(crate) use links::{Links, Weather};
 pub(crate) use nodes::{Cluster, Plan, SECRET, SHARDS};
 pub(crate) use stage::{Stage, lasts, refuses_in_time};
-pub(crate) use watchers::Watchers;
