@@ -10,7 +10,7 @@ use std::{
 
 /// Each crate and the crates of this workspace it uses.
 const HOUSE: &[(&str, &[&str])] = &[
-    ("boxoffice", &["client", "core", "edge", "load", "node", "wire"]),
+    ("boxoffice", &["client", "core", "edge", "load", "node", "sim", "wire"]),
     ("boxoffice-bench", &["client", "core", "load", "node", "workload"]),
     ("boxoffice-client", &["core", "wire"]),
     ("boxoffice-core", &[]),
@@ -19,6 +19,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("boxoffice-load", &["client", "core", "gateway", "wire", "workload"]),
     ("boxoffice-node", &["core", "shard", "wire"]),
     ("boxoffice-shard", &[]),
+    ("boxoffice-sim", &["core", "node"]),
     ("boxoffice-wire", &["core"]),
     ("boxoffice-workload", &["core"]),
 ];

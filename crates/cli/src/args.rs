@@ -39,6 +39,35 @@ pub enum Command {
     Admin(Admin),
     /// Looks into a data directory that no node is using.
     Inspect(Inspect),
+    /// Simulates a cluster with its buyers under crashes, power cuts, sick disks and broken links, all drawn from a seed, and
+    /// checks every promise.
+    Sim(Sim),
+}
+
+/// `boxoffice sim`.
+#[derive(Debug, clap::Args)]
+pub struct Sim {
+    /// What everything is drawn from; of several runs the first.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// How many seeds to run, one after the other, on all cores.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: u64,
+    /// Simulated minutes under trouble.
+    #[arg(long, default_value_t = 10)]
+    pub minutes: u64,
+    /// Nodes: 1 to 3.
+    #[arg(long, default_value_t = 3)]
+    pub nodes: u64,
+    /// Carts at a time.
+    #[arg(long, default_value_t = 20)]
+    pub carts: u64,
+    /// Shards.
+    #[arg(long, default_value_t = 4)]
+    pub shards: u16,
+    /// Tell everything that happens on stderr, with simulated seconds.
+    #[arg(long)]
+    pub trace: bool,
 }
 
 /// `boxoffice demo`.

@@ -16,6 +16,7 @@ mod load;
 mod local_node;
 mod reach;
 mod serve;
+mod sim;
 mod watch;
 mod words;
 
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Demo(demo) => demo::run(&demo),
         Command::Admin(admin) => admin::run(&admin),
         Command::Inspect(inspect) => inspect::run(&inspect),
+        Command::Sim(sim) => sim::run_it(&sim),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,6 @@
 //! The node behind the door.
 
-use std::pin::Pin;
+use std::{pin::Pin, time::Duration};
 
 use boxoffice_core::{
     command::Command,
@@ -17,6 +17,11 @@ use boxoffice_wire::{
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{Backend, backend::Reading};
+
+/// How often an audit looks again for violations that may be of a moment only.
+const AUDITS_AGAIN: u32 = 20;
+/// How long it waits before.
+const AUDIT_AGAIN: Duration = Duration::from_millis(100);
 
 impl Backend for NodeHandle {
     fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo) {
@@ -41,9 +46,26 @@ impl Backend for NodeHandle {
 
     fn audit(&self) -> Pin<Box<dyn Future<Output = NodeAudit> + Send>> {
         let node = self.clone();
-        // Counting holds no lock but takes its time: not on a thread that sells.
-        let counting = tokio::task::spawn_blocking(move || NodeHandle::audit(&node));
-        Box::pin(async move { counting.await.expect("counting does not panic") })
+        Box::pin(async move {
+            let mut again = 0;
+            let mut lasting: Option<Vec<SmolStr>> = None;
+            loop {
+                // Counting holds no lock but takes its time: not on a thread that sells.
+                let counted = node.clone();
+                let counting = tokio::task::spawn_blocking(move || NodeHandle::audit(&counted));
+                let mut audit = counting.await.expect("counting does not panic");
+                // What was not said each time was only true of a moment.
+                if let Some(lasting) = &lasting {
+                    audit.violations.retain(|violation| lasting.contains(violation));
+                }
+                if audit.violations.is_empty() || !node.audits_may_blur() || again == AUDITS_AGAIN {
+                    return audit;
+                }
+                lasting = Some(audit.violations);
+                again += 1;
+                tokio::time::sleep(AUDIT_AGAIN).await;
+            }
+        })
     }
 
     fn history(&self, entity: &Entity, seat: Option<Seat>, limit: usize, before: Option<u64>) -> Reading {

@@ -1,6 +1,9 @@
 //! The promises, checked over everything a node keeps: what `admin.audit` of a node says.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use boxoffice_core::{
     answer::{CartAudit, CartState, Claim, HoldView, SaleView},
@@ -9,6 +12,7 @@ use boxoffice_core::{
     payment::{OpenPayment, PaymentCounts},
     portion::Portion,
 };
+use boxoffice_shard::ShardId;
 use boxoffice_wire::{payment::StepKey, status::NodeAudit};
 use smol_str::{SmolStr, format_smolstr};
 
@@ -43,6 +47,12 @@ impl NodeHandle {
         self.audit_to(Depth::Sales)
     }
 
+    /// Whether a violation may be one of the moment only: followers apply their shards each at its own pace, so a line may be
+    /// here before the hold that it rests on. It is gone when it is looked for again, and a true one is not.
+    pub fn audits_may_blur(&self) -> bool {
+        !self.shared.is_alone()
+    }
+
     /// As [`NodeHandle::audit`], looking as deep as asked.
     pub fn audit_to(&self, depth: Depth) -> NodeAudit {
         audit(&self.shared, depth)
@@ -63,7 +73,9 @@ fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
             .flat_map(|replica| replica.kept.entities().map(|(entity, state)| (entity.clone(), Arc::clone(state))))
             .collect()
     };
-    let mut books = Books::default();
+    // What is on other nodes only is held against what is here by nobody: it is not here to be looked at.
+    let far = shared.cells.iter().filter(|cell| shared.is_far(cell)).map(|cell| cell.id).collect();
+    let mut books = Books { far, ..Books::default() };
     for (entity, state) in &states {
         books.state(entity, state);
     }
@@ -77,7 +89,7 @@ fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
     {
         books.violation(format_smolstr!("what has left memory cannot be read: {error}"));
     }
-    books.close()
+    books.close(shared)
 }
 
 /// What is kept of an entity that has left memory.
@@ -101,6 +113,8 @@ struct Books {
     /// What is in memory, and what has left it, adds up to.
     here: Totals,
     left: Totals,
+    /// Shards that have no replica here.
+    far: BTreeSet<ShardId>,
 }
 
 impl Books {
@@ -218,7 +232,7 @@ impl Books {
                 let Some(audit) = cart.audit() else { return };
                 self.audit.violations.extend(audit.violations.iter().cloned());
                 if audit.cart.state == CartState::Done {
-                    self.order_is_sold(&audit);
+                    self.order_is_sold(shared, &audit);
                 }
             })?;
             let said = shared.past.shard(cell.id)?.totals;
@@ -236,6 +250,9 @@ impl Books {
     fn sales_have_orders(&mut self, shared: &Shared) -> Result<(), PastError> {
         let sales = std::mem::take(&mut self.sales);
         for ((entity, hold), sold) in &sales {
+            if self.is_far(shared, &Entity::Cart(hold.cart)) {
+                continue;
+            }
             let bought = match self.carts.get(&hold.cart) {
                 Some(cart) => bought(cart, entity, *hold, sold),
                 None => match stored(shared, &Entity::Cart(hold.cart))?.as_deref() {
@@ -254,6 +271,9 @@ impl Books {
     /// Every order that its customer has acknowledged is among the purchases, once (P12).
     fn orders_are_posted(&mut self, shared: &Shared) -> Result<(), PastError> {
         for (customer, order) in std::mem::take(&mut self.posted) {
+            if self.is_far(shared, &Entity::Customer(customer.clone())) {
+                continue;
+            }
             let count = match self.purchases.get(&customer) {
                 Some(orders) => orders.iter().filter(|posted| **posted == order).count(),
                 None => match stored(shared, &Entity::Customer(customer.clone()))?.as_deref() {
@@ -268,12 +288,16 @@ impl Books {
         Ok(())
     }
 
-    fn close(mut self) -> NodeAudit {
+    fn is_far(&self, shared: &Shared, entity: &Entity) -> bool {
+        !self.far.is_empty() && self.far.contains(&shared.cell_of(entity).id)
+    }
+
+    fn close(mut self, shared: &Shared) -> NodeAudit {
         let carts = std::mem::take(&mut self.carts);
         for (id, cart) in &carts {
             match cart.cart.state {
-                CartState::Active | CartState::CheckingOut => self.lines_are_held(*id, cart),
-                CartState::Done => self.order_is_sold(cart),
+                CartState::Active | CartState::CheckingOut => self.lines_are_held(shared, *id, cart),
+                CartState::Done => self.order_is_sold(shared, cart),
                 CartState::Canceled | CartState::Expired => {}
             }
         }
@@ -289,9 +313,12 @@ impl Books {
     }
 
     /// The inventory's hold covers the cart's line, at every instant.
-    fn lines_are_held(&mut self, id: CartId, cart: &CartAudit) {
+    fn lines_are_held(&mut self, shared: &Shared, id: CartId, cart: &CartAudit) {
         for Claim { entity, hold, portion, .. } in &cart.holds {
             let Some(needed) = portion else { continue };
+            if self.is_far(shared, entity) {
+                continue;
+            }
             if let Portion::Seats(seats) = needed {
                 self.audit.cart_seats += seats.len() as u64;
             }
@@ -303,9 +330,12 @@ impl Books {
     }
 
     /// What an order bought is sold, or still held for it with the sale on its way.
-    fn order_is_sold(&mut self, cart: &CartAudit) {
+    fn order_is_sold(&mut self, shared: &Shared, cart: &CartAudit) {
         for Claim { entity, hold, portion, .. } in &cart.holds {
             let Some(needed) = portion else { continue };
+            if self.is_far(shared, entity) {
+                continue;
+            }
             let key = (entity.clone(), *hold);
             // Customers may have left memory with what they used of their quotas.
             if matches!(entity, Entity::Customer(_)) && !self.sales.contains_key(&key) {

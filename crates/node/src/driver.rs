@@ -228,7 +228,8 @@ impl Driver {
             }
         }
         let clock = &self.shared.world.clock;
-        let now = Now { wall_ms: clock.wall_ms(), mono_ms: clock.monotonic_ms() };
+        let mono_ms = clock.monotonic_ms();
+        let now = Now { wall_ms: self.shared.clocks.wall_ms(mono_ms), mono_ms };
         if now.mono_ms >= self.next_tick_ms {
             self.next_tick_ms = now.mono_ms + TICK_MS;
             self.inputs.push(EngineInput::Tick);
@@ -479,7 +480,7 @@ impl Driver {
         self.note_group(shard);
         let cell = &self.shared.cells[usize::from(shard)];
         cell.follow(leader);
-        self.shared.calls.leader_changed(&self.shared, shard, leader);
+        self.shared.leader_changed(shard, leader);
         self.shared.placing.notify_one();
     }
 
@@ -639,7 +640,7 @@ impl Driver {
     /// What stands for a shard's state in a message to another node, which then pulls it.
     fn cut_for_peer(&self, shard: ShardId) -> Bytes {
         let cut = self.shared.cells[usize::from(shard)].replica.lock().kept.cut();
-        self.shared.streams.offer(shard, cut, self.shared.world.clock.monotonic_ms())
+        self.shared.streams.offer(&self.shared.world, shard, cut)
     }
 
     /// Puts a message with the others for its node.

@@ -10,6 +10,7 @@ mod actor;
 pub mod archive_files;
 pub mod audit;
 mod cell;
+mod clocks;
 mod codec;
 mod driver;
 pub mod feeds;

@@ -21,6 +21,7 @@ use crate::{
     actor::Pool,
     archive_files::ArchiveFiles,
     cell::{Replica, ShardCell},
+    clocks::Clocks,
     config::NodeConfig,
     door::ReplyTo,
     driver::{Driver, DriverInput, Settled, SnapshotsKept},
@@ -33,7 +34,7 @@ use crate::{
     metrics::Metrics,
     past::{Keeper, Past, Replay},
     placing,
-    routing::{self, PeerDoor},
+    routing::{self, Parked, PeerDoor},
     shared::Shared,
     snapshot_files::SnapshotFiles,
     snapshots::{self, Snapshot},
@@ -44,6 +45,9 @@ use crate::{
     watched::Watched,
     world::{Local, World},
 };
+
+/// How long a node that is told to stop waits for others to take its leaderships over, in milliseconds.
+const HAND_OVER_MS: u64 = 2_000;
 
 /// The two runtimes of a node: selling is not to wait for watching.
 #[derive(Clone)]
@@ -178,8 +182,10 @@ impl Node {
             archives,
             alone: AtomicBool::new(config.peer_address.is_empty()),
             calls: Arc::default(),
+            parked: Parked::default(),
             streams: Arc::default(),
             far_feeds: FarFeeds::default(),
+            clocks: Clocks::new(&*world.clock),
             placing: Notify::new(),
             reached: Mutex::default(),
             consensus_waiting: AtomicUsize::new(0),
@@ -203,7 +209,10 @@ impl Node {
         shared.world.net.start(local, Arc::new(PeerDoor(Arc::downgrade(&shared))));
         shared.tasks.sell(routing::run(Arc::downgrade(&shared)));
         shared.tasks.sell(streams::run(Arc::downgrade(&shared), !shared.tasks.only()));
-        shared.tasks.sell(placing::run(Arc::downgrade(&shared), identity.clone()));
+        // A node that no other can reach founds nothing; once it is given an address it does.
+        if !shared.is_alone() {
+            shared.tasks.sell(placing::run(Arc::downgrade(&shared), identity.clone()));
+        }
         let keeper = Keeper::start(&shared)?;
         let (snapshots, past) = ((snapshots, snapshots_kept), (keeper, replays));
         let driver = Driver::new(Arc::clone(&shared), engine, log, settle, snapshots, past);
@@ -224,7 +233,14 @@ impl Node {
     pub async fn stop(mut self, patience_ms: u64) -> Result<(), NodeError> {
         let shared = Arc::clone(&self.handle.shared);
         shared.draining.store(true, Ordering::Relaxed);
-        let until_ms = shared.world.clock.monotonic_ms() + patience_ms;
+        shared.placing.notify_one();
+        let began_ms = shared.world.clock.monotonic_ms();
+        let until_ms = began_ms + patience_ms;
+        // Others lead what this node led before it goes, if there are others.
+        while shared.leads_for_others() && shared.world.clock.monotonic_ms() < began_ms + patience_ms.min(HAND_OVER_MS)
+        {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
         while shared.cells.iter().any(|cell| cell.under_way() > 0) && shared.world.clock.monotonic_ms() < until_ms {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
@@ -343,6 +359,7 @@ fn check_past(
         ends[usize::from(meta.shard)] = meta.position.index;
     }
     let mut logs = vec![0; cells.len()];
+    let mut replicas = vec![None; cells.len()];
     for record in records {
         let Some(end) = logs.get_mut(usize::from(record.shard())) else { continue };
         match record {
@@ -351,7 +368,12 @@ fn check_past(
             Record::Reset { index, .. } => *end = *index,
             // What was kept of it here tells of a log that is elsewhere now; if it comes back it brings its history along.
             Record::Gone { .. } => *end = u64::MAX,
-            Record::Replica { .. } => *end = 0,
+            // Every part of the log begins with it again; another one begins with nothing.
+            Record::Replica { shard, replica } => {
+                if replicas[usize::from(*shard)].replace(*replica) != Some(*replica) {
+                    *end = 0;
+                }
+            }
             Record::State { .. } | Record::Snapshot { .. } => {}
         }
     }
@@ -443,10 +465,11 @@ impl NodeHandle {
     /// Resolves with the reason when the node cannot go on.
     pub async fn failed(&self) -> String {
         let mut failed = self.shared.failed.subscribe();
-        match failed.wait_for(Option::is_some).await {
-            Ok(reason) => reason.clone().unwrap_or_default(),
+        let reason = failed.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+        match reason {
+            Some(reason) => reason,
             // The sender lives in what this handle holds.
-            Err(_) => std::future::pending().await,
+            None => std::future::pending().await,
         }
     }
 }

@@ -38,6 +38,9 @@ use crate::{
 const LOOK_MS: u64 = 250;
 /// How long one of the keeper's own commands may take, in milliseconds.
 const PATIENCE_MS: u64 = 3_000;
+/// How often clocks are compared, in milliseconds.
+const COMPARE_MS: u64 = 1_000;
+
 /// A drained node is told that it will be no member for so long before it is none, in milliseconds.
 const FAREWELL_MS: u64 = 500;
 
@@ -99,6 +102,12 @@ struct Keeper {
     told: BTreeMap<ShardId, u64>,
     /// Drained nodes that have nothing any more, and since when they are told.
     farewells: BTreeMap<NodeId, u64>,
+    /// When clocks are compared again.
+    compare_at_ms: u64,
+    /// The machine's clock is off.
+    off: bool,
+    /// This node should not lead.
+    reluctant: bool,
 }
 
 /// Keeps places until the node is gone.
@@ -112,6 +121,9 @@ pub(crate) async fn run(weak: Weak<Shared>, identity: Identity) {
         peers: Vec::new(),
         told: BTreeMap::new(),
         farewells: BTreeMap::new(),
+        compare_at_ms: 0,
+        off: false,
+        reluctant: false,
     };
     loop {
         let Some(shared) = weak.upgrade() else { return };
@@ -195,6 +207,7 @@ impl Keeper {
             return Ok(());
         };
         self.check_self(cluster)?;
+        self.look_at_clocks(shared);
         let others = cluster.members().iter().filter(|(_, member)| member.state != MemberState::Gone);
         let peers = others.map(|(node, member)| Peer { node: *node, address: member.peer.to_string() });
         self.tell_peers(shared, peers.filter(|peer| peer.node != self.identity.node).collect());
@@ -207,6 +220,42 @@ impl Keeper {
             self.think(shared, cluster);
         }
         Ok(())
+    }
+
+    /// Compares clocks with the others, and tells them, and the shards here, whether this node should lead.
+    fn look_at_clocks(&mut self, shared: &Shared) {
+        let clock = &*shared.world.clock;
+        let now_ms = clock.monotonic_ms();
+        if now_ms >= self.compare_at_ms {
+            self.compare_at_ms = now_ms + COMPARE_MS;
+            let ask = Message::Time { asked_ms: now_ms, wall_ms: None }.encode();
+            self.tell_all(shared, &ask);
+        }
+        let off_ms = shared.clocks.look(clock);
+        if off_ms.is_some() != self.off {
+            self.off = off_ms.is_some();
+            match off_ms {
+                Some(off_ms) => {
+                    tracing::error!(off_ms, "this machine's clock is off: it is not believed, and leads nothing")
+                }
+                None => tracing::warn!("this machine's clock is right again"),
+            }
+        }
+        let reluctant = self.off || shared.draining.load(Ordering::Relaxed) || shared.read_only.load(Ordering::Relaxed);
+        if reluctant != self.reluctant {
+            self.reluctant = reluctant;
+            let node = self.identity.node;
+            shared.inbox.push(DriverInput::Engine(EngineInput::Reluctant { node, reluctant }));
+        }
+        // Again and again, for whoever has only just come.
+        self.tell_all(shared, &Message::Reluctant(reluctant).encode());
+    }
+
+    fn tell_all(&self, shared: &Shared, message: &bytes::Bytes) {
+        for peer in &self.peers {
+            // Who cannot be reached hears it later.
+            let _ = shared.world.net.send(peer.node, Lane::Calls, message.clone());
+        }
     }
 
     fn answered(&mut self, errand: Errand, result: door::Result) -> Result<(), NodeError> {

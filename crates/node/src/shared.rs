@@ -15,12 +15,13 @@ use boxoffice_core::{
     id::{Entity, Request},
     payment::{GatewayCall, GatewayOutcome},
 };
-use boxoffice_shard::ring::shard_of;
+use boxoffice_shard::{NodeId, ShardId, ring::shard_of};
 
 use crate::{
     actor::{self, Message, Pool, Ticket},
     archive_files::ArchiveFiles,
     cell::{Caller, ShardCell},
+    clocks::Clocks,
     config::NodeConfig,
     door::{Failure, ReplyTo},
     driver::DriverInput,
@@ -29,7 +30,7 @@ use crate::{
     inbox::Inbox,
     metrics::Metrics,
     past::Past,
-    routing::{Calls, Message as Far},
+    routing::{self, Calls, Message as Far, Parked},
     status::Samples,
     streams::Streams,
     tasks::Tasks,
@@ -70,10 +71,14 @@ pub(crate) struct Shared {
     pub(crate) alone: AtomicBool,
     /// Clients' calls that may be at other nodes. By itself, so that who looks after it does not keep the node alive.
     pub(crate) calls: Arc<Calls>,
+    /// Asks and replies for shards without a known leader.
+    pub(crate) parked: Parked,
     /// Snapshots on their way from and to other nodes.
     pub(crate) streams: Arc<Streams>,
     /// Feeds of entities that are on other nodes, and of ours that others watch.
     pub(crate) far_feeds: FarFeeds,
+    /// What time it is.
+    pub(crate) clocks: Clocks,
     /// Something happened that the keeper of places wants to look at.
     pub(crate) placing: tokio::sync::Notify,
     /// Shards led here that have reached the aim of this version.
@@ -113,7 +118,7 @@ impl Shared {
     }
 
     /// Whether there is no other node.
-    fn is_alone(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         self.alone.load(Ordering::Relaxed)
     }
 
@@ -125,6 +130,11 @@ impl Shared {
     /// Whether a shard is on other nodes only, as the cluster's table says.
     pub(crate) fn is_far(&self, cell: &ShardCell) -> bool {
         cell.replica_here().is_none() && !cell.belief.lock().homes.is_empty()
+    }
+
+    /// Whether this node leads a shard that another node could lead.
+    pub(crate) fn leads_for_others(&self) -> bool {
+        !self.is_alone() && self.cells.iter().any(|cell| cell.leads() && cell.voters.load(Ordering::Relaxed) > 1)
     }
 
     /// Takes a command whose entity this node is believed to lead.
@@ -202,8 +212,24 @@ impl Shared {
         }
         let cell = self.cell_of(to);
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        if let Some(node) = cell.leader(turn).filter(|node| *node != self.config.node_id) {
-            let _ = self.world.net.send(node, Lane::Calls, message.encode());
+        let message = message.encode();
+        let node = cell.leader(turn).filter(|node| *node != self.config.node_id);
+        if node.is_none_or(|node| self.world.net.send(node, Lane::Calls, message.clone()).is_err()) {
+            self.parked.park(cell.id, message);
+        }
+    }
+
+    /// A shard has a leader that may be another one than before: what waits for one goes to it.
+    pub(crate) fn leader_changed(self: &Arc<Self>, shard: ShardId, leader: Option<NodeId>) {
+        self.calls.leader_changed(self, shard, leader);
+        let Some(leader) = leader else { return };
+        for message in self.parked.take(shard) {
+            if leader != self.config.node_id {
+                // What is lost is asked again.
+                let _ = self.world.net.send(leader, Lane::Calls, message);
+            } else if let Ok(message) = Far::decode(&message) {
+                routing::take(self, leader, message);
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! What an engine is told at its start.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::name::{FOUNDING, NodeId, ReplicaId, ShardId};
 
@@ -41,6 +41,9 @@ pub struct Config {
     /// that was lost. 0 for a node that never lost one; otherwise any generation that the directory gave out after
     /// the loss and before the first replica on the new disk.
     pub generation_min: u64,
+    /// Nodes that should not lead while others can: they are going down, or something is wrong with them. May change
+    /// while an engine runs: [`Input::Reluctant`](crate::Input::Reluctant).
+    pub reluctant: BTreeSet<NodeId>,
     /// A leader is heard at least this often, ticks.
     pub heartbeat_ticks: usize,
     /// The shortest silence of a leader that starts an election, ticks.
@@ -77,6 +80,7 @@ impl Config {
             shards,
             groups: BTreeMap::new(),
             generation_min: 0,
+            reluctant: BTreeSet::new(),
             heartbeat_ticks: 2,
             election_ticks_min: 5,
             election_ticks_max: 10,
@@ -105,7 +109,13 @@ impl Config {
             [self.node, u64::from(shard), term].into_iter().fold(self.seed, |drawn, part| scramble(drawn ^ part));
         let span = (self.election_ticks_max - self.election_ticks_min) as u64;
         let extra = usize::try_from(drawn % span).expect("a span of ticks is small");
-        self.election_ticks_min + extra
+        let patience = if self.is_reluctant() { self.election_ticks_max } else { 0 };
+        self.election_ticks_min + extra + patience
+    }
+
+    /// Whether this node should not lead.
+    pub(crate) fn is_reluctant(&self) -> bool {
+        self.reluctant.contains(&self.node)
     }
 }
 

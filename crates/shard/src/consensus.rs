@@ -27,7 +27,8 @@ pub(crate) fn raft_config(config: &Config, replica: ReplicaId, applied: u64) -> 
         check_quorum: true,
         pre_vote: true,
         min_election_tick: config.election_ticks_min,
-        max_election_tick: config.election_ticks_max,
+        // A node that should not lead waits up to twice as long.
+        max_election_tick: 2 * config.election_ticks_max,
         read_only_option: ReadOnlyOption::Safe,
         skip_bcast_commit: false,
         // It adds entries to an empty message that stands for a later place when a follower is probed again

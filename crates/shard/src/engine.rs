@@ -295,6 +295,13 @@ impl<T> Engine<T> {
             Input::SnapshotMoves { shard, to } => {
                 self.with(shard, |group, _, _, _| group.snapshot_moves(to));
             }
+            Input::Reluctant { node, reluctant } => {
+                let nodes = &mut self.config.reluctant;
+                let news = if reluctant { nodes.insert(node) } else { nodes.remove(&node) };
+                if news {
+                    self.all(|group, config, _| group.mood_changed(config));
+                }
+            }
             Input::TransferLeader { shard, to } => {
                 self.with(shard, |group, now, config, out| {
                     group.transfer_to_node(now, config, to, out);

@@ -205,6 +205,9 @@ impl<T> Group<T> {
         if self.is_blank() && !is_from_leader(kind) {
             return false;
         }
+        if kind == MessageType::MsgTimeoutNow && config.is_reluctant() {
+            return true;
+        }
         if self.leads() {
             self.hear(&message);
         }
@@ -258,7 +261,7 @@ impl<T> Group<T> {
         }
         self.heard.tick();
         self.rest = self.rest.saturating_sub(1);
-        (moved && self.raft.has_ready()) || self.is_spent() || self.has_aim_open()
+        (moved && self.raft.has_ready()) || self.is_spent() || self.has_aim_open(config) || self.is_to_hand_over(config)
     }
 
     pub(crate) fn snapshot_saved(&mut self, config: &Config, replica: ReplicaId, index: u64) {
@@ -312,6 +315,7 @@ impl<T> Group<T> {
         self.append_turns(now, config, out);
         self.begin_reads();
         self.pursue(now, config, out);
+        self.step_aside(now, config, out);
         self.write_replica(write);
         if !self.raft.has_ready() {
             self.write_state(write);
@@ -360,7 +364,7 @@ impl<T> Group<T> {
 
     /// Whether another pass has something to do.
     pub(crate) fn has_ready(&self) -> bool {
-        self.raft.has_ready() || self.replica_due || self.owes_state() || (self.restless && self.has_aim_open())
+        self.raft.has_ready() || self.replica_due || self.owes_state() || (self.restless && self.leads())
     }
 
     /// The replica is gone: whatever is still under way is answered.

@@ -69,6 +69,14 @@ pub enum Input<T> {
         /// Opaque.
         state: Bytes,
     },
+    /// This node or another one should not lead while others can, or may again. If it is this one, what it leads is
+    /// handed over, and it stands for election later than others.
+    Reluctant {
+        /// Which.
+        node: NodeId,
+        /// Whether it is.
+        reluctant: bool,
+    },
     /// Hand the leadership over, if this node has it. The epoch takes no more proposals, even if the other
     /// node does not take over: then a new epoch begins.
     TransferLeader {

@@ -236,6 +236,9 @@ mod tests {
         assert!(!format!("{peers:?}").contains("sixteen"), "secrets are not shown");
         let door = |listen: &str| peers.client_address(listen.parse().expect("an address"));
         assert_eq!((door("0.0.0.0:7180"), door("10.0.0.9:7180")), ("one:7180".into(), "10.0.0.9:7180".into()));
+        let routed =
+            read("listen = \"127.0.0.1:7280\"\nroutes = { 2 = \"proxy:7290\" }").expect("a way to another node");
+        assert_eq!(routed.routes, BTreeMap::from([(2, "proxy:7290".into())]));
         let alone = read("listen = \"127.0.0.1:7280\"").expect("nobody else can connect");
         assert_eq!((alone.advertise.as_str(), alone.secret), ("127.0.0.1:7280", None));
     }
@@ -257,6 +260,14 @@ mod tests {
             (
                 "listen = \"127.0.0.1:1\"\nsecret_file = \"/nowhere/s\"",
                 "line 3: peers.secret_file: /nowhere/s: cannot be",
+            ),
+            (
+                "listen = \"127.0.0.1:1\"\nroutes = { two = \"proxy:7290\" }",
+                "line 3: peers.routes: two = \"proxy:7290\" is not a node's number with a host and a port",
+            ),
+            (
+                "listen = \"127.0.0.1:1\"\nroutes = { 2 = \"proxy\" }",
+                "line 3: peers.routes: 2 = \"proxy\" is not a node's number with a host and a port",
             ),
             ("port = 1", "line 2: unknown field `port`"),
         ] {

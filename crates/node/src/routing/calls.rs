@@ -20,6 +20,9 @@ use crate::{
     world::Lane,
 };
 
+/// Calls under way; beyond this they are answered `busy`. A shard takes fewer, so this is reached only when many have no
+/// leader.
+const CALLS_MAX: usize = 65_536;
 /// How often calls that wait are looked at, in milliseconds.
 const LOOK_MS: u64 = 10;
 /// Milliseconds before a call without a leader, or with a lost one, is tried again; news of a leader come earlier.
@@ -99,6 +102,11 @@ impl Calls {
         let call = Call { command, request, reply, shard, deadline_ms, attempt, state, uncertain, failure };
         let id = {
             let mut table = self.table.lock();
+            if table.calls.len() >= CALLS_MAX {
+                drop(table);
+                shared.metrics.busy.fetch_add(1, Ordering::Relaxed);
+                return call.reply.answer(Err(Failure::Busy));
+            }
             table.next += 1;
             let id = table.next;
             table.calls.insert(id, call);

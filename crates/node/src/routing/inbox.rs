@@ -70,7 +70,8 @@ pub(crate) fn not_understood(shared: &Shared, from: NodeId, why: &str) {
     tracing::warn!(from, why, "a message of another node cannot be understood: does it run another version?");
 }
 
-fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>) {
+/// Hands a message to where it belongs.
+pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>) {
     match message {
         Message::Call { tag, request, command } => {
             let answers = Arc::new(Answers { shared: Arc::downgrade(shared), to: from });
@@ -88,6 +89,18 @@ fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>) {
         Message::Reply { to, from: replier, reply } => {
             let input = Input::Reply { from: replier.into_owned(), reply: reply.into_owned() };
             hand_in(shared, from, &to, input);
+        }
+        Message::Time { asked_ms, wall_ms: None } => {
+            let now_ms = shared.world.clock.monotonic_ms();
+            let answer = Message::Time { asked_ms, wall_ms: Some(shared.clocks.wall_ms(now_ms)) };
+            let _ = shared.world.net.send(from, Lane::Calls, answer.encode());
+        }
+        Message::Time { asked_ms, wall_ms: Some(wall_ms) } => {
+            shared.clocks.heard(from, asked_ms, shared.world.clock.monotonic_ms(), wall_ms);
+        }
+        Message::Reluctant(reluctant) => {
+            let input = boxoffice_shard::Input::Reluctant { node: from, reluctant };
+            shared.inbox.push(DriverInput::Engine(input));
         }
         Message::Farewell => crate::placing::farewell(shared),
         Message::Elsewhere { shard, leader } => {

@@ -51,6 +51,15 @@ pub(crate) enum Message<'a> {
         /// What.
         reply: Cow<'a, Reply>,
     },
+    /// What is the time there? Answered with what was asked and the receiver's time.
+    Time {
+        /// The asker's monotonic clock, in milliseconds.
+        asked_ms: u64,
+        /// In an answer: the receiver's time, in milliseconds since 1970.
+        wall_ms: Option<u64>,
+    },
+    /// The sender should not lead anything, or may again.
+    Reluctant(bool),
     /// The receiver was drained and has nothing any more: it is about to be no member.
     Farewell,
     /// An ask or reply came to a node that does not lead the shard.

@@ -7,7 +7,9 @@
 mod calls;
 mod inbox;
 mod message;
+mod parked;
 
 pub(crate) use calls::{Calls, run};
-pub(crate) use inbox::{PeerDoor, not_understood};
+pub(crate) use inbox::{PeerDoor, not_understood, take};
 pub(crate) use message::{Message, NoAnswer};
+pub(crate) use parked::Parked;

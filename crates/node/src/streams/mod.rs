@@ -21,7 +21,12 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::{driver::DriverInput, routing::not_understood, shared::Shared, world::Lane};
+use crate::{
+    driver::DriverInput,
+    routing::not_understood,
+    shared::Shared,
+    world::{Lane, World},
+};
 use incoming::Incoming;
 use message::Message;
 use outgoing::Outgoing;
@@ -49,9 +54,11 @@ enum Job {
 }
 
 impl Streams {
-    /// Keeps a cut of a shard for whoever pulls it; what raft is given in its place.
-    pub(crate) fn offer(&self, shard: ShardId, cut: Cut, now_ms: u64) -> Bytes {
-        let token = self.outgoing.lock().offer(shard, cut, now_ms);
+    /// Keeps a cut of a shard for whoever pulls it; what raft is given in its place. The token is drawn, so that no two
+    /// nodes, and no two lives of a node, mean different cuts by the same one.
+    pub(crate) fn offer(&self, world: &World, shard: ShardId, cut: Cut) -> Bytes {
+        let token = world.rng.u64();
+        self.outgoing.lock().offer(token, shard, cut, world.clock.monotonic_ms());
         Bytes::copy_from_slice(&token.to_le_bytes())
     }
 

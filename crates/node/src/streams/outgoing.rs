@@ -21,7 +21,6 @@ const KEPT_MS: u64 = 30_000;
 /// What can be pulled here.
 #[derive(Default)]
 pub(super) struct Outgoing {
-    next: u64,
     offers: BTreeMap<u64, Offer>,
     /// Where each puller stands.
     cursors: BTreeMap<(NodeId, u64), Cursor>,
@@ -64,12 +63,10 @@ enum Part {
 
 impl Outgoing {
     /// Keeps a cut in place of the shard's earlier one, which those who pull it have to the end.
-    pub(super) fn offer(&mut self, shard: ShardId, cut: Cut, now_ms: u64) -> u64 {
+    pub(super) fn offer(&mut self, token: u64, shard: ShardId, cut: Cut, now_ms: u64) {
         self.offers.retain(|_, offer| offer.shard != shard && now_ms.saturating_sub(offer.used_ms) < KEPT_MS);
-        self.next += 1;
         let source = Arc::new(Source { cut, memory: OnceLock::new() });
-        self.offers.insert(self.next, Offer { shard, source, used_ms: now_ms });
-        self.next
+        self.offers.insert(token, Offer { shard, source, used_ms: now_ms });
     }
 
     pub(super) fn token_of(&self, shard: ShardId) -> Option<u64> {

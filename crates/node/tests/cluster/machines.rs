@@ -8,7 +8,7 @@ use std::{
 };
 
 use boxoffice_core::{
-    answer::{Answer, ClusterView},
+    answer::{Answer, ClusterView, StockCounts},
     command::{
         CartCommand, ClusterCommand, Command, HoldPolicy, Limits, Machine, Payment, ProductDetails, Want, WantedLine,
     },
@@ -18,10 +18,16 @@ use boxoffice_core::{
 use boxoffice_node::{
     config::{NodeConfig, Secret},
     door::{self, Failure, ReplySink, ReplyTo},
+    feeds::{NotFound, Watcher},
     identity::{ClusterId, Joining, draw_disk},
     node::{Node, NodeHandle, Runtimes},
     peers::{PeerConfig, TcpNet},
     world::{MemoryDisk, MemoryStores, Net, Peer, World},
+};
+use boxoffice_wire::{
+    Encoding,
+    feed::ProductSnapshot,
+    reply::{Event, ServerFrame},
 };
 use tokio::runtime::Runtime;
 
@@ -91,6 +97,34 @@ pub(crate) fn buy(machines: &Machines, node: u64, cart: u64, shelf: u64) {
     hold(machines, node, cart, shelf);
     let order = machines.cart(node, cart, checkout(), 2);
     assert!(matches!(order, Answer::Order { .. }), "{order:?}");
+}
+
+/// Somebody who watches a product.
+pub(crate) struct Watching {
+    watcher: Watcher,
+    runtime: tokio::runtime::Handle,
+    frames: Vec<bytes::Bytes>,
+}
+
+impl Watching {
+    /// The next version, and the counts with it.
+    pub(crate) fn next(&mut self) -> (u64, StockCounts) {
+        while self.frames.is_empty() {
+            let waiting = async { tokio::time::timeout(PATIENCE, self.watcher.dirty()).await };
+            self.runtime.block_on(waiting).expect("something comes");
+            self.watcher.pull(Encoding::MsgPack, 1, |frame| self.frames.push(frame));
+        }
+        let frame = self.frames.remove(0);
+        let event = match ServerFrame::read(Encoding::MsgPack, &frame).expect("a frame") {
+            ServerFrame::Feed(_, event) => event.read::<ProductSnapshot>(Encoding::MsgPack).expect("an event"),
+            other => panic!("{other:?}"),
+        };
+        match event {
+            Event::Snapshot(snapshot) => (snapshot.version, snapshot.counts),
+            Event::Delta(delta) => (delta.to, delta.counts),
+            Event::Ended(ended) => panic!("{ended:?}"),
+        }
+    }
 }
 
 impl Machines {
@@ -249,6 +283,27 @@ impl Machines {
             Ok(Ok(Answer::Cluster(view))) => *view,
             other => panic!("{other:?}"),
         }
+    }
+
+    fn cluster_of(&self, node: u64, entity: &Entity) -> bool {
+        let shard = entity.with_key(|key| boxoffice_shard::ring::shard_of(key, SHARDS));
+        let status = self.handle(node).status();
+        status.shards.iter().any(|known| known.shard == u32::from(shard) && known.role == "none")
+    }
+
+    /// Whether a node has no replica of a product.
+    pub(crate) fn is_far(&self, node: u64, shelf: u64) -> bool {
+        self.cluster_of(node, &Entity::Product(product(shelf)))
+    }
+
+    pub(crate) fn watch_entity(&self, node: u64, entity: &Entity) -> Result<Watching, NotFound> {
+        let mut watcher = self.handle(node).feeds().watcher();
+        watcher.watch(entity, None)?;
+        Ok(Watching { watcher, runtime: self.nodes[&node].runtime.handle().clone(), frames: Vec::new() })
+    }
+
+    pub(crate) fn watch(&self, node: u64, shelf: u64) -> Watching {
+        self.watch_entity(node, &Entity::Product(product(shelf))).expect("it is there")
     }
 
     /// Waits until every shard is where it should be, and this holds of where that is.

@@ -119,3 +119,35 @@ fn a_lost_disk_is_replaced_under_the_same_id() {
     machines.all_ready();
     machines.audited();
 }
+
+#[test]
+fn what_is_on_other_nodes_only_is_watched_as_well() {
+    let mut machines = Machines::of_three();
+    for shelf in 0..12 {
+        machines.must(1, Command::Product(product(shelf), ProductCommand::Put(stock_of(100))), shelf + 1);
+    }
+    machines.join(4);
+    machines.settled("the fourth has its share", |cluster| cluster.places[1..].iter().any(|place| place.aim.has(4)));
+    let far: Vec<(u64, u64)> = (0..12)
+        .flat_map(|shelf| (1..=4).map(move |node| (node, shelf)))
+        .filter(|(node, shelf)| machines.is_far(*node, *shelf))
+        .collect();
+    assert!(!far.is_empty(), "with three copies on four nodes some shard is elsewhere for each");
+    for (cart, (node, shelf)) in (0..).zip(&far) {
+        let mut watched = machines.watch(*node, *shelf);
+        let (version, before) = watched.next();
+        buy(&machines, 1 + cart % 4, cart, *shelf);
+        let mut at = version;
+        loop {
+            let (to, counts) = watched.next();
+            assert!(to > at, "versions rise");
+            at = to;
+            if counts.sold == before.sold + 1 {
+                break;
+            }
+        }
+    }
+    let entity = boxoffice_core::id::Entity::Product(boxoffice_core::id::Id::new("nobody").unwrap());
+    let (node, _) = far[0];
+    assert!(machines.watch_entity(node, &entity).is_err());
+}

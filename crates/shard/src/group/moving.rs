@@ -17,6 +17,9 @@ const CAUGHT_UP_ENTRIES: u64 = 128;
 /// an election until the preferred leader gets its turn. Each time it costs the shard a moment.
 const REST_TICKS: u32 = 30;
 
+/// The same where this node should not lead at all.
+const RELUCTANT_REST_TICKS: u32 = 10;
+
 impl<T> Group<T> {
     /// The aim that is to be followed from now on; the caller knows that it is not older than the last one.
     pub(crate) fn aim(&mut self, aim: &Aim) {
@@ -28,25 +31,26 @@ impl<T> Group<T> {
     }
 
     /// Whether this node leads and has something left to do for the aim.
-    pub(super) fn has_aim_open(&self) -> bool {
+    pub(super) fn has_aim_open(&self, config: &Config) -> bool {
         let (Some(aim), Some(epoch)) = (&self.aim, self.epoch()) else { return false };
         // An older one would undo what a newer one did, and let in again who was removed.
         if aim.version < self.meta().placed {
             return false;
         }
-        self.reached != Some(epoch) || self.preferred(aim).is_some()
+        self.reached != Some(epoch) || self.preferred(aim, config).is_some()
     }
 
     /// The leader that the aim prefers, if it is another one and it is time to ask it.
-    fn preferred(&self, aim: &Aim) -> Option<ReplicaId> {
+    fn preferred(&self, aim: &Aim, config: &Config) -> Option<ReplicaId> {
         let rested = self.rest == 0 && self.heard.ticks() >= REST_TICKS;
-        aim.leader.filter(|leader| rested && *leader != self.replica && aim.voters.contains(leader))
+        let willing = |leader: &ReplicaId| !config.reluctant.contains(&leader.node());
+        aim.leader.filter(|leader| rested && *leader != self.replica && aim.voters.contains(leader) && willing(leader))
     }
 
     /// Does what can be done now for the aim.
     pub(super) fn pursue(&mut self, now: Now, config: &Config, out: &mut Vec<Output<T>>) {
         self.restless = false;
-        if !self.has_aim_open() || self.raft.raft.has_pending_conf() || self.raft.raft.lead_transferee.is_some() {
+        if !self.has_aim_open(config) || self.raft.raft.has_pending_conf() || self.raft.raft.lead_transferee.is_some() {
             return;
         }
         let aim = self.aim.take().expect("it was found open");
@@ -81,9 +85,38 @@ impl<T> Group<T> {
             self.reached = epoch;
             out.push(Output::Reached { shard: self.shard, version: aim.version });
         }
-        let preferred = self.preferred(aim);
+        let preferred = self.preferred(aim, config);
         if let Some(leader) = preferred.filter(|leader| self.is_fit(*leader, config) && self.knows_members(*leader)) {
             self.hand_over(now, config, leader, out);
+        }
+    }
+
+    /// Whether this node leads, should not, and may try again to hand over.
+    pub(super) fn is_to_hand_over(&self, config: &Config) -> bool {
+        config.is_reluctant() && self.leads() && self.rest == 0
+    }
+
+    /// The time-outs are drawn anew; says whether there is something to do.
+    pub(crate) fn mood_changed(&mut self, config: &Config) -> bool {
+        self.steady(config);
+        if config.is_reluctant() {
+            self.rest = 0;
+        }
+        self.is_to_hand_over(config)
+    }
+
+    /// Hands the leadership to a voter that is fit and willing, if this node should not lead.
+    pub(super) fn step_aside(&mut self, now: Now, config: &Config, out: &mut Vec<Output<T>>) {
+        if !self.is_to_hand_over(config) || self.raft.raft.lead_transferee.is_some() {
+            return;
+        }
+        let can = |voter: &ReplicaId| {
+            let willing = !config.reluctant.contains(&voter.node());
+            *voter != self.replica && willing && self.is_fit(*voter, config) && self.knows_members(*voter)
+        };
+        if let Some(to) = self.meta().members.voters.iter().copied().find(can) {
+            self.hand_over(now, config, to, out);
+            self.rest = RELUCTANT_REST_TICKS;
         }
     }
 

@@ -334,6 +334,36 @@ fn the_preferred_leader_leads_once_it_can() {
 }
 
 #[test]
+fn a_node_that_should_not_lead_hands_over_and_is_left_alone() {
+    let mut cluster = three_voters();
+    let preferring = Aim { leader: Some(replica(1, 1)), ..aim(3, &[ONE, TWO, THREE], &[]) };
+    cluster.aim(&[1, 2, 3], &preferring);
+    cluster.run(LONG);
+    cluster.take_told();
+    assert_eq!(cluster.leader(), Some(1));
+    for node in [1, 2, 3] {
+        cluster.at(node).inbox.push(Input::Reluctant { node: 1, reluctant: true });
+    }
+    cluster.run(20 * LONG);
+    let leader = cluster.sell(2);
+    assert_ne!(leader, 1);
+    // It is told once: nobody tries to give the preferred leader what it does not want.
+    assert_eq!(cluster.take_told(), [format!("{leader} leads"), format!("{leader} reached 3")]);
+    for node in [1, 2, 3] {
+        cluster.at(node).inbox.push(Input::Reluctant { node: 1, reluctant: false });
+    }
+    cluster.run(2 * LONG);
+    assert_eq!(cluster.take_told(), ["1 leads", "1 reached 3"]);
+    // Alone with a vote it still serves: a reluctant leader is better than none.
+    cluster.at(1).inbox.push(Input::Reluctant { node: 1, reluctant: true });
+    cluster.off = vec![2];
+    cluster.at(3).inbox.push(Input::Reluctant { node: 3, reluctant: true });
+    cluster.at(1).inbox.push(Input::Reluctant { node: 3, reluctant: true });
+    cluster.run(2 * LONG);
+    cluster.sell(1);
+}
+
+#[test]
 fn an_idle_cluster_with_aims_writes_nothing() {
     let mut cluster = three_voters();
     let writes: Vec<_> = cluster.members.iter().map(|member| member.disk.writes()).collect();

@@ -1,0 +1,267 @@
+//! A buyer: cart after cart, with second thoughts; and what it was told, kept to be judged.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use boxoffice_core::{
+    answer::{Answer, LineView, Order},
+    command::{CartCommand, Command, Payment, SessionCommand, WantedLine},
+    id::{CartId, CartToken, Entity, Id},
+    payment::RefundRecord,
+    seat::Seat,
+    time::Timestamp,
+};
+use parking_lot::Mutex;
+use rand::{Rng, rngs::SmallRng, seq::IteratorRandom};
+use smol_str::SmolStr;
+use tokio::{sync::watch, time::sleep};
+
+use crate::{
+    desk::{Desk, Ended},
+    dice::{around, dice},
+    oracle::Times,
+    portions::{seats_of, shrink},
+    settings::Settings,
+    town::Town,
+};
+
+/// One time in so many an unknown outcome is left unknown.
+const GIVES_UP: u32 = 12;
+
+/// A cart as its buyer knows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Story {
+    /// Which.
+    pub(crate) cart: CartId,
+    /// How some change of it ended is not known, and may never have ended.
+    pub(crate) doubtful: bool,
+    /// Its lines as told, by number.
+    pub(crate) lines: BTreeMap<u32, LineView>,
+    /// The last deadline told: it may only have been put off since.
+    pub(crate) deadline: Timestamp,
+    /// When something was first asked for that gives a seat back, in milliseconds of the run.
+    pub(crate) lets_go_ms: Option<u64>,
+    /// A checkout was asked for.
+    pub(crate) asked_checkout: bool,
+    /// It was told that it is canceled.
+    pub(crate) canceled: bool,
+    /// The order it was told of.
+    pub(crate) order: Option<Arc<Order>>,
+    /// Refunds it was told of, by number.
+    pub(crate) refunds: BTreeMap<u32, RefundRecord>,
+    /// A refund was asked for.
+    pub(crate) asked_refund: bool,
+}
+
+impl Story {
+    fn new(cart: CartId) -> Story {
+        Story {
+            cart,
+            doubtful: false,
+            lines: BTreeMap::new(),
+            deadline: Timestamp(0),
+            lets_go_ms: None,
+            asked_checkout: false,
+            canceled: false,
+            order: None,
+            refunds: BTreeMap::new(),
+            asked_refund: false,
+        }
+    }
+
+    fn lets_go(&mut self, now_ms: u64) {
+        self.lets_go_ms.get_or_insert(now_ms);
+    }
+}
+
+/// A seat that a cart was told to have.
+#[derive(Clone, Debug)]
+pub(crate) struct Grant {
+    /// Of which session.
+    pub(crate) session: Id,
+    /// Which.
+    pub(crate) seat: Seat,
+    /// The session's version when it was held.
+    pub(crate) version: u64,
+    /// By whom.
+    pub(crate) cart: CartId,
+    /// When.
+    pub(crate) times: Times,
+}
+
+/// What all buyers were told.
+#[derive(Debug, Default)]
+pub(crate) struct Stories {
+    /// Every cart, in order of their ids.
+    pub(crate) carts: BTreeMap<CartId, Story>,
+    /// Every seat that was granted.
+    pub(crate) grants: Vec<Grant>,
+}
+
+/// One buyer.
+pub(crate) struct Buyer {
+    name: String,
+    desk: Arc<Desk>,
+    town: Arc<Town>,
+    stories: Arc<Mutex<Stories>>,
+    dice: SmallRng,
+    think_ms: u64,
+}
+
+impl Buyer {
+    /// The buyer with this number.
+    pub(crate) fn new(
+        number: u64,
+        settings: &Settings,
+        desk: Arc<Desk>,
+        town: Arc<Town>,
+        stories: Arc<Mutex<Stories>>,
+    ) -> Buyer {
+        let dice = dice(settings.seed, "buyer", number);
+        Buyer { name: format!("buyer {number}"), desk, town, stories, dice, think_ms: settings.think_ms }
+    }
+
+    /// Buys until told to stop; a cart that is begun is gone through with.
+    pub(crate) async fn buy(mut self, stop: watch::Receiver<bool>) {
+        while !*stop.borrow() {
+            let story = self.cart().await;
+            self.stories.lock().carts.insert(story.cart, story);
+            self.think().await;
+        }
+    }
+
+    async fn think(&mut self) {
+        sleep(Duration::from_millis(around(&mut self.dice, self.think_ms))).await;
+        if self.dice.random_ratio(1, 8) {
+            let session = self.town.session(&mut self.dice);
+            let map = Command::Session(session, SessionCommand::Map);
+            // What it says is judged by the oracle.
+            let _ = self.desk.read(&mut self.dice, &self.name, map).await;
+        }
+    }
+
+    async fn change(&mut self, story: &mut Story, command: CartCommand) -> Ended {
+        let ended = self.desk.change(&mut self.dice, &self.name, Command::Cart(story.cart, command), GIVES_UP).await;
+        if let Ended::Unknown = ended {
+            story.doubtful = true;
+        }
+        ended
+    }
+
+    async fn cart(&mut self) -> Story {
+        let mut story = Story::new(CartToken(self.dice.random()).cart());
+        if self.dice.random_ratio(1, 4) {
+            let customer = Some(self.town.customer(&mut self.dice));
+            self.change(&mut story, CartCommand::Open { customer, ttl_ms: None }).await;
+        }
+        for _ in 0..self.dice.random_range(1..4) {
+            self.hold(&mut story).await;
+            self.think().await;
+        }
+        if self.dice.random_ratio(1, 4) {
+            self.give_back(&mut story).await;
+            self.think().await;
+        }
+        match self.dice.random_range(0..20) {
+            0..12 => self.check_out(&mut story).await,
+            12..15 => self.cancel(&mut story).await,
+            // It expires.
+            _ => {}
+        }
+        if self.dice.random_ratio(1, 10) {
+            let get = Command::Cart(story.cart, CartCommand::Get);
+            // What it says is judged by the oracle.
+            let _ = self.desk.read(&mut self.dice, &self.name, get).await;
+        }
+        if story.order.is_some() && self.dice.random_ratio(1, 3) {
+            self.think().await;
+            self.refund(&mut story).await;
+        }
+        story
+    }
+
+    async fn hold(&mut self, story: &mut Story) {
+        let count = if self.dice.random_ratio(1, 3) { self.dice.random_range(2..4) } else { 1 };
+        let mut lines: Vec<WantedLine> = Vec::new();
+        for _ in 0..count {
+            let wanted = self.town.wanted(&mut self.dice);
+            // Several lines of one entity in one command are refused or merged; that is the rules' own test.
+            if lines.iter().all(|line| line.entity != wanted.entity) {
+                lines.push(wanted);
+            }
+        }
+        let customer = self.dice.random_ratio(1, 2).then(|| self.town.customer(&mut self.dice));
+        let ended = self.change(story, CartCommand::Hold { lines, customer }).await;
+        let Some(answered) = ended.granted() else { return };
+        let Answer::Held(held) = &answered.answer else {
+            return self.desk.oracle.lock().violation(format!("a hold was answered {answered:?}"));
+        };
+        let Ended::Known { called_ms, acked_ms, .. } = ended else { return };
+        story.deadline = story.deadline.max(held.deadline);
+        let mut stories = self.stories.lock();
+        for line in &held.lines {
+            story.lines.insert(line.line, line.clone());
+            let Entity::Session(session) = &line.entity else { continue };
+            let Some(at) = answered.at.iter().find(|at| at.entity == line.entity && at.position != 0) else { continue };
+            stories.grants.extend(seats_of(&line.content).into_iter().map(|seat| Grant {
+                session: session.clone(),
+                seat,
+                version: at.version,
+                cart: story.cart,
+                times: (called_ms, acked_ms),
+            }));
+        }
+    }
+
+    async fn give_back(&mut self, story: &mut Story) {
+        let Some(line) = story.lines.keys().copied().choose(&mut self.dice) else { return };
+        story.lets_go(self.desk.trace.now_ms());
+        let of_units = story.lines[&line].content.portion().quantity();
+        let by_quantity = seats_of(&story.lines[&line].content).is_empty() && self.dice.random();
+        let command = match by_quantity {
+            true => CartCommand::SetQuantity { line, quantity: self.dice.random_range(0..=of_units) },
+            false => CartCommand::Release { line, seats: None },
+        };
+        let quantity = match &command {
+            CartCommand::SetQuantity { quantity, .. } => *quantity,
+            _ => 0,
+        };
+        if self.change(story, command).await.granted().is_some() {
+            shrink(&mut story.lines, line, quantity);
+        }
+    }
+
+    async fn check_out(&mut self, story: &mut Story) {
+        story.asked_checkout = true;
+        let transaction_id = SmolStr::from(format!("{:x}", story.cart.0));
+        let payment = Payment::Recorded { method: "card".into(), transaction_id };
+        let customer = self.dice.random_ratio(1, 4).then(|| self.town.customer(&mut self.dice));
+        let checkout = CartCommand::Checkout { payment, customer, shipping: None };
+        let ended = self.change(story, checkout).await;
+        if let Some(answered) = ended.granted() {
+            match &answered.answer {
+                Answer::Order { order, .. } => story.order = Some(Arc::clone(order)),
+                other => self.desk.oracle.lock().violation(format!("a checkout was answered {other:?}")),
+            }
+        }
+    }
+
+    async fn cancel(&mut self, story: &mut Story) {
+        story.lets_go(self.desk.trace.now_ms());
+        let ended = self.change(story, CartCommand::Cancel).await;
+        story.canceled = ended.granted().is_some();
+    }
+
+    async fn refund(&mut self, story: &mut Story) {
+        story.asked_refund = true;
+        story.lets_go(self.desk.trace.now_ms());
+        let lines = story.lines.keys().copied().choose(&mut self.dice);
+        let lines = lines.filter(|_| self.dice.random()).map(|line| vec![line]);
+        let ended = self.change(story, CartCommand::Refund { lines, reason: "changed my mind".into() }).await;
+        if let Some(answered) = ended.granted() {
+            match &answered.answer {
+                Answer::Refund(record) => _ = story.refunds.insert(record.number, record.clone()),
+                other => self.desk.oracle.lock().violation(format!("a refund was answered {other:?}")),
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! A node's clocks: simulated time as this machine's quartz and operator see it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
+};
+
+use boxoffice_node::world::Clock;
+use tokio::time::Instant;
+
+/// What all walls show when a run begins: in September 2026.
+pub(crate) const BEGIN_MS: u64 = 1_790_000_000_000;
+
+/// How wrong a machine's wall clock is, in milliseconds; it outlives the machine's processes. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Skew(Arc<AtomicI64>);
+
+impl Skew {
+    /// Sets it: the clock jumps.
+    pub(crate) fn set(&self, ms: i64) {
+        self.0.store(ms, Ordering::Relaxed);
+    }
+
+    /// How wrong it is.
+    pub(crate) fn get(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The clocks of one process.
+pub(crate) struct SimClock {
+    /// When the run began.
+    begun: Instant,
+    /// When the process did.
+    started: Instant,
+    /// How much too fast its monotonic clock is, in millionths.
+    drift_ppm: i64,
+    skew: Skew,
+}
+
+impl SimClock {
+    /// The clocks of a process that starts now, of a run that began at `begun`.
+    pub(crate) fn new(begun: Instant, drift_ppm: i64, skew: Skew) -> SimClock {
+        SimClock { begun, started: Instant::now(), drift_ppm, skew }
+    }
+}
+
+impl Clock for SimClock {
+    fn wall_ms(&self) -> u64 {
+        let true_ms = BEGIN_MS + self.begun.elapsed().as_millis() as u64;
+        true_ms.saturating_add_signed(self.skew.get())
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        let ns = self.started.elapsed().as_nanos() as i64;
+        (ns + ns / 1_000_000 * self.drift_ppm) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_jump_moves_the_wall_only() {
+        let skew = Skew::default();
+        let clock = SimClock::new(Instant::now(), 100, skew.clone());
+        tokio::time::sleep(Duration::from_secs(1_000)).await;
+        assert_eq!(clock.wall_ms(), BEGIN_MS + 1_000_000);
+        assert_eq!(clock.monotonic_ms(), 1_000_100);
+        skew.set(-60_000);
+        assert_eq!(clock.wall_ms(), BEGIN_MS + 940_000);
+        assert_eq!(clock.monotonic_ms(), 1_000_100);
+    }
+}

@@ -1,0 +1,144 @@
+//! A machine's disk with its store: it may be slow, full, sick, or lose its power at any change.
+
+use std::{
+    io,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use boxoffice_node::world::{
+    Disk, DiskFile, DiskLock, MemoryDisk, MemoryStores, OpenMode, Store, StoreError, StoreSettings, Stores,
+};
+use parking_lot::Mutex;
+use rand::{Rng, rngs::SmallRng};
+
+/// What outlives the machine's processes. Clones are the same disk.
+#[derive(Clone)]
+pub(crate) struct SimDisk {
+    files: MemoryDisk,
+    stores: MemoryStores,
+    pace: Arc<Pace>,
+}
+
+/// How long things take.
+struct Pace {
+    /// A change, at the most, in microseconds.
+    change_us: AtomicU64,
+    /// Changes of files and stores that were waited for.
+    paid: Mutex<u64>,
+    dice: Mutex<SmallRng>,
+}
+
+impl SimDisk {
+    /// An empty disk without end, infinitely quick.
+    pub(crate) fn new(dice: SmallRng) -> SimDisk {
+        let pace = Pace { change_us: AtomicU64::new(0), paid: Mutex::new(0), dice: Mutex::new(dice) };
+        SimDisk { files: MemoryDisk::new(), stores: MemoryStores::new(), pace: Arc::new(pace) }
+    }
+
+    /// From now on each change (write, sync, name) takes up to so long.
+    pub(crate) fn set_pace(&self, change: Duration) {
+        self.pace.change_us.store(change.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    /// From now on no sync works, or all do.
+    pub(crate) fn fail_syncs(&self, fail: bool) {
+        self.files.fail_syncs(fail);
+        self.stores.fail_syncs(fail);
+    }
+
+    /// From now on there is room for `more` bytes of files and as much in stores, or without end.
+    pub(crate) fn set_room(&self, more: Option<u64>) {
+        self.files.set_capacity(more.map(|_| u64::MAX));
+        let free = self.files.free_bytes(Path::new("/")).unwrap_or(u64::MAX);
+        self.files.set_capacity(more.map(|more| u64::MAX - free + more));
+        let used = self.stores.open(Path::new("/data/history"), &StoreSettings::default());
+        let used = used.map_or(0, |store| store.disk_bytes());
+        self.stores.set_capacity(more.map(|more| used + more));
+    }
+
+    /// The power goes after so many more changes, in whatever is done then; [`SimDisk::power_cut`] is to follow.
+    pub(crate) fn stop_after(&self, changes: u64) {
+        self.files.stop_after(changes);
+    }
+
+    /// The process ends; what it wrote stays.
+    pub(crate) fn process_end(&self) {
+        self.files.process_end();
+        self.stores.process_end();
+    }
+
+    /// The power goes: of what was not synced, anything may be lost.
+    pub(crate) fn power_cut(&self) {
+        let mut dice = self.pace.dice.lock();
+        let keeps_percent = [0, 50, 100][dice.random_range(0..3)];
+        let mut keeps = || dice.random_range(0..100) < keeps_percent;
+        self.stores.power_cut(&mut keeps);
+        self.files.power_cut(&mut keeps);
+    }
+
+    /// Changes of files and stores so far.
+    pub(crate) fn changes(&self) -> u64 {
+        self.files.changes() + self.stores.changes()
+    }
+}
+
+impl Disk for SimDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        self.files.open(path, mode)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.files.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.files.remove(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.files.sync_dir(dir)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.files.list(dir)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.files.create_dir_all(dir)
+    }
+
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        self.files.free_bytes(dir)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>> {
+        self.files.lock(path)
+    }
+
+    fn owed(&self) -> Duration {
+        let now = self.changes();
+        let changes = now - std::mem::replace(&mut *self.pace.paid.lock(), now);
+        let change_us = self.pace.change_us.load(Ordering::Relaxed);
+        if changes == 0 || change_us == 0 {
+            return Duration::ZERO;
+        }
+        // A spare segment is written in hundreds of pieces; they are not waited for one by one.
+        let changes = changes.min(8);
+        Duration::from_micros(self.pace.dice.lock().random_range(0..=change_us * changes))
+    }
+}
+
+impl Stores for SimDisk {
+    fn open(&self, dir: &Path, settings: &StoreSettings) -> Result<Arc<dyn Store>, StoreError> {
+        Stores::open(&self.stores, dir, settings)
+    }
+
+    fn exists(&self, dir: &Path) -> bool {
+        self.stores.exists(dir)
+    }
+}

@@ -1,0 +1,314 @@
+//! The net of a run: what links every node to every other, and the task that carries frames from one to the next.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use boxoffice_node::world::{Lane, LinkStatus, Local, Net, NodeId, NotSent, Peer, PeerHello, PeerInbox};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use rand::rngs::SmallRng;
+use tokio::{sync::Notify, time::sleep};
+
+use crate::{
+    fabric::{Delivery, Fabric, Weather},
+    trace::Trace,
+};
+
+/// A link on which nothing is heard for so long is given up, in milliseconds.
+const SILENCE_MS: u64 = 3_000;
+/// Links are looked at so often, in milliseconds.
+const LOOK_MS: u64 = 100;
+
+/// The net of a run. Clones are the same net.
+#[derive(Clone)]
+pub(crate) struct Ether(Arc<Inside>);
+
+struct Inside {
+    trace: Arc<Trace>,
+    state: Mutex<State>,
+    sent: Notify,
+}
+
+struct State {
+    fabric: Fabric,
+    dice: SmallRng,
+    nodes: BTreeMap<NodeId, Station>,
+    /// Links that stand, the lower number first.
+    up: BTreeSet<(NodeId, NodeId)>,
+    /// Since when nothing was heard on links that stand, in milliseconds of the run.
+    silent: BTreeMap<(NodeId, NodeId), u64>,
+}
+
+/// A process that is linked.
+struct Station {
+    local: Local,
+    inbox: Arc<dyn PeerInbox>,
+    peers: BTreeSet<NodeId>,
+    /// It stands still: what comes for it waits.
+    still: Option<Vec<Heard>>,
+}
+
+/// What a process is told.
+enum Heard {
+    Frame(NodeId, Lane, Bytes),
+    Link(NodeId, bool),
+}
+
+impl Heard {
+    fn tell(self, inbox: &dyn PeerInbox) {
+        match self {
+            Heard::Frame(from, lane, frame) => inbox.frame(from, lane, frame),
+            Heard::Link(node, up) => inbox.link(node, up),
+        }
+    }
+}
+
+/// Things to be told once the lock is free, in order.
+type Told = Vec<(Arc<dyn PeerInbox>, Heard)>;
+
+impl Ether {
+    /// A net without anybody.
+    pub(crate) fn new(trace: &Arc<Trace>, dice: SmallRng) -> Ether {
+        let state = State {
+            fabric: Fabric::default(),
+            dice,
+            nodes: BTreeMap::new(),
+            up: BTreeSet::new(),
+            silent: BTreeMap::new(),
+        };
+        Ether(Arc::new(Inside { trace: Arc::clone(trace), state: Mutex::new(state), sent: Notify::new() }))
+    }
+
+    /// A node's way into it.
+    pub(crate) fn net(&self, node: NodeId) -> SimNet {
+        SimNet { node, ether: self.clone() }
+    }
+
+    /// Changes what the fabric is like.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Fabric) -> T) -> T {
+        change(&mut self.0.state.lock().fabric)
+    }
+
+    /// From now on all links are like this.
+    pub(crate) fn set_weather(&self, weather: Weather) {
+        self.change(|fabric| fabric.set_weather(weather));
+    }
+
+    /// A process has ended: its links go with it.
+    pub(crate) fn end(&self, node: NodeId) {
+        let told = {
+            let mut state = self.0.state.lock();
+            state.nodes.remove(&node);
+            state.fabric.end(node);
+            let gone: Vec<_> = state.up.iter().copied().filter(|&(one, other)| one == node || other == node).collect();
+            gone.into_iter().flat_map(|link| state.down(link)).collect()
+        };
+        tell(told);
+    }
+
+    /// A process stands still: nothing is heard of it, and what comes for it waits.
+    pub(crate) fn pause(&self, node: NodeId) {
+        if let Some(station) = self.0.state.lock().nodes.get_mut(&node) {
+            station.still.get_or_insert_default();
+        }
+    }
+
+    /// It goes on, with what came meanwhile.
+    pub(crate) fn resume(&self, node: NodeId) {
+        let told: Told = {
+            let mut state = self.0.state.lock();
+            let Some(station) = state.nodes.get_mut(&node) else { return };
+            let inbox = Arc::clone(&station.inbox);
+            station.still.take().into_iter().flatten().map(|heard| (Arc::clone(&inbox), heard)).collect()
+        };
+        tell(told);
+    }
+
+    /// Carries frames, and looks after links, until it is dropped.
+    pub(crate) async fn carry(self) {
+        let mut look_ms = 0;
+        loop {
+            let now_us = self.0.trace.begun().elapsed().as_micros() as u64;
+            let (told, next_us) = {
+                let mut state = self.0.state.lock();
+                let mut told = Told::new();
+                for delivery in state.fabric.arrived(now_us) {
+                    state.arrive(delivery, &mut told);
+                }
+                if now_us / 1_000 >= look_ms {
+                    look_ms = now_us / 1_000 + LOOK_MS;
+                    state.look(now_us / 1_000, &mut told);
+                }
+                (told, state.fabric.next_us())
+            };
+            for (_, heard) in &told {
+                if let Heard::Link(node, up) = heard {
+                    self.0.trace.note(&format!("link to {node}: {}", if *up { "up" } else { "down" }));
+                }
+            }
+            let told_something = !told.is_empty();
+            tell(told);
+            if told_something {
+                continue;
+            }
+            let next_us = next_us.unwrap_or(u64::MAX).min(look_ms * 1_000);
+            let wait = Duration::from_micros(next_us.saturating_sub(now_us).max(1));
+            tokio::select! {
+                biased;
+                () = self.0.sent.notified() => {}
+                () = sleep(wait) => {}
+            }
+        }
+    }
+}
+
+fn tell(told: Told) {
+    for (inbox, heard) in told {
+        heard.tell(&*inbox);
+    }
+}
+
+fn link(one: NodeId, other: NodeId) -> (NodeId, NodeId) {
+    (one.min(other), one.max(other))
+}
+
+impl State {
+    fn arrive(&mut self, Delivery { from, to, lane, frame }: Delivery, told: &mut Told) {
+        if !self.up.contains(&link(from, to)) {
+            return;
+        }
+        self.hear(to, Heard::Frame(from, LANES[usize::from(lane)], frame), told);
+    }
+
+    fn hear(&mut self, node: NodeId, heard: Heard, told: &mut Told) {
+        let Some(station) = self.nodes.get_mut(&node) else { return };
+        match &mut station.still {
+            Some(waiting) => waiting.push(heard),
+            None => told.push((Arc::clone(&station.inbox), heard)),
+        }
+    }
+
+    /// The link is lost: both hear of it, and what was under way is lost.
+    fn down(&mut self, (one, other): (NodeId, NodeId)) -> Told {
+        let mut told = Told::new();
+        if self.up.remove(&(one, other)) {
+            for (from, to) in [(one, other), (other, one)] {
+                self.fabric.drain(from, to);
+                self.hear(to, Heard::Link(from, false), &mut told);
+            }
+        }
+        self.silent.remove(&(one, other));
+        told
+    }
+
+    /// Whether something goes both ways.
+    fn is_heard(&self, (one, other): (NodeId, NodeId)) -> bool {
+        let still = |node| self.nodes.get(&node).is_none_or(|station: &Station| station.still.is_some());
+        self.fabric.goes(one, other) && self.fabric.goes(other, one) && !still(one) && !still(other)
+    }
+
+    fn look(&mut self, now_ms: u64, told: &mut Told) {
+        let numbers: Vec<NodeId> = self.nodes.keys().copied().collect();
+        let pairs = numbers
+            .iter()
+            .enumerate()
+            .flat_map(|(place, &one)| numbers[place + 1..].iter().map(move |&other| (one, other)));
+        let pairs: Vec<_> = pairs.collect();
+        for pair in pairs {
+            let knows = |one: NodeId, other| self.nodes[&one].peers.contains(&other);
+            let wanted = knows(pair.0, pair.1) && knows(pair.1, pair.0);
+            let heard = self.is_heard(pair);
+            match (self.up.contains(&pair), wanted, heard) {
+                (true, false, _) => told.extend(self.down(pair)),
+                (true, true, true) => _ = self.silent.remove(&pair),
+                (true, true, false) => {
+                    let since_ms = *self.silent.entry(pair).or_insert(now_ms);
+                    // On a connection nothing goes missing in the middle: a cut is its end, sooner or later.
+                    let is_cut = !self.fabric.goes(pair.0, pair.1) || !self.fabric.goes(pair.1, pair.0);
+                    if now_ms - since_ms >= SILENCE_MS || (is_cut && now_ms > since_ms) {
+                        told.extend(self.down(pair));
+                    }
+                }
+                (false, true, true) if self.agree(pair) => {
+                    self.up.insert(pair);
+                    self.hear(pair.0, Heard::Link(pair.1, true), told);
+                    self.hear(pair.1, Heard::Link(pair.0, true), told);
+                }
+                (false, ..) => {}
+            }
+        }
+    }
+
+    /// Whether both deal with each other.
+    fn agree(&self, (one, other): (NodeId, NodeId)) -> bool {
+        let hello = |local: Local| PeerHello {
+            cluster: local.cluster,
+            node: local.node,
+            disk: local.disk,
+            version: 1,
+            program: "simulated".into(),
+        };
+        let (one, other) = (&self.nodes[&one], &self.nodes[&other]);
+        one.local.cluster == other.local.cluster
+            && one.inbox.judge(&hello(other.local)).is_ok()
+            && other.inbox.judge(&hello(one.local)).is_ok()
+    }
+}
+
+const LANES: [Lane; 4] = [Lane::Consensus, Lane::Calls, Lane::Feeds, Lane::Bulk];
+
+/// A node's way to the others.
+pub(crate) struct SimNet {
+    node: NodeId,
+    ether: Ether,
+}
+
+impl Net for SimNet {
+    fn start(&self, local: Local, inbox: Arc<dyn PeerInbox>) {
+        assert_eq!(local.node, self.node, "a node starts as another one");
+        let station = Station { local, inbox, peers: BTreeSet::new(), still: None };
+        self.ether.0.state.lock().nodes.insert(self.node, station);
+    }
+
+    fn set_peers(&self, peers: &[Peer]) {
+        if let Some(station) = self.ether.0.state.lock().nodes.get_mut(&self.node) {
+            station.peers = peers.iter().map(|peer| peer.node).filter(|node| *node != self.node).collect();
+        }
+    }
+
+    fn send(&self, to: NodeId, lane: Lane, frame: Bytes) -> Result<(), NotSent> {
+        let mut state = self.ether.0.state.lock();
+        if !state.up.contains(&link(self.node, to)) {
+            return Err(NotSent::Unreachable(to));
+        }
+        let now_us = self.ether.0.trace.begun().elapsed().as_micros() as u64;
+        let State { fabric, dice, .. } = &mut *state;
+        fabric.send(dice, now_us, Delivery { from: self.node, to, lane: lane as u8, frame });
+        drop(state);
+        self.ether.0.sent.notify_one();
+        Ok(())
+    }
+
+    fn links(&self) -> Vec<LinkStatus> {
+        let state = self.ether.0.state.lock();
+        let Some(station) = state.nodes.get(&self.node) else { return Vec::new() };
+        let status = |&node: &NodeId| LinkStatus {
+            node,
+            address: String::new(),
+            up: state.up.contains(&link(self.node, node)),
+            since_ms: 0,
+            program: None,
+            last_error: None,
+            frames_sent: 0,
+            bytes_sent: 0,
+            frames_received: 0,
+            bytes_received: 0,
+            dropped: 0,
+            queued: 0,
+        };
+        station.peers.iter().map(status).collect()
+    }
+}

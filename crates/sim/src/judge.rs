@@ -1,0 +1,246 @@
+//! The last look: everything is read once more after healing, and held against what the buyers were told.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use boxoffice_core::{
+    answer::{Answer, CartAudit, CartState, Order, SaleView},
+    command::{Command, SessionCommand},
+    id::{CartId, Entity, HoldId, Id, OrderId},
+    portion::Portion,
+    seat::{Seat, SeatState},
+};
+use boxoffice_node::audit::Depth;
+use rand::rngs::SmallRng;
+use tokio::time::sleep;
+
+use crate::{
+    buyer::{Grant, Stories, Story},
+    clock::BEGIN_MS,
+    desk::Desk,
+    town::{self, SIDE, Town},
+};
+
+/// How long after healing everything that is owed must have been delivered, in milliseconds.
+const SETTLED_MS: u64 = 180_000;
+/// A deadline that has passed by no more than this has passed for nobody who reads another clock.
+const CLOCKS_MS: u64 = 2_000;
+
+/// What the last look has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Orders there are.
+    pub orders: u64,
+    /// Carts that have become something.
+    pub carts: u64,
+}
+
+/// Looks at everything; what is wrong goes to the oracle.
+pub(crate) async fn judge(
+    desk: &Desk,
+    town: &Town,
+    stories: &Stories,
+    walls_are_right: bool,
+    dice: &mut SmallRng,
+) -> Seen {
+    let mut seen = Seen::default();
+    let wrong = |what: String| desk.oracle.lock().violation(what);
+    for machine in &desk.machines {
+        settle(desk, machine.number, || machine.handle().map(|handle| handle.audit().owed)).await;
+        let Some(handle) = machine.handle() else {
+            wrong(format!("node {} does not serve at the end", machine.number));
+            continue;
+        };
+        let audit = handle.audit_to(Depth::Records);
+        seen.orders = audit.orders;
+        desk.trace.note(&format!("node {}: {audit:?}", machine.number));
+        audit.violations.iter().for_each(|violation| wrong(format!("node {}: {violation}", machine.number)));
+    }
+
+    let mut audits = BTreeMap::new();
+    for story in stories.carts.values() {
+        let outcome = desk.read(dice, "judge", town::audit_of(&Entity::Cart(story.cart))).await;
+        match outcome {
+            Ok(answered) => match answered.answer {
+                Answer::CartAudit(audit) => _ = audits.insert(story.cart, *audit),
+                other => wrong(format!("the audit of {} says {other:?}", story.cart)),
+            },
+            Err(_) if town::is_unknown(&outcome) => {}
+            Err(refusal) => wrong(format!("the audit of {} is refused: {refusal}", story.cart)),
+        }
+    }
+    seen.carts = audits.len() as u64;
+    for story in stories.carts.values() {
+        let order = match audits.get(&story.cart).is_some_and(|audit| audit.cart.state == CartState::Done) {
+            true => order_of(desk, dice, story.cart).await,
+            false => None,
+        };
+        for what in cart(story, audits.get(&story.cart), order.as_deref()) {
+            wrong(format!("cart {}: {what}", story.cart));
+        }
+    }
+
+    let mut sales = BTreeMap::new();
+    for inventory in town.inventories() {
+        let outcome = desk.read(dice, "judge", town::audit_of(&inventory)).await;
+        let Ok(answered) = outcome else { continue };
+        let (found, violations) = match answered.answer {
+            Answer::SessionAudit(audit) => (audit.sales, audit.violations),
+            Answer::ProductAudit(audit) => (audit.sales, audit.violations),
+            Answer::ResourceAudit(audit) => (audit.sales, audit.violations),
+            Answer::CustomerAudit(audit) => (audit.sales, audit.violations),
+            other => {
+                wrong(format!("the audit of {inventory} says {other:?}"));
+                continue;
+            }
+        };
+        violations.iter().for_each(|violation| wrong(format!("{inventory}: {violation}")));
+        sales.extend(found.into_iter().map(|sale| ((inventory.clone(), sale.hold), sale)));
+        if let Entity::Session(session) = &inventory {
+            let map = Command::Session(session.clone(), SessionCommand::Map);
+            // What it says is judged below, with all other maps.
+            let _ = desk.read(dice, "judge", map).await;
+        }
+    }
+    for audit in audits.values() {
+        sold(audit, &sales).into_iter().for_each(|what| wrong(format!("cart {}: {what}", audit.cart.id)));
+    }
+    for what in seats(desk, stories, walls_are_right) {
+        wrong(what);
+    }
+    seen
+}
+
+async fn settle(desk: &Desk, number: u64, owed: impl Fn() -> Option<u64>) {
+    let until_ms = desk.trace.now_ms() + SETTLED_MS;
+    while owed() != Some(0) {
+        if desk.trace.now_ms() > until_ms {
+            let what =
+                format!("node {number}: {:?} messages are owed {SETTLED_MS} ms after everything was healed", owed());
+            return desk.oracle.lock().violation(what);
+        }
+        sleep(Duration::from_millis(500)).await;
+    }
+}
+
+async fn order_of(desk: &Desk, dice: &mut SmallRng, cart: CartId) -> Option<Arc<Order>> {
+    let command = Command::Cart(cart, boxoffice_core::command::CartCommand::Order);
+    match desk.read(dice, "judge", command).await.map(|answered| answered.answer) {
+        Ok(Answer::Order { order, .. }) => Some(order),
+        other => {
+            desk.oracle.lock().violation(format!("the order of {cart} reads {other:?}"));
+            None
+        }
+    }
+}
+
+/// What is wrong with a cart, by what its buyer was told.
+fn cart(story: &Story, audit: Option<&CartAudit>, order: Option<&Order>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let Some(audit) = audit else {
+        if !story.lines.is_empty() || story.order.is_some() || story.canceled {
+            wrong.push(format!("it is not known, but its buyer was told {story:?}"));
+        }
+        return wrong;
+    };
+    wrong.extend(audit.violations.iter().map(ToString::to_string));
+    let state = audit.cart.state;
+    if story.order.as_deref() != order && (story.order.is_some() || !story.asked_checkout) {
+        wrong.push(format!("its buyer was told of {:?} and it has {order:?}", story.order));
+    }
+    if story.canceled && state != CartState::Canceled {
+        wrong.push(format!("its buyer was told that it is canceled, and it is {state:?}"));
+    }
+    let refunded: BTreeMap<u32, _> = audit.refunds.iter().map(|refund| (refund.number, refund)).collect();
+    for (number, told) in &story.refunds {
+        let same = refunded
+            .get(number)
+            .is_some_and(|refund| (&refund.lines, refund.amount, refund.at) == (&told.lines, told.amount, told.at));
+        if !same {
+            wrong.push(format!("its buyer was told of {told:?}, and it has {refunded:?}"));
+        }
+    }
+    if !story.asked_refund && !audit.refunds.is_empty() {
+        wrong.push(format!("nobody asked for {:?}", audit.refunds));
+    }
+    if !story.doubtful && state != CartState::Active {
+        let told: Vec<_> = story.lines.values().map(|line| (line.line, &line.entity, &line.content)).collect();
+        let has = order.map_or(&audit.cart.lines, |order| &order.lines);
+        let has: Vec<_> = has.iter().map(|line| (line.line, &line.entity, &line.content)).collect();
+        if told != has && state != CartState::CheckingOut {
+            wrong.push(format!("it is {state:?}; its buyer was told of {told:?}, and it has {has:?}"));
+        }
+    }
+    wrong
+}
+
+/// What is wrong with the sales of a cart: each line of an order that was not refunded is sold to it, and no other.
+fn sold(audit: &CartAudit, sales: &BTreeMap<(Entity, HoldId), SaleView>) -> Vec<String> {
+    if audit.cart.state != CartState::Done {
+        return Vec::new();
+    }
+    let order: OrderId = audit.cart.id.order();
+    let mut wrong = Vec::new();
+    for claim in &audit.holds {
+        let sale = sales.get(&(claim.entity.clone(), claim.hold));
+        let fits = match (&claim.portion, sale) {
+            (Some(needed), Some(sale)) => sale.order == order && sale.portion.covers(needed),
+            // Quotas are used up or given back with what they were for.
+            (Some(Portion::Quota { .. }), None) => true,
+            (Some(_), None) => false,
+            (None, sale) => sale.is_none(),
+        };
+        if !fits {
+            wrong.push(format!("{claim:?} is not what {} has sold: {sale:?}", claim.entity));
+        }
+    }
+    wrong
+}
+
+/// What is wrong with the seats: from one cart to the next, and in every map that was read, in the order of versions.
+fn seats(desk: &Desk, stories: &Stories, walls_are_right: bool) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut by_session: BTreeMap<&Id, BTreeMap<u64, Vec<&Grant>>> = BTreeMap::new();
+    for grant in &stories.grants {
+        by_session.entry(&grant.session).or_default().entry(grant.version).or_default().push(grant);
+    }
+    let oracle = desk.oracle.lock();
+    for (session, grants) in by_session {
+        let may = |grant: &Grant, now_ms| may_be_free(grant, now_ms, stories, walls_are_right);
+        // Who was last told to have each seat.
+        let mut has: BTreeMap<Seat, &Grant> = BTreeMap::new();
+        let mut later = grants.into_iter().peekable();
+        let maps = oracle.maps.range((session.clone(), 0)..=(session.clone(), u64::MAX));
+        let maps = maps.map(|((_, version), (map, times))| (*version, Some((map, times))));
+        for (upto, read) in maps.chain([(u64::MAX, None)]) {
+            while let Some((version, grants)) = later.next_if(|(version, _)| *version <= upto) {
+                for grant in grants {
+                    if let Some(before) = has.insert(grant.seat, grant)
+                        && !may(before, grant.times.1)
+                    {
+                        wrong.push(format!("{session} at version {version}: {grant:?} although {before:?}"));
+                    }
+                }
+            }
+            let Some((map, times)) = read else { continue };
+            for grant in has.values() {
+                let number = usize::from(grant.seat.row) * usize::from(SIDE) + usize::from(grant.seat.seat);
+                let state = map.seats[number / 4] >> (number % 4 * 2) & 3;
+                if state == SeatState::Free as u8 && !may(grant, times.1) {
+                    wrong.push(format!("{session} at version {upto}, read at {times:?}: free although {grant:?}"));
+                }
+            }
+        }
+    }
+    wrong
+}
+
+/// Whether a seat may be somebody else's at `now_ms` of the run.
+fn may_be_free(grant: &Grant, now_ms: u64, stories: &Stories, walls_are_right: bool) -> bool {
+    // A cart that is still under way when the run ends is in no story: nothing is known of it.
+    let Some(story) = stories.carts.get(&grant.cart) else { return true };
+    let let_go = story.lets_go_ms.is_some_and(|at_ms| at_ms <= now_ms);
+    if let_go || story.order.is_some() {
+        return let_go;
+    }
+    !walls_are_right || story.deadline.0 <= BEGIN_MS + now_ms + CLOCKS_MS
+}

@@ -1,0 +1,235 @@
+//! A machine: what a node's process runs on, and what outlives it.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use boxoffice_core::{command::Command, id::Request, time::Rules};
+use boxoffice_node::{
+    config::{Fsync, NodeConfig},
+    door::{Failure, ReplyTo},
+    identity::{ClusterId, Joining, draw_disk},
+    node::{Node, NodeHandle},
+    tasks::Gate,
+    world::{NoGateway, Peer, World},
+};
+use parking_lot::Mutex;
+use rand::{Rng, rngs::SmallRng};
+use tokio::{
+    runtime::Handle,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    clock::{SimClock, Skew},
+    dice::{SimRng, dice},
+    disk::SimDisk,
+    ether::Ether,
+    settings::Settings,
+    trace::Trace,
+};
+
+/// How long a node may take from its start until it serves, when nothing is in its way.
+const START_MS: u64 = 60_000;
+
+/// A machine and the process on it.
+pub(crate) struct Machine {
+    /// The number of its node.
+    pub(crate) number: u64,
+    /// Its disk.
+    pub(crate) disk: SimDisk,
+    /// How wrong its wall clock is.
+    pub(crate) skew: Skew,
+    drift_ppm: i64,
+    rng: Arc<SimRng>,
+    config: NodeConfig,
+    ether: Ether,
+    trace: Arc<Trace>,
+    process: Mutex<Process>,
+}
+
+#[derive(Default)]
+struct Process {
+    node: Option<Node>,
+    gate: Gate,
+    /// Commands that came while it stood still.
+    waiting: Vec<(Command, Option<Request>, ReplyTo)>,
+}
+
+/// Where a node is reached, by others and by clients; nobody looks.
+pub(crate) fn address(number: u64) -> String {
+    format!("10.0.0.{number}:7000")
+}
+
+impl Machine {
+    /// A machine that is off.
+    pub(crate) fn new(number: u64, settings: &Settings, trace: &Arc<Trace>, ether: &Ether) -> Machine {
+        let mut lots: SmallRng = dice(settings.seed, "machine", number);
+        let rules = Rules { hold_ttl_ms: settings.hold_ttl_ms, ..Rules::default() };
+        let config = NodeConfig {
+            data_dir: PathBuf::from("/data"),
+            node_id: number,
+            peer_address: address(number),
+            client_address: address(number),
+            shards: settings.shards,
+            log_segment_bytes: 256 << 10,
+            snapshot_entries: [50, 500, 5_000][lots.random_range(0..3)],
+            fsync: if settings.syncs { Fsync::Always } else { Fsync::Never },
+            history_archive_bytes: [0, 1 << 20][lots.random_range(0..2)],
+            rules: Arc::new(rules),
+            ..NodeConfig::default()
+        };
+        Machine {
+            number,
+            disk: SimDisk::new(dice(settings.seed, "disk", number)),
+            skew: Skew::default(),
+            drift_ppm: lots.random_range(-200..=200),
+            rng: Arc::new(SimRng::new(settings.seed, number)),
+            config,
+            ether: ether.clone(),
+            trace: Arc::clone(trace),
+            process: Mutex::default(),
+        }
+    }
+
+    fn world(&self) -> World {
+        World {
+            clock: Arc::new(SimClock::new(self.trace.begun(), self.drift_ppm, self.skew.clone())),
+            rng: Arc::<SimRng>::clone(&self.rng),
+            net: Arc::new(self.ether.net(self.number)),
+            disk: Arc::new(self.disk.clone()),
+            stores: Arc::new(self.disk.clone()),
+            gateway: Arc::new(NoGateway),
+        }
+    }
+
+    /// The identity of its data directory, drawn before the node is one of a cluster.
+    pub(crate) fn disk_identity(&self) -> u128 {
+        draw_disk(&self.world(), &self.config.data_dir).expect("a disk without trouble")
+    }
+
+    /// Starts the process for the first time, in the cluster that took it in.
+    ///
+    /// # Errors
+    /// Why it does not start, in words.
+    pub(crate) fn join(&self, cluster: u128, peers: &[u64], disk: u128) -> Result<(), String> {
+        let peers = peers.iter().map(|&node| Peer { node, address: address(node) }).collect();
+        let joining = Joining { cluster: ClusterId(cluster), disk, peers, generation_min: 0 };
+        self.start_with(Some(joining))
+    }
+
+    /// Starts the process.
+    ///
+    /// # Errors
+    /// Why it does not start, in words.
+    pub(crate) fn start(&self) -> Result<(), String> {
+        self.start_with(None)
+    }
+
+    fn start_with(&self, joining: Option<Joining>) -> Result<(), String> {
+        let gate = Gate::new();
+        let config = NodeConfig { joining, ..self.config.clone() };
+        let node = Node::start_as_tasks(config, self.world(), &Handle::current(), gate.clone());
+        let node = node.map_err(|error| {
+            self.ether.end(self.number);
+            error.to_string()
+        })?;
+        self.trace.note(&format!("node {} starts", self.number));
+        *self.process.lock() = Process { node: Some(node), gate, waiting: Vec::new() };
+        Ok(())
+    }
+
+    /// The way to the process, if there is one and it does not stand still.
+    pub(crate) fn handle(&self) -> Option<NodeHandle> {
+        let process = self.process.lock();
+        process.node.as_ref().filter(|_| !process.gate.is_shut()).map(|node| node.handle().clone())
+    }
+
+    /// Resolves with the reason when the process cannot go on; never if there is none.
+    pub(crate) async fn failed(&self) -> String {
+        let handle = self.process.lock().node.as_ref().map(|node| node.handle().clone());
+        match handle {
+            Some(handle) => handle.failed().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Ends the process where it stands: a kill. What it wrote stays.
+    pub(crate) fn kill(&self) {
+        self.end("is killed");
+        self.disk.process_end();
+    }
+
+    /// The power goes.
+    pub(crate) fn power_cut(&self) {
+        self.end("loses its power");
+        self.disk.power_cut();
+    }
+
+    fn end(&self, how: &str) {
+        let process = std::mem::take(&mut *self.process.lock());
+        if process.node.is_some() {
+            self.trace.note(&format!("node {} {how}", self.number));
+        }
+        self.ether.end(self.number);
+        // Whoever waits for an answer hears `unknown`; outside the lock, since that may call back.
+        drop(process);
+    }
+
+    /// Stops the process where it stands until [`Machine::resume`]; what is sent to it waits.
+    pub(crate) fn pause(&self) {
+        self.trace.note(&format!("node {} stands still", self.number));
+        self.process.lock().gate.shut();
+        self.ether.pause(self.number);
+    }
+
+    /// It goes on.
+    pub(crate) fn resume(&self) {
+        self.trace.note(&format!("node {} goes on", self.number));
+        let (waiting, handle) = {
+            let mut process = self.process.lock();
+            process.gate.open();
+            (std::mem::take(&mut process.waiting), process.node.as_ref().map(|node| node.handle().clone()))
+        };
+        self.ether.resume(self.number);
+        let Some(handle) = handle else { return };
+        for (command, request, reply) in waiting {
+            handle.submit(command, request, reply);
+        }
+    }
+
+    /// Hands in a command as if a connection brought it.
+    pub(crate) fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo) {
+        let mut process = self.process.lock();
+        let Some(node) = &process.node else {
+            drop(process);
+            return reply.answer(Err(Failure::NotReady));
+        };
+        if process.gate.is_shut() {
+            return process.waiting.push((command, request, reply));
+        }
+        let handle = node.handle().clone();
+        drop(process);
+        handle.submit(command, request, reply);
+    }
+
+    /// Waits until the process serves.
+    ///
+    /// # Errors
+    /// Why it does not, in words.
+    pub(crate) async fn serves(&self) -> Result<(), String> {
+        let ready = async {
+            loop {
+                match self.handle().map(|handle| handle.ready()) {
+                    Some(Ok(())) => return,
+                    Some(Err(_)) | None => sleep(Duration::from_millis(50)).await,
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            reason = self.failed() => Err(reason),
+            in_time = timeout(Duration::from_millis(START_MS), ready) => {
+                in_time.map_err(|_| format!("it did not serve within {START_MS} ms"))
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Many runs, and what came of them together.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    ops::Range,
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+};
+
+use parking_lot::Mutex;
+
+use crate::{
+    faults::Fault,
+    run::{Report, run},
+    settings::Settings,
+};
+
+/// What came of many runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// How many.
+    pub runs: u64,
+    /// Simulated time altogether, in milliseconds.
+    pub simulated_ms: u64,
+    /// How often which trouble befell.
+    pub faults: BTreeMap<Fault, u64>,
+    /// Changes that were granted.
+    pub changes: u64,
+    /// Reads that were answered.
+    pub reads: u64,
+    /// Attempts that ended without anybody knowing how.
+    pub unknown: u64,
+    /// Attempts that were turned away.
+    pub turned_away: u64,
+    /// Carts there were at the end.
+    pub carts: u64,
+    /// Orders there were at the end.
+    pub orders: u64,
+    /// What happened in all runs, as one number, whatever their order.
+    pub hash: u64,
+    /// Runs that broke a promise, by seed.
+    pub failed: BTreeMap<u64, Report>,
+}
+
+impl Summary {
+    fn add(&mut self, report: Report) {
+        self.runs += 1;
+        self.hash = self.hash.wrapping_add(report.hash);
+        self.simulated_ms += report.simulated_ms;
+        for (fault, times) in &report.faults {
+            *self.faults.entry(*fault).or_default() += times;
+        }
+        self.changes += report.changes;
+        self.reads += report.reads;
+        self.unknown += report.unknown;
+        self.turned_away += report.turned_away;
+        self.carts += report.seen.carts;
+        self.orders += report.seen.orders;
+        if !report.violations.is_empty() {
+            self.failed.insert(report.settings.seed, report);
+        }
+    }
+
+    /// Whether every promise was kept in every run.
+    pub fn clean(&self) -> bool {
+        self.failed.is_empty()
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hours = self.simulated_ms as f64 / 3_600_000.0;
+        writeln!(f, "{} runs, {hours:.1} simulated hours", self.runs)?;
+        let faults: Vec<String> =
+            self.faults.iter().map(|(fault, times)| format!("{} {times}", fault.as_str())).collect();
+        writeln!(f, "faults: {}", if faults.is_empty() { "none".into() } else { faults.join(", ") })?;
+        writeln!(f, "operations: {} changes, {} reads", self.changes, self.reads)?;
+        writeln!(f, "unknown outcomes: {}; turned away: {}", self.unknown, self.turned_away)?;
+        writeln!(f, "in the end: {} carts, {} orders", self.carts, self.orders)?;
+        writeln!(f, "trace: {:016x}", self.hash)?;
+        writeln!(f, "violations: {} runs", self.failed.len())?;
+        for report in self.failed.values() {
+            writeln!(f, "  {}", report.settings.replay())?;
+            report.violations.iter().try_for_each(|violation| writeln!(f, "    {violation}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs these seeds on so many threads, each otherwise as `settings` says.
+///
+/// # Errors
+/// What cannot be simulated.
+pub fn run_many(settings: Settings, seeds: Range<u64>, threads: usize) -> Result<Summary, String> {
+    let next = AtomicU64::new(seeds.start);
+    let done = Mutex::new(Ok(Summary::default()));
+    thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        return;
+                    }
+                    let report = run(Settings { seed, ..settings });
+                    let mut done = done.lock();
+                    match (report, &mut *done) {
+                        (Ok(report), Ok(summary)) => summary.add(report),
+                        (Err(error), Ok(_)) => *done = Err(error),
+                        (_, Err(_)) => return,
+                    }
+                }
+            });
+        }
+    });
+    done.into_inner()
+}

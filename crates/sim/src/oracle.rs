@@ -1,0 +1,185 @@
+//! What was answered, judged by versions: no version twice, positions in the log ascend with versions, and what was
+//! answered before something was asked has a lower version than it (real-time order). Unknown is never absent: of what
+//! was not answered nothing is expected, neither that it happened nor that it did not.
+
+use std::collections::BTreeMap;
+
+use boxoffice_core::{
+    answer::{Answer, Answered, At, MapView},
+    id::{Entity, Id},
+};
+use boxoffice_node::door::Failure;
+
+/// Violations told in words; of more only the number counts.
+const TOLD_MAX: usize = 20;
+
+/// When something was asked and answered, in milliseconds of the run.
+pub(crate) type Times = (u64, u64);
+
+/// Whose change it was: of which entity, by the number of its request.
+type Key<'a> = (&'a Entity, u64);
+
+/// What was answered so far.
+#[derive(Default)]
+pub(crate) struct Oracle {
+    entities: BTreeMap<Entity, Line>,
+    /// Whole maps that were read, by session and version.
+    pub(crate) maps: BTreeMap<(Id, u64), (MapView, Times)>,
+    /// Changes that were answered.
+    pub(crate) changes: u64,
+    /// Reads that were answered.
+    pub(crate) reads: u64,
+    /// Attempts that ended without anybody knowing how.
+    pub(crate) unknown: u64,
+    /// Attempts that were turned away.
+    pub(crate) turned_away: u64,
+    /// What must not be.
+    pub(crate) violations: Vec<String>,
+}
+
+/// One entity's line of versions.
+#[derive(Default)]
+struct Line {
+    /// By version: whose change it was, its place in the log, when it was asked and answered.
+    changes: BTreeMap<u64, (Entity, u64, u64, Times)>,
+    /// When what highest version had been answered; both ascend.
+    highest: Vec<(u64, u64)>,
+}
+
+impl Line {
+    /// The highest version answered before `ms`.
+    fn before(&self, ms: u64) -> u64 {
+        let later = self.highest.partition_point(|&(acked_ms, _)| acked_ms < ms);
+        later.checked_sub(1).map_or(0, |last| self.highest[last].1)
+    }
+
+    fn answered(&mut self, version: u64, acked_ms: u64) {
+        if self.highest.last().is_none_or(|&(_, highest)| version > highest) {
+            self.highest.push((acked_ms, version));
+        }
+    }
+}
+
+impl Oracle {
+    /// Something must not be.
+    pub(crate) fn violation(&mut self, what: String) {
+        if self.violations.len() < TOLD_MAX {
+            self.violations.push(what);
+        }
+    }
+
+    /// An attempt was not answered.
+    pub(crate) fn unanswered(&mut self, failure: Failure) {
+        match failure {
+            Failure::Unknown => self.unknown += 1,
+            _ => self.turned_away += 1,
+        }
+    }
+
+    /// A change was granted.
+    pub(crate) fn changed(&mut self, (entity, request): Key<'_>, (called_ms, acked_ms): Times, at: &[At]) {
+        self.changes += 1;
+        for At { entity: of, version, position } in at.iter().filter(|at| at.position != 0) {
+            let line = self.entities.entry(of.clone()).or_default();
+            let before = line.before(called_ms);
+            let mut wrong = Vec::new();
+            let known = line.changes.get(version);
+            match known {
+                Some((whose, number, place, _)) if (whose, *number, *place) == (entity, request, *position) => {}
+                Some(other) => wrong.push(format!(
+                    "{of} has version {version} twice: of request {request} of {entity} at {position}, and {other:?}"
+                )),
+                None if *version <= before => wrong.push(format!(
+                    "{of}: request {request} of {entity} was asked at {called_ms} ms, when version {before} had been \
+                     answered, and got version {version}"
+                )),
+                None => {}
+            }
+            if known.is_none() {
+                let below = line.changes.range(..version).next_back();
+                let above = line.changes.range(version..).next();
+                for (other, fits) in [
+                    (below, below.is_none_or(|(_, below)| below.2 <= *position)),
+                    (above, above.is_none_or(|(_, above)| above.2 >= *position)),
+                ] {
+                    if !fits {
+                        wrong.push(format!("{of}: version {version} stands at {position}, but {other:?}"));
+                    }
+                }
+                let change = (entity.clone(), request, *position, (called_ms, acked_ms));
+                line.changes.insert(*version, change);
+            }
+            line.answered(*version, acked_ms);
+            wrong.into_iter().for_each(|wrong| self.violation(wrong));
+        }
+    }
+
+    /// A read was answered.
+    pub(crate) fn read(&mut self, times: Times, answered: &Answered) {
+        self.reads += 1;
+        for At { entity, version, .. } in &answered.at {
+            let line = self.entities.entry(entity.clone()).or_default();
+            let before = line.before(times.0);
+            line.answered(*version, times.1);
+            if *version < before {
+                self.violation(format!(
+                    "{entity} was read at version {version}, {times:?}, when version {before} had been answered"
+                ));
+            }
+        }
+        if let Answer::Map(map) = &answered.answer {
+            let known = self.maps.entry((map.session.clone(), map.version)).or_insert_with(|| (map.clone(), times));
+            if (&known.0.seats, &known.0.areas) != (&map.seats, &map.areas) {
+                let what = format!("the map of {} at version {} was read twice and differs", map.session, map.version);
+                self.violation(what);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_core::id::CartId;
+
+    use super::*;
+
+    const CART: Entity = Entity::Cart(CartId(1));
+
+    fn at(version: u64, position: u64) -> Vec<At> {
+        vec![At { entity: Entity::Directory, version, position }]
+    }
+
+    fn judged(changes: &[(u64, Times, Vec<At>)]) -> usize {
+        let mut oracle = Oracle::default();
+        for (request, times, at) in changes {
+            oracle.changed((&CART, *request), *times, at);
+        }
+        oracle.violations.len()
+    }
+
+    #[test]
+    fn a_version_is_of_one_change_however_often_it_is_asked_for() {
+        assert_eq!(judged(&[(1, (0, 5), at(1, 9)), (1, (6, 9), at(1, 9)), (2, (6, 9), at(2, 9))]), 0);
+        assert_eq!(judged(&[(1, (0, 5), at(1, 9)), (2, (0, 5), at(1, 9))]), 1);
+        assert_eq!(judged(&[(1, (0, 5), at(1, 9)), (1, (0, 5), at(1, 10))]), 1);
+    }
+
+    #[test]
+    fn versions_follow_real_time_and_the_log() {
+        assert_eq!(judged(&[(1, (0, 5), at(2, 9)), (2, (6, 7), at(1, 8))]), 1);
+        assert_eq!(judged(&[(1, (0, 5), at(2, 9)), (2, (3, 7), at(1, 8))]), 0, "they overlapped");
+        assert_eq!(judged(&[(1, (0, 5), at(2, 9)), (2, (3, 7), at(1, 10))]), 1, "but the log disagrees");
+    }
+
+    #[test]
+    fn a_read_is_not_older_than_what_was_answered_before_it() {
+        let mut oracle = Oracle::default();
+        let read = |version| Answered { answer: Answer::Done, at: at(version, 0) };
+        oracle.changed((&CART, 1), (0, 5), &at(3, 9));
+        oracle.read((6, 7), &read(3));
+        oracle.read((4, 7), &read(2));
+        assert_eq!(oracle.violations, [""; 0]);
+        oracle.read((6, 7), &read(2));
+        assert_eq!(oracle.violations.len(), 1);
+    }
+}

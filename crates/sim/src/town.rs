@@ -1,0 +1,230 @@
+//! What is sold in a run: a theatre whose sessions follow each other, an area in each, products, resources, quotas.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use boxoffice_core::{
+    answer::Outcome,
+    command::{
+        Area, BestWish, Command, CustomerLimit, HoldPolicy, Limits, NewSession, ProductCommand, ProductDetails, Rate,
+        ResourceCommand, ResourceDetails, VenueCommand, VenueDetails, Want, WantedLine,
+    },
+    id::{Entity, Id},
+    layout::{Labels, Layout, Row, Run},
+    money::{Currency, Money},
+    seat::{Seat, SeatSet},
+    time::Timestamp,
+};
+use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
+
+use crate::{
+    clock::BEGIN_MS,
+    desk::{Desk, Ended},
+};
+
+/// Rows of the hall, and seats of each.
+pub(crate) const SIDE: u16 = 8;
+/// Places of a session's area.
+const PLACES: u32 = 60;
+/// Products; of the last units are set aside only at the checkout.
+const PRODUCTS: u64 = 3;
+/// Resources.
+const RESOURCES: u64 = 2;
+/// Customers.
+const CUSTOMERS: u64 = 12;
+/// How much of a quota a customer may have.
+const QUOTA_MAX: u32 = 6;
+/// So long from the begin of a run is what is booked in it, so that no jump of a clock makes it past.
+const LATER_MS: u64 = 400 * 24 * 3_600_000;
+const HOUR_MS: u64 = 3_600_000;
+
+/// What is sold at the moment.
+#[derive(Default)]
+pub(crate) struct Town {
+    /// Sessions that were opened.
+    sessions: AtomicU64,
+    /// Sessions are `s0`, `s1` and so on; the newest two are sold.
+    puts: AtomicU64,
+}
+
+/// An id.
+///
+/// # Panics
+/// If the text is none.
+pub(crate) fn id(text: &str) -> Id {
+    Id::new(text).expect("a good id")
+}
+
+fn euros(amount: i64) -> Money {
+    Money { amount, currency: Currency::new("EUR").expect("a currency") }
+}
+
+impl Town {
+    /// Sessions that were opened.
+    pub(crate) fn sessions(&self) -> u64 {
+        self.sessions.load(Ordering::Relaxed)
+    }
+
+    /// Everything inventories are made of.
+    pub(crate) fn inventories(&self) -> Vec<Entity> {
+        let sessions = (0..self.sessions()).map(|number| Entity::Session(id(&format!("s{number}"))));
+        let products = (0..PRODUCTS).map(|number| Entity::Product(id(&format!("p{number}"))));
+        let resources = (0..RESOURCES).map(|number| Entity::Resource(id(&format!("r{number}"))));
+        let customers = (0..CUSTOMERS).map(|number| Entity::Customer(id(&format!("c{number}"))));
+        sessions.chain(products).chain(resources).chain(customers).collect()
+    }
+
+    /// Makes the hall and everything that is there from the begin; what is missing at the end was left unknown.
+    pub(crate) async fn open(&self, desk: &Desk, dice: &mut SmallRng) {
+        let run = Run {
+            gap: 0,
+            count: SIDE,
+            labels: Labels::Numbers { first: 1, step: 1 },
+            category: id("standard"),
+            accessible: false,
+            points: Vec::new(),
+        };
+        let rows = (0..SIDE).map(|row| Row { label: format!("{row}").into(), section: None, runs: vec![run.clone()] });
+        let layout = Arc::new(Layout::new(rows.collect(), None).expect("a good layout"));
+        let details = VenueDetails { name: "Theatre".into(), city: "Here".into(), position: None, comments: "".into() };
+        let hall = VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), layout };
+        for command in [VenueCommand::Put(details), hall] {
+            self.must(desk, dice, Command::Venue(id("theatre"), command)).await;
+        }
+        self.next_session(desk, dice).await;
+        for number in 0..RESOURCES {
+            let details = ResourceDetails {
+                name: "Room".into(),
+                properties: Vec::new(),
+                capacity: 1,
+                zone: "Europe/Berlin".into(),
+                hours: None,
+                before_ms: 0,
+                after_ms: 0,
+                notice_ms: 0,
+                horizon_ms: None,
+                rate: Rate { amount: 700, currency: euros(0).currency, per_ms: None },
+                hold_ttl_ms: None,
+                limits: Limits::default(),
+            };
+            let put = ResourceCommand::Put(Box::new(details));
+            self.must(desk, dice, Command::Resource(id(&format!("r{number}")), put)).await;
+        }
+        for number in 0..PRODUCTS {
+            self.restock(desk, dice, number).await;
+        }
+    }
+
+    /// Puts a product, with more units each time.
+    pub(crate) async fn restock(&self, desk: &Desk, dice: &mut SmallRng, number: u64) {
+        let stock = 40 * (1 + self.puts.fetch_add(1, Ordering::Relaxed));
+        let per_customer = (number == 0).then(|| CustomerLimit { quota: id("posters"), max: QUOTA_MAX });
+        let details = ProductDetails {
+            name: "Poster".into(),
+            properties: Vec::new(),
+            blob: Vec::new(),
+            price: euros(100 + stock as i64),
+            stock,
+            hold: if number + 1 == PRODUCTS { HoldPolicy::AtCheckout } else { HoldPolicy::AtAdd },
+            hold_ttl_ms: None,
+            limits: Limits { per_order: None, per_customer },
+        };
+        let put = ProductCommand::Put(Box::new(details));
+        self.must(desk, dice, Command::Product(id(&format!("p{number}")), put)).await;
+    }
+
+    /// Opens one more session.
+    pub(crate) async fn next_session(&self, desk: &Desk, dice: &mut SmallRng) {
+        let number = self.sessions();
+        let begin = BEGIN_MS + LATER_MS + number * HOUR_MS;
+        let area = Area { id: id("floor"), name: "Floor".into(), capacity: PLACES, price: euros(300) };
+        let new = NewSession {
+            id: id(&format!("s{number}")),
+            hall: id("hall"),
+            title: id("title"),
+            starts_at: Timestamp(begin),
+            ends_at: Timestamp(begin + HOUR_MS),
+            prices: vec![(id("standard"), euros(1_000))],
+            areas: vec![area],
+            hold_ttl_ms: None,
+            limits: Limits::default(),
+        };
+        self.must(desk, dice, Command::Venue(id("theatre"), VenueCommand::CreateSession(new))).await;
+        self.sessions.store(number + 1, Ordering::Relaxed);
+    }
+
+    /// What the town does itself has one outcome, however long it takes.
+    async fn must(&self, desk: &Desk, dice: &mut SmallRng, command: Command) {
+        let told = format!("{command:?}");
+        let ended = desk.change(dice, "town", command, u32::MAX).await;
+        if let Ended::Known { outcome: Err(refusal), .. } = ended {
+            desk.oracle.lock().violation(format!("the town was refused {told}: {refusal}"));
+        }
+    }
+
+    /// Somebody.
+    pub(crate) fn customer(&self, dice: &mut SmallRng) -> Id {
+        id(&format!("c{}", dice.random_range(0..CUSTOMERS)))
+    }
+
+    /// A session that is sold now.
+    pub(crate) fn session(&self, dice: &mut SmallRng) -> Id {
+        let newest = self.sessions() - 1;
+        id(&format!("s{}", dice.random_range(newest.saturating_sub(1)..=newest)))
+    }
+
+    /// Something to put into a cart.
+    pub(crate) fn wanted(&self, dice: &mut SmallRng) -> WantedLine {
+        let session = Entity::Session(self.session(dice));
+        match dice.random_range(0..12) {
+            0..4 => {
+                let seat =
+                    |dice: &mut SmallRng| Seat { row: dice.random_range(0..SIDE), seat: dice.random_range(0..SIDE) };
+                let mut seats: Vec<Seat> = (0..dice.random_range(1..5)).map(|_| seat(dice)).collect();
+                seats.sort();
+                seats.dedup();
+                let seats = SeatSet::new(seats).expect("one to four seats, none twice");
+                WantedLine { entity: session, want: Want::Seats { seats, best_effort: dice.random_ratio(1, 4) } }
+            }
+            4..6 => {
+                let count = dice.random_range(1..4);
+                let wish = BestWish { count, category: None, section: None, accessible: 0, split: dice.random() };
+                WantedLine { entity: session, want: Want::Best(wish) }
+            }
+            6..8 => {
+                let quantity = dice.random_range(1..4);
+                WantedLine { entity: session, want: Want::Places { area: id("floor"), quantity } }
+            }
+            8..11 => {
+                let entity = Entity::Product(id(&format!("p{}", dice.random_range(0..PRODUCTS))));
+                WantedLine { entity, want: Want::Units { quantity: dice.random_range(1..4), now: dice.random() } }
+            }
+            _ => {
+                let entity = Entity::Resource(id(&format!("r{}", dice.random_range(0..RESOURCES))));
+                let begin = BEGIN_MS + LATER_MS + dice.random_range(0..200) * HOUR_MS;
+                let length = *[HOUR_MS, 2 * HOUR_MS].choose(dice).expect("there are some");
+                WantedLine { entity, want: Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + length) } }
+            }
+        }
+    }
+}
+
+/// The command that has an inventory say everything it knows.
+pub(crate) fn audit_of(entity: &Entity) -> Command {
+    use boxoffice_core::command::{CartCommand, CustomerCommand, SessionCommand};
+    match entity {
+        Entity::Session(id) => Command::Session(id.clone(), SessionCommand::Audit),
+        Entity::Product(id) => Command::Product(id.clone(), ProductCommand::Audit),
+        Entity::Resource(id) => Command::Resource(id.clone(), ResourceCommand::Audit),
+        Entity::Customer(id) => Command::Customer(id.clone(), CustomerCommand::Audit),
+        Entity::Cart(id) => Command::Cart(*id, CartCommand::Audit),
+        other => panic!("{other} has no audit"),
+    }
+}
+
+/// Whether nobody ever heard of it.
+pub(crate) fn is_unknown(outcome: &Outcome) -> bool {
+    matches!(outcome, Err(refusal) if refusal.name() == "not_found")
+}

@@ -1,0 +1,45 @@
+//! The trace: everything that happens in a run, in order, folded into one number; on demand in words.
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// The trace of a run.
+pub(crate) struct Trace {
+    begun: Instant,
+    told: bool,
+    hash: Mutex<u64>,
+}
+
+impl Trace {
+    /// Of a run that begins now; `told` prints it as well.
+    pub(crate) fn new(told: bool) -> Trace {
+        Trace { begun: Instant::now(), told, hash: Mutex::new(0xcbf2_9ce4_8422_2325) }
+    }
+
+    /// When the run began.
+    pub(crate) fn begun(&self) -> Instant {
+        self.begun
+    }
+
+    /// Milliseconds since then.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.begun.elapsed().as_millis() as u64
+    }
+
+    /// Something happened.
+    pub(crate) fn note(&self, what: &str) {
+        let at = self.begun.elapsed().as_nanos() as u64;
+        let mut hash = self.hash.lock();
+        for byte in at.to_be_bytes().iter().chain(what.as_bytes()) {
+            *hash = (*hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        if self.told {
+            eprintln!("{:>12.6} {what}", at as f64 / 1e9);
+        }
+    }
+
+    /// All of it.
+    pub(crate) fn hash(&self) -> u64 {
+        *self.hash.lock()
+    }
+}
