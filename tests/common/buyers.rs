@@ -135,6 +135,11 @@ impl Buyers {
         .await;
     }
 
+    /// Refusals and failures by code.
+    pub(crate) fn refused_so_far(&self) -> std::collections::BTreeMap<u64, u64> {
+        self.record.lock().expect("no panic").refused.clone()
+    }
+
     /// How many orders there are by now.
     pub(crate) fn count(&self) -> usize {
         self.record.lock().expect("no panic").orders()

@@ -12,4 +12,4 @@ mod watchers;
 pub(crate) use anywhere::Anywhere;
 pub(crate) use links::{Links, Weather};
 pub(crate) use nodes::{Cluster, Plan, SECRET, SHARDS};
-pub(crate) use stage::{Stage, lasts, refuses_in_time};
+pub(crate) use stage::{Stage, lasts, nobody_flaps, refuses_in_time};

@@ -109,7 +109,8 @@ impl Cluster {
         let peers: Vec<SocketAddr> = (0..plan.places).map(|_| free_address()).collect();
         let links = Links::new(&peers).await;
         let nodes = (1..).zip(peers).map(|(id, peers)| {
-            let home = Home::with_config(&format!("[node]\nshards = {SHARDS}\n\n{CONFIG}{}", links.routes(id)));
+            let links = format!("[peers]\nlisten = \"{peers}\"\n\n{}", links.routes(id));
+            let home = Home::with_config(&format!("[node]\nshards = {SHARDS}\n\n{CONFIG}{links}"));
             let home = if plan.faults { home.with_faults() } else { home };
             Node { id, home, client: free_address(), peers, joins: id != 1, server: None, paused: false }
         });
@@ -320,6 +321,19 @@ impl Cluster {
             }
         }
         leaders.into_iter().map(|(shard, (_, id))| (shard, id)).collect()
+    }
+
+    /// The highest term of each shard that a node that runs has heard of.
+    pub(crate) async fn terms(&self) -> BTreeMap<u64, u64> {
+        let mut terms = BTreeMap::new();
+        for status in self.statuses().await.into_values() {
+            for shard in status["shards"].as_array().into_iter().flatten() {
+                let number = |name: &str| shard[name].as_u64().expect("a number");
+                let term: &mut u64 = terms.entry(number("shard")).or_default();
+                *term = number("term").max(*term);
+            }
+        }
+        terms
     }
 
     /// A node that leads a shard of carts and sessions, one that leads most.

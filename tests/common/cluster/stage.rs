@@ -20,6 +20,9 @@ const SAMPLE: usize = 40;
 /// How long a fault lasts at least that is to show: links are given up and leaders elected meanwhile.
 const LASTING: Duration = Duration::from_secs(3);
 
+/// Orders that are made under a fault at least.
+const ORDERS: usize = 10;
+
 /// How many replicas a shard of carts and sessions has.
 const REPLICAS: u64 = 3;
 
@@ -182,10 +185,22 @@ async fn settled_audit(port: &Port) -> Value {
 
 /// Some time with a fault, during which and after which orders are made.
 pub(crate) async fn lasts(buyers: &mut Buyers) {
-    let before = buyers.count();
+    let (before, began) = (buyers.count(), Instant::now());
     sleep(LASTING).await;
-    buyers.orders(20).await;
-    println!("{} orders meanwhile", buyers.count() - before);
+    let meanwhile = buyers.count() - before;
+    buyers.orders(ORDERS).await;
+    println!(
+        "{meanwhile} orders in {LASTING:?}, {ORDERS} more until {:?}; {:?}",
+        began.elapsed(),
+        buyers.refused_so_far()
+    );
+}
+
+/// Leaders stay who they are although some do not reach others.
+pub(crate) async fn nobody_flaps(cluster: &Cluster) {
+    let before = cluster.terms().await;
+    sleep(LASTING).await;
+    assert_eq!(cluster.terms().await, before, "elections go on and on");
 }
 
 /// Asks one node for something it cannot do alone: it says so in time.
