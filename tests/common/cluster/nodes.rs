@@ -499,7 +499,10 @@ impl Standing {
         for (id, status) in &self.statuses {
             for shard in status["shards"].as_array().ok_or("no shards")? {
                 let number = |name: &str| shard[name].as_u64().ok_or(format!("no {name}: {shard}"));
-                applied.entry(number("shard")?).or_default().insert(*id, number("applied")?);
+                // A node also tells of shards it has no replica of.
+                if self.has_replica(*id, number("shard")?) {
+                    applied.entry(number("shard")?).or_default().insert(*id, number("applied")?);
+                }
             }
         }
         for (shard, nodes) in applied {
@@ -508,6 +511,17 @@ impl Standing {
             }
         }
         Ok(())
+    }
+}
+
+impl Standing {
+    fn has_replica(&self, node: u64, shard: u64) -> bool {
+        let replicas = |place: &Value| {
+            let all = ["voters", "learners"].into_iter().filter_map(|kind| place[kind].as_array()).flatten();
+            all.filter_map(|replica| replica.as_str()?.split_once('.')?.0.parse::<u64>().ok()).any(|id| id == node)
+        };
+        let places = self.table["places"].as_array();
+        places.into_iter().flatten().any(|place| place["shard"] == shard && replicas(place))
     }
 }
 
