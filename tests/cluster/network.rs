@@ -118,6 +118,7 @@ async fn links_are_bad() {
             cluster.links.both(leader, one, Silent);
             cluster.kill(one);
             lasts(buyers).await;
+            cluster.links.heal();
             cluster.start_node(one).await;
             buyers.orders(5).await;
         })

@@ -27,6 +27,9 @@ const TRY: Duration = Duration::from_millis(1_500);
 /// How much later than its deadline an answer may come before the node counts as lost.
 const LATE: Duration = Duration::from_millis(500);
 
+/// How long a buyer of several nodes asks for one thing: longer than elections take.
+const LONG_ENOUGH: Duration = Duration::from_secs(4);
+
 /// The pause before a request is repeated.
 const PAUSE: Duration = Duration::from_millis(15);
 
@@ -140,7 +143,7 @@ impl Till for Anywhere {
             if self.state.lock().await.dice.percent(5) {
                 self.move_on().await;
             }
-            self.ask_within(op, rid, body, patience).await
+            self.ask_within(op, rid, body, patience.min(LONG_ENOUGH)).await
         })
     }
 

@@ -1,5 +1,5 @@
 //! Several nodes and the network between them, buyers and watchers of all of them, and what is checked after a fault.
-#![allow(dead_code, reason = "each of the tests uses its part")]
+#![allow(dead_code, unused_imports, reason = "each of the tests uses its part")]
 
 mod anywhere;
 mod faketime;

@@ -47,7 +47,7 @@ impl Stage {
 
     /// New sessions, so that there is something to sell, and buyers of them.
     pub(crate) async fn begin(&mut self) -> Buyers {
-        self.theatre = self.play(6, (12, 20), None).await;
+        self.theatre = self.play(8, (30, 40), None).await;
         let nodes: Vec<_> = self.cluster.running().into_iter().map(|id| (id, self.cluster.client(id))).collect();
         self.watchers = Some(Watchers::start(nodes, &self.theatre));
         let tills: Vec<Arc<dyn Till>> =
