@@ -1,7 +1,7 @@
 //! Those who only look: at each node one, who keeps the maps of all sessions and notices a gap.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
     sync::{Arc, Mutex},
     time::Duration,
@@ -32,6 +32,7 @@ struct Seen {
 type Maps = Arc<Mutex<BTreeMap<(u64, String), Seen>>>;
 
 pub(crate) struct Watchers {
+    nodes: BTreeSet<u64>,
     maps: Maps,
     tasks: JoinSet<()>,
 }
@@ -41,8 +42,10 @@ impl Watchers {
     pub(crate) fn start(nodes: impl IntoIterator<Item = (u64, SocketAddr)>, theatre: &Theatre) -> Watchers {
         let maps = Maps::default();
         let mut tasks = JoinSet::new();
+        let mut watched = BTreeSet::new();
         for (node, address) in nodes {
             let (maps, theatre) = (Arc::clone(&maps), theatre.clone());
+            watched.insert(node);
             tasks.spawn(async move {
                 loop {
                     watch(node, address, &theatre, &maps).await;
@@ -50,12 +53,13 @@ impl Watchers {
                 }
             });
         }
-        Watchers { maps, tasks }
+        Watchers { nodes: watched, maps, tasks }
     }
 
-    /// Waits until the watcher at each of these nodes sees what the session's map is.
+    /// Waits until the watcher at each of these nodes sees what the session's map is; nodes that came later have none.
     pub(crate) async fn see(&mut self, nodes: &[u64], session: &str, map: &Map) {
-        for &node in nodes {
+        let watched: Vec<u64> = nodes.iter().copied().filter(|node| self.nodes.contains(node)).collect();
+        for node in watched {
             let what = format!("the watcher at node {node} sees {session} at {} as\n{}", map.version, map.seats);
             eventually(&what, async || {
                 self.check();
