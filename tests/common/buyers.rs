@@ -1,8 +1,12 @@
 //! Buyers: many at once, each with a seed, who hold, give back, give up, forget and buy, and remember what they were told.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
@@ -11,13 +15,51 @@ use tokio::task::JoinSet;
 use super::{
     Dice, PATIENCE, eventually,
     port::{Answer, Encoding, Port},
-    record::{Asked, CartRecord, Record, Stands},
+    record::{Asked, CartRecord, Granted, Record, Stands},
     server::Server,
     theatre::Theatre,
 };
 
 /// Buyers that share one connection.
 const BUYERS_A_CONNECTION: usize = 8;
+
+/// Where buyers ask.
+pub(crate) trait Till: Send + Sync {
+    /// Asks, and waits for the answer for so long.
+    fn ask<'a>(
+        &'a self,
+        op: &'a str,
+        rid: &'a str,
+        body: Value,
+        patience: Duration,
+    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
+
+    /// Whether nobody will ever answer here.
+    fn is_closed(&self) -> bool;
+
+    /// The pause after a cart.
+    fn pause(&self) -> Duration;
+}
+
+impl Till for Port {
+    fn ask<'a>(
+        &'a self,
+        op: &'a str,
+        rid: &'a str,
+        body: Value,
+        patience: Duration,
+    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        Box::pin(self.ask_within(op, rid, body, patience))
+    }
+
+    fn is_closed(&self) -> bool {
+        Port::is_closed(self)
+    }
+
+    fn pause(&self) -> Duration {
+        Duration::ZERO
+    }
+}
 
 /// A load under way.
 pub(crate) struct Buyers {
@@ -35,21 +77,28 @@ impl Buyers {
         count: usize,
         dice: &mut Dice,
     ) -> Buyers {
+        let mut tills: Vec<Arc<dyn Till>> = Vec::new();
+        for number in 0..count {
+            tills.push(match number % BUYERS_A_CONNECTION {
+                0 => Arc::new(server.port(Encoding::BOTH[number / BUYERS_A_CONNECTION % 2]).await),
+                _ => Arc::clone(tills.last().expect("connected")),
+            });
+        }
+        Buyers::start_at(tills, theatre, record, dice)
+    }
+
+    /// Starts a buyer at each of these.
+    pub(crate) fn start_at(tills: Vec<Arc<dyn Till>>, theatre: &Theatre, record: Record, dice: &mut Dice) -> Buyers {
         let record = Arc::new(Mutex::new(record));
         let stop = Arc::new(AtomicBool::new(false));
         let theatre = Arc::new(theatre.clone());
         let mut tasks = JoinSet::new();
         let round = Dice::new(dice.next());
-        let mut port = None;
-        for number in 0..count {
-            if number % BUYERS_A_CONNECTION == 0 {
-                let encoding = Encoding::BOTH[number / BUYERS_A_CONNECTION % 2];
-                port = Some(Arc::new(server.port(encoding).await));
-            }
+        for (number, till) in (0..).zip(tills) {
             let buyer = Buyer {
-                port: Arc::clone(port.as_ref().expect("connected")),
+                till,
                 theatre: Arc::clone(&theatre),
-                dice: round.fork(number as u64),
+                dice: round.fork(number),
                 record: Arc::clone(&record),
                 requests: 0,
             };
@@ -63,13 +112,18 @@ impl Buyers {
     pub(crate) async fn orders(&mut self, more: usize) {
         let wanted = self.count() + more;
         eventually(&format!("{wanted} orders"), async || {
-            // A buyer that saw what must not be has panicked.
-            while let Some(ended) = self.tasks.try_join_next() {
-                ended.expect("a buyer");
-            }
+            self.check();
             (self.count() >= wanted).then_some(())
         })
         .await;
+    }
+
+    /// # Panics
+    /// If a buyer saw what must not be.
+    pub(crate) fn check(&mut self) {
+        while let Some(ended) = self.tasks.try_join_next() {
+            ended.expect("a buyer");
+        }
     }
 
     /// Waits until something was refused or failed with this code so often.
@@ -81,7 +135,13 @@ impl Buyers {
         .await;
     }
 
-    fn count(&self) -> usize {
+    /// Refusals and failures by code.
+    pub(crate) fn refused_so_far(&self) -> std::collections::BTreeMap<u64, u64> {
+        self.record.lock().expect("no panic").refused.clone()
+    }
+
+    /// How many orders there are by now.
+    pub(crate) fn count(&self) -> usize {
         self.record.lock().expect("no panic").orders()
     }
 
@@ -96,7 +156,7 @@ impl Buyers {
 }
 
 struct Buyer {
-    port: Arc<Port>,
+    till: Arc<dyn Till>,
     theatre: Arc<Theatre>,
     dice: Dice,
     record: Arc<Mutex<Record>>,
@@ -105,9 +165,10 @@ struct Buyer {
 
 impl Buyer {
     async fn go_on(mut self, stop: Arc<AtomicBool>) {
-        while !stop.load(Ordering::Relaxed) && !self.port.is_closed() {
+        while !stop.load(Ordering::Relaxed) && !self.till.is_closed() {
             let cart = self.one_cart().await;
             self.record.lock().expect("no panic").carts.push(cart);
+            tokio::time::sleep(self.till.pause()).await;
         }
     }
 
@@ -194,12 +255,20 @@ impl Buyer {
         }
         self.requests += 1;
         let rid = format!("{}-{}", &cart.token[..12], self.requests);
-        let answer = self.port.ask_within(op, &rid, body.clone(), PATIENCE / 3).await;
-        self.record.lock().expect("no panic").note(&answer);
+        let called = Instant::now();
+        let answer = self.till.ask(op, &rid, body.clone(), PATIENCE / 3).await;
+        {
+            let mut record = self.record.lock().expect("no panic");
+            record.note(&answer);
+            if let Answer::Ok(_, at) = &answer {
+                let (rid, at) = (rid.clone(), at.clone());
+                record.granted.push(Granted { op, rid, called, answered: Instant::now(), at });
+            }
+        }
         cart.note(Asked { op, rid, body }, &answer);
         if matches!(answer, Answer::Fail(_)) {
             // Whatever it suffers from will not be over at once.
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 }

@@ -23,19 +23,7 @@ impl Record {
     /// At the first promise that does not hold.
     pub(crate) async fn check(&mut self, server: &Server, theatre: &Theatre) {
         let port = server.port(Encoding::MsgPack).await;
-        let versions = self.versions.clone();
-        let known: Vec<&CartRecord> = self.carts.iter().filter(|cart| cart.unknown.is_none()).collect();
-        for carts in known.chunks(AT_ONCE) {
-            let checks = carts.iter().map(|cart| check_cart(&port, cart, &versions));
-            futures_util::future::join_all(checks).await;
-        }
-        for number in 0..self.carts.len() {
-            if self.carts[number].unknown.is_some() {
-                let answer = resolve(&port, &mut self.carts[number]).await;
-                self.note(&answer);
-                check_cart(&port, &self.carts[number], &self.versions).await;
-            }
-        }
+        self.check_carts(&port, 0).await;
         self.check_repeats(&port).await;
         self.check_maps(&port, theatre).await;
         self.check_audit(&port).await;
@@ -46,6 +34,23 @@ impl Record {
             self.orders(),
             self.refused
         );
+    }
+
+    /// Every cart from this one on is what its buyer was told, after what is unknown of it was resolved by repeating it.
+    pub(crate) async fn check_carts(&mut self, port: &Port, from: usize) {
+        let versions = self.versions.clone();
+        let known: Vec<&CartRecord> = self.carts[from..].iter().filter(|cart| cart.unknown.is_none()).collect();
+        for carts in known.chunks(AT_ONCE) {
+            let checks = carts.iter().map(|cart| check_cart(port, cart, &versions));
+            futures_util::future::join_all(checks).await;
+        }
+        for number in from..self.carts.len() {
+            if self.carts[number].unknown.is_some() {
+                let answer = resolve(port, &mut self.carts[number]).await;
+                self.note(&answer);
+                check_cart(port, &self.carts[number], &self.versions).await;
+            }
+        }
     }
 
     /// How many carts that were acknowledged the node does not know.
@@ -59,7 +64,7 @@ impl Record {
     }
 
     /// What was granted is granted again under its request id, with the same answer (P9).
-    async fn check_repeats(&self, port: &Port) {
+    pub(crate) async fn check_repeats(&self, port: &Port) {
         let granted: Vec<_> = self.carts.iter().rev().filter_map(|cart| cart.granted.as_ref()).take(200).collect();
         for some in granted.chunks(AT_ONCE) {
             let repeats = some.iter().map(async |(asked, answer)| {
@@ -80,14 +85,14 @@ impl Record {
     }
 
     /// Every seat is exactly what the orders and the live carts make it. What is owed to sessions may take a moment.
-    async fn check_maps(&self, port: &Port, theatre: &Theatre) {
+    pub(crate) async fn check_maps(&self, port: &Port, theatre: &Theatre) {
         let mut expected: BTreeMap<&str, BTreeMap<SeatName, char>> = BTreeMap::new();
         let mut taken: BTreeSet<(&str, SeatName)> = BTreeSet::new();
         for cart in &self.carts {
             let letter = match cart.stands {
                 Stands::Active => 'h',
                 Stands::Done => 's',
-                Stands::Canceled => continue,
+                Stands::Canceled | Stands::Expired => continue,
             };
             for (session, seat) in cart.seats() {
                 assert!(taken.insert((session, seat)), "{seat:?} of {session} was granted to two carts");
@@ -117,7 +122,7 @@ impl Record {
     }
 
     /// The node's own audit finds nothing wrong, and its sums are ours.
-    async fn check_audit(&self, port: &Port) {
+    pub(crate) async fn check_audit(&self, port: &Port) {
         let audit = eventually("nothing is owed any more", async || {
             let audit = port.read("admin.audit", json!({})).await.ok();
             (audit["owed"] == 0).then_some(audit)
@@ -158,6 +163,7 @@ async fn check_cart(port: &Port, cart: &CartRecord, versions: &BTreeMap<String, 
     let state = match cart.stands {
         Stands::Active => "active",
         Stands::Canceled => "canceled",
+        Stands::Expired => "expired",
         Stands::Done => "done",
     };
     assert_eq!((body["id"].as_str(), body["state"].as_str()), (Some(id.as_str()), Some(state)), "{cart:?}");

@@ -21,11 +21,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-pub(crate) use buyers::Buyers;
+pub(crate) use buyers::{Buyers, Till};
 pub(crate) use dice::Dice;
 pub(crate) use gateway::{Gateway, SECRET};
 pub(crate) use port::{Answer, Encoding, No, Port};
-pub(crate) use record::Record;
+pub(crate) use record::{Asked, CartRecord, Granted, Record, Stands};
 pub(crate) use server::{BOXOFFICE, Home, Refused, Server};
 pub(crate) use shim::{Faults, write_control};
 pub(crate) use shopper::{Shopper, checkout, recorded};

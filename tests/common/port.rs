@@ -267,7 +267,8 @@ impl Port {
         self.answer_to(frame, PATIENCE).await.expect("an answer")
     }
 
-    async fn exchange(&self, frame: Value, patience: Duration) -> Answer {
+    /// Sends a frame and waits for its answer for so long.
+    pub(crate) async fn exchange(&self, frame: Value, patience: Duration) -> Answer {
         self.answer_to(frame, patience).await.map_or(Answer::Gone, |answer| Answer::read(&answer))
     }
 
@@ -300,6 +301,11 @@ impl Port {
         let mut others = self.others.lock().await;
         let frame = timeout(PATIENCE, others.recv()).await.expect("a frame in time");
         frame.unwrap_or_else(|| panic!("the connection was closed with {:?}", *self.closed.borrow()))
+    }
+
+    /// The next frame that answers nothing that was asked, whenever it comes; none once the connection is closed.
+    pub(crate) async fn next_other(&self) -> Option<Value> {
+        self.others.lock().await.recv().await
     }
 
     /// Every frame that answered nothing, until the connection was closed.

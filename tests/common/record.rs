@@ -1,6 +1,6 @@
 //! What buyers were told: every acknowledged answer, and what nobody knows.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Instant};
 
 use serde_json::Value;
 
@@ -14,6 +14,21 @@ pub(crate) struct Record {
     pub(crate) versions: BTreeMap<String, u64>,
     /// Refusals and failures by code: what kind of load it was.
     pub(crate) refused: BTreeMap<u64, u64>,
+    /// Everything that was granted, with its times.
+    pub(crate) granted: Vec<Granted>,
+}
+
+/// One request that was granted.
+#[derive(Clone, Debug)]
+pub(crate) struct Granted {
+    pub(crate) op: &'static str,
+    pub(crate) rid: String,
+    /// When it was asked for the first time.
+    pub(crate) called: Instant,
+    /// When the answer came.
+    pub(crate) answered: Instant,
+    /// The versions of the answer, by entity.
+    pub(crate) at: BTreeMap<String, u64>,
 }
 
 /// One request, as it was asked.
@@ -29,6 +44,8 @@ pub(crate) struct Asked {
 pub(crate) enum Stands {
     Active,
     Canceled,
+    /// Its time ran out; buyers are not told, whoever looks sees it.
+    Expired,
     Done,
 }
 

@@ -245,6 +245,11 @@ impl Server {
         assert!(status.success(), "the node was told to stop and ended with {status}: {}", self.stderr());
     }
 
+    /// Whether it has ended already.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("a child").is_some()
+    }
+
     /// Waits until it ends by itself.
     pub(crate) fn ended(mut self) -> (ExitStatus, String) {
         let status = self.wait();

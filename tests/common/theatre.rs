@@ -36,21 +36,33 @@ impl Theatre {
     pub(crate) async fn open(
         port: &Port,
         sessions: usize,
+        rows_seats: (u16, u16),
+        hold_ttl_ms: Option<u64>,
+    ) -> Theatre {
+        Theatre::open_called(port, "royal", "hamlet", sessions, rows_seats, hold_ttl_ms).await
+    }
+
+    /// The same at this venue, of this title.
+    pub(crate) async fn open_called(
+        port: &Port,
+        venue: &str,
+        title: &str,
+        sessions: usize,
         (rows, seats): (u16, u16),
         hold_ttl_ms: Option<u64>,
     ) -> Theatre {
-        let names: Vec<String> = (0..sessions).map(|number| format!("hamlet-{number}")).collect();
+        let names: Vec<String> = (0..sessions).map(|number| format!("{title}-{number}")).collect();
         let price = 1_000;
         let mut items = vec![
-            json!({"op": "venue.put", "rid": "v", "body": {"id": "royal", "name": "Royal", "city": "Vienna"}}),
+            json!({"op": "venue.put", "rid": "v", "body": {"id": venue, "name": "Royal", "city": "Vienna"}}),
             json!({"op": "hall.put", "rid": "h", "body": {
-                "venue": "royal", "id": "main", "name": "Main", "layout": {"rows": rows, "seats": seats}
+                "venue": venue, "id": "main", "name": "Main", "layout": {"rows": rows, "seats": seats}
             }}),
         ];
         items.extend(names.iter().enumerate().map(|(number, name)| {
             let starts_at = 1_900_000_000_000 + number as u64 * DAY_MS;
             json!({"op": "session.create", "rid": format!("s-{name}"), "body": {
-                "id": name, "venue": "royal", "hall": "main", "title": "hamlet",
+                "id": name, "venue": venue, "hall": "main", "title": title,
                 "starts_at": time(port, starts_at), "ends_at": time(port, starts_at + DAY_MS / 8),
                 "prices": {"standard": {"amount": price, "currency": "EUR"}}, "hold_ttl_ms": hold_ttl_ms,
             }})

@@ -1,0 +1,92 @@
+//! A node whose clock is wrong by an hour: nobody's hold ends early, no deadline moves back, and the node does not lead.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::{
+    cluster::{Cluster, Plan, SHARDS, Stage},
+    common::{Answer, Asked, CartRecord, Dice, Encoding, PATIENCE, Port, eventually},
+};
+
+/// In seconds.
+const HOUR: i64 = 3_600;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clock_is_wrong_by_an_hour() {
+    let plan = Plan { nodes: 3, places: 3, faults: false, clocks: true };
+    let mut stage = Stage::new(Dice::of_test("a_clock_is_wrong_by_an_hour"), plan).await;
+    for (name, seconds) in [("a clock is an hour ahead", HOUR), ("a clock is an hour behind", -HOUR)] {
+        // Half an hour is what a hold lives, so that a shard that believed the clock would end them all.
+        let held = holds(&mut stage).await;
+        stage.record.carts.extend(held.iter().cloned());
+        let before = deadlines(&stage.cluster, &held).await;
+        stage
+            .story(name, async |cluster, buyers, _| {
+                let wrong = cluster.a_leader().await;
+                cluster.set_clock(wrong, seconds);
+                eventually("who has the wrong time leads nothing", async || {
+                    let leaders = cluster.leaders().await;
+                    (leaders.len() == 1 + SHARDS && !leaders.values().any(|leader| *leader == wrong)).then_some(())
+                })
+                .await;
+                assert!(cluster.said(wrong).contains("clock"), "it does not say so: {}", cluster.said(wrong));
+                buyers.orders(10).await;
+                // It starts with the wrong time.
+                cluster.kill(wrong);
+                cluster.start_node(wrong).await;
+                cluster.ready().await;
+                buyers.orders(10).await;
+                check_deadlines(cluster, &held, &before).await;
+                // Others go, and it may have to lead.
+                for other in cluster.running().into_iter().filter(|id| *id != wrong) {
+                    cluster.kill(other);
+                    buyers.orders(10).await;
+                    cluster.start_node(other).await;
+                    cluster.ready().await;
+                }
+                cluster.set_clock(wrong, 0);
+            })
+            .await;
+        check_deadlines(&stage.cluster, &held, &before).await;
+    }
+    stage.check_everything().await;
+}
+
+/// Carts that are held and never come back.
+async fn holds(stage: &mut Stage) -> Vec<CartRecord> {
+    let held = stage.play(1, (10, 2), None).await;
+    let anywhere = stage.cluster.anywhere(stage.dice.next());
+    let mut carts = Vec::new();
+    for row in 0..held.rows {
+        let mut cart = CartRecord::new(stage.dice.token());
+        let body = json!({"token": cart.token, "session": held.session(), "seats": [[row, 0]]});
+        let (op, rid) = ("cart.hold_seats", "held".to_owned());
+        let answer = anywhere.ask_within(op, &rid, body.clone(), PATIENCE).await;
+        assert!(matches!(answer, Answer::Ok(..)), "{answer:?}");
+        cart.note(Asked { op, rid, body }, &answer);
+        carts.push(cart);
+    }
+    carts
+}
+
+/// Every cart is still there, and no deadline has moved back.
+async fn check_deadlines(cluster: &Cluster, held: &[CartRecord], before: &BTreeMap<String, (String, u64)>) {
+    for (token, (state, deadline)) in deadlines(cluster, held).await {
+        let (_, told) = &before[&token];
+        assert!(state == "active" && deadline >= *told, "a hold ended early: {state} until {deadline}, told {told}");
+    }
+}
+
+/// The state of each cart, and its deadline in milliseconds.
+async fn deadlines(cluster: &Cluster, carts: &[CartRecord]) -> BTreeMap<String, (String, u64)> {
+    cluster.ready().await;
+    let port = Port::connect(cluster.client(1), Encoding::MsgPack).await;
+    let mut deadlines = BTreeMap::new();
+    for cart in carts {
+        let body: Value = port.read("cart.get", json!({"token": cart.token})).await.ok();
+        let state = body["state"].as_str().expect("a state").to_owned();
+        deadlines.insert(cart.token.clone(), (state, body["deadline"].as_u64().expect("a deadline")));
+    }
+    deadlines
+}

@@ -1,0 +1,103 @@
+//! Members come and go, and strangers are kept out.
+
+use serde_json::json;
+
+use crate::{
+    REFUSED, THREE,
+    cluster::{Cluster, Plan, SECRET, Stage},
+    common::{Dice, Home, Refused, Server},
+};
+
+/// Waits until a member of the cluster's table is in this state.
+async fn member_is(cluster: &Cluster, node: u64, state: &str) {
+    cluster
+        .until(&format!("node {node} is {state}"), async || {
+            let table = cluster.table().await.ok_or("nobody tells the table")?;
+            let members = table["members"].as_array().ok_or("no members")?;
+            let found = members.iter().find(|member| member["node"] == node).ok_or(format!("{members:?}"))?;
+            if found["state"] == state { Ok(()) } else { Err(table.to_string()) }
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_come_and_go() {
+    let plan = Plan { nodes: 3, places: 5, faults: false, clocks: false };
+    let mut stage = Stage::new(Dice::of_test("members_come_and_go"), plan).await;
+    stage
+        .story("a fourth node comes", async |cluster, buyers, _| {
+            cluster.start_node(4).await;
+            cluster.ready().await;
+            let table = cluster.table().await.expect("a table");
+            let used = table["places"].as_array().expect("places").iter().skip(1);
+            let voters = used.flat_map(|place| place["voters"].as_array().expect("voters"));
+            let on_it = voters.filter(|replica| replica.as_str().is_some_and(|replica| replica.starts_with("4.")));
+            assert!(on_it.count() > 0, "nothing was given to the new node: {table}");
+            buyers.orders(10).await;
+        })
+        .await;
+    stage
+        .story("the founder is drained", async |cluster, buyers, _| {
+            cluster.admin("admin.drain", json!({"node": 1})).await;
+            // It goes by itself when everything is elsewhere.
+            let (code, said) = cluster.ended(1);
+            println!("node 1 ended with {code:?}: {said}");
+            member_is(cluster, 1, "gone").await;
+            buyers.orders(10).await;
+        })
+        .await;
+    stage
+        .story("a dead node is removed", async |cluster, buyers, _| {
+            cluster.kill(2);
+            cluster.start_node(5).await;
+            cluster.admin("admin.remove", json!({"node": 2})).await;
+            cluster.ready().await;
+            buyers.orders(10).await;
+            // It does not come back.
+            let refused = cluster.refused(cluster.command(2)).await;
+            assert_eq!(refused.code, Some(REFUSED), "{}", refused.stderr);
+            assert!(refused.stderr.contains("node 2"), "{}", refused.stderr);
+        })
+        .await;
+    stage.check_everything().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_are_kept_out() {
+    let mut stage = Stage::new(Dice::of_test("strangers_are_kept_out"), THREE).await;
+    stage
+        .story("two nodes with one id", async |cluster, _, _| {
+            let home = Home::new();
+            let stranger = cluster.stranger(&home, 2, SECRET, Some(cluster.client(1)));
+            let refused = cluster.refused(stranger).await;
+            names(&refused, "node 2");
+        })
+        .await;
+    stage
+        .story("a node of another cluster", async |cluster, _, _| {
+            let home = Home::new();
+            let founder = cluster.stranger(&home, 4, SECRET, None);
+            Server::spawn(founder).unwrap_or_else(|refused| panic!("it serves alone: {refused:?}")).stop();
+            let stranger = cluster.stranger(&home, 4, SECRET, Some(cluster.client(1)));
+            let refused = cluster.refused(stranger).await;
+            names(&refused, "cluster");
+        })
+        .await;
+    stage
+        .story("a node without the secret", async |cluster, _, _| {
+            let home = Home::new();
+            let stranger = cluster.stranger(&home, 4, "not-what-these-nodes-know", Some(cluster.client(1)));
+            let refused = cluster.refused(stranger).await;
+            names(&refused, "secret");
+        })
+        .await;
+    let members = stage.cluster.members().await;
+    assert_eq!(members.len(), 3, "a stranger became a member: {members:?}");
+    stage.check_everything().await;
+}
+
+fn names(refused: &Refused, word: &str) {
+    println!("refused: {}", refused.stderr.trim());
+    assert_eq!(refused.code, Some(REFUSED), "{}", refused.stderr);
+    assert!(refused.stderr.contains(word), "{word:?} is not named: {}", refused.stderr);
+}

@@ -1,0 +1,152 @@
+//! What happens between the nodes.
+
+use std::time::Duration;
+
+use crate::{
+    THREE,
+    cluster::{
+        Cluster, Stage,
+        Weather::{Cut, Fair, Silent, Slow, Trickle},
+        lasts, nobody_flaps, refuses_in_time,
+    },
+    common::{Dice, eventually, http},
+};
+
+/// A cluster of three, one of whom leads: that one, and the two others.
+async fn first_of_three(cluster: &Cluster) -> (u64, u64, u64) {
+    let leader = cluster.a_leader().await;
+    let others: Vec<u64> = cluster.running().into_iter().filter(|id| *id != leader).collect();
+    (leader, others[0], others[1])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_do_not_hear_each_other() {
+    let mut stage = Stage::new(Dice::of_test("nodes_do_not_hear_each_other"), THREE).await;
+    stage
+        .story("a leader hears and is not heard", async |cluster, buyers, _| {
+            let (leader, one, two) = first_of_three(cluster).await;
+            cluster.links.set(leader, one, Silent);
+            cluster.links.set(leader, two, Silent);
+            lasts(buyers).await;
+        })
+        .await;
+    stage
+        .story("a leader is heard and does not hear", async |cluster, buyers, _| {
+            let (leader, one, two) = first_of_three(cluster).await;
+            cluster.links.set(one, leader, Silent);
+            cluster.links.set(two, leader, Silent);
+            lasts(buyers).await;
+        })
+        .await;
+    stage
+        .story("a bridge: two of three do not reach each other", async |cluster, buyers, _| {
+            let (leader, one, two) = first_of_three(cluster).await;
+            for between in [(leader, one), (one, two)] {
+                cluster.links.both(between.0, between.1, Silent);
+                lasts(buyers).await;
+                nobody_flaps(cluster).await;
+                cluster.links.both(between.0, between.1, Fair);
+                cluster.ready().await;
+            }
+        })
+        .await;
+    stage
+        .story("a leader is alone", async |cluster, buyers, dice| {
+            let (leader, ..) = first_of_three(cluster).await;
+            cluster.links.around(leader, Silent);
+            lasts(buyers).await;
+            refuses_in_time(cluster, leader, dice.token()).await;
+        })
+        .await;
+    stage
+        .story("everybody is alone", async |cluster, _, dice| {
+            cluster.links.everywhere(Cut);
+            for id in cluster.running() {
+                // Who led goes on until it notices; from then on nobody grants anything.
+                eventually("a node that is alone leads nothing", async || {
+                    let leaders = cluster.leaders().await;
+                    (!leaders.values().any(|leader| *leader == id)).then_some(())
+                })
+                .await;
+                refuses_in_time(cluster, id, dice.token()).await;
+            }
+        })
+        .await;
+    stage.check_everything().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn links_are_bad() {
+    let mut stage = Stage::new(Dice::of_test("links_are_bad"), THREE).await;
+    stage
+        .story("a link breaks in the midst of frames", async |cluster, buyers, dice| {
+            for _ in 0..3 {
+                let (leader, one, two) = first_of_three(cluster).await;
+                for (from, to) in [(leader, one), (two, leader)] {
+                    let before = cluster.links.torn(from, to);
+                    cluster.links.tear(from, to, 1 + dice.below(200) as u64);
+                    eventually("a connection is torn", async || (cluster.links.torn(from, to) > before).then_some(()))
+                        .await;
+                }
+                buyers.orders(5).await;
+            }
+        })
+        .await;
+    stage
+        .story("a byte is changed on its way", async |cluster, buyers, _| {
+            for id in cluster.running() {
+                for other in cluster.running().into_iter().filter(|other| *other != id) {
+                    cluster.links.corrupt(id, other);
+                    eventually("a byte is changed", async || (cluster.links.corrupted(id, other) > 0).then_some(()))
+                        .await;
+                }
+            }
+            // Every receiver noticed, and says so.
+            for id in cluster.running() {
+                eventually("a changed frame is named", async || {
+                    cluster.said(id).contains("what came is damaged").then_some(())
+                })
+                .await;
+            }
+            buyers.orders(10).await;
+        })
+        .await;
+    stage
+        .story("a link is half-open", async |cluster, buyers, _| {
+            let (leader, one, _) = first_of_three(cluster).await;
+            // The other side is gone, and nobody says so: there is nothing but silence.
+            cluster.links.both(leader, one, Silent);
+            cluster.kill(one);
+            lasts(buyers).await;
+            cluster.links.heal();
+            cluster.start_node(one).await;
+            buyers.orders(5).await;
+        })
+        .await;
+    stage
+        .story("bytes arrive one by one", async |cluster, buyers, _| {
+            let (leader, one, _) = first_of_three(cluster).await;
+            cluster.links.both(leader, one, Trickle);
+            lasts(buyers).await;
+        })
+        .await;
+    stage
+        .story("a link takes five seconds", async |cluster, buyers, _| {
+            let (leader, one, _) = first_of_three(cluster).await;
+            cluster.links.both(leader, one, Slow(Duration::from_secs(5)));
+            lasts(buyers).await;
+            // As long as the first slow bytes are on their way.
+            tokio::time::sleep(Duration::from_secs(6)).await;
+            buyers.orders(5).await;
+        })
+        .await;
+    stage.check_everything().await;
+    // What was damaged was counted as well. The node that was killed began anew.
+    let mut counted = 0;
+    for id in stage.cluster.running() {
+        let (_, metrics) = http::get(stage.cluster.client(id), "/metrics").await;
+        let damaged = metrics.lines().filter(|line| line.starts_with("boxoffice_peer_frames_damaged_total "));
+        counted += damaged.filter_map(|line| line.rsplit(' ').next()).filter(|count| *count != "0").count();
+    }
+    assert!(counted >= 2, "frames were changed on their way and {counted} nodes count them");
+}

@@ -1,0 +1,29 @@
+//! Clocks that can be set, by Debian's libfaketime: only the wall clock, never the monotonic one.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// # Panics
+/// If it is not installed; `tests/run` installs it.
+fn library() -> PathBuf {
+    let known = ["x86_64-linux-gnu", "aarch64-linux-gnu"];
+    let paths = known.map(|machine| Path::new("/usr/lib").join(machine).join("faketime/libfaketimeMT.so.1"));
+    let found = paths.into_iter().find(|path| path.exists());
+    found.expect("clocks are set by libfaketime, which is not installed: install Debian's package `faketime`")
+}
+
+/// Has the command's process read its clock by this file.
+pub(crate) fn set_up(command: &mut Command, file: &Path) {
+    command.env("LD_PRELOAD", library()).env("FAKETIME_TIMESTAMP_FILE", file).env("FAKETIME_NO_CACHE", "1");
+    command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("NO_FAKE_STAT", "1");
+}
+
+/// Sets the clock: so many seconds from the true time.
+pub(crate) fn set(file: &Path, seconds: i64) {
+    let aside = file.with_extension("new");
+    fs::write(&aside, format!("{seconds:+}\n")).expect("a written clock");
+    fs::rename(&aside, file).expect("the clock gets its name");
+}

@@ -1,0 +1,531 @@
+//! Several nodes as child processes, each with a home that outlives it, and the network between them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::{SocketAddr, TcpListener},
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicU16, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::{
+    task::spawn_blocking,
+    time::{Instant, sleep, timeout},
+};
+
+use super::{
+    anywhere::{Anywhere, Doors},
+    faketime,
+    links::Links,
+};
+use crate::common::{Answer, Encoding, Faults, Home, PATIENCE, Port, Refused, Server, write_control};
+
+/// Few shards: each has its own elections.
+pub(crate) const SHARDS: usize = 4;
+
+/// How many replicas a shard has where there are nodes enough.
+const REPLICAS: usize = 3;
+
+/// How many voters the directory has at most.
+const DIRECTORY_VOTERS: usize = 5;
+
+/// What only the nodes of one cluster know.
+pub(crate) const SECRET: &str = "known-to-these-nodes-only";
+
+/// Small segments and frequent snapshots: a node that was away for a while gets one.
+const CONFIG: &str = "[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 300\n\n";
+
+/// How long one question to one node may take before it is asked again.
+const SOON: Duration = Duration::from_secs(2);
+
+/// What kind of nodes they are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Plan {
+    /// How many nodes begin.
+    pub(crate) nodes: usize,
+    /// How many there may be.
+    pub(crate) places: usize,
+    /// With the fault library: kill -9 is a power cut.
+    pub(crate) faults: bool,
+    /// With clocks that can be set.
+    pub(crate) clocks: bool,
+}
+
+pub(crate) struct Cluster {
+    plan: Plan,
+    nodes: Vec<Node>,
+    pub(crate) links: Links,
+    pub(crate) doors: Arc<Doors>,
+}
+
+/// Where a node lives, whether it runs or not.
+pub(crate) struct Node {
+    pub(crate) id: u64,
+    home: Home,
+    client: SocketAddr,
+    peers: SocketAddr,
+    joins: bool,
+    server: Option<Server>,
+    paused: bool,
+}
+
+/// Ports that no process gets by itself, so that a node finds its own again: each test program begins elsewhere, and none is
+/// given out twice.
+fn free_address() -> SocketAddr {
+    const FIRST: u16 = 12_000;
+    const COUNT: u16 = 18_000;
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let own = (std::process::id() % 600) as u16 * 30;
+    for _ in 0..COUNT {
+        let address = SocketAddr::from(([127, 0, 0, 1], FIRST + (own + NEXT.fetch_add(1, Relaxed)) % COUNT));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
+    panic!("no port is free");
+}
+
+impl Cluster {
+    /// Nodes that serve, with all their replicas where they should be.
+    pub(crate) async fn start(plan: Plan) -> Cluster {
+        let mut cluster = Cluster::found(plan).await;
+        let before = Instant::now();
+        cluster.start_node(1).await;
+        let others: Vec<u64> = (2..=plan.nodes as u64).collect();
+        cluster.start_nodes(&others).await;
+        cluster.ready().await;
+        println!("{} nodes are ready after {:?}", plan.nodes, before.elapsed());
+        cluster
+    }
+
+    /// Homes without nodes.
+    pub(crate) async fn found(plan: Plan) -> Cluster {
+        let peers: Vec<SocketAddr> = (0..plan.places).map(|_| free_address()).collect();
+        let links = Links::new(&peers).await;
+        let nodes = (1..).zip(peers).map(|(id, peers)| {
+            let links = format!("[peers]\nlisten = \"{peers}\"\n\n{}", links.routes(id));
+            let home = Home::with_config(&format!("[node]\nshards = {SHARDS}\n\n{CONFIG}{links}"));
+            let home = if plan.faults { home.with_faults() } else { home };
+            Node { id, home, client: free_address(), peers, joins: id != 1, server: None, paused: false }
+        });
+        let nodes: Vec<Node> = nodes.collect();
+        let doors = Doors::new(nodes.iter().map(|node| node.client).collect());
+        Cluster { plan, nodes, links, doors }
+    }
+
+    pub(crate) fn node(&self, id: u64) -> &Node {
+        &self.nodes[id as usize - 1]
+    }
+
+    fn node_mut(&mut self, id: u64) -> &mut Node {
+        &mut self.nodes[id as usize - 1]
+    }
+
+    pub(crate) fn home(&self, id: u64) -> &Home {
+        &self.node(id).home
+    }
+
+    pub(crate) fn client(&self, id: u64) -> SocketAddr {
+        self.node(id).client
+    }
+
+    /// The nodes with a process that is not stopped.
+    pub(crate) fn running(&self) -> Vec<u64> {
+        self.nodes.iter().filter(|node| node.server.is_some() && !node.paused).map(|node| node.id).collect()
+    }
+
+    /// The command that serves as this node.
+    pub(crate) fn command(&self, id: u64) -> Command {
+        let node = self.node(id);
+        let door = (1..=self.plan.places as u64).find(|other| *other != id && self.node(*other).server.is_some());
+        let door = door.map_or(self.client(if id == 1 { 2 } else { 1 }), |other| self.client(other));
+        let mut command = node.command(id, node.joins.then_some(door));
+        if self.plan.clocks {
+            faketime::set_up(&mut command, &self.clock_file(id));
+        }
+        command
+    }
+
+    /// A command that serves as some node from another home, at other addresses: a stranger.
+    pub(crate) fn stranger(&self, home: &Home, id: u64, secret: &str, join: Option<SocketAddr>) -> Command {
+        let (client, peers) = (free_address(), free_address());
+        serve(home, id, client, peers, secret, join)
+    }
+
+    /// Where the clock of a node is set.
+    fn clock_file(&self, id: u64) -> std::path::PathBuf {
+        self.home(id).path().join("clock")
+    }
+
+    /// Sets a node's clock: so many seconds from the true time.
+    pub(crate) fn set_clock(&self, id: u64, seconds: i64) {
+        faketime::set(&self.clock_file(id), seconds);
+    }
+
+    pub(crate) async fn start_node(&mut self, id: u64) {
+        self.start_nodes(&[id]).await;
+    }
+
+    /// Starts nodes side by side and waits until each serves.
+    ///
+    /// # Panics
+    /// If one does not.
+    pub(crate) async fn start_nodes(&mut self, ids: &[u64]) {
+        if self.plan.clocks {
+            for id in ids.iter().filter(|id| !self.clock_file(**id).exists()) {
+                self.set_clock(*id, 0);
+            }
+        }
+        let starts = ids.iter().map(|&id| {
+            assert!(self.node(id).server.is_none(), "node {id} runs already");
+            let command = self.command(id);
+            async move { (id, spawn_blocking(move || Server::spawn(command)).await.expect("no panic")) }
+        });
+        for (id, started) in join_all(starts).await {
+            let server = started.unwrap_or_else(|refused| panic!("node {id} does not serve: {refused:?}"));
+            let node = self.node_mut(id);
+            (node.server, node.paused) = (Some(server), false);
+        }
+    }
+
+    /// Starts a node that must refuse to.
+    pub(crate) async fn refused(&self, command: Command) -> Refused {
+        match spawn_blocking(move || Server::spawn(command)).await.expect("no panic") {
+            Ok(server) => panic!("the node serves at {}, although it must not", server.address()),
+            Err(refused) => refused,
+        }
+    }
+
+    /// From now on the node is one that joins, whoever it was.
+    pub(crate) fn joins(&mut self, id: u64) {
+        self.node_mut(id).joins = true;
+    }
+
+    fn take(&mut self, id: u64) -> Server {
+        self.node_mut(id).paused = false;
+        self.node_mut(id).server.take().unwrap_or_else(|| panic!("node {id} does not run"))
+    }
+
+    /// SIGKILL; with the fault library a power cut.
+    pub(crate) fn kill(&mut self, id: u64) {
+        self.take(id).kill();
+    }
+
+    /// SIGTERM, and waits until it has ended well.
+    pub(crate) fn terminate(&mut self, id: u64) {
+        self.take(id).stop();
+    }
+
+    /// The same, of a node whose power may go meanwhile.
+    pub(crate) fn terminate_anyhow(&mut self, id: u64) {
+        self.signal(id, Signal::TERM);
+        let (code, said) = self.ended(id);
+        assert!(matches!(code, Some(0) | None), "node {id} was told to stop and ended with {code:?}: {said}");
+    }
+
+    /// Waits until a node ends by itself; its exit code, and what it said.
+    pub(crate) fn ended(&mut self, id: u64) -> (Option<i32>, String) {
+        let (status, said) = self.take(id).ended();
+        (status.code(), said)
+    }
+
+    /// Whether a node that should run has ended; what it said then.
+    pub(crate) fn said(&self, id: u64) -> String {
+        self.node(id).server.as_ref().map(Server::stderr).unwrap_or_default()
+    }
+
+    /// SIGSTOP.
+    pub(crate) fn pause(&mut self, id: u64) {
+        self.signal(id, Signal::STOP);
+        self.node_mut(id).paused = true;
+    }
+
+    /// SIGCONT.
+    pub(crate) fn resume(&mut self, id: u64) {
+        self.signal(id, Signal::CONT);
+        self.node_mut(id).paused = false;
+    }
+
+    /// SIGCONT to everybody who is stopped.
+    pub(crate) fn resume_all(&mut self) {
+        let paused: Vec<u64> = self.nodes.iter().filter(|node| node.paused).map(|node| node.id).collect();
+        paused.into_iter().for_each(|id| self.resume(id));
+    }
+
+    /// The nodes that began and do not run: who lost power by itself is noticed here.
+    pub(crate) fn down(&mut self) -> Vec<u64> {
+        for node in &mut self.nodes[..self.plan.nodes] {
+            if node.server.as_mut().is_some_and(Server::has_ended) {
+                let (status, said) = node.server.take().expect("it ran").ended();
+                // Without an exit code the power went; anything else it would have had to say.
+                assert!(status.code().is_none(), "node {} ended with {status}: {said}", node.id);
+            }
+        }
+        self.nodes[..self.plan.nodes].iter().filter(|node| node.server.is_none()).map(|node| node.id).collect()
+    }
+
+    fn signal(&self, id: u64, signal: Signal) {
+        let server = self.node(id).server.as_ref().expect("a node that runs");
+        let pid = Pid::from_raw(server.pid() as i32).expect("a process");
+        kill_process(pid, signal).expect("a child that can be signalled");
+    }
+
+    /// What a node's disk suffers from.
+    pub(crate) fn fault(&self, id: u64, faults: Faults) {
+        write_control(&self.home(id).control_file(), faults);
+    }
+
+    /// A connection to a node that runs.
+    pub(crate) async fn port(&self, id: u64) -> Port {
+        Port::connect(self.client(id), Encoding::BOTH[id as usize % 2]).await
+    }
+
+    /// A way in at any node.
+    pub(crate) fn anywhere(&self, seed: u64) -> Anywhere {
+        Anywhere::new(&self.doors, Encoding::BOTH[seed as usize % 2], seed)
+    }
+
+    /// Asks one node, in bounded time.
+    pub(crate) async fn read(&self, id: u64, op: &str, body: Value) -> Option<Value> {
+        let asked = async {
+            let port = Port::try_connect(self.client(id), Encoding::Json).await.ok()?;
+            match port.read(op, body).await {
+                Answer::Ok(body, _) => Some(body),
+                Answer::No(_) | Answer::Fail(_) | Answer::Gone => None,
+            }
+        };
+        timeout(SOON, asked).await.ok().flatten()
+    }
+
+    /// Asks whoever answers for a change by an operator.
+    pub(crate) async fn admin(&self, op: &'static str, body: Value) -> Value {
+        let anywhere = self.anywhere(0);
+        let rid = format!("{op}-{}-{}", std::process::id(), free_rid());
+        anywhere.ask_within(op, &rid, body, PATIENCE).await.ok()
+    }
+
+    /// Who leads each shard, as the nodes that run say it of themselves: of two the one in the later term.
+    pub(crate) async fn leaders(&self) -> BTreeMap<u64, u64> {
+        let mut leaders: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+        for (id, status) in self.statuses().await {
+            for shard in status["shards"].as_array().into_iter().flatten().filter(|shard| shard["role"] == "leader") {
+                let (number, term) = (shard["shard"].as_u64().expect("a number"), shard["term"].as_u64());
+                let leader = leaders.entry(number).or_default();
+                *leader = (*leader).max((term.expect("a term"), id));
+            }
+        }
+        leaders.into_iter().map(|(shard, (_, id))| (shard, id)).collect()
+    }
+
+    /// The highest term of each shard that a node that runs has heard of.
+    pub(crate) async fn terms(&self) -> BTreeMap<u64, u64> {
+        let mut terms = BTreeMap::new();
+        for status in self.statuses().await.into_values() {
+            for shard in status["shards"].as_array().into_iter().flatten() {
+                let number = |name: &str| shard[name].as_u64().expect("a number");
+                let term: &mut u64 = terms.entry(number("shard")).or_default();
+                *term = number("term").max(*term);
+            }
+        }
+        terms
+    }
+
+    /// A node that leads a shard of carts and sessions, one that leads most.
+    pub(crate) async fn a_leader(&self) -> u64 {
+        let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+        for (shard, id) in self.leaders().await {
+            *counts.entry(id).or_default() += usize::from(shard > 0);
+        }
+        counts.into_iter().max_by_key(|(_, count)| *count).map(|(id, _)| id).expect("somebody leads")
+    }
+
+    /// `admin.status` of every node that runs and answers.
+    async fn statuses(&self) -> BTreeMap<u64, Value> {
+        let asks = self.running().into_iter().map(async |id| (id, self.read(id, "admin.status", json!({})).await));
+        join_all(asks).await.into_iter().filter_map(|(id, status)| Some((id, status?))).collect()
+    }
+
+    /// The cluster's table, by the first node that answers.
+    pub(crate) async fn table(&self) -> Option<Value> {
+        for id in self.running() {
+            if let Some(table) = self.read(id, "admin.nodes", json!({})).await {
+                return Some(table);
+            }
+        }
+        None
+    }
+
+    /// The state of each member of the cluster's table.
+    pub(crate) async fn members(&self) -> BTreeMap<u64, String> {
+        let table = self.table().await.expect("a node that answers");
+        let members = table["members"].as_array().expect("members").iter();
+        members
+            .map(|member| {
+                (member["node"].as_u64().expect("a node"), member["state"].as_str().expect("a state").to_owned())
+            })
+            .collect()
+    }
+
+    /// Waits until every node that runs serves and every shard has the replicas and the leader it should have.
+    pub(crate) async fn ready(&self) {
+        self.until("every shard has its replicas and a leader", async || {
+            let standing = self.standing().await?;
+            standing.check_ready()
+        })
+        .await;
+    }
+
+    /// Waits until in addition every replica of a shard has applied the same.
+    pub(crate) async fn converged(&self) {
+        self.until("all replicas have applied the same", async || {
+            let standing = self.standing().await?;
+            standing.check_ready()?;
+            standing.check_applied()
+        })
+        .await;
+    }
+
+    /// Asks again and again until there is no reason any more why not.
+    pub(crate) async fn until<T>(&self, what: &str, mut ask: impl AsyncFnMut() -> Result<T, String>) -> T {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match ask().await {
+                Ok(answer) => return answer,
+                Err(why) if Instant::now() > deadline => panic!("waited {PATIENCE:?} in vain: {what}: {why}"),
+                Err(_) => sleep(Duration::from_millis(20)).await,
+            }
+        }
+    }
+
+    /// What the nodes that run say now.
+    async fn standing(&self) -> Result<Standing, String> {
+        let statuses = self.statuses().await;
+        if let Some(silent) = self.running().into_iter().find(|id| !statuses.contains_key(id)) {
+            return Err(format!("node {silent} does not answer"));
+        }
+        let table = self.table().await.ok_or("nobody tells the cluster's table")?;
+        Ok(Standing { statuses, table })
+    }
+
+    /// The homes, so that another test of the same kind may look at what was left.
+    pub(crate) fn stop(mut self) {
+        for id in self.running() {
+            self.terminate(id);
+        }
+    }
+}
+
+fn free_rid() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    NEXT.fetch_add(1, Relaxed)
+}
+
+impl Node {
+    fn command(&self, id: u64, join: Option<SocketAddr>) -> Command {
+        serve(&self.home, id, self.client, self.peers, SECRET, join)
+    }
+}
+
+fn serve(
+    home: &Home,
+    id: u64,
+    client: SocketAddr,
+    peers: SocketAddr,
+    secret: &str,
+    join: Option<SocketAddr>,
+) -> Command {
+    let mut command = home.command_at(&client.to_string());
+    command.env("NO_COLOR", "1");
+    command.args(["--node", &id.to_string(), "--peers-secret", secret]);
+    command.args(["--peers-listen", &peers.to_string(), "--peers-advertise", &peers.to_string()]);
+    if let Some(join) = join {
+        command.args(["--join", &join.to_string()]);
+    }
+    command
+}
+
+/// What several nodes said at about the same time.
+struct Standing {
+    statuses: BTreeMap<u64, Value>,
+    table: Value,
+}
+
+impl Standing {
+    fn check_ready(&self) -> Result<(), String> {
+        for (id, status) in &self.statuses {
+            if status["state"] != "ready" {
+                return Err(format!("node {id} is {}", status["state"]));
+            }
+        }
+        let members = self.table["members"].as_array().ok_or("no members")?;
+        let serving: BTreeSet<u64> = members
+            .iter()
+            .filter(|member| member["state"] == "serving")
+            .filter_map(|member| member["node"].as_u64())
+            .collect();
+        if let Some(other) = self.statuses.keys().find(|id| !serving.contains(id)) {
+            return Err(format!("node {other} does not serve yet: {members:?}"));
+        }
+        let places = self.table["places"].as_array().ok_or("no places")?;
+        for place in places {
+            let shard = place["shard"].as_u64().ok_or("a shard without a number")?;
+            let most = if shard == 0 { DIRECTORY_VOTERS } else { REPLICAS };
+            // Two voters tolerate no more than one, and four no more than three.
+            let nodes = serving.len().min(most);
+            let wanted = nodes - usize::from(nodes % 2 == 0);
+            let voters = place["voters"].as_array().map_or(0, Vec::len);
+            if voters != wanted || place.get("from").is_some_and(|from| !from.is_null()) {
+                return Err(format!("shard {shard} is to have {wanted} voters: {place}"));
+            }
+        }
+        for shard in 0..places.len() as u64 {
+            let led = |status: &&Value| role(status, shard).is_some_and(|role| role == "leader");
+            match self.statuses.values().filter(led).count() {
+                1 => {}
+                leaders => return Err(format!("shard {shard} has {leaders} leaders")),
+            }
+        }
+        Ok(())
+    }
+
+    fn check_applied(&self) -> Result<(), String> {
+        let mut applied: BTreeMap<u64, BTreeMap<u64, u64>> = BTreeMap::new();
+        for (id, status) in &self.statuses {
+            for shard in status["shards"].as_array().ok_or("no shards")? {
+                let number = |name: &str| shard[name].as_u64().ok_or(format!("no {name}: {shard}"));
+                // A node also tells of shards it has no replica of.
+                if self.has_replica(*id, number("shard")?) {
+                    applied.entry(number("shard")?).or_default().insert(*id, number("applied")?);
+                }
+            }
+        }
+        for (shard, nodes) in applied {
+            if nodes.values().collect::<BTreeSet<_>>().len() > 1 {
+                return Err(format!("shard {shard} is applied up to {nodes:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Standing {
+    fn has_replica(&self, node: u64, shard: u64) -> bool {
+        let replicas = |place: &Value| {
+            let all = ["voters", "learners"].into_iter().filter_map(|kind| place[kind].as_array()).flatten();
+            all.filter_map(|replica| replica.as_str()?.split_once('.')?.0.parse::<u64>().ok()).any(|id| id == node)
+        };
+        let places = self.table["places"].as_array();
+        places.into_iter().flatten().any(|place| place["shard"] == shard && replicas(place))
+    }
+}
+
+fn role(status: &Value, shard: u64) -> Option<&str> {
+    let shards = status["shards"].as_array()?;
+    shards.iter().find(|replica| replica["shard"] == shard)?["role"].as_str()
+}

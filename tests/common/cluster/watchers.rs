@@ -1,0 +1,128 @@
+//! Those who only look: at each node one, who keeps the maps of all sessions and notices a gap.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use crate::common::{Answer, Encoding, Map, Port, Theatre, eventually};
+
+/// How long a node may take to let one in and to answer.
+const SOON: Duration = Duration::from_secs(2);
+
+/// The pause before one comes again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What a watcher has of a session.
+#[derive(Clone)]
+struct Seen {
+    epoch: u64,
+    map: Map,
+}
+
+/// By node and session.
+type Maps = Arc<Mutex<BTreeMap<(u64, String), Seen>>>;
+
+pub(crate) struct Watchers {
+    nodes: BTreeSet<u64>,
+    maps: Maps,
+    tasks: JoinSet<()>,
+}
+
+impl Watchers {
+    /// One at each of these nodes, from now on, also after the node was away.
+    pub(crate) fn start(nodes: impl IntoIterator<Item = (u64, SocketAddr)>, theatre: &Theatre) -> Watchers {
+        let maps = Maps::default();
+        let mut tasks = JoinSet::new();
+        let mut watched = BTreeSet::new();
+        for (node, address) in nodes {
+            let (maps, theatre) = (Arc::clone(&maps), theatre.clone());
+            watched.insert(node);
+            tasks.spawn(async move {
+                loop {
+                    watch(node, address, &theatre, &maps).await;
+                    sleep(PAUSE).await;
+                }
+            });
+        }
+        Watchers { nodes: watched, maps, tasks }
+    }
+
+    /// Waits until the watcher at each of these nodes sees what the session's map is; nodes that came later have none.
+    pub(crate) async fn see(&mut self, nodes: &[u64], session: &str, map: &Map) {
+        let watched: Vec<u64> = nodes.iter().copied().filter(|node| self.nodes.contains(node)).collect();
+        for node in watched {
+            let what = format!("the watcher at node {node} sees {session} at {} as\n{}", map.version, map.seats);
+            eventually(&what, async || {
+                self.check();
+                let maps = self.maps.lock().expect("no panic");
+                let seen = maps.get(&(node, session.to_owned()))?;
+                assert!(
+                    seen.map.version <= map.version,
+                    "{node} shows {session} at {} of {}",
+                    seen.map.version,
+                    map.version
+                );
+                (seen.map == *map).then_some(())
+            })
+            .await;
+        }
+    }
+
+    /// # Panics
+    /// If a watcher saw what must not be.
+    fn check(&mut self) {
+        while let Some(ended) = self.tasks.try_join_next() {
+            ended.expect("a watcher");
+        }
+    }
+}
+
+/// Watches until the connection breaks.
+async fn watch(node: u64, address: SocketAddr, theatre: &Theatre, maps: &Maps) {
+    let encoding = Encoding::BOTH[node as usize % 2];
+    let Ok(Ok(port)) = timeout(SOON, Port::try_connect(address, encoding)).await else { return };
+    let mut feeds = BTreeMap::new();
+    for session in &theatre.sessions {
+        let seen = maps.lock().expect("no panic").get(&(node, session.clone())).cloned();
+        let resume = seen.map(|seen| json!({"epoch": seen.epoch, "version": seen.map.version}));
+        let entity = format!("session/{session}");
+        let asked = json!({"op": "watch", "deadline_ms": 1_500, "body": {"entity": entity, "resume": resume}});
+        match port.exchange(asked, SOON).await {
+            Answer::Ok(body, _) => drop(feeds.insert(body["feed"].as_u64().expect("a feed"), session.clone())),
+            Answer::No(_) | Answer::Fail(_) | Answer::Gone => return,
+        }
+    }
+    while let Some(frame) = port.next_other().await {
+        let Some(session) = frame["feed"].as_u64().map(|feed| &feeds[&feed]) else { continue };
+        let mut maps = maps.lock().expect("no panic");
+        note(&mut maps, (node, session.clone()), &frame, usize::from(theatre.rows) * usize::from(theatre.seats));
+    }
+}
+
+/// Takes down what a frame says.
+fn note(maps: &mut BTreeMap<(u64, String), Seen>, key: (u64, String), frame: &Value, seats: usize) {
+    if let Some(snapshot) = frame.get("snapshot") {
+        let epoch = snapshot["epoch"].as_u64().expect("an epoch");
+        maps.insert(key, Seen { epoch, map: Map::read(snapshot, seats) });
+        return;
+    }
+    let delta = frame.get("delta").unwrap_or_else(|| panic!("a feed of a session that is there: {frame}"));
+    let seen = maps.get_mut(&key).unwrap_or_else(|| panic!("a delta before any snapshot: {frame}"));
+    let number = |name: &str| delta[name].as_u64().expect("a version");
+    let (node, session) = &key;
+    assert!(number("from") <= seen.map.version, "a gap at node {node}, {session} at {}: {frame}", seen.map.version);
+    if number("to") > seen.map.version {
+        let mut delta = delta.clone();
+        delta["from"] = seen.map.version.into();
+        seen.map.apply(&delta);
+    }
+}

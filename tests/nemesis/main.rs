@@ -1,0 +1,77 @@
+//! Random faults, drawn from a seed, under load, in rounds: after each everything is healed, and everything is checked.
+//!
+//! `cargo test -p boxoffice --test nemesis -- --minutes 30 --seed 7 --nodes 5`; without arguments one short round.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+#[path = "../common/cluster/mod.rs"]
+mod cluster;
+
+mod faults;
+mod wanted;
+
+use std::{
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
+};
+
+use cluster::{Plan, Stage};
+use common::Dice;
+use tokio::time::Instant;
+use wanted::Wanted;
+
+fn main() {
+    let Some(wanted) = Wanted::read(std::env::args().skip(1)) else { return };
+    println!("nemesis: {}", wanted.command());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    if catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(wanted)))).is_err() {
+        println!("nemesis found something; to play it again: {}", wanted.command());
+        std::process::exit(1);
+    }
+}
+
+async fn run(wanted: Wanted) {
+    let began = Instant::now();
+    let plan = Plan { nodes: wanted.nodes, places: wanted.nodes, faults: true, clocks: false };
+    let mut stage = Stage::new(Dice::new(wanted.seed), plan).await;
+    let mut struck: BTreeMap<&'static str, u64> = BTreeMap::new();
+    let (mut rounds, mut longest_ms) = (0, 0);
+    while rounds == 0 || began.elapsed() < wanted.time {
+        rounds += 1;
+        let round = Instant::now();
+        let mut buyers = stage.begin().await;
+        buyers.orders(10).await;
+        let faulty = Instant::now();
+        for (name, count) in faults::strike(&mut stage.cluster, &mut buyers, &mut stage.dice, wanted.round).await {
+            *struck.entry(name).or_default() += count;
+        }
+        let healed = Instant::now();
+        stage.cluster.ready().await;
+        let ready = healed.elapsed();
+        buyers.orders(10).await;
+        stage.end(buyers).await;
+        let gap_ms = stage.record.longest_gap_ms(faulty);
+        longest_ms = longest_ms.max(gap_ms);
+        println!(
+            "round {rounds}: {:?}, ready {ready:?} after healing, longest gap {gap_ms} ms, {} granted in all",
+            round.elapsed(),
+            stage.record.granted.len(),
+        );
+    }
+    stage.check_everything().await;
+    let unknown = stage.record.refused.get(&0).copied().unwrap_or_default();
+    println!(
+        "nemesis: {rounds} rounds in {:?} with {} nodes, seed {}\n  faults {struck:?}\n  {} carts, {} granted, {} orders, \
+         {unknown} unknown at first, {} repeats\n  longest gap {longest_ms} ms, 0 violations",
+        began.elapsed().max(Duration::from_secs(1)),
+        wanted.nodes,
+        wanted.seed,
+        stage.record.carts.len(),
+        stage.record.granted.len(),
+        stage.record.orders(),
+        stage.cluster.doors.repeated(),
+    );
+}
