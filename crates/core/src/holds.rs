@@ -227,6 +227,11 @@ impl<W> Holds<W> {
         released.next().map(|_| HoldEvent::Forgotten(cart))
     }
 
+    /// Whether the hold is live, or was.
+    pub(crate) fn knows(&self, hold: HoldId) -> bool {
+        self.live.contains_key(&hold) || self.is_over(hold)
+    }
+
     /// Whether the hold was released, sold or refunded.
     fn is_over(&self, hold: HoldId) -> bool {
         self.released.contains_key(&hold) || self.sales.contains_key(&hold) || self.refunded.contains_key(&hold)

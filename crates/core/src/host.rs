@@ -142,10 +142,10 @@ impl<R> Turn<R> {
         if self.events.is_empty() { self.read.push(effect) } else { self.committed.push(effect) }
     }
 
-    /// Answers a client with an order: at once if it is `sold`, for then every session rests on the decision; else after a read.
-    fn settled(&mut self, to: R, outcome: Outcome, sold: bool) {
-        let effect = Effect::Answer { to, outcome };
-        if sold { self.now.push(effect) } else { self.read.push(effect) }
+    /// Answers a client with an order, after a read even if everything says that it is sold: a stopped leader that goes on
+    /// may hear of the sales of the order that its successor decided, and has another one itself.
+    fn settled(&mut self, to: R, outcome: Outcome) {
+        self.read.push(Effect::Answer { to, outcome });
     }
 
     /// Replies to an entity: when the turn's events are committed, or, if there are none, after a read.

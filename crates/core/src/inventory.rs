@@ -42,6 +42,10 @@ pub(crate) trait Inventory {
     /// If the hold is neither live nor sold, or lacks something: a hold covers its line at every instant.
     fn decide_sell(&self, hold: HoldId, revision: u64, portion: &Portion, order: OrderId, at: Timestamp) -> Vec<Event>;
 
+    /// Whether it has, or had, this hold. A leader that was stopped and does not know yet that another one leads may be told
+    /// of holds that were granted since.
+    fn knows(&self, hold: HoldId) -> bool;
+
     /// The version with the sale of this hold, if it is sold and was not refunded.
     fn sale_version(&self, hold: HoldId) -> Option<u64>;
 

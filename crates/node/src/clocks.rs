@@ -7,7 +7,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::atomic::{AtomicI64, Ordering},
+    sync::atomic::{AtomicBool, AtomicI64, Ordering},
 };
 
 use boxoffice_shard::NodeId;
@@ -26,6 +26,8 @@ const ROUND_MAX_MS: u64 = 300;
 pub(crate) struct Clocks {
     /// Wall time less monotonic time, in milliseconds, as it is handed on.
     shift_ms: AtomicI64,
+    /// A majority of the members agrees with it.
+    confirmed: AtomicBool,
     /// By node: how far its time is ahead of ours, and when it said so.
     others: Mutex<BTreeMap<NodeId, (i64, u64)>>,
 }
@@ -33,12 +35,18 @@ pub(crate) struct Clocks {
 impl Clocks {
     /// The machine's clock is believed at the start.
     pub(crate) fn new(clock: &dyn Clock) -> Clocks {
-        Clocks { shift_ms: AtomicI64::new(shift(clock)), others: Mutex::default() }
+        Clocks { shift_ms: AtomicI64::new(shift(clock)), confirmed: AtomicBool::new(true), others: Mutex::default() }
     }
 
     /// The time, in milliseconds since 1970.
     pub(crate) fn wall_ms(&self, mono_ms: u64) -> u64 {
         mono_ms.saturating_add_signed(self.shift_ms.load(Ordering::Relaxed))
+    }
+
+    /// What a shard's time may begin with: the time, or nothing as long as no majority of the members agrees with it. A shard
+    /// then goes on from its last stamp, so that holds end late rather than early.
+    pub(crate) fn for_shards_ms(&self, mono_ms: u64) -> u64 {
+        if self.confirmed.load(Ordering::Relaxed) { self.wall_ms(mono_ms) } else { 0 }
     }
 
     /// Another node answered, at `mono_ms`, what was asked at `asked_ms`, that its time was `wall_ms`.
@@ -50,12 +58,15 @@ impl Clocks {
         }
     }
 
-    /// Follows the machine's clock or the others. How far the machine's clock is off, if it is.
-    pub(crate) fn look(&self, clock: &dyn Clock) -> Option<i64> {
+    /// Follows the machine's clock or the others, in a cluster of so many members. How far the machine's clock is off, if it
+    /// is.
+    pub(crate) fn look(&self, clock: &dyn Clock, members: usize) -> Option<i64> {
         let mono_ms = clock.monotonic_ms();
         let mut others = self.others.lock();
         others.retain(|_, (_, said_ms)| mono_ms.saturating_sub(*said_ms) < FRESH_MS);
         let mut ahead: Vec<i64> = others.values().map(|(ahead, _)| *ahead).collect();
+        let agree = 1 + ahead.iter().filter(|ahead| ahead.abs() <= OFF_MS).count();
+        self.confirmed.store(2 * agree > members, Ordering::Relaxed);
         let machine = shift(clock);
         // One other node may as well be the one that is off.
         if ahead.len() >= 2 {
@@ -119,13 +130,13 @@ mod tests {
         let watch = watch();
         let clocks = Clocks::new(&watch);
         let now = watch.pass(1_300, 1_000);
-        assert_eq!(clocks.look(&watch), None);
+        assert_eq!(clocks.look(&watch, 3), None);
         assert_eq!(clocks.wall_ms(now), 1_001_300);
         let now = watch.pass(3_600_000, 1_000);
-        assert_eq!(clocks.look(&watch), Some(3_599_000));
+        assert_eq!(clocks.look(&watch, 3), Some(3_599_000));
         assert_eq!(clocks.wall_ms(now), 1_002_300);
         let now = watch.pass(-3_600_000 + 2_000, 1_000);
-        assert_eq!(clocks.look(&watch), None);
+        assert_eq!(clocks.look(&watch, 3), None);
         assert_eq!(clocks.wall_ms(now), 1_003_300);
     }
 
@@ -135,10 +146,28 @@ mod tests {
         let clocks = Clocks::new(&watch);
         let now = watch.pass(1_000, 1_000);
         clocks.heard(2, now, now, 1_001_000 + 60_000);
-        assert_eq!(clocks.look(&watch), None, "it may be the other one that is off");
+        assert_eq!(clocks.look(&watch, 3), None, "it may be the other one that is off");
         clocks.heard(3, now - 20, now, 1_001_000 + 60_030);
-        assert_eq!(clocks.look(&watch), Some(-60_000));
+        assert_eq!(clocks.look(&watch, 3), Some(-60_000));
         assert_eq!(clocks.wall_ms(now), 1_061_000);
+    }
+
+    #[test]
+    fn without_a_majority_that_agrees_shards_are_told_no_time() {
+        let watch = watch();
+        let clocks = Clocks::new(&watch);
+        let now = watch.pass(1_000, 1_000);
+        assert_eq!(clocks.for_shards_ms(now), 1_001_000, "nobody was asked yet");
+        clocks.look(&watch, 3);
+        assert_eq!(clocks.for_shards_ms(now), 0, "one of three");
+        clocks.heard(2, now, now, 1_001_000 + 60_000);
+        clocks.look(&watch, 3);
+        assert_eq!(clocks.for_shards_ms(now), 0, "one of the two is wrong");
+        clocks.heard(2, now, now, 1_001_020);
+        clocks.look(&watch, 3);
+        assert_eq!(clocks.for_shards_ms(now), 1_001_000);
+        clocks.look(&watch, 1);
+        assert_eq!(clocks.for_shards_ms(now), 1_001_000, "alone");
     }
 
     #[test]
@@ -148,9 +177,9 @@ mod tests {
         let now = watch.pass(1_000, 1_000);
         clocks.heard(2, now, now, 1_001_000 + 60_000);
         clocks.heard(3, now, now, 1_001_004);
-        assert_eq!(clocks.look(&watch), None);
+        assert_eq!(clocks.look(&watch, 3), None);
         clocks.heard(3, now - ROUND_MAX_MS - 1, now, 1_001_000 + 60_000);
-        assert_eq!(clocks.look(&watch), None);
+        assert_eq!(clocks.look(&watch, 3), None);
         assert_eq!(clocks.wall_ms(now), 1_001_000);
     }
 }

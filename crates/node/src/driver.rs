@@ -41,6 +41,8 @@ const DUE_MAX: usize = 256;
 const LOG_SEGMENTS_MAX: usize = 4;
 /// The share of a segment that must be left for what is decided already, when the disk has no room for another one.
 const HEADROOM_SHARE: u64 = 2;
+/// The share of a segment that is kept for what is in flight when a member stops hearing others.
+const FROZEN_SHARE: u64 = 8;
 
 /// What comes into the replication.
 pub(crate) enum DriverInput {
@@ -110,6 +112,8 @@ pub(crate) struct Driver {
     replays: Vec<Replay>,
     /// A segment was begun while there were too many: cut snapshots after this pass.
     cut_for_release: bool,
+    /// There is no room on the disk for what others lead.
+    frozen: bool,
     /// The shard whose members were looked at last.
     noted: usize,
     /// Messages of this half of a pass, by node.
@@ -149,6 +153,7 @@ impl Driver {
             snapshots_kept,
             replays,
             cut_for_release: false,
+            frozen: false,
             noted: 0,
             outbox: Outbox::default(),
             restoring: BTreeMap::new(),
@@ -214,6 +219,9 @@ impl Driver {
                 }
                 DriverInput::Consensus { from, frame } => {
                     self.shared.consensus_waiting.fetch_sub(1, Ordering::Relaxed);
+                    if self.frozen {
+                        continue;
+                    }
                     let whole = peer_frame::each(frame, |shard, bytes| {
                         self.inputs.push(EngineInput::Message { from, shard, bytes });
                     });
@@ -229,11 +237,13 @@ impl Driver {
         }
         let clock = &self.shared.world.clock;
         let mono_ms = clock.monotonic_ms();
-        let now = Now { wall_ms: self.shared.clocks.wall_ms(mono_ms), mono_ms };
+        let now = Now { wall_ms: self.shared.clocks.for_shards_ms(mono_ms), mono_ms };
         if now.mono_ms >= self.next_tick_ms {
             self.next_tick_ms = now.mono_ms + TICK_MS;
-            self.inputs.push(EngineInput::Tick);
             self.tick(now.mono_ms)?;
+            if !self.frozen {
+                self.inputs.push(EngineInput::Tick);
+            }
         }
         Ok(Turn { now, is_last })
     }
@@ -267,6 +277,13 @@ impl Driver {
         let headroom = self.log.headroom();
         let low = headroom.no_space && headroom.bytes < self.shared.config.log_segment_bytes / HEADROOM_SHARE;
         self.set_read_only(low || self.shared.history_full.load(Ordering::Relaxed));
+        // What others lead must be written as well; with no room for it this node hears and says nothing, like one that is down.
+        let frozen =
+            low && !self.shared.is_alone() && headroom.bytes < self.shared.config.log_segment_bytes / FROZEN_SHARE;
+        if frozen != self.frozen {
+            self.frozen = frozen;
+            tracing::error!(frozen, "without room for what others lead this node takes no part until there is some");
+        }
         self.log.tend();
         // Members change without a word about leaders: one shard a tick is looked at again.
         self.noted = (self.noted + 1) % self.shared.cells.len();

@@ -231,7 +231,7 @@ impl Keeper {
             let ask = Message::Time { asked_ms: now_ms, wall_ms: None }.encode();
             self.tell_all(shared, &ask);
         }
-        let off_ms = shared.clocks.look(clock);
+        let off_ms = shared.clocks.look(clock, self.peers.len() + 1);
         if off_ms.is_some() != self.off {
             self.off = off_ms.is_some();
             match off_ms {

@@ -111,6 +111,10 @@ impl Inventory for Customer {
         vec![Event::Customer(release), sale]
     }
 
+    fn knows(&self, hold: HoldId) -> bool {
+        self.holds.knows(hold)
+    }
+
     fn sale_version(&self, hold: HoldId) -> Option<u64> {
         self.holds.sale(hold).map(|sale| sale.version)
     }

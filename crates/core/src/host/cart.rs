@@ -348,7 +348,7 @@ impl<R> CartHost<R> {
         let mut at = Vec::from([At { version, ..stage.entity.at() }]);
         at.extend(settling.sold);
         for from in settling.waiting {
-            stage.turn.settled(from, Ok(Answered { answer: answer.clone(), at: at.clone() }), sold);
+            stage.turn.settled(from, Ok(Answered { answer: answer.clone(), at: at.clone() }));
         }
     }
 

@@ -14,6 +14,7 @@ use crate::{
     event::{Event, SessionEvent},
     id::{CartId, Entity, HoldId, Request, RequestHash},
     inventory::{HoldAsk, Inventory},
+    portion::Portion,
     product::Product,
     refusal::Refusal,
     resource::Resource,
@@ -306,6 +307,9 @@ fn answer_ask<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, from: E
             }
             Reply::Released { hold, revision }
         }
+        // A stopped leader that goes on may be asked to sell what was held at its successor: it says nothing, and the cart asks
+        // again.
+        Ask::Sell { hold, ref portion, .. } if !has_heard_of(entity, hold, portion) => return,
         Ask::Sell { hold, revision, portion, order, at } => {
             let inventory = entity.inventory();
             let inventory =
@@ -355,4 +359,11 @@ fn answer_ask<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, from: E
         }
     };
     turn.reply(from, reply);
+}
+
+/// Whether this much was held, as far as is known here.
+fn has_heard_of(entity: &Speculation, hold: HoldId, portion: &Portion) -> bool {
+    let knows = entity.inventory().is_some_and(|inventory| inventory.knows(hold));
+    let held = entity.state().and_then(|state| state.held(hold));
+    knows && held.is_none_or(|held| held.covers(portion))
 }

@@ -139,6 +139,10 @@ impl Inventory for Product {
         vec![Event::Product(release), sale]
     }
 
+    fn knows(&self, hold: HoldId) -> bool {
+        self.holds.knows(hold)
+    }
+
     fn sale_version(&self, hold: HoldId) -> Option<u64> {
         self.holds.sale(hold).map(|sale| sale.version)
     }

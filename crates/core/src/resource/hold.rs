@@ -96,6 +96,10 @@ impl Inventory for Resource {
         vec![Event::Resource(ResourceEvent::SlotSold { hold, at })]
     }
 
+    fn knows(&self, hold: HoldId) -> bool {
+        self.holds.knows(hold)
+    }
+
     fn sale_version(&self, hold: HoldId) -> Option<u64> {
         self.holds.sale(hold).map(|sale| sale.version)
     }

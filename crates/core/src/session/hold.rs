@@ -106,6 +106,10 @@ impl Inventory for Session {
         rest.into_iter().chain([sale]).map(Event::Session).collect()
     }
 
+    fn knows(&self, hold: HoldId) -> bool {
+        self.book.as_deref().is_some_and(|book| book.holds.knows(hold))
+    }
+
     fn sale_version(&self, hold: HoldId) -> Option<u64> {
         self.book.as_deref()?.holds.sale(hold).map(|sale| sale.version)
     }

@@ -29,6 +29,9 @@ use crate::{
 const CALLS_MAX: usize = 65_536;
 /// How often calls that wait are looked at, in milliseconds.
 const LOOK_MS: u64 = 10;
+/// An attempt at another node that is not answered for so many milliseconds is made again: the request id keeps it from
+/// happening twice.
+const ATTEMPT_MS: u64 = 1_000;
 /// Milliseconds before a call without a leader, or with a lost one, is tried again; news of a leader come earlier.
 const AGAIN_MS: u64 = 40;
 
@@ -67,8 +70,8 @@ struct Call {
 enum State {
     /// At this node, which led when it was handed over.
     Here,
-    /// Sent to this node.
-    At(NodeId),
+    /// Sent to this node, at this time of the monotonic clock.
+    At(NodeId, u64),
     /// To be tried at this time of the monotonic clock.
     Waits(u64),
 }
@@ -146,7 +149,7 @@ impl Calls {
                 call.state = match shared.world.net.send(node, Lane::Calls, frame) {
                     Ok(()) => {
                         shared.metrics.calls_forwarded.fetch_add(1, Ordering::Relaxed);
-                        State::At(node)
+                        State::At(node, now_ms)
                     }
                     Err(_) => State::Waits(now_ms + AGAIN_MS),
                 };
@@ -182,7 +185,7 @@ impl Calls {
         match why {
             NoAnswer::NotLeader(leader) => {
                 let from = match call.state {
-                    State::At(node) => Some(node),
+                    State::At(node, _) => Some(node),
                     State::Here | State::Waits(_) => None,
                 };
                 if shared.cells[usize::from(call.shard)].correct_leader(from, leader) {
@@ -212,7 +215,7 @@ impl Calls {
             call.shard == shard
                 && match call.state {
                     State::Waits(_) => true,
-                    State::At(node) => node != leader,
+                    State::At(node, _) => node != leader,
                     // Its actor ends with the leadership, and says so.
                     State::Here => false,
                 }
@@ -221,7 +224,7 @@ impl Calls {
 
     /// A node is lost: what was sent to it may or may not have happened.
     pub(crate) fn lost(&self, shared: &Arc<Shared>, node: NodeId) {
-        self.again(shared, |call| call.state == State::At(node));
+        self.again(shared, |call| matches!(call.state, State::At(at, _) if at == node));
     }
 
     fn again(&self, shared: &Arc<Shared>, which: impl Fn(&Call) -> bool) {
@@ -231,7 +234,7 @@ impl Calls {
             let calls = table.calls.iter_mut().filter(|(_, call)| which(call));
             calls
                 .map(|(id, call)| {
-                    call.uncertain |= matches!(call.state, State::At(_));
+                    call.uncertain |= matches!(call.state, State::At(..));
                     call.state = State::Waits(now_ms);
                     *id
                 })
@@ -250,13 +253,18 @@ impl Calls {
             let mut table = self.table.lock();
             let overdue = |_: &u64, call: &mut Call| call.deadline_ms <= now_ms;
             over.extend(table.calls.extract_if(.., overdue).map(|(_, call)| call));
-            due.extend(table.calls.iter().filter_map(|(id, call)| match call.state {
+            due.extend(table.calls.iter_mut().filter_map(|(id, call)| match call.state {
                 State::Waits(at_ms) if at_ms <= now_ms => Some(*id),
-                State::Waits(_) | State::Here | State::At(_) => None,
+                // What was sent while a connection was being made may have gone with an earlier one.
+                State::At(_, sent_ms) if now_ms.saturating_sub(sent_ms) >= ATTEMPT_MS => {
+                    call.uncertain = true;
+                    Some(*id)
+                }
+                State::Waits(_) | State::Here | State::At(..) => None,
             }));
         }
         for call in over {
-            let sent = matches!(call.state, State::Here | State::At(_));
+            let sent = matches!(call.state, State::Here | State::At(..));
             let failure = if call.uncertain || sent { Failure::Unknown } else { call.failure };
             call.reply.answer(Err(failure));
         }

@@ -95,7 +95,7 @@ async fn one_who_answers_without_knowing_the_secret() {
         }
     });
     one.says(2, "refused: node 2 does not know the secret that node 1 has").await;
-    assert_eq!(one.told(2), []);
+    assert!(one.told(2).is_empty());
     forger.abort();
 }
 
