@@ -206,7 +206,8 @@ impl Books {
 
     /// Adds the sums of what is in the store and not in memory.
     fn past(&mut self, shared: &Shared, states: &[(Entity, Arc<State>)]) -> Result<(), PastError> {
-        for cell in &shared.cells {
+        // What is left in the store of a shard that is elsewhere now nobody adds to: it is not of this moment.
+        for cell in shared.cells.iter().filter(|cell| !self.far.contains(&cell.id)) {
             self.left.add(&shared.past.shard(cell.id)?.totals);
         }
         // What is on its way to the store, or came back, may have a record there beside its state here.
@@ -221,6 +222,9 @@ impl Books {
     /// Every record is what an entity that has ended must be, its order is sold, and the totals are their sums.
     fn records(&mut self, shared: &Shared) -> Result<(), PastError> {
         for cell in &shared.cells {
+            if self.far.contains(&cell.id) {
+                continue;
+            }
             let mut counted = Totals::default();
             shared.past.each(cell.id, |stored| {
                 counted.add(&Totals::of(&stored.state));
