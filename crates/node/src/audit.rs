@@ -206,7 +206,7 @@ impl Books {
 
     /// Adds the sums of what is in the store and not in memory.
     fn past(&mut self, shared: &Shared, states: &[(Entity, Arc<State>)]) -> Result<(), PastError> {
-        // What is still in the store of a shard that has moved away is nobody's.
+        // What is left in the store of a shard that is elsewhere now nobody adds to: it is not of this moment.
         for cell in shared.cells.iter().filter(|cell| !self.far.contains(&cell.id)) {
             self.left.add(&shared.past.shard(cell.id)?.totals);
         }
@@ -221,8 +221,10 @@ impl Books {
 
     /// Every record is what an entity that has ended must be, its order is sold, and the totals are their sums.
     fn records(&mut self, shared: &Shared) -> Result<(), PastError> {
-        let here: Vec<_> = shared.cells.iter().filter(|cell| !self.far.contains(&cell.id)).collect();
-        for cell in here {
+        for cell in &shared.cells {
+            if self.far.contains(&cell.id) {
+                continue;
+            }
             let mut counted = Totals::default();
             shared.past.each(cell.id, |stored| {
                 counted.add(&Totals::of(&stored.state));

@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn messages_of_a_pass_are_one_frame_a_node() {
         let mut outbox = Outbox::default();
-        [message(2, 1, 5), message(3, 1, 7), message(2, 9, 0)].map(|message| outbox.add(message));
+        [message(2, 1, 5), message(3, 1, 7), message(2, 9, 0)].into_iter().for_each(|message| outbox.add(message));
         let frames: Vec<_> = outbox.take().map(|(to, frame)| (to, read(frame))).collect();
         assert_eq!(frames, [(2, vec![(1, 5), (9, 0)]), (3, vec![(1, 7)])]);
         assert_eq!(outbox.take().count(), 0);
@@ -83,7 +83,9 @@ mod tests {
     #[test]
     fn a_long_message_gets_a_frame_of_its_own() {
         let mut outbox = Outbox::default();
-        [message(2, 1, FRAME_BYTES), message(2, 2, 1), message(2, 3, 1)].map(|message| outbox.add(message));
+        [message(2, 1, FRAME_BYTES), message(2, 2, 1), message(2, 3, 1)]
+            .into_iter()
+            .for_each(|message| outbox.add(message));
         let frames: Vec<_> = outbox.take().map(|(_, frame)| read(frame)).collect();
         assert_eq!(frames, [vec![(1, FRAME_BYTES)], vec![(2, 1), (3, 1)]]);
     }

@@ -27,6 +27,8 @@ use crate::{
 /// Calls under way; beyond this they are answered `busy`. A shard takes fewer, so this is reached only when many have no
 /// leader.
 const CALLS_MAX: usize = 65_536;
+/// The bits of a random number that are left out of the first call's: 16 for its attempts, and one so that there is no end.
+const CALL_SPARE_BITS: u32 = 17;
 /// How often calls that wait are looked at, in milliseconds.
 const LOOK_MS: u64 = 10;
 /// An attempt at another node that is not answered for so many milliseconds is made again: the request id keeps it from
@@ -113,6 +115,10 @@ impl Calls {
                 drop(table);
                 shared.metrics.busy.fetch_add(1, Ordering::Relaxed);
                 return call.reply.answer(Err(Failure::Busy));
+            }
+            if table.next == 0 {
+                // An answer to a call of the process before this one must not be taken for one to a call of this one.
+                table.next = shared.world.rng.u64() >> CALL_SPARE_BITS;
             }
             table.next += 1;
             let id = table.next;
