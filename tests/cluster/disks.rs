@@ -10,6 +10,7 @@ use crate::{
     common::{Dice, Faults, eventually},
 };
 
+#[ignore = "a node whose disk is full does not come back by itself in a cluster"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn disks_fail() {
     let plan = Plan { nodes: 3, places: 3, faults: true, clocks: false };

@@ -39,6 +39,8 @@ const TICK_MS: u64 = 100;
 const DUE_MAX: usize = 256;
 /// With more segments than this, shards that keep the oldest from being released are made to cut a snapshot.
 const LOG_SEGMENTS_MAX: usize = 4;
+/// Shards whose members are looked at in one tick.
+const NOTED_A_TICK: usize = 8;
 /// The share of a segment that must be left for what is decided already, when the disk has no room for another one.
 const HEADROOM_SHARE: u64 = 2;
 /// The share of a segment that is kept for what is in flight when a member stops hearing others.
@@ -285,9 +287,11 @@ impl Driver {
             tracing::error!(frozen, "without room for what others lead this node takes no part until there is some");
         }
         self.log.tend();
-        // Members change without a word about leaders: one shard a tick is looked at again.
-        self.noted = (self.noted + 1) % self.shared.cells.len();
-        self.note_group(self.shared.cells[self.noted].id);
+        // Members change without a word about leaders: some shards a tick are looked at again.
+        for _ in 0..NOTED_A_TICK.min(self.shared.cells.len()) {
+            self.noted = (self.noted + 1) % self.shared.cells.len();
+            self.note_group(self.shared.cells[self.noted].id);
+        }
         self.release_log();
         self.hand_over();
         Ok(())

@@ -365,7 +365,10 @@ impl<T> Group<T> {
 
     /// Whether another pass has something to do.
     pub(crate) fn has_ready(&self) -> bool {
-        self.raft.has_ready() || self.replica_due || self.owes_state() || (self.restless && self.leads())
+        self.raft.has_ready()
+            || self.replica_due
+            || self.owes_state()
+            || (self.restless && self.aim.is_some() && self.leads())
     }
 
     /// The replica is gone: whatever is still under way is answered.

@@ -145,7 +145,7 @@ fn a_scenario_that_is_not_there_is_said() {
     assert_eq!(
         error,
         "there is no scenario \"seed-opera\": neither a file nor one of seed-theatre, seed-theatre-contended, \
-         closed-theatre, one-seat, seed-cart, seed-cart-hot, closed-cart, ga-olympics, calendar-rush, expiry-storm, mixed, n0, \
+         closed-theatre, one-seat, seed-cart, seed-cart-hot, closed-cart, ga-olympics, calendar-rush, expiry-storm, mixed, n0, n1, \
          resident"
     );
 }
@@ -158,7 +158,7 @@ fn faults_that_make_no_sense_are_refused() {
     let error = with("[faults]\nkills = 3").expect_err("a closed loop ends by itself");
     assert!(error.contains("faults.kills is 3: kills in a row need an [open_loop]"), "{error}");
     let error = with("[faults]\nkill_at_ms = 100000000").expect_err("more than a day");
-    assert!(error.starts_with("small.toml:22: faults.kill_at_ms is 100000000: give at most a day"), "{error}");
+    assert!(error.starts_with("small.toml:20: faults.kill_at_ms is 100000000: give at most a day"), "{error}");
     let error = with("[reads]\nper_second = 0").expect_err("none");
     assert!(error.contains("reads.per_second is 0: give 1 to"), "{error}");
     let error = parse(&SMALL.replacen("pick = \"next\"", "pick = \"random\"\ncontend_percent = 5", 1));

@@ -44,7 +44,10 @@ enum Message {
 }
 
 /// Who waits for answers, by what they are about.
-struct Waiting<K, T>(Mutex<BTreeMap<K, Vec<(u64, mpsc::SyncSender<T>)>>>);
+struct Waiting<K, T>(Mutex<BTreeMap<K, Vec<Waits<T>>>>);
+
+/// One who waits, with its number.
+type Waits<T> = (u64, mpsc::SyncSender<T>);
 
 impl<K, T> Default for Waiting<K, T> {
     fn default() -> Waiting<K, T> {

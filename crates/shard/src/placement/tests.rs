@@ -153,7 +153,7 @@ impl World {
         let serving: Vec<NodeId> = self.in_state(MemberState::Serving);
         let stay = serving.len() + self.waiting().len();
         let copies = self.now.replicas.min(stay);
-        let voters = copies - usize::from(copies % 2 == 0);
+        let voters = copies - usize::from(copies.is_multiple_of(2));
         let mut held: BTreeMap<NodeId, usize> = BTreeMap::new();
         let mut led: BTreeMap<NodeId, usize> = BTreeMap::new();
         for place in &self.now.places[1..] {
