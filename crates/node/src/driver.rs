@@ -9,8 +9,8 @@ use std::{
 
 use boxoffice_core::{host::Input, keep::Kept, planted, time::Timestamp};
 use boxoffice_shard::{
-    DIRECTORY, Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, Position, Received, ReplicaId, ShardId,
-    SnapshotMeta, Turns, Write,
+    DIRECTORY, Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, Position, Received, Record, ReplicaId,
+    ShardId, SnapshotMeta, Turns, Write,
 };
 use bytes::Bytes;
 use tokio::{sync::mpsc, time::sleep};
@@ -43,6 +43,8 @@ const LOG_SEGMENTS_MAX: usize = 4;
 const NOTED_A_TICK: usize = 8;
 /// The share of a segment that must be left for what is decided already, when the disk has no room for another one.
 const HEADROOM_SHARE: u64 = 2;
+/// A piece of what is written in one pass is at most this share of a segment, if it is more than one record.
+const PIECE_SHARE: usize = 2;
 /// The share of a segment that is kept for what is in flight when a member stops hearing others.
 const FROZEN_SHARE: u64 = 8;
 
@@ -359,14 +361,17 @@ impl Driver {
             self.save(received)?;
         }
         let marks: Vec<Mark> = write.marks.iter().map(|&(shard, last_index)| Mark { shard, last_index }).collect();
-        match self.log.append(Kind::Ordinary, &[&write.records], &marks) {
-            Ok(_) => {}
-            // What is decided already may use the reserve; nothing new is decided from now on.
-            Err(LogError::Full { .. }) => {
-                self.set_read_only(true);
-                self.log.append(Kind::Vital, &[&write.records], &marks)?;
+        let room = usize::try_from(self.shared.config.log_segment_bytes).unwrap_or(usize::MAX) / PIECE_SHARE;
+        for piece in pieces(&write.records, room) {
+            match self.log.append(Kind::Ordinary, &[piece], &marks) {
+                Ok(_) => {}
+                // What is decided already may use the reserve; nothing new is decided from now on.
+                Err(LogError::Full { .. }) => {
+                    self.set_read_only(true);
+                    self.log.append(Kind::Vital, &[piece], &marks)?;
+                }
+                Err(error) => return Err(error.into()),
             }
-            Err(error) => return Err(error.into()),
         }
         let metrics = &self.shared.metrics;
         metrics.passes.fetch_add(1, Ordering::Relaxed);
@@ -696,6 +701,27 @@ impl Driver {
     }
 }
 
+/// What is written in one pass, in pieces that a segment of the log has room for: a follower that catches up is given more
+/// than that at once. Nobody hears of any of it before all of it is durable; what a crash leaves is a beginning of it.
+fn pieces(records: &[u8], room: usize) -> Vec<&[u8]> {
+    if records.len() <= room {
+        return vec![records];
+    }
+    let mut rest = Bytes::copy_from_slice(records);
+    let (mut found, mut begin, mut end) = (Vec::new(), 0, 0);
+    while !rest.is_empty() {
+        Record::decode(&mut rest).expect("the engine has just encoded it");
+        let next = records.len() - rest.len();
+        if next - begin > room && end > begin {
+            found.push(&records[begin..end]);
+            begin = end;
+        }
+        end = next;
+    }
+    found.push(&records[begin..]);
+    found
+}
+
 /// Waits as long as a simulated disk says that it would have taken.
 pub(crate) async fn pay_disk(disk: &dyn Disk) {
     let owed = disk.owed();
@@ -707,4 +733,30 @@ pub(crate) async fn pay_disk(disk: &dyn Disk) {
 /// When a shard's clock shows `at`, in milliseconds of the monotonic clock.
 fn mono_ms_of(reign: Reign, at: Timestamp) -> u64 {
     reign.time.mono_base_ms + at.0.saturating_sub(reign.time.base_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_shard::EntryKind;
+
+    use super::*;
+
+    #[test]
+    fn much_at_once_is_written_in_pieces_of_whole_records() {
+        let mut records = Vec::new();
+        for index in 1..=40u64 {
+            let payload = Bytes::from(vec![7; usize::try_from(index % 9).unwrap() * 100]);
+            let position = Position { index, term: 3 };
+            Record::Entry { shard: 1, position, kind: EntryKind::Turns, payload }.encode(&mut records);
+        }
+        assert_eq!(pieces(&records, records.len()), [&records[..]]);
+        for room in [1, 500, 2_000] {
+            let found = pieces(&records, room);
+            assert_eq!(found.concat(), records);
+            for piece in found {
+                let whole = Record::decode_all(Bytes::copy_from_slice(piece)).expect("whole records");
+                assert!(piece.len() <= room || whole.len() == 1, "{} in {room}", piece.len());
+            }
+        }
+    }
 }

@@ -149,6 +149,9 @@ impl Node {
             false => Config::joining(config.node_id, seed, config.shards),
         };
         engine_config.generation_min = identity.generation_min;
+        // An entry must fit into a segment of the log.
+        let entry_bytes = usize::try_from(config.log_segment_bytes / 4).unwrap_or(usize::MAX);
+        engine_config.entry_bytes = engine_config.entry_bytes.min(entry_bytes);
         engine_config.snapshot_entries = config.snapshot_entries;
         engine_config.snapshot_bytes = config.snapshot_bytes;
         let engine = Engine::restore(engine_config, metas.clone(), records)?;
