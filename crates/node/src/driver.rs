@@ -9,8 +9,8 @@ use std::{
 
 use boxoffice_core::{host::Input, keep::Kept, planted, time::Timestamp};
 use boxoffice_shard::{
-    DIRECTORY, Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, Position, Received, Record, ReplicaId,
-    ShardId, SnapshotMeta, Turns, Write,
+    DIRECTORY, Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, Position, Received, ReplicaId, ShardId,
+    SnapshotMeta, Turns, Write,
 };
 use bytes::Bytes;
 use tokio::{sync::mpsc, time::sleep};
@@ -26,9 +26,10 @@ use crate::{
     log::{Kind, Log, LogError, Mark},
     past::{Brought, Keeper, Order, Replay},
     peer_frame::{self, Outbox},
+    pieces::pieces,
     routing::not_understood,
     shared::Shared,
-    snapshots::{self, Snapshot},
+    snapshots::{self, Snapshot, SnapshotsKept},
     watched::Before,
     world::{Disk, Lane},
 };
@@ -66,24 +67,6 @@ pub(crate) enum DriverInput {
 
 /// What was committed in one pass: tickets with the index of their entry.
 pub(crate) type Settled = Vec<(Ticket, u64)>;
-
-/// The last entries of the two newest snapshots of a shard; 0 for none.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SnapshotsKept {
-    older: u64,
-    newest: u64,
-}
-
-impl SnapshotsKept {
-    /// One more snapshot is on disk; only two are kept. In a shard where nothing happens it is the same one, written anew: it
-    /// has no older one behind it then, and does not keep the whole log from being released.
-    pub(crate) fn add(&mut self, index: u64) {
-        if index >= self.newest {
-            self.older = self.newest;
-            self.newest = index;
-        }
-    }
-}
 
 /// One time round.
 struct Turn {
@@ -701,27 +684,6 @@ impl Driver {
     }
 }
 
-/// What is written in one pass, in pieces that a segment of the log has room for: a follower that catches up is given more
-/// than that at once. Nobody hears of any of it before all of it is durable; what a crash leaves is a beginning of it.
-fn pieces(records: &[u8], room: usize) -> Vec<&[u8]> {
-    if records.len() <= room {
-        return vec![records];
-    }
-    let mut rest = Bytes::copy_from_slice(records);
-    let (mut found, mut begin, mut end) = (Vec::new(), 0, 0);
-    while !rest.is_empty() {
-        Record::decode(&mut rest).expect("the engine has just encoded it");
-        let next = records.len() - rest.len();
-        if next - begin > room && end > begin {
-            found.push(&records[begin..end]);
-            begin = end;
-        }
-        end = next;
-    }
-    found.push(&records[begin..]);
-    found
-}
-
 /// Waits as long as a simulated disk says that it would have taken.
 pub(crate) async fn pay_disk(disk: &dyn Disk) {
     let owed = disk.owed();
@@ -733,30 +695,4 @@ pub(crate) async fn pay_disk(disk: &dyn Disk) {
 /// When a shard's clock shows `at`, in milliseconds of the monotonic clock.
 fn mono_ms_of(reign: Reign, at: Timestamp) -> u64 {
     reign.time.mono_base_ms + at.0.saturating_sub(reign.time.base_ms)
-}
-
-#[cfg(test)]
-mod tests {
-    use boxoffice_shard::EntryKind;
-
-    use super::*;
-
-    #[test]
-    fn much_at_once_is_written_in_pieces_of_whole_records() {
-        let mut records = Vec::new();
-        for index in 1..=40u64 {
-            let payload = Bytes::from(vec![7; usize::try_from(index % 9).unwrap() * 100]);
-            let position = Position { index, term: 3 };
-            Record::Entry { shard: 1, position, kind: EntryKind::Turns, payload }.encode(&mut records);
-        }
-        assert_eq!(pieces(&records, records.len()), [&records[..]]);
-        for room in [1, 500, 2_000] {
-            let found = pieces(&records, room);
-            assert_eq!(found.concat(), records);
-            for piece in found {
-                let whole = Record::decode_all(Bytes::copy_from_slice(piece)).expect("whole records");
-                assert!(piece.len() <= room || whole.len() == 1, "{} in {room}", piece.len());
-            }
-        }
-    }
 }

@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod past;
 mod peer_frame;
 pub mod peers;
+mod pieces;
 mod placing;
 mod routing;
 mod shared;

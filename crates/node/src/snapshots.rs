@@ -20,6 +20,24 @@ use crate::{
     snapshot_files::SnapshotFiles,
 };
 
+/// The last entries of the two newest snapshots of a shard; 0 for none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SnapshotsKept {
+    pub(crate) older: u64,
+    newest: u64,
+}
+
+impl SnapshotsKept {
+    /// One more snapshot is on disk; only two are kept. In a shard where nothing happens it is the same one, written anew: it
+    /// has no older one behind it then, and does not keep the whole log from being released.
+    pub(crate) fn add(&mut self, index: u64) {
+        if index >= self.newest {
+            self.older = self.newest;
+            self.newest = index;
+        }
+    }
+}
+
 /// A cut to be written.
 pub(crate) struct Snapshot {
     /// What it is of.

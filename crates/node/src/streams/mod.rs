@@ -36,6 +36,9 @@ const PIECE_BYTES: usize = 128 * 1024;
 /// Pieces asked for before the first of them has come.
 const PULLED_AHEAD: u64 = 4;
 
+/// Pieces that wait to be made or taken in: each peer asks for a few at a time, so more are of a peer that does not keep to it.
+const JOBS_WAITING_MAX: usize = 1_024;
+
 /// What goes out and comes in.
 #[derive(Default)]
 pub(crate) struct Streams {
@@ -108,7 +111,13 @@ impl Streams {
     }
 
     fn job(&self, job: Job) {
-        self.jobs.lock().push_back(job);
+        let mut jobs = self.jobs.lock();
+        if jobs.len() >= JOBS_WAITING_MAX {
+            // The stream it is of stands still then, and is offered anew.
+            return;
+        }
+        jobs.push_back(job);
+        drop(jobs);
         self.some.notify_one();
     }
 
