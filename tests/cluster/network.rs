@@ -75,7 +75,6 @@ async fn nodes_do_not_hear_each_other() {
     stage.check_everything().await;
 }
 
-#[ignore = "damaged frames are said in the log and counted nowhere"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn links_are_bad() {
     let mut stage = Stage::new(Dice::of_test("links_are_bad"), THREE).await;

@@ -61,6 +61,13 @@ pub async fn join(
     }
 }
 
+/// The cluster that answers at one of these client addresses, if one does soon.
+pub async fn cluster_at(addresses: &[String]) -> Option<SmolStr> {
+    let config = ClientConfig { connect_timeout: CONNECT_TIME, deadline: CONNECT_TIME, ..ClientConfig::new(addresses) };
+    let client = tokio::time::timeout(CONNECT_TIME, Client::connect(config)).await.ok()?.ok()?;
+    Some(client.server()?.cluster.clone())
+}
+
 fn failed(asked: &str, error: Error) -> Failure {
     match error {
         Error::Refused(no) if no.name == "unauthenticated" => Failure::Refused(format!(

@@ -256,17 +256,31 @@ async fn become_member(config: &mut Config, world: &World) -> Outcome {
     config.node.client_address = peers.client_address(config.listen);
     config.node.peer_routes.clone_from(&peers.routes);
     let failed = |error: IdentityError| Failure::Node(error.to_string());
-    if let Some(identity) = identity::read(&*world.disk, &config.node.data_dir).map_err(failed)? {
+    let known = identity::read(&*world.disk, &config.node.data_dir).map_err(failed)?;
+    if let Some(identity) = &known {
         if config.wanted_node.is_none() {
             config.node.node_id = identity.node;
         }
         if !identity.peers.is_empty() {
             config.node.shards = identity.shards;
         }
-        return Ok(());
     }
     if peers.join.is_empty() {
         return Ok(());
+    }
+    if let Some(identity) = known {
+        // Who has joined is held to its cluster by the links. Who founded one may be told to join another by mistake.
+        let found = if identity.peers.is_empty() { join::cluster_at(&peers.join).await } else { None };
+        return match found.filter(|found| *found != identity.cluster.to_string()) {
+            None => Ok(()),
+            Some(found) => Err(Failure::Refused(format!(
+                "{} belongs to cluster {}, and what answers at {} is cluster {found}; name the right data directory, or an \
+                 empty one to join anew",
+                config.node.data_dir.display(),
+                identity.cluster,
+                peers.join.join(", ")
+            ))),
+        };
     }
     let disk = identity::draw_disk(world, &config.node.data_dir).map_err(failed)?;
     let machine = AdminJoin {

@@ -67,9 +67,10 @@ impl Metrics {
         }
     }
 
-    /// The counters in Prometheus' text format, and how many payments are open.
-    pub(crate) fn text(&self, payments: PaymentCounts) -> String {
-        let rows: [(&str, &str, &AtomicU64); 21] = [
+    /// The counters in Prometheus' text format, how many payments are open, and how many frames came damaged.
+    pub(crate) fn text(&self, payments: PaymentCounts, damaged: u64) -> String {
+        let damaged = AtomicU64::new(damaged);
+        let rows: [(&str, &str, &AtomicU64); 22] = [
             ("boxoffice_commands_total", "Commands that came to the door.", &self.commands),
             ("boxoffice_busy_total", "Commands turned away because too much was under way.", &self.busy),
             ("boxoffice_log_passes_total", "Passes of the replication loop that wrote something.", &self.passes),
@@ -86,6 +87,7 @@ impl Metrics {
             ("boxoffice_archived_segments_total", "Log segments archived.", &self.archived),
             ("boxoffice_calls_forwarded_total", "Calls sent to other nodes.", &self.calls_forwarded),
             ("boxoffice_peer_frames_dropped_total", "Frames of other nodes dropped.", &self.peer_frames_dropped),
+            ("boxoffice_peer_frames_damaged_total", "Frames of other nodes that came damaged.", &damaged),
             ("boxoffice_stream_pieces_total", "Pieces of snapshots sent to other nodes.", &self.stream_pieces),
             ("boxoffice_gateway_calls_total", "Calls to the payment gateway.", &self.gateway_calls),
             ("boxoffice_gateway_answers_total", "Calls that were answered for certain.", &self.gateway_answers),

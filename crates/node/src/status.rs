@@ -111,7 +111,7 @@ impl NodeHandle {
     pub fn metrics_text(&self) -> String {
         let mut payments = PaymentCounts::default();
         self.shared.cells.iter().for_each(|cell| payments.add(cell.replica.lock().kept.payments()));
-        self.shared.metrics.text(payments)
+        self.shared.metrics.text(payments, self.shared.world.net.damaged())
     }
 
     /// How the node is. What only its door knows (connections, answers) is left at 0.

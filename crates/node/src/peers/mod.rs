@@ -205,6 +205,10 @@ impl Net for TcpNet {
         let others = neighbours.values().filter(|neighbour| neighbour.is_member() && Some(neighbour.node) != me);
         others.map(|neighbour| neighbour.status()).collect()
     }
+
+    fn damaged(&self) -> u64 {
+        self.port_counts().corrupt
+    }
 }
 
 impl Inner {

@@ -143,6 +143,9 @@ pub trait Net: Send + Sync {
 
     /// How each link of the table is, in the order of the nodes' numbers.
     fn links(&self) -> Vec<LinkStatus>;
+
+    /// Connections of links that were closed because what came was damaged, since the start.
+    fn damaged(&self) -> u64;
 }
 
 /// The net of a cluster of one: there is nobody to reach.
@@ -160,6 +163,10 @@ impl Net for NoPeers {
 
     fn links(&self) -> Vec<LinkStatus> {
         Vec::new()
+    }
+
+    fn damaged(&self) -> u64 {
+        0
     }
 }
 
