@@ -128,6 +128,7 @@ impl Node {
                 let Snapshot { meta, rests_on, cut } =
                     snapshots::decode(&newest.payload).map_err(|why| NodeError::BadSnapshot { shard, why })?;
                 cell.replica.lock().kept = Kept::restore(cut);
+                cell.applied.store(meta.position.index, Ordering::Relaxed);
                 rests.push((shard, rests_on));
                 metas.push(meta);
             }
@@ -157,7 +158,9 @@ impl Node {
         let engine = Engine::restore(engine_config, metas.clone(), records)?;
         for meta in metas.iter().filter(|meta| engine.snapshot_meta(meta.shard) != Some(*meta)) {
             // It is of a replica that is gone.
-            *cells[usize::from(meta.shard)].replica.lock() = Replica::default();
+            let cell = &cells[usize::from(meta.shard)];
+            *cell.replica.lock() = Replica::default();
+            cell.applied.store(0, Ordering::Relaxed);
         }
         for shard in engine.shards() {
             let group = engine.group(shard).expect("a shard that the engine has");

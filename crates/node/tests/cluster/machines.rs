@@ -1,7 +1,7 @@
 //! Machines with disks that outlive their nodes.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::{Arc, mpsc},
     time::{Duration, Instant},
@@ -322,6 +322,17 @@ impl Machines {
             last = Some(view);
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Every replica says that it has applied what the others have.
+    pub(crate) fn applied_alike(&self) {
+        self.until("all replicas have applied the same", PATIENCE, |machines| {
+            let statuses: Vec<_> = machines.nodes.values().map(|machine| machine.node.handle().status()).collect();
+            (0..=usize::from(SHARDS)).all(|shard| {
+                let applied = statuses.iter().map(|status| &status.shards[shard]).filter(|shard| shard.role != "none");
+                applied.map(|shard| shard.applied).collect::<BTreeSet<_>>().len() == 1
+            })
+        });
     }
 
     /// Every node that runs finds every promise kept, and in the end the same.

@@ -62,6 +62,7 @@ fn a_lost_node_costs_nothing_that_was_answered() {
         machines.all_ready();
         let order = machines.cart(dead, 100 * round + 50, CartCommand::Get, 0);
         assert!(matches!(order, Answer::Cart(_)), "{order:?}");
+        machines.applied_alike();
     }
     machines.audited();
 }
