@@ -102,6 +102,8 @@ pub enum Effect<R> {
 /// What one input led to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn<R> {
+    /// The entity's version before: what happened has the ones after it.
+    pub after: u64,
     /// What happened: atomic, one entry of the log holds all of it.
     pub events: Vec<Event>,
     /// May be carried out at once.
@@ -116,7 +118,7 @@ pub struct Turn<R> {
 
 impl<R> Default for Turn<R> {
     fn default() -> Turn<R> {
-        Turn { events: Vec::new(), now: Vec::new(), committed: Vec::new(), read: Vec::new(), wake_at: None }
+        Turn { after: 0, events: Vec::new(), now: Vec::new(), committed: Vec::new(), read: Vec::new(), wake_at: None }
     }
 }
 
@@ -140,12 +142,6 @@ impl<R> Turn<R> {
             return self.now.push(effect);
         }
         if self.events.is_empty() { self.read.push(effect) } else { self.committed.push(effect) }
-    }
-
-    /// Answers a client with an order, after a read even if everything says that it is sold: a stopped leader that goes on
-    /// may hear of the sales of the order that its successor decided, and has another one itself.
-    fn settled(&mut self, to: R, outcome: Outcome) {
-        self.read.push(Effect::Answer { to, outcome });
     }
 
     /// Replies to an entity: when the turn's events are committed, or, if there are none, after a read.
@@ -204,6 +200,7 @@ impl<R> Host<R> {
     /// If a promise is broken, or an input is addressed to another kind of entity.
     pub fn handle(&mut self, at: Timestamp, input: Input<R>, turn: &mut Turn<R>) {
         assert!(turn.events.is_empty() && turn.committed.is_empty(), "a turn is cleared before it is used again");
+        turn.after = self.entity.version();
         let stage = &mut Stage { entity: &mut self.entity, rules: &self.rules, at, turn };
         match &mut self.role {
             Role::Venue(host) => host.handle(stage, input),

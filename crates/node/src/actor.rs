@@ -62,6 +62,8 @@ pub(crate) struct Doorman {
 pub(crate) struct Ticket {
     /// Whose turn it was.
     pub(crate) entity: Entity,
+    /// The entity's version before it.
+    pub(crate) after: u64,
     /// What was held back.
     pub(crate) effects: Vec<Effect<Caller>>,
     /// Of a turn with events: whose count of turns in flight it is in.
@@ -140,6 +142,7 @@ impl Doorman {
             serving.served.in_flight.fetch_add(1, Ordering::SeqCst);
             let ticket = Ticket {
                 entity: serving.entity.clone(),
+                after: turn.after,
                 effects: std::mem::take(&mut turn.committed),
                 served: Some(Arc::clone(&serving.served)),
             };
@@ -147,7 +150,7 @@ impl Doorman {
         }
         if !turn.read.is_empty() {
             let effects = std::mem::take(&mut turn.read);
-            let ticket = Ticket { entity: serving.entity.clone(), effects, served: None };
+            let ticket = Ticket { entity: serving.entity.clone(), after: turn.after, effects, served: None };
             self.shared.inbox.push(DriverInput::Engine(EngineInput::Read { shard, epoch, ticket }));
         }
         if let Some(wake_at) = turn.wake_at.take() {

@@ -250,6 +250,7 @@ impl Driver {
             true => self.next_tick_ms,
             false => self.due_ms.iter().flatten().copied().fold(self.next_tick_ms, u64::min),
         };
+        let until = self.engine.due_ms().map_or(until, |due_ms| due_ms.min(until));
         Duration::from_millis(until.saturating_sub(self.shared.world.clock.monotonic_ms()))
     }
 
@@ -312,10 +313,11 @@ impl Driver {
             self.send(message);
         }
         self.flush();
-        match write.must_sync() {
-            true => self.write(&write, turn.now.mono_ms),
-            false => Ok(()),
+        if write.must_sync() {
+            self.write(&write, turn.now.mono_ms)?;
         }
+        self.engine.recycle(write.records);
+        Ok(())
     }
 
     /// The other half: out. `true` if the engine has something ready for another pass in this turn.

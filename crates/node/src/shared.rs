@@ -252,10 +252,10 @@ impl Shared {
 
     /// Carries out what was held back until the log had the turn at `index`.
     pub(crate) fn settle(self: &Arc<Self>, ticket: Ticket, index: u64) {
-        let Ticket { entity, effects, served } = ticket;
+        let Ticket { entity, after, effects, served } = ticket;
         for mut effect in effects {
             if served.is_some() {
-                set_position(&mut effect, &entity, index);
+                set_position(&mut effect, &entity, after, index);
             }
             self.carry_out(&entity, effect);
         }
@@ -268,10 +268,11 @@ impl Shared {
     }
 }
 
-fn set_position(effect: &mut Effect<Caller>, entity: &Entity, index: u64) {
+/// What came of a turn says where that is: the versions of the entity after the one that the turn began with.
+fn set_position(effect: &mut Effect<Caller>, entity: &Entity, after: u64, index: u64) {
     match effect {
         Effect::Answer { outcome: Ok(answered), .. } => {
-            for at in answered.at.iter_mut().filter(|at| at.entity == *entity) {
+            for at in answered.at.iter_mut().filter(|at| at.entity == *entity && at.version > after) {
                 at.position = index;
             }
         }

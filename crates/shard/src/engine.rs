@@ -20,6 +20,9 @@ use crate::snapshot::SnapshotMeta;
 use crate::status::GroupStatus;
 use crate::time::Now;
 
+/// A write's memory beyond this is not kept for the next one.
+const SPARE_BYTES_MAX: usize = 4 << 20;
+
 /// All shards of a node. One thread owns it and drives it in passes:
 ///
 /// 1. [`step`](Engine::step) with everything that has come in;
@@ -47,8 +50,8 @@ pub struct Engine<T> {
     now: Now,
     phase: Phase,
     dropped: u64,
-    // How big the last write was, to ask for the memory of the next at once.
-    write_bytes: usize,
+    // What the next write's records are put into.
+    spare: Vec<u8>,
 }
 
 /// Which half of a pass is next.
@@ -89,7 +92,7 @@ impl<T> Engine<T> {
             now: Now::default(),
             phase: Phase::Step,
             dropped: 0,
-            write_bytes: 0,
+            spare: Vec::new(),
         };
         for (shard, generation) in restored.gone {
             engine.gone[usize::from(shard)] = generation;
@@ -137,7 +140,9 @@ impl<T> Engine<T> {
         for input in inputs {
             self.take(input);
         }
-        let mut write = Write { records: Vec::with_capacity(self.write_bytes), ..Write::default() };
+        let now = self.now;
+        self.all(|group, _, _| group.tell_news(now));
+        let mut write = Write { records: std::mem::take(&mut self.spare), ..Write::default() };
         write.records.append(&mut self.head);
         for place in 0..self.touched.len() {
             let shard = self.touched[place];
@@ -147,8 +152,15 @@ impl<T> Engine<T> {
                 return Write::default();
             }
         }
-        self.write_bytes = write.records.len();
         write
+    }
+
+    /// Takes back the records of a write that was carried out: the next one goes on in their memory.
+    pub fn recycle(&mut self, mut records: Vec<u8>) {
+        if records.capacity() <= SPARE_BYTES_MAX {
+            records.clear();
+            self.spare = records;
+        }
     }
 
     /// The second half of a pass: the write is durable. Appends to `out` what follows from it.
@@ -182,6 +194,11 @@ impl<T> Engine<T> {
             }
         }
         self.touched.truncate(kept);
+    }
+
+    /// When a pass is needed even if nothing comes in, monotonic milliseconds.
+    pub fn due_ms(&self) -> Option<u64> {
+        self.groups.iter().flatten().filter_map(|group| group.news_due_ms()).min()
     }
 
     /// Whether another pass has something to do even without inputs.

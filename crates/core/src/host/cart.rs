@@ -104,8 +104,8 @@ impl<R> CartHost<R> {
         // A checkout that was given up may leave a cart whose time is over.
         self.expire_if_due(stage);
         self.check_out_if_ready(stage);
-        self.answer_settled(stage);
         self.mail.carry(stage);
+        self.answer_settled(stage);
         self.set_timers(stage.turn);
     }
 
@@ -335,6 +335,9 @@ impl<R> CartHost<R> {
         }
     }
 
+    /// Even if everything says that it is sold, the answer waits for a commit or a read: a stopped leader that goes on may
+    /// hear of the sales of the order that its successor decided, and has another one itself. That the sales are delivered
+    /// is written down in the same turn as a rule.
     fn answer_settled(&mut self, stage: &mut Stage<'_, R>) {
         let Some(settling) = &self.settling else { return };
         let sold = self.mail.sold(stage.entity);
@@ -348,7 +351,7 @@ impl<R> CartHost<R> {
         let mut at = Vec::from([At { version, ..stage.entity.at() }]);
         at.extend(settling.sold);
         for from in settling.waiting {
-            stage.turn.settled(from, Ok(Answered { answer: answer.clone(), at: at.clone() }));
+            stage.turn.answer(from, Ok(Answered { answer: answer.clone(), at: at.clone() }));
         }
     }
 

@@ -135,8 +135,12 @@ impl Speculation {
 
     /// Where the entity stands now.
     pub(super) fn at(&self) -> At {
-        let version = self.state.as_deref().map_or(0, State::version);
-        At { entity: self.entity.clone(), version, position: 0 }
+        At { entity: self.entity.clone(), version: self.version(), position: 0 }
+    }
+
+    /// How many events it has had.
+    pub(super) fn version(&self) -> u64 {
+        self.state.as_deref().map_or(0, State::version)
     }
 
     /// An answer that rests on this entity as it is now.
