@@ -313,6 +313,9 @@ impl Driver {
             self.send(message);
         }
         self.flush();
+        self.engine.decided(&mut self.outputs);
+        self.take_outputs()?;
+        self.hand_on();
         if write.must_sync() {
             self.write(&write, turn.now.mono_ms)?;
         }
@@ -328,8 +331,14 @@ impl Driver {
         Ok(self.engine.has_ready())
     }
 
-    /// Hands on what came of the turn.
+    /// Hands on what came of the turn, and what its time has come for.
     fn end(&mut self, turn: &Turn) {
+        self.hand_on();
+        self.hand_out_deadlines(turn.now.mono_ms);
+    }
+
+    /// Hands on what was carried out to those who wait for it.
+    fn hand_on(&mut self) {
         if !self.commits.is_empty() {
             self.shared.far_feeds.commit(&self.shared, &self.commits);
             self.shared.feeds.commit(std::mem::take(&mut self.commits));
@@ -338,7 +347,6 @@ impl Driver {
             // The relay ends only after this loop.
             let _ = self.settle.send(std::mem::take(&mut self.settled));
         }
-        self.hand_out_deadlines(turn.now.mono_ms);
     }
 
     fn write(&mut self, write: &Write, now_ms: u64) -> Result<(), NodeError> {

@@ -45,6 +45,8 @@ pub struct Engine<T> {
     // The shards with something to do in this or the next pass, each once; the flags say which.
     touched: Vec<ShardId>,
     is_touched: Vec<bool>,
+    // What may come out before the write of the pass.
+    early: Vec<Output<T>>,
     // What comes out with the second half of the pass.
     out: Vec<Output<T>>,
     now: Now,
@@ -88,6 +90,7 @@ impl<T> Engine<T> {
             head: Vec::new(),
             touched: Vec::new(),
             is_touched: vec![false; size],
+            early: Vec::new(),
             out: Vec::new(),
             now: Now::default(),
             phase: Phase::Step,
@@ -147,7 +150,8 @@ impl<T> Engine<T> {
         for place in 0..self.touched.len() {
             let shard = self.touched[place];
             let group = group_of(&mut self.groups, shard);
-            if let Err(why) = group.prepare(self.now, &self.config, &mut write, &mut self.out) {
+            let out = (&mut self.early, &mut self.out);
+            if let Err(why) = group.prepare(self.now, &self.config, &mut write, out) {
                 self.stop(shard, why);
                 return Write::default();
             }
@@ -163,6 +167,12 @@ impl<T> Engine<T> {
         }
     }
 
+    /// What is committed as of the first half of a pass and was durable before it: it may be carried out while the write is
+    /// on its way to the disk, and otherwise comes with [`Engine::persisted`].
+    pub fn decided(&mut self, out: &mut Vec<Output<T>>) {
+        out.append(&mut self.early);
+    }
+
     /// The second half of a pass: the write is durable. Appends to `out` what follows from it.
     ///
     /// # Panics
@@ -175,6 +185,7 @@ impl<T> Engine<T> {
         } else {
             assert_eq!(self.phase, Phase::Stopped, "a pass was ended that was not begun");
         }
+        self.decided(out);
         out.append(&mut self.out);
     }
 

@@ -6,7 +6,7 @@ mod leading;
 mod moving;
 mod writing;
 
-use raft::eraftpb::{Entry, Message, MessageType, Snapshot};
+use raft::eraftpb::{Entry, EntryType, Message, MessageType, Snapshot};
 use raft::{INVALID_INDEX, ProgressState, RawNode, Ready, SnapshotStatus, StateRole};
 
 use crate::aim::Aim;
@@ -338,7 +338,7 @@ impl<T> Group<T> {
         now: Now,
         config: &Config,
         write: &mut Write,
-        out: &mut Vec<Output<T>>,
+        (early, out): (&mut Vec<Output<T>>, &mut Vec<Output<T>>),
     ) -> Result<(), Broken> {
         self.append_turns(now, config, out);
         self.begin_reads();
@@ -358,10 +358,20 @@ impl<T> Group<T> {
         if !ready.snapshot().is_empty() {
             self.receive(ready.snapshot(), write)?;
         }
+        if self.may_apply_early(&ready) {
+            self.apply_all(ready.take_committed_entries(), now, early)?;
+        }
         self.write_entries(ready.entries(), write);
         self.write_state(write);
         self.ready = Some(ready);
         Ok(())
+    }
+
+    /// What is committed was written in an earlier pass, here too: it need not wait for what is written in this one. But
+    /// that the members changed must be on disk first, and so must a snapshot.
+    fn may_apply_early(&self, ready: &Ready) -> bool {
+        let changes = ready.committed_entries().iter().any(|entry| entry.get_entry_type() != EntryType::EntryNormal);
+        ready.snapshot().is_empty() && !changes && (self.reign.is_some() || !self.leads())
     }
 
     /// The second half, after the write is durable.

@@ -103,10 +103,17 @@ impl Member {
     ) -> Vec<Output<Ticket>> {
         let mut taken = Vec::new();
         self.finish_saving();
-        let engine = self.engine.as_mut().unwrap();
         loop {
-            let write = engine.step(now, std::mem::take(&mut self.inbox));
+            let inputs = std::mem::take(&mut self.inbox);
+            let mut out = Vec::new();
+            let engine = self.engine.as_mut().unwrap();
+            let write = engine.step(now, inputs);
             write.messages.iter().cloned().for_each(&mut send);
+            // Some carry out at once what is decided already, some do when the write is durable.
+            if dice.below(2) == 0 {
+                engine.decided(&mut out);
+                self.carry_out(out.drain(..), dice, &mut send, &mut taken);
+            }
             if cut == Some(Cut::BeforeWrite) {
                 return taken;
             }
@@ -129,49 +136,58 @@ impl Member {
             if cut == Some(Cut::AfterSync) {
                 return taken;
             }
-            let mut out = Vec::new();
-            engine.persisted(&mut out);
-            for output in out {
-                match &output {
-                    Output::Message(message) => send(message.clone()),
-                    Output::Apply { shard, turns, .. } => {
-                        let folded = self.folded.entry(*shard).or_default();
-                        folded.extend(turns.iter().map(ticket_of));
-                    }
-                    Output::Lead { shard, epoch, .. } => {
-                        self.epochs.insert(*shard, *epoch);
-                    }
-                    Output::Follow { shard, .. } => {
-                        self.epochs.remove(shard);
-                    }
-                    Output::Restore(Received { meta, state }) => {
-                        self.folded.insert(meta.shard, unfold(state));
-                    }
-                    Output::SnapshotDue { meta } => {
-                        let state = fold(self.folded.get(&meta.shard));
-                        self.saving.push((dice.below(10), meta.clone(), state));
-                    }
-                    Output::CutSnapshot { meta, .. } => {
-                        let state = fold(self.folded.get(&meta.shard));
-                        let meta = meta.clone();
-                        self.inbox.push(Input::SnapshotCut { meta, state });
-                    }
-                    Output::Removed { shard, .. } => {
-                        self.folded.remove(shard);
-                        self.epochs.remove(shard);
-                        self.saving.retain(|(_, meta, _)| meta.shard != *shard);
-                        self.disk.forget(*shard);
-                    }
-                    Output::Done { .. } | Output::Lost { .. } | Output::Reached { .. } => (),
-                    Output::Fatal { shard, why } => {
-                        panic!("node {} shard {shard}: {why}", self.config.node)
-                    }
-                }
-                taken.push(output);
-            }
-            if !engine.has_ready() && self.inbox.is_empty() {
+            self.engine.as_mut().unwrap().persisted(&mut out);
+            self.carry_out(out.drain(..), dice, &mut send, &mut taken);
+            if !self.engine.as_ref().unwrap().has_ready() && self.inbox.is_empty() {
                 return taken;
             }
+        }
+    }
+
+    fn carry_out(
+        &mut self,
+        out: impl Iterator<Item = Output<Ticket>>,
+        dice: &mut Dice,
+        send: &mut impl FnMut(Outgoing),
+        taken: &mut Vec<Output<Ticket>>,
+    ) {
+        for output in out {
+            match &output {
+                Output::Message(message) => send(message.clone()),
+                Output::Apply { shard, turns, .. } => {
+                    let folded = self.folded.entry(*shard).or_default();
+                    folded.extend(turns.iter().map(ticket_of));
+                }
+                Output::Lead { shard, epoch, .. } => {
+                    self.epochs.insert(*shard, *epoch);
+                }
+                Output::Follow { shard, .. } => {
+                    self.epochs.remove(shard);
+                }
+                Output::Restore(Received { meta, state }) => {
+                    self.folded.insert(meta.shard, unfold(state));
+                }
+                Output::SnapshotDue { meta } => {
+                    let state = fold(self.folded.get(&meta.shard));
+                    self.saving.push((dice.below(10), meta.clone(), state));
+                }
+                Output::CutSnapshot { meta, .. } => {
+                    let state = fold(self.folded.get(&meta.shard));
+                    let meta = meta.clone();
+                    self.inbox.push(Input::SnapshotCut { meta, state });
+                }
+                Output::Removed { shard, .. } => {
+                    self.folded.remove(shard);
+                    self.epochs.remove(shard);
+                    self.saving.retain(|(_, meta, _)| meta.shard != *shard);
+                    self.disk.forget(*shard);
+                }
+                Output::Done { .. } | Output::Lost { .. } | Output::Reached { .. } => (),
+                Output::Fatal { shard, why } => {
+                    panic!("node {} shard {shard}: {why}", self.config.node)
+                }
+            }
+            taken.push(output);
         }
     }
 
