@@ -102,6 +102,9 @@ pub enum Effect<R> {
 /// What one input led to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn<R> {
+    /// Set by whoever hands in the input: up to which version of the entity everything is known to be committed here. 0 is
+    /// always right.
+    pub known: u64,
     /// The entity's version before: what happened has the ones after it.
     pub after: u64,
     /// What happened: atomic, one entry of the log holds all of it.
@@ -118,7 +121,15 @@ pub struct Turn<R> {
 
 impl<R> Default for Turn<R> {
     fn default() -> Turn<R> {
-        Turn { after: 0, events: Vec::new(), now: Vec::new(), committed: Vec::new(), read: Vec::new(), wake_at: None }
+        Turn {
+            known: 0,
+            after: 0,
+            events: Vec::new(),
+            now: Vec::new(),
+            committed: Vec::new(),
+            read: Vec::new(),
+            wake_at: None,
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::{
 use boxoffice_core::{
     host::{Effect, Host, Input, Turn},
     id::Entity,
+    keep::State,
 };
 use boxoffice_shard::Input as EngineInput;
 use parking_lot::Mutex;
@@ -62,8 +63,8 @@ pub(crate) struct Doorman {
 pub(crate) struct Ticket {
     /// Whose turn it was.
     pub(crate) entity: Entity,
-    /// The entity's version before it.
-    pub(crate) after: u64,
+    /// The entity's version before it, and after it.
+    pub(crate) versions: (u64, u64),
     /// What was held back.
     pub(crate) effects: Vec<Effect<Caller>>,
     /// Of a turn with events: whose count of turns in flight it is in.
@@ -132,17 +133,19 @@ impl Doorman {
         serving.served.used_ms.store(mono_ms, Ordering::Relaxed);
         let at = boxoffice_core::time::Timestamp(serving.reign.time.at(mono_ms));
         let Some(host) = &mut serving.host else { return };
+        self.turn.known = serving.served.committed.load(Ordering::Acquire);
         host.handle(at, input, &mut self.turn);
 
         let (shard, epoch) = (serving.cell.id, serving.reign.epoch);
         let turn = &mut self.turn;
         if !turn.events.is_empty() {
             let events = codec::encode(&serving.entity, &turn.events);
+            let versions = (turn.after, turn.after + turn.events.len() as u64);
             turn.events.clear();
             serving.served.in_flight.fetch_add(1, Ordering::SeqCst);
             let ticket = Ticket {
                 entity: serving.entity.clone(),
-                after: turn.after,
+                versions,
                 effects: std::mem::take(&mut turn.committed),
                 served: Some(Arc::clone(&serving.served)),
             };
@@ -150,7 +153,8 @@ impl Doorman {
         }
         if !turn.read.is_empty() {
             let effects = std::mem::take(&mut turn.read);
-            let ticket = Ticket { entity: serving.entity.clone(), after: turn.after, effects, served: None };
+            let versions = (turn.after, turn.after);
+            let ticket = Ticket { entity: serving.entity.clone(), versions, effects, served: None };
             self.shared.inbox.push(DriverInput::Engine(EngineInput::Read { shard, epoch, ticket }));
         }
         if let Some(wake_at) = turn.wake_at.take() {
@@ -249,12 +253,14 @@ pub(crate) fn served(
     }
     let reign = lead.reign?;
     let state = cell.replica.lock().kept.get(entity);
+    let committed = state.as_deref().map_or(0, State::version);
     let host = state.map(|state| Host::new(entity.clone(), Some(state), Arc::clone(&shared.config.rules)));
     let actor = shared.pool.take(shared);
     let served = Arc::new(Served {
         actor: actor.clone(),
         queued: AtomicUsize::new(0),
         in_flight: AtomicUsize::new(0),
+        committed: AtomicU64::new(committed),
         leaving: AtomicBool::new(false),
         used_ms: AtomicU64::new(shared.world.clock.monotonic_ms()),
     });

@@ -153,6 +153,8 @@ pub(crate) struct Served {
     pub(crate) queued: AtomicUsize,
     /// Turns of the entity proposed and not yet applied.
     pub(crate) in_flight: AtomicUsize,
+    /// The entity's version up to which everything is committed, as far as this leader has seen.
+    pub(crate) committed: AtomicU64,
     /// The entity has ended; it is to be left as soon as nothing is in flight.
     pub(crate) leaving: AtomicBool,
     /// When it was last sent something, in monotonic milliseconds.

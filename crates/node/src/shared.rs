@@ -252,7 +252,10 @@ impl Shared {
 
     /// Carries out what was held back until the log had the turn at `index`.
     pub(crate) fn settle(self: &Arc<Self>, ticket: Ticket, index: u64) {
-        let Ticket { entity, after, effects, served } = ticket;
+        let Ticket { entity, versions: (after, until), effects, served } = ticket;
+        if let Some(served) = &served {
+            served.committed.fetch_max(until, Ordering::Release);
+        }
         for mut effect in effects {
             if served.is_some() {
                 set_position(&mut effect, &entity, after, index);

@@ -335,9 +335,9 @@ impl<R> CartHost<R> {
         }
     }
 
-    /// Even if everything says that it is sold, the answer waits for a commit or a read: a stopped leader that goes on may
-    /// hear of the sales of the order that its successor decided, and has another one itself. That the sales are delivered
-    /// is written down in the same turn as a rule.
+    /// That everything is sold does not say what: a stopped leader that goes on may hear of the sales of the order that its
+    /// successor decided, and has another one itself. Where it is not known that ours was committed, the answer waits for
+    /// a commit or a read.
     fn answer_settled(&mut self, stage: &mut Stage<'_, R>) {
         let Some(settling) = &self.settling else { return };
         let sold = self.mail.sold(stage.entity);
@@ -351,7 +351,12 @@ impl<R> CartHost<R> {
         let mut at = Vec::from([At { version, ..stage.entity.at() }]);
         at.extend(settling.sold);
         for from in settling.waiting {
-            stage.turn.answer(from, Ok(Answered { answer: answer.clone(), at: at.clone() }));
+            let outcome = Ok(Answered { answer: answer.clone(), at: at.clone() });
+            if version <= stage.turn.known {
+                stage.turn.now.push(Effect::Answer { to: from, outcome });
+            } else {
+                stage.turn.answer(from, outcome);
+            }
         }
     }
 
