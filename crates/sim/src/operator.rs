@@ -135,7 +135,7 @@ impl Operator {
         self.add(spare).await;
         let node = old.number;
         // The new one has first to be known as one that serves.
-        while !self.asks(ClusterCommand::Drain { node }).await {
+        while !self.asks(ClusterCommand::Drain { node, force: false }).await {
             sleep(Duration::from_millis(LOOK_MS)).await;
         }
         self.note(Fault::Drain, &old);
@@ -156,7 +156,7 @@ impl Operator {
     async fn remove(&mut self, dead: Arc<Machine>, spare: Arc<Machine>) {
         let hand = dead.hand.lock().await;
         dead.power_cut();
-        if !self.asks(ClusterCommand::Remove { node: dead.number }).await {
+        if !self.asks(ClusterCommand::Remove { node: dead.number, force: true }).await {
             // Too much would be lost with it.
             self.starts(&dead);
             return;
