@@ -45,11 +45,7 @@ pub struct Joiner {
 ///
 /// # Errors
 /// [`Failure::Refused`] with the cluster's reason, [`Failure::Unreachable`] if nobody answered.
-pub async fn join(
-    addresses: &[String],
-    joiner: &Joiner,
-    patience: Duration,
-) -> Result<Joined, Failure> {
+pub async fn join(addresses: &[String], joiner: &Joiner, patience: Duration) -> Result<Joined, Failure> {
     let asked = addresses.join(", ");
     let config = ClientConfig {
         name: concat!("boxoffice ", env!("CARGO_PKG_VERSION")).into(),

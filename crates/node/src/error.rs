@@ -83,7 +83,9 @@ pub enum NodeError {
     #[error("{0}")]
     Removed(String),
     /// This node was drained: that is how it was to end.
-    #[error("node {node} was drained: everything it had is on other nodes, and it is no member of its cluster any more")]
+    #[error(
+        "node {node} was drained: everything it had is on other nodes, and it is no member of its cluster any more"
+    )]
     Drained {
         /// Which.
         node: u64,

@@ -47,7 +47,8 @@ impl Whole {
         rows.extend(self.cluster.members.iter().map(|member| self.node(member)));
         lines.extend(table(&rows));
         lines.push(String::new());
-        let mut rows = vec![["shard", "leader", "committed", "copies and how many entries they are behind"].map(str::to_owned)];
+        let mut rows =
+            vec![["shard", "leader", "committed", "copies and how many entries they are behind"].map(str::to_owned)];
         rows.extend(self.cluster.places.iter().map(|place| self.shard(place)));
         lines.extend(table(&rows));
         let moving: Vec<String> =
@@ -115,7 +116,8 @@ mod tests {
     use boxoffice_client::{CopiesStatus, Timestamp};
     use expect_test::expect;
 
-    use super::{super::tests::node_status, *};
+    use super::*;
+    use crate::admin::tests::node_status;
 
     fn member(node: u64, state: &'static str) -> MemberStatus {
         MemberStatus {

@@ -187,9 +187,7 @@ impl Settings {
         let (source, listen) = self.find(|file| file.peers.listen.as_ref());
         let listen = match listen.get_ref().as_str() {
             "" => None,
-            text => {
-                Some(address(text).map_err(|why| source.wrong(listen, format!("peers.listen: {why}")))?)
-            }
+            text => Some(address(text).map_err(|why| source.wrong(listen, format!("peers.listen: {why}")))?),
         };
         let (_, advertise) = self.find(|file| file.peers.advertise.as_ref());
         let (_, join) = self.find(|file| file.peers.join.as_ref());
@@ -284,9 +282,9 @@ mod tests {
         let path = dir.path().join("b.toml");
         fs::write(&path, format!("[peers]\n{text}\n")).expect("a written file");
         let said = Config::load(Some(&path)).map(|config| config.said).map_err(|error| error.to_string());
-        let settled = said.and_then(PeersSaid::settled).map_err(|error| {
-            error.rsplit_once("b.toml: ").expect("the file is named").1.to_owned()
-        });
+        let settled = said
+            .and_then(PeersSaid::settled)
+            .map_err(|error| error.rsplit_once("b.toml: ").expect("the file is named").1.to_owned());
         settled?.ok_or("alone".to_owned())
     }
 
@@ -322,7 +320,10 @@ mod tests {
             ("listen = \"10.0.0.1:7280\"", "line 2: peers.secret: other machines can connect to peers.listen"),
             ("listen = \"127.0.0.1:7280\"\nsecret = \"short\"", "line 3: peers.secret: at least 16 visible ASCII"),
             (&format!("listen = \"0.0.0.0:7280\"\n{SECRET}"), "line 2: peers.advertise: nobody can reach 0.0.0.0:7280"),
-            ("listen = \"127.0.0.1:7280\"\nadvertise = \"one\"", "line 3: peers.advertise: \"one\" is not a host and a port"),
+            (
+                "listen = \"127.0.0.1:7280\"\nadvertise = \"one\"",
+                "line 3: peers.advertise: \"one\" is not a host and a port",
+            ),
             ("join = [\"one:7180\"]", "line 2: peers.join: a node that joins others has a peers.listen"),
             ("listen = \"127.0.0.1:1\"\ntls_key = \"k\"", "line 3: peers.tls_certificate, peers.tls_key and"),
             (

@@ -24,7 +24,11 @@ fn a_late_repeat_of_a_change_does_not_undo_a_newer_one() {
         (ClusterCommand::Drain { node: 2, force: true }, ClusterCommand::Undrain { node: 2 }, MemberState::Serving),
         (ClusterCommand::Undrain { node: 2 }, ClusterCommand::Drain { node: 2, force: true }, MemberState::Draining),
         (ClusterCommand::Replace { node: 2 }, ClusterCommand::Remove { node: 2, force: true }, MemberState::Gone),
-        (ClusterCommand::Drain { node: 2, force: true }, ClusterCommand::Remove { node: 2, force: true }, MemberState::Gone),
+        (
+            ClusterCommand::Drain { node: 2, force: true },
+            ClusterCommand::Remove { node: 2, force: true },
+            MemberState::Gone,
+        ),
     ];
     for (first, second, end) in pairs {
         let mut play = three();

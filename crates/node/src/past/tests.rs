@@ -333,7 +333,7 @@ fn records_of_a_shard_that_was_given_up_go_in_pieces_and_those_of_the_next_repli
     let entity = |cart: u64| Entity::Cart(CartId(u128::from(cart)));
     for cart in 0..700 {
         for had in 0..2 {
-            kept.advance(cart + 1);
+            kept.advance(2 * cart + had + 1);
             kept.apply(&entity(cart), next(CartId(u128::from(cart)), had));
         }
     }

@@ -13,8 +13,8 @@ use crate::{
     cell::ShardCell,
     door::{self, ReplySink, ReplyTo},
     driver::DriverInput,
-    shared::Shared,
     error::NodeError,
+    shared::Shared,
     world::{Lane, NodeId, NotTaken, PeerHello, PeerInbox},
 };
 

@@ -10,8 +10,8 @@ use boxoffice_core::{
 use boxoffice_wire::{
     hello::Durability,
     status::{
-        CurrencyTotal, FollowerStatus, HistoryEntry, HistoryPage, NodeAudit, NodeStatus, PaymentTotals, Rates, SeatTotals, ShardStatus,
-        UnitTotals,
+        CurrencyTotal, FollowerStatus, HistoryEntry, HistoryPage, NodeAudit, NodeStatus, PaymentTotals, Rates,
+        SeatTotals, ShardStatus, UnitTotals,
     },
 };
 
