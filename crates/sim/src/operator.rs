@@ -61,7 +61,7 @@ pub(crate) async fn join(desk: &Desk, machine: &Machine, dice: &mut SmallRng) ->
     let disk = machine.disk_identity();
     let at = address(machine.number);
     let described = Described { disk, peer: (&*at).into(), client: (&*at).into(), program: "sim".into() };
-    let join = ClusterCommand::Join { node: Some(machine.number), machine: Box::new(described) };
+    let join = ClusterCommand::Join { node: Some(machine.number), machine: Box::new(described), proof: None };
     let ended = desk.change(dice, "operator", Command::Cluster(join), u32::MAX).await;
     let Some(Answer::Cluster(view)) = ended.granted().map(|answered| &answered.answer) else {
         return Err(format!("{ended:?}"));
