@@ -56,7 +56,7 @@ pub async fn join(addresses: &[String], joiner: &Joiner, patience: Duration) -> 
     };
     let failure = |error| failed(&asked, error);
     let client = Client::connect(config).await.map_err(failure)?;
-    let hello = client.server().ok_or_else(|| unreachable(&asked, "the connection broke"))?;
+    let hello = client.introduced().await.map_err(failure)?;
     let status = client.admin_join(&joiner.asks(&hello.cluster)).await.map_err(failure)?.value;
     let data_shards = u16::try_from(status.places.len().saturating_sub(1)).unwrap_or_default();
     match status.node {
@@ -85,7 +85,7 @@ impl Joiner {
 pub async fn cluster_at(addresses: &[String]) -> Option<SmolStr> {
     let config = ClientConfig { connect_timeout: CONNECT_TIME, deadline: CONNECT_TIME, ..ClientConfig::new(addresses) };
     let client = tokio::time::timeout(CONNECT_TIME, Client::connect(config)).await.ok()?.ok()?;
-    Some(client.server()?.cluster.clone())
+    Some(client.introduced().await.ok()?.cluster.clone())
 }
 
 fn failed(asked: &str, error: Error) -> Failure {
