@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::{
     REFUSED, THREE,
     cluster::{Cluster, Plan, SECRET, Stage},
-    common::{Dice, Home, Refused, Server},
+    common::{Answer, Dice, Home, PATIENCE, Refused, Server},
 };
 
 /// Waits until a member of the cluster's table is in this state.
@@ -20,7 +20,6 @@ async fn member_is(cluster: &Cluster, node: u64, state: &str) {
         .await;
 }
 
-#[ignore = "a history is asked of a node that has no replica of the shard, which does not pass it on yet"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_come_and_go() {
     let plan = Plan { nodes: 3, places: 5, faults: false, clocks: false };
@@ -43,6 +42,7 @@ async fn members_come_and_go() {
             // It goes by itself when everything is elsewhere.
             let (code, said) = cluster.ended(1);
             println!("node 1 ended with {code:?}: {said}");
+            assert_eq!(code, Some(0), "that is how it was to end: {said}");
             member_is(cluster, 1, "gone").await;
             buyers.orders(10).await;
         })
@@ -57,7 +57,16 @@ async fn members_come_and_go() {
             // It does not come back.
             let refused = cluster.refused(cluster.command(2)).await;
             assert_eq!(refused.code, Some(REFUSED), "{}", refused.stderr);
-            assert!(refused.stderr.contains("node 2"), "{}", refused.stderr);
+            assert!(refused.stderr.contains("node 2 was removed from cluster"), "{}", refused.stderr);
+        })
+        .await;
+    stage
+        .story("fewer than three only by force", async |cluster, buyers, _| {
+            let drain = |force: bool| json!({"node": 5, "force": force});
+            let refused = cluster.anywhere(1).ask_within("admin.drain", "too few", drain(false), PATIENCE).await;
+            let Answer::No(no) = refused else { panic!("three serve, and two would be left: {refused:?}") };
+            assert_eq!((no.code, no.name.as_str()), (811, "too_few_left"));
+            buyers.orders(1).await;
         })
         .await;
     stage.check_everything().await;
@@ -90,7 +99,6 @@ async fn strangers_are_kept_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "who does not know the secret is let in as a member, and then neither serves nor ends"]
 async fn who_does_not_know_the_secret_is_kept_out() {
     let mut stage = Stage::new(Dice::of_test("who_does_not_know_the_secret_is_kept_out"), THREE).await;
     stage
@@ -98,11 +106,23 @@ async fn who_does_not_know_the_secret_is_kept_out() {
             let home = Home::new();
             let stranger = cluster.stranger(&home, 4, "not-what-these-nodes-know", Some(cluster.client(1)));
             let refused = cluster.refused(stranger).await;
-            names(&refused, "secret");
+            names(&refused, "wrong_secret");
+            names(&refused, "peers.secret");
         })
         .await;
     let members = stage.cluster.members().await;
     assert_eq!(members.len(), 3, "a stranger became a member: {members:?}");
+    stage
+        .story("a member that has forgotten the secret", async |cluster, buyers, _| {
+            cluster.terminate(3);
+            let forgetful = cluster.stranger(cluster.home(3), 3, "not-what-these-nodes-know", None);
+            buyers.orders(1).await;
+            let refused = cluster.refused(forgetful).await;
+            names(&refused, "every other member refuses it");
+            names(&refused, "does not know the secret that node");
+            cluster.start_node(3).await;
+        })
+        .await;
     stage.check_everything().await;
 }
 

@@ -268,9 +268,9 @@ pub struct Admin {
 /// What can be asked of a node.
 #[derive(Debug, Subcommand)]
 pub enum AdminCommand {
-    /// Shards, leaders, rates, connections.
+    /// The node, its shards and its rates; then the whole cluster: nodes, leaders, who is behind, what moves and why.
     Status {
-        /// As JSON.
+        /// As JSON: only what the asked node says of itself.
         #[arg(long)]
         json: bool,
     },
@@ -313,11 +313,17 @@ pub enum AdminCommand {
         /// No longer: it keeps what it has, and gets more.
         #[arg(long)]
         cancel: bool,
+        /// Even if fewer than three members are left: each shard then has a single voter.
+        #[arg(long, conflicts_with = "cancel")]
+        force: bool,
     },
     /// Says that a node will not come back: its shards are copied anew, and its number is never given again.
     Remove {
         /// Which node: its number in `admin nodes`.
         node: u64,
+        /// Even if fewer than three members are left: each shard then has a single voter.
+        #[arg(long)]
+        force: bool,
     },
     /// Says that a node has lost its disk: start one with an empty data directory, `--node NODE` and `--join`, in its place.
     Replace {

@@ -45,7 +45,7 @@ pub enum ConfigError {
 
 mod peers;
 
-pub use peers::PeersConfig;
+pub use peers::{PeersConfig, PeersSaid};
 
 use peers::PeersSection;
 
@@ -64,7 +64,9 @@ pub struct Config {
     pub origins: Vec<String>,
     /// The number this node wants in its cluster, if somebody said one.
     pub wanted_node: Option<u64>,
-    /// How it speaks with other nodes; it is alone without.
+    /// What was said of other nodes so far.
+    pub said: PeersSaid,
+    /// How it speaks with other nodes, once all is said; it is alone without.
     pub peers: Option<PeersConfig>,
     /// Threads of the selling runtime.
     pub selling_threads: usize,
@@ -262,7 +264,8 @@ impl Settings {
         let (_, data_dir) = self.find(|file| file.node.data_dir.as_ref());
         Ok(Config {
             wanted_node: self.wanted_node(),
-            peers: self.peers()?,
+            said: self.peers()?,
+            peers: None,
             node: NodeConfig {
                 data_dir: data_dir.get_ref().clone(),
                 node_id: self.within("node.id", (1, NODE_MAX), |file| file.node.id.as_ref())?,

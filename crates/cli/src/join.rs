@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use boxoffice_client::{AdminJoin, AdminToken, Client, ClientConfig, Error, MemberStatus};
+use boxoffice_core::command::Machine;
+use boxoffice_node::config::Secret;
+use boxoffice_wire::joining;
 use smol_str::SmolStr;
 
 use crate::failure::Failure;
@@ -25,29 +28,36 @@ pub struct Joined {
     pub members: Vec<MemberStatus>,
 }
 
+/// Who wants to join.
+pub struct Joiner {
+    /// As which member, if that matters.
+    pub node: Option<u64>,
+    /// What it is.
+    pub machine: Machine,
+    /// What the cluster's nodes show each other.
+    pub secret: Secret,
+    /// What the cluster asks operators for, if it does.
+    pub admin_token: Option<String>,
+}
+
 /// Asks the members at these client addresses, one after the other, until one lets this machine in or `patience` is over.
 /// However often the same disk asks, it is the same member.
 ///
 /// # Errors
 /// [`Failure::Refused`] with the cluster's reason, [`Failure::Unreachable`] if nobody answered.
-pub async fn join(
-    addresses: &[String],
-    admin_token: Option<String>,
-    machine: &AdminJoin,
-    patience: Duration,
-) -> Result<Joined, Failure> {
+pub async fn join(addresses: &[String], joiner: &Joiner, patience: Duration) -> Result<Joined, Failure> {
     let asked = addresses.join(", ");
     let config = ClientConfig {
         name: concat!("boxoffice ", env!("CARGO_PKG_VERSION")).into(),
-        admin_token: admin_token.map(AdminToken),
+        admin_token: joiner.admin_token.clone().map(AdminToken),
         connect_timeout: CONNECT_TIME,
         deadline: patience,
         ..ClientConfig::new(addresses)
     };
     let failure = |error| failed(&asked, error);
     let client = Client::connect(config).await.map_err(failure)?;
-    let status = client.admin_join(machine).await.map_err(failure)?.value;
-    let hello = client.server().ok_or_else(|| unreachable(&asked, "the connection broke"))?;
+    let hello = client.introduced().await.map_err(failure)?;
+    let status = client.admin_join(&joiner.asks(&hello.cluster)).await.map_err(failure)?.value;
     let data_shards = u16::try_from(status.places.len().saturating_sub(1)).unwrap_or_default();
     match status.node {
         Some(node) if data_shards > 0 => Ok(Joined {
@@ -61,11 +71,21 @@ pub async fn join(
     }
 }
 
+impl Joiner {
+    /// What it asks of this cluster.
+    fn asks(&self, cluster: &str) -> AdminJoin {
+        let Joiner { node, machine, secret, admin_token: _ } = self;
+        let proof = joining::proof(secret.as_ref(), cluster, *node, machine);
+        let Machine { disk, peer, client, program } = machine.clone();
+        AdminJoin { node: *node, disk, peer, client, program, proof: Some(joining::written(&proof)) }
+    }
+}
+
 /// The cluster that answers at one of these client addresses, if one does soon.
 pub async fn cluster_at(addresses: &[String]) -> Option<SmolStr> {
     let config = ClientConfig { connect_timeout: CONNECT_TIME, deadline: CONNECT_TIME, ..ClientConfig::new(addresses) };
     let client = tokio::time::timeout(CONNECT_TIME, Client::connect(config)).await.ok()?.ok()?;
-    Some(client.server()?.cluster.clone())
+    Some(client.introduced().await.ok()?.cluster.clone())
 }
 
 fn failed(asked: &str, error: Error) -> Failure {
@@ -93,9 +113,10 @@ fn unreachable(asked: &str, why: &str) -> Failure {
 mod tests {
     use super::*;
 
-    fn machine() -> AdminJoin {
+    fn joiner() -> Joiner {
         let (peer, client) = ("127.0.0.1:7281".into(), "127.0.0.1:7181".into());
-        AdminJoin { node: None, disk: 7, peer, client, program: "0.1.0".into() }
+        let machine = Machine { disk: 7, peer, client, program: "0.1.0".into() };
+        Joiner { node: None, machine, secret: Secret("sixteen letters!".into()), admin_token: None }
     }
 
     #[tokio::test]
@@ -103,7 +124,7 @@ mod tests {
         // A port that was just free.
         let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
         let addresses = [port.to_string()];
-        let error = join(&addresses, None, &machine(), Duration::from_millis(200)).await.expect_err("nobody is there");
+        let error = join(&addresses, &joiner(), Duration::from_millis(200)).await.expect_err("nobody is there");
         assert!(matches!(error, Failure::Unreachable(_)), "{error:?}");
         let words = error.to_string();
         assert!(words.contains(&addresses[0]) && words.contains("--join takes client addresses"), "{words}");

@@ -2,17 +2,18 @@
 
 use std::{io::Write, net::SocketAddr, pin::pin, sync::Arc, thread, time::Duration};
 
-use boxoffice_client::AdminJoin;
-use boxoffice_core::cluster::NODE_MAX;
+use boxoffice_core::{cluster::NODE_MAX, command::Machine};
 use boxoffice_edge::{Edge, EdgeConfig, Runtimes as EdgeRuntimes};
 use boxoffice_node::{
     config::{Fsync, Secret},
+    error::NodeError,
     gateway::HttpGateway,
     identity::{self, IdentityError, Joining},
     node::{Node, NodeHandle, Runtimes},
     peers::{PeerConfig, PeerTls, TcpNet},
     world::{Peer, World},
 };
+use boxoffice_wire::joining;
 use tokio::{
     runtime,
     signal::unix::{self, Signal, SignalKind},
@@ -29,9 +30,6 @@ use crate::{
 const PATIENCE_MS: u64 = 5_000;
 /// How long a cluster is asked to let this node in.
 const JOIN_PATIENCE: Duration = Duration::from_secs(30);
-/// What nodes show each other where nobody else can connect and no secret is set.
-const ON_LOOPBACK: &str = "nobody but this machine";
-
 impl FsyncWord {
     /// The durability this word stands for.
     pub fn fsync(self) -> Fsync {
@@ -93,32 +91,24 @@ fn with_peers(args: &Serve, mut config: Config) -> Result<Config, Failure> {
         config.wanted_node = Some(node);
         config.node.node_id = node;
     }
+    let said = &mut config.said;
     if let Some(listen) = &args.peers_listen {
-        let listening = PeersConfig::listening(listen);
-        let listening = listening.map_err(|why| Failure::Usage(format!("--peers-listen: {why}")))?.listen;
-        config.peers = Some(match config.peers {
-            Some(peers) => PeersConfig { listen: listening, ..peers },
-            None => PeersConfig::listening(listen).expect("it was just read"),
-        });
+        said.listen(listen).map_err(|why| Failure::Usage(format!("--peers-listen: {why}")))?;
     }
-    let is_said = args.peers_advertise.is_some() || args.peers_secret.is_some() || !args.join.is_empty();
-    let Some(peers) = &mut config.peers else {
-        // A secret in the environment does no harm to a node that is alone.
-        return match is_said && (args.peers_advertise.is_some() || !args.join.is_empty()) {
-            true => Err(Failure::Usage("a node with --join or --peers-advertise has a --peers-listen as well".into())),
-            false => Ok(config),
-        };
-    };
     if let Some(advertise) = &args.peers_advertise {
-        peers.advertise.clone_from(advertise);
+        said.advertise(advertise);
     }
     if let Some(secret) = &args.peers_secret {
-        peers.secret = Some(Secret(secret.clone()));
+        said.secret(secret);
     }
     if !args.join.is_empty() {
-        peers.join.clone_from(&args.join);
+        said.join(&args.join);
     }
-    config.peers = Some(peers.clone().checked().map_err(Failure::Usage)?);
+    // A secret in the environment does no harm to a node that is alone.
+    if !said.listens() && (args.peers_advertise.is_some() || !args.join.is_empty()) {
+        return Err(Failure::Usage("a node with --join or --peers-advertise has a --peers-listen as well".into()));
+    }
+    config.peers = said.clone().settled().map_err(Failure::Usage)?;
     Ok(config)
 }
 
@@ -221,10 +211,23 @@ async fn serve(config: Config, runtimes: Runtimes) -> Outcome {
     }
     let stopped = node.stop(PATIENCE_MS).await;
     match (failed, stopped) {
+        // That is how it was to end.
+        (_, Err(error @ NodeError::Drained { .. })) => {
+            println!("boxoffice: {error}");
+            Ok(())
+        }
+        (_, Err(error @ (NodeError::NotAMember { .. } | NodeError::Removed(_)))) => {
+            Err(Failure::Refused(error.to_string()))
+        }
         (Some(reason), _) => Err(Failure::Node(reason)),
         (None, Err(error)) => Err(Failure::Node(error.to_string())),
         (None, Ok(())) => Ok(()),
     }
+}
+
+/// What this node and the others show each other.
+fn secret_of(peers: &PeersConfig) -> Secret {
+    peers.secret.clone().unwrap_or_else(|| Secret(joining::ON_LOOPBACK.into()))
 }
 
 /// The operating system's, the gateway that the configuration names, and the links to other nodes if there may be some.
@@ -235,7 +238,7 @@ fn world(config: &Config, runtimes: &Runtimes) -> Result<World, Failure> {
         world.gateway = Arc::new(gateway.map_err(|error| Failure::Usage(error.to_string()))?);
     }
     if let Some(peers) = &config.peers {
-        let secret = peers.secret.clone().unwrap_or_else(|| Secret(ON_LOOPBACK.into()));
+        let secret = secret_of(peers);
         let tls = peers.tls.as_ref().map(|tls| PeerTls {
             certificate: tls.certificate.clone(),
             key: tls.key.clone(),
@@ -255,6 +258,8 @@ async fn become_member(config: &mut Config, world: &World) -> Outcome {
     config.node.peer_address.clone_from(&peers.advertise);
     config.node.client_address = peers.client_address(config.listen);
     config.node.peer_routes.clone_from(&peers.routes);
+    let secret = secret_of(peers);
+    config.node.peer_secret = Some(secret.clone());
     let failed = |error: IdentityError| Failure::Node(error.to_string());
     let known = identity::read(&*world.disk, &config.node.data_dir).map_err(failed)?;
     if let Some(identity) = &known {
@@ -283,14 +288,14 @@ async fn become_member(config: &mut Config, world: &World) -> Outcome {
         };
     }
     let disk = identity::draw_disk(world, &config.node.data_dir).map_err(failed)?;
-    let machine = AdminJoin {
-        node: config.wanted_node,
+    let machine = Machine {
         disk,
         peer: config.node.peer_address.as_str().into(),
         client: config.node.client_address.as_str().into(),
         program: env!("CARGO_PKG_VERSION").into(),
     };
-    let joined = join::join(&peers.join, config.admin_token.clone(), &machine, JOIN_PATIENCE).await?;
+    let joiner = join::Joiner { node: config.wanted_node, machine, secret, admin_token: config.admin_token.clone() };
+    let joined = join::join(&peers.join, &joiner, JOIN_PATIENCE).await?;
     let strange = |why: &str| Failure::Node(format!("the cluster's answer is not understood: {why}"));
     let own = joined.members.iter().find(|member| member.node == joined.node);
     let own = own.ok_or_else(|| strange("this node is not among its members"))?;

@@ -112,6 +112,27 @@ impl Client {
         }
     }
 
+    /// Waits until there is a connection and the server has said who it is, up to the deadline.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] with the reason why it has not.
+    pub async fn introduced(&self) -> Result<Arc<Hello>, Error> {
+        let mut state = self.shared.state.clone();
+        let there = state.wait_for(|state| matches!(state, State::Connected(Some(_)) | State::Closed(_)));
+        let reached = match tokio::time::timeout(self.deadline, there).await {
+            Ok(Ok(state)) => state.clone(),
+            Ok(Err(_)) => State::Closed("its task has ended".into()),
+            Err(_) => self.shared.state.borrow().clone(),
+        };
+        match reached {
+            State::Connected(Some(hello)) => Ok(hello),
+            State::Connecting(Some(why)) | State::Closed(why) => Err(Error::Closed(why)),
+            State::Connecting(None) | State::Connected(None) => {
+                Err(Error::Closed("the server has not said who it is before the deadline".into()))
+            }
+        }
+    }
+
     /// What the server said of itself; `None` while there is no connection.
     pub fn server(&self) -> Option<Arc<Hello>> {
         match &*self.shared.state.borrow() {

@@ -2,7 +2,7 @@
 
 use boxoffice_wire::{
     Op,
-    body::{AdminJoin, AdminNode, Empty},
+    body::{AdminJoin, AdminLeave, AdminNode, Empty},
     cluster::ClusterStatus,
 };
 
@@ -28,12 +28,12 @@ impl Client {
         self.change(Op::AdminJoin, machine).await
     }
 
-    /// `admin.drain`: everything is moved away from a member.
+    /// `admin.drain`: everything is moved away from a member; with `force` even if each shard is left with a single voter.
     ///
     /// # Errors
     /// As every op: [`Error`].
-    pub async fn admin_drain(&self, node: u64) -> Result<Reply<()>, Error> {
-        self.change(Op::AdminDrain, &AdminNode { node }).await
+    pub async fn admin_drain(&self, node: u64, force: bool) -> Result<Reply<()>, Error> {
+        self.change(Op::AdminDrain, &AdminLeave { node, force }).await
     }
 
     /// `admin.undrain`: a member that is drained keeps what it has.
@@ -44,12 +44,12 @@ impl Client {
         self.change(Op::AdminUndrain, &AdminNode { node }).await
     }
 
-    /// `admin.remove`: a member will not come back.
+    /// `admin.remove`: a member will not come back; with `force` even if each shard is left with a single voter.
     ///
     /// # Errors
     /// As every op: [`Error`].
-    pub async fn admin_remove(&self, node: u64) -> Result<Reply<()>, Error> {
-        self.change(Op::AdminRemove, &AdminNode { node }).await
+    pub async fn admin_remove(&self, node: u64, force: bool) -> Result<Reply<()>, Error> {
+        self.change(Op::AdminRemove, &AdminLeave { node, force }).await
     }
 
     /// `admin.replace`: a member has lost its disk; another one comes in its place.

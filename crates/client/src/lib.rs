@@ -69,7 +69,7 @@ pub use boxoffice_wire::{
     cluster::{ClusterStatus, CopiesStatus, MemberStatus, PlaceStatus},
     hello::Hello,
     reply::{Available, BookingPage, FreeSlots, No, OrderView, SessionPage, Slot, ThreeStates, TitlePage, Unreadable},
-    status::{HistoryEntry, HistoryPage, NodeAudit, NodeStatus},
+    status::{FollowerStatus, HistoryEntry, HistoryPage, NodeAudit, NodeStatus},
 };
 
 pub use cart::{Cart, gateway, recorded};

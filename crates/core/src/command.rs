@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     cart::{CartCommand, Payment, Shipping, owns},
-    cluster::{ClusterCommand, Machine, Move},
+    cluster::{ClusterCommand, Machine, Move, PROOF_BYTES},
     customer::CustomerCommand,
     directory::{DirectoryCommand, Title},
     limits::{CustomerLimit, Limits},

@@ -1,5 +1,7 @@
 //! The everyday "no", numbered for life: numbers and names are never reused (protocol).
 
+mod lines;
+
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
@@ -155,7 +157,7 @@ pub enum Refusal {
     },
     /// Several lines of one request were refused. Its number and name are those of the first.
     #[error("{} of the lines are refused; the first: {}", .0.len(), .0[0].refusal)]
-    Lines(Vec<LineRefusal>),
+    Lines(#[serde(deserialize_with = "lines::some")] Vec<LineRefusal>),
     /// 701: no such venue, hall, session, cart or order.
     #[error("{0} is not known")]
     NotFound(SmolStr),
@@ -227,6 +229,22 @@ pub enum Refusal {
         /// The most there may ever be.
         max: u64,
     },
+    /// 810: a machine that wants to join does not know what the cluster's nodes show each other.
+    #[error(
+        "whoever asks does not know the secret of this cluster's nodes; give all nodes of a cluster the same (peers.secret)"
+    )]
+    WrongSecret,
+    /// 811: too few members would serve for more than one voter in each shard.
+    #[error(
+        "without node {node} only {serving} members serve, and each shard would have a single voter, whose disk may not be lost; \
+         let another node join and serve first, or force it"
+    )]
+    TooFewLeft {
+        /// Without which member.
+        node: u64,
+        /// How many others serve.
+        serving: u64,
+    },
 }
 
 /// A product with fewer free units than were asked for.
@@ -256,7 +274,8 @@ pub struct Conflict {
 pub struct LineRefusal {
     /// The how-manieth line of the request, from 0.
     pub line: u16,
-    /// Why.
+    /// Why; not for lines of its own.
+    #[serde(deserialize_with = "lines::one")]
     pub refusal: Refusal,
 }
 
@@ -320,6 +339,39 @@ impl Refusal {
             Refusal::AlreadyFounded => (807, "already_founded"),
             Refusal::NodeInUse { .. } => (808, "node_in_use"),
             Refusal::TooManyNodes { .. } => (809, "too_many_nodes"),
+            Refusal::WrongSecret => (810, "wrong_secret"),
+            Refusal::TooFewLeft { .. } => (811, "too_few_left"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::{vec, vec::Vec};
+
+    use super::*;
+
+    fn several(refusal: Refusal) -> Refusal {
+        Refusal::Lines(vec![LineRefusal { line: 3, refusal }])
+    }
+
+    #[test]
+    fn refusals_of_no_lines_or_of_lines_in_lines_are_not_read() {
+        for good in [several(Refusal::CartExpired), several(Refusal::NoSuchLine(7)), Refusal::NoSuchProduct(id())] {
+            let bytes = postcard::to_allocvec(&good).expect("it can be written");
+            assert_eq!(postcard::from_bytes(&bytes), Ok(good));
+        }
+        for bad in [Refusal::Lines(Vec::new()), several(several(Refusal::CartExpired))] {
+            let bytes = postcard::to_allocvec(&bad).expect("it can be written");
+            assert!(postcard::from_bytes::<Refusal>(&bytes).is_err(), "{bad:?}");
+        }
+        // As deep as bytes last, without an end.
+        let head = postcard::to_allocvec(&several(Refusal::CartExpired)).expect("it can be written");
+        let deep: Vec<u8> = head[..3].iter().copied().cycle().take(3_000_000).collect();
+        assert!(postcard::from_bytes::<Refusal>(&deep).is_err());
+    }
+
+    fn id() -> Id {
+        Id::new("mug").expect("a good id")
     }
 }

@@ -40,11 +40,12 @@ fn to_cluster() -> impl Strategy<Value = ClusterCommand> {
     prop_oneof![
         (node.clone(), machine(), any::<u16>(), any::<u8>())
             .prop_map(|(node, machine, shards, replicas)| ClusterCommand::Found { node, machine, shards, replicas }),
-        (prop::option::of(node.clone()), machine()).prop_map(|(node, machine)| ClusterCommand::Join { node, machine }),
+        (prop::option::of(node.clone()), machine(), any::<Option<[u8; 32]>>())
+            .prop_map(|(node, machine, proof)| ClusterCommand::Join { node, machine, proof }),
         (node.clone(), machine()).prop_map(|(node, machine)| ClusterCommand::Arrived { node, machine }),
-        node.clone().prop_map(|node| ClusterCommand::Drain { node }),
+        (node.clone(), any::<bool>()).prop_map(|(node, force)| ClusterCommand::Drain { node, force }),
         node.clone().prop_map(|node| ClusterCommand::Undrain { node }),
-        node.clone().prop_map(|node| ClusterCommand::Remove { node }),
+        (node.clone(), any::<bool>()).prop_map(|(node, force)| ClusterCommand::Remove { node, force }),
         node.clone().prop_map(|node| ClusterCommand::Replace { node }),
         node.prop_map(|node| ClusterCommand::Retire { node }),
         (any::<u64>(), prop::collection::vec(one, 0..5))

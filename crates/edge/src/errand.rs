@@ -136,11 +136,13 @@ fn history(entity: Entity, found: Result<HistoryFound, HistoryError>) -> Result<
         Ok(found) => found,
         Err(HistoryError::Busy) => return Err(failed(FailKind::Busy)),
         Err(HistoryError::Down) => return Err(failed(FailKind::Draining)),
+        Err(HistoryError::Elsewhere) => return Err(failed(FailKind::NotReady)),
         Err(
             error @ (HistoryError::Log(_)
             | HistoryError::Archive(_)
             | HistoryError::Past(_)
-            | HistoryError::Undecodable(_)),
+            | HistoryError::Undecodable(_)
+            | HistoryError::Other { .. }),
         ) => {
             tracing::error!(%entity, %error, "a history cannot be read");
             let fail = Fail::new(FailKind::Internal).saying(error.to_string());

@@ -112,7 +112,9 @@ impl Sought {
             | Refusal::NotDrainable { .. }
             | Refusal::AlreadyFounded
             | Refusal::NodeInUse { .. }
-            | Refusal::TooManyNodes { .. } => Fairness::Fair,
+            | Refusal::TooManyNodes { .. }
+            | Refusal::WrongSecret
+            | Refusal::TooFewLeft { .. } => Fairness::Fair,
         }
     }
 

@@ -320,11 +320,12 @@ impl Books {
     fn lines_are_held(&mut self, shared: &Shared, id: CartId, cart: &CartAudit) {
         for Claim { entity, hold, portion, .. } in &cart.holds {
             let Some(needed) = portion else { continue };
-            if self.is_far(shared, entity) {
-                continue;
-            }
+            // Of the cart, wherever the session is.
             if let Portion::Seats(seats) = needed {
                 self.audit.cart_seats += seats.len() as u64;
+            }
+            if self.is_far(shared, entity) {
+                continue;
             }
             let held = self.holds.get(&(entity.clone(), *hold));
             if !held.is_some_and(|held| held.covers(needed)) {

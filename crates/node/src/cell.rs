@@ -9,7 +9,7 @@ use std::{
 };
 
 use boxoffice_core::{id::Entity, keep::Kept};
-use boxoffice_shard::{Epoch, NodeId, ReplicaId, ShardId, ShardTime};
+use boxoffice_shard::{Epoch, FollowerStatus, NodeId, ReplicaId, ShardId, ShardTime};
 use parking_lot::Mutex;
 use ractor::ActorRef;
 use rustc_hash::FxHashMap;
@@ -39,6 +39,10 @@ pub(crate) struct ShardCell {
     pub(crate) learns: AtomicBool,
     /// How many replicas vote.
     pub(crate) voters: AtomicUsize,
+    /// The last entry that the replica here knows to be committed.
+    pub(crate) committed: AtomicU64,
+    /// While this node leads: every other replica, as it was known a moment ago.
+    pub(crate) followers: Mutex<Vec<FollowerStatus>>,
     /// Who leads, as far as is known here.
     pub(crate) belief: Mutex<Belief>,
     admitted: AtomicUsize,
@@ -173,6 +177,8 @@ impl ShardCell {
             group_id: AtomicU64::new(0),
             learns: AtomicBool::new(false),
             voters: AtomicUsize::new(1),
+            committed: AtomicU64::new(0),
+            followers: Mutex::default(),
             belief: Mutex::default(),
             admitted: AtomicUsize::new(0),
         }

@@ -41,6 +41,8 @@ pub struct NodeConfig {
     pub client_address: String,
     /// Nodes that are reached from here at another address than the cluster's table says, as behind a gateway.
     pub peer_routes: BTreeMap<u64, String>,
+    /// What the cluster's nodes show each other: who wants to join must know it. None asks nothing of them.
+    pub peer_secret: Option<Secret>,
     /// The cluster to join, if the data directory is made at this start.
     pub joining: Option<Joining>,
     /// How many copies each shard is to have, in a cluster that this node founds.
@@ -108,6 +110,7 @@ impl Default for NodeConfig {
             peer_address: String::new(),
             client_address: String::new(),
             peer_routes: BTreeMap::new(),
+            peer_secret: None,
             joining: None,
             replicas: 3,
             shards: 32,

@@ -27,6 +27,7 @@ use crate::{
     past::{Brought, Keeper, Order, Replay},
     peer_frame::{self, Outbox},
     pieces::pieces,
+    placing,
     routing::not_understood,
     shared::Shared,
     snapshots::{self, Snapshot, SnapshotsKept},
@@ -512,6 +513,8 @@ impl Driver {
         cell.group_id.store(group.as_ref().map_or(0, |group| group.replica.bits()), Ordering::Relaxed);
         // A replica that has not been given its first state yet is none that could be read.
         let whole = group.filter(|group| group.members.contains(group.replica));
+        cell.committed.store(whole.as_ref().map_or(0, |group| group.committed), Ordering::Relaxed);
+        *cell.followers.lock() = whole.as_ref().map(|group| group.followers.clone()).unwrap_or_default();
         cell.replica_id.store(whole.as_ref().map_or(0, |group| group.replica.bits()), Ordering::Relaxed);
         if let Some(group) = whole {
             let voters = &group.members.voters;
@@ -524,8 +527,7 @@ impl Driver {
     fn removed(&mut self, shard: ShardId, replica: ReplicaId) -> Result<(), NodeError> {
         if shard == DIRECTORY {
             // Every member has a copy of the directory.
-            let node = self.shared.config.node_id;
-            return Err(NodeError::NotAMember { node, why: "it was drained or removed".into() });
+            return Err(placing::no_member(&self.shared));
         }
         tracing::info!(shard, %replica, "the shard is elsewhere now");
         self.follow(shard, 0, None);
@@ -537,7 +539,12 @@ impl Driver {
         self.commits.extend(replica.watched.iter().cloned().map(Commit::lost));
         drop(replica);
         cell.applied.store(0, Ordering::Relaxed);
-        self.snapshots.forget(shard)
+        self.snapshots.forget(shard)?;
+        // Where its next replica has begun already, the records may be of that one.
+        if self.engine.group(shard).is_none() && self.shared.streams.let_go(&self.shared, shard) {
+            self.keeper.order(Order::Clear(shard));
+        }
+        Ok(())
     }
 
     fn follow(&mut self, shard: ShardId, term: u64, leader: Option<NodeId>) {

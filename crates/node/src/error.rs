@@ -79,6 +79,17 @@ pub enum NodeError {
         /// Why not.
         why: String,
     },
+    /// An operator removed this node for good.
+    #[error("{0}")]
+    Removed(String),
+    /// This node was drained: that is how it was to end.
+    #[error(
+        "node {node} was drained: everything it had is on other nodes, and it is no member of its cluster any more"
+    )]
+    Drained {
+        /// Which.
+        node: u64,
+    },
     /// A thread or runtime could not be started.
     #[error("the operating system gives no {0}; raise the limits of threads and files")]
     Resources(String),

@@ -3,12 +3,13 @@
 //! They are read backwards, a segment at a time, and numbered down from the entity's version now. So the numbers are right
 //! however much of the beginning is gone; what is found begins with version 1 only if nothing of it is.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use boxoffice_core::{event::Event, id::Entity, seat::Seat, time::Timestamp};
 use boxoffice_shard::{EntryKind, Record, ShardId, Turns};
 use boxoffice_wire::happening::is_about;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     archive_files::{ArchiveError, ArchiveFiles},
@@ -16,6 +17,7 @@ use crate::{
     log::{self, LogError},
     node::NodeHandle,
     past::PastError,
+    routing::{NoHistory, WantedHistory},
     shared::Shared,
     world::Disk,
 };
@@ -28,7 +30,7 @@ pub(crate) const HISTORIES_MAX: usize = 2;
 const ATTEMPTS: usize = 8;
 
 /// One event of an entity.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryEntry {
     /// The entity's shard.
     pub shard: ShardId,
@@ -43,7 +45,7 @@ pub struct HistoryEntry {
 }
 
 /// A part of what happened to an entity.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryFound {
     /// The events, oldest first.
     pub entries: Vec<HistoryEntry>,
@@ -76,6 +78,38 @@ pub enum HistoryError {
     /// The node goes down.
     #[error("the node is going down")]
     Down,
+    /// The shard has no replica here, and no node that has one answers.
+    #[error("no node that has a copy of it answers; try again in a moment")]
+    Elsewhere,
+    /// Another node cannot read it.
+    #[error("node {node}: {why}")]
+    Other {
+        /// Which.
+        node: u64,
+        /// Its words.
+        why: String,
+    },
+}
+
+impl HistoryFound {
+    /// Whether nothing more need be looked for.
+    fn is_whole(&self) -> bool {
+        self.version > 0 && (self.from == 1 || self.is_full)
+    }
+
+    /// With what another node found that is older than this. One that lacks what is in between adds nothing.
+    fn on(mut self, older: HistoryFound) -> HistoryFound {
+        if self.version == 0 {
+            return older;
+        }
+        if older.version.saturating_add(1) < self.from || older.from >= self.from {
+            return self;
+        }
+        self.from = older.from;
+        self.is_full = older.is_full;
+        self.entries.splice(0..0, older.entries);
+        self
+    }
 }
 
 impl NodeHandle {
@@ -96,7 +130,8 @@ impl NodeHandle {
         self.history_of(entity, None, limit, before).await.map(|found| found.entries)
     }
 
-    /// The same, only what changed one seat if one is named, and how far was looked.
+    /// The same, only what changed one seat if one is named, and how far was looked. What this node does not have, because
+    /// the shard has no replica here or a young one, other nodes are asked for.
     ///
     /// # Errors
     /// [`HistoryError`].
@@ -107,22 +142,66 @@ impl NodeHandle {
         limit: usize,
         before: Option<u64>,
     ) -> Result<HistoryFound, HistoryError> {
-        let shared = Arc::clone(&self.shared);
-        if shared.histories.available_permits() == 0 {
-            return Err(HistoryError::Busy);
-        }
-        let entity = entity.clone();
-        let (selling, only_tasks) = (shared.tasks.selling.clone(), shared.tasks.only());
-        let reading = move || {
-            let _one = shared.histories.try_acquire().map_err(|_| HistoryError::Busy)?;
-            let wanted =
-                Wanted { entity: &entity, seat, limit: limit.min(HISTORY_MAX), before: before.unwrap_or(u64::MAX) };
-            read(&shared, &wanted)
+        let shared = &self.shared;
+        let (limit, before) = (limit.min(HISTORY_MAX), before.unwrap_or(u64::MAX));
+        let wanted = |limit: usize, before| WantedHistory {
+            entity: Cow::Owned(entity.clone()),
+            seat,
+            limit: u32::try_from(limit).expect("at most a thousand"),
+            before,
         };
-        match only_tasks {
-            true => reading(),
-            false => selling.spawn_blocking(reading).await.map_err(|_| HistoryError::Down)?,
+        let mut found = match shared.is_elsewhere(entity) {
+            true => Err(HistoryError::Elsewhere),
+            false => Ok(read_here(shared, wanted(limit, before)).await?),
+        };
+        if shared.is_alone() {
+            return found;
         }
+        let homes = shared.cell_of(entity).belief.lock().homes.clone();
+        for node in homes {
+            if found.as_ref().is_ok_and(HistoryFound::is_whole) {
+                break;
+            }
+            let (had, upto) = found.as_ref().map_or((0, before), |found| match found.version {
+                0 => (0, before),
+                _ => (found.entries.len(), before.min(found.from)),
+            });
+            let older = shared.far_histories.ask(shared, node, wanted(limit - had, upto)).await;
+            found = match (found, older) {
+                (Ok(found), Ok(older)) => Ok(found.on(older)),
+                (Err(_), Ok(older)) => Ok(older),
+                (found @ (Ok(_) | Err(HistoryError::Other { .. })), Err(_)) => found,
+                (Err(_), Err(NoHistory::Broken(why))) => Err(HistoryError::Other { node, why }),
+                (Err(_), Err(NoHistory::Busy)) => Err(HistoryError::Busy),
+                (Err(error), Err(NoHistory::Elsewhere)) => Err(error),
+            };
+        }
+        found
+    }
+}
+
+/// What this node's log and archives tell.
+///
+/// # Errors
+/// [`HistoryError`].
+pub(crate) async fn read_here(
+    shared: &Arc<Shared>,
+    wanted: WantedHistory<'static>,
+) -> Result<HistoryFound, HistoryError> {
+    if shared.histories.available_permits() == 0 {
+        return Err(HistoryError::Busy);
+    }
+    let (selling, only_tasks) = (shared.tasks.selling.clone(), shared.tasks.only());
+    let shared = Arc::clone(shared);
+    let reading = move || {
+        let _one = shared.histories.try_acquire().map_err(|_| HistoryError::Busy)?;
+        let WantedHistory { entity, seat, limit, before } = &wanted;
+        let limit = usize::try_from(*limit).map_or(HISTORY_MAX, |limit| limit.min(HISTORY_MAX));
+        read(&shared, &Wanted { entity, seat: *seat, limit, before: *before })
+    };
+    match only_tasks {
+        true => reading(),
+        false => selling.spawn_blocking(reading).await.map_err(|_| HistoryError::Down)?,
     }
 }
 

@@ -32,9 +32,9 @@ use crate::{
     inbox::Inbox,
     log::{self, Log, LogConfig, Maker, Start},
     metrics::Metrics,
-    past::{Keeper, Past, Replay},
+    past::{Keeper, Order, Past, Replay},
     placing,
-    routing::{self, Parked, PeerDoor},
+    routing::{self, Histories, Parked, PeerDoor},
     shared::Shared,
     snapshot_files::SnapshotFiles,
     snapshots::{self, Snapshot, SnapshotsKept},
@@ -170,6 +170,9 @@ impl Node {
             }
         }
 
+        let leftover: Vec<_> = (0..=config.shards).filter(|shard| engine.group(*shard).is_none()).collect();
+        leftover.iter().for_each(|shard| past.give_up(*shard));
+
         // Versions are the same on every replica, and go on across restarts; 52 bits, so that any client can hold them.
         let epoch = (identity.cluster.0 as u64) & ((1 << 52) - 1);
         let feed_settings = FeedSettings { coalesce_ms: config.feed_tick_ms, epoch, ..FeedSettings::default() };
@@ -187,6 +190,7 @@ impl Node {
             past,
             archives,
             alone: AtomicBool::new(config.peer_address.is_empty()),
+            far_histories: Histories::default(),
             calls: Arc::default(),
             parked: Parked::default(),
             streams: Arc::default(),
@@ -200,6 +204,7 @@ impl Node {
             histories: tokio::sync::Semaphore::new(HISTORIES_MAX),
             failed: tokio::sync::watch::Sender::new(None),
             started_ms: world.clock.monotonic_ms(),
+            cluster: identity.cluster,
             config,
             world,
             cells,
@@ -220,6 +225,8 @@ impl Node {
             shared.tasks.sell(placing::run(Arc::downgrade(&shared), identity.clone()));
         }
         let keeper = Keeper::start(&shared)?;
+        // What was left of replicas that had ended when the process before did.
+        leftover.into_iter().for_each(|shard| keeper.order(Order::Clear(shard)));
         let (snapshots, past) = ((snapshots, snapshots_kept), (keeper, replays));
         let driver = Driver::new(Arc::clone(&shared), engine, log, settle, snapshots, past);
         let driver = drive(&shared, driver)?;
@@ -459,11 +466,7 @@ impl NodeHandle {
         if self.shared.draining.load(Ordering::Relaxed) {
             return Err("draining".into());
         }
-        let is_led = |cell: &ShardCell| cell.leads() || cell.known_leader().is_some() || self.shared.is_far(cell);
-        let without = self.shared.cells.iter().filter(|cell| !is_led(cell)).count();
-        if without > 0 {
-            return Err(format!("{without} shards have no leader yet"));
-        }
+        self.shared.all_led().map_err(|without| format!("{without} shards have no leader yet"))?;
         if self.shared.read_only.load(Ordering::Relaxed) {
             return Err("read-only: the disk is full".into());
         }

@@ -17,7 +17,7 @@ mod replay;
 mod totals;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -45,6 +45,8 @@ pub struct Past {
     dir: PathBuf,
     /// One batch at a time, and none while the totals are held against the records.
     writing: Mutex<()>,
+    /// Shards that have no replica here any more, whose records go.
+    given_up: Mutex<BTreeSet<ShardId>>,
 }
 
 /// What the store says of a shard, changed with every batch of its records.
@@ -153,7 +155,7 @@ impl Past {
             return Err(PastError::Missing { dir: dir.to_owned(), shard });
         }
         let store = stores.open(dir, settings)?;
-        let past = Past { store, dir: dir.to_owned(), writing: Mutex::new(()) };
+        let past = Past { store, dir: dir.to_owned(), writing: Mutex::new(()), given_up: Mutex::default() };
         let owner = Bytes::copy_from_slice(&owner.to_be_bytes());
         match past.store.get(OWNER_KEY)? {
             Some(found) if found != owner => return Err(PastError::Foreign { dir: past.dir }),
@@ -234,6 +236,8 @@ impl Past {
     }
 
     fn write_batch(&self, shard: ShardId, leaving: &[Leaving], ahead: u64) -> Result<(), PastError> {
+        // What is of the next replica must not go with what was left of the one before.
+        while self.clear_some(shard)? {}
         let _one = self.writing.lock();
         let mut past = self.shard(shard)?;
         let mut batch: BTreeMap<Bytes, &Leaving> = BTreeMap::new();
@@ -291,6 +295,44 @@ impl Past {
             }
         }
         Ok((records, last))
+    }
+
+    /// The shard has no replica here any more: its records may go. They are only marked; [`Past::clear_some`] removes them.
+    pub(crate) fn give_up(&self, shard: ShardId) {
+        self.given_up.lock().insert(shard);
+    }
+
+    /// Removes some records of a shard that was given up; whether there may be more. Those that are left still add up to the
+    /// totals, so it may end at any moment and begin again. The count of batches stays: snapshots of a later replica rest on
+    /// as many.
+    ///
+    /// # Errors
+    /// As [`Store::write`]; [`PastError::BadRecord`].
+    pub(crate) fn clear_some(&self, shard: ShardId) -> Result<bool, PastError> {
+        let _one = self.writing.lock();
+        if !self.given_up.lock().contains(&shard) {
+            return Ok(false);
+        }
+        let found = self.store.scan(&records_of(shard), None, SCAN)?;
+        let mut past = self.shard(shard)?;
+        if found.is_empty() {
+            self.given_up.lock().remove(&shard);
+            let left = ShardPast { batches: past.batches, ..ShardPast::default() };
+            if past != left {
+                self.store.write(&[(shard_key(shard), record::seal(&left))])?;
+            }
+            return Ok(false);
+        }
+        for (_, bytes) in &found {
+            // What cannot be read is not missed.
+            if let Ok(stored) = record::decode(bytes) {
+                past.totals.subtract(&Totals::of(&stored.state));
+            }
+        }
+        past.batches += 1;
+        let gone: Vec<Bytes> = found.into_iter().map(|(key, _)| key).collect();
+        self.store.change(&[(shard_key(shard), record::seal(&past))], &gone)?;
+        Ok(true)
     }
 
     /// Takes over records that another node exported; older ones than those here change nothing. Up to where they tell.

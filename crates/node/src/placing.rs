@@ -12,7 +12,7 @@ use std::{
 };
 
 use boxoffice_core::{
-    cluster::{Cluster, Copies, MemberState, Place, Replica},
+    cluster::{Cluster, Copies, Member, MemberState, Place, Replica},
     command::{ClusterCommand, Command, Machine, Move},
     id::Entity,
     keep::State,
@@ -21,6 +21,7 @@ use boxoffice_shard::{
     Aim, DIRECTORY, Input as EngineInput, NodeId, ReplicaId, ShardId,
     placement::{self, Situation},
 };
+use boxoffice_wire::form::rfc3339;
 use parking_lot::Mutex;
 use smol_str::SmolStr;
 
@@ -31,7 +32,7 @@ use crate::{
     identity::Identity,
     routing::Message,
     shared::Shared,
-    world::{Lane, Peer, PeerHello},
+    world::{Lane, NotTaken, Peer, PeerHello},
 };
 
 /// How often the table is looked at without news, in milliseconds.
@@ -40,6 +41,9 @@ const LOOK_MS: u64 = 250;
 const PATIENCE_MS: u64 = 3_000;
 /// How often clocks are compared, in milliseconds.
 const COMPARE_MS: u64 = 1_000;
+
+/// A node that has never served waits so long for somebody who does not refuse it, in milliseconds.
+const REFUSED_MS: u64 = 10_000;
 
 /// A drained node is told that it will be no member for so long before it is none, in milliseconds.
 const FAREWELL_MS: u64 = 500;
@@ -108,6 +112,12 @@ struct Keeper {
     off: bool,
     /// This node should not lead.
     reluctant: bool,
+    /// It was being drained when the table was looked at last.
+    draining: bool,
+    /// Every shard had a leader once, as far as is known here.
+    served: bool,
+    /// Since when every other member refuses this node.
+    refused_ms: Option<u64>,
 }
 
 /// Keeps places until the node is gone.
@@ -124,6 +134,9 @@ pub(crate) async fn run(weak: Weak<Shared>, identity: Identity) {
         compare_at_ms: 0,
         off: false,
         reluctant: false,
+        draining: false,
+        served: false,
+        refused_ms: None,
     };
     loop {
         let Some(shared) = weak.upgrade() else { return };
@@ -156,22 +169,46 @@ fn cluster(state: &State) -> &Cluster {
 ///
 /// # Errors
 /// Why not.
-pub(crate) fn judge(shared: &Shared, hello: &PeerHello) -> Result<(), String> {
+pub(crate) fn judge(shared: &Shared, hello: &PeerHello) -> Result<(), NotTaken> {
     // A node that has just joined knows nobody.
     let Some(state) = table(shared) else { return Ok(()) };
     let node = hello.node;
     match cluster(&state).members().get(&node) {
-        None => Err(format!("node {node} is not a member; start it with --join")),
+        None => Err(format!("node {node} is not a member; start it with --join").into()),
+        // It never comes back, however old this copy of the table is.
         Some(member) if member.state == MemberState::Gone => {
-            Err(format!("node {node} was removed from the cluster; join with an empty data directory and another id"))
+            Err(NotTaken { why: removed(shared, node, member), for_good: true })
         }
         Some(member) if member.disk.is_some_and(|disk| disk != hello.disk) => Err(format!(
             "node {node} has another data directory ({:032x}) than the cluster knows ({:032x}); if its disk was lost, say so \
              with `boxoffice admin replace {node}` and join again",
             hello.disk,
             member.disk.unwrap_or_default()
-        )),
+        )
+        .into()),
         Some(_) => Ok(()),
+    }
+}
+
+/// That a member is gone, for its operator.
+fn removed(shared: &Shared, node: NodeId, member: &Member) -> String {
+    let at = rfc3339(member.since).unwrap_or_default();
+    format!(
+        "node {node} was removed from cluster {} at {at}; join anew with an empty data directory: the number {node} is never \
+         given again",
+        shared.cluster
+    )
+}
+
+/// Why a node ends that has lost its copy of the directory.
+pub(crate) fn no_member(shared: &Shared) -> NodeError {
+    let node = shared.config.node_id;
+    let table = table(shared);
+    match table.as_deref().map(|state| cluster(state).members().get(&node)) {
+        // The directory is the last thing that is taken from a node that is drained.
+        Some(Some(member)) if member.state == MemberState::Draining => NodeError::Drained { node },
+        Some(Some(member)) if member.state == MemberState::Gone => NodeError::Removed(removed(shared, node, member)),
+        _ => NodeError::NotAMember { node, why: "it was removed, or replaced by another disk".into() },
     }
 }
 
@@ -181,12 +218,13 @@ pub(crate) fn farewell(shared: &Shared) {
     let drained =
         |state: &State| cluster(state).members().get(&node).is_none_or(|member| member.state == MemberState::Draining);
     if table(shared).as_deref().is_none_or(drained) {
-        shared.inbox.push(DriverInput::Fail(NodeError::NotAMember { node, why: "it was drained".into() }));
+        shared.inbox.push(DriverInput::Fail(NodeError::Drained { node }));
     }
 }
 
 impl Keeper {
     fn step(&mut self, shared: &Arc<Shared>) -> Result<(), NodeError> {
+        self.look_at_refusals(shared)?;
         let given = std::mem::take(&mut *self.answers.given.lock());
         for (errand, result) in given {
             self.under_way.remove(&errand);
@@ -206,8 +244,9 @@ impl Keeper {
             }
             return Ok(());
         };
-        self.check_self(cluster)?;
+        self.check_self(shared, cluster)?;
         self.look_at_clocks(shared);
+        shared.far_feeds.pay(shared);
         let others = cluster.members().iter().filter(|(_, member)| member.state != MemberState::Gone);
         let peers = others.map(|(node, member)| Peer { node: *node, address: member.peer.to_string() });
         self.tell_peers(shared, peers.filter(|peer| peer.node != self.identity.node).collect());
@@ -220,6 +259,28 @@ impl Keeper {
             self.think(shared, cluster);
         }
         Ok(())
+    }
+
+    /// A node that has never served and that everybody else refuses ends, and says why: waiting does not make it right. What
+    /// is only of a moment (a copy of the table that is behind) passes before.
+    fn look_at_refusals(&mut self, shared: &Shared) -> Result<(), NodeError> {
+        self.served |= shared.all_led().is_ok();
+        if self.served {
+            return Ok(());
+        }
+        let links = shared.world.net.links();
+        let refusals: Option<Vec<String>> =
+            links.iter().map(|link| Some(format!("node {}: {}", link.node, link.refused.as_deref()?))).collect();
+        let Some(refusals) = refusals.filter(|refusals| !refusals.is_empty()) else {
+            self.refused_ms = None;
+            return Ok(());
+        };
+        let now_ms = shared.world.clock.monotonic_ms();
+        if now_ms.saturating_sub(*self.refused_ms.get_or_insert(now_ms)) < REFUSED_MS {
+            return Ok(());
+        }
+        let why = format!("every other member refuses it; {}", refusals.join("; "));
+        Err(NodeError::NotAMember { node: self.identity.node, why })
     }
 
     /// Compares clocks with the others, and tells them, and the shards here, whether this node should lead.
@@ -273,11 +334,15 @@ impl Keeper {
     }
 
     /// A node that is not a member any more, or not with this disk, stops.
-    fn check_self(&self, cluster: &Cluster) -> Result<(), NodeError> {
+    fn check_self(&mut self, shared: &Shared, cluster: &Cluster) -> Result<(), NodeError> {
         let node = self.identity.node;
         let Some(member) = cluster.members().get(&node) else { return Ok(()) };
+        let was_draining = std::mem::replace(&mut self.draining, member.state == MemberState::Draining);
         let why = if member.state == MemberState::Gone {
-            "it was drained or removed".to_owned()
+            return Err(match was_draining && !cluster.places().iter().any(|place| place.involves(node)) {
+                true => NodeError::Drained { node },
+                false => NodeError::Removed(removed(shared, node, member)),
+            });
         } else if member.disk.is_some_and(|disk| disk != self.identity.disk) || (member.disk.is_none() && self.arrived)
         {
             "it was replaced: another disk is a member under its id".to_owned()

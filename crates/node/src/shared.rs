@@ -10,12 +10,14 @@ use std::{
 
 use boxoffice_core::{
     answer::{Answer, Answered},
-    command::{CartCommand, Command},
+    command::{CartCommand, ClusterCommand, Command},
     host::{Effect, Input},
     id::{Entity, Request},
     payment::{GatewayCall, GatewayOutcome},
+    refusal::Refusal,
 };
 use boxoffice_shard::{NodeId, ShardId, ring::shard_of};
+use boxoffice_wire::joining;
 
 use crate::{
     actor::{self, Message, Pool, Ticket},
@@ -26,11 +28,11 @@ use crate::{
     door::{Failure, ReplyTo},
     driver::DriverInput,
     feeds::{FarFeeds, Feeds},
-    identity::DataDirectory,
+    identity::{ClusterId, DataDirectory},
     inbox::Inbox,
     metrics::Metrics,
     past::Past,
-    routing::{self, Calls, Message as Far, Parked},
+    routing::{self, Calls, Histories, Message as Far, Parked},
     status::Samples,
     streams::Streams,
     tasks::Tasks,
@@ -44,6 +46,7 @@ const DIRECTORY_SHARD: u16 = 0;
 /// The parts of a node that all others reach.
 pub(crate) struct Shared {
     pub(crate) config: NodeConfig,
+    pub(crate) cluster: ClusterId,
     pub(crate) world: World,
     /// By number; the first is the directory's.
     pub(crate) cells: Vec<Arc<ShardCell>>,
@@ -69,6 +72,8 @@ pub(crate) struct Shared {
     pub(crate) histories: tokio::sync::Semaphore,
     /// No other node is in the cluster.
     pub(crate) alone: AtomicBool,
+    /// Histories that are read at other nodes.
+    pub(crate) far_histories: Histories,
     /// Clients' calls that may be at other nodes. By itself, so that who looks after it does not keep the node alive.
     pub(crate) calls: Arc<Calls>,
     /// Asks and replies for shards without a known leader.
@@ -111,10 +116,22 @@ impl Shared {
         if self.draining.load(Ordering::Relaxed) {
             return reply.answer(Err(Failure::Draining));
         }
+        if !self.knows_secret(&command) {
+            return reply.answer(Ok(Err(Refusal::WrongSecret)));
+        }
         if self.is_alone() {
             return self.take_here(command, request, reply);
         }
         self.calls.begin(self, command, request, reply);
+    }
+
+    /// Whether a machine that wants to join shows that it knows what the nodes here show each other. Without it, it would
+    /// become a member that no node deals with.
+    fn knows_secret(&self, command: &Command) -> bool {
+        let Command::Cluster(ClusterCommand::Join { node, machine, proof }) = command else { return true };
+        let Some(secret) = &self.config.peer_secret else { return true };
+        let shown = proof.as_ref().map_or(&[][..], |proof| &proof[..]);
+        joining::is_proof(secret.as_ref(), &self.cluster.to_string(), *node, machine, shown)
     }
 
     /// Whether there is no other node.
@@ -130,6 +147,15 @@ impl Shared {
     /// Whether a shard is on other nodes only, as the cluster's table says.
     pub(crate) fn is_far(&self, cell: &ShardCell) -> bool {
         cell.replica_here().is_none() && !cell.belief.lock().homes.is_empty()
+    }
+
+    /// Whether every shard has a leader, as far as is known here; else how many have none.
+    pub(crate) fn all_led(&self) -> Result<(), usize> {
+        let is_led = |cell: &ShardCell| cell.leads() || cell.known_leader().is_some() || self.is_far(cell);
+        match self.cells.iter().filter(|cell| !is_led(cell)).count() {
+            0 => Ok(()),
+            without => Err(without),
+        }
     }
 
     /// Whether this node leads a shard that another node could lead.

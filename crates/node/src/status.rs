@@ -5,12 +5,12 @@ use std::{collections::VecDeque, sync::atomic::Ordering};
 use boxoffice_core::payment::PaymentCounts;
 use boxoffice_wire::{
     hello::Durability,
-    status::{NodeStatus, Rates, ShardStatus},
+    status::{FollowerStatus, NodeStatus, Rates, ShardStatus},
 };
 use parking_lot::Mutex;
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{error::NodeError, node::NodeHandle, shared::Shared};
+use crate::{cell::ShardCell, error::NodeError, node::NodeHandle, shared::Shared};
 
 /// Seconds that rates are taken over.
 const RATE_SAMPLES: usize = 5;
@@ -77,6 +77,21 @@ pub struct Residents {
     pub store_bytes: u64,
     /// What the archives of old log segments take on disk, in bytes.
     pub archive_bytes: u64,
+}
+
+/// How far every other replica is, where this node leads.
+fn followers(cell: &ShardCell) -> Vec<FollowerStatus> {
+    if !cell.leads() {
+        return Vec::new();
+    }
+    let committed = cell.committed.load(Ordering::Relaxed);
+    let others = cell.followers.lock();
+    let told = others.iter().map(|other| FollowerStatus {
+        replica: format_smolstr!("{}", other.replica),
+        lag: committed.saturating_sub(other.matched),
+        heard: other.active,
+    });
+    told.collect()
 }
 
 impl NodeHandle {
@@ -153,6 +168,9 @@ impl NodeHandle {
                 term: cell.term.load(Ordering::Relaxed),
                 applied: cell.applied.load(Ordering::Relaxed),
                 entities,
+                leader: if cell.leads() { Some(self.identity.node) } else { cell.known_leader() },
+                committed: cell.committed.load(Ordering::Relaxed),
+                followers: followers(cell),
             });
         }
         status

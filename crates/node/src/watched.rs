@@ -37,6 +37,10 @@ impl FeedSource for Watched {
         }
         let (begin, end) = (WatchedEntities::begin_here, WatchedEntities::end_here);
         let begun = begin_at(&shared, entity, begin, end);
+        if begun.is_some() && !shared.is_alone() {
+            // It was watched elsewhere before the shard had a replica here.
+            shared.far_feeds.end(&shared, entity);
+        }
         // A follower may not have it yet: then it is watched at the leader.
         begun.or_else(|| match shared.is_alone() || shared.cell_of(entity).leads() {
             true => None,

@@ -301,6 +301,7 @@ impl Net for SimNet {
         let state = self.ether.0.state.lock();
         let Some(station) = state.nodes.get(&self.node) else { return Vec::new() };
         let status = |&node: &NodeId| LinkStatus {
+            refused: None,
             node,
             address: String::new(),
             up: state.up.contains(&link(self.node, node)),

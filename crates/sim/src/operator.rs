@@ -61,7 +61,7 @@ pub(crate) async fn join(desk: &Desk, machine: &Machine, dice: &mut SmallRng) ->
     let disk = machine.disk_identity();
     let at = address(machine.number);
     let described = Described { disk, peer: (&*at).into(), client: (&*at).into(), program: "sim".into() };
-    let join = ClusterCommand::Join { node: Some(machine.number), machine: Box::new(described) };
+    let join = ClusterCommand::Join { node: Some(machine.number), machine: Box::new(described), proof: None };
     let ended = desk.change(dice, "operator", Command::Cluster(join), u32::MAX).await;
     let Some(Answer::Cluster(view)) = ended.granted().map(|answered| &answered.answer) else {
         return Err(format!("{ended:?}"));
@@ -135,7 +135,7 @@ impl Operator {
         self.add(spare).await;
         let node = old.number;
         // The new one has first to be known as one that serves.
-        while !self.asks(ClusterCommand::Drain { node }).await {
+        while !self.asks(ClusterCommand::Drain { node, force: false }).await {
             sleep(Duration::from_millis(LOOK_MS)).await;
         }
         self.note(Fault::Drain, &old);
@@ -156,7 +156,7 @@ impl Operator {
     async fn remove(&mut self, dead: Arc<Machine>, spare: Arc<Machine>) {
         let hand = dead.hand.lock().await;
         dead.power_cut();
-        if !self.asks(ClusterCommand::Remove { node: dead.number }).await {
+        if !self.asks(ClusterCommand::Remove { node: dead.number, force: true }).await {
             // Too much would be lost with it.
             self.starts(&dead);
             return;

@@ -33,6 +33,7 @@ pub mod request;
 pub mod city;
 pub mod cluster;
 pub mod happening;
+pub mod joining;
 pub mod status;
 
 pub mod alone;

@@ -112,7 +112,8 @@ fn details_fields(refusal: &Refusal) -> usize {
         | Refusal::AmountMismatch { .. }
         | Refusal::CurrencyFixed { .. }
         | Refusal::QuorumWouldBeLost { .. }
-        | Refusal::NodeInUse { .. } => 2,
+        | Refusal::NodeInUse { .. }
+        | Refusal::TooFewLeft { .. } => 2,
         Refusal::NoSuchSeat(_)
         | Refusal::DuplicateSeat(_)
         | Refusal::HallOccupied(_)
@@ -149,7 +150,8 @@ fn details_fields(refusal: &Refusal) -> usize {
         | Refusal::Lines(_)
         | Refusal::NotFound(_)
         | Refusal::AlreadyExistsDifferently(_)
-        | Refusal::AlreadyFounded => 0,
+        | Refusal::AlreadyFounded
+        | Refusal::WrongSecret => 0,
     }
 }
 
@@ -206,6 +208,10 @@ fn details<M: SerializeMap>(map: &mut M, refusal: &Refusal) -> Result<(), M::Err
         }
         Refusal::PlacementStale { version } => map.serialize_entry("version", version),
         Refusal::TooManyNodes { max } => map.serialize_entry("max", max),
+        Refusal::TooFewLeft { node, serving } => {
+            map.serialize_entry("node", node)?;
+            map.serialize_entry("serving", serving)
+        }
         Refusal::BadRequest(_)
         | Refusal::RequestIdMissing
         | Refusal::RequestIdReused
@@ -226,7 +232,8 @@ fn details<M: SerializeMap>(map: &mut M, refusal: &Refusal) -> Result<(), M::Err
         | Refusal::Lines(_)
         | Refusal::NotFound(_)
         | Refusal::AlreadyExistsDifferently(_)
-        | Refusal::AlreadyFounded => Ok(()),
+        | Refusal::AlreadyFounded
+        | Refusal::WrongSecret => Ok(()),
     }
 }
 

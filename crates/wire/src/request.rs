@@ -376,9 +376,15 @@ fn command(encoding: Encoding, op: Op, body: &[u8]) -> Result<(Command, Shape), 
             Command::Cluster(ClusterCommand::Get)
         }
         Op::AdminJoin => convert::admin::join(read(encoding, body)?)?,
-        Op::AdminDrain => Command::Cluster(ClusterCommand::Drain { node: node(encoding, body)? }),
+        Op::AdminDrain => {
+            let body::AdminLeave { node, force } = read(encoding, body)?;
+            Command::Cluster(ClusterCommand::Drain { node, force })
+        }
         Op::AdminUndrain => Command::Cluster(ClusterCommand::Undrain { node: node(encoding, body)? }),
-        Op::AdminRemove => Command::Cluster(ClusterCommand::Remove { node: node(encoding, body)? }),
+        Op::AdminRemove => {
+            let body::AdminLeave { node, force } = read(encoding, body)?;
+            Command::Cluster(ClusterCommand::Remove { node, force })
+        }
         Op::AdminReplace => Command::Cluster(ClusterCommand::Replace { node: node(encoding, body)? }),
         Op::Hello | Op::Watch | Op::Unwatch | Op::Batch | Op::AdminStatus | Op::AdminAudit | Op::AdminHistory => {
             return Err(Rejection::bad_request(format!("`{}` is no command and stands alone in a frame", op.name())));

@@ -63,6 +63,26 @@ pub struct ShardStatus {
     pub applied: u64,
     /// How many entities it keeps.
     pub entities: u64,
+    /// The member that leads it, as far as the node knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leader: Option<u64>,
+    /// The last position that the replica here knows to be committed.
+    #[serde(default)]
+    pub committed: u64,
+    /// Where the node leads it: every other replica.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub followers: Vec<FollowerStatus>,
+}
+
+/// A replica of a shard, as its leader sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FollowerStatus {
+    /// Which: `node.generation`.
+    pub replica: SmolStr,
+    /// How many committed entries it is not known to have.
+    pub lag: u64,
+    /// Whether it was heard of lately.
+    pub heard: bool,
 }
 
 /// What a node does, in events a second.

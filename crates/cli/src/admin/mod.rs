@@ -6,6 +6,7 @@ mod nodes;
 mod status;
 #[cfg(test)]
 mod tests;
+mod whole;
 
 use boxoffice_client::{
     CartAudit, CartId, Client, CustomerAudit, Entity, HistoryEntry, HistoryPage, Id, NodeAudit, ProductAudit,
@@ -30,9 +31,9 @@ pub fn run(args: &Admin) -> Outcome {
         AdminCommand::Status { json } => show_status(&args.reach, *json),
         AdminCommand::Audit { entity, json } => show_audit(&args.reach, entity.as_deref(), *json),
         AdminCommand::Nodes { json } => nodes::show(&args.reach, *json),
-        AdminCommand::Drain { node, cancel: false } => nodes::drain(&args.reach, *node),
-        AdminCommand::Drain { node, cancel: true } => nodes::keep(&args.reach, *node),
-        AdminCommand::Remove { node } => nodes::remove(&args.reach, *node),
+        AdminCommand::Drain { node, cancel: false, force } => nodes::drain(&args.reach, *node, *force),
+        AdminCommand::Drain { node, cancel: true, force: _ } => nodes::keep(&args.reach, *node),
+        AdminCommand::Remove { node, force } => nodes::remove(&args.reach, *node, *force),
         AdminCommand::Replace { node } => nodes::replace(&args.reach, *node),
         AdminCommand::History { entity, seat, limit, before, json } => {
             let asked = Asked { entity, seat: seat.as_deref(), limit: *limit, before: *before };
@@ -59,6 +60,8 @@ fn show_status(reach: &Reach, json: bool) -> Outcome {
             print(&[as_json(&status)]);
         } else {
             print(&status::lines(&status));
+            let whole = whole::Whole::ask(reach, &client, status).await?;
+            print(&whole.map(|whole| whole.lines()).unwrap_or_default());
         }
         Ok(())
     })

@@ -21,12 +21,12 @@ pub(super) fn show(reach: &Reach, json: bool) -> Outcome {
     })
 }
 
-pub(super) fn drain(reach: &Reach, node: u64) -> Outcome {
+pub(super) fn drain(reach: &Reach, node: u64, force: bool) -> Outcome {
     reach::block_on(async {
         let client = reach.connect().await?;
-        client.admin_drain(node).await.map_err(|error| reach.failure(error))?;
+        client.admin_drain(node, force).await.map_err(|error| reach.failure(error))?;
         say(&format!(
-            "node {node} is drained: it may be stopped when `boxoffice admin nodes` says it is gone; \
+            "node {node} is drained: it is gone, and its process has ended, when everything is elsewhere; \
              `boxoffice admin drain {node} --cancel` keeps it"
         ));
         Ok(())
@@ -42,10 +42,10 @@ pub(super) fn keep(reach: &Reach, node: u64) -> Outcome {
     })
 }
 
-pub(super) fn remove(reach: &Reach, node: u64) -> Outcome {
+pub(super) fn remove(reach: &Reach, node: u64, force: bool) -> Outcome {
     reach::block_on(async {
         let client = reach.connect().await?;
-        client.admin_remove(node).await.map_err(|error| reach.failure(error))?;
+        client.admin_remove(node, force).await.map_err(|error| reach.failure(error))?;
         say(&format!("node {node} is removed: do not start it again; its shards are copied to others"));
         Ok(())
     })
@@ -70,7 +70,7 @@ pub(super) fn lines(cluster: &ClusterStatus) -> Vec<String> {
     ];
     rows.extend(cluster.members.iter().map(|member| row(member, &cluster.places)));
     let mut lines = table(&rows);
-    let moving: Vec<String> = cluster.places.iter().filter_map(on_its_way).collect();
+    let moving: Vec<String> = cluster.places.iter().filter_map(|place| on_its_way(place, &cluster.members)).collect();
     let serving = cluster.members.iter().filter(|member| member.state == "serving").count();
     lines.push(String::new());
     lines.push(format!("{} shards, {} copies of each wanted", cluster.places.len(), cluster.replicas));
@@ -103,11 +103,43 @@ fn row(member: &MemberStatus, places: &[PlaceStatus]) -> [String; 9] {
     ]
 }
 
-/// A shard that is moving: from where to where.
-fn on_its_way(place: &PlaceStatus) -> Option<String> {
-    let CopiesStatus { voters, learners } = place.from.as_ref()?;
-    let to = replicas(&place.voters, &place.learners);
-    Some(format!("  shard {:<4} {} -> {to}", place.shard, replicas(voters, learners)))
+/// A shard that is moving: from where to where, and why.
+pub(super) fn on_its_way(place: &PlaceStatus, members: &[MemberStatus]) -> Option<String> {
+    let from = place.from.as_ref()?;
+    let CopiesStatus { voters, learners } = from;
+    let (to, why) = (replicas(&place.voters, &place.learners), why(from, place, members));
+    Some(format!("  shard {:<4} {} -> {to}: {why}", place.shard, replicas(voters, learners)))
+}
+
+/// Why a shard moves, as the cluster's rule for placing has it.
+fn why(from: &CopiesStatus, place: &PlaceStatus, members: &[MemberStatus]) -> String {
+    let nodes = |voters: &[SmolStr], learners: &[SmolStr]| -> Vec<u64> {
+        voters.iter().chain(learners).filter_map(|replica| node_of(replica)).collect()
+    };
+    let (before, after) = (nodes(&from.voters, &from.learners), nodes(&place.voters, &place.learners));
+    let state = |node: u64| members.iter().find(|member| member.node == node).map_or("", |member| &member.state);
+    let left = || before.iter().filter(|node| !after.contains(node));
+    if let Some(node) = left().find(|node| state(**node) == "gone") {
+        return format!("node {node} was removed");
+    }
+    if let Some(node) = left().find(|node| state(**node) == "draining") {
+        return format!("node {node} is drained");
+    }
+    let renewed = |replica: &&SmolStr| {
+        let old = from.voters.iter().chain(&from.learners).find(|old| node_of(old) == node_of(replica));
+        old.is_some_and(|old| old != *replica)
+    };
+    if let Some(replica) = place.voters.iter().chain(&place.learners).find(renewed) {
+        return format!("node {} has another disk", node_of(replica).unwrap_or_default());
+    }
+    if let Some(node) = after.iter().find(|node| !before.contains(node)) {
+        return format!("node {node} gets its share");
+    }
+    match (from.voters.len(), place.voters.len()) {
+        (before, after) if before < after => "enough nodes serve for more voters".into(),
+        (before, after) if before > after => "too few nodes serve for so many voters".into(),
+        _ => "copies are evened out".into(),
+    }
 }
 
 /// `1.1 2.4 + 3.7`: voters, then learners.
@@ -119,7 +151,7 @@ fn replicas(voters: &[SmolStr], learners: &[SmolStr]) -> String {
 }
 
 /// Rows in columns as wide as their widest cell.
-fn table<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Vec<String> {
+pub(super) fn table<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Vec<String> {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..COLUMNS).map(width).collect();
     let line = |row: &[String; COLUMNS]| {
@@ -173,7 +205,7 @@ mod tests {
             2 shards, 3 copies of each wanted
             One voter in each shard until three nodes serve: the loss of its disk loses data.
             One shard is moving:
-              shard 1    2.2 -> 2.2 1.7 3.5"#]]
+              shard 1    2.2 -> 2.2 1.7 3.5: node 1 gets its share"#]]
         .assert_eq(&lines(&cluster).join("\n"));
     }
 }

@@ -30,19 +30,20 @@ fn names() -> Names {
 }
 
 fn shard(number: u32, role: &str) -> ShardStatus {
-    ShardStatus { shard: number, role: role.into(), term: 2, applied: 391, entities: 12 }
+    let (leader, committed, followers) = (Some(1), 391, Vec::new());
+    ShardStatus { shard: number, role: role.into(), term: 2, applied: 391, entities: 12, leader, committed, followers }
 }
 
-#[test]
-fn a_status_is_a_table() {
-    let status = NodeStatus {
-        node: "1".into(),
+/// A node with shards in these roles.
+pub(super) fn node_status(node: &str, roles: &[&str]) -> NodeStatus {
+    NodeStatus {
+        node: node.into(),
         cluster: "c0ffee".into(),
         version: "0.1.0".into(),
         uptime_ms: 11_525_000,
         durability: Durability { replicas: 1, fsync: "always".into() },
         state: "ready".into(),
-        shards: vec![shard(0, "leader"), shard(1, "leader"), shard(2, "follower")],
+        shards: (0..).zip(roles).map(|(number, role)| shard(number, role)).collect(),
         connections: 3,
         watchers: 2,
         under_way: 0,
@@ -51,7 +52,12 @@ fn a_status_is_a_table() {
         payments_pending: 1,
         payments_failed: 2,
         rates: Rates { requests: 120.25, ok: 118.0, no: 2.25, ..Rates::default() },
-    };
+    }
+}
+
+#[test]
+fn a_status_is_a_table() {
+    let status = node_status("1", &["leader", "leader", "follower"]);
     expect![[r#"
         node 1 of cluster c0ffee: ready, boxoffice 0.1.0, up 3 h 12 min
         durability    1 replica, fsync always

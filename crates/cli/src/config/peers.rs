@@ -12,7 +12,7 @@ use boxoffice_node::config::Secret;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{ConfigError, Settings, is_fit_for_a_header};
+use super::{ConfigError, File, Settings, is_fit_for_a_header, line_of};
 
 /// The shortest secret that nodes may show each other, in characters.
 pub const SECRET_BYTES_MIN: usize = 16;
@@ -60,54 +60,110 @@ pub(super) struct PeersSection {
     routes: Option<Spanned<BTreeMap<String, String>>>,
 }
 
-impl PeersConfig {
-    /// A node that is reached there, and nothing else said.
+/// What was said so far of other nodes, key by key: by files, and then by the command line. Each key stands for itself, so
+/// that a flag takes the place of one key and of nothing beside it.
+#[derive(Clone, Debug)]
+pub struct PeersSaid {
+    listen: Option<SocketAddr>,
+    advertise: String,
+    /// Or why it cannot be had, which matters only if nobody says another one.
+    secret: Result<Option<Secret>, String>,
+    tls: Option<PeersTls>,
+    join: Vec<String>,
+    routes: BTreeMap<u64, String>,
+    /// Where keys stand that a file says: `FILE: line LINE: `.
+    places: BTreeMap<&'static str, String>,
+}
+
+impl PeersSaid {
+    /// Another address to listen on.
     ///
     /// # Errors
     /// In words, if that is no address.
-    pub fn listening(listen: &str) -> Result<PeersConfig, String> {
-        let listen = listen.parse().map_err(|_| format!("{listen:?} is not an address like 10.0.0.1:7280"))?;
-        Ok(PeersConfig {
-            listen,
-            advertise: String::new(),
-            secret: None,
-            tls: None,
-            join: Vec::new(),
-            routes: BTreeMap::new(),
-        })
+    pub fn listen(&mut self, listen: &str) -> Result<(), String> {
+        self.listen = Some(address(listen)?);
+        self.places.remove(LISTEN);
+        Ok(())
     }
 
-    /// The whole of it, after everybody has had a say: whether others could be let in by anybody, or not find it.
+    /// Another address that others are told.
+    pub fn advertise(&mut self, advertise: &str) {
+        advertise.clone_into(&mut self.advertise);
+        self.places.remove(ADVERTISE);
+    }
+
+    /// Another secret, whatever file the one before would have been in.
+    pub fn secret(&mut self, secret: &str) {
+        self.secret = Ok(Some(Secret(secret.to_owned())));
+        self.places.remove(SECRET);
+    }
+
+    /// Another cluster to join.
+    pub fn join(&mut self, join: &[String]) {
+        join.clone_into(&mut self.join);
+        self.places.remove(JOIN);
+    }
+
+    /// Whether an address to listen on was said at all: without one a node is alone.
+    pub fn listens(&self) -> bool {
+        self.listen.is_some()
+    }
+
+    /// The whole of it, after everybody has had a say: whether others could be let in by anybody, or not find it. Nothing if
+    /// the node is alone.
     ///
     /// # Errors
-    /// In words, with the key.
-    pub fn checked(self) -> Result<PeersConfig, String> {
-        let PeersConfig { listen, mut advertise, secret, tls, join, routes } = self;
+    /// In words, with the key, and its file and line if it stands in one.
+    pub fn settled(self) -> Result<Option<PeersConfig>, String> {
+        let at = |key: &str, what: String| {
+            let place = self.places.get(key).map_or("", String::as_str);
+            Err(format!("{place}{what}"))
+        };
+        let Some(listen) = self.listen else {
+            return match self.join.as_slice() {
+                [] => Ok(None),
+                _ => at(JOIN, "peers.join: a node that joins others has a peers.listen".into()),
+            };
+        };
+        let secret = self.secret.clone()?;
         match &secret {
             None if !listen.ip().is_loopback() => {
-                return Err(format!(
+                let what = format!(
                     "peers.secret: other machines can connect to peers.listen ({listen}); set peers.secret, \
                      peers.secret_file or BOXOFFICE_PEERS_SECRET to the same {SECRET_BYTES_MIN} or more characters on \
                      every node"
-                ));
+                );
+                return at(LISTEN, what);
             }
             Some(Secret(secret)) if secret.len() < SECRET_BYTES_MIN || !is_fit_for_a_header(secret) => {
-                return Err(format!("peers.secret: at least {SECRET_BYTES_MIN} visible ASCII characters"));
+                return at(SECRET, format!("peers.secret: at least {SECRET_BYTES_MIN} visible ASCII characters"));
             }
             None | Some(_) => {}
         }
-        if advertise.is_empty() {
-            if listen.ip().is_unspecified() {
-                return Err(format!("peers.advertise: nobody can reach {listen}; say which host and port others use"));
-            }
-            advertise = listen.to_string();
+        if self.advertise.is_empty() && listen.ip().is_unspecified() {
+            let what = format!("peers.advertise: nobody can reach {listen}; say which host and port others use");
+            return at(LISTEN, what);
         }
+        let advertise = if self.advertise.is_empty() { listen.to_string() } else { self.advertise.clone() };
         if !is_host_and_port(&advertise) {
-            return Err(format!("peers.advertise: {advertise:?} is not a host and a port, like node1.internal:7280"));
+            let what = format!("peers.advertise: {advertise:?} is not a host and a port, like node1.internal:7280");
+            return at(ADVERTISE, what);
         }
-        Ok(PeersConfig { listen, advertise, secret, tls, join, routes })
+        let PeersSaid { tls, join, routes, .. } = self;
+        Ok(Some(PeersConfig { listen, advertise, secret, tls, join, routes }))
     }
+}
 
+const LISTEN: &str = "listen";
+const ADVERTISE: &str = "advertise";
+const SECRET: &str = "secret";
+const JOIN: &str = "join";
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("{text:?} is not an address like 10.0.0.1:7280"))
+}
+
+impl PeersConfig {
     /// What other nodes and clients are told of the client's door: where it listens or, if that is every address of the
     /// machine, the host that other nodes are told.
     pub fn client_address(&self, listen: SocketAddr) -> String {
@@ -126,27 +182,38 @@ fn is_host_and_port(text: &str) -> bool {
 }
 
 impl Settings {
-    /// What is said of other nodes; checked when the command line has had its say ([`PeersConfig::checked`]).
-    pub(super) fn peers(&self) -> Result<Option<PeersConfig>, ConfigError> {
+    /// What is said of other nodes; checked when the command line has had its say ([`PeersSaid::settled`]).
+    pub(super) fn peers(&self) -> Result<PeersSaid, ConfigError> {
         let (source, listen) = self.find(|file| file.peers.listen.as_ref());
+        let listen = match listen.get_ref().as_str() {
+            "" => None,
+            text => Some(address(text).map_err(|why| source.wrong(listen, format!("peers.listen: {why}")))?),
+        };
         let (_, advertise) = self.find(|file| file.peers.advertise.as_ref());
-        let (join_source, join) = self.find(|file| file.peers.join.as_ref());
-        if listen.get_ref().is_empty() {
-            return match join.get_ref().as_slice() {
-                [] => Ok(None),
-                _ => Err(join_source.wrong(join, "peers.join: a node that joins others has a peers.listen".into())),
-            };
-        }
-        let listening = PeersConfig::listening(listen.get_ref());
-        let listening = listening.map_err(|why| source.wrong(listen, format!("peers.listen: {why}")))?;
-        Ok(Some(PeersConfig {
+        let (_, join) = self.find(|file| file.peers.join.as_ref());
+        let places = [
+            (LISTEN, self.place(|file| file.peers.listen.as_ref())),
+            (ADVERTISE, self.place(|file| file.peers.advertise.as_ref())),
+            (SECRET, self.place(|file| file.peers.secret_file.as_ref())),
+            (SECRET, self.place(|file| file.peers.secret.as_ref())),
+            (JOIN, self.place(|file| file.peers.join.as_ref())),
+        ];
+        Ok(PeersSaid {
+            listen,
             advertise: advertise.get_ref().clone(),
-            secret: self.peers_secret()?,
+            secret: self.peers_secret().map_err(|error| error.to_string()),
             tls: self.peers_tls()?,
             join: join.get_ref().clone(),
             routes: self.peers_routes()?,
-            ..listening
-        }))
+            places: places.into_iter().filter_map(|(key, place)| Some((key, place?))).collect(),
+        })
+    }
+
+    /// Where a key stands, if an operator's file says it.
+    fn place<T>(&self, get: impl Fn(&File) -> Option<&Spanned<T>>) -> Option<String> {
+        let (_, said) = self.0.split_last()?;
+        let (source, value) = said.iter().find_map(|source| Some((source, get(&source.file)?)))?;
+        Some(format!("{}: line {}: ", source.path.display(), line_of(&source.text, value.span().start)))
     }
 
     fn peers_routes(&self) -> Result<BTreeMap<u64, String>, ConfigError> {
@@ -214,18 +281,18 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("b.toml");
         fs::write(&path, format!("[peers]\n{text}\n")).expect("a written file");
-        let config = Config::load(Some(&path)).map_err(|error| {
-            let error = error.to_string();
-            error.rsplit_once("b.toml: ").expect("the file is named").1.to_owned()
-        })?;
-        config.peers.ok_or("alone".to_owned())?.checked()
+        let said = Config::load(Some(&path)).map(|config| config.said).map_err(|error| error.to_string());
+        let settled = said
+            .and_then(PeersSaid::settled)
+            .map_err(|error| error.rsplit_once("b.toml: ").expect("the file is named").1.to_owned());
+        settled?.ok_or("alone".to_owned())
     }
 
     const SECRET: &str = "secret = \"sixteen-letters!\"";
 
     #[test]
     fn a_node_is_alone_if_nothing_is_said() {
-        assert_eq!(Config::load(None).expect("the built-in configuration is right").peers, None);
+        assert_eq!(Config::load(None).expect("the built-in configuration is right").said.settled(), Ok(None));
     }
 
     #[test]
@@ -250,10 +317,13 @@ mod tests {
     fn mistakes_are_named() {
         for (text, expected) in [
             ("listen = \"here\"", "line 2: peers.listen: \"here\" is not an address like 10.0.0.1:7280"),
-            ("listen = \"10.0.0.1:7280\"", "peers.secret: other machines can connect to peers.listen"),
-            ("listen = \"127.0.0.1:7280\"\nsecret = \"short\"", "peers.secret: at least 16 visible ASCII"),
-            (&format!("listen = \"0.0.0.0:7280\"\n{SECRET}"), "peers.advertise: nobody can reach 0.0.0.0:7280"),
-            ("listen = \"127.0.0.1:7280\"\nadvertise = \"one\"", "peers.advertise: \"one\" is not a host and a port"),
+            ("listen = \"10.0.0.1:7280\"", "line 2: peers.secret: other machines can connect to peers.listen"),
+            ("listen = \"127.0.0.1:7280\"\nsecret = \"short\"", "line 3: peers.secret: at least 16 visible ASCII"),
+            (&format!("listen = \"0.0.0.0:7280\"\n{SECRET}"), "line 2: peers.advertise: nobody can reach 0.0.0.0:7280"),
+            (
+                "listen = \"127.0.0.1:7280\"\nadvertise = \"one\"",
+                "line 3: peers.advertise: \"one\" is not a host and a port",
+            ),
             ("join = [\"one:7180\"]", "line 2: peers.join: a node that joins others has a peers.listen"),
             ("listen = \"127.0.0.1:1\"\ntls_key = \"k\"", "line 3: peers.tls_certificate, peers.tls_key and"),
             (
@@ -280,12 +350,41 @@ mod tests {
     }
 
     #[test]
+    fn a_flag_takes_the_place_of_one_key() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("b.toml");
+        let text = "[peers]\nsecret_file = \"/nowhere/s\"\nadvertise = \"one:7290\"\njoin = [\"two:7180\"]\n";
+        fs::write(&path, text).expect("a written file");
+        let said = || Config::load(Some(&path)).expect("nothing of it is wrong by itself").said;
+        let alone = said().settled().expect_err("it joins others and has no address of its own");
+        assert!(alone.ends_with("b.toml: line 4: peers.join: a node that joins others has a peers.listen"), "{alone}");
+        let mut listening = said();
+        listening.listen("0.0.0.0:7280").expect("an address");
+        let unread = listening.clone().settled().expect_err("its secret is nowhere");
+        assert!(unread.contains("b.toml: line 2: peers.secret_file: /nowhere/s: cannot be read"), "{unread}");
+        listening.secret("sixteen-letters!");
+        let peers = listening.clone().settled().expect("everything is said").expect("it is not alone");
+        assert_eq!((peers.advertise.as_str(), &peers.join[..]), ("one:7290", &["two:7180".to_owned()][..]));
+        listening.secret("short");
+        assert_eq!(
+            listening.clone().settled(),
+            Err("peers.secret: at least 16 visible ASCII characters".into()),
+            "what the command line says stands in no file"
+        );
+        listening.secret("sixteen-letters!");
+        listening.advertise("three:7290");
+        listening.join(&["four:7180".into()]);
+        let peers = listening.settled().expect("everything is said").expect("it is not alone");
+        assert_eq!((peers.advertise.as_str(), &peers.join[..]), ("three:7290", &["four:7180".to_owned()][..]));
+    }
+
+    #[test]
     fn the_three_nodes_of_the_example_are_right() {
         let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/cluster-3");
         for (file, node, port, joins) in [("one", 1, 7180, 0), ("two", 2, 7181, 1), ("three", 3, 7182, 1)] {
             let config = Config::load(Some(&Path::new(dir).join(file).with_extension("toml"))).expect(file);
             assert_eq!((config.wanted_node, config.listen.port()), (Some(node), port));
-            let peers = config.peers.expect(file).checked().expect(file);
+            let peers = config.said.settled().expect(file).expect("it is not alone");
             assert_eq!((peers.listen.port(), peers.join.len()), (port + 100, joins));
             assert!(peers.secret.is_some());
         }

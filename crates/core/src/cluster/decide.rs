@@ -15,6 +15,9 @@ use crate::{
     time::Timestamp,
 };
 
+/// The fewest voters that tolerate the loss of one.
+const VOTERS_SAFE: usize = 3;
+
 /// What is to be written; nothing if it is so already.
 type Decided = Result<Option<ClusterEvent>, Refusal>;
 
@@ -89,7 +92,7 @@ impl Cluster {
     }
 
     /// Everything is to be moved away from a member.
-    pub(crate) fn drain(&self, at: Timestamp, node: u64, request: Request) -> Decided {
+    pub(crate) fn drain(&self, at: Timestamp, node: u64, force: bool, request: Request) -> Decided {
         let member = self.present(node)?;
         match member.state {
             MemberState::Serving | MemberState::Draining => {}
@@ -99,6 +102,7 @@ impl Cluster {
         if others.count() == 0 {
             return Err(not_drainable(node, "no other member serves"));
         }
+        self.check_enough_without(node, force)?;
         Ok(put(node, member.turned(MemberState::Draining, at), Some(request)))
     }
 
@@ -114,9 +118,10 @@ impl Cluster {
     }
 
     /// A member will not come back.
-    pub(crate) fn remove(&self, at: Timestamp, node: u64, request: Request) -> Decided {
+    pub(crate) fn remove(&self, at: Timestamp, node: u64, force: bool, request: Request) -> Decided {
         let member = self.present(node)?;
         self.check_quorums_without(node)?;
+        self.check_enough_without(node, force)?;
         Ok(put(node, member.turned(MemberState::Gone, at), Some(request)))
     }
 
@@ -226,6 +231,17 @@ impl Cluster {
         };
         let shards = self.shards_where(|place| place.possible().any(is_lost));
         if shards.is_empty() { Ok(()) } else { Err(Refusal::QuorumWouldBeLost { node, shards }) }
+    }
+
+    /// Where shards have three voters they keep three: with fewer members that serve, each would have a single one, and the
+    /// loss of one more disk would lose what was acknowledged.
+    fn check_enough_without(&self, node: u64, force: bool) -> Result<(), Refusal> {
+        let serving = |without: Option<u64>| {
+            self.members.iter().filter(|(other, member)| Some(**other) != without && serves(member)).count()
+        };
+        let (before, left) = (serving(None), serving(Some(node)));
+        let falls = usize::from(self.replicas) >= VOTERS_SAFE && before >= VOTERS_SAFE && left < VOTERS_SAFE;
+        if falls && !force { Err(Refusal::TooFewLeft { node, serving: left as u64 }) } else { Ok(()) }
     }
 
     /// Whether a replica's disk was not lost, as far as is known.

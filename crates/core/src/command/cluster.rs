@@ -5,6 +5,9 @@ use alloc::{boxed::Box, vec::Vec};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
+/// Bytes of what a machine that wants to join shows.
+pub const PROOF_BYTES: usize = 32;
+
 /// What the cluster is told or asked. Only what clients send has a request id: what nodes say by themselves may come
 /// any number of times and has the same effect once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +29,8 @@ pub enum ClusterCommand {
         node: Option<u64>,
         /// What it is.
         machine: Box<Machine>,
+        /// What shows that whoever asks knows the secret of the cluster's nodes; looked at by the node that was asked.
+        proof: Option<[u8; PROOF_BYTES]>,
     },
     /// A member has started: where it is now, and what it runs.
     Arrived {
@@ -38,6 +43,8 @@ pub enum ClusterCommand {
     Drain {
         /// Which.
         node: u64,
+        /// Even if shards are left with one voter.
+        force: bool,
     },
     /// `admin.undrain`: it may keep what it has, and get more.
     Undrain {
@@ -48,6 +55,8 @@ pub enum ClusterCommand {
     Remove {
         /// Which.
         node: u64,
+        /// Even if shards are left with one voter.
+        force: bool,
     },
     /// `admin.replace`: a member has lost its disk; another one comes in its place, under its id.
     Replace {

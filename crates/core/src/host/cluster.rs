@@ -38,7 +38,7 @@ fn outcome<R>(
 ) -> Outcome {
     match command {
         ClusterCommand::Get => entity.ok(view(there(entity)?, None)),
-        ClusterCommand::Join { node, machine } => {
+        ClusterCommand::Join { node, machine, proof: _ } => {
             let cluster = there(entity)?;
             let request = request.ok_or(Refusal::RequestIdMissing)?;
             if let Some(known) = cluster.answered(request) {
@@ -49,9 +49,13 @@ fn outcome<R>(
             write(entity, joined, turn);
             entity.ok(view(there(entity)?, Some(own)))
         }
-        ClusterCommand::Drain { node } => once(entity, request, turn, |cluster, by| cluster.drain(at, node, by)),
+        ClusterCommand::Drain { node, force } => {
+            once(entity, request, turn, |cluster, by| cluster.drain(at, node, force, by))
+        }
         ClusterCommand::Undrain { node } => once(entity, request, turn, |cluster, by| cluster.undrain(at, node, by)),
-        ClusterCommand::Remove { node } => once(entity, request, turn, |cluster, by| cluster.remove(at, node, by)),
+        ClusterCommand::Remove { node, force } => {
+            once(entity, request, turn, |cluster, by| cluster.remove(at, node, force, by))
+        }
         ClusterCommand::Replace { node } => once(entity, request, turn, |cluster, by| cluster.replace(at, node, by)),
         // What nodes say by themselves; said again it changes nothing.
         ClusterCommand::Found { node, machine, shards, replicas } => {

@@ -21,10 +21,14 @@ fn three() -> Play {
 #[test]
 fn a_late_repeat_of_a_change_does_not_undo_a_newer_one() {
     let pairs = [
-        (ClusterCommand::Drain { node: 2 }, ClusterCommand::Undrain { node: 2 }, MemberState::Serving),
-        (ClusterCommand::Undrain { node: 2 }, ClusterCommand::Drain { node: 2 }, MemberState::Draining),
-        (ClusterCommand::Replace { node: 2 }, ClusterCommand::Remove { node: 2 }, MemberState::Gone),
-        (ClusterCommand::Drain { node: 2 }, ClusterCommand::Remove { node: 2 }, MemberState::Gone),
+        (ClusterCommand::Drain { node: 2, force: true }, ClusterCommand::Undrain { node: 2 }, MemberState::Serving),
+        (ClusterCommand::Undrain { node: 2 }, ClusterCommand::Drain { node: 2, force: true }, MemberState::Draining),
+        (ClusterCommand::Replace { node: 2 }, ClusterCommand::Remove { node: 2, force: true }, MemberState::Gone),
+        (
+            ClusterCommand::Drain { node: 2, force: true },
+            ClusterCommand::Remove { node: 2, force: true },
+            MemberState::Gone,
+        ),
     ];
     for (first, second, end) in pairs {
         let mut play = three();
@@ -39,7 +43,7 @@ fn a_late_repeat_of_a_change_does_not_undo_a_newer_one() {
 #[test]
 fn a_machine_that_joins_again_is_the_same_member() {
     let mut play = three();
-    let join = |node| ClusterCommand::Join { node, machine: machine("d9").into() };
+    let join = |node| ClusterCommand::Join { node, machine: machine("d9").into(), proof: None };
     let own = |outcome: boxoffice_core::answer::Outcome| match outcome.expect("it may join").answer {
         Answer::Cluster(view) => view.own,
         other => panic!("a joiner is answered {other:?}"),
@@ -56,11 +60,11 @@ fn a_machine_that_joins_again_is_the_same_member() {
 #[test]
 fn another_command_under_a_request_id_is_refused() {
     let mut play = three();
-    assert!(play.send(Some("one"), ClusterCommand::Drain { node: 2 }).is_ok());
+    assert!(play.send(Some("one"), ClusterCommand::Drain { node: 2, force: true }).is_ok());
     for other in [
-        ClusterCommand::Drain { node: 3 },
+        ClusterCommand::Drain { node: 3, force: true },
         ClusterCommand::Undrain { node: 2 },
-        ClusterCommand::Join { node: None, machine: machine("d9").into() },
+        ClusterCommand::Join { node: None, machine: machine("d9").into(), proof: None },
     ] {
         assert_eq!(play.send(Some("one"), other), Err(Refusal::RequestIdReused));
     }
@@ -69,7 +73,7 @@ fn another_command_under_a_request_id_is_refused() {
 #[test]
 fn a_refused_request_is_decided_afresh() {
     let mut play = Play::after("found 1 d1 shards 1 replicas 3");
-    let drain = ClusterCommand::Drain { node: 1 };
+    let drain = ClusterCommand::Drain { node: 1, force: true };
     assert!(matches!(play.send(Some("drain"), drain.clone()), Err(Refusal::NotDrainable { node: 1, .. })));
     play.line("join d2");
     play.line("arrived 2 d2");

@@ -5,7 +5,7 @@
 //! | `found 1 d1 shards 2 replicas 3` | node 1 with the disk d1 makes the cluster of itself |
 //! | `join d2` `join d2 as 2` | a machine with the disk d2 wants to be a member, or this one |
 //! | `arrived 2 d2` | a member has started |
-//! | `drain 2` `undrain 2` `remove 2` `replace 2` | what an operator says |
+//! | `drain 2` `undrain 2` `remove 2` `replace 2` | what an operator says; `force` before the first or third: whoever is left |
 //! | `place 1 to 1 2 + 3 led by 2` | another aim for shard 1: voters, learners, leader; `; 2 to …` for more |
 //! | `stale place …` | the same, thought out one version ago |
 //! | `reached 1 2` | the leader of shard 1 has reached the aim of version 2 |
@@ -118,14 +118,16 @@ impl Play {
                 shards: number(shards) as u16,
                 replicas: number(replicas) as u8,
             },
-            ["join", disk] => ClusterCommand::Join { node: None, machine: machine(disk).into() },
+            ["join", disk] => ClusterCommand::Join { node: None, machine: machine(disk).into(), proof: None },
             ["join", disk, "as", node] => {
-                ClusterCommand::Join { node: Some(number(node)), machine: machine(disk).into() }
+                ClusterCommand::Join { node: Some(number(node)), machine: machine(disk).into(), proof: None }
             }
             ["arrived", node, disk] => ClusterCommand::Arrived { node: number(node), machine: machine(disk).into() },
-            ["drain", node] => ClusterCommand::Drain { node: number(node) },
+            ["drain", node] => ClusterCommand::Drain { node: number(node), force: false },
+            ["force", "drain", node] => ClusterCommand::Drain { node: number(node), force: true },
             ["undrain", node] => ClusterCommand::Undrain { node: number(node) },
-            ["remove", node] => ClusterCommand::Remove { node: number(node) },
+            ["remove", node] => ClusterCommand::Remove { node: number(node), force: false },
+            ["force", "remove", node] => ClusterCommand::Remove { node: number(node), force: true },
             ["replace", node] => ClusterCommand::Replace { node: number(node) },
             ["retire", node] => ClusterCommand::Retire { node: number(node) },
             ["reached", shard, version] => {

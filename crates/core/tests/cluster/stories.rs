@@ -136,7 +136,7 @@ fn a_member_is_removed_where_a_majority_stays() {
          arrived 4 d4
          place 1 to 1 2 4 led by 1
          remove 1
-         remove 2
+         force remove 2
          place 1 to 1 4 led by 1",
         expect![[r#"
             found 1 d1 shards 1 replicas 3 -> done at 1
@@ -159,7 +159,7 @@ fn a_member_is_removed_where_a_majority_stays() {
             place 1 to 1 2 4 led by 1 -> done at 8
               shard 1: aim 2 is 1.1 2.2 4.3 led by 1.1, coming from 1.1
             remove 1 -> refused 804 quorum_would_be_lost: without node 1, 2 of the shards would have no majority of their voters
-            remove 2 -> done at 9
+            force remove 2 -> done at 9
               node 2: gone since 11, disk 2 at host2:7280
             place 1 to 1 4 led by 1 -> done at 10
               shard 1: aim 3 is 1.1 4.3 led by 1.1, coming from 1.1

@@ -91,6 +91,8 @@ pub(crate) struct FarFeeds {
     next: AtomicU64,
     /// Nodes that watch an entity of ours.
     watchers: Mutex<BTreeMap<Entity, BTreeSet<NodeId>>>,
+    /// Nodes that were not told of a commit, and of which entities: their feeds have to begin anew.
+    owed: Mutex<BTreeMap<NodeId, BTreeSet<Entity>>>,
 }
 
 impl FarFeeds {
@@ -98,24 +100,42 @@ impl FarFeeds {
     pub(crate) fn begin(&self, shared: &Shared, entity: &Entity) -> Option<Beginning> {
         let message = encode(&Message::Watch(entity.clone()));
         for node in homes(shared, entity) {
-            // Before it is asked, so that the first commit is not taken for a stranger's.
-            self.at.lock().insert(entity.clone(), node);
+            // Before it is asked, so that the first commit is not taken for a stranger's. Who had it before keeps no watcher.
+            let before = self.at.lock().insert(entity.clone(), node);
+            if let Some(before) = before.filter(|before| *before != node) {
+                leave(shared, before, entity);
+            }
             let ask = || shared.world.net.send(node, Lane::Feeds, message.clone()).is_ok();
             let begun = self.beginnings.ask(entity, self.next.fetch_add(1, Ordering::Relaxed), ask);
             if let Some(Some(beginning)) = begun {
                 return Some(beginning);
             }
         }
-        self.at.lock().remove(entity);
+        self.end(shared, entity);
         None
     }
 
     /// Nobody here watches an entity any more.
     pub(crate) fn end(&self, shared: &Shared, entity: &Entity) {
         if let Some(node) = self.at.lock().remove(entity) {
-            // A lost link ends it as well.
-            let _ = shared.world.net.send(node, Lane::Feeds, encode(&Message::Unwatch(entity.clone())));
+            leave(shared, node, entity);
         }
+    }
+
+    /// Tells nodes that were not told of a commit that there was one. Without it a feed whose last commit was dropped would
+    /// stay behind until the next one.
+    pub(crate) fn pay(&self, shared: &Shared) {
+        let mut owed = self.owed.lock();
+        owed.retain(|node, entities| {
+            let lost = |entity: &Entity| encode(&Message::Commit(Commit::lost(entity.clone())));
+            while let Some(entity) = entities.first() {
+                if shared.world.net.send(*node, Lane::Feeds, lost(entity)).is_err() {
+                    return true;
+                }
+                entities.pop_first();
+            }
+            false
+        });
     }
 
     /// Purchases of a customer whose shard is elsewhere.
@@ -182,8 +202,9 @@ impl FarFeeds {
         for commit in commits {
             for node in watchers.get(&commit.entity).into_iter().flatten() {
                 if shared.world.net.send(*node, Lane::Feeds, encode(&Message::Commit(commit.clone()))).is_err() {
-                    // There will be a gap in front of the next commit, and the feed begins anew.
+                    // The feed begins anew, when it can be told so or at the gap in front of the next commit.
                     shared.metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);
+                    self.owed.lock().entry(*node).or_default().insert(commit.entity.clone());
                 }
             }
         }
@@ -196,12 +217,19 @@ impl FarFeeds {
             watchers.iter().filter(|(_, nodes)| nodes.contains(&node)).map(|(entity, _)| entity.clone()).collect()
         };
         watched.iter().for_each(|entity| self.unwatch(shared, node, entity));
+        // It hears of the lost link as well, and begins anew by itself.
+        self.owed.lock().remove(&node);
         let there: Vec<Entity> = {
             let at = self.at.lock();
             at.iter().filter(|(_, home)| **home == node).map(|(entity, _)| entity.clone()).collect()
         };
         shared.feeds.commit(there.into_iter().map(Commit::lost).collect());
     }
+}
+
+/// A node is not asked to watch an entity any more; a lost link ends it as well.
+fn leave(shared: &Shared, node: NodeId, entity: &Entity) {
+    let _ = shared.world.net.send(node, Lane::Feeds, encode(&Message::Unwatch(entity.clone())));
 }
 
 /// Where an entity can be watched; nowhere if whoever asks must not wait.

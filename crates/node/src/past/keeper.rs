@@ -32,6 +32,8 @@ pub(crate) enum Order {
     /// These may leave memory. The queue has no bound of its own: what is in it is in memory anyway, and a full disk stops
     /// selling.
     Leave(ShardId, Vec<Leaving>),
+    /// The shard has no replica here any more: its records go, some at a time.
+    Clear(ShardId),
     /// This segment of the log is needed no more: archive it, then say so.
     Archive(u64),
 }
@@ -52,6 +54,7 @@ impl Keeper {
             batches: Vec::new(),
             written: Vec::new(),
             segments: Vec::new(),
+            clears: Vec::new(),
             written_ms: 0,
         };
         match shared.tasks.only() {
@@ -85,6 +88,8 @@ struct Work {
     written: Vec<(ShardId, Vec<Leaving>)>,
     /// Segments to be archived, oldest first.
     segments: Vec<u64>,
+    /// Shards whose records go.
+    clears: Vec<ShardId>,
     /// When the first of `written` was.
     written_ms: u64,
 }
@@ -137,6 +142,11 @@ impl Work {
             match order {
                 Order::Leave(shard, leaving) => self.batches.push((shard, leaving)),
                 Order::Archive(number) => self.segments.push(number),
+                Order::Clear(shard) => {
+                    // What left a replica that is gone need not be kept.
+                    self.batches.retain(|(of, _)| *of != shard);
+                    self.clears.push(shard);
+                }
             }
         }
         let shared = self.shared.upgrade()?;
@@ -148,7 +158,7 @@ impl Work {
             }
         };
         match went {
-            _ if self.batches.is_empty() && self.written.is_empty() && self.segments.is_empty() => Some(FOREVER),
+            _ if self.is_idle() => Some(FOREVER),
             Went::On => Some(Duration::ZERO),
             Went::Wait(ms) => Some(Duration::from_millis(ms)),
         }
@@ -172,11 +182,29 @@ impl Work {
             Err(error) => return Err(error.into()),
         };
         match (&went, self.segments.first()) {
-            (_, None) | (Went::On, _) => Ok(went),
+            (Went::On, _) => Ok(went),
+            (Went::Wait(_), None) => Ok(self.clear(shared)?.unwrap_or(went)),
             (Went::Wait(_), Some(&number)) => {
                 self.archive(shared, number).map(|done| if done { Went::On } else { went })
             }
         }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.batches.is_empty() && self.written.is_empty() && self.segments.is_empty() && self.clears.is_empty()
+    }
+
+    /// Removes some records of a shard that is elsewhere now, if there is one; when nothing else is to be done. What does not
+    /// go before the node ends goes after its next start.
+    fn clear(&mut self, shared: &Shared) -> Result<Option<Went>, NodeError> {
+        let Some(&shard) = self.clears.first() else { return Ok(None) };
+        match shared.past.clear_some(shard) {
+            Ok(true) => {}
+            Ok(false) => _ = self.clears.remove(0),
+            Err(PastError::Store(error)) if error.is_full() => return Ok(Some(Went::Wait(RETRY_MS))),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(Some(Went::On))
     }
 
     fn write(&mut self, shared: &Shared, now_ms: u64) -> Result<Went, PastError> {

@@ -324,3 +324,53 @@ fn records_of_another_version_or_shape_are_refused() {
     let two: BTreeMap<u8, u8> = BTreeMap::new();
     assert!(!refused(&super::record::seal(&two)).is_empty());
 }
+
+#[test]
+fn records_of_a_shard_that_was_given_up_go_in_pieces_and_those_of_the_next_replica_stay() {
+    let stores = MemoryStores::new();
+    let past = open(&stores, 0).expect("a new store");
+    let mut kept = Kept::new();
+    let entity = |cart: u64| Entity::Cart(CartId(u128::from(cart)));
+    for cart in 0..700 {
+        for had in 0..2 {
+            kept.advance(2 * cart + had + 1);
+            kept.apply(&entity(cart), next(CartId(u128::from(cart)), had));
+        }
+    }
+    let leaving = kept.take_leaving();
+    assert_eq!(leaving.len(), 700);
+    past.write(SHARD, &leaving).expect("room");
+    let other = SHARD + 1;
+    past.write(other, &leaving[..10]).expect("room");
+    past.sync().expect("synced");
+    let before = past.shard(SHARD).expect("readable");
+    assert!(!past.clear_some(SHARD).expect("readable"), "nobody gave it up");
+    past.give_up(SHARD);
+    assert!(past.clear_some(SHARD).expect("room"));
+    let left = |past: &Past| {
+        let mut sums = Totals::default();
+        past.each(SHARD, |stored| sums.add(&Totals::of(&stored.state))).expect("readable");
+        sums
+    };
+    assert_eq!(left(&past), past.shard(SHARD).expect("readable").totals, "what is left adds up");
+    assert!(left(&past).entities < 700);
+
+    // A power cut; whoever starts gives it up again. Snapshots of before rest on no more batches than there are.
+    past.sync().expect("synced");
+    stores.power_cut(&mut || false);
+    let past = open(&stores, before.batches).expect("enough batches");
+    past.give_up(SHARD);
+    // The next replica's history comes: what was left goes first.
+    let records: Vec<Bytes> = leaving[..3].iter().map(super::record::encode).collect();
+    past.import(SHARD, &records).expect("room");
+    assert!(!past.clear_some(SHARD).expect("readable"), "it is not given up any more");
+    assert_eq!((left(&past).entities, past.shard(SHARD).expect("readable").totals.entities), (3, 3));
+    assert_eq!(past.shard(other).expect("readable").totals.entities, 10);
+
+    past.give_up(SHARD);
+    while past.clear_some(SHARD).expect("room") {}
+    let empty = past.shard(SHARD).expect("readable");
+    assert_eq!((empty.upto, empty.ahead, empty.totals), (0, 0, Totals::default()));
+    assert!(empty.batches > before.batches);
+    past.check_ends(SHARD, 1).expect("it tells of nothing");
+}

@@ -50,7 +50,10 @@ pub(super) async fn keep(inner: Arc<Inner>, neighbour: Arc<Neighbour>, road: Roa
             continue;
         }
         if let Err(failure) = connect(&inner, &neighbour, road).await {
-            neighbour.note(&format!("{}: {failure}", neighbour.address()));
+            neighbour.failed(&failure);
+            if let Failure::Dismissed(why) = &failure {
+                inner.inbox().dismissed(neighbour.node, why);
+            }
         }
     }
 }

@@ -65,6 +65,7 @@ impl Ends {
             match self.decoder.next()? {
                 Some((kind, body)) if kind == awaited => return Ok(body),
                 Some((Kind::Refusal, reason)) => return Err(Failure::Refused(words(&reason))),
+                Some((Kind::Dismissal, body)) => return Err(Failure::Farewell(body)),
                 Some((kind, _)) => return Err(Failure::OutOfTurn(kind)),
                 None if self.reader.read_buf(self.decoder.room()).await? == 0 => return Err(Failure::Ended),
                 None => {}
@@ -76,7 +77,8 @@ impl Ends {
     /// reason may be lost with it.
     pub(super) async fn refuse(mut self, refusal: &Refusal) {
         let farewell = async {
-            self.say(Kind::Refusal, refusal.to_string().as_bytes()).await?;
+            let (kind, body) = refusal.said();
+            self.say(kind, &body).await?;
             self.writer.shutdown().await?;
             let mut rest = [0; 1_024];
             while self.reader.read(&mut rest).await? > 0 {}

@@ -39,6 +39,8 @@ pub(super) enum Kind {
     Welcome,
     /// The last frame: why the sender closes.
     Refusal,
+    /// The last frame to a caller that has proved who it is: a proof, and why the sender never deals with it again.
+    Dismissal,
 }
 
 impl Kind {
@@ -53,6 +55,7 @@ impl Kind {
             Kind::Proof => 17,
             Kind::Welcome => 18,
             Kind::Refusal => 19,
+            Kind::Dismissal => 20,
         }
     }
 
@@ -67,6 +70,7 @@ impl Kind {
             17 => Kind::Proof,
             18 => Kind::Welcome,
             19 => Kind::Refusal,
+            20 => Kind::Dismissal,
             _ => return None,
         })
     }

@@ -6,7 +6,9 @@
 //! dialer    Proof    HMAC-SHA256 under the secret, over its side's name and both hellos
 //! answerer  Welcome  the same, with its own side's name
 //! ```
-//! Either may say `Refusal` instead, with the reason in words. The hellos have 32 random bytes each, so a proof is good for one
+//! Either may say `Refusal` instead, with the reason in words; and the answerer, when the dialer has proved who it is,
+//! `Dismissal`: that it will never deal with it again, with the reason and an HMAC over all of it, for the dialer then ends.
+//! The hellos have 32 random bytes each, so a proof is good for one
 //! connection, and it covers everything that was said: the secret never travels, and no hello can be changed on the way.
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -135,12 +137,32 @@ impl Transcript<'_> {
         self.mac(side).verify_slice(shown).is_ok()
     }
 
+    /// What the answerer shows with the words by which it dismisses the dialer.
+    pub(super) fn dismissal(&self, words: &str) -> [u8; PROOF_BYTES] {
+        self.dismissing(words.as_bytes()).finalize().into_bytes().into()
+    }
+
+    /// Whether the answerer has shown that these words are its own; compared in constant time.
+    pub(super) fn is_dismissal(&self, words: &[u8], shown: &[u8]) -> bool {
+        self.dismissing(words).verify_slice(shown).is_ok()
+    }
+
+    fn dismissing(&self, words: &[u8]) -> Hmac<Sha256> {
+        let mut mac = self.over(b"boxoffice link, dismissal: ");
+        mac.update(words);
+        mac
+    }
+
     fn mac(&self, side: Side) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(self.secret.as_ref()).expect("HMAC takes keys of any length");
-        mac.update(match side {
+        self.over(match side {
             Side::Dialer => b"boxoffice link, dialer: ",
             Side::Answerer => b"boxoffice link, answerer: ",
-        });
+        })
+    }
+
+    fn over(&self, what: &[u8]) -> Hmac<Sha256> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(self.secret.as_ref()).expect("HMAC takes keys of any length");
+        mac.update(what);
         for hello in [self.dialer, self.answerer] {
             mac.update(&(hello.len() as u64).to_le_bytes());
             mac.update(hello);
@@ -179,6 +201,11 @@ mod tests {
         assert!(!transcript.is_proof(Side::Answerer, &proof));
         assert!(!transcript.is_proof(Side::Dialer, &proof[..31]));
         assert!(!transcript.is_proof(Side::Dialer, b""));
+        let dismissal = transcript.dismissal("removed");
+        assert!(transcript.is_dismissal(b"removed", &dismissal));
+        assert!(!transcript.is_dismissal(b"removed!", &dismissal));
+        assert!(!transcript.is_dismissal(b"", &transcript.proof(Side::Answerer)));
+        assert!(!Transcript { secret: &other, ..transcript }.is_dismissal(b"removed", &dismissal));
         assert!(!Transcript { secret: &other, ..transcript }.is_proof(Side::Dialer, &proof));
         assert!(!Transcript { secret: &secret, dialer: &one, answerer: &three }.is_proof(Side::Dialer, &proof));
         assert!(!Transcript { secret: &secret, dialer: &two, answerer: &one }.is_proof(Side::Dialer, &proof));

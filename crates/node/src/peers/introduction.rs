@@ -6,13 +6,13 @@ use super::{
     Inner,
     ends::Ends,
     frame::Kind,
-    hello::{Hello, Side, Transcript},
+    hello::{Hello, PROOF_BYTES, Side, Transcript, words},
     neighbour::Neighbour,
     queues::Road,
     refusal::{Failure, Refusal},
     tls,
 };
-use crate::world::NodeId;
+use crate::world::{NodeId, NotTaken};
 
 /// The dialer's side: who answered, when both have proved that they know the secret.
 pub(super) async fn dial(inner: &Inner, ends: &mut Ends, to: NodeId, road: Road) -> Result<Hello, Failure> {
@@ -25,12 +25,21 @@ pub(super) async fn dial(inner: &Inner, ends: &mut Ends, to: NodeId, road: Road)
     if hello.road() != road {
         return Err(Failure::OutOfTurn(Kind::Hello));
     }
-    judge(inner, &hello)?;
+    judge(inner, &hello).map_err(|(_, refusal)| refusal)?;
     let transcript = Transcript { secret: &inner.config.secret, dialer: &mine, answerer: &heard };
     ends.say(Kind::Proof, &transcript.proof(Side::Dialer)).await?;
-    let shown = ends.hear(Kind::Welcome).await?;
+    let wrong = || Failure::from(Refusal::WrongSecret { node: to, me: began.local.node });
+    let shown = match ends.hear(Kind::Welcome).await {
+        Err(Failure::Farewell(body)) => {
+            // Whoever could say this without the secret could end any node.
+            let (shown, said) = body.split_at_checked(PROOF_BYTES).ok_or_else(wrong)?;
+            let is_proved = transcript.is_dismissal(said, shown);
+            return Err(if is_proved { Failure::Dismissed(words(said)) } else { wrong() });
+        }
+        heard => heard?,
+    };
     if !transcript.is_proof(Side::Answerer, &shown) {
-        return Err(Refusal::WrongSecret { node: to, me: began.local.node }.into());
+        return Err(wrong());
     }
     Ok(hello)
 }
@@ -39,7 +48,7 @@ pub(super) async fn dial(inner: &Inner, ends: &mut Ends, to: NodeId, road: Road)
 pub(super) struct Caller {
     pub(super) hello: Hello,
     pub(super) neighbour: Arc<Neighbour>,
-    pub(super) proof: [u8; super::hello::PROOF_BYTES],
+    pub(super) proof: [u8; PROOF_BYTES],
 }
 
 /// The answerer's side, up to the dialer's proof. `claimed` gets who the caller says it is.
@@ -61,13 +70,19 @@ pub(super) async fn answer(inner: &Inner, ends: &mut Ends, claimed: &mut Option<
     if !transcript.is_proof(Side::Dialer, &shown) {
         return Err(Refusal::WrongSecret { node, me }.into());
     }
+    judge(inner, &hello).map_err(|(not_taken, refusal)| match not_taken.for_good {
+        true => Refusal::Dismissed { proof: transcript.dismissal(&not_taken.why), words: not_taken.why },
+        false => refusal,
+    })?;
     let neighbour = inner.neighbour(node).filter(|neighbour| neighbour.is_member());
     let neighbour = neighbour.ok_or(Refusal::NotInTable { node })?;
-    judge(inner, &hello)?;
     Ok(Caller { neighbour, proof: transcript.proof(Side::Answerer), hello })
 }
 
-fn judge(inner: &Inner, hello: &Hello) -> Result<(), Refusal> {
+fn judge(inner: &Inner, hello: &Hello) -> Result<(), (NotTaken, Refusal)> {
     let me = inner.began().local.node;
-    inner.inbox().judge(&hello.said()).map_err(|reason| Refusal::Judged { node: hello.node, me, reason })
+    inner.inbox().judge(&hello.said()).map_err(|not_taken| {
+        let refusal = Refusal::Judged { node: hello.node, me, reason: not_taken.why.clone() };
+        (not_taken, refusal)
+    })
 }

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::{
     link::Connection,
     queues::{Pushed, Road},
-    refusal::Refusal,
+    refusal::{Failure, Refusal},
 };
 use crate::world::{Clock, Lane, LinkStatus, NodeId, NotSent, PeerInbox};
 
@@ -51,6 +51,8 @@ struct Notes {
     address: String,
     program: Option<SmolStr>,
     last_error: Option<String>,
+    /// The words of the refusal that the last dial ended with, if it was one.
+    refused: Option<String>,
 }
 
 /// What went over the links since the start.
@@ -146,6 +148,7 @@ impl Neighbour {
         let Some(old) = roads[road.index()].take() else { return };
         self.counts.dropped.fetch_add(old.close(), Relaxed);
         tracing::warn!(node = self.node, ?road, why, "a connection to another node is over");
+        self.notes.lock().refused = None;
         self.stand(|standing| {
             standing.stands[road.index()] = false;
             standing.losses += 1;
@@ -169,6 +172,13 @@ impl Neighbour {
             tracing::warn!(node = self.node, address = notes.address, "{what}");
             notes.last_error = Some(what.to_owned());
         }
+    }
+
+    /// A dial came to nothing.
+    pub(super) fn failed(&self, failure: &Failure) {
+        let address = self.address();
+        self.note(&format!("{address}: {failure}"));
+        self.notes.lock().refused = failure.refusal();
     }
 
     pub(super) fn send(&self, lane: Lane, frame: Bytes) -> Result<(), NotSent> {
@@ -217,6 +227,7 @@ impl Neighbour {
             since_ms: standing.since_ms,
             program: notes.program.clone(),
             last_error: notes.last_error.clone(),
+            refused: notes.refused.clone().filter(|_| !standing.stands.contains(&true)),
             frames_sent: self.counts.frames_sent.load(Relaxed),
             bytes_sent: self.counts.bytes_sent.load(Relaxed),
             frames_received: self.counts.frames_received.load(Relaxed),

@@ -3,9 +3,11 @@
 
 use std::{io, time::Duration};
 
+use bytes::Bytes;
+
 use super::{
     frame::{Corrupt, Kind},
-    hello::{Hello, Unfit},
+    hello::{Hello, PROOF_BYTES, Unfit},
 };
 use crate::world::{Local, NodeId};
 
@@ -34,6 +36,8 @@ pub(super) enum Refusal {
     NotInTable { node: NodeId },
     #[error("node {me} does not take node {node}: {reason}")]
     Judged { node: NodeId, me: NodeId, reason: String },
+    #[error("{words}")]
+    Dismissed { words: String, proof: [u8; PROOF_BYTES] },
     #[error("the connection that node {by} dialed stands already")]
     Linked { by: NodeId },
 }
@@ -61,6 +65,14 @@ impl Refusal {
         }
         Ok(())
     }
+
+    /// How it is said: the kind of the frame, and its body.
+    pub(super) fn said(&self) -> (Kind, Vec<u8>) {
+        match self {
+            Refusal::Dismissed { words, proof } => (Kind::Dismissal, [&proof[..], words.as_bytes()].concat()),
+            refusal => (Kind::Refusal, refusal.to_string().into_bytes()),
+        }
+    }
 }
 
 /// Why an introduction came to nothing.
@@ -81,7 +93,29 @@ pub(super) enum Failure {
     /// The other side's no.
     #[error("refused by the other side: {0}")]
     Refused(String),
+    /// What claims to be the other side's last word: a proof, and the words.
+    #[error("refused by the other side for good, out of turn")]
+    Farewell(Bytes),
+    /// The other side's last word, proved.
+    #[error("refused by the other side for good: {0}")]
+    Dismissed(String),
     /// Ours.
     #[error("refused: {0}")]
     Refusal(#[from] Refusal),
+}
+
+impl Failure {
+    /// The words of a refusal by either side, if that is what it was; not one for a connection that stands already.
+    pub(super) fn refusal(&self) -> Option<String> {
+        match self {
+            Failure::Refusal(Refusal::Linked { .. }) => None,
+            Failure::Refused(_) | Failure::Dismissed(_) | Failure::Refusal(_) => Some(self.to_string()),
+            Failure::Io(_)
+            | Failure::Ended
+            | Failure::Slow(_)
+            | Failure::Corrupt(_)
+            | Failure::OutOfTurn(_)
+            | Failure::Farewell(_) => None,
+        }
+    }
 }

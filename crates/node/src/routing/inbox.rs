@@ -8,13 +8,14 @@ use std::{
 use boxoffice_core::{answer::Outcome, host::Input};
 use bytes::Bytes;
 
-use super::{Message, NoAnswer};
+use super::{Message, NoAnswer, histories};
 use crate::{
     cell::ShardCell,
     door::{self, ReplySink, ReplyTo},
     driver::DriverInput,
+    error::NodeError,
     shared::Shared,
-    world::{Lane, NodeId, PeerHello, PeerInbox},
+    world::{Lane, NodeId, NotTaken, PeerHello, PeerInbox},
 };
 
 /// Frames of consensus that wait for the replication thread; what comes beyond is dropped, for raft sends it again.
@@ -44,14 +45,21 @@ impl PeerInbox for PeerDoor {
         if !up {
             shared.inbox.push(DriverInput::Engine(boxoffice_shard::Input::Unreachable { node }));
             shared.calls.lost(&shared, node);
+            shared.far_histories.lost(node);
             shared.streams.lost(node);
             shared.far_feeds.lost(&shared, node);
         }
     }
 
-    fn judge(&self, hello: &PeerHello) -> Result<(), String> {
-        let Some(shared) = self.0.upgrade() else { return Err("the node is going down".into()) };
+    fn judge(&self, hello: &PeerHello) -> Result<(), NotTaken> {
+        let Some(shared) = self.0.upgrade() else { return Err("the node is going down".to_owned().into()) };
         crate::placing::judge(&shared, hello)
+    }
+
+    fn dismissed(&self, by: NodeId, why: &str) {
+        let Some(shared) = self.0.upgrade() else { return };
+        tracing::error!(by, why, "this node is no member of its cluster any more");
+        shared.inbox.push(DriverInput::Fail(NodeError::Removed(why.to_owned())));
     }
 }
 
@@ -102,6 +110,8 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
             let input = boxoffice_shard::Input::Reluctant { node: from, reluctant };
             shared.inbox.push(DriverInput::Engine(input));
         }
+        Message::History { tag, wanted } => histories::answer(shared, from, tag, wanted),
+        Message::Told { tag, result } => shared.far_histories.told(from, tag, result),
         Message::Farewell => crate::placing::farewell(shared),
         Message::Elsewhere { shard, leader } => {
             if let Some(cell) = shared.cells.get(usize::from(shard)) {

@@ -12,7 +12,8 @@ use boxoffice_shard::{NodeId, ShardId};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{codec, door::Failure};
+use super::histories::{NoHistory, Wanted};
+use crate::{codec, door::Failure, history::HistoryFound};
 
 /// One message of the lane of calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,6 +63,20 @@ pub(crate) enum Message<'a> {
     Reluctant(bool),
     /// The receiver was drained and has nothing any more: it is about to be no member.
     Farewell,
+    /// What happened to an entity, as far as the receiver's log and archives tell?
+    History {
+        /// The asker's number for it.
+        tag: u64,
+        /// What is asked for.
+        wanted: Wanted<'a>,
+    },
+    /// What was found.
+    Told {
+        /// The number it was asked with.
+        tag: u64,
+        /// The events, or why there are none.
+        result: Result<HistoryFound, NoHistory>,
+    },
     /// An ask or reply came to a node that does not lead the shard.
     Elsewhere {
         /// The shard.

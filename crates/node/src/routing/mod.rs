@@ -5,11 +5,13 @@
 //! never safety, for a leader answers only what its replicas have committed.
 
 mod calls;
+mod histories;
 mod inbox;
 mod message;
 mod parked;
 
 pub(crate) use calls::{Calls, run};
+pub(crate) use histories::{Histories, NoHistory, Wanted as WantedHistory};
 pub(crate) use inbox::{PeerDoor, not_understood, take};
 pub(crate) use message::{Message, NoAnswer};
 pub(crate) use parked::Parked;

@@ -104,6 +104,14 @@ impl Incoming {
         (*found == token).then(|| self.received.remove(&shard).expect("it was looked at").1)
     }
 
+    /// What was on its way for a shard is offered anew. `false` if all of a snapshot is here, history and all, and raft has
+    /// not taken it yet.
+    pub(super) fn let_go(&mut self, shard: ShardId) -> bool {
+        self.pulls.remove(&shard);
+        self.waiting.remove(&shard);
+        !self.received.contains_key(&shard)
+    }
+
     pub(super) fn lost(&mut self, node: NodeId) {
         self.pulls.retain(|_, pull| pull.of.from != node);
         self.waiting.retain(|_, of| of.from != node);
@@ -135,6 +143,21 @@ mod tests {
         assert_eq!(incoming.received(7, 91), None, "raft speaks of another one");
         assert_eq!(incoming.received(7, 90), Some(Bytes::from_static(b"some")));
         assert_eq!(incoming.received(7, 90), None);
+    }
+
+    #[test]
+    fn what_is_let_go_is_not_taken_any_more_unless_all_of_it_is_here() {
+        let mut incoming = Incoming::default();
+        assert_eq!(incoming.offered(2, 7, 90, raft(1), 0), [(2, 90)]);
+        assert_eq!(incoming.expects(2, 90, 0, 1), Some(7));
+        assert!(incoming.let_go(7));
+        assert_eq!(incoming.expects(2, 90, 1, 2), None);
+        assert_eq!(incoming.end(2, 90), (None, vec![]));
+        assert_eq!(incoming.offered(2, 7, 91, raft(2), 3), [(2, 91)]);
+        assert_eq!(incoming.end(2, 91), (Some(raft(2)), vec![]));
+        assert!(!incoming.let_go(7), "raft is about to take it");
+        assert!(incoming.received(7, 91).is_some());
+        assert!(incoming.let_go(7));
     }
 
     #[test]

@@ -97,6 +97,19 @@ impl Streams {
         }
     }
 
+    /// A shard's replica here has ended: nothing of it can be pulled any more, nothing for it is on its way, and its records
+    /// in the store are given up; not if a snapshot for its next replica has brought its own along already.
+    pub(crate) fn let_go(&self, shared: &Shared, shard: ShardId) -> bool {
+        self.outgoing.lock().let_go(shard);
+        // While it is held nothing new begins: what comes from now on finds the mark.
+        let mut incoming = self.incoming.lock();
+        let may_go = incoming.let_go(shard);
+        if may_go {
+            shared.past.give_up(shard);
+        }
+        may_go
+    }
+
     /// A node is lost: what comes from it will be offered anew.
     pub(crate) fn lost(&self, node: NodeId) {
         self.incoming.lock().lost(node);
@@ -138,9 +151,17 @@ impl Streams {
             let _ = shared.world.net.send(to, Lane::Bulk, gone.encode());
             return Ok(());
         };
-        let shard = cursor.shard;
-        let (body, after) = cursor.next(&shared.past)?;
-        self.outgoing.lock().put_back(to, token, after);
+        let (shard, ends) = (cursor.shard, cursor.ends);
+        let (mut body, after) = cursor.next(&shared.past)?;
+        {
+            let mut outgoing = self.outgoing.lock();
+            if outgoing.stands(shard, ends) {
+                outgoing.put_back(to, token, after);
+            } else {
+                // Records may have gone while this was read.
+                body = message::Body::Gone;
+            }
+        }
         shared.inbox.push(DriverInput::Engine(boxoffice_shard::Input::SnapshotMoves { shard, to }));
         shared.metrics.stream_pieces.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         // A piece that cannot be sent ends the stream: raft offers it again.

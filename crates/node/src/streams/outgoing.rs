@@ -24,6 +24,8 @@ pub(super) struct Outgoing {
     offers: BTreeMap<u64, Offer>,
     /// Where each puller stands.
     cursors: BTreeMap<(NodeId, u64), Cursor>,
+    /// How often a shard's replica here has ended: what was offered before cannot be pulled any more, for its records go.
+    ends: BTreeMap<ShardId, u64>,
 }
 
 struct Offer {
@@ -49,6 +51,8 @@ impl Source {
 pub(super) struct Cursor {
     pub(super) shard: ShardId,
     source: Arc<Source>,
+    /// How often the shard's replica here had ended when this began.
+    pub(super) ends: u64,
     piece: u64,
     part: Part,
 }
@@ -79,7 +83,8 @@ impl Outgoing {
             offer.used_ms = now_ms;
             if piece == 0 {
                 let (shard, source) = (offer.shard, Arc::clone(&offer.source));
-                return Some(Cursor { shard, source, piece: 0, part: Part::Memory(0) });
+                let ends = self.ends.get(&shard).copied().unwrap_or_default();
+                return Some(Cursor { shard, source, ends, piece: 0, part: Part::Memory(0) });
             }
         }
         self.cursors.remove(&(to, token)).filter(|cursor| cursor.piece == piece)
@@ -89,6 +94,18 @@ impl Outgoing {
         if let Some(cursor) = cursor {
             self.cursors.insert((to, token), cursor);
         }
+    }
+
+    /// Whether the replica that something was read of is still here: what was read before is all there was.
+    pub(super) fn stands(&self, shard: ShardId, ends: u64) -> bool {
+        self.ends.get(&shard).copied().unwrap_or_default() == ends
+    }
+
+    /// The shard's replica here has ended.
+    pub(super) fn let_go(&mut self, shard: ShardId) {
+        *self.ends.entry(shard).or_default() += 1;
+        self.offers.retain(|_, offer| offer.shard != shard);
+        self.cursors.retain(|_, cursor| cursor.shard != shard);
     }
 
     pub(super) fn lost(&mut self, node: NodeId) {

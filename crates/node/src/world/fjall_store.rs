@@ -117,8 +117,8 @@ impl Store for FjallStore {
         self.reading(|open| Ok(open.tree.get(key)?.map(|value| Bytes::copy_from_slice(&value))))
     }
 
-    fn write(&self, batch: &[Pair]) -> Result<(), StoreError> {
-        if batch.is_empty() {
+    fn change(&self, batch: &[Pair], gone: &[Bytes]) -> Result<(), StoreError> {
+        if batch.is_empty() && gone.is_empty() {
             return Ok(());
         }
         self.check_room(batch.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum())?;
@@ -126,6 +126,9 @@ impl Store for FjallStore {
             let mut all = open.database.batch().durability(Some(PersistMode::Buffer));
             for (key, value) in batch {
                 all.insert(&open.tree, &key[..], &value[..]);
+            }
+            for key in gone {
+                all.remove(&open.tree, &key[..]);
             }
             Ok(all.commit())
         })?;

@@ -158,7 +158,7 @@ impl Store for MemoryStore {
         Ok(self.state()?.stores[&self.dir].pairs.get(key).cloned())
     }
 
-    fn write(&self, batch: &[Pair]) -> Result<(), StoreError> {
+    fn change(&self, batch: &[Pair], gone: &[Bytes]) -> Result<(), StoreError> {
         let mut state = self.state()?;
         state.change(&self.dir)?;
         let more: usize = batch.iter().map(|(key, value)| key.len() + value.len()).sum();
@@ -168,7 +168,8 @@ impl Store for MemoryStore {
         }
         let content = state.stores.get_mut(&self.dir).expect("looked at above");
         let replaced = batch.iter().map(|(key, value)| (key.clone(), content.pairs.insert(key.clone(), value.clone())));
-        let replaced = replaced.collect();
+        let mut replaced: Vec<_> = replaced.collect();
+        replaced.extend(gone.iter().map(|key| (key.clone(), content.pairs.remove(key))));
         content.unsynced.push(replaced);
         content.bytes += more as u64;
         Ok(())

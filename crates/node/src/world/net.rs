@@ -70,8 +70,28 @@ pub trait PeerInbox: Send + Sync {
     /// Whether this node deals with whoever says this of itself; asked each time, before or after the proof.
     ///
     /// # Errors
-    /// Why not, in words for the operator of the other node: it may have been removed, or have another disk than before.
-    fn judge(&self, hello: &PeerHello) -> Result<(), String>;
+    /// Why not: it may have been removed, or have another disk than before.
+    fn judge(&self, hello: &PeerHello) -> Result<(), NotTaken>;
+
+    /// Another node, which has proved that it knows the cluster's secret, says that it will never deal with this one again,
+    /// and why in words.
+    fn dismissed(&self, by: NodeId, why: &str);
+}
+
+/// Why a node does not deal with another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotTaken {
+    /// In words for the operator of the other node.
+    pub why: String,
+    /// It never will again: the other node may end.
+    pub for_good: bool,
+}
+
+impl From<String> for NotTaken {
+    /// It may be otherwise in a moment.
+    fn from(why: String) -> NotTaken {
+        NotTaken { why, for_good: false }
+    }
 }
 
 /// Why a frame was not taken. The frame is dropped; the caller decides whether to send it again.
@@ -108,6 +128,8 @@ pub struct LinkStatus {
     pub program: Option<SmolStr>,
     /// The last thing that went wrong with it, in words; it stays when the link is up again.
     pub last_error: Option<String>,
+    /// The words of a refusal, by either side, if the last attempt to link ended with one.
+    pub refused: Option<String>,
     /// Frames written to the connections.
     pub frames_sent: u64,
     /// Their bytes, without what frames them.

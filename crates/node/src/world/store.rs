@@ -24,7 +24,15 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`StoreError::Full`]: nothing of it may count as written, nor of any batch since the last sync; write
     /// all of them again. [`StoreError::Broken`].
-    fn write(&self, batch: &[Pair]) -> Result<(), StoreError>;
+    fn write(&self, batch: &[Pair]) -> Result<(), StoreError> {
+        self.change(batch, &[])
+    }
+
+    /// As [`Store::write`], and in the same batch forgets what is kept under the keys `gone`.
+    ///
+    /// # Errors
+    /// As [`Store::write`].
+    fn change(&self, batch: &[Pair], gone: &[Bytes]) -> Result<(), StoreError>;
 
     /// Makes all that was written durable.
     ///
@@ -143,14 +151,18 @@ pub(super) mod promises {
         store.write(&[pair("a/3", "three"), pair("a/1", "new"), pair("a", "prefix")]).unwrap();
         assert_eq!(store.get(b"a/1").unwrap().as_deref(), Some(&b"new"[..]));
         store.sync().unwrap();
+        store.change(&[pair("c/1", "kept")], &[Bytes::from_static(b"b/1"), Bytes::from_static(b"nobody")]).unwrap();
+        assert_eq!(store.get(b"b/1").unwrap(), None);
+        store.sync().unwrap();
         drop(store);
         let store = stores.open(dir, &StoreSettings::default()).unwrap();
+        assert_eq!((store.get(b"b/1").unwrap(), keys(store.scan(b"c/", None, 2).unwrap())), (None, vec!["c/1".into()]));
         assert_eq!(store.get(b"a/1").unwrap().as_deref(), Some(&b"new"[..]));
         assert_eq!(keys(store.scan(b"a/", None, 10).unwrap()), ["a/1", "a/2", "a/3"]);
         assert_eq!(keys(store.scan(b"a/", Some(b"a/1"), 1).unwrap()), ["a/2"]);
         assert_eq!(keys(store.scan(b"a/", Some(b"a/3"), 1).unwrap()), [""; 0]);
         assert_eq!(keys(store.scan(b"", None, 2).unwrap()), ["a", "a/1"]);
-        assert_eq!(keys(store.scan(b"c", None, 2).unwrap()), [""; 0]);
+        assert_eq!(keys(store.scan(b"d", None, 2).unwrap()), [""; 0]);
         let many: Vec<_> = (0..5_000).map(|number| pair(&format!("m/{number:05}"), &"x".repeat(300))).collect();
         many.chunks(100).for_each(|batch| store.write(batch).unwrap());
         store.sync().unwrap();

@@ -19,6 +19,7 @@ use boxoffice_node::{
     config::{NodeConfig, Secret},
     door::{self, Failure, ReplySink, ReplyTo},
     feeds::{NotFound, Watcher},
+    history::HistoryFound,
     identity::{ClusterId, Joining, draw_disk},
     node::{Node, NodeHandle, Runtimes},
     peers::{PeerConfig, TcpNet},
@@ -28,6 +29,7 @@ use boxoffice_wire::{
     Encoding,
     feed::ProductSnapshot,
     reply::{Event, ServerFrame},
+    status::NodeStatus,
 };
 use tokio::runtime::Runtime;
 
@@ -188,7 +190,7 @@ impl Machines {
         // The port is known only when it is bound: what is said here is mended when the node has arrived.
         let machine =
             Machine { disk, peer: "127.0.0.1:1".into(), client: "127.0.0.1:1".into(), program: "test".into() };
-        let join = ClusterCommand::Join { node: Some(node), machine: Box::new(machine) };
+        let join = ClusterCommand::Join { node: Some(node), machine: Box::new(machine), proof: None };
         let Answer::Cluster(view) = self.must(at, Command::Cluster(join), disk as u64) else { panic!("a cluster") };
         let others = view.members.iter().filter(|(member, _)| **member != node);
         let peers = others.map(|(member, known)| Peer { node: *member, address: known.peer.to_string() }).collect();
@@ -233,7 +235,7 @@ impl Machines {
         let failed = machine
             .runtime
             .block_on(async { tokio::time::timeout(PATIENCE, machine.node.handle().failed()).await.expect("it ends") });
-        assert!(failed.contains("no member"), "{failed}");
+        assert!(failed.contains("was drained"), "{failed}");
         machine.net.close();
         machine.runtime.shutdown_background();
     }
@@ -289,6 +291,17 @@ impl Machines {
         let shard = entity.with_key(|key| boxoffice_shard::ring::shard_of(key, SHARDS));
         let status = self.handle(node).status();
         status.shards.iter().any(|known| known.shard == u32::from(shard) && known.role == "none")
+    }
+
+    pub(crate) fn status(&self, node: u64) -> NodeStatus {
+        self.handle(node).status()
+    }
+
+    /// What a node tells of a product's history.
+    pub(crate) fn history(&self, node: u64, shelf: u64, limit: usize, before: Option<u64>) -> HistoryFound {
+        let entity = Entity::Product(product(shelf));
+        let runtime = &self.nodes[&node].runtime;
+        runtime.block_on(self.handle(node).history_of(&entity, None, limit, before)).expect("a history")
     }
 
     /// Whether a node has no replica of a product.

@@ -81,7 +81,7 @@ fn a_fourth_node_takes_its_share_and_gives_it_back() {
     for buyer in 0..24 {
         buy(&machines, 1 + buyer % 4, buyer, buyer % 8);
     }
-    machines.must(1, Command::Cluster(ClusterCommand::Drain { node: 2 }), 77);
+    machines.must(1, Command::Cluster(ClusterCommand::Drain { node: 2, force: false }), 77);
     machines.until("the second is gone", Duration::from_secs(30), |machines| {
         machines.view(1).members[&2].state == MemberState::Gone
     });
@@ -151,4 +151,74 @@ fn what_is_on_other_nodes_only_is_watched_as_well() {
     let entity = boxoffice_core::id::Entity::Product(boxoffice_core::id::Id::new("nobody").unwrap());
     let (node, _) = far[0];
     assert!(machines.watch_entity(node, &entity).is_err());
+}
+
+#[test]
+fn a_history_is_told_by_every_node_wherever_its_log_is() {
+    let mut machines = Machines::of_three();
+    for shelf in 0..8 {
+        machines.must(1, Command::Product(product(shelf), ProductCommand::Put(stock_of(1_000))), shelf + 1);
+    }
+    for buyer in 0..16 {
+        buy(&machines, 1, buyer, buyer % 8);
+    }
+    // The fourth gets its copies by snapshots: its own log has nothing of what was before.
+    machines.join(4);
+    machines.settled("the fourth has its share", |cluster| cluster.places[1..].iter().any(|place| place.aim.has(4)));
+    for buyer in 16..24 {
+        buy(&machines, 1 + buyer % 4, buyer, buyer % 8);
+    }
+    machines.until("everybody has heard of everything", Duration::from_secs(30), |machines| {
+        (0..8).all(|shelf| {
+            let mut versions = (1..=4).map(|node| machines.history(node, shelf, 1, None).version);
+            // Put, and three times held and sold.
+            versions.all(|version| version == 7)
+        })
+    });
+    let (mut far, mut young) = (0, 0);
+    for shelf in 0..8 {
+        let whole = machines.history(1, shelf, 1_000, None);
+        for node in 1..=4 {
+            let found = machines.history(node, shelf, 1_000, None);
+            let versions: Vec<u64> = found.entries.iter().map(|entry| entry.version).collect();
+            assert_eq!(versions, (1..=found.version).collect::<Vec<_>>(), "shelf {shelf} at node {node}");
+            assert_eq!((found.from, found.version), (1, whole.version));
+            assert_eq!(found.entries, whole.entries, "at node {node}");
+            // Page by page it is the same.
+            let newest = machines.history(node, shelf, 3, None);
+            assert_eq!((newest.entries.len(), newest.is_full), (3, true));
+            let older = machines.history(node, shelf, 1_000, Some(newest.from));
+            assert_eq!([older.entries, newest.entries].concat(), whole.entries);
+            far += u64::from(machines.is_far(node, shelf));
+            young += u64::from(node == 4 && !machines.is_far(node, shelf));
+        }
+    }
+    assert!(far > 0 && young > 0, "{far} far ones, {young} at the fourth");
+    let nobody = machines.history(4, 99, 10, None);
+    assert_eq!((nobody.version, nobody.entries.len()), (0, 0));
+}
+
+#[test]
+fn leaders_tell_who_is_behind() {
+    let mut machines = Machines::of_three();
+    let lags = |machines: &Machines, node: u64| -> Vec<(String, u64, bool)> {
+        let shards = machines.status(node).shards.into_iter();
+        let followers = shards.flat_map(|shard| shard.followers);
+        followers.map(|follower| (follower.replica.to_string(), follower.lag, follower.heard)).collect()
+    };
+    machines.until("everybody has everything", Duration::from_secs(30), |machines| {
+        let all: Vec<_> = (1..=3).flat_map(|node| lags(machines, node)).collect();
+        // Five shards with three replicas each: whoever leads one tells of two others.
+        all.len() == 10 && all.iter().all(|(_, lag, heard)| *lag == 0 && *heard)
+    });
+    machines.crash(3);
+    for shelf in 0..8 {
+        machines.must(1, Command::Product(product(shelf), ProductCommand::Put(stock_of(1_000))), shelf + 1);
+    }
+    machines.until("the third is seen to be behind", Duration::from_secs(30), |machines| {
+        let all: Vec<_> = (1..=2).flat_map(|node| lags(machines, node)).collect();
+        let third = |replica: &str| replica.starts_with("3.");
+        all.iter().any(|(replica, lag, heard)| third(replica) && *lag > 0 && !heard)
+            && all.iter().all(|(replica, lag, heard)| third(replica) || (*lag == 0 && *heard))
+    });
 }

@@ -9,7 +9,7 @@ use std::{
 use boxoffice_node::{
     config::Secret,
     peers::{PeerConfig, PeersError, TcpNet},
-    world::{Lane, LinkStatus, Local, Net, NodeId, NotSent, OsClock, OsRng, Peer, PeerHello, PeerInbox},
+    world::{Lane, LinkStatus, Local, Net, NodeId, NotSent, NotTaken, OsClock, OsRng, Peer, PeerHello, PeerInbox},
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -30,6 +30,9 @@ pub(crate) struct Seen {
     pub(crate) judged: Mutex<Vec<PeerHello>>,
     /// It takes nobody.
     pub(crate) strict: AtomicBool,
+    /// … and never will.
+    pub(crate) for_good: AtomicBool,
+    pub(crate) dismissals: Mutex<Vec<(NodeId, String)>>,
 }
 
 impl PeerInbox for Seen {
@@ -41,9 +44,17 @@ impl PeerInbox for Seen {
         self.links.lock().push((node, up));
     }
 
-    fn judge(&self, hello: &PeerHello) -> Result<(), String> {
+    fn judge(&self, hello: &PeerHello) -> Result<(), NotTaken> {
         self.judged.lock().push(hello.clone());
-        if self.strict.load(Relaxed) { Err(format!("disk {:x} was removed", hello.disk)) } else { Ok(()) }
+        if !self.strict.load(Relaxed) {
+            return Ok(());
+        }
+        let why = format!("disk {:x} was removed", hello.disk);
+        Err(NotTaken { why, for_good: self.for_good.load(Relaxed) })
+    }
+
+    fn dismissed(&self, by: NodeId, why: &str) {
+        self.dismissals.lock().push((by, why.to_owned()));
     }
 }
 

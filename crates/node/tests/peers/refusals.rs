@@ -18,6 +18,7 @@ const HELLO: u8 = 16;
 const PROOF: u8 = 17;
 const WELCOME: u8 = 18;
 const REFUSAL: u8 = 19;
+const DISMISSAL: u8 = 20;
 
 /// A frame as the documentation of frames has it.
 fn raw(number: u64, kind: u8, body: &[u8]) -> Vec<u8> {
@@ -148,6 +149,36 @@ async fn one_the_node_itself_does_not_take() {
     two.says(1, "refused by the other side: node 1 does not take node 2").await;
     [&one, &two].iter().for_each(|node| node.seen.strict.store(false, Relaxed));
     one.linked(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_who_was_removed_for_good_is_told_and_only_by_who_knows_the_secret() {
+    let (one, two) = (Node::new(1), Node::new(2));
+    two.seen.strict.store(true, Relaxed);
+    two.seen.for_good.store(true, Relaxed);
+    // It is said to who is in no table, too: who was removed is in none.
+    one.knows(&[(2, two.address())]);
+    one.says(2, "refused by the other side for good: disk d1 was removed").await;
+    until("the node itself is told", || one.seen.dismissals.lock().contains(&(2, "disk d1 was removed".into()))).await;
+    assert_eq!(one.link(2).refused.as_deref(), Some("refused by the other side for good: disk d1 was removed"));
+
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let three = Node::new(3);
+    three.knows(&[(4, listener.local_addr().unwrap())]);
+    let forger = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            assert_eq!(frame(&mut stream).await.0, HELLO);
+            stream.write_all(&raw(0, HELLO, &hello(1, 4, 3))).await.unwrap();
+            let (kind, proof) = frame(&mut stream).await;
+            assert_eq!(kind, PROOF);
+            stream.write_all(&raw(1, DISMISSAL, &[&proof[..], b"you were removed"].concat())).await.unwrap();
+            frame(&mut stream).await;
+        }
+    });
+    three.says(4, "refused: node 4 does not know the secret that node 3 has").await;
+    assert_eq!(*three.seen.dismissals.lock(), []);
+    forger.abort();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -78,9 +78,22 @@ pub struct AdminJoin {
     pub client: SmolStr,
     /// The version of the program it runs.
     pub program: SmolStr,
+    /// What shows that it knows the secret of the cluster's nodes: 64 hexadecimal digits ([`crate::joining`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<SmolStr>,
 }
 
-/// Of `admin.drain`, `admin.undrain`, `admin.remove` and `admin.replace`: the member with this id.
+/// Of `admin.drain` and `admin.remove`: the member with this id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AdminLeave {
+    /// Which member.
+    pub node: u64,
+    /// Even if too few members are left for more than one voter in each shard.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub force: bool,
+}
+
+/// Of `admin.undrain` and `admin.replace`: the member with this id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdminNode {
     /// Which member.

@@ -15,7 +15,7 @@ use boxoffice_core::{
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-pub use admin::{AdminJoin, AdminNode, AdminRelease, AdminSettle, Audit, History};
+pub use admin::{AdminJoin, AdminLeave, AdminNode, AdminRelease, AdminSettle, Audit, History};
 pub use cart::{
     CartOnly, CartOpen, Checkout, GatewayPayment, HoldAll, HoldBest, HoldPlaces, HoldSeats, HoldSlot, HoldStock, Line,
     PaymentBody, RecordedPayment, Release, SetQuantity, ShippingBody,

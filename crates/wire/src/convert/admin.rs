@@ -13,6 +13,7 @@ use boxoffice_core::{
 use super::{Converted, limit, text};
 use crate::{
     body::{self, Resume, ResumeBody},
+    joining,
     limits::PAYMENT_TEXT_BYTES_MAX,
     rejection::Rejection,
     request::{Call, Since},
@@ -70,11 +71,15 @@ pub(crate) fn settle(body: body::AdminSettle) -> Converted<Command> {
 
 /// A machine that wants to be a member.
 pub(crate) fn join(body: body::AdminJoin) -> Converted<Command> {
-    let body::AdminJoin { node, disk, peer, client, program } = body;
+    let body::AdminJoin { node, disk, peer, client, program, proof } = body;
     let address = |name, said| text(name, said, 1, ADDRESS_BYTES_MAX);
     let (peer, client) = (address("peer", peer)?, address("client", client)?);
     let machine = Machine { disk, peer, client, program: address("program", program)? };
-    Ok(Command::Cluster(ClusterCommand::Join { node, machine: Box::new(machine) }))
+    let read = |proof: smol_str::SmolStr| {
+        joining::read(&proof).ok_or_else(|| Rejection::bad_request("`proof` is 64 hexadecimal digits"))
+    };
+    let proof = proof.map(read).transpose()?;
+    Ok(Command::Cluster(ClusterCommand::Join { node, machine: Box::new(machine), proof }))
 }
 
 /// Who is watched, and from where on: whoever watches a cart shows its token.

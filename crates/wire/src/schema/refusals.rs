@@ -70,4 +70,6 @@ pub const REFUSALS: &[RefusalRow] = &[
     row(807, "already_founded", &[], "the cluster was founded already, by another disk"),
     row(808, "node_in_use", &["node", "shards"], "the member still has copies of shards"),
     row(809, "too_many_nodes", &["max"], "every id of a member was given"),
+    row(810, "wrong_secret", &[], "whoever wants to join does not know the secret of the cluster's nodes"),
+    row(811, "too_few_left", &["node", "serving"], "each shard would have a single voter; it may be forced"),
 ];

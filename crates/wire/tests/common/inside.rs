@@ -10,8 +10,8 @@ use boxoffice_core::{
 use boxoffice_wire::{
     hello::Durability,
     status::{
-        CurrencyTotal, HistoryEntry, HistoryPage, NodeAudit, NodeStatus, PaymentTotals, Rates, SeatTotals, ShardStatus,
-        UnitTotals,
+        CurrencyTotal, FollowerStatus, HistoryEntry, HistoryPage, NodeAudit, NodeStatus, PaymentTotals, Rates,
+        SeatTotals, ShardStatus, UnitTotals,
     },
 };
 
@@ -149,7 +149,16 @@ pub fn status() -> NodeStatus {
         uptime_ms: 12_000,
         durability: Durability { replicas: 1, fsync: "always".into() },
         state: "ready".into(),
-        shards: vec![ShardStatus { shard: 0, role: "leader".into(), term: 3, applied: 88_214, entities: 12 }],
+        shards: vec![ShardStatus {
+            shard: 0,
+            role: "leader".into(),
+            term: 3,
+            applied: 88_214,
+            entities: 12,
+            leader: Some(1),
+            committed: 88_214,
+            followers: vec![FollowerStatus { replica: "2.17".into(), lag: 3, heard: true }],
+        }],
         connections: 4,
         watchers: 2,
         under_way: 17,

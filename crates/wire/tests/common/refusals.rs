@@ -64,6 +64,8 @@ pub fn refusals() -> Vec<Refusal> {
         Refusal::AlreadyFounded,
         Refusal::NodeInUse { node: 2, shards: vec![7] },
         Refusal::TooManyNodes { max: 65_535 },
+        Refusal::WrongSecret,
+        Refusal::TooFewLeft { node: 2, serving: 2 },
     ]
 }
 

@@ -26,6 +26,7 @@ pub fn requests() -> Vec<Sample> {
         peer: "10.0.0.2:7280".into(),
         client: "10.0.0.2:7180".into(),
         program: "0.1.0".into(),
+        proof: Some("0123456789abcdef".repeat(4).into()),
     };
     let session = id("hamlet-0412");
     let (only, hamlet) = (body::CartOnly { token: token(), cart: None }, body::Get { id: session.clone() });
@@ -187,9 +188,9 @@ pub fn requests() -> Vec<Sample> {
         request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, authorized)),
         request(Op::AdminNodes, None, &body::Empty {}),
         request(Op::AdminJoin, rid, &join),
-        request(Op::AdminDrain, rid, &body::AdminNode { node: 2 }),
+        request(Op::AdminDrain, rid, &body::AdminLeave { node: 2, force: false }),
         request(Op::AdminUndrain, rid, &body::AdminNode { node: 2 }),
-        request(Op::AdminRemove, rid, &body::AdminNode { node: 2 }),
+        request(Op::AdminRemove, rid, &body::AdminLeave { node: 2, force: true }),
         request(Op::AdminReplace, rid, &body::AdminNode { node: 2 }),
     ]
 }

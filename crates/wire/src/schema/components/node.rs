@@ -7,8 +7,8 @@ use crate::{
     hello::Durability,
     schema::build::{about, component, count, flag, list, needed, number, object, optional, time, words},
     status::{
-        CartTotals, CurrencyTotal, HistoryEntry, HistoryPage, NodeAudit, NodeStatus, PaymentTotals, Rates, SeatTotals,
-        ShardStatus, UnitTotals,
+        CartTotals, CurrencyTotal, FollowerStatus, HistoryEntry, HistoryPage, NodeAudit, NodeStatus, PaymentTotals,
+        Rates, SeatTotals, ShardStatus, UnitTotals,
     },
 };
 
@@ -23,6 +23,14 @@ pub(super) fn node() -> Group {
         needed("term", count()),
         needed("applied", count()),
         needed("entities", count()),
+        optional("leader", about(component("Node"), "Who leads it, as far as the node knows.")),
+        needed("committed", about(count(), "The last position that the replica here knows to be committed.")),
+        optional("followers", about(list(component("Follower")), "Where the node leads it: every other replica.")),
+    ]);
+    let follower = object::<FollowerStatus>([
+        needed("replica", component("Replica")),
+        needed("lag", about(count(), "How many committed entries it is not known to have.")),
+        needed("heard", about(flag(), "Whether it was heard of lately.")),
     ]);
     let kinds = ["requests", "ok", "no", "fail", "events", "fsyncs", "feed_frames"];
     let rates = object::<Rates>(kinds.map(|kind| needed(kind, number())));
@@ -59,6 +67,7 @@ pub(super) fn node() -> Group {
     let mut group = vec![
         ("Durability", durability),
         ("Shard", shard),
+        ("Follower", about(follower, "A replica of a shard, as its leader sees it.")),
         ("Rates", about(rates, "Events a second, over the last seconds.")),
         ("NodeStatus", status),
         ("HistoryEntry", entry),

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{OpSchema, asks};
 use crate::{
     body,
-    schema::build::{about, component, needed, optional},
+    schema::build::{about, component, flag, needed, optional},
 };
 
 /// What the examples need: with one node there is nobody else to move anything to.
@@ -20,6 +20,7 @@ pub(super) fn nodes() -> OpSchema {
 
 pub(super) fn join() -> OpSchema {
     let disk = json!({"type": "string", "pattern": "^[0-9a-fA-F]{32}$"});
+    let proof = json!({"type": "string", "pattern": "^[0-9a-f]{64}$"});
     asks::<body::AdminJoin>(
         "Become a member of the cluster; asked again by the same disk, it is the same member.",
         [
@@ -28,6 +29,7 @@ pub(super) fn join() -> OpSchema {
             needed("peer", about(component("Address"), "Where other members reach it.")),
             needed("client", about(component("Address"), "Where clients reach it.")),
             needed("program", about(component("Address"), "The version of the program it runs.")),
+            optional("proof", about(proof, "What shows that it knows the secret of the cluster's nodes.")),
         ],
     )
     .example(json!({
@@ -41,7 +43,7 @@ pub(super) fn join() -> OpSchema {
 }
 
 pub(super) fn drain() -> OpSchema {
-    of_node("Move everything away from a member; it goes when it has nothing left.")
+    leaving("Move everything away from a member; it goes when it has nothing left.")
 }
 
 pub(super) fn undrain() -> OpSchema {
@@ -49,11 +51,19 @@ pub(super) fn undrain() -> OpSchema {
 }
 
 pub(super) fn remove() -> OpSchema {
-    of_node("Say that a member will not come back. Its shards are copied anew; its id is never given again.")
+    leaving("Say that a member will not come back. Its shards are copied anew; its id is never given again.")
 }
 
 pub(super) fn replace() -> OpSchema {
     of_node("Say that a member has lost its disk; a machine with another one joins in its place, under its id.")
+}
+
+fn leaving(summary: &'static str) -> OpSchema {
+    let force = about(flag(), "Even if each shard is left with a single voter.");
+    asks::<body::AdminLeave>(summary, [needed("node", component("Node")), optional("force", force)])
+        .example(json!({"node": 2}))
+        .example(json!({"node": 2, "force": true}))
+        .needing(SEVERAL)
 }
 
 fn of_node(summary: &'static str) -> OpSchema {

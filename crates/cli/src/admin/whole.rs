@@ -1,0 +1,180 @@
+//! The whole cluster, as all its nodes say it: each is asked for its own status at the address that the cluster's table has.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use boxoffice_client::{Client, ClusterStatus, Error, FollowerStatus, MemberStatus, NodeStatus, PlaceStatus};
+use boxoffice_wire::cluster::node_of;
+
+use super::nodes::{on_its_way, table};
+use crate::{args::Reach, failure::Failure};
+
+/// How long one of the other nodes may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What the nodes say.
+pub(super) struct Whole {
+    cluster: ClusterStatus,
+    /// By member that should be there: its status, or why there is none.
+    nodes: BTreeMap<u64, Result<NodeStatus, String>>,
+}
+
+impl Whole {
+    /// Asks the nodes of the cluster; the status of the one that is asked anyway is there already. Nothing if there are no
+    /// others.
+    ///
+    /// # Errors
+    /// If the asked node does not tell who the members are.
+    pub(super) async fn ask(reach: &Reach, client: &Client, own: NodeStatus) -> Result<Option<Whole>, Failure> {
+        let cluster = match client.nodes().await {
+            Ok(reply) => reply.value,
+            // A node that is alone has no table.
+            Err(Error::Refused(no)) if no.name == "not_found" => return Ok(None),
+            Err(error) => return Err(reach.failure(error)),
+        };
+        let others = |member: &&MemberStatus| member.state != "gone" && own.node != member.node.to_string();
+        let asked: Vec<_> = cluster.members.iter().filter(others).map(|member| status_of(reach, member)).collect();
+        let mut nodes: BTreeMap<_, _> = futures_util::future::join_all(asked).await.into_iter().collect();
+        if let Ok(node) = own.node.parse() {
+            nodes.insert(node, Ok(own));
+        }
+        Ok(Some(Whole { cluster, nodes }))
+    }
+
+    /// The nodes, the shards, and what moves.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = vec![String::new(), "The whole cluster:".into(), String::new()];
+        let mut rows = vec![["node", "state", "clients at", "is", "leads", "copies"].map(str::to_owned)];
+        rows.extend(self.cluster.members.iter().map(|member| self.node(member)));
+        lines.extend(table(&rows));
+        lines.push(String::new());
+        let mut rows =
+            vec![["shard", "leader", "committed", "copies and how many entries they are behind"].map(str::to_owned)];
+        rows.extend(self.cluster.places.iter().map(|place| self.shard(place)));
+        lines.extend(table(&rows));
+        let moving: Vec<String> =
+            self.cluster.places.iter().filter_map(|place| on_its_way(place, &self.cluster.members)).collect();
+        lines.push(String::new());
+        lines.push(if moving.is_empty() { "No shard is moving.".into() } else { format!("{} moving:", moving.len()) });
+        lines.extend(moving);
+        lines
+    }
+
+    fn node(&self, member: &MemberStatus) -> [String; 6] {
+        let (is, leads, copies) = match self.nodes.get(&member.node) {
+            Some(Ok(status)) => {
+                let roles = |wanted: &[&str]| {
+                    status.shards.iter().filter(|shard| wanted.contains(&shard.role.as_str())).count().to_string()
+                };
+                let here = roles(&["leader", "follower", "candidate", "learner"]);
+                (status.state.to_string(), roles(&["leader"]), here)
+            }
+            Some(Err(why)) => (format!("not reached: {why}"), "?".into(), "?".into()),
+            None => ("gone".into(), "0".into(), "0".into()),
+        };
+        [member.node.to_string(), member.state.to_string(), member.client.to_string(), is, leads, copies]
+    }
+
+    /// A shard as the node says that leads it, of two the one in the later term.
+    fn shard(&self, place: &PlaceStatus) -> [String; 4] {
+        let led = self.nodes.iter().filter_map(|(node, status)| {
+            let shards = &status.as_ref().ok()?.shards;
+            let led = shards.iter().find(|shard| shard.shard == place.shard && shard.role == "leader")?;
+            Some((led.term, *node, led))
+        });
+        let Some((_, node, led)) = led.max_by_key(|(term, node, _)| (*term, *node)) else {
+            return [place.shard.to_string(), "none known".into(), "?".into(), "?".into()];
+        };
+        let wanted = node_of(&place.leader).filter(|wanted| *wanted != node);
+        let leader = wanted.map_or(node.to_string(), |wanted| format!("{node}, to be {wanted}"));
+        let behind: Vec<String> = led.followers.iter().map(follower).collect();
+        [place.shard.to_string(), leader, led.committed.to_string(), behind.join(", ")]
+    }
+}
+
+fn follower(follower: &FollowerStatus) -> String {
+    let FollowerStatus { replica, lag, heard } = follower;
+    if *heard { format!("{replica} {lag}") } else { format!("{replica} {lag} (not heard of)") }
+}
+
+async fn status_of(reach: &Reach, member: &MemberStatus) -> (u64, Result<NodeStatus, String>) {
+    let at = Reach { address: member.client.to_string(), admin_token: reach.admin_token.clone() };
+    let asked = async {
+        let client = at.connect().await.map_err(|failure| short(&failure.to_string()))?;
+        client.status().await.map(|reply| reply.value).map_err(|error| short(&at.failure(error).to_string()))
+    };
+    let status = tokio::time::timeout(PATIENCE, asked).await;
+    (member.node, status.unwrap_or_else(|_| Err(format!("no answer in {} s", PATIENCE.as_secs()))))
+}
+
+/// The first sentence: the remedy is not for a table.
+fn short(why: &str) -> String {
+    why.split(". ").next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_client::{CopiesStatus, Timestamp};
+    use expect_test::expect;
+
+    use super::*;
+    use crate::admin::tests::node_status;
+
+    fn member(node: u64, state: &'static str) -> MemberStatus {
+        MemberStatus {
+            node,
+            state: state.into(),
+            awaits_disk: false,
+            peer: format!("10.0.0.{node}:7280").into(),
+            client: format!("10.0.0.{node}:7180").into(),
+            program: "0.1.0".into(),
+            since: Timestamp(1_798_140_605_123),
+            first_generation: 1,
+        }
+    }
+
+    #[test]
+    fn who_is_behind_and_what_moves_is_seen_at_a_glance() {
+        let replicas = |texts: &[&str]| texts.iter().map(|text| (*text).into()).collect::<Vec<_>>();
+        let place = |shard, voters: &[&str], from: Option<&[&str]>| PlaceStatus {
+            shard,
+            voters: replicas(voters),
+            learners: Vec::new(),
+            leader: voters[0].into(),
+            from: from.map(|from| CopiesStatus { voters: replicas(from), learners: Vec::new() }),
+        };
+        let cluster = ClusterStatus {
+            version: 12,
+            node: None,
+            replicas: 3,
+            members: vec![member(1, "serving"), member(2, "draining"), member(3, "serving"), member(4, "gone")],
+            places: vec![
+                place(0, &["1.1", "2.3", "3.4"], None),
+                place(1, &["3.5", "1.7", "5.9"], Some(&["2.2", "3.5", "1.7"])),
+            ],
+        };
+        let mut one = node_status("1", &["leader", "follower"]);
+        one.shards[0].followers = vec![
+            FollowerStatus { replica: "2.3".into(), lag: 0, heard: true },
+            FollowerStatus { replica: "3.4".into(), lag: 12, heard: false },
+        ];
+        let three = node_status("3", &["follower", "follower"]);
+        let nodes = BTreeMap::from([(1, Ok(one)), (2, Err("no answer in 2 s".into())), (3, Ok(three))]);
+        expect![[r#"
+
+            The whole cluster:
+
+            node  state     clients at     is                             leads  copies
+            1     serving   10.0.0.1:7180  ready                          1      2
+            2     draining  10.0.0.2:7180  not reached: no answer in 2 s  ?      ?
+            3     serving   10.0.0.3:7180  ready                          0      2
+            4     gone      10.0.0.4:7180  gone                           0      0
+
+            shard  leader      committed  copies and how many entries they are behind
+            0      1           391        2.3 0, 3.4 12 (not heard of)
+            1      none known  ?          ?
+
+            1 moving:
+              shard 1    2.2 3.5 1.7 -> 3.5 1.7 5.9: node 2 is drained"#]]
+        .assert_eq(&Whole { cluster, nodes }.lines().join("\n"));
+    }
+}
