@@ -19,7 +19,10 @@ mod totals;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use boxoffice_core::{id::Entity, keep::Leaving};
@@ -45,6 +48,7 @@ pub struct Past {
     dir: PathBuf,
     /// One batch at a time, and none while the totals are held against the records.
     writing: Mutex<()>,
+    failures: AtomicU64,
 }
 
 /// What the store says of a shard, changed with every batch of its records.
@@ -153,7 +157,7 @@ impl Past {
             return Err(PastError::Missing { dir: dir.to_owned(), shard });
         }
         let store = stores.open(dir, settings)?;
-        let past = Past { store, dir: dir.to_owned(), writing: Mutex::new(()) };
+        let past = Past { store, dir: dir.to_owned(), writing: Mutex::new(()), failures: AtomicU64::new(0) };
         let owner = Bytes::copy_from_slice(&owner.to_be_bytes());
         match past.store.get(OWNER_KEY)? {
             Some(found) if found != owner => return Err(PastError::Foreign { dir: past.dir }),
@@ -259,7 +263,16 @@ impl Past {
         past.batches += 1;
         past.ahead = past.ahead.max(ahead);
         pairs.push((shard_key(shard), record::seal(&past)));
-        Ok(self.store.write(&pairs)?)
+        let written = self.store.write(&pairs);
+        // Counted before anybody else writes: see `failures`.
+        self.failures.fetch_add(u64::from(written.is_err()), Ordering::Relaxed);
+        Ok(written?)
+    }
+
+    /// How many batches could not be written. Each may have taken along what was written before and not synced.
+    pub(crate) fn failures(&self) -> u64 {
+        let _one = self.writing.lock();
+        self.failures.load(Ordering::Relaxed)
     }
 
     /// Some records of a shard as they are kept, from behind this key on, of about so many bytes; and the key of the last of
