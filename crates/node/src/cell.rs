@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 use crate::{
     actor::Message,
     door::{self, Failure, ReplyTo},
+    world::NotSent,
 };
 
 /// One shard of this node.
@@ -64,6 +65,11 @@ impl Belief {
             let turn = usize::from(attempt) % self.homes.len().max(1);
             self.homes.get(turn).copied()
         })
+    }
+
+    /// A node named by another one, dead maybe, must not stand for ever before the one that the replica here follows.
+    fn deny(&mut self, node: NodeId) {
+        self.denied = Some((node, None));
     }
 }
 
@@ -233,6 +239,13 @@ impl ShardCell {
         news
     }
 
+    /// What became of something sent to the believed leader: one that cannot be reached is not believed to lead any more.
+    pub(crate) fn note_sent(&self, sent: &Result<(), NotSent>) {
+        if let Err(NotSent::Unreachable(node)) = sent {
+            self.belief.lock().deny(*node);
+        }
+    }
+
     /// Commands under way.
     pub(crate) fn under_way(&self) -> usize {
         self.admitted.load(Ordering::Relaxed)
@@ -258,5 +271,24 @@ impl Drop for Caller {
     fn drop(&mut self) {
         // Without an answer, `reply` says `unknown` as it is dropped.
         self.cell.admitted.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_node_that_another_one_names_does_not_hide_who_leads() {
+        let mut belief = Belief { follows: Some(2), denied: None, homes: vec![1, 3] };
+        assert_eq!(belief.leader(0), Some(2));
+        // Node 2 is elected and does not know it yet: it names its predecessor.
+        belief.denied = Some((2, Some(1)));
+        assert_eq!(belief.leader(0), Some(1));
+        // That one is dead.
+        belief.deny(1);
+        assert_eq!(belief.leader(0), Some(2));
+        belief.deny(2);
+        assert_eq!([0, 1].map(|attempt| belief.leader(attempt)), [Some(1), Some(3)], "one after the other");
     }
 }

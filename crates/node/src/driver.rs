@@ -232,9 +232,11 @@ impl Driver {
                 }
                 DriverInput::Consensus { from, frame } => {
                     self.shared.consensus_waiting.fetch_sub(1, Ordering::Relaxed);
-                    let whole = peer_frame::each(frame, |shard, bytes| match room.as_mut().is_none_or(|room| room.takes(&bytes)) {
-                        true => self.inputs.push(EngineInput::Message { from, shard, bytes }),
-                        false => self.left = true,
+                    let whole = peer_frame::each(frame, |shard, bytes| {
+                        match room.as_mut().is_none_or(|room| room.takes(&bytes)) {
+                            true => self.inputs.push(EngineInput::Message { from, shard, bytes }),
+                            false => self.left = true,
+                        }
                     });
                     if let Err(why) = whole {
                         not_understood(&self.shared, from, why);

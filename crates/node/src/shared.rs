@@ -213,8 +213,7 @@ impl Shared {
             return;
         }
         let cell = self.cell_of(to);
-        let message =
-            Far::Ask { to: Cow::Borrowed(to), from: Cow::Borrowed(from), ask: Cow::Borrowed(ask) }.encode();
+        let message = Far::Ask { to: Cow::Borrowed(to), from: Cow::Borrowed(from), ask: Cow::Borrowed(ask) }.encode();
         if !ask.wants_reply() {
             return self.send_or_park(cell, message);
         }
@@ -253,8 +252,10 @@ impl Shared {
     /// Whether there is a node to send it to that can be reached.
     fn send_to_leader(&self, cell: &ShardCell, message: Bytes) -> bool {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let node = cell.leader(turn).filter(|node| *node != self.config.node_id);
-        node.is_some_and(|node| self.world.net.send(node, Lane::Calls, message).is_ok())
+        let Some(node) = cell.leader(turn).filter(|node| *node != self.config.node_id) else { return false };
+        let sent = self.world.net.send(node, Lane::Calls, message);
+        cell.note_sent(&sent);
+        sent.is_ok()
     }
 
     /// A shard has a leader that may be another one than before: what waits for one goes to it.

@@ -155,6 +155,10 @@ impl Streams {
         let Some(cursor) = self.outgoing.lock().cursor(to, token, piece, now_ms) else {
             let gone = Message::Piece { token, piece, body: message::Body::Gone };
             let _ = shared.world.net.send(to, Lane::Bulk, gone.encode());
+            if piece == 0 {
+                // A newer cut took its place before it was pulled: raft is to offer that one, without waiting for this.
+                shared.inbox.push(DriverInput::Engine(boxoffice_shard::Input::Unreachable { node: to }));
+            }
             return Ok(());
         };
         let shard = cursor.shard;
