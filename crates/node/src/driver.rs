@@ -120,7 +120,7 @@ pub(crate) struct Driver {
     replays: Vec<Replay>,
     /// A segment was begun while there were too many: cut snapshots after this pass.
     cut_for_release: bool,
-    /// What others lead was left for want of room since the last tick, and in the tick before.
+    /// What others lead was left for want of room since the last tick; it is, since that was told.
     left: bool,
     leaves: bool,
     /// The shard whose members were looked at last.
@@ -288,13 +288,12 @@ impl Driver {
         }
         let low = self.low_headroom_bytes().is_some();
         self.set_read_only(low || self.shared.history_full.load(Ordering::Relaxed));
-        let left = std::mem::take(&mut self.left);
-        if left != self.leaves {
-            self.leaves = left;
-            match left {
-                true => tracing::error!("there is no room for what other nodes lead: it is left until there is some"),
-                false => tracing::warn!("what other nodes lead is taken again"),
-            }
+        if std::mem::take(&mut self.left) && !self.leaves {
+            self.leaves = true;
+            tracing::error!("there is no room for what other nodes lead: it is left until there is some");
+        } else if self.leaves && !low {
+            self.leaves = false;
+            tracing::warn!("what other nodes lead is taken again");
         }
         self.log.tend();
         // Members change without a word about leaders: some shards a tick are looked at again.

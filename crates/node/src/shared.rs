@@ -10,6 +10,7 @@ use std::{
 
 use boxoffice_core::{
     answer::{Answer, Answered},
+    ask::Ask,
     command::{CartCommand, Command},
     host::{Effect, Input},
     id::{Entity, Request},
