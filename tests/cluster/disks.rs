@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::{
     NODE, REFUSED,
     cluster::{Cluster, Plan, Stage, lasts},
-    common::{Answer, Dice, Faults, eventually, flip, written},
+    common::{Answer, Dice, Faults, flip, written},
 };
 
 const PLAN: Plan = Plan { nodes: 3, places: 3, faults: true, clocks: false };
@@ -54,18 +54,36 @@ async fn disks_fail() {
         .story("a disk is full", async |cluster, buyers, dice| {
             let leader = cluster.a_leader().await;
             cluster.fault(leader, Faults::NoSpace);
-            eventually("a node with a full disk is read-only and leads nothing", async || {
-                let status = cluster.read(leader, "admin.status", json!({})).await?;
-                let leads = status["shards"].as_array()?.iter().any(|shard| shard["role"] == "leader");
-                (status["state"] == "read_only" && !leads).then_some(())
-            })
-            .await;
+            cluster
+                .until("a node with a full disk is read-only and leads nothing", async || {
+                    let status = cluster.read(leader, "admin.status", json!({})).await.ok_or("it does not answer")?;
+                    let shards = status["shards"].as_array().ok_or("no shards")?;
+                    let leads = shards.iter().filter(|shard| shard["role"] == "leader").count();
+                    let is_read_only = status["state"].as_str().is_some_and(|state| state.starts_with("read-only"));
+                    match is_read_only && leads == 0 {
+                        true => Ok(()),
+                        false => Err(format!("it is {} and leads {leads}", status["state"])),
+                    }
+                })
+                .await;
             // The others go on, and it passes on what comes to it; reads are reads.
             buyers.orders(20).await;
             let (port, token) = (cluster.port(leader).await, dice.token());
             let opened = port.ask("cart.open", "at-the-full-one", json!({"token": token})).await;
             assert!(matches!(opened, Answer::Ok(..)), "{opened:?}");
             port.read("cart.get", json!({"token": token})).await.ok();
+            // Until there is no room for what the others decide either: it does not end of that.
+            cluster
+                .until("it leaves what the others decide", async || {
+                    let said = cluster.said(leader);
+                    if said.contains("no room for what other nodes lead") {
+                        Ok(())
+                    } else {
+                        Err("it has room".to_owned())
+                    }
+                })
+                .await;
+            buyers.orders(20).await;
             // It comes back by itself: the story goes on when it is ready.
             cluster.fault(leader, Faults::None);
         })
