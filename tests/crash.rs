@@ -8,12 +8,14 @@ mod common;
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
-use common::{Buyers, Dice, Encoding, Faults, Home, PATIENCE, Record, Server, Theatre, eventually, write_control};
+use common::{
+    Buyers, Dice, Encoding, Faults, Home, PATIENCE, Record, Server, Theatre, eventually, flip, write_control, written,
+};
 use serde_json::json;
 
 /// Buyers at once.
@@ -147,19 +149,6 @@ async fn used(home: &Home, dice: &mut Dice) -> (Theatre, Record) {
     let theatre = theatre(&server).await;
     let record = load(server, &theatre, Record::default(), 60, dice, Server::kill).await;
     (theatre, record)
-}
-
-/// Flips one bit of a byte.
-fn flip(file: &Path, at: usize, dice: &mut Dice) {
-    let mut bytes = fs::read(file).expect("a file");
-    bytes[at] ^= 1 << dice.below(8);
-    fs::write(file, bytes).expect("written");
-}
-
-/// Where what was written of a segment ends: the rest is zeros.
-fn written(segment: &Path) -> usize {
-    let bytes = fs::read(segment).expect("a segment");
-    bytes.iter().rposition(|byte| *byte != 0).expect("a segment has a head") + 1
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

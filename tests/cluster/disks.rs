@@ -6,15 +6,21 @@ use serde_json::json;
 
 use crate::{
     NODE, REFUSED,
-    cluster::{Plan, Stage},
-    common::{Dice, Faults, eventually},
+    cluster::{Cluster, Plan, Stage, lasts},
+    common::{Answer, Dice, Faults, flip, written},
 };
 
-#[ignore = "a node whose disk is full does not come back by itself in a cluster"]
+const PLAN: Plan = Plan { nodes: 3, places: 3, faults: true, clocks: false };
+
+/// How much longer a slow disk takes to sync, in milliseconds.
+const SLOW_MS: u32 = 1_000;
+
+/// The head of a segment of the log, in bytes.
+const HEAD: usize = 4_096;
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn disks_fail() {
-    let plan = Plan { nodes: 3, places: 3, faults: true, clocks: false };
-    let mut stage = Stage::new(Dice::of_test("disks_fail"), plan).await;
+    let mut stage = Stage::new(Dice::of_test("disks_fail"), PLAN).await;
     stage
         .story("the power of one node is cut", async |cluster, buyers, _| {
             let leader = cluster.a_leader().await;
@@ -45,20 +51,57 @@ async fn disks_fail() {
         })
         .await;
     stage
-        .story("a disk is full", async |cluster, buyers, _| {
+        .story("a disk is full", async |cluster, buyers, dice| {
             let leader = cluster.a_leader().await;
             cluster.fault(leader, Faults::NoSpace);
-            eventually("a node with a full disk is read-only and leads nothing", async || {
-                let status = cluster.read(leader, "admin.status", json!({})).await?;
-                let leads = status["shards"].as_array()?.iter().any(|shard| shard["role"] == "leader");
-                (status["state"] == "read_only" && !leads).then_some(())
-            })
-            .await;
-            // The others go on.
+            cluster
+                .until("a node with a full disk is read-only and leads nothing", async || {
+                    let status = cluster.read(leader, "admin.status", json!({})).await.ok_or("it does not answer")?;
+                    let shards = status["shards"].as_array().ok_or("no shards")?;
+                    let leads = shards.iter().filter(|shard| shard["role"] == "leader").count();
+                    let is_read_only = status["state"].as_str().is_some_and(|state| state.starts_with("read-only"));
+                    match is_read_only && leads == 0 {
+                        true => Ok(()),
+                        false => Err(format!("it is {} and leads {leads}", status["state"])),
+                    }
+                })
+                .await;
+            // The others go on, and it passes on what comes to it; reads are reads.
             buyers.orders(20).await;
+            let (port, token) = (cluster.port(leader).await, dice.token());
+            let opened = port.ask("cart.open", "at-the-full-one", json!({"token": token})).await;
+            assert!(matches!(opened, Answer::Ok(..)), "{opened:?}");
+            port.read("cart.get", json!({"token": token})).await.ok();
+            // Until there is no room for what the others decide either: it does not end of that.
+            cluster
+                .until("it leaves what the others decide", async || {
+                    let said = cluster.said(leader);
+                    if said.contains("no room for what other nodes lead") {
+                        Ok(())
+                    } else {
+                        Err("it has room".to_owned())
+                    }
+                })
+                .await;
+            buyers.orders(20).await;
+            // It comes back by itself: the story goes on when it is ready.
             cluster.fault(leader, Faults::None);
         })
         .await;
+    stage
+        .story("a disk is slow", async |cluster, buyers, _| {
+            let leader = cluster.a_leader().await;
+            cluster.fault(leader, Faults::SlowSync(SLOW_MS));
+            lasts(buyers).await;
+            cluster.fault(leader, Faults::None);
+        })
+        .await;
+    stage.check_everything().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn disks_are_lost() {
+    let mut stage = Stage::new(Dice::of_test("disks_are_lost"), PLAN).await;
     stage
         .story("a disk does not sync", async |cluster, buyers, _| {
             let leader = cluster.a_leader().await;
@@ -84,11 +127,33 @@ async fn disks_fail() {
             assert!(refused.stderr.contains(&format!("node {lost}")), "{}", refused.stderr);
             buyers.orders(10).await;
             // What little it wrote is not wanted either.
-            fs::remove_dir_all(cluster.home(lost).data_dir()).expect("a data directory");
-            fs::create_dir_all(cluster.home(lost).data_dir()).expect("an empty directory");
-            cluster.admin("admin.replace", json!({"node": lost})).await;
-            cluster.start_node(lost).await;
+            replace(cluster, lost).await;
+        })
+        .await;
+    stage
+        .story("a record is damaged", async |cluster, buyers, dice| {
+            let damaged = cluster.a_leader().await;
+            cluster.kill(damaged);
+            let segments = cluster.home(damaged).segments();
+            let segment = segments.into_iter().find(|segment| written(segment) > 4 * HEAD).expect("a used segment");
+            let end = written(&segment);
+            // In the first half: the last record may have been torn.
+            flip(&segment, HEAD + dice.below((end - HEAD) / 2), dice);
+            let refused = cluster.refused(cluster.command(damaged)).await;
+            assert_eq!(refused.code, Some(NODE), "{}", refused.stderr);
+            assert!(refused.stderr.contains(segment.to_str().expect("a path")), "no file is named: {}", refused.stderr);
+            buyers.orders(10).await;
+            replace(cluster, damaged).await;
         })
         .await;
     stage.check_everything().await;
+}
+
+/// The node comes back under its id with an empty disk, as an operator has it.
+async fn replace(cluster: &mut Cluster, node: u64) {
+    fs::remove_dir_all(cluster.home(node).data_dir()).expect("a data directory");
+    fs::create_dir_all(cluster.home(node).data_dir()).expect("an empty directory");
+    cluster.joins(node);
+    cluster.admin("admin.replace", json!({"node": node})).await;
+    cluster.start_node(node).await;
 }

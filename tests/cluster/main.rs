@@ -15,6 +15,7 @@ mod members;
 mod network;
 mod pauses;
 mod processes;
+mod waits;
 mod weather;
 
 use cluster::Plan;

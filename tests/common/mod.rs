@@ -2,6 +2,7 @@
 //! a memory of their own, and the check of that memory against what the node says.
 #![allow(dead_code, unused_imports, reason = "each of the tests uses its part")]
 
+mod damage;
 mod dice;
 mod gateway;
 pub(crate) mod http;
@@ -22,6 +23,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 pub(crate) use buyers::{Buyers, Till};
+pub(crate) use damage::{flip, written};
 pub(crate) use dice::Dice;
 pub(crate) use gateway::{Gateway, SECRET};
 pub(crate) use port::{Answer, Encoding, No, Port};

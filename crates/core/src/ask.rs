@@ -102,6 +102,27 @@ pub enum Ask {
     Pay(GatewayCall),
 }
 
+impl Ask {
+    /// The hold it is about, if it is about one.
+    pub fn hold(&self) -> Option<HoldId> {
+        match self {
+            Ask::Hold { hold, .. }
+            | Ask::Release { hold, .. }
+            | Ask::Expired { hold, .. }
+            | Ask::Sell { hold, .. }
+            | Ask::Refund { hold }
+            | Ask::Overdue { hold }
+            | Ask::Revoke { hold, .. } => Some(*hold),
+            Ask::Forget | Ask::Open(_) | Ask::List { .. } | Ask::Post { .. } | Ask::Pay(_) => None,
+        }
+    }
+
+    /// Whether it is asked again until there is a reply.
+    pub fn wants_reply(&self) -> bool {
+        !matches!(self, Ask::Expired { .. })
+    }
+}
+
 /// What a session is opened with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opening {
@@ -186,6 +207,23 @@ pub enum Reply {
         /// Which order.
         order: OrderId,
     },
+}
+
+impl Reply {
+    /// The hold it is about, if it is about one.
+    pub fn hold(&self) -> Option<HoldId> {
+        match self {
+            Reply::Granted(granted) => Some(granted.hold),
+            Reply::Refused { hold, .. }
+            | Reply::Stale { hold, .. }
+            | Reply::Released { hold, .. }
+            | Reply::Sold { hold, .. }
+            | Reply::Refunded { hold }
+            | Reply::MineUntil { hold, .. }
+            | Reply::NotMine { hold } => Some(*hold),
+            Reply::Forgotten | Reply::Opened | Reply::OpenRefused | Reply::Listed { .. } | Reply::Posted { .. } => None,
+        }
+    }
 }
 
 /// A granted hold.

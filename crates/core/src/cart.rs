@@ -411,16 +411,20 @@ impl Cart {
         let id = self.id;
         let body = self.active();
         body.state = state;
-        let customer = body.customer.clone();
+        let (customer, cart_ttl_ms) = (body.customer.clone(), body.ttl_ms);
         let lines = core::mem::take(&mut body.lines);
-        // An expired cart owes nobody the release: who misses the news asks when the hold is overdue, which is now.
-        for line in lines.iter().filter(|_| state != CartState::Expired) {
+        // An expired cart owes the release only to who may believe in a later deadline, because another line has made the
+        // cart's life shorter: anybody else who misses the news asks when the hold is overdue, which is now.
+        let expired = state == CartState::Expired;
+        let shortest = lines.iter().filter_map(|line| line.ttl_ms).min().filter(|ttl_ms| *ttl_ms < cart_ttl_ms);
+        for line in &lines {
             let release = |hold, revision| Ask::Release { hold, revision, left: None, last: true };
-            if let Some(hold) = &line.hold {
+            let asks_itself = expired && (shortest.is_none() || line.ttl_ms == shortest);
+            if let Some(hold) = line.hold.as_ref().filter(|_| !asks_itself) {
                 let ask = release(hold.id(id), committed_after(hold.revision));
                 self.outbox.owe(Some(line.entity.clone()), ask);
             }
-            if let Some(quota) = &line.quota {
+            if let Some(quota) = line.quota.as_ref().filter(|_| !expired || shortest.is_some()) {
                 let to = customer.clone().map(Entity::Customer);
                 self.outbox.owe(to, release(quota.hold, committed_after(quota.revision)));
             }

@@ -30,6 +30,9 @@ pub(crate) trait Inventory {
     #[expect(clippy::result_large_err, reason = "a reply is no error, and goes on its way at once")]
     fn decide_hold(&self, at: Timestamp, ask: &HoldAsk<'_>) -> Result<Event, Reply>;
 
+    /// How long a hold of it lives at most while its cart is not touched, in milliseconds; `None` if as long as the cart says.
+    fn hold_ttl_ms(&self) -> Option<u64>;
+
     /// The reply to a hold that is live: what it has now.
     fn granted(&self, hold: HoldId) -> Granted;
 

@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 use crate::{
     actor::Message,
     door::{self, Failure, ReplyTo},
+    world::NotSent,
 };
 
 /// One shard of this node.
@@ -68,6 +69,14 @@ impl Belief {
             let turn = usize::from(attempt) % self.homes.len().max(1);
             self.homes.get(turn).copied()
         })
+    }
+
+    /// A node named by another one, dead maybe, must not stand for ever before the one that the replica here follows. If it
+    /// is that one there is no better until it follows another.
+    fn deny(&mut self, node: NodeId) {
+        if self.follows != Some(node) {
+            self.denied = Some((node, None));
+        }
     }
 }
 
@@ -241,6 +250,13 @@ impl ShardCell {
         news
     }
 
+    /// What became of something sent to the believed leader: one that cannot be reached is not believed to lead any more.
+    pub(crate) fn note_sent(&self, sent: &Result<(), NotSent>) {
+        if let Err(NotSent::Unreachable(node)) = sent {
+            self.belief.lock().deny(*node);
+        }
+    }
+
     /// Commands under way.
     pub(crate) fn under_way(&self) -> usize {
         self.admitted.load(Ordering::Relaxed)
@@ -266,5 +282,24 @@ impl Drop for Caller {
     fn drop(&mut self) {
         // Without an answer, `reply` says `unknown` as it is dropped.
         self.cell.admitted.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_node_that_another_one_names_does_not_hide_who_leads() {
+        let mut belief = Belief { follows: Some(2), denied: None, homes: vec![1, 3] };
+        assert_eq!(belief.leader(0), Some(2));
+        // Node 2 is elected and does not know it yet: it names its predecessor.
+        belief.denied = Some((2, Some(1)));
+        assert_eq!(belief.leader(0), Some(1));
+        // That one is dead.
+        belief.deny(1);
+        assert_eq!(belief.leader(0), Some(2));
+        belief.deny(2);
+        assert_eq!(belief.leader(0), Some(2), "nobody asks around before there is another one");
     }
 }

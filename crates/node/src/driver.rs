@@ -10,7 +10,7 @@ use std::{
 use boxoffice_core::{host::Input, keep::Kept, planted, time::Timestamp};
 use boxoffice_shard::{
     DIRECTORY, Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, Position, Received, ReplicaId, ShardId,
-    SnapshotMeta, Turns, Write,
+    SnapshotMeta, Turns, Write, grows_log,
 };
 use bytes::Bytes;
 use tokio::{sync::mpsc, time::sleep};
@@ -47,8 +47,10 @@ const NOTED_A_TICK: usize = 8;
 const HEADROOM_SHARE: u64 = 2;
 /// A piece of what is written in one pass is at most this share of a segment, if it is more than one record.
 const PIECE_SHARE: usize = 2;
-/// The share of a segment that is kept for what is in flight when a member stops hearing others.
-const FROZEN_SHARE: u64 = 8;
+/// The share of a segment that what others lead must leave when there is no room for another one: for terms and votes.
+const OTHERS_SHARE: u64 = 8;
+/// With less than this share of a segment left nothing of others is heard any more: even a vote must be written.
+const LAST_SHARE: u64 = 64;
 
 /// What comes into the replication.
 pub(crate) enum DriverInput {
@@ -76,6 +78,25 @@ struct Turn {
     is_last: bool,
 }
 
+/// Room in the log for what others lead, where it is scarce.
+struct Room {
+    entries_bytes: u64,
+    /// There is none for anything.
+    is_last: bool,
+}
+
+impl Room {
+    /// Whether there is room for what comes of this message; it is taken then.
+    fn takes(&mut self, message: &[u8]) -> bool {
+        if self.is_last || !grows_log(message) {
+            return !self.is_last;
+        }
+        let rest = self.entries_bytes.checked_sub(message.len() as u64);
+        self.entries_bytes = rest.unwrap_or(self.entries_bytes);
+        rest.is_some()
+    }
+}
+
 /// The loop and what it owns.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
@@ -100,8 +121,9 @@ pub(crate) struct Driver {
     replays: Vec<Replay>,
     /// A segment was begun while there were too many: cut snapshots after this pass.
     cut_for_release: bool,
-    /// There is no room on the disk for what others lead.
-    frozen: bool,
+    /// What others lead was left for want of room since the last tick; it is, since that was told.
+    left: bool,
+    leaves: bool,
     /// The shard whose members were looked at last.
     noted: usize,
     /// Messages of this half of a pass, by node.
@@ -141,7 +163,8 @@ impl Driver {
             snapshots_kept,
             replays,
             cut_for_release: false,
-            frozen: false,
+            left: false,
+            leaves: false,
             noted: 0,
             outbox: Outbox::default(),
             restoring: BTreeMap::new(),
@@ -199,19 +222,22 @@ impl Driver {
     /// Begins a turn with what came in, and the housekeeping if it is time for it.
     fn begin(&mut self, taken: &mut Vec<DriverInput>) -> Result<Turn, NodeError> {
         let mut is_last = false;
+        let mut room = self.room_for_others();
         for input in taken.drain(..) {
             match input {
+                // A snapshot that came from another node while there was room for it: it is offered again.
+                DriverInput::Engine(EngineInput::Message { .. }) if room.is_some() => self.left = true,
                 DriverInput::Engine(input) => {
                     self.note(&input);
                     self.inputs.push(input);
                 }
                 DriverInput::Consensus { from, frame } => {
                     self.shared.consensus_waiting.fetch_sub(1, Ordering::Relaxed);
-                    if self.frozen {
-                        continue;
-                    }
                     let whole = peer_frame::each(frame, |shard, bytes| {
-                        self.inputs.push(EngineInput::Message { from, shard, bytes });
+                        match room.as_mut().is_none_or(|room| room.takes(&bytes)) {
+                            true => self.inputs.push(EngineInput::Message { from, shard, bytes }),
+                            false => self.left = true,
+                        }
                     });
                     if let Err(why) = whole {
                         not_understood(&self.shared, from, why);
@@ -229,9 +255,7 @@ impl Driver {
         if now.mono_ms >= self.next_tick_ms {
             self.next_tick_ms = now.mono_ms + TICK_MS;
             self.tick(now.mono_ms)?;
-            if !self.frozen {
-                self.inputs.push(EngineInput::Tick);
-            }
+            self.inputs.push(EngineInput::Tick);
         }
         Ok(Turn { now, is_last })
     }
@@ -263,15 +287,14 @@ impl Driver {
         {
             self.sync(now_ms)?;
         }
-        let headroom = self.log.headroom();
-        let low = headroom.no_space && headroom.bytes < self.shared.config.log_segment_bytes / HEADROOM_SHARE;
+        let low = self.low_headroom_bytes().is_some();
         self.set_read_only(low || self.shared.history_full.load(Ordering::Relaxed));
-        // What others lead must be written as well; with no room for it this node hears and says nothing, like one that is down.
-        let frozen =
-            low && !self.shared.is_alone() && headroom.bytes < self.shared.config.log_segment_bytes / FROZEN_SHARE;
-        if frozen != self.frozen {
-            self.frozen = frozen;
-            tracing::error!(frozen, "without room for what others lead this node takes no part until there is some");
+        if std::mem::take(&mut self.left) && !self.leaves {
+            self.leaves = true;
+            tracing::error!("there is no room for what other nodes lead: it is left until there is some");
+        } else if self.leaves && !low {
+            self.leaves = false;
+            tracing::warn!("what other nodes lead is taken again");
         }
         self.log.tend();
         // Members change without a word about leaders: some shards a tick are looked at again.
@@ -282,6 +305,22 @@ impl Driver {
         self.release_log();
         self.hand_over();
         Ok(())
+    }
+
+    /// What is left in the log, in bytes, when there is no room for another segment and most of this one is used.
+    fn low_headroom_bytes(&self) -> Option<u64> {
+        let headroom = self.log.headroom();
+        let low = headroom.no_space && headroom.bytes < self.shared.config.log_segment_bytes / HEADROOM_SHARE;
+        low.then_some(headroom.bytes)
+    }
+
+    /// What there is room for of what others lead, `None` if there is enough. Without this limit a member would run out
+    /// of its log and end. What leads to no entry is heard: the node votes, follows, and hands its leaderships over.
+    fn room_for_others(&self) -> Option<Room> {
+        let left = self.low_headroom_bytes().filter(|_| !self.shared.is_alone())?;
+        let segment_bytes = self.shared.config.log_segment_bytes;
+        let entries_bytes = left.saturating_sub(segment_bytes / OTHERS_SHARE);
+        Some(Room { entries_bytes, is_last: left < segment_bytes / LAST_SHARE })
     }
 
     /// Gives what may leave memory to the keeper, which writes it to the store. Only when the log is synced: a store that is
@@ -304,6 +343,10 @@ impl Driver {
             tracing::error!("the disk is full: only reads are served until there is space again");
         } else if was && !now {
             tracing::warn!("there is space on the disk again: selling goes on");
+        }
+        if now != was {
+            // Others should lead, or this node may again.
+            self.shared.placing.notify_one();
         }
     }
 

@@ -193,6 +193,7 @@ impl Node {
             far_histories: Histories::default(),
             calls: Arc::default(),
             parked: Parked::default(),
+            asked: Arc::default(),
             streams: Arc::default(),
             far_feeds: FarFeeds::default(),
             clocks: Clocks::new(&*world.clock),
@@ -219,6 +220,7 @@ impl Node {
         let local = Local { cluster: identity.cluster.0, node: identity.node, disk: identity.disk };
         shared.world.net.start(local, Arc::new(PeerDoor(Arc::downgrade(&shared))));
         shared.tasks.sell(routing::run(Arc::downgrade(&shared)));
+        shared.tasks.sell(routing::ask_again(Arc::downgrade(&shared)));
         shared.tasks.sell(streams::run(Arc::downgrade(&shared), !shared.tasks.only()));
         // A node that no other can reach founds nothing; once it is given an address it does.
         if !shared.is_alone() {

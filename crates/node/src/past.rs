@@ -19,7 +19,10 @@ mod totals;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use boxoffice_core::{id::Entity, keep::Leaving};
@@ -47,6 +50,7 @@ pub struct Past {
     writing: Mutex<()>,
     /// Shards that have no replica here any more, whose records go.
     given_up: Mutex<BTreeSet<ShardId>>,
+    failures: AtomicU64,
 }
 
 /// What the store says of a shard, changed with every batch of its records.
@@ -155,7 +159,8 @@ impl Past {
             return Err(PastError::Missing { dir: dir.to_owned(), shard });
         }
         let store = stores.open(dir, settings)?;
-        let past = Past { store, dir: dir.to_owned(), writing: Mutex::new(()), given_up: Mutex::default() };
+        let (writing, given_up, failures) = (Mutex::new(()), Mutex::default(), AtomicU64::new(0));
+        let past = Past { store, dir: dir.to_owned(), writing, given_up, failures };
         let owner = Bytes::copy_from_slice(&owner.to_be_bytes());
         match past.store.get(OWNER_KEY)? {
             Some(found) if found != owner => return Err(PastError::Foreign { dir: past.dir }),
@@ -263,7 +268,16 @@ impl Past {
         past.batches += 1;
         past.ahead = past.ahead.max(ahead);
         pairs.push((shard_key(shard), record::seal(&past)));
-        Ok(self.store.write(&pairs)?)
+        let written = self.store.write(&pairs);
+        // Counted before anybody else writes: see `failures`.
+        self.failures.fetch_add(u64::from(written.is_err()), Ordering::Relaxed);
+        Ok(written?)
+    }
+
+    /// How many batches could not be written. Each may have taken along what was written before and not synced.
+    pub(crate) fn failures(&self) -> u64 {
+        let _one = self.writing.lock();
+        self.failures.load(Ordering::Relaxed)
     }
 
     /// Some records of a shard as they are kept, from behind this key on, of about so many bytes; and the key of the last of

@@ -10,6 +10,7 @@ use std::{
 
 use boxoffice_core::{
     answer::{Answer, Answered},
+    ask::Ask,
     command::{CartCommand, ClusterCommand, Command},
     host::{Effect, Input},
     id::{Entity, Request},
@@ -18,6 +19,7 @@ use boxoffice_core::{
 };
 use boxoffice_shard::{NodeId, ShardId, ring::shard_of};
 use boxoffice_wire::joining;
+use bytes::Bytes;
 
 use crate::{
     actor::{self, Message, Pool, Ticket},
@@ -32,7 +34,7 @@ use crate::{
     inbox::Inbox,
     metrics::Metrics,
     past::Past,
-    routing::{self, Calls, Histories, Message as Far, Parked},
+    routing::{self, Asked, Calls, Histories, Message as Far, Parked},
     status::Samples,
     streams::Streams,
     tasks::Tasks,
@@ -76,8 +78,10 @@ pub(crate) struct Shared {
     pub(crate) far_histories: Histories,
     /// Clients' calls that may be at other nodes. By itself, so that who looks after it does not keep the node alive.
     pub(crate) calls: Arc<Calls>,
-    /// Asks and replies for shards without a known leader.
+    /// Replies, and asks that nobody repeats, for shards without a known leader.
     pub(crate) parked: Parked,
+    /// Asks that other nodes have not replied to. By itself, as the calls are.
+    pub(crate) asked: Arc<Asked>,
     /// Snapshots on their way from and to other nodes.
     pub(crate) streams: Arc<Streams>,
     /// Feeds of entities that are on other nodes, and of ours that others watch.
@@ -217,38 +221,75 @@ impl Shared {
             }
             Effect::Ask { to, ask } => {
                 if let Err(Input::Ask { from, ask }) = self.send(&to, Input::Ask { from: from.clone(), ask }) {
-                    let (from, ask) = (Cow::Borrowed(&from), Cow::Borrowed(&ask));
-                    self.send_far(&to, Far::Ask { to: Cow::Borrowed(&to), from, ask });
+                    self.ask_far(&to, &from, &ask);
                 }
             }
             Effect::Reply { to, reply } => {
                 if let Err(Input::Reply { from, reply }) = self.send(&to, Input::Reply { from: from.clone(), reply }) {
                     let (from, reply) = (Cow::Borrowed(&from), Cow::Borrowed(&reply));
-                    self.send_far(&to, Far::Reply { to: Cow::Borrowed(&to), from, reply });
+                    self.reply_far(&to, Far::Reply { to: Cow::Borrowed(&to), from, reply });
                 }
             }
             Effect::Pay(call) => self.pay(call),
         }
     }
 
-    /// Sends what is for an entity to the node that leads its shard, as far as is known.
-    fn send_far(&self, to: &Entity, message: Far<'_>) {
+    /// Asks an entity at another node. What wants a reply is asked again until it has one, or the asker does so itself.
+    fn ask_far(&self, to: &Entity, from: &Entity, ask: &Ask) {
         if self.is_alone() {
             return;
         }
         let cell = self.cell_of(to);
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let message = message.encode();
-        let node = cell.leader(turn).filter(|node| *node != self.config.node_id);
-        if node.is_none_or(|node| self.world.net.send(node, Lane::Calls, message.clone()).is_err()) {
+        let message = Far::Ask { to: Cow::Borrowed(to), from: Cow::Borrowed(from), ask: Cow::Borrowed(ask) }.encode();
+        if !ask.wants_reply() {
+            return self.send_or_park(cell, message);
+        }
+        let now_ms = self.world.clock.monotonic_ms();
+        self.asked.note(cell.id, (to, from), ask, message.clone(), now_ms);
+        if !self.send_to_leader(cell, message) {
+            self.asked.again(cell.id, false, now_ms);
+        }
+    }
+
+    /// Asks once more whoever leads the shard now.
+    pub(crate) fn ask_again(self: &Arc<Self>, shard: ShardId, message: Bytes) {
+        let cell = &self.cells[usize::from(shard)];
+        if cell.leads() {
+            if let Ok(message) = Far::decode(&message) {
+                routing::take(self, self.config.node_id, message);
+            }
+        } else if !self.send_to_leader(cell, message) {
+            self.asked.again(shard, false, self.world.clock.monotonic_ms());
+        }
+    }
+
+    /// Sends a reply to the node that leads its entity's shard, as far as is known.
+    fn reply_far(&self, to: &Entity, message: Far<'_>) {
+        if !self.is_alone() {
+            self.send_or_park(self.cell_of(to), message.encode());
+        }
+    }
+
+    fn send_or_park(&self, cell: &ShardCell, message: Bytes) {
+        if !self.send_to_leader(cell, message.clone()) {
             self.parked.park(cell.id, message);
         }
+    }
+
+    /// Whether there is a node to send it to that can be reached.
+    fn send_to_leader(&self, cell: &ShardCell, message: Bytes) -> bool {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let Some(node) = cell.leader(turn).filter(|node| *node != self.config.node_id) else { return false };
+        let sent = self.world.net.send(node, Lane::Calls, message);
+        cell.note_sent(&sent);
+        sent.is_ok()
     }
 
     /// A shard has a leader that may be another one than before: what waits for one goes to it.
     pub(crate) fn leader_changed(self: &Arc<Self>, shard: ShardId, leader: Option<NodeId>) {
         self.calls.leader_changed(self, shard, leader);
         let Some(leader) = leader else { return };
+        self.asked.again(shard, true, self.world.clock.monotonic_ms());
         for message in self.parked.take(shard) {
             if leader != self.config.node_id {
                 // What is lost is asked again.

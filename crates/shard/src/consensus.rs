@@ -1,7 +1,8 @@
 //! How raft-rs is set up and what is let in to it.
 
+use protobuf::Message as _;
 use raft::ReadOnlyOption;
-use raft::eraftpb::MessageType;
+use raft::eraftpb::{Message, MessageType};
 
 use crate::config::Config;
 use crate::name::ReplicaId;
@@ -71,4 +72,35 @@ pub(crate) fn travels(kind: MessageType) -> bool {
 /// a vote is only asked of voters, and those have had a snapshot long since.
 pub(crate) fn is_from_leader(kind: MessageType) -> bool {
     matches!(kind, MessageType::MsgAppend | MessageType::MsgSnapshot | MessageType::MsgHeartbeat)
+}
+
+/// Whether a message of another node makes the log longer by what that node has: entries, or a snapshot. A node without
+/// room for it can leave such messages and take all others: raft sends them again.
+pub fn grows_log(message: &[u8]) -> bool {
+    // What is no message is dropped by whoever takes it.
+    let Ok(message) = Message::parse_from_bytes(message) else { return false };
+    !message.entries.is_empty() || message.get_msg_type() == MessageType::MsgSnapshot
+}
+
+#[cfg(test)]
+mod tests {
+    use raft::eraftpb::Entry;
+
+    use super::*;
+
+    #[test]
+    fn entries_and_snapshots_make_a_log_longer_and_nothing_else_does() {
+        let bytes = |kind: MessageType, entries: usize| {
+            let mut message = Message::default();
+            message.set_msg_type(kind);
+            message.set_entries(vec![Entry::default(); entries].into());
+            message.write_to_bytes().unwrap()
+        };
+        assert!(grows_log(&bytes(MessageType::MsgAppend, 1)));
+        assert!(grows_log(&bytes(MessageType::MsgSnapshot, 0)));
+        for kind in [MessageType::MsgAppend, MessageType::MsgHeartbeat, MessageType::MsgRequestVote] {
+            assert!(!grows_log(&bytes(kind, 0)), "{kind:?}");
+        }
+        assert!(!grows_log(b"no message"));
+    }
 }

@@ -40,6 +40,7 @@ pub use config::{
     COMMIT_NEWS_MS, Config, ENTRY_BYTES, SNAPSHOT_BYTES, SNAPSHOT_ENTRIES, TAIL_BYTES, TAIL_ENTRIES, TURN_BYTES_MAX,
     UNCOMMITTED_BYTES_MAX,
 };
+pub use consensus::grows_log;
 pub use engine::Engine;
 pub use input::Input;
 pub use name::{DIRECTORY, Epoch, FOUNDING, NODE_MAX, NodeId, Position, ReplicaId, ShardId};

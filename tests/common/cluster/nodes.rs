@@ -44,6 +44,9 @@ const CONFIG: &str = "[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 3
 /// How long one question to one node may take before it is asked again.
 const SOON: Duration = Duration::from_secs(2);
 
+/// How often who waits for the cluster says what for.
+const TOLD_EVERY: Duration = Duration::from_secs(2);
+
 /// What kind of nodes they are.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plan {
@@ -393,12 +396,19 @@ impl Cluster {
 
     /// Asks again and again until there is no reason any more why not.
     pub(crate) async fn until<T>(&self, what: &str, mut ask: impl AsyncFnMut() -> Result<T, String>) -> T {
-        let deadline = Instant::now() + PATIENCE;
+        let mut told = Instant::now();
+        let deadline = told + PATIENCE;
         loop {
             match ask().await {
                 Ok(answer) => return answer,
                 Err(why) if Instant::now() > deadline => panic!("waited {PATIENCE:?} in vain: {what}: {why}"),
-                Err(_) => sleep(Duration::from_millis(20)).await,
+                Err(why) => {
+                    if Instant::now() > told + TOLD_EVERY {
+                        told = Instant::now();
+                        println!("waiting: {what}: {why}");
+                    }
+                    sleep(Duration::from_millis(20)).await;
+                }
             }
         }
     }

@@ -67,6 +67,10 @@ impl Inventory for Customer {
         decided.map(Event::Customer).map_err(|refusal| Reply::Refused { hold, revision, refusal })
     }
 
+    fn hold_ttl_ms(&self) -> Option<u64> {
+        None
+    }
+
     fn granted(&self, hold: HoldId) -> Granted {
         let live = self.holds.live(hold).expect("only live holds are granted");
         Granted {

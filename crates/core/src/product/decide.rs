@@ -60,7 +60,7 @@ impl Product {
             want_hash,
             content: Some(content),
             currency: Some(self.details.price.currency),
-            ttl_ms: self.details.hold_ttl_ms,
+            ttl_ms: self.hold_ttl_ms(),
             limits: self.details.limits.clone(),
             late,
             version: self.version,
@@ -104,6 +104,10 @@ impl Inventory for Product {
             return Err(Reply::Granted(self.late(ask, want_hash, quantity)));
         }
         self.decide_units(ask, want_hash, quantity, has).map(Event::Product).map_err(refused)
+    }
+
+    fn hold_ttl_ms(&self) -> Option<u64> {
+        self.details.hold_ttl_ms
     }
 
     fn granted(&self, hold: HoldId) -> Granted {

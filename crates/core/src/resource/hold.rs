@@ -58,6 +58,10 @@ impl Inventory for Resource {
         decided.map(Event::Resource).map_err(|refusal| Reply::Refused { hold, revision, refusal })
     }
 
+    fn hold_ttl_ms(&self) -> Option<u64> {
+        self.details.hold_ttl_ms
+    }
+
     fn granted(&self, hold: HoldId) -> Granted {
         let live = self.holds.live(hold).expect("only live holds are granted");
         let Time { slot, price } = live.what;
@@ -67,7 +71,7 @@ impl Inventory for Resource {
             want_hash: live.want_hash,
             content: Some(Content::Slot { begin: slot.begin(), end: slot.end(), price }),
             currency: Some(self.details.rate.currency),
-            ttl_ms: self.details.hold_ttl_ms,
+            ttl_ms: self.hold_ttl_ms(),
             limits: self.details.limits.clone(),
             late: false,
             version: self.version,

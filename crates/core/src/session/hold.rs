@@ -39,6 +39,10 @@ impl Inventory for Session {
         })
     }
 
+    fn hold_ttl_ms(&self) -> Option<u64> {
+        self.terms.hold_ttl_ms
+    }
+
     fn granted(&self, hold: HoldId) -> Granted {
         let live = self.book.as_deref().and_then(|book| book.holds.live(hold));
         let live = live.expect("only live holds are granted");
@@ -48,7 +52,7 @@ impl Inventory for Session {
             want_hash: live.want_hash,
             content: Some(self.content(&live.what)),
             currency: Some(self.terms.currency),
-            ttl_ms: self.terms.hold_ttl_ms,
+            ttl_ms: self.hold_ttl_ms(),
             limits: self.limits(),
             late: false,
             version: self.version,

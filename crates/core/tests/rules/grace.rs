@@ -210,3 +210,65 @@ fn nothing_comes_back_while_a_payment_is_unknown() {
         "#]],
     );
 }
+
+/// The cart is lost with the grant, before it knows how short a life its line has: the session knows.
+#[test]
+fn a_session_with_a_shorter_life_asks_in_its_own_time() {
+    check(
+        "hall aa
+         session s ttl 5
+         freeze a
+         a hold s 0.0
+         crash a
+         thaw a
+         wait 6.999
+         wait 0.001",
+        expect![[r#"
+            hall aa -> done
+            session s ttl 5 -> 2 free, 0 held, 0 sold, 0 blocked
+            freeze a
+            a hold s 0.0 -> (waits as #3)
+                a.
+            crash a
+            thaw a
+            wait 6.999
+            wait 0.001
+                ..
+        "#]],
+    );
+}
+
+/// One line makes the cart's life shorter than the others were told: they would not ask for half an hour.
+#[test]
+fn who_believes_in_a_later_deadline_is_told_until_he_hears() {
+    check(
+        "hall aa
+         session s
+         session t ttl 5
+         a hold s 0.0
+         a hold t 0.0
+         stop s
+         wait 5
+         lose s
+         go s
+         wait 0.999
+         wait 0.001",
+        expect![[r#"
+            hall aa -> done
+            session s -> 2 free, 0 held, 0 sold, 0 blocked
+            session t ttl 5 -> 2 free, 0 held, 0 sold, 0 blocked
+            a hold s 0.0 -> line 1 s 0.0, until 1800.000
+                s  a.
+            a hold t 0.0 -> line 2 t 0.0, until 5.000
+                t  a.
+            stop s
+            wait 5
+                t  ..
+            lose s
+            go s
+            wait 0.999
+            wait 0.001
+                s  ..
+        "#]],
+    );
+}

@@ -56,6 +56,7 @@ impl Keeper {
             segments: Vec::new(),
             clears: Vec::new(),
             written_ms: 0,
+            failures: 0,
         };
         match shared.tasks.only() {
             true => shared.tasks.sell(async move { work.run_as_task().await }),
@@ -92,6 +93,8 @@ struct Work {
     clears: Vec<ShardId>,
     /// When the first of `written` was.
     written_ms: u64,
+    /// The store's failures when the first of `written` was.
+    failures: u64,
 }
 
 /// How a step went.
@@ -174,9 +177,7 @@ impl Work {
             }
             Err(PastError::Store(error)) if error.is_full() => {
                 self.tell_full(shared, Some(&error.to_string()));
-                // None of it counts as written.
-                let again = std::mem::take(&mut self.written);
-                self.batches.splice(0..0, again);
+                self.write_again();
                 Went::Wait(RETRY_MS)
             }
             Err(error) => return Err(error.into()),
@@ -210,11 +211,11 @@ impl Work {
     fn write(&mut self, shared: &Shared, now_ms: u64) -> Result<Went, PastError> {
         if !self.batches.is_empty() {
             self.split_first();
+            if self.written.is_empty() {
+                (self.written_ms, self.failures) = (now_ms, shared.past.failures());
+            }
             let (shard, leaving) = &self.batches[0];
             shared.past.write(*shard, leaving)?;
-            if self.written.is_empty() {
-                self.written_ms = now_ms;
-            }
             let batch = self.batches.remove(0);
             shared.metrics.left.fetch_add(batch.1.len() as u64, Ordering::Relaxed);
             self.written.push(batch);
@@ -227,8 +228,19 @@ impl Work {
         }
         shared.past.sync()?;
         shared.metrics.history_syncs.fetch_add(1, Ordering::Relaxed);
-        self.forget(shared)?;
+        if shared.past.failures() == self.failures {
+            self.forget(shared)?;
+        } else {
+            // A snapshot that was coming in ran out of room meanwhile.
+            self.write_again();
+        }
         Ok(Went::On)
+    }
+
+    /// None of what was written and not synced counts as written.
+    fn write_again(&mut self) {
+        let again = std::mem::take(&mut self.written);
+        self.batches.splice(0..0, again);
     }
 
     /// Cuts the first batch where it is too large.

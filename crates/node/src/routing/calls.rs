@@ -152,7 +152,9 @@ impl Calls {
                 let request = if retried { call.request.map(anew) } else { call.request };
                 let command = Cow::Borrowed(&call.command);
                 let frame = Message::Call { tag, request, command }.encode();
-                call.state = match shared.world.net.send(node, Lane::Calls, frame) {
+                let sent = shared.world.net.send(node, Lane::Calls, frame);
+                shared.cells[usize::from(call.shard)].note_sent(&sent);
+                call.state = match sent {
                     Ok(()) => {
                         shared.metrics.calls_forwarded.fetch_add(1, Ordering::Relaxed);
                         State::At(node, now_ms)

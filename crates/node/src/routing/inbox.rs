@@ -90,11 +90,14 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
             shared.take_here(command.into_owned(), request, ReplyTo::new(answers, tag));
         }
         Message::Answer { tag, result } => shared.calls.answered(shared, tag, result.map(Cow::into_owned)),
+        // What is asked would have to be written: it is asked again, of another leader or when there is room.
+        Message::Ask { .. } if shared.read_only.load(Ordering::Relaxed) => {}
         Message::Ask { to, from: asker, ask } => {
             let input = Input::Ask { from: asker.into_owned(), ask: ask.into_owned() };
             hand_in(shared, from, &to, input);
         }
         Message::Reply { to, from: replier, reply } => {
+            shared.asked.replied(shared.cell_of(&replier).id, (&*replier, &*to), &reply);
             let input = Input::Reply { from: replier.into_owned(), reply: reply.into_owned() };
             hand_in(shared, from, &to, input);
         }
@@ -115,7 +118,8 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
         Message::Farewell => crate::placing::farewell(shared),
         Message::Elsewhere { shard, leader } => {
             if let Some(cell) = shared.cells.get(usize::from(shard)) {
-                cell.correct_leader(Some(from), leader);
+                let is_news = cell.correct_leader(Some(from), leader);
+                shared.asked.again(shard, is_news, shared.world.clock.monotonic_ms());
             }
         }
     }

@@ -4,12 +4,14 @@
 //! from the shard's own replica here, or from the answers of nodes that were asked in vain; a wrong belief costs a hop and
 //! never safety, for a leader answers only what its replicas have committed.
 
+mod asked;
 mod calls;
 mod histories;
 mod inbox;
 mod message;
 mod parked;
 
+pub(crate) use asked::{Asked, run as ask_again};
 pub(crate) use calls::{Calls, run};
 pub(crate) use histories::{Histories, NoHistory, Wanted as WantedHistory};
 pub(crate) use inbox::{PeerDoor, not_understood, take};

@@ -1,4 +1,4 @@
-//! Asks and replies for shards that nobody is known to lead: sent when somebody is.
+//! Replies, and asks that nobody repeats, for shards that nobody is known to lead: sent when somebody is.
 
 use std::collections::BTreeMap;
 

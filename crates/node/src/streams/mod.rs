@@ -23,6 +23,7 @@ use tokio::sync::Notify;
 
 use crate::{
     driver::DriverInput,
+    past::PastError,
     routing::not_understood,
     shared::Shared,
     world::{Lane, World},
@@ -85,12 +86,12 @@ impl Streams {
             Err(why) => return not_understood(shared, from, &why),
         };
         match message {
+            // There would be no room for it: it is offered again.
+            Message::Offer { .. } if shared.read_only.load(std::sync::atomic::Ordering::Relaxed) => {}
             Message::Offer { shard, token, raft } => {
                 let now_ms = shared.world.clock.monotonic_ms();
                 let begins = self.incoming.lock().offered(from, shard, token, raft, now_ms);
-                for (to, token) in begins {
-                    self.pull(shared, to, token, 0..PULLED_AHEAD);
-                }
+                self.pull_all(shared, begins);
             }
             Message::Pull { token, piece } => self.job(Job::Send { to: from, token, piece }),
             Message::Piece { token, piece, body } => self.job(Job::Take { from, token, piece, body }),
@@ -116,6 +117,12 @@ impl Streams {
         self.outgoing.lock().lost(node);
     }
 
+    fn pull_all(&self, shared: &Shared, begins: Vec<(NodeId, u64)>) {
+        for (to, token) in begins {
+            self.pull(shared, to, token, 0..PULLED_AHEAD);
+        }
+    }
+
     fn pull(&self, shared: &Shared, to: NodeId, token: u64, pieces: std::ops::Range<u64>) {
         for piece in pieces {
             // A lost pull ends the stream with its link.
@@ -135,20 +142,36 @@ impl Streams {
     }
 
     fn work(&self, shared: &Arc<Shared>, job: Job) {
+        let (node, token, sends) = match &job {
+            Job::Send { to, token, .. } => (*to, *token, true),
+            Job::Take { from, token, .. } => (*from, *token, false),
+        };
         let done = match job {
             Job::Send { to, token, piece } => self.send(shared, to, token, piece),
             Job::Take { from, token, piece, body } => self.take_piece(shared, from, token, piece, body),
         };
-        if let Err(error) = done {
-            shared.inbox.push(DriverInput::Fail(error.into()));
+        match done {
+            Ok(()) => {}
+            Err(PastError::Store(error)) if error.is_full() => {
+                tracing::warn!(node, sends, %error, "a snapshot on its way is given up: it is offered again");
+                if !sends {
+                    let begins = self.incoming.lock().gone(node, token);
+                    self.pull_all(shared, begins);
+                }
+            }
+            Err(error) => shared.inbox.push(DriverInput::Fail(error.into())),
         }
     }
 
-    fn send(&self, shared: &Shared, to: NodeId, token: u64, piece: u64) -> Result<(), crate::past::PastError> {
+    fn send(&self, shared: &Shared, to: NodeId, token: u64, piece: u64) -> Result<(), PastError> {
         let now_ms = shared.world.clock.monotonic_ms();
         let Some(cursor) = self.outgoing.lock().cursor(to, token, piece, now_ms) else {
             let gone = Message::Piece { token, piece, body: message::Body::Gone };
             let _ = shared.world.net.send(to, Lane::Bulk, gone.encode());
+            if piece == 0 {
+                // A newer cut took its place before it was pulled: raft is to offer that one, without waiting for this.
+                shared.inbox.push(DriverInput::Engine(boxoffice_shard::Input::Unreachable { node: to }));
+            }
             return Ok(());
         };
         let (shard, ends) = (cursor.shard, cursor.ends);
@@ -176,7 +199,7 @@ impl Streams {
         token: u64,
         piece: u64,
         body: message::Body,
-    ) -> Result<(), crate::past::PastError> {
+    ) -> Result<(), PastError> {
         let now_ms = shared.world.clock.monotonic_ms();
         let Some(shard) = self.incoming.lock().expects(from, token, piece, now_ms) else { return Ok(()) };
         match body {
@@ -195,16 +218,12 @@ impl Streams {
                         bytes: raft,
                     }));
                 }
-                for (to, token) in begins {
-                    self.pull(shared, to, token, 0..PULLED_AHEAD);
-                }
+                self.pull_all(shared, begins);
                 return Ok(());
             }
             message::Body::Gone => {
                 let begins = self.incoming.lock().gone(from, token);
-                for (to, token) in begins {
-                    self.pull(shared, to, token, 0..PULLED_AHEAD);
-                }
+                self.pull_all(shared, begins);
                 return Ok(());
             }
         }

@@ -1,0 +1,171 @@
+//! Asks of entities here that entities at other nodes have not replied to yet. When the shard they are for has another
+//! leader, or was asked at a node that does not lead it, they are asked again at once: entities themselves ask again only
+//! after a second, and clients wait for them.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use boxoffice_core::{
+    ask::{Ask, Reply},
+    id::{Entity, HoldId},
+};
+use boxoffice_shard::ShardId;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::shared::Shared;
+
+/// Asks that are remembered; those beyond are asked again by their entities only.
+const ASKED_MAX: usize = 16_384;
+/// How long an ask is remembered, in milliseconds: its entity asks again by itself then.
+const LIFE_MS: u64 = 1_000;
+/// Milliseconds before a shard is asked again that could not be reached, or did not lead.
+const AGAIN_MS: u64 = 40;
+/// How often it is looked whether that time has come, in milliseconds.
+const LOOK_MS: u64 = 10;
+
+/// Of which shard, who is asked, who asks, about which hold.
+type Key = (ShardId, Entity, Entity, Option<HoldId>);
+
+/// What was asked of other nodes.
+#[derive(Default)]
+pub(crate) struct Asked {
+    table: Mutex<Table>,
+    some: Notify,
+}
+
+#[derive(Default)]
+struct Table {
+    /// The newest ask of each kind, and when it was asked.
+    asks: BTreeMap<Key, (u64, Bytes)>,
+    /// Shards that are to be asked again, and when.
+    due: BTreeMap<ShardId, u64>,
+}
+
+impl Asked {
+    /// Remembers an ask until it is replied to.
+    pub(crate) fn note(&self, shard: ShardId, (to, from): (&Entity, &Entity), ask: &Ask, message: Bytes, now_ms: u64) {
+        let mut table = self.table.lock();
+        if table.asks.len() >= ASKED_MAX {
+            table.asks.retain(|_, (at_ms, _)| now_ms.saturating_sub(*at_ms) < LIFE_MS);
+        }
+        if table.asks.len() < ASKED_MAX {
+            table.asks.insert((shard, to.clone(), from.clone(), ask.hold()), (now_ms, message));
+        }
+    }
+
+    /// Somebody has replied.
+    pub(crate) fn replied(&self, shard: ShardId, (replier, to): (&Entity, &Entity), reply: &Reply) {
+        self.table.lock().asks.remove(&(shard, replier.clone(), to.clone(), reply.hold()));
+    }
+
+    /// A shard is to be asked again: at once if who leads it now is news, else after a while.
+    pub(crate) fn again(&self, shard: ShardId, is_news: bool, now_ms: u64) {
+        let at_ms = if is_news { now_ms } else { now_ms + AGAIN_MS };
+        let mut table = self.table.lock();
+        let due = table.due.entry(shard).or_insert(at_ms);
+        *due = at_ms.min(*due);
+        drop(table);
+        self.some.notify_one();
+    }
+
+    /// What is to be asked again now, by shard.
+    fn take(&self, now_ms: u64) -> Vec<(ShardId, Vec<Bytes>)> {
+        let Table { asks, due } = &mut *self.table.lock();
+        let shards: Vec<ShardId> = due.extract_if(.., |_, at_ms| *at_ms <= now_ms).map(|(shard, _)| shard).collect();
+        if shards.is_empty() {
+            return Vec::new();
+        }
+        asks.retain(|_, (at_ms, _)| now_ms.saturating_sub(*at_ms) < LIFE_MS);
+        let of = |shard: ShardId| {
+            let asks = asks.iter().filter(move |((of, ..), _)| *of == shard);
+            (shard, asks.map(|(_, (_, message))| message.clone()).collect())
+        };
+        shards.into_iter().map(of).collect()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.table.lock().due.is_empty()
+    }
+}
+
+/// Asks again what is to be asked again, until the node is gone.
+pub(crate) async fn run(weak: Weak<Shared>) {
+    loop {
+        let Some(shared) = weak.upgrade() else { return };
+        for (shard, messages) in shared.asked.take(shared.world.clock.monotonic_ms()) {
+            for message in messages {
+                shared.ask_again(shard, message);
+            }
+        }
+        if shared.asked.is_idle() {
+            // Waits without keeping the node alive.
+            let asked = Arc::clone(&shared.asked);
+            drop(shared);
+            asked.some.notified().await;
+        } else {
+            drop(shared);
+            tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_core::id::{CartId, Id, RequestHash};
+
+    use super::*;
+
+    fn hold(part: u16) -> HoldId {
+        HoldId { cart: CartId(7), request: RequestHash(1), part, attempt: 0 }
+    }
+
+    fn entities() -> (Entity, Entity) {
+        (Entity::Session(Id::new("hamlet").unwrap()), Entity::Cart(CartId(7)))
+    }
+
+    fn noted(asked: &Asked, part: u16, now_ms: u64) {
+        let (session, cart) = entities();
+        let ask = Ask::Overdue { hold: hold(part) };
+        asked.note(3, (&session, &cart), &ask, Bytes::copy_from_slice(&part.to_le_bytes()), now_ms);
+    }
+
+    fn parts(taken: Vec<(ShardId, Vec<Bytes>)>) -> Vec<u16> {
+        let all = taken.into_iter().flat_map(|(_, messages)| messages);
+        all.map(|message| u16::from_le_bytes(message[..].try_into().unwrap())).collect()
+    }
+
+    #[test]
+    fn what_was_not_replied_to_is_asked_again_when_its_shard_is() {
+        let asked = Asked::default();
+        (1..=3).for_each(|part| noted(&asked, part, 10));
+        let (session, cart) = entities();
+        asked.replied(3, (&session, &cart), &Reply::NotMine { hold: hold(2) });
+        assert_eq!(parts(asked.take(20)), [], "nobody has said that the leader is another one");
+        asked.again(4, true, 20);
+        assert_eq!(parts(asked.take(20)), [], "another shard's");
+        asked.again(3, false, 20);
+        assert_eq!(parts(asked.take(20 + AGAIN_MS - 1)), []);
+        asked.again(3, true, 25);
+        assert_eq!(parts(asked.take(25)), [1, 3]);
+        assert_eq!(parts(asked.take(25 + AGAIN_MS)), [], "once");
+    }
+
+    #[test]
+    fn what_its_entity_asks_again_by_itself_is_forgotten_and_there_is_a_bound() {
+        let asked = Asked::default();
+        noted(&asked, 1, 10);
+        asked.again(3, true, 10 + LIFE_MS);
+        assert_eq!(parts(asked.take(10 + LIFE_MS)), []);
+        (0..=ASKED_MAX as u16).for_each(|part| noted(&asked, part, 2_000));
+        asked.again(3, true, 2_000);
+        assert_eq!(parts(asked.take(2_000)).len(), ASKED_MAX);
+        asked.again(3, true, 2_000 + LIFE_MS);
+        noted(&asked, 5, 2_000 + LIFE_MS);
+        assert_eq!(parts(asked.take(2_000 + LIFE_MS)), [5], "old ones make room");
+    }
+}
