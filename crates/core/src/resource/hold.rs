@@ -70,7 +70,7 @@ impl Inventory for Resource {
             ttl_ms: self.details.hold_ttl_ms,
             limits: self.details.limits.clone(),
             late: false,
-            version: self.version,
+            version: live.version,
             position: 0,
         }
     }

@@ -51,7 +51,7 @@ impl Inventory for Session {
             ttl_ms: self.terms.hold_ttl_ms,
             limits: self.limits(),
             late: false,
-            version: self.version,
+            version: live.version,
             position: 0,
         }
     }
