@@ -3,7 +3,11 @@
 
 mod common;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
 
 use common::{
     Answer, Dice, Encoding, Home, Port, Server, Shopper, Theatre, eventually, http,
@@ -18,14 +22,16 @@ const TIMES: usize = 100;
 struct Doors {
     ports: Vec<Arc<Port>>,
     address: SocketAddr,
+    /// The versions that each request was told, by op and request id.
+    told: Mutex<BTreeMap<(String, String), BTreeMap<String, u64>>>,
 }
 
 impl Doors {
     async fn open(server: &Server) -> Doors {
-        Doors { ports: server.ports(6).await, address: server.address() }
+        Doors { ports: server.ports(6).await, address: server.address(), told: Mutex::default() }
     }
 
-    /// Asks a hundred times at once; the answer, which is everybody's.
+    /// Asks a hundred times at once; the answer, which is everybody's, and rests on the same versions.
     async fn all(&self, op: &str, rid: &str, body: &Value) -> Value {
         let asks = (0..TIMES).map(async |number| match number % 5 {
             0 => (Encoding::Json, http::ask(self.address, op, Some(rid), body).await),
@@ -34,14 +40,23 @@ impl Doors {
                 (port.encoding(), port.ask(op, rid, body.clone()).await)
             }
         });
-        let answers = join_all(asks).await.into_iter().map(|(encoding, answer)| (encoding, answer.ok()));
+        let told = |answer: Answer| match answer {
+            Answer::Ok(body, versions) => (body, versions),
+            other => panic!("{op} {rid}: {other:?}"),
+        };
+        let answers = join_all(asks).await.into_iter().map(|(encoding, answer)| (encoding, told(answer)));
         let (json, packed): (Vec<_>, Vec<_>) = answers.partition(|(encoding, _)| *encoding == Encoding::Json);
         for answers in [&json, &packed] {
             for (_, answer) in answers {
                 assert_eq!(*answer, answers[0].1, "{op}");
             }
         }
-        json[0].1.clone()
+        assert_eq!(json[0].1.1, packed[0].1.1, "{op}");
+        let (answer, versions) = json[0].1.clone();
+        let mut before = self.told.lock().expect("no panic");
+        let first = before.entry((op.to_owned(), rid.to_owned())).or_insert_with(|| versions.clone());
+        assert_eq!(versions, *first, "{op} {rid} was told other versions before");
+        answer
     }
 }
 

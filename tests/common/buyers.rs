@@ -17,7 +17,7 @@ use super::{
     port::{Answer, Encoding, Port},
     record::{Asked, CartRecord, Granted, Record, Stands},
     server::Server,
-    theatre::Theatre,
+    theatre::{Theatre, written},
 };
 
 /// Buyers that share one connection.
@@ -49,7 +49,7 @@ impl Till for Port {
         body: Value,
         patience: Duration,
     ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
-        Box::pin(self.ask_within(op, rid, body, patience))
+        Box::pin(self.ask_within(op, rid, written(self.encoding(), &body), patience))
     }
 
     fn is_closed(&self) -> bool {
@@ -175,6 +175,10 @@ impl Buyer {
     /// One cart, from its token to its end; or to where nobody knows.
     async fn one_cart(&mut self) -> CartRecord {
         let mut cart = CartRecord::new(self.dice.token());
+        let customer = self.theatre.goods.as_ref().and_then(|goods| goods.customer(&mut self.dice));
+        if let Some(customer) = customer {
+            self.ask(&mut cart, "cart.open", json!({"token": cart.token, "customer": customer})).await;
+        }
         for _ in 0..=self.dice.below(2) {
             let (op, body) = self.wish(&cart);
             self.ask(&mut cart, op, body).await;
@@ -196,11 +200,29 @@ impl Buyer {
             let body = json!({"token": cart.token, "payment": payment});
             self.ask(&mut cart, "cart.checkout", body).await;
         }
+        if let Some((order, _)) = cart.order.clone()
+            && self.theatre.goods.is_some()
+            && self.dice.percent(15)
+        {
+            let mut body = json!({"order": order, "reason": "ill"});
+            if self.dice.percent(50) {
+                body["lines"] = json!([cart.lines.keys().next()]);
+            }
+            self.ask(&mut cart, "order.refund", body).await;
+        }
         cart
     }
 
-    /// What to hold: named seats, the best there are, or seats of two sessions.
+    /// What to hold: named seats, the best there are, or seats of two sessions; or, where more is sold, something else, or
+    /// several things at once.
     fn wish(&mut self, cart: &CartRecord) -> (&'static str, Value) {
+        let theatre = Arc::clone(&self.theatre);
+        if let Some(goods) = theatre.goods.as_ref().filter(|_| self.dice.percent(65)) {
+            let seats = json!({"session": self.session(), "seats": self.seats()});
+            let (op, mut body) = goods.wish(&mut self.dice, cart, seats);
+            body["token"] = cart.token.as_str().into();
+            return (op, body);
+        }
         let session = self.session();
         match self.dice.below(10) {
             0..6 => {
@@ -241,8 +263,8 @@ impl Buyer {
         let lines: Vec<_> = cart.lines.iter().collect();
         let (number, line) = lines[self.dice.below(lines.len())];
         let mut body = json!({"token": cart.token, "line": number});
-        if self.dice.percent(50) {
-            let seats: Vec<_> = line.seats.keys().collect();
+        let seats: Vec<_> = line.seats().collect();
+        if self.dice.percent(50) && !seats.is_empty() {
             body["seats"] = json!([seats[self.dice.below(seats.len())]]);
         }
         body

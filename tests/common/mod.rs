@@ -5,6 +5,7 @@
 mod damage;
 mod dice;
 mod gateway;
+mod goods;
 pub(crate) mod http;
 mod pack;
 mod port;
@@ -26,12 +27,13 @@ pub(crate) use buyers::{Buyers, Till};
 pub(crate) use damage::{flip, written};
 pub(crate) use dice::Dice;
 pub(crate) use gateway::{Gateway, SECRET};
+pub(crate) use goods::Goods;
 pub(crate) use port::{Answer, Encoding, No, Port};
 pub(crate) use record::{Asked, CartRecord, Granted, Record, Stands};
 pub(crate) use server::{BOXOFFICE, Home, Refused, Server};
 pub(crate) use shim::{Faults, write_control};
 pub(crate) use shopper::{Shopper, checkout, recorded};
-pub(crate) use theatre::{Map, SeatName, Theatre, time};
+pub(crate) use theatre::{Map, SeatName, Theatre, time, written};
 
 /// How long anything that must happen may take: far more than it should, so that a busy machine fails no test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,10 +1,16 @@
 //! What buyers were told: every acknowledged answer, and what nobody knows.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Instant,
+};
 
 use serde_json::Value;
 
-use super::{port::Answer, theatre::SeatName};
+use super::{
+    port::Answer,
+    theatre::{SeatName, read_time},
+};
 
 /// All carts of a test, over all its nodes and crashes.
 #[derive(Default)]
@@ -56,10 +62,14 @@ pub(crate) struct CartRecord {
     /// Its id, once an answer said it.
     pub(crate) id: Option<String>,
     pub(crate) stands: Stands,
-    /// By number: session, seats, their prices.
+    /// Whose it is, if anybody's.
+    pub(crate) customer: Option<String>,
+    /// By number.
     pub(crate) lines: BTreeMap<u64, Line>,
     /// The order and its total.
     pub(crate) order: Option<(String, i64)>,
+    /// Lines of the order that were paid back.
+    pub(crate) refunded: BTreeSet<u64>,
     /// The last request that was granted, and its answer.
     pub(crate) granted: Option<(Asked, Value)>,
     /// A request that may or may not have happened; nothing was asked for this cart after it.
@@ -69,17 +79,56 @@ pub(crate) struct CartRecord {
 /// A line of a cart or an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
-    pub(crate) session: String,
-    pub(crate) seats: BTreeMap<SeatName, i64>,
+    /// `session/…`, `product/…` or `resource/…`.
+    pub(crate) of: String,
+    pub(crate) what: What,
+    /// Nothing is set aside for it before the checkout.
+    pub(crate) late: bool,
+}
+
+/// What a line has, with its prices in cents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Seats(BTreeMap<SeatName, i64>),
+    Places {
+        area: String,
+        quantity: u64,
+        price: i64,
+    },
+    Units {
+        quantity: u64,
+        price: i64,
+    },
+    /// Begin and end in milliseconds.
+    Slot {
+        begin: u64,
+        end: u64,
+        price: i64,
+    },
 }
 
 impl Line {
     pub(crate) fn read(line: &Value) -> (u64, Line) {
-        let seats = line["seats"].as_array().expect("seats").iter().map(seat);
-        let prices = line["prices"].as_array().expect("prices").iter().map(|price| price.as_i64().expect("a price"));
-        assert_eq!(seats.len(), prices.len(), "{line}");
-        let session = line["session"].as_str().expect("a session").to_owned();
-        (line["line"].as_u64().expect("a number"), Line { session, seats: seats.zip(prices).collect() })
+        let of = ["session", "product", "resource"].into_iter().find_map(|kind| {
+            let name = line.get(kind)?.as_str()?;
+            Some(format!("{kind}/{name}"))
+        });
+        let quantity = || line["quantity"].as_u64().expect("a quantity");
+        let price = || line["price"].as_i64().expect("a price");
+        let what = if let Some(seats) = line["seats"].as_array() {
+            let prices = line["prices"].as_array().expect("prices").iter();
+            let prices = prices.map(|price| price.as_i64().expect("a price"));
+            assert_eq!(seats.len(), prices.len(), "{line}");
+            What::Seats(seats.iter().map(seat).zip(prices).collect())
+        } else if let Some(area) = line["area"].as_str() {
+            What::Places { area: area.to_owned(), quantity: quantity(), price: price() }
+        } else if line.get("begin").is_some() {
+            What::Slot { begin: read_time(&line["begin"]), end: read_time(&line["end"]), price: price() }
+        } else {
+            What::Units { quantity: quantity(), price: price() }
+        };
+        let late = line["late"] == true;
+        (line["line"].as_u64().expect("a number"), Line { of: of.expect("of something"), what, late })
     }
 
     /// The lines in this list, by number.
@@ -87,8 +136,39 @@ impl Line {
         lines.as_array().expect("lines").iter().map(Line::read).collect()
     }
 
+    /// Its seats; none if it is of something else.
+    pub(crate) fn seats(&self) -> impl Iterator<Item = SeatName> {
+        let seats = match &self.what {
+            What::Seats(seats) => Some(seats),
+            What::Places { .. } | What::Units { .. } | What::Slot { .. } => None,
+        };
+        seats.into_iter().flat_map(|seats| seats.keys().copied())
+    }
+
+    /// How many of interchangeable things it has.
+    pub(crate) fn quantity(&self) -> Option<u64> {
+        match self.what {
+            What::Places { quantity, .. } | What::Units { quantity, .. } => Some(quantity),
+            What::Seats(_) | What::Slot { .. } => None,
+        }
+    }
+
     fn total(&self) -> i64 {
-        self.seats.values().sum()
+        match &self.what {
+            What::Seats(seats) => seats.values().sum(),
+            What::Places { quantity, price, .. } | What::Units { quantity, price } => *quantity as i64 * price,
+            What::Slot { price, .. } => *price,
+        }
+    }
+
+    /// Whether this line may have become of that one by more of the same.
+    fn grows_from(&self, before: &Line) -> bool {
+        let same = match (&before.what, &self.what) {
+            (What::Places { area, .. }, What::Places { area: now, .. }) => area == now,
+            (What::Units { .. }, What::Units { .. }) => true,
+            _ => false,
+        };
+        same && before.of == self.of && before.quantity() < self.quantity()
     }
 }
 
@@ -103,11 +183,24 @@ impl CartRecord {
             token,
             id: None,
             stands: Stands::Active,
+            customer: None,
             lines: BTreeMap::new(),
             order: None,
+            refunded: BTreeSet::new(),
             granted: None,
             unknown: None,
         }
+    }
+
+    /// The lines that have something of an entity now, and whether it is sold.
+    pub(crate) fn has(&self) -> impl Iterator<Item = (&Line, bool)> {
+        let sold = match self.stands {
+            Stands::Active => Some(false),
+            Stands::Done => Some(true),
+            Stands::Canceled | Stands::Expired => None,
+        };
+        let lines = self.lines.iter().filter(|(number, line)| !line.late && !self.refunded.contains(*number));
+        sold.into_iter().flat_map(move |sold| lines.clone().map(move |(_, line)| (line, sold)))
     }
 
     /// What its lines cost.
@@ -124,25 +217,45 @@ impl CartRecord {
         let Answer::Ok(body, _) = answer else { return };
         let context = || format!("{} {} of {}: {body}", asked.op, asked.body, self.token);
         match asked.op {
-            "cart.hold_seats" | "cart.hold_best" | "cart.hold_all" => {
+            "cart.open" => {
+                self.id = Some(body["id"].as_str().expect("a cart").to_owned());
+                self.customer = asked.body["customer"].as_str().map(str::to_owned);
+                assert_eq!((&body["state"], &Line::read_all(&body["lines"])), (&Value::from("active"), &self.lines));
+            }
+            hold if hold.starts_with("cart.hold_") => {
                 self.id = Some(body["cart"].as_str().expect("a cart").to_owned());
                 for (number, line) in Line::read_all(&body["lines"]) {
-                    assert!(!line.seats.is_empty(), "{}", context());
-                    let before = self.lines.insert(number, line);
-                    assert_eq!(before, None, "a line's number came twice");
+                    assert!(line.quantity() != Some(0) && line.what != What::Seats(BTreeMap::new()), "{}", context());
+                    let before = self.lines.insert(number, line.clone());
+                    let grows = before.as_ref().is_none_or(|before| line.grows_from(before));
+                    assert!(grows, "line {number} was {before:?}: {}", context());
                 }
+            }
+            "cart.set_quantity" => {
+                let number = asked.body["line"].as_u64().expect("a line");
+                let wanted = asked.body["quantity"].as_u64().expect("a quantity");
+                let line = self.lines.get_mut(&number).expect("the line that is set");
+                match &mut line.what {
+                    What::Places { quantity, .. } | What::Units { quantity, .. } => *quantity = wanted,
+                    What::Seats(_) | What::Slot { .. } => panic!("{} has no quantity", context()),
+                }
+                if wanted == 0 {
+                    self.lines.remove(&number);
+                }
+                assert_eq!(Line::read_all(&body["lines"]), self.lines, "{}", context());
             }
             "cart.release" => {
                 let number = asked.body["line"].as_u64().expect("a line");
-                match asked.body["seats"].as_array() {
-                    Some(seats) => {
-                        let line = self.lines.get_mut(&number).expect("the line that is released from");
-                        line.seats.retain(|held, _| !seats.iter().any(|given| seat(given) == *held));
-                        if line.seats.is_empty() {
+                let given = asked.body["seats"].as_array();
+                match (given, self.lines.get_mut(&number).map(|line| &mut line.what)) {
+                    (Some(given), Some(What::Seats(seats))) => {
+                        seats.retain(|held, _| !given.iter().any(|given| seat(given) == *held));
+                        if seats.is_empty() {
                             self.lines.remove(&number);
                         }
                     }
-                    None => drop(self.lines.remove(&number)),
+                    (None, Some(_)) => drop(self.lines.remove(&number)),
+                    _ => panic!("{} is of no such line", context()),
                 }
                 assert_eq!(Line::read_all(&body["lines"]), self.lines);
             }
@@ -151,11 +264,21 @@ impl CartRecord {
                 self.stands = Stands::Canceled;
             }
             "cart.checkout" => {
+                // What was to be set aside at the checkout has been.
+                self.lines.values_mut().for_each(|line| line.late = false);
                 assert_eq!(Line::read_all(&body["lines"]), self.lines, "{}", context());
                 let total = body["total"]["amount"].as_i64().expect("a total");
                 assert_eq!(total, self.total(), "{}", context());
                 self.stands = Stands::Done;
                 self.order = Some((body["id"].as_str().expect("an order").to_owned(), total));
+            }
+            "order.refund" => {
+                let lines: BTreeSet<u64> =
+                    body["lines"].as_array().expect("lines").iter().filter_map(Value::as_u64).collect();
+                let amount: i64 = lines.iter().map(|line| self.lines[line].total()).sum();
+                assert_eq!(body["amount"]["amount"], amount, "{}", context());
+                assert!(self.refunded.is_disjoint(&lines) && !lines.is_empty(), "paid back twice: {}", context());
+                self.refunded.extend(lines);
             }
             other => panic!("buyers do not ask {other}"),
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::port::Port;
+use super::{Encoding, goods::Goods, port::Port};
 
 /// A seat: row and seat, from 0.
 pub(crate) type SeatName = (u16, u16);
@@ -15,6 +15,8 @@ pub(crate) struct Theatre {
     pub(crate) seats: u16,
     /// In cents.
     pub(crate) price: i64,
+    /// What is sold besides seats, if anything is.
+    pub(crate) goods: Option<Goods>,
 }
 
 /// A map as it was read.
@@ -74,7 +76,7 @@ impl Theatre {
         for answer in answers {
             assert!(answer.get("ok").is_some(), "an item of the set-up: {answer}");
         }
-        Theatre { sessions: names, rows, seats, price }
+        Theatre { sessions: names, rows, seats, price, goods: None }
     }
 
     /// The first session.
@@ -98,9 +100,34 @@ impl Theatre {
 
 /// A time as this connection writes it.
 pub(crate) fn time(port: &Port, ms: u64) -> Value {
-    match port.encoding() {
-        super::Encoding::MsgPack => ms.into(),
-        super::Encoding::Json => {
+    time_in(port.encoding(), ms)
+}
+
+/// A body whose times are in milliseconds, as this encoding writes them.
+pub(crate) fn written(encoding: Encoding, body: &Value) -> Value {
+    let mut body = body.clone();
+    let write = |line: &mut Value| {
+        for name in ["begin", "end", "from", "to"] {
+            if let Some(ms) = line.get(name).and_then(Value::as_u64) {
+                line[name] = time_in(encoding, ms);
+            }
+        }
+    };
+    body.get_mut("lines").and_then(Value::as_array_mut).into_iter().flatten().for_each(write);
+    write(&mut body);
+    body
+}
+
+/// The milliseconds of a time in either encoding.
+pub(crate) fn read_time(time: &Value) -> u64 {
+    let text = || boxoffice_wire::form::timestamp(time.as_str()?).map(|time| time.0);
+    time.as_u64().or_else(text).unwrap_or_else(|| panic!("{time} is no time"))
+}
+
+fn time_in(encoding: Encoding, ms: u64) -> Value {
+    match encoding {
+        Encoding::MsgPack => ms.into(),
+        Encoding::Json => {
             let time = boxoffice_wire::form::rfc3339(boxoffice_core::time::Timestamp(ms));
             time.expect("a time within the calendar").into()
         }

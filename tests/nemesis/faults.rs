@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -38,17 +39,35 @@ enum Fault {
     Torn(u64, u64, u64),
     /// A byte between two nodes is changed.
     Corrupt(u64, u64),
+    /// Nodes hear this one, and of the others those on their own side.
+    Bridge(u64),
+    /// A node's syncs fail.
+    FailedSync(u64),
+    /// A node's clock is so many seconds off.
+    Clock(u64, i64),
+    /// A node's disk is lost: it is replaced.
+    LostDisk(u64),
+    /// A node comes, and this one is drained.
+    Relief(u64),
 }
 
+/// Seconds by which a clock is off, one at a time: a hold lives for half an hour, and none may end because of it even where
+/// nobody is left to contradict.
+const CLOCKS: [i64; 6] = [-3_600, -300, -2, 2, 60, 300];
+
 impl Fault {
-    fn drawn(dice: &mut Dice, running: &[u64], all: u64) -> Fault {
+    /// `all` are to run. Long ones only if there is time for them.
+    fn drawn(dice: &mut Dice, running: &[u64], all: &[u64], long: bool) -> Fault {
         let node = running[dice.below(running.len())];
-        let from = 1 + dice.below(all as usize) as u64;
-        let to = 1 + (from + dice.below(all as usize - 1) as u64) % all;
-        let slow = Weather::Slow(Duration::from_millis(20 + mostly_little(dice, 4_000)));
+        let place = dice.below(all.len());
+        let from = all[place];
+        let to = all[(place + 1 + dice.below(all.len() - 1)) % all.len()];
+        let delay = if dice.percent(15) { 5_000 } else { 20 + mostly_little(dice, 4_000) };
+        let slow = Weather::Slow(Duration::from_millis(delay));
         let quiet = if dice.percent(50) { Weather::Silent } else { Weather::Cut };
         let bad = [quiet, quiet, slow, Weather::Trickle][dice.below(4)];
-        match dice.below(100) {
+        let whole = if long { 136 } else { 125 };
+        match dice.below(whole) {
             0..12 => Fault::PowerCut(node),
             12..16 => Fault::AllPowerCut,
             16..21 => Fault::TornRecord(node, dice.below(200) as u32),
@@ -61,7 +80,12 @@ impl Fault {
             72..84 => Fault::Alone(from, bad),
             84..87 => Fault::AllAlone(quiet),
             87..94 => Fault::Torn(from, to, 1 + dice.below(2_000) as u64),
-            _ => Fault::Corrupt(from, to),
+            94..100 => Fault::Corrupt(from, to),
+            100..108 => Fault::Bridge(from),
+            108..114 => Fault::FailedSync(node),
+            114..125 => Fault::Clock(node, CLOCKS[dice.below(CLOCKS.len())]),
+            125..131 => Fault::LostDisk(node),
+            _ => Fault::Relief(node),
         }
     }
 
@@ -80,10 +104,16 @@ impl Fault {
             Fault::AllAlone(_) => "bad links everywhere",
             Fault::Torn(..) => "torn connection",
             Fault::Corrupt(..) => "changed byte",
+            Fault::Bridge(_) => "bridge",
+            Fault::FailedSync(_) => "failed sync",
+            Fault::Clock(..) => "wrong clock",
+            Fault::LostDisk(_) => "lost disk",
+            Fault::Relief(_) => "relief",
         }
     }
 
     async fn strike(self, cluster: &mut Cluster) {
+        let all = cluster.wanted();
         match self {
             Fault::PowerCut(node) => cluster.kill(node),
             Fault::AllPowerCut => cluster.running().into_iter().for_each(|node| cluster.kill(node)),
@@ -98,6 +128,20 @@ impl Fault {
             Fault::AllAlone(weather) => cluster.links.everywhere(weather),
             Fault::Torn(from, to, bytes) => cluster.links.tear(from, to, bytes),
             Fault::Corrupt(from, to) => cluster.links.corrupt(from, to),
+            Fault::Bridge(middle) => {
+                let sides: Vec<u64> = all.into_iter().filter(|node| *node != middle).collect();
+                let (one, other) = sides.split_at(sides.len() / 2);
+                for (one, other) in one.iter().flat_map(|one| other.iter().map(move |other| (*one, *other))) {
+                    cluster.links.both(one, other, Weather::Cut);
+                }
+            }
+            Fault::FailedSync(node) => cluster.fault(node, Faults::SyncFails),
+            Fault::Clock(node, seconds) => {
+                all.into_iter().for_each(|node| cluster.set_clock(node, 0));
+                cluster.set_clock(node, seconds);
+            }
+            Fault::LostDisk(node) => lose_disk(cluster, node).await,
+            Fault::Relief(node) => relieve(cluster, node).await,
         }
     }
 }
@@ -107,16 +151,15 @@ pub(crate) async fn strike(
     cluster: &mut Cluster,
     buyers: &mut Buyers,
     dice: &mut Dice,
-    time: Duration,
+    (time, long): (Duration, bool),
 ) -> BTreeMap<&'static str, u64> {
     let (began, mut struck) = (Instant::now(), BTreeMap::new());
-    let all = cluster.running().len() as u64;
     while began.elapsed() < time {
         // Who lost power by itself does not run any more.
         cluster.down();
         let running = cluster.running();
         if !running.is_empty() {
-            let fault = Fault::drawn(dice, &running, all);
+            let fault = Fault::drawn(dice, &running, &cluster.wanted(), long);
             let orders = buyers.count();
             println!("{:>6} ms: {fault:?} with {running:?} running, {orders} orders", began.elapsed().as_millis());
             *struck.entry(fault.name()).or_default() += 1;
@@ -126,22 +169,44 @@ pub(crate) async fn strike(
         buyers.check();
         // Some faults end, others meet the next one.
         if dice.percent(60) {
-            heal(cluster, all).await;
+            heal(cluster).await;
         }
     }
-    heal(cluster, all).await;
+    heal(cluster).await;
     struck
 }
 
 /// Ends every fault, and starts whoever is down.
-async fn heal(cluster: &mut Cluster, all: u64) {
+async fn heal(cluster: &mut Cluster) {
     cluster.links.heal();
-    for node in 1..=all {
+    for node in cluster.wanted() {
         cluster.fault(node, Faults::None);
+        cluster.set_clock(node, 0);
     }
     cluster.resume_all();
     let down = cluster.down();
     cluster.start_nodes(&down).await;
+}
+
+/// A node loses its disk while all others are well: more than one copy less is not promised to be survived.
+async fn lose_disk(cluster: &mut Cluster, node: u64) {
+    heal(cluster).await;
+    cluster.ready().await;
+    cluster.kill(node);
+    cluster.lose_disk(node);
+    cluster.admin("admin.replace", json!({"node": node})).await;
+    cluster.start_node(node).await;
+}
+
+/// A node comes, if there is one left that may, and another one goes.
+async fn relieve(cluster: &mut Cluster, node: u64) {
+    let Some(newcomer) = cluster.newcomer() else { return };
+    heal(cluster).await;
+    cluster.ready().await;
+    cluster.start_node(newcomer).await;
+    cluster.ready().await;
+    cluster.admin("admin.drain", json!({"node": node})).await;
+    cluster.gone(node);
 }
 
 /// A number below this, the smaller the likelier.

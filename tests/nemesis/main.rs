@@ -22,6 +22,9 @@ use common::Dice;
 use tokio::time::Instant;
 use wanted::Wanted;
 
+/// Nodes that may come in a run, each instead of another one.
+const NEWCOMERS: usize = 2;
+
 fn main() {
     let Some(wanted) = Wanted::read(std::env::args().skip(1)) else { return };
     println!("nemesis: {}", wanted.command());
@@ -35,8 +38,9 @@ fn main() {
 
 async fn run(wanted: Wanted) {
     let began = Instant::now();
-    let plan = Plan { nodes: wanted.nodes, places: wanted.nodes, faults: true, clocks: false };
+    let plan = Plan { nodes: wanted.nodes, places: wanted.nodes + NEWCOMERS, faults: true, clocks: true };
     let mut stage = Stage::new(Dice::new(wanted.seed), plan).await;
+    stage.sells_everything = true;
     let mut struck: BTreeMap<&'static str, u64> = BTreeMap::new();
     let (mut rounds, mut longest_ms) = (0, 0);
     while rounds == 0 || began.elapsed() < wanted.time {
@@ -45,7 +49,8 @@ async fn run(wanted: Wanted) {
         let mut buyers = stage.begin().await;
         buyers.orders(10).await;
         let faulty = Instant::now();
-        for (name, count) in faults::strike(&mut stage.cluster, &mut buyers, &mut stage.dice, wanted.round).await {
+        let time = (wanted.round, wanted.is_long());
+        for (name, count) in faults::strike(&mut stage.cluster, &mut buyers, &mut stage.dice, time).await {
             *struck.entry(name).or_default() += count;
         }
         let healed = Instant::now();

@@ -49,6 +49,11 @@ impl Wanted {
         Some(wanted)
     }
 
+    /// Whether there is time for what takes some.
+    pub(crate) fn is_long(&self) -> bool {
+        self.round >= LONG
+    }
+
     /// The command that plays it again.
     pub(crate) fn command(&self) -> String {
         let minutes = self.time.as_secs() / 60;

@@ -126,7 +126,7 @@ fn resource(bookings: u64) -> Arc<Resource> {
             bookings: vec![(id(&format!("booking-{number}")), begin, end)],
             series: None,
             details: "a meeting".into(),
-            remembered: Remembered { request, answer: Answer::Done },
+            remembered: Remembered::alone(request, Answer::Done),
         });
     }
     Arc::new(resource)

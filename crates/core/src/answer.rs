@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Where in an entity's history an answer stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct At {
     /// Which entity.
     pub entity: Entity,

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
-    answer::{CartState, Order},
+    answer::{At, CartState, Order},
     ask::Ask,
     command::{Payment, Shipping},
     event::{CartEvent, GrownLine, NewLine, QuotaClaim, Reserved},
@@ -118,6 +118,8 @@ struct Done {
     reference: Option<SmolStr>,
     payment: PaymentStatus,
     refunds: Vec<RefundRecord>,
+    /// Where those stood that have sold, ascending: the order in which they said so may be another one at each time.
+    sold: Vec<At>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,6 +140,14 @@ struct LineHold {
     part: u16,
     attempt: u16,
     revision: u64,
+}
+
+impl Done {
+    fn note_sold(&mut self, sold: &[At]) {
+        self.sold.reserve_exact(sold.len());
+        self.sold.extend_from_slice(sold);
+        self.sold.sort();
+    }
 }
 
 impl LineHold {
@@ -208,6 +218,16 @@ impl Cart {
         Some(self.body.as_ref()?.done.as_ref()?.decided)
     }
 
+    /// What the answer to the checkout rests on: the cart with the decision, then everybody who has sold. `more` have, and
+    /// that is not written down yet.
+    pub(crate) fn sold_at(&self, more: impl Iterator<Item = At>) -> Option<Vec<At>> {
+        let done = self.body.as_ref()?.done.as_ref()?;
+        let mut at = Vec::from([At { entity: Entity::Cart(self.id), version: done.decided, position: 0 }]);
+        at.extend(done.sold.iter().cloned().chain(more));
+        at[1..].sort();
+        Some(at)
+    }
+
     /// The checkout under way.
     pub(crate) fn checkout(&self) -> Option<&Checkout> {
         self.body.as_ref()?.payment.as_ref()?.checkout.as_ref()
@@ -226,12 +246,13 @@ impl Cart {
     /// Writes what happened. It was decided before, so it cannot fail.
     pub(crate) fn apply(&mut self, event: &CartEvent) {
         self.version += 1;
+        let version = self.version;
         match event {
             CartEvent::Opened { at, customer, ttl_ms, deadline, remembered } => {
                 assert!(self.body.is_none(), "cart {} is opened twice", self.id);
                 let mut body = Body::opened(*at, customer.clone(), *ttl_ms, *deadline);
                 if let Some(remembered) = remembered {
-                    body.remember(remembered);
+                    body.remember(version, remembered);
                 }
                 self.body = Some(body);
             }
@@ -247,14 +268,14 @@ impl Cart {
                 lines.iter().for_each(|line| body.add(line));
                 grown.iter().for_each(|line| body.grow(line));
                 body.deadline = *deadline;
-                body.remember(remembered);
+                body.remember(version, remembered);
             }
             CartEvent::LineReduced { line, left, revision, quota_revision, deadline, remembered } => {
                 self.reduce(*line, left.as_ref(), *revision, *quota_revision);
                 let body = self.active();
                 body.deadline = *deadline;
                 if let Some(remembered) = remembered {
-                    body.remember(remembered);
+                    body.remember(version, remembered);
                 }
             }
             CartEvent::GrowthUndone { lines } => {
@@ -268,7 +289,7 @@ impl Cart {
                 }
             }
             CartEvent::Canceled { at: _, remembered } => {
-                self.active().remember(remembered);
+                self.active().remember(version, remembered);
                 self.give_up(CartState::Canceled);
             }
             CartEvent::Expired { at, aged } => {
@@ -293,7 +314,7 @@ impl Cart {
             CartEvent::Refunded { refund, remembered } => {
                 self.refund(refund);
                 if let Some(remembered) = remembered {
-                    self.body.as_mut().expect("a done cart was opened").remember(remembered);
+                    self.body.as_mut().expect("a done cart was opened").remember(version, remembered);
                 }
             }
             CartEvent::RefundChanged { number, status } => {
@@ -307,9 +328,14 @@ impl Cart {
                 let void = self.paying().voids.iter_mut().find(|void| void.attempt == *attempt);
                 void.expect("only attempts that are given up change so").status = status.clone();
             }
-            CartEvent::Delivered(numbers) => self.outbox.deliver(numbers),
+            CartEvent::Delivered { numbers, sold } => {
+                self.outbox.deliver(numbers);
+                if !sold.is_empty() {
+                    self.done().note_sold(sold);
+                }
+            }
             CartEvent::Granted(remembered) => {
-                self.body.as_mut().expect("only opened carts grant").remember(remembered);
+                self.body.as_mut().expect("only opened carts grant").remember(version, remembered);
             }
         }
     }
@@ -468,8 +494,16 @@ impl Cart {
         let key = PaymentKey { cart: id, attempt };
         let capture = reference.clone().map(|reference| GatewayCall::Capture { key, reference, amount: order.total });
         let payment = if capture.is_some() { PaymentStatus::Authorized } else { PaymentStatus::Recorded };
-        let (order, refunds) = (Arc::clone(order), Vec::new());
-        body.done = Some(Box::new(Done { order: Arc::clone(&order), decided, attempt, reference, payment, refunds }));
+        let order = Arc::clone(order);
+        body.done = Some(Box::new(Done {
+            order: Arc::clone(&order),
+            decided,
+            attempt,
+            reference,
+            payment,
+            refunds: Vec::new(),
+            sold: Vec::new(),
+        }));
         let lines = core::mem::take(&mut body.lines);
         for line in &lines {
             let hold = line.hold.as_ref().expect("every line of an order is held");
@@ -543,7 +577,8 @@ impl Cart {
         let lines = body.lines.capacity() * size_of::<Line>();
         let memories: usize = body.remembered.iter().map(Memory::heap_bytes).sum();
         let memories = memories + body.remembered.capacity() * size_of::<Memory>();
-        contents + lines + memories + self.outbox.heap_bytes()
+        let sold = body.done.as_ref().map_or(0, |done| done.sold.capacity() * size_of::<At>());
+        contents + lines + memories + sold + self.outbox.heap_bytes()
     }
 }
 

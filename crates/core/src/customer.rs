@@ -98,7 +98,13 @@ impl Customer {
             CustomerEvent::QuotaHeld { hold, revision, want_hash, quota, count, deadline } => {
                 assert!(*count > 0, "hold {hold:?} of nothing");
                 let what = Part { quota: quota.clone(), count: *count };
-                let kept = Hold { revision: *revision, want_hash: *want_hash, deadline: *deadline, what };
+                let kept = Hold {
+                    revision: *revision,
+                    want_hash: *want_hash,
+                    deadline: *deadline,
+                    version: self.version,
+                    what,
+                };
                 let before = self.holds.hold(*hold, kept).map_or(0, |before| {
                     assert_eq!(before.quota, *quota, "{hold:?} goes from one quota to another");
                     before.count

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
-    answer::{Answer, Order, Purchase},
+    answer::{Answer, At, Order, Purchase},
     ask::{Ask, Opening},
     cluster::{Member, Place},
     command::{NewSession, Payment, ProductDetails, ResourceDetails, Shipping, Title, VenueDetails},
@@ -47,6 +47,16 @@ pub struct Remembered {
     pub request: Request,
     /// What it was answered.
     pub answer: Answer,
+    /// Where those stood that were asked for it, in the order of its lines. Where the entity itself stands follows: it is
+    /// the version with this event.
+    pub asked: Vec<At>,
+}
+
+impl Remembered {
+    /// An answer for which nobody else was asked.
+    pub fn alone(request: Request, answer: Answer) -> Remembered {
+        Remembered { request, answer, asked: Vec::new() }
+    }
 }
 
 /// What happens to venues.
@@ -661,8 +671,13 @@ pub enum CartEvent {
         /// How it stands.
         status: VoidStatus,
     },
-    /// Owed messages were acknowledged: their numbers in the outbox.
-    Delivered(Vec<u64>),
+    /// Owed messages were acknowledged.
+    Delivered {
+        /// Their numbers in the outbox.
+        numbers: Vec<u64>,
+        /// Where those stood that have sold: it is part of what the checkout is answered.
+        sold: Vec<At>,
+    },
     /// A request was granted that changed nothing, or all that it changed is in the events before; it is remembered.
     Granted(Remembered),
 }

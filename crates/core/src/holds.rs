@@ -45,6 +45,8 @@ pub(crate) struct Hold<W> {
     pub(crate) want_hash: u64,
     /// When the cart is asked about it.
     pub(crate) deadline: Timestamp,
+    /// The inventory's version when it got what it has: whoever asks for the same again is told this one.
+    pub(crate) version: u64,
     /// What it has.
     pub(crate) what: W,
 }

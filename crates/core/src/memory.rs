@@ -9,7 +9,7 @@ use crate::{answer::Answer, event::Remembered, id::Request, refusal::Refusal, sh
 /// Answers kept for repeats; beyond this the oldest goes.
 pub(crate) const REMEMBERED_MAX: usize = 256;
 
-/// The newest answers of an entity, by the order in which they were given.
+/// The newest answers of an entity, by its versions with them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Memory {
@@ -17,20 +17,22 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// The answer to a request that was granted before, if it is remembered; refused if it had another body.
-    pub(crate) fn answered(&self, request: Request) -> Option<Result<Answer, Refusal>> {
-        let known = self.answers.values().rev().find(|known| known.request.id == request.id)?;
+    /// The answer to a request that was granted before, and the version with it, if it is remembered; refused if it had
+    /// another body.
+    pub(crate) fn answered(&self, request: Request) -> Option<Result<(Answer, u64), Refusal>> {
+        let (version, known) = self.answers.iter().rev().find(|(_, known)| known.request.id == request.id)?;
         let same = known.request.body == request.body;
-        Some(if same { Ok(known.answer.clone()) } else { Err(Refusal::RequestIdReused) })
+        Some(if same { Ok((known.answer.clone(), *version)) } else { Err(Refusal::RequestIdReused) })
     }
 
-    /// Keeps one more answer.
-    pub(crate) fn remember(&mut self, remembered: &Remembered) {
+    /// Keeps one more answer, given with this version.
+    pub(crate) fn remember(&mut self, version: u64, remembered: &Remembered) {
+        assert!(remembered.asked.is_empty(), "only carts ask others for what they answer");
         if self.answers.len() == REMEMBERED_MAX {
             self.answers.pop_first();
         }
-        let number = self.answers.last().map_or(0, |(number, _)| number + 1);
-        self.answers.insert(number, Arc::new(remembered.clone()));
+        let before = self.answers.insert(version, Arc::new(remembered.clone()));
+        assert!(before.is_none(), "version {version} is of two changes");
     }
 
     /// Bytes on the heap, those behind the answers not counted.
@@ -55,10 +57,10 @@ mod tests {
         let mut memory = Memory::default();
         let request = |number: u64| Request { id: RequestHash(number), body: number };
         for number in 0..=REMEMBERED_MAX as u64 {
-            memory.remember(&Remembered { request: request(number), answer: Answer::Done });
+            memory.remember(3 * number, &Remembered::alone(request(number), Answer::Done));
         }
         assert_eq!(memory.answered(request(0)), None, "the oldest went");
-        assert_eq!(memory.answered(request(1)), Some(Ok(Answer::Done)));
+        assert_eq!(memory.answered(request(1)), Some(Ok((Answer::Done, 3))));
         let other = Request { id: RequestHash(1), body: 2 };
         assert_eq!(memory.answered(other), Some(Err(Refusal::RequestIdReused)));
     }

@@ -89,7 +89,13 @@ impl Product {
             ProductEvent::UnitsHeld { hold, revision, want_hash, quantity, price, deadline } => {
                 assert!(*quantity > 0, "hold {hold:?} of nothing");
                 let what = Units { quantity: *quantity, price: *price };
-                let kept = Hold { revision: *revision, want_hash: *want_hash, deadline: *deadline, what };
+                let kept = Hold {
+                    revision: *revision,
+                    want_hash: *want_hash,
+                    deadline: *deadline,
+                    version: self.version,
+                    what,
+                };
                 let before = self.holds.hold(*hold, kept);
                 assert!(before.is_none_or(|before| before.price == *price), "{hold:?} has another price than before");
                 self.taken.hold(before.map_or(0, |before| before.quantity), *quantity);

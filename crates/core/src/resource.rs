@@ -142,7 +142,13 @@ impl Resource {
             }
             ResourceEvent::SlotHeld { hold, revision, want_hash, begin, end, price, deadline } => {
                 let what = Time { slot: slot(*begin, *end), price: *price };
-                let kept = Hold { revision: *revision, want_hash: *want_hash, deadline: *deadline, what };
+                let kept = Hold {
+                    revision: *revision,
+                    want_hash: *want_hash,
+                    deadline: *deadline,
+                    version: self.version,
+                    what,
+                };
                 let before = self.holds.hold(*hold, kept);
                 assert!(before.is_none(), "{hold:?} is held already");
                 self.book(BookingKey::Hold(*hold), what.slot);
@@ -169,7 +175,7 @@ impl Resource {
                         self.series.insert((series.clone(), id.clone()), ());
                     }
                 }
-                self.memory.remember(remembered);
+                self.memory.remember(self.version, remembered);
             }
             ResourceEvent::BookingsCanceled { bookings, remembered } => {
                 for id in bookings {
@@ -180,14 +186,14 @@ impl Resource {
                     let was = self.calendar.remove(&BookingKey::Named(id.clone()));
                     assert!(was.is_some(), "booking {id} has no time");
                 }
-                self.memory.remember(remembered);
+                self.memory.remember(self.version, remembered);
             }
             ResourceEvent::BookingMoved { booking, begin, end, remembered } => {
                 let key = BookingKey::Named(booking.clone());
                 let was = self.calendar.remove(&key);
                 assert!(was.is_some(), "booking {booking} is moved and unknown");
                 self.book(key, slot(*begin, *end));
-                self.memory.remember(remembered);
+                self.memory.remember(self.version, remembered);
             }
             ResourceEvent::Hold(event) => self.holds.apply(event),
         }
@@ -215,9 +221,9 @@ impl Resource {
         assert_eq!(was, Some(slot), "{key} was booked at another time");
     }
 
-    /// The answer to a booking that was granted before, if it is remembered; refused if its request id was used for
-    /// something else.
-    pub(crate) fn answered(&self, request: Request) -> Option<Result<Answer, Refusal>> {
+    /// The answer to a booking that was granted before, and the version with it, if it is remembered; refused if its request
+    /// id was used for something else.
+    pub(crate) fn answered(&self, request: Request) -> Option<Result<(Answer, u64), Refusal>> {
         let put = self.puts.knows(request.id).then_some(Err(Refusal::RequestIdReused));
         put.or_else(|| self.memory.answered(request))
     }

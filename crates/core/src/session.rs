@@ -23,6 +23,7 @@ use crate::{
     ask::Opening,
     command::{Area, Limits, NewSession},
     event::SessionEvent,
+    holds::Hold,
     id::{Id, Request},
     layout::Layout,
     money::{Currency, Money},
@@ -172,12 +173,16 @@ impl Session {
         match event {
             SessionEvent::Opened(opening) => panic!("session {} is opened twice", opening.session.id),
             SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline } => {
-                let share = Share::Seats(indexes(layout, seats));
-                book.hold(*hold, *revision, *want_hash, *deadline, share, layout.seats(), areas);
+                let what = Share::Seats(indexes(layout, seats));
+                let (revision, want_hash, deadline, version) = (*revision, *want_hash, *deadline, self.version);
+                let kept = Hold { revision, want_hash, deadline, version, what };
+                book.hold(*hold, kept, layout.seats(), areas);
             }
             SessionEvent::PlacesHeld { hold, revision, want_hash, area, quantity, deadline } => {
-                let share = Share::Places { area: area_number(areas, area), quantity: *quantity };
-                book.hold(*hold, *revision, *want_hash, *deadline, share, layout.seats(), areas);
+                let what = Share::Places { area: area_number(areas, area), quantity: *quantity };
+                let (revision, want_hash, deadline, version) = (*revision, *want_hash, *deadline, self.version);
+                let kept = Hold { revision, want_hash, deadline, version, what };
+                book.hold(*hold, kept, layout.seats(), areas);
             }
             SessionEvent::SeatsReleased { hold, revision, seats, remember } => {
                 book.release_seats(*hold, *revision, &indexes(layout, seats), *remember);

@@ -64,6 +64,8 @@ struct Booked {
     session: NewSession,
     #[serde(skip, default = "Layout::unset")]
     layout: Arc<Layout>,
+    /// The venue's version when it heard that the session is open; `None` while it is owed its opening.
+    opened: Option<u64>,
 }
 
 impl Venue {
@@ -128,6 +130,11 @@ impl Venue {
         self.opening.contains(session)
     }
 
+    /// The version with which it heard that a session is open.
+    pub(crate) fn opened_at(&self, session: &Id) -> Option<u64> {
+        self.sessions.get(session)?.opened
+    }
+
     /// What a session is to be opened with.
     pub(crate) fn opening_of(&self, session: &Id) -> Option<Opening> {
         let booked = self.sessions.get(session)?;
@@ -162,6 +169,8 @@ impl Venue {
             VenueEvent::SessionBooked { session, layout } => self.book(session, layout),
             VenueEvent::SessionOpened(session) => {
                 assert!(self.opening.remove(session), "session {session} was not being opened");
+                let booked = self.sessions.get_mut(session).expect("a session being opened is booked");
+                booked.opened = Some(self.version);
             }
             VenueEvent::SessionRefused(session) => {
                 assert!(self.opening.remove(session), "session {session} was not being opened");
@@ -179,7 +188,7 @@ impl Venue {
         hall.bookings.insert(session.starts_at, (session.ends_at, session.id.clone()));
         self.by_start.insert((session.starts_at, session.id.clone()));
         self.opening.insert(session.id.clone());
-        let booked = Booked { session: session.clone(), layout: Arc::clone(layout) };
+        let booked = Booked { session: session.clone(), layout: Arc::clone(layout), opened: None };
         let before = self.sessions.insert(session.id.clone(), booked);
         assert!(before.is_none(), "session {} is booked twice", session.id);
     }

@@ -64,11 +64,8 @@ impl Flow {
         Flow { end: End::Failed(why.into()), ..Flow::new(intended_us, plan.now_us(), record) }
     }
 
-    /// Writes down the cart's version of an answer; not a repeat's, which is told what may be of a later change.
+    /// Writes down the cart's version of an answer.
     fn note_version<T>(&mut self, reply: &Reply<T>) {
-        if reply.repeated {
-            return;
-        }
         let cart = reply.at.iter().find(|at| at.entity == Entity::Cart(self.record.cart));
         self.record.versions.extend(cart.map(|at| at.version));
     }

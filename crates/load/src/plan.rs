@@ -9,7 +9,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use boxoffice_client::Reply;
 use boxoffice_core::{id::Id, time::Timestamp};
 use boxoffice_workload::{
     arrival::FlowNumber,
@@ -106,12 +105,6 @@ impl Plan {
 
     pub(crate) fn customer_id(&self, customer: Option<u32>) -> Option<Id> {
         customer.map(|customer| self.goods.customer_id(customer))
-    }
-
-    /// Whether the versions of an answer are those its own change made. A repeat is told the versions of its time, which may
-    /// be of later changes; and where nodes are harmed, they repeat among each other what they do not know.
-    pub(crate) fn tells_version<T>(&self, reply: &Reply<T>) -> bool {
-        !reply.repeated && !self.scenario.faults.any()
     }
 
     /// Counts a flow that is begun.

@@ -288,7 +288,7 @@ fn cart(event: &CartEvent) -> Words {
             format!("attempt {attempt} was given up and is authorized as {reference} all the same; a void is owed"),
         ),
         CartEvent::VoidChanged { attempt, status } => ("void", format!("attempt {attempt}: {}", void(status))),
-        CartEvent::Delivered(numbers) => {
+        CartEvent::Delivered { numbers, sold: _ } => {
             ("delivered", format!("messages {} it owed", listed(numbers.iter().map(u64::to_string))))
         }
         CartEvent::Granted(_) => ("granted", "a request that changed nothing, or only what is said before".into()),

@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::common::{Answer, Dice, Encoding, Port, Till};
+use crate::common::{Answer, Dice, Encoding, Port, Till, written};
 
 /// How long a node may take to let one in.
 const KNOCK: Duration = Duration::from_millis(700);
@@ -113,7 +113,7 @@ impl Anywhere {
     async fn ask_once(&self, op: &str, rid: &str, body: &Value, patience: Duration) -> Answer {
         let Some(port) = self.port().await else { return Answer::Fail(903) };
         let deadline_ms = patience.as_millis().max(1) as u64;
-        let frame = json!({"op": op, "rid": rid, "deadline_ms": deadline_ms, "body": body});
+        let frame = json!({"op": op, "rid": rid, "deadline_ms": deadline_ms, "body": written(self.encoding, body)});
         port.exchange(frame, patience + LATE).await
     }
 

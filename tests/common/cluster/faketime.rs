@@ -17,7 +17,14 @@ fn library() -> PathBuf {
 
 /// Has the command's process read its clock by this file.
 pub(crate) fn set_up(command: &mut Command, file: &Path) {
-    command.env("LD_PRELOAD", library()).env("FAKETIME_TIMESTAMP_FILE", file).env("FAKETIME_NO_CACHE", "1");
+    // Another library may be there already.
+    let before = command.get_envs().find(|(name, _)| *name == "LD_PRELOAD").and_then(|(_, value)| value);
+    let mut libraries = before.map(|value| value.to_os_string()).unwrap_or_default();
+    if !libraries.is_empty() {
+        libraries.push(":");
+    }
+    libraries.push(library());
+    command.env("LD_PRELOAD", libraries).env("FAKETIME_TIMESTAMP_FILE", file).env("FAKETIME_NO_CACHE", "1");
     command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("NO_FAKE_STAT", "1");
 }
 

@@ -76,6 +76,12 @@ pub(crate) struct Node {
     joins: bool,
     server: Option<Server>,
     paused: bool,
+    /// It was started.
+    began: bool,
+    /// It was drained.
+    gone: bool,
+    /// Its disk does not sync, or did not: it may end because of that.
+    sick: bool,
 }
 
 /// Ports that no process gets by itself, so that a node finds its own again: each test program begins elsewhere, and none is
@@ -115,7 +121,18 @@ impl Cluster {
             let links = format!("[peers]\nlisten = \"{peers}\"\n\n{}", links.routes(id));
             let home = Home::with_config(&format!("[node]\nshards = {SHARDS}\n\n{CONFIG}{links}"));
             let home = if plan.faults { home.with_faults() } else { home };
-            Node { id, home, client: free_address(), peers, joins: id != 1, server: None, paused: false }
+            Node {
+                id,
+                home,
+                client: free_address(),
+                peers,
+                joins: id != 1,
+                server: None,
+                paused: false,
+                began: false,
+                gone: false,
+                sick: false,
+            }
         });
         let nodes: Vec<Node> = nodes.collect();
         let doors = Doors::new(nodes.iter().map(|node| node.client).collect());
@@ -193,7 +210,7 @@ impl Cluster {
         for (id, started) in join_all(starts).await {
             let server = started.unwrap_or_else(|refused| panic!("node {id} does not serve: {refused:?}"));
             let node = self.node_mut(id);
-            (node.server, node.paused) = (Some(server), false);
+            (node.server, node.paused, node.began) = (Some(server), false, true);
         }
     }
 
@@ -228,8 +245,10 @@ impl Cluster {
     /// The same, of a node whose power may go meanwhile.
     pub(crate) fn terminate_anyhow(&mut self, id: u64) {
         self.signal(id, Signal::TERM);
+        let sick = self.node(id).sick;
         let (code, said) = self.ended(id);
-        assert!(matches!(code, Some(0) | None), "node {id} was told to stop and ended with {code:?}: {said}");
+        let well = matches!(code, Some(0) | None) || (sick && is_of_syncs(code, &said));
+        assert!(well, "node {id} was told to stop and ended with {code:?}: {said}");
     }
 
     /// Waits until a node ends by itself; its exit code, and what it said.
@@ -261,16 +280,44 @@ impl Cluster {
         paused.into_iter().for_each(|id| self.resume(id));
     }
 
-    /// The nodes that began and do not run: who lost power by itself is noticed here.
+    /// The nodes that are to run and do not: who lost power by itself is noticed here.
     pub(crate) fn down(&mut self) -> Vec<u64> {
-        for node in &mut self.nodes[..self.plan.nodes] {
+        for node in &mut self.nodes {
             if node.server.as_mut().is_some_and(Server::has_ended) {
                 let (status, said) = node.server.take().expect("it ran").ended();
                 // Without an exit code the power went; anything else it would have had to say.
-                assert!(status.code().is_none(), "node {} ended with {status}: {said}", node.id);
+                let well = status.code().is_none() || (node.sick && is_of_syncs(status.code(), &said));
+                assert!(well, "node {} ended with {status}: {said}", node.id);
+                node.paused = false;
             }
         }
-        self.nodes[..self.plan.nodes].iter().filter(|node| node.server.is_none()).map(|node| node.id).collect()
+        self.nodes.iter().filter(|node| node.is_wanted() && node.server.is_none()).map(|node| node.id).collect()
+    }
+
+    /// The nodes that are to run, whether they do or not.
+    pub(crate) fn wanted(&self) -> Vec<u64> {
+        self.nodes.iter().filter(|node| node.is_wanted()).map(|node| node.id).collect()
+    }
+
+    /// A node that was never started, if there is a place for one more.
+    pub(crate) fn newcomer(&self) -> Option<u64> {
+        self.nodes.iter().find(|node| !node.began).map(|node| node.id)
+    }
+
+    /// Waits until a node that was drained has ended by itself; it does not come back.
+    pub(crate) fn gone(&mut self, id: u64) {
+        let (code, said) = self.ended(id);
+        assert_eq!(code, Some(0), "node {id} was drained and ended with {code:?}: {said}");
+        self.node_mut(id).gone = true;
+    }
+
+    /// The disk of a node that does not run is lost, and an empty one is in its place.
+    pub(crate) fn lose_disk(&mut self, id: u64) {
+        assert!(self.node(id).server.is_none(), "node {id} runs");
+        let data = self.home(id).data_dir();
+        std::fs::remove_dir_all(&data).expect("a data directory");
+        std::fs::create_dir_all(&data).expect("an empty directory");
+        self.joins(id);
     }
 
     fn signal(&self, id: u64, signal: Signal) {
@@ -280,7 +327,8 @@ impl Cluster {
     }
 
     /// What a node's disk suffers from.
-    pub(crate) fn fault(&self, id: u64, faults: Faults) {
+    pub(crate) fn fault(&mut self, id: u64, faults: Faults) {
+        self.node_mut(id).sick |= matches!(faults, Faults::SyncFails);
         write_control(&self.home(id).control_file(), faults);
     }
 
@@ -431,12 +479,22 @@ impl Cluster {
     }
 }
 
+/// Whether a node ended because its disk does not sync, and said so.
+fn is_of_syncs(code: Option<i32>, said: &str) -> bool {
+    code == Some(4) && said.contains("cannot sync")
+}
+
 fn free_rid() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     NEXT.fetch_add(1, Relaxed)
 }
 
 impl Node {
+    /// Whether it is to run.
+    fn is_wanted(&self) -> bool {
+        self.began && !self.gone
+    }
+
     fn command(&self, id: u64, join: Option<SocketAddr>) -> Command {
         serve(&self.home, id, self.client, self.peers, SECRET, join)
     }

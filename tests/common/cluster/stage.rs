@@ -9,7 +9,7 @@ use super::{
     nodes::{Cluster, Plan},
     watchers::Watchers,
 };
-use crate::common::{Answer, Buyers, Dice, Encoding, PATIENCE, Port, Record, Theatre, Till, eventually};
+use crate::common::{Answer, Buyers, Dice, Encoding, Goods, PATIENCE, Port, Record, Theatre, Till, eventually};
 
 /// Buyers at once.
 pub(crate) const BUYERS: usize = 8;
@@ -32,6 +32,8 @@ pub(crate) struct Stage {
     /// What is played, sold out or not.
     pub(crate) theatre: Theatre,
     pub(crate) record: Record,
+    /// Whether buyers are offered places, units and time besides seats, and the name of a customer.
+    pub(crate) sells_everything: bool,
     watchers: Option<Watchers>,
     /// Carts that were checked at every node already.
     checked: usize,
@@ -41,13 +43,18 @@ pub(crate) struct Stage {
 impl Stage {
     pub(crate) async fn new(dice: Dice, plan: Plan) -> Stage {
         let cluster = Cluster::start(plan).await;
-        let theatre = Theatre { sessions: Vec::new(), rows: 0, seats: 0, price: 0 };
-        Stage { cluster, dice, theatre, record: Record::default(), watchers: None, checked: 0, plays: 0 }
+        let theatre = Theatre { sessions: Vec::new(), rows: 0, seats: 0, price: 0, goods: None };
+        let record = Record::default();
+        Stage { cluster, dice, theatre, record, sells_everything: false, watchers: None, checked: 0, plays: 0 }
     }
 
     /// New sessions, so that there is something to sell, and buyers of them.
     pub(crate) async fn begin(&mut self) -> Buyers {
         self.theatre = self.play(8, (30, 40), None).await;
+        if self.sells_everything {
+            let port = self.cluster.port(self.cluster.running()[0]).await;
+            self.theatre.goods = Some(Goods::open(&port, self.plays).await);
+        }
         let nodes: Vec<_> = self.cluster.running().into_iter().map(|id| (id, self.cluster.client(id))).collect();
         self.watchers = Some(Watchers::start(nodes, &self.theatre));
         let tills: Vec<Arc<dyn Till>> =
@@ -117,6 +124,9 @@ impl Stage {
             let from = if number == 0 { self.checked } else { self.checked.max(carts.saturating_sub(SAMPLE)) };
             self.record.check_carts(&port, from).await;
             self.record.check_maps(&port, &self.theatre).await;
+            if let Some(goods) = &self.theatre.goods {
+                goods.check(&port, &self.record).await;
+            }
             self.record.check_histories(&port, &self.theatre).await;
             if number == 0 {
                 self.record.check_repeats(&port).await;

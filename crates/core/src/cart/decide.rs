@@ -6,7 +6,7 @@ use smol_str::format_smolstr;
 
 use super::{Body, CART_LINES_MAX, CART_REQUESTS_MAX, Cart, Line, committed_after};
 use crate::{
-    answer::{Answer, CartState, CartView, Held, LineView},
+    answer::{Answer, At, CartState, CartView, Held, LineView},
     ask::Granted,
     command::{Want, WantedLine},
     event::{CartEvent, GrownLine, NewLine, QuotaClaim, Remembered},
@@ -45,6 +45,8 @@ pub(crate) struct Added {
     pub(crate) events: Vec<CartEvent>,
     /// What the client is told.
     pub(crate) answer: Answer,
+    /// Where those stood that were asked, in the order of the lines.
+    pub(crate) asked: Vec<At>,
 }
 
 impl Cart {
@@ -64,7 +66,7 @@ impl Cart {
         }
         let deadline = at.after(ttl_ms.min(rules.cart_age_max_ms));
         let view = Cart::fresh_view(id, customer.clone(), at, deadline);
-        let remembered = Some(Remembered { request, answer: Answer::Cart(view) });
+        let remembered = Some(Remembered::alone(request, Answer::Cart(view)));
         Ok(CartEvent::Opened { at, customer, ttl_ms, deadline, remembered })
     }
 
@@ -73,7 +75,7 @@ impl Cart {
         self.customer_with(customer)?;
         self.may_remember()?;
         let view = self.view().expect("an active cart is open");
-        Ok(CartEvent::Granted(Remembered { request, answer: Answer::Cart(view) }))
+        Ok(CartEvent::Granted(Remembered::alone(request, Answer::Cart(view))))
     }
 
     /// Whether lines may be asked for, as far as the cart alone can say. `others` are lines under way.
@@ -195,11 +197,16 @@ impl Cart {
         }
         let held = Held { cart: self.id, lines: views, currency, deadline };
         let answer = if setting { Answer::Cart(self.view_with(&held)) } else { Answer::Held(held) };
-        let remembered = Remembered { request, answer: answer.clone() };
+        let at = |line: &Asked<'_>| {
+            let Granted { version, position, .. } = *line.granted;
+            At { entity: line.entity.clone(), version, position }
+        };
+        let asked: Vec<At> = asked.iter().map(at).collect();
+        let remembered = Remembered { request, answer: answer.clone(), asked: asked.clone() };
         let known = self.body.is_none() || self.customer().is_some();
         let customer = customer.filter(|_| !known);
         events.push(CartEvent::LinesAdded { lines, grown, customer, currency, deadline, remembered });
-        Ok(Added { events, answer })
+        Ok(Added { events, answer, asked })
     }
 
     /// What a granted line has: at the price it had before if it grows.
@@ -301,7 +308,7 @@ impl Cart {
         self.may_remember()?;
         let deadline = body.touched(at, rules, core::iter::empty(), 0);
         let view = CartView { deadline, ..self.view().expect("an active cart is open") };
-        let remembered = Remembered { request, answer: Answer::Cart(view) };
+        let remembered = Remembered::alone(request, Answer::Cart(view));
         let currency = body.currency.expect("a cart with lines has a currency");
         let (lines, grown) = (Vec::new(), Vec::new());
         Ok(CartEvent::LinesAdded { lines, grown, customer: None, currency, deadline, remembered })
@@ -346,7 +353,7 @@ impl Cart {
         view.lines.retain(|line| line.line != number || left.is_some());
         view.total = self.total_of(&view.lines);
         view.deadline = deadline;
-        let remembered = request.map(|request| Remembered { request, answer: Answer::Cart(view) });
+        let remembered = request.map(|request| Remembered::alone(request, Answer::Cart(view)));
         CartEvent::LineReduced { line: number, left, revision, quota_revision, deadline, remembered }
     }
 
@@ -362,7 +369,7 @@ impl Cart {
         self.may_change()?.ok_or_else(|| self.not_found())?;
         let mut view = self.view().expect("an active cart is open");
         view.state = CartState::Canceled;
-        Ok(CartEvent::Canceled { at, remembered: Remembered { request, answer: Answer::Cart(view) } })
+        Ok(CartEvent::Canceled { at, remembered: Remembered::alone(request, Answer::Cart(view)) })
     }
 
     /// Whether the cart's deadline has come; every input looks at this first.

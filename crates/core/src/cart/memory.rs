@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Body, Cart};
 use crate::{
-    answer::Answer,
+    answer::{Answer, Answered, At},
     event::Remembered,
-    id::{Request, RequestHash},
+    id::{Entity, Request, RequestHash},
     refusal::Refusal,
 };
 
@@ -16,14 +16,17 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Memory {
     request: Request,
-    /// `None` for the checkout: its answer is the order.
+    /// A [`Packed`]; `None` for the checkout: its answer is the order.
     answer: Option<Box<[u8]>>,
 }
 
+/// What is kept of an answer: the cart's version with it, where those stood that were asked for it, and the answer itself.
+type Packed = (u64, Vec<At>, Answer);
+
 /// What is remembered of a request.
 pub(crate) enum Recalled {
-    /// It was granted, and this is the answer.
-    Answer(Box<Answer>),
+    /// It was granted, and this is the answer, with the versions of its time.
+    Answer(Box<Answered>),
     /// It was the checkout that made the order.
     Order,
 }
@@ -44,9 +47,18 @@ impl Cart {
             return Some(Err(Refusal::RequestIdReused));
         }
         Some(Ok(match &memory.answer {
-            Some(packed) => Recalled::Answer(Box::new(unpack(packed))),
+            Some(packed) => Recalled::Answer(Box::new(self.unpack(packed))),
             None => Recalled::Order,
         }))
+    }
+
+    fn unpack(&self, packed: &[u8]) -> Answered {
+        let (version, asked, answer): Packed = postcard::from_bytes(packed).expect("what was packed can be unpacked");
+        let mut at = Vec::with_capacity(asked.len() + 1);
+        // The place in the log is known to those who were there.
+        at.push(At { entity: Entity::Cart(self.id), version, position: 0 });
+        at.extend(asked);
+        Answered { answer, at }
     }
 
     /// Whether a request with this id was granted.
@@ -56,9 +68,12 @@ impl Cart {
 }
 
 impl Body {
-    pub(super) fn remember(&mut self, remembered: &Remembered) {
-        let Remembered { request, answer } = remembered;
-        self.keep(Memory { request: *request, answer: Some(pack(answer)) });
+    /// Keeps an answer that was given with this version of the cart.
+    pub(super) fn remember(&mut self, version: u64, remembered: &Remembered) {
+        let Remembered { request, answer, asked } = remembered;
+        let packed: Vec<u8> =
+            postcard::to_allocvec(&(version, asked, answer)).expect("an answer of a cart can be packed");
+        self.keep(Memory { request: *request, answer: Some(packed.into_boxed_slice()) });
     }
 
     pub(super) fn remember_order(&mut self, request: Request) {
@@ -72,13 +87,4 @@ impl Body {
         }
         self.remembered.push(memory);
     }
-}
-
-fn pack(answer: &Answer) -> Box<[u8]> {
-    let packed: Vec<u8> = postcard::to_allocvec(answer).expect("an answer of a cart can be packed");
-    packed.into_boxed_slice()
-}
-
-fn unpack(packed: &[u8]) -> Answer {
-    postcard::from_bytes(packed).expect("what was packed can be unpacked")
 }

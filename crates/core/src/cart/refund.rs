@@ -64,7 +64,7 @@ impl Cart {
             reason: reason.clone(),
             status,
         };
-        let remembered = request.map(|request| Remembered { request, answer: Answer::Refund(refund.clone()) });
+        let remembered = request.map(|request| Remembered::alone(request, Answer::Refund(refund.clone())));
         Ok(CartEvent::Refunded { refund, remembered })
     }
 

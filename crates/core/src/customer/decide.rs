@@ -82,7 +82,7 @@ impl Inventory for Customer {
             ttl_ms: None,
             limits: Limits::default(),
             late: false,
-            version: self.version,
+            version: live.version,
             position: 0,
         }
     }

@@ -15,7 +15,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::{Effect, Input, Stage, Turn, WAITERS_MAX, mail::Mail, speculation::Speculation};
 use crate::{
-    answer::{Answer, Answered, At, CartState, Outcome},
+    answer::{Answer, Answered, CartState, Outcome},
     ask::{Ask, Reply},
     cart::{Cart, Recalled, committed_after},
     command::{CartCommand, Command, Payment, Shipping},
@@ -55,8 +55,6 @@ struct WaitingCheckout<R> {
 struct Settling<R> {
     waiting: Vec<R>,
     until: Timestamp,
-    /// The inventories that have sold.
-    sold: Vec<At>,
 }
 
 impl<R> CartHost<R> {
@@ -160,10 +158,7 @@ impl<R> CartHost<R> {
         let known = stage.entity.cart().and_then(|cart| cart.recall(request));
         match known.filter(|_| !planted::is("a repeat taken for new")) {
             Some(Err(refusal)) => stage.turn.answer(from, Err(refusal)),
-            Some(Ok(Recalled::Answer(answer))) => {
-                let outcome = stage.entity.ok(*answer);
-                stage.turn.answer(from, outcome);
-            }
+            Some(Ok(Recalled::Answer(answered))) => stage.turn.answer(from, Ok(*answered)),
             Some(Ok(Recalled::Order)) => self.settle(stage, from),
             None => return self.join(stage, from, request),
         }
@@ -235,7 +230,7 @@ impl<R> CartHost<R> {
             }
             CartCommand::Settle { attempt, outcome } => {
                 let settled = self.settle_attempt(stage, attempt, outcome);
-                settled.map(|()| CartEvent::Granted(Remembered { request, answer: Answer::Done }))
+                settled.map(|()| CartEvent::Granted(Remembered::alone(request, Answer::Done)))
             }
             CartCommand::Get | CartCommand::Order | CartCommand::Audit | CartCommand::Paid { .. } => {
                 panic!("{command:?} has no request id")
@@ -319,18 +314,16 @@ impl<R> CartHost<R> {
     /// Answers with the order when everything is sold, or after a bound.
     fn settle(&mut self, stage: &mut Stage<'_, R>, from: R) {
         if !stage.entity.cart().is_some_and(|cart| cart.outbox().owes_sales()) {
-            let outcome = stage.entity.ok(checkout_answer(stage.entity, false));
+            let outcome = self.checked_out(stage.entity, false);
             return stage.turn.answer(from, outcome);
         }
-        let settling = self.settling.get_or_insert_with(|| Settling {
-            waiting: Vec::new(),
-            until: stage.at.after(stage.rules.settle_ms),
-            sold: Vec::new(),
-        });
+        let settling = self
+            .settling
+            .get_or_insert_with(|| Settling { waiting: Vec::new(), until: stage.at.after(stage.rules.settle_ms) });
         if settling.waiting.len() < WAITERS_MAX {
             settling.waiting.push(from);
         } else {
-            let outcome = stage.entity.ok(checkout_answer(stage.entity, true));
+            let outcome = self.checked_out(stage.entity, true);
             stage.turn.answer(from, outcome);
         }
     }
@@ -345,19 +338,25 @@ impl<R> CartHost<R> {
             return;
         }
         let settling = self.settling.take().expect("looked at above");
-        let answer = checkout_answer(stage.entity, !sold);
-        // It rests on the decision, not on what was written down since.
         let version = stage.entity.cart().and_then(Cart::decided).expect("a done cart was decided");
-        let mut at = Vec::from([At { version, ..stage.entity.at() }]);
-        at.extend(settling.sold);
+        let outcome = self.checked_out(stage.entity, !sold);
         for from in settling.waiting {
-            let outcome = Ok(Answered { answer: answer.clone(), at: at.clone() });
+            let outcome = outcome.clone();
             if version <= stage.turn.known {
                 stage.turn.now.push(Effect::Answer { to: from, outcome });
             } else {
                 stage.turn.answer(from, outcome);
             }
         }
+    }
+
+    /// What a checkout is answered, now and whenever it is repeated: a function of the decision and of the sales, but for
+    /// whether all have sold yet.
+    fn checked_out(&self, entity: &Speculation, settling: bool) -> Outcome {
+        let cart = entity.cart().expect("a done cart is kept");
+        let answer = cart.checkout_answer(settling).expect("a done cart has an order");
+        let at = cart.sold_at(self.mail.sales()).expect("a done cart has an order");
+        Ok(Answered { answer, at })
     }
 
     fn asked(&mut self, stage: &mut Stage<'_, R>, from: Entity, ask: Ask) {
@@ -427,15 +426,8 @@ impl<R> CartHost<R> {
                     stage.turn.read.push(Effect::Ask { to: from, ask: Ask::Forget });
                 }
             }
-            Reply::Forgotten | Reply::Refunded { .. } | Reply::Posted { .. } => {
+            Reply::Forgotten | Reply::Refunded { .. } | Reply::Posted { .. } | Reply::Sold { .. } => {
                 _ = self.mail.acknowledge(stage.entity, &from, &reply);
-            }
-            Reply::Sold { version, position, .. } => {
-                if self.mail.acknowledge(stage.entity, &from, &reply).is_some()
-                    && let Some(settling) = &mut self.settling
-                {
-                    settling.sold.push(At { entity: from, version, position });
-                }
             }
             // Not for carts.
             Reply::MineUntil { .. }
@@ -509,8 +501,8 @@ impl<R> Stage<'_, R> {
 /// The answer to a change that was just written down.
 fn changed(entity: &Speculation, request: Request) -> Outcome {
     let recalled = entity.cart().and_then(|cart| cart.recall(request));
-    let Some(Ok(Recalled::Answer(answer))) = recalled else { panic!("a change is remembered") };
-    entity.ok(*answer)
+    let Some(Ok(Recalled::Answer(answered))) = recalled else { panic!("a change is remembered") };
+    Ok(*answered)
 }
 
 fn read(entity: &Speculation, id: CartId, command: &CartCommand) -> Outcome {
@@ -526,10 +518,4 @@ fn read(entity: &Speculation, id: CartId, command: &CartCommand) -> Outcome {
         other => panic!("{other:?} is no read"),
     };
     entity.ok(answer)
-}
-
-/// What a checkout is answered: a function of the decision, but for whether all have sold yet.
-fn checkout_answer(entity: &Speculation, settling: bool) -> Answer {
-    let cart = entity.cart().expect("a done cart is kept");
-    cart.checkout_answer(settling).expect("a done cart has an order")
 }

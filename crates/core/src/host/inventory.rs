@@ -222,7 +222,8 @@ fn resource_outcome<R>(
     }
     let request = request.ok_or(Refusal::RequestIdMissing)?;
     if let Some(known) = resource.answered(request) {
-        return entity.ok(known?);
+        let (answer, version) = known?;
+        return entity.ok_again(answer, version);
     }
     let event = match command {
         ResourceCommand::Reserve { booking, when, repeat, details } => {
@@ -234,7 +235,8 @@ fn resource_outcome<R>(
     };
     entity.apply(Event::Resource(event), turn);
     let answered = entity.resource().and_then(|resource| resource.answered(request));
-    entity.ok(answered.expect("a change is remembered")?)
+    let (answer, version) = answered.expect("a change is remembered")?;
+    entity.ok_again(answer, version)
 }
 
 fn resource_read(resource: &Resource, at: Timestamp, command: ResourceCommand) -> Result<Answer, Refusal> {

@@ -1,12 +1,13 @@
 //! Delivery of a cart's outbox: what was told, what was acknowledged, and when the rest is told again.
 
 use alloc::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     vec::Vec,
 };
 
 use super::{Effect, Stage, speculation::Speculation};
 use crate::{
+    answer::At,
     ask::{Ask, Reply},
     event::{CartEvent, Owed},
     id::Entity,
@@ -22,8 +23,8 @@ pub(super) struct Mail {
     told: BTreeSet<u64>,
     /// Numbers told to the gateway, how often it did not know, and when it is told again if it did not.
     paying: BTreeMap<u64, (u32, Option<Timestamp>)>,
-    /// Numbers acknowledged that are still in the outbox.
-    acknowledged: BTreeSet<u64>,
+    /// Numbers acknowledged that are still in the outbox; of a sale, where it stands.
+    acknowledged: BTreeMap<u64, Option<At>>,
     again_at: Option<Timestamp>,
 }
 
@@ -43,18 +44,31 @@ impl Mail {
         let number = entity.cart()?.outbox().acknowledged_by(from, reply)?;
         // A message that this host never told was told by the one before it.
         self.told.remove(&number);
-        self.acknowledged.insert(number).then_some(number)
+        let sold = match reply {
+            Reply::Sold { version, position, .. } => {
+                Some(At { entity: from.clone(), version: *version, position: *position })
+            }
+            _ => None,
+        };
+        // The first word counts.
+        match self.acknowledged.entry(number) {
+            Entry::Vacant(place) => {
+                place.insert(sold);
+                Some(number)
+            }
+            Entry::Occupied(_) => None,
+        }
     }
 
     /// Notes that the gateway has done what this message asks for, or never will.
     pub(super) fn acknowledge_payment(&mut self, number: u64) {
         self.paying.remove(&number);
-        self.acknowledged.insert(number);
+        self.acknowledged.insert(number, None);
     }
 
     /// Notes that the gateway does not know what came of this message: it is told again after a while.
     pub(super) fn unsure(&mut self, number: u64, rules: &Rules, at: Timestamp) {
-        if self.acknowledged.contains(&number) {
+        if self.acknowledged.contains_key(&number) {
             // It knew before: this is late.
             return;
         }
@@ -65,9 +79,15 @@ impl Mail {
 
     /// Whether every sale was acknowledged.
     pub(super) fn sold(&self, entity: &Speculation) -> bool {
-        let sale =
-            |(number, owed): &&(u64, Owed)| matches!(owed.ask, Ask::Sell { .. }) && !self.acknowledged.contains(number);
+        let sale = |(number, owed): &&(u64, Owed)| {
+            matches!(owed.ask, Ask::Sell { .. }) && !self.acknowledged.contains_key(number)
+        };
         entity.cart().is_some_and(|cart| cart.outbox().entries().iter().find(sale).is_none())
+    }
+
+    /// Where the sales stand that were acknowledged, and that is not written down yet.
+    pub(super) fn sales(&self) -> impl Iterator<Item = At> {
+        self.acknowledged.values().flatten().cloned()
     }
 
     /// Writes down what was acknowledged once nothing more is expected of entities, or the time has come; tells what is
@@ -77,13 +97,15 @@ impl Mail {
         let (rules, at) = (*rules, *at);
         let late = self.again_at.is_some_and(|again_at| at >= again_at);
         if !self.acknowledged.is_empty() && (self.told.is_empty() || late) {
-            let numbers: Vec<u64> = core::mem::take(&mut self.acknowledged).into_iter().collect();
-            entity.apply_cart(CartEvent::Delivered(numbers), turn);
+            let (numbers, sold): (Vec<u64>, Vec<Option<At>>) =
+                core::mem::take(&mut self.acknowledged).into_iter().unzip();
+            let sold = sold.into_iter().flatten().collect();
+            entity.apply_cart(CartEvent::Delivered { numbers, sold }, turn);
         }
         let Some(cart) = entity.cart() else { return };
         let mut told = false;
         for (number, owed) in cart.outbox().sendable() {
-            if self.acknowledged.contains(number) {
+            if self.acknowledged.contains_key(number) {
                 continue;
             }
             if self.tell(*number, owed) {

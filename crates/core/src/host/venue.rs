@@ -6,7 +6,7 @@ use smol_str::format_smolstr;
 
 use super::{Effect, Input, Stage, Turn, WAITERS_MAX, speculation::Speculation};
 use crate::{
-    answer::{Answer, At, Outcome},
+    answer::{Answer, Answered, At, Outcome},
     ask::{Ask, Reply},
     command::{Command, NewSession, VenueCommand, VenueDetails},
     directory::Listing,
@@ -233,8 +233,10 @@ fn command_outcome<R>(
 /// The answer to the creation of a session that is open: the session as it was when it opened.
 fn created(entity: &Speculation, session: &Id) -> Outcome {
     let view = entity.venue().and_then(|venue| venue.fresh_session(session));
+    let opened = entity.venue().and_then(|venue| venue.opened_at(session)).expect("an open session was opened");
+    let own = At { version: opened, ..entity.at() };
     let at = At { entity: Entity::Session(session.clone()), version: 1, position: 0 };
-    entity.ok_with(Answer::Session(view.expect("an open session is booked")), vec![at])
+    Ok(Answered { answer: Answer::Session(view.expect("an open session is booked")), at: vec![own, at] })
 }
 
 /// What the venue owes to sessions and to the directory.

@@ -50,10 +50,16 @@ impl Product {
     /// The reply to an ask that sets nothing aside before the checkout.
     fn late(&self, ask: &HoldAsk<'_>, want_hash: u64, quantity: u32) -> Granted {
         let content = Content::Units { quantity, price: self.details.price.amount };
-        self.grant(ask.hold, ask.revision, want_hash, content, true)
+        self.grant(ask.hold, (ask.revision, want_hash, self.version), content, true)
     }
 
-    fn grant(&self, hold: HoldId, revision: u64, want_hash: u64, content: Content, late: bool) -> Granted {
+    fn grant(
+        &self,
+        hold: HoldId,
+        (revision, want_hash, version): (u64, u64, u64),
+        content: Content,
+        late: bool,
+    ) -> Granted {
         Granted {
             hold,
             revision,
@@ -63,7 +69,7 @@ impl Product {
             ttl_ms: self.hold_ttl_ms(),
             limits: self.details.limits.clone(),
             late,
-            version: self.version,
+            version,
             position: 0,
         }
     }
@@ -113,7 +119,8 @@ impl Inventory for Product {
     fn granted(&self, hold: HoldId) -> Granted {
         let live = self.holds.live(hold).expect("only live holds are granted");
         let Units { quantity, price } = live.what;
-        self.grant(hold, live.revision, live.want_hash, Content::Units { quantity, price }, false)
+        let known = (live.revision, live.want_hash, live.version);
+        self.grant(hold, known, Content::Units { quantity, price }, false)
     }
 
     fn decide_release(&self, hold: HoldId, revision: u64, left: Option<&Portion>, last: bool) -> Option<Event> {

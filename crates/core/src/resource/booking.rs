@@ -75,7 +75,7 @@ impl Resource {
             bookings: bookings.into_iter().map(|(id, slot)| (id, slot.begin(), slot.end())).collect(),
             series: repeat.map(|_| booking.clone()),
             details: details.clone(),
-            remembered: Remembered { request, answer: Answer::Booked(views) },
+            remembered: Remembered::alone(request, Answer::Booked(views)),
         })
     }
 
@@ -89,7 +89,7 @@ impl Resource {
         if bookings.is_empty() {
             return Err(Refusal::NoSuchBooking(booking.clone()));
         }
-        let remembered = Remembered { request, answer: Answer::Done };
+        let remembered = Remembered::alone(request, Answer::Done);
         Ok(ResourceEvent::BookingsCanceled { bookings, remembered })
     }
 
@@ -108,7 +108,7 @@ impl Resource {
             booking: booking.clone(),
             begin: slot.begin(),
             end: slot.end(),
-            remembered: Remembered { request, answer: Answer::Booked(vec![reserved(booking, slot, &note.details)]) },
+            remembered: Remembered::alone(request, Answer::Booked(vec![reserved(booking, slot, &note.details)])),
         })
     }
 

@@ -74,7 +74,7 @@ impl Inventory for Resource {
             ttl_ms: self.hold_ttl_ms(),
             limits: self.details.limits.clone(),
             late: false,
-            version: self.version,
+            version: live.version,
             position: 0,
         }
     }

@@ -145,7 +145,7 @@ fn a_canceled_booking_is_free_on_all_its_days() {
     reserve(&mut desk, "long", &local("2026-01-01T22:00", "2026-01-03T02:00"), None).expect("it is free");
     let event = desk.decide_cancel(&id("long"), false, request(2)).expect("it is there");
     desk.apply(&event);
-    assert_eq!(desk.answered(request(2)), Some(Ok(Answer::Done)));
+    assert_eq!(desk.answered(request(2)), Some(Ok((Answer::Done, desk.version()))));
     assert_eq!(desk.decide_cancel(&id("long"), false, request(3)), Err(Refusal::NoSuchBooking(id("long"))));
     for day in ["2026-01-01T22:00", "2026-01-02T12:00", "2026-01-03T01:00"] {
         let end = alloc::format!("{}:30", &day[..13]);
@@ -202,7 +202,7 @@ fn a_booking_moves_or_keeps_its_time() {
     assert_eq!(in_the_way(said.map(|_| ())).len(), 1);
     let event = desk.decide_move(NOW, &id("a"), &local("2026-01-01T10:30", "2026-01-01T11:30"), request(2));
     desk.apply(&event.expect("its own old time is not in the way"));
-    let Some(Ok(Answer::Booked(booked))) = desk.answered(request(2)) else { panic!("not remembered") };
+    let Some(Ok((Answer::Booked(booked), _))) = desk.answered(request(2)) else { panic!("not remembered") };
     assert_eq!((booked[0].booking.as_str(), booked[0].details.as_str()), ("a", "details"));
     assert_eq!(desk.is_available(NOW, &local("2026-01-01T10:00", "2026-01-01T10:30")), Ok(vec![]));
     whole(&desk);
@@ -400,7 +400,7 @@ fn a_put_and_a_booking_under_one_request_id_are_told_apart() {
     assert_eq!(known, Some(Ok((Answer::Resource(first), 1))), "with the bookings of then");
     assert_eq!(desk.put_answered(request(1), &details()), Some(Err(Refusal::RequestIdReused)));
     assert_eq!(desk.answered(request(0)), Some(Err(Refusal::RequestIdReused)));
-    assert!(matches!(desk.answered(request(1)), Some(Ok(Answer::Booked(_)))));
+    assert!(matches!(desk.answered(request(1)), Some(Ok((Answer::Booked(_), _)))));
 }
 
 #[derive(Clone, Debug)]

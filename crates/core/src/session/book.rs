@@ -110,18 +110,9 @@ impl Book {
     }
 
     /// Seats are given to a hold that is new; places to one that is new or has some of the same area.
-    #[expect(clippy::too_many_arguments, reason = "a hold and what it is checked against")]
-    pub(super) fn hold(
-        &mut self,
-        id: HoldId,
-        revision: u64,
-        want_hash: u64,
-        deadline: Timestamp,
-        share: Share,
-        seats: u32,
-        areas: &[Area],
-    ) {
-        let before = self.holds.hold(id, Hold { revision, want_hash, deadline, what: share.clone() });
+    pub(super) fn hold(&mut self, id: HoldId, hold: Hold<Share>, seats: u32, areas: &[Area]) {
+        let share = hold.what.clone();
+        let before = self.holds.hold(id, hold);
         match share {
             Share::Seats(indexes) => {
                 assert!(before.is_none(), "{id:?} is held already");

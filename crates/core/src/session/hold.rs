@@ -55,7 +55,7 @@ impl Inventory for Session {
             ttl_ms: self.hold_ttl_ms(),
             limits: self.limits(),
             late: false,
-            version: self.version,
+            version: live.version,
             position: 0,
         }
     }

@@ -216,7 +216,7 @@ fn an_entity_that_changes_before_it_is_forgotten_stays() {
     let before = kept.take_leaving();
     // It leaves again at a later place: what was kept elsewhere of the earlier one is not enough.
     let cart = &before[0];
-    let delivered = CartEvent::Delivered(Vec::new());
+    let delivered = CartEvent::Delivered { numbers: Vec::new(), sold: Vec::new() };
     kept.advance(cart.index + 5);
     kept.apply(&cart.entity, vec![Event::Cart(delivered)]);
     assert!(!kept.forget(&cart.entity, cart.index));

@@ -12,14 +12,14 @@ use boxoffice_core::{
     money::{Currency, Money},
     payment::{OnDecline, Settlement},
     refusal::Refusal,
-    seat::Seat,
+    seat::{Seat, SeatSet},
     time::{Rules, Timestamp},
 };
 
 use crate::{
     catalogue::open,
     keeping::written_and_read,
-    script::{details, euros, hold_lines, id, layout, pay, product, resource},
+    script::{check_out, details, euros, hold_lines, id, layout, pay, product, resource},
     town::Town,
 };
 
@@ -331,16 +331,16 @@ fn every_other_change_of_an_operator_is_found_by_its_repeat() {
                 }
                 let outcome = town.answers[&ticket].clone();
                 let answered = outcome.unwrap_or_else(|no| panic!("{name}: {command:?} is refused: {no}"));
-                told.push((request, command, answered.answer));
+                told.push((request, command, answered));
             }
             town.calls.clear();
             restart(&mut town, between);
             town.calls.clear();
             let (log, kept) = (town.log.len(), written_and_read(&town.kept));
-            for (request, command, answer) in told {
+            for (request, command, first) in told {
                 let again = say(&mut town, &request, command);
                 let again = again.unwrap_or_else(|no| panic!("{name}: {request} is refused: {no}"));
-                assert_eq!(again.answer, answer, "{name}, {request}, {between:?}");
+                assert_eq!(again, first, "{name}, {request}, {between:?}");
                 let other = Command::Cart(CartId(7), CartCommand::Revoke { line: 9 });
                 let other = match command.entity() {
                     Entity::Cart(_) => other,
@@ -355,4 +355,87 @@ fn every_other_change_of_an_operator_is_found_by_its_repeat() {
             assert!(kept.entities().eq(town.kept.entities()), "{name}, {between:?}");
         }
     }
+}
+
+#[test]
+fn a_repeat_is_told_the_versions_of_its_time() {
+    let opened = |number: u128| Command::Cart(CartId(number), CartCommand::Open { customer: None, ttl_ms: None });
+    let hold = |number: u128, seat: u16, units: u32| {
+        // The first row has three of them.
+        let seats = SeatSet::new([Seat { row: seat / 3, seat: seat % 3 }]).expect("a seat");
+        let seats = Want::Seats { seats, best_effort: false };
+        let units = Want::Units { quantity: units, now: false };
+        let lines = vec![
+            WantedLine { entity: Entity::Session(id("s")), want: seats },
+            WantedLine { entity: Entity::Product(id("p")), want: units },
+        ];
+        Command::Cart(CartId(number), hold_lines(lines))
+    };
+    let set = |quantity| Command::Cart(CartId(1), CartCommand::SetQuantity { line: 2, quantity });
+    let release = Command::Cart(CartId(1), CartCommand::Release { line: 1, seats: None });
+    let stock = Command::Product(id("p"), ProductCommand::Put(Box::new(product(euros(100), 10))));
+    let bought = |number: u128| Command::Cart(CartId(number), check_out());
+    let story = [
+        stock,
+        opened(1),
+        hold(1, 0, 1),
+        hold(2, 1, 1),
+        hold(1, 2, 1),
+        set(5),
+        hold(2, 3, 1),
+        set(3),
+        release,
+        bought(2),
+        hold(3, 4, 1),
+        bought(1),
+        Command::Cart(CartId(3), CartCommand::Cancel),
+    ];
+    for between in BETWEEN {
+        let mut town = town();
+        let tell = |number: usize| format!("rid {number}");
+        let first: Vec<Outcome> =
+            story.iter().enumerate().map(|(number, command)| say(&mut town, &tell(number), command)).collect();
+        let versions = |outcome: &Outcome| -> Vec<(String, u64)> {
+            let answered = outcome.as_ref().unwrap_or_else(|no| panic!("{between:?}: refused: {no}"));
+            answered.at.iter().map(|at| (at.entity.to_string(), at.version)).collect()
+        };
+        // The third hold is the second of the first cart: a line of its own, and more units of the line it has.
+        let told = [("session/s", 4), ("product/p", 4)].map(|(name, version)| (name.to_owned(), version));
+        assert_eq!(versions(&first[4])[1..], told, "{between:?}");
+        // A checkout rests on everybody who has sold.
+        let sold: Vec<String> = versions(&first[9]).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(sold[1..], ["session/s", "session/s", "product/p"].map(String::from), "{between:?}");
+        restart(&mut town, between);
+        let log = town.log.len();
+        for (number, command) in story.iter().enumerate().chain(story.iter().enumerate()) {
+            let again = say(&mut town, &tell(number), command);
+            assert_eq!(versions(&again), versions(&first[number]), "{number}, {between:?}");
+        }
+        assert_eq!(town.log.len(), log, "{between:?}: a repeat changed something");
+    }
+}
+
+#[test]
+fn a_hold_whose_cart_died_before_it_was_written_down_has_its_own_version() {
+    let mut town = town();
+    let cart = Entity::Cart(CartId(1));
+    let seats =
+        |seat: u16| Want::Seats { seats: SeatSet::new([Seat { row: 0, seat }]).expect("a seat"), best_effort: false };
+    let hold = |number: u128, seat| {
+        Command::Cart(
+            CartId(number),
+            hold_lines(vec![WantedLine { entity: Entity::Session(id("s")), want: seats(seat) }]),
+        )
+    };
+    let ticket = town.send(Some("rid 1"), hold(1, 0));
+    // The session has granted it; the cart dies before the line is committed.
+    town.run_but(|_| true, |entity| *entity != cart);
+    town.crash(&cart, 0);
+    assert!(town.is_lost(ticket));
+    let session_version = |outcome: Outcome| {
+        let answered = outcome.expect("the seat is free, or held for it");
+        answered.at.iter().find(|at| at.entity == Entity::Session(id("s"))).expect("it was asked").version
+    };
+    assert_eq!(session_version(say(&mut town, "rid 1", &hold(2, 1))), 3);
+    assert_eq!(session_version(say(&mut town, "rid 1", &hold(1, 0))), 2, "the hold is older than the other cart's");
 }

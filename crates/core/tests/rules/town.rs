@@ -9,10 +9,10 @@ use std::{
 };
 
 use boxoffice_core::{
-    answer::{Answer, At, Outcome},
+    answer::{Answer, Answered, At, Outcome},
     ask::{Ask, Reply},
-    command::{CartCommand, Command, Payment},
-    event::Event,
+    command::{CartCommand, Command, Payment, ProductCommand, ResourceCommand, SessionCommand, VenueCommand},
+    event::{CustomerEvent, Event, ProductEvent, ResourceEvent, SessionEvent},
     host::{Effect, Host, Input, Turn},
     id::{CartId, Entity, Request, RequestHash, hash64},
     keep::{Kept, State},
@@ -24,6 +24,9 @@ use crate::{bank::Bank, watch::Watchers};
 
 /// A client's place at the counter: where its answer goes.
 pub(crate) type Ticket = u32;
+
+/// A change that was asked for: of whom, and the request's id and body.
+type Asked = (Entity, RequestHash, u64);
 
 /// Something on its way to an entity.
 #[derive(Clone, Debug)]
@@ -61,11 +64,11 @@ pub(crate) struct Town {
     pub(crate) log: Vec<(Entity, Event)>,
     rules: Arc<Rules>,
     actors: BTreeMap<Entity, Actor>,
-    tickets: BTreeMap<Ticket, Option<(CartId, Request)>>,
+    tickets: BTreeMap<Ticket, Option<Asked>>,
     /// Tickets whose host has crashed: their clients know nothing.
     lost: BTreeSet<Ticket>,
-    /// What was granted, by cart and request: a repeat must be told the same (P9).
-    granted: BTreeMap<(CartId, RequestHash), Answer>,
+    /// What was granted, by who decided and request: a repeat must be told the same, with the same versions (P9).
+    granted: BTreeMap<Asked, Answered>,
     watchers: Watchers,
     turn: Turn<Ticket>,
 }
@@ -106,14 +109,8 @@ impl Town {
         let body = hash64(format!("{command:?}").as_bytes());
         let request = request.map(|id| Request { id: RequestHash::of(id), body });
         let ticket = self.tickets.len() as Ticket;
-        let of_cart = match (&command, request) {
-            // Reads are told the truth of the moment.
-            (Command::Cart(_, CartCommand::Get | CartCommand::Order | CartCommand::Audit), _) => None,
-            (Command::Cart(_, CartCommand::Paid { .. }), _) => None,
-            (Command::Cart(cart, _), Some(request)) => Some((*cart, request)),
-            _ => None,
-        };
-        self.tickets.insert(ticket, of_cart);
+        let asked = request.filter(|_| changes(&command)).map(|request| (command.entity(), request.id, request.body));
+        self.tickets.insert(ticket, asked);
         let to = command.entity();
         self.post(Message { to, input: Input::Command { from: ticket, request, command } });
         ticket
@@ -349,19 +346,67 @@ impl Town {
                 assert!(*version <= committed, "answered {answered:?} before version {committed} of {entity}");
             }
             self.check_order(ticket, &answered.answer);
-            if let Some(Some((cart, request))) = self.tickets.get(&ticket) {
-                let mut answer = answered.answer.clone();
-                if let Answer::Order { settling, .. } = &mut answer {
-                    // Whether all have sold is the only thing that may change between an answer and its repeat.
-                    *settling = false;
-                }
-                let first = self.granted.entry((*cart, request.id)).or_insert_with(|| answer.clone());
-                assert!(*first == answer, "a repeat was answered {answer:?} instead of {first:?}");
+            if let Some(Some(asked)) = self.tickets.get(&ticket).cloned() {
+                self.check_own_versions(&asked.0, answered);
+                self.check_repeat(asked, answered.clone());
             }
         }
         assert!(!self.lost.contains(&ticket), "a client of a crashed host was answered");
         let before = self.answers.insert(ticket, outcome);
         assert!(before.is_none(), "ticket {ticket} was answered twice: {before:?}");
+    }
+
+    /// P9: whoever asks again is told what was told first, with the versions of that time; but for the places in the log,
+    /// which only those know who were there.
+    fn check_repeat(&mut self, asked: Asked, mut answered: Answered) {
+        answered.at.iter_mut().for_each(|at| at.position = 0);
+        if let Answer::Order { settling, .. } = &mut answered.answer {
+            // Whether all have sold is the only thing that may change between an answer and its repeat: if they had not, more
+            // of them may have by now.
+            if *settling {
+                *settling = false;
+                let Some(first) = self.granted.get(&asked) else { return };
+                assert_eq!(answered.answer, first.answer, "a repeat was answered otherwise");
+                let known = |at: &At| first.at.contains(at);
+                assert!(answered.at.iter().all(known), "a repeat was answered {answered:?} instead of {first:?}");
+                return;
+            }
+        }
+        let first = self.granted.entry(asked).or_insert_with(|| answered.clone());
+        assert!(*first == answered, "a repeat was answered {answered:?} instead of {first:?}");
+    }
+
+    /// The versions told of inventories are those of this cart's own holds and sales, however often they were asked for.
+    fn check_own_versions(&self, decided: &Entity, answered: &Answered) {
+        let Entity::Cart(cart) = decided else { return };
+        let asked = &answered.at[1..];
+        match &answered.answer {
+            Answer::Held(held) => {
+                let entities = held.lines.iter().map(|line| &line.entity);
+                assert!(entities.eq(asked.iter().map(|at| &at.entity)), "{answered:?}");
+                // What is validated at the checkout only looked at the product.
+                let set_aside = held.lines.iter().zip(asked).filter(|(line, _)| !line.late);
+                set_aside.for_each(|(_, at)| assert_eq!(self.holder(at), Some(*cart), "{at:?} in {answered:?}"));
+            }
+            Answer::Order { .. } => {
+                asked.iter().for_each(|at| assert_eq!(self.holder(at), Some(*cart), "{at:?} in {answered:?}"));
+            }
+            _ => {}
+        }
+    }
+
+    /// Whose hold or sale it was that made this version.
+    fn holder(&self, at: &At) -> Option<CartId> {
+        let mut events = self.log.iter().filter(|(entity, _)| *entity == at.entity).map(|(_, event)| event);
+        let hold = match events.nth(at.version.checked_sub(1)? as usize)? {
+            Event::Session(SessionEvent::SeatsHeld { hold, .. } | SessionEvent::PlacesHeld { hold, .. })
+            | Event::Session(SessionEvent::SeatsSold { hold, .. } | SessionEvent::PlacesSold { hold, .. })
+            | Event::Product(ProductEvent::UnitsHeld { hold, .. } | ProductEvent::UnitsSold { hold, .. })
+            | Event::Resource(ResourceEvent::SlotHeld { hold, .. } | ResourceEvent::SlotSold { hold, .. })
+            | Event::Customer(CustomerEvent::QuotaHeld { hold, .. } | CustomerEvent::QuotaSold { hold, .. }) => hold,
+            _ => return None,
+        };
+        Some(hold.cart)
     }
 
     /// A checkout is told what was decided with it, whenever it is told; a read what is committed now, and nothing else (P14).
@@ -389,6 +434,29 @@ impl Town {
     /// Whether the client behind this ticket knows nothing, and never will.
     pub(crate) fn is_lost(&self, ticket: Ticket) -> bool {
         self.lost.contains(&ticket)
+    }
+}
+
+/// Whether a command changes something, and is known by its request id: reads are told the truth of the moment, and the
+/// creation of a session is known by the session's id.
+fn changes(command: &Command) -> bool {
+    match command {
+        Command::Cart(_, command) => {
+            !matches!(command, CartCommand::Get | CartCommand::Order | CartCommand::Audit | CartCommand::Paid { .. })
+        }
+        Command::Session(_, command) => {
+            !matches!(command, SessionCommand::Get | SessionCommand::Map | SessionCommand::Audit)
+        }
+        Command::Product(_, command) => matches!(command, ProductCommand::Put(_)),
+        Command::Resource(_, command) => matches!(
+            command,
+            ResourceCommand::Put(_)
+                | ResourceCommand::Reserve { .. }
+                | ResourceCommand::Cancel { .. }
+                | ResourceCommand::Move { .. }
+        ),
+        Command::Venue(_, command) => matches!(command, VenueCommand::Put(_) | VenueCommand::PutHall { .. }),
+        Command::Customer(..) | Command::Directory(_) | Command::Cluster(_) => false,
     }
 }
 

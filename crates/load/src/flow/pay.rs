@@ -40,13 +40,13 @@ pub(super) async fn check_out(plan: &Plan, cart: &Cart, flow: &mut Flow) -> End 
             flow.note_version(&reply);
             let order = &reply.value.order;
             let sold = match &plan.picker {
-                Some(picker) if plan.tells_version(&reply) => {
+                Some(picker) => {
                     let held =
                         flow.record.holds.iter().filter(|hold| matches!(hold.outcome, HoldOutcome::Granted { .. }));
                     let version = |session: u32| version_of(&reply.at, &picker.house().session_id(session));
                     held.filter_map(|hold| Some((hold.session, version(hold.session)?))).collect()
                 }
-                Some(_) | None => Vec::new(),
+                None => Vec::new(),
             };
             (CheckoutOutcome::Bought { order: order.id, total: order.total.amount, sold }, End::Done)
         }

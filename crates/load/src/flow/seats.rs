@@ -65,7 +65,7 @@ async fn hold_and_buy(plan: &Plan, cart: &Cart, number: FlowNumber, block: Optio
                 flow.note_version(reply);
                 let seats = reply.value.lines.iter().flat_map(|line| line.content.seats());
                 HoldOutcome::Granted {
-                    session_version: version_of(&reply.at, &session).filter(|_| plan.tells_version(reply)),
+                    session_version: version_of(&reply.at, &session),
                     deadline: reply.value.deadline,
                     price: seats.map(|seat| seat.price).sum(),
                 }

@@ -28,7 +28,7 @@ fn open(stores: &MemoryStores, rests_on: u64) -> Result<Past, PastError> {
 }
 
 fn remembered() -> Remembered {
-    Remembered { request: Request { id: RequestHash(1), body: 1 }, answer: Answer::Done }
+    Remembered::alone(Request { id: RequestHash(1), body: 1 }, Answer::Done)
 }
 
 /// What happens next to a cart that had so many events: it ends, and now and then somebody asks about a hold of it.
@@ -47,7 +47,7 @@ fn next(id: CartId, had: u64) -> Vec<Event> {
         1 => CartEvent::Canceled { at: Timestamp(2), remembered: remembered() },
         had if had % 2 == 0 => CartEvent::Disowned { holds: vec![(session, hold(had), 1)] },
         // The number of what it owes: it owes one message at a time, the first is 0.
-        had => CartEvent::Delivered(vec![(had - 3) / 2]),
+        had => CartEvent::Delivered { numbers: vec![(had - 3) / 2], sold: Vec::new() },
     };
     vec![Event::Cart(event)]
 }

@@ -76,7 +76,7 @@ fn a_seat_is_followed_across_segments_and_restarts() {
         assert_eq!((hold.cart, order.cart()), (first, first));
         let bought = check_whole(shop, &cart(0), 4);
         assert!(matches!(&bought[0].event, Event::Cart(CartEvent::Opened { .. })), "{bought:?}");
-        assert!(matches!(&bought[3].event, Event::Cart(CartEvent::Delivered(_))), "{bought:?}");
+        assert!(matches!(&bought[3].event, Event::Cart(CartEvent::Delivered { .. })), "{bought:?}");
         let nobody = shop.block_on(shop.handle().history(&session(77), 10, None)).expect("a history");
         assert_eq!(nobody, []);
     };

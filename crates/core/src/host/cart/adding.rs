@@ -10,7 +10,7 @@ use super::{
     paying::Paying,
 };
 use crate::{
-    answer::{At, Outcome},
+    answer::Outcome,
     ask::Granted,
     cart::{Asked, Cart, check_wanted},
     command::{Want, WantedLine},
@@ -418,12 +418,7 @@ impl<R> CartHost<R> {
         for event in added.events {
             stage.entity.apply_cart(event, stage.turn);
         }
-        let at = |line: &Asked<'_>| At {
-            entity: line.entity.clone(),
-            version: line.granted.version,
-            position: line.granted.position,
-        };
-        Ok(stage.entity.ok_with(added.answer, asked.iter().map(at).collect()))
+        Ok(stage.entity.ok_with(added.answer, added.asked))
     }
 }
 

@@ -1,0 +1,195 @@
+//! What is sold besides numbered seats: places of an area, units of products, time of rooms; who buys it; and the check that
+//! all of it is exactly what the buyers were told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::{
+    Dice, eventually,
+    port::Port,
+    record::{CartRecord, Record, What},
+    theatre::{read_time, written},
+    town::{event, product, purchases, room},
+};
+
+/// Units of each product, and places of the area: less than buyers would like.
+const STOCK: u64 = 200;
+const CAPACITY: u64 = 400;
+
+/// The first hour that is booked, and how many there are.
+const FROM_MS: u64 = 1_900_800_000_000;
+const HOURS: u64 = 24 * 40;
+const HOUR_MS: u64 = 60 * 60 * 1_000;
+
+/// Bookings that are read at once.
+const PAGE: usize = 1_000;
+
+/// Everything that is sold in one play besides seats.
+#[derive(Clone, Debug)]
+pub(crate) struct Goods {
+    /// Of the last one nothing is set aside before the checkout.
+    products: Vec<String>,
+    event: String,
+    rooms: Vec<String>,
+    customers: Vec<String>,
+}
+
+impl Goods {
+    /// Makes them; their names have this number.
+    pub(crate) async fn open(port: &Port, number: usize) -> Goods {
+        let named = |kind: &str, count: usize| (0..count).map(|each| format!("{kind}-{number}-{each}")).collect();
+        let goods = Goods {
+            products: named("product", 3),
+            event: format!("event-{number}"),
+            rooms: named("room", 2),
+            customers: named("customer", 4),
+        };
+        let (late, plain) = goods.products.split_last().expect("some products");
+        for name in plain {
+            product(port, name, STOCK, Value::Null).await;
+        }
+        product(port, late, STOCK, json!({"hold": "at_checkout"})).await;
+        event(port, &goods.event, CAPACITY, Value::Null).await;
+        for name in &goods.rooms {
+            room(port, name, Value::Null).await;
+        }
+        goods
+    }
+
+    /// Somebody who buys; half of the time nobody says who it is.
+    pub(crate) fn customer(&self, dice: &mut Dice) -> Option<String> {
+        dice.percent(50).then(|| any(dice, &self.customers))
+    }
+
+    /// Something to hold, some of it together with these seats; or more or less of what the cart has.
+    pub(crate) fn wish(&self, dice: &mut Dice, cart: &CartRecord, seats: Value) -> (&'static str, Value) {
+        let units = |dice: &mut Dice| json!({"product": any(dice, &self.products), "quantity": 1 + dice.below(5)});
+        let places = |dice: &mut Dice| json!({"session": self.event, "area": "yard", "quantity": 1 + dice.below(6)});
+        let slot = |dice: &mut Dice| {
+            let begin = FROM_MS + dice.below(HOURS as usize) as u64 * HOUR_MS;
+            let end = begin + (1 + dice.below(3) as u64) * HOUR_MS;
+            json!({"resource": any(dice, &self.rooms), "begin": begin, "end": end})
+        };
+        match dice.below(10) {
+            0..2 => ("cart.hold_places", places(dice)),
+            2..4 => ("cart.hold_stock", units(dice)),
+            4..6 => ("cart.hold_slot", slot(dice)),
+            6..8 => {
+                let all = [seats, units(dice), places(dice), slot(dice)];
+                let without = dice.below(all.len() + 1);
+                let lines: Vec<_> = all.iter().enumerate().filter(|(number, _)| *number != without).collect();
+                let lines: Vec<_> = lines.into_iter().map(|(_, line)| line).collect();
+                ("cart.hold_all", json!({"lines": lines}))
+            }
+            _ => {
+                let counted = cart.lines.iter().filter_map(|(number, line)| Some((number, line.quantity()?)));
+                let counted: Vec<_> = counted.collect();
+                if counted.is_empty() {
+                    return ("cart.hold_stock", units(dice));
+                }
+                let (line, quantity) = counted[dice.below(counted.len())];
+                // Less, the same (which makes the cart live longer), or more; or nothing of it any more.
+                let wanted = (quantity + 2).saturating_sub(dice.below(5) as u64);
+                ("cart.set_quantity", json!({"line": line, "quantity": wanted}))
+            }
+        }
+    }
+
+    /// Everything is as the buyers were told (P1, P5, P7, P12, P13). What is owed may take a moment.
+    ///
+    /// # Panics
+    /// If it is not.
+    pub(crate) async fn check(&self, port: &Port, record: &Record) {
+        // By entity: how many are held and sold.
+        let mut counts: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
+        let mut slots: BTreeMap<&str, BTreeMap<u64, (u64, &'static str)>> = BTreeMap::new();
+        for (line, sold) in record.carts.iter().flat_map(CartRecord::has) {
+            match line.what {
+                What::Seats(_) => {}
+                What::Places { quantity, .. } | What::Units { quantity, .. } => {
+                    counts.entry(line.of.as_str()).or_default()[usize::from(sold)] += quantity;
+                }
+                What::Slot { begin, end, .. } => {
+                    let booked = slots.entry(line.of.as_str()).or_default();
+                    let before = booked.insert(begin, (end, if sold { "sold" } else { "held" }));
+                    assert!(before.is_none(), "{} was granted twice at {begin}", line.of);
+                }
+            }
+        }
+        for (room, booked) in &slots {
+            let all: Vec<_> = booked.iter().collect();
+            let overlap = all.windows(2).find(|pair| pair[0].1.0 > *pair[1].0);
+            assert_eq!(overlap, None, "{room} was granted twice at a time (P13)");
+        }
+        let expected = |entity: &str, all: u64| {
+            let [held, sold] = counts.get(entity).copied().unwrap_or_default();
+            json!([all.checked_sub(held + sold).expect("no more than there is"), held, sold])
+        };
+        for name in &self.products {
+            let expected = expected(&format!("product/{name}"), STOCK);
+            is(port, "product.get", name, &expected, |body| &body["counts"]).await;
+        }
+        let expected = expected(&format!("session/{}", self.event), CAPACITY);
+        is(port, "session.get", &self.event, &expected, |body| &body["areas"][0]).await;
+        for name in &self.rooms {
+            let expected = slots.remove(format!("resource/{name}").as_str()).unwrap_or_default();
+            let expected: Vec<_> =
+                expected.into_iter().map(|(begin, (end, state))| (begin, end, state.to_owned())).collect();
+            eventually(&format!("{name} is booked {expected:?}"), async || {
+                (bookings(port, name).await == expected).then_some(())
+            })
+            .await;
+        }
+        for customer in &self.customers {
+            let theirs = record.carts.iter().filter(|cart| cart.customer.as_ref() == Some(customer));
+            let orders: BTreeSet<String> =
+                theirs.filter_map(|cart| cart.order.as_ref()).map(|(order, _)| order.clone()).collect();
+            eventually(&format!("{customer} has bought {} times (P12)", orders.len()), async || {
+                let told = purchases(port, customer).await;
+                let all: BTreeSet<String> = told.iter().cloned().collect();
+                assert_eq!(all.len(), told.len(), "an order stands twice: {told:?}");
+                (all == orders).then_some(())
+            })
+            .await;
+        }
+    }
+}
+
+/// Waits until this many are free, held and sold.
+async fn is(port: &Port, op: &str, name: &str, expected: &Value, counts: impl Fn(&Value) -> &Value) {
+    let mut last = Value::Null;
+    eventually(&format!("{name} has {expected} free, held, sold"), async || {
+        let body = port.read(op, json!({"id": name})).await.ok();
+        let counts = counts(&body);
+        let told = json!([counts["free"], counts["held"], counts["sold"]]);
+        if told != last {
+            println!("{name}: {told}");
+        }
+        last.clone_from(&told);
+        (told == *expected).then_some(())
+    })
+    .await;
+}
+
+/// Begin, end and state of every booking.
+async fn bookings(port: &Port, room: &str) -> Vec<(u64, u64, String)> {
+    let (mut all, mut cursor) = (Vec::new(), Value::Null);
+    loop {
+        let to = FROM_MS + (HOURS + 24) * HOUR_MS;
+        let window = json!({"resource": room, "from": FROM_MS, "to": to, "limit": PAGE, "cursor": cursor});
+        let page = port.read("resource.bookings", written(port.encoding(), &window)).await.ok();
+        for booking in page["bookings"].as_array().expect("bookings") {
+            let state = booking["state"].as_str().expect("a state").to_owned();
+            all.push((read_time(&booking["begin"]), read_time(&booking["end"]), state));
+        }
+        cursor = page["cursor"].clone();
+        if cursor.is_null() {
+            return all;
+        }
+    }
+}
+
+fn any(dice: &mut Dice, names: &[String]) -> String {
+    names[dice.below(names.len())].clone()
+}
