@@ -124,7 +124,10 @@ fn addresses_are_printable_and_not_too_long() {
     let long = "h".repeat(ADDRESS_BYTES_MAX);
     let mut join = |peer: &str| {
         let machine = Machine { peer: peer.into(), ..machine("d2") };
-        play.send(Some(&format!("join from {peer}")), ClusterCommand::Join { node: None, machine: machine.into() })
+        play.send(
+            Some(&format!("join from {peer}")),
+            ClusterCommand::Join { node: None, machine: machine.into(), proof: None },
+        )
     };
     for peer in ["", "host 2:1", "hôst:1", "host\n:1", &format!("{long}h")] {
         let refused = join(peer).expect_err("it is no address");
