@@ -271,7 +271,8 @@ impl Shared {
     }
 
     fn send_or_park(&self, cell: &ShardCell, message: Bytes) {
-        if !self.send_to_leader(cell, message.clone()) {
+        // Who was believed to lead and cannot be reached is not believed any more: somebody else may be known.
+        if !self.send_to_leader(cell, message.clone()) && !self.send_to_leader(cell, message.clone()) {
             self.parked.park(cell.id, message);
         }
     }
