@@ -341,7 +341,7 @@ impl<R> CartHost<R> {
         let version = stage.entity.cart().and_then(Cart::decided).expect("a done cart was decided");
         let outcome = self.checked_out(stage.entity, !sold);
         for from in settling.waiting {
-let outcome = outcome.clone();
+            let outcome = outcome.clone();
             if version <= stage.turn.known {
                 stage.turn.now.push(Effect::Answer { to: from, outcome });
             } else {
