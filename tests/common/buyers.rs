@@ -177,7 +177,8 @@ impl Buyer {
         let mut cart = CartRecord::new(self.dice.token());
         let customer = self.theatre.goods.as_ref().and_then(|goods| goods.customer(&mut self.dice));
         if let Some(customer) = customer {
-            self.ask(&mut cart, "cart.open", json!({"token": cart.token, "customer": customer})).await;
+            let body = json!({"token": cart.token, "customer": customer});
+            self.ask(&mut cart, "cart.open", body).await;
         }
         for _ in 0..=self.dice.below(2) {
             let (op, body) = self.wish(&cart);

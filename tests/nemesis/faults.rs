@@ -173,6 +173,8 @@ pub(crate) async fn strike(
         }
     }
     heal(cluster).await;
+    // Whose disk did not sync may only end now.
+    cluster.all_answer().await;
     struck
 }
 
@@ -191,6 +193,7 @@ async fn heal(cluster: &mut Cluster) {
 /// A node loses its disk while all others are well: more than one copy less is not promised to be survived.
 async fn lose_disk(cluster: &mut Cluster, node: u64) {
     heal(cluster).await;
+    cluster.all_answer().await;
     cluster.ready().await;
     cluster.kill(node);
     cluster.lose_disk(node);
@@ -202,6 +205,7 @@ async fn lose_disk(cluster: &mut Cluster, node: u64) {
 async fn relieve(cluster: &mut Cluster, node: u64) {
     let Some(newcomer) = cluster.newcomer() else { return };
     heal(cluster).await;
+    cluster.all_answer().await;
     cluster.ready().await;
     cluster.start_node(newcomer).await;
     cluster.ready().await;
