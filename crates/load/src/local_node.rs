@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use boxoffice_client::{Client, ClientConfig, ClusterStatus};
+use boxoffice_client::{Client, ClientConfig, ClusterStatus, NodeStatus};
 use boxoffice_wire::cluster::node_of;
 
 use crate::Keeper;
@@ -228,7 +228,8 @@ impl LocalCluster {
         Ok(address)
     }
 
-    /// Waits until no shard moves, each has as many voters as it can have, and is led where it should be.
+    /// Waits until no shard moves, each has as many voters as it can have and is led where it should be, and every node says
+    /// so of itself: it may know later than the directory.
     ///
     /// # Errors
     /// [`LocalNodeError::NoCluster`] if the shards do not come to rest.
@@ -241,9 +242,12 @@ impl LocalCluster {
         loop {
             let said = match client.nodes().await {
                 Ok(reply) if is_settled(&reply.value, addresses.len(), voters) => {
-                    match led_elsewhere(&reply.value, &addresses).await {
-                        0 => return Ok(()),
-                        elsewhere => format!("{elsewhere} shards are not led where they should be"),
+                    let nodes = ask_each(&addresses).await;
+                    let promised = nodes.iter().flatten().filter(|node| node.durability.replicas as usize >= voters);
+                    match (led_elsewhere(&reply.value, &nodes), promised.count()) {
+                        (0, promised) if promised == nodes.len() => return Ok(()),
+                        (0, promised) => format!("only {promised} nodes promise {voters} copies of everything"),
+                        (elsewhere, _) => format!("{elsewhere} shards are not led where they should be"),
                     }
                 }
                 Ok(reply) => {
@@ -265,17 +269,26 @@ fn is_settled(cluster: &ClusterStatus, nodes: usize, voters: usize) -> bool {
     serving == nodes && cluster.places.iter().all(|place| place.from.is_none() && place.voters.len() >= voters)
 }
 
+/// What each node says of itself, if it does.
+async fn ask_each(addresses: &[String]) -> Vec<Option<NodeStatus>> {
+    let mut nodes = Vec::new();
+    for address in addresses {
+        let status = async { Client::connect(ClientConfig::new([address])).await?.status().await }.await;
+        nodes.push(status.ok().map(|reply| reply.value));
+    }
+    nodes
+}
+
 /// How many shards are not led by the node that should lead them.
-async fn led_elsewhere(cluster: &ClusterStatus, addresses: &[String]) -> usize {
+fn led_elsewhere(cluster: &ClusterStatus, nodes: &[Option<NodeStatus>]) -> usize {
     let mut elsewhere = cluster.places.len();
-    for (node, address) in (1..).zip(addresses) {
-        let Ok(client) = Client::connect(ClientConfig::new([address])).await else { continue };
-        let Ok(status) = client.status().await else { continue };
+    for (node, status) in (1..).zip(nodes) {
+        let Some(status) = status else { continue };
         let should = |shard: u32| {
             let place = cluster.places.iter().find(|place| place.shard == shard);
             place.is_some_and(|place| node_of(&place.leader) == Some(node))
         };
-        let led = status.value.shards.iter().filter(|shard| shard.role == "leader" && should(shard.shard));
+        let led = status.shards.iter().filter(|shard| shard.role == "leader" && should(shard.shard));
         elsewhere -= led.count().min(elsewhere);
     }
     elsewhere
