@@ -6,6 +6,8 @@ set -euo pipefail
 missing=()
 command -v redis-server >/dev/null 2>&1 || missing+=(redis-server)
 [ -x /usr/lib/postgresql/15/bin/initdb ] || command -v initdb >/dev/null 2>&1 || missing+=(postgresql-15)
+# Makes the standby of the replicated mode.
+[ -x /usr/lib/postgresql/15/bin/pg_basebackup ] || command -v pg_basebackup >/dev/null 2>&1 || missing+=(postgresql-client-15)
 
 if [ "${#missing[@]}" = 0 ]; then
     echo "redis-server and PostgreSQL are there"

@@ -6,6 +6,7 @@ mod buyers;
 use std::io::IsTerminal;
 
 use boxoffice_client::{Client, Id};
+use boxoffice_load::LocalNode;
 
 use crate::{
     args::{Book, Demo, FsyncWord, Reach},
@@ -13,7 +14,7 @@ use crate::{
     draw::counts,
     failure::{Failure, Outcome},
     import,
-    local_node::LocalNode,
+    load::launch,
     reach::{self, say},
     words::counted,
 };
@@ -27,7 +28,7 @@ const SESSION: &str = "hamlet-tonight";
 
 /// Starts the node, fills it and sells from it; everything is gone afterwards.
 pub fn run(args: &Demo) -> Outcome {
-    let node = LocalNode::start(FsyncWord::Always)?;
+    let node = LocalNode::start(&launch(FsyncWord::Always, String::new())?)?;
     let reach = Reach { address: node.address.clone(), admin_token: None };
     import::text(ROYAL, &reach)?;
     import::text(CORNER, &reach)?;

@@ -3,12 +3,12 @@
 use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use boxoffice_client::AdminToken;
-use boxoffice_load::{Keeper, LoadError, RunConfig, Scenario};
+use boxoffice_load::{Keeper, Launch, LoadError, LocalCluster, LocalNode, LocalNodeError, RunConfig, Scenario};
 
 use crate::{
-    args::Load,
+    args::{FsyncWord, Load},
     failure::{Failure, Outcome},
-    local_node::{LocalCluster, LocalNode},
+    reach::block_on,
 };
 
 /// Runs the scenario, prints its table and says where the report is. Fails if the verdict is "no".
@@ -65,15 +65,33 @@ fn start(args: &Load, overrides: &mut Vec<String>) -> Result<Started, Failure> {
         config = format!("[payments]\nurl = \"http://{gateway}\"\n");
     }
     if args.nodes == 1 && !scenario.faults.any() {
-        let node = LocalNode::start_with(args.fsync, &config)?;
+        let node = LocalNode::start(&launch(args.fsync, config)?)?;
         eprintln!("started a node of its own: {} (process {})", node.address, node.pid());
         return Ok(Started::One(node));
     }
-    let cluster = LocalCluster::start(args.nodes.into(), args.fsync, &config)?;
+    let cluster = LocalCluster::start(args.nodes.into(), launch(args.fsync, config)?)?;
+    block_on(async { Ok(cluster.settle().await?) })?;
     for (address, pid) in cluster.addresses().iter().zip(cluster.pids()) {
         eprintln!("started a node of a cluster of its own: {address} (process {pid})");
     }
     Ok(Started::Several(Arc::new(cluster)))
+}
+
+/// Nodes of this program with temporary files and this text as their configuration.
+///
+/// # Errors
+/// [`Failure::Node`] if nobody knows where this program is.
+pub fn launch(fsync: FsyncWord, config: String) -> Result<Launch, Failure> {
+    let program =
+        std::env::current_exe().map_err(|error| Failure::Node(format!("no path to this program: {error}")))?;
+    let files = std::env::temp_dir().join(format!("boxoffice-{}", std::process::id()));
+    Ok(Launch { program, files, fsync: fsync.word(), config })
+}
+
+impl From<LocalNodeError> for Failure {
+    fn from(error: LocalNodeError) -> Failure {
+        Failure::Node(error.to_string())
+    }
 }
 
 /// What the command line wants done to nodes, as settings of the scenario.

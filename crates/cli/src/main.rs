@@ -13,7 +13,6 @@ mod import;
 mod inspect;
 mod join;
 mod load;
-mod local_node;
 mod reach;
 mod serve;
 mod sim;

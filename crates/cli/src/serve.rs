@@ -39,6 +39,15 @@ impl FsyncWord {
             FsyncWord::Never => Fsync::Never,
         }
     }
+
+    /// The word as it stands on a command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            FsyncWord::Always => "always",
+            FsyncWord::Interval => "interval",
+            FsyncWord::Never => "never",
+        }
+    }
 }
 
 /// Runs a node.

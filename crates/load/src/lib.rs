@@ -7,6 +7,7 @@
 pub mod scenario;
 
 mod keeper;
+mod local_node;
 mod run;
 
 mod counter;
@@ -30,6 +31,7 @@ pub mod report;
 
 pub use drive::FLOWS_UNDER_WAY_MAX;
 pub use keeper::Keeper;
+pub use local_node::{Launch, LocalCluster, LocalNode, LocalNodeError};
 pub use report::Report;
 pub use run::{LoadError, RunConfig, run};
 pub use scenario::{Scenario, ScenarioError};

@@ -1,23 +1,27 @@
-//! Boxoffice: one node of the program itself with `fsync` always, spoken to through its client library.
+//! Boxoffice: one node of the program itself or a cluster of three, with `fsync` always, spoken to through its client library.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
+    time::Duration,
 };
 
 use boxoffice_client::{Cart, Client, ClientConfig, Currency, Error, Money, recorded};
 use boxoffice_core::id::{Entity, Id};
-use boxoffice_load::{make_house, make_shop};
+use boxoffice_load::{Launch, LocalCluster, machine::process_cpu, make_house, make_shop};
 use boxoffice_workload::{goods::Goods, house::House};
 use rustix::process::Signal;
+use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use crate::{
-    PRICE, Verified,
-    child::{Server, free_address},
+    Nodes, PRICE,
+    child::{Server, directory_in, free_address},
     drive::{BASKET, Basket, Bought, Failed, Purchase, Till},
     starting,
+    system::Verified,
 };
 
 /// Reads under way while everything is counted.
@@ -32,10 +36,22 @@ const SEATS_TAKEN: u16 = 201;
 /// The number of `out_of_stock`.
 const OUT_OF_STOCK: u16 = 401;
 
-/// A private node.
+/// Shards of a cluster, with the directory.
+const SHARDS: usize = 33;
+
+/// Copies of each shard of a cluster of three.
+const REPLICAS: u32 = 3;
+
+/// A private node, or a private cluster.
 pub(crate) struct Boxoffice {
-    server: Server,
-    address: String,
+    processes: Processes,
+    addresses: Vec<String>,
+}
+
+enum Processes {
+    One(Server),
+    /// Its nodes end before their directory goes.
+    Three(LocalCluster, #[expect(dead_code, reason = "it is there to be dropped")] TempDir),
 }
 
 /// The program beside this one, if it is there.
@@ -46,8 +62,25 @@ pub(crate) fn find() -> Option<PathBuf> {
 
 impl Boxoffice {
     /// Starts it with its data in a directory of its own.
-    pub(crate) async fn start(program: &Path) -> Result<Boxoffice, Failed> {
-        let directory = tempfile::Builder::new().prefix("peers-boxoffice-").tempdir()?;
+    pub(crate) async fn start(program: &Path, nodes: Nodes, directory: &Path) -> Result<Boxoffice, Failed> {
+        let directory = directory_in(directory, "boxoffice")?;
+        let boxoffice = match nodes {
+            Nodes::One => Boxoffice::start_one(program, directory).await?,
+            Nodes::Three => Boxoffice::start_three(program, directory).await?,
+        };
+        for place in 0..boxoffice.addresses.len() {
+            let durability = boxoffice.client(place, 1).await?.status().await?.value.durability;
+            if durability.fsync != "always" {
+                return Err(format!("a node runs with fsync {}, not always", durability.fsync).into());
+            }
+            if nodes == Nodes::Three && durability.replicas < REPLICAS {
+                return Err(format!("a node promises {} copies, not {REPLICAS}", durability.replicas).into());
+            }
+        }
+        Ok(boxoffice)
+    }
+
+    async fn start_one(program: &Path, directory: TempDir) -> Result<Boxoffice, Failed> {
         let address = free_address()?.to_string();
         let mut command = Command::new(program);
         command.args(["serve", "--fsync", "always", "--listen", &address, "--data-dir"]);
@@ -55,20 +88,42 @@ impl Boxoffice {
         let mut server = Server::start(command, directory, Signal::TERM)?;
         let config = || ClientConfig::new([address.clone()]);
         starting(&mut server, || async { Client::connect(config()).await?.status().await.map(drop) }).await?;
-        let boxoffice = Boxoffice { server, address };
-        let status = boxoffice.client(1).await?.status().await?.value;
-        if status.durability.fsync != "always" {
-            return Err(format!("the node runs with fsync {}, not always", status.durability.fsync).into());
+        Ok(Boxoffice { processes: Processes::One(server), addresses: vec![address] })
+    }
+
+    /// As `boxoffice load --nodes 3` starts them: one founds the cluster, the others join it.
+    async fn start_three(program: &Path, directory: TempDir) -> Result<Boxoffice, Failed> {
+        let files = directory.path().join("node");
+        let launch = Launch { program: program.to_owned(), files, fsync: "always", config: String::new() };
+        let cluster = LocalCluster::start(3, launch)?;
+        cluster.settle().await?;
+        let addresses = cluster.addresses();
+        let boxoffice = Boxoffice { processes: Processes::Three(cluster, directory), addresses };
+        let shards = boxoffice.client(0, 1).await?.nodes().await?.value.places.len();
+        if shards != SHARDS {
+            return Err(format!("the cluster has {shards} shards, not {SHARDS}").into());
         }
         Ok(boxoffice)
     }
 
-    pub(crate) fn server(&self) -> &Server {
-        &self.server
+    pub(crate) fn nodes(&self) -> Nodes {
+        match self.processes {
+            Processes::One(_) => Nodes::One,
+            Processes::Three(..) => Nodes::Three,
+        }
     }
 
-    async fn client(&self, buffers: usize) -> Result<Client, Failed> {
-        let mut config = ClientConfig::new([self.address.clone()]);
+    /// Processor time used so far by all nodes.
+    pub(crate) fn cpu(&self) -> io::Result<Duration> {
+        match &self.processes {
+            Processes::One(server) => server.cpu(),
+            Processes::Three(cluster, _) => cluster.pids().into_iter().map(process_cpu).sum(),
+        }
+    }
+
+    /// A connection to one of the nodes, which are taken in turn.
+    async fn client(&self, place: usize, buffers: usize) -> Result<Client, Failed> {
+        let mut config = ClientConfig::new([self.addresses[place % self.addresses.len()].clone()]);
         config.buffer_bytes = config.buffer_bytes.max(buffers);
         Ok(Client::connect(config).await?)
     }
@@ -76,18 +131,18 @@ impl Boxoffice {
     /// Makes the sessions of a house.
     pub(crate) async fn prepare(&self, house: &House) -> Result<(), Failed> {
         let price = Money { amount: PRICE, currency: Currency::new("EUR").expect("a currency") };
-        Ok(make_house(std::slice::from_ref(&self.address), house, price).await?)
+        Ok(make_house(&self.addresses, house, price).await?)
     }
 
     /// Makes the products of a shop.
     pub(crate) async fn prepare_shop(&self, goods: &Goods) -> Result<(), Failed> {
         let currency = Currency::new("EUR").expect("a currency");
-        Ok(make_shop(std::slice::from_ref(&self.address), goods, currency).await?)
+        Ok(make_shop(&self.addresses, goods, currency).await?)
     }
 
     /// Counts units and orders.
     pub(crate) async fn verify_shop(&self, goods: &Goods, baskets: &[Basket]) -> Result<Verified, Failed> {
-        let client = self.client(SHARED_BUFFER_BYTES).await?;
+        let client = self.client(0, SHARED_BUFFER_BYTES).await?;
         let mut verified = Verified::default();
         for product in 0..goods.products {
             let audit = client.audit_product(&goods.product_id(product)).await?.value;
@@ -133,9 +188,9 @@ impl Boxoffice {
         let products: Arc<[Id]> = (0..goods.products).map(|product| goods.product_id(product)).collect();
         let buffers = if connections <= 16 { SHARED_BUFFER_BYTES } else { 0 };
         let mut tills = Vec::new();
-        for _ in 0..connections {
+        for place in 0..connections {
             tills.push(BoxofficeTill {
-                client: self.client(buffers).await?,
+                client: self.client(place, buffers).await?,
                 sessions: sessions.clone(),
                 products: products.clone(),
             });
@@ -145,7 +200,7 @@ impl Boxoffice {
 
     /// Counts what is sold, seat by seat and order by order.
     pub(crate) async fn verify(&self, house: &House, carts: &[Purchase]) -> Result<Verified, Failed> {
-        let client = self.client(SHARED_BUFFER_BYTES).await?;
+        let client = self.client(0, SHARED_BUFFER_BYTES).await?;
         let mut verified = Verified::default();
         let sessions: Vec<Id> = (0..house.sessions_all()).map(|session| house.session_id(session)).collect();
         for chunk in sessions.chunks(READS_UNDER_WAY) {
@@ -190,7 +245,7 @@ impl Boxoffice {
     }
 }
 
-/// One connection to the node.
+/// One connection to a node.
 #[derive(Clone)]
 pub(crate) struct BoxofficeTill {
     client: Client,

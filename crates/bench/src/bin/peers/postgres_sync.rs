@@ -1,92 +1,69 @@
 //! PostgreSQL 15 with `fsync` and `synchronous_commit` on: one prepared function call a step, each a transaction of its own.
-//! The schema and its reasons are in `postgres.sql`.
+//! With a standby, a transaction is on its disk as well before the answer. The schema and its reasons are in `postgres.sql`.
 
 use std::{
+    io,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
+    time::Duration,
 };
 
 use boxoffice_workload::{goods::Goods, house::House};
 use bytes::BytesMut;
 use rustix::process::Signal;
+use tempfile::TempDir;
 use tokio_postgres::{
     Client, Config, NoTls, Statement,
     types::{IsNull, ToSql, Type, to_sql_checked},
 };
 
 use crate::{
-    PRICE, Verified,
-    child::{Server, User, free_address},
+    Nodes, PRICE,
+    child::{Server, User, directory_in, free_address},
     drive::{BASKET, Basket, Bought, Failed, Purchase, Till},
     starting,
+    system::Verified,
 };
 
 /// Memory for pages: everything of a run fits.
 const SHARED_BUFFERS: &str = "512MB";
 
+/// Who everything in it belongs to.
+const USER: &str = "peers";
+
 /// Backends at most: a connection for each of 256 clients, and some.
 const CONNECTIONS_MAX: &str = "300";
 
-/// A private cluster.
+/// A private PostgreSQL, with a synchronous standby or without.
 pub(crate) struct Postgres {
-    server: Server,
+    primary: Server,
+    standby: Option<Server>,
     config: Config,
 }
 
 impl Postgres {
-    /// Makes a cluster in a directory of its own and starts it; `bin` holds `initdb` and `postgres`.
-    pub(crate) async fn start(bin: &Path) -> Result<Postgres, Failed> {
-        let directory = tempfile::Builder::new().prefix("peers-postgres-").tempdir()?;
+    /// Makes a primary in a directory of its own and starts it, and the standby; `bin` holds `initdb` and the other programs.
+    pub(crate) async fn start(bin: &Path, nodes: Nodes, directory: &Path) -> Result<Postgres, Failed> {
         // PostgreSQL refuses to run as root.
         let user = if rustix::process::geteuid().is_root() { Some(unprivileged_user()?) } else { None };
-        if let Some(user) = user {
-            user.own(directory.path())?;
-        }
-        let data = directory.path().join("data");
-
-        let mut initdb = Command::new(bin.join("initdb"));
-        initdb.current_dir(directory.path()).arg("--pgdata").arg(&data);
-        initdb.args(["--auth", "trust", "--username", "peers", "--encoding", "UTF8", "--locale", "C"]);
-        if let Some(user) = user {
-            user.take_over(&mut initdb);
-        }
-        let made =
-            initdb.output().map_err(|error| format!("cannot start {}: {error}", bin.join("initdb").display()))?;
-        if !made.status.success() {
-            return Err(format!("initdb failed: {}", String::from_utf8_lossy(&made.stderr)).into());
-        }
+        let programs = Programs { bin, user };
+        let own = programs.directory_in(directory, "postgres")?;
+        let data = own.path().join("data");
+        let mut initdb = programs.command("initdb", own.path());
+        initdb.arg("--pgdata").arg(&data);
+        initdb.args(["--auth", "trust", "--username", USER, "--encoding", "UTF8", "--locale", "C"]);
+        finish(initdb)?;
 
         let address = free_address()?;
-        let mut postgres = Command::new(bin.join("postgres"));
-        postgres.current_dir(directory.path()).arg("-D").arg(&data);
-        // No checkpoint and no vacuum falls into a run: both would also disturb the systems measured beside.
-        for setting in [
-            "listen_addresses=127.0.0.1",
-            &format!("port={}", address.port()),
-            "unix_socket_directories=",
-            "fsync=on",
-            "synchronous_commit=on",
-            &format!("shared_buffers={SHARED_BUFFERS}"),
-            &format!("max_connections={CONNECTIONS_MAX}"),
-            "max_wal_size=16GB",
-            "min_wal_size=1GB",
-            "checkpoint_timeout=1d",
-            "autovacuum=off",
-            "jit=off",
-        ] {
-            postgres.arg("-c").arg(setting);
+        let mut primary = Server::start(programs.server(own.path(), address, nodes), own, Signal::INT)?;
+        let config = config(address);
+        starting(&mut primary, || async { config.connect(NoTls).await.map(drop) }).await?;
+        let mut postgres = Postgres { primary, standby: None, config };
+        if nodes == Nodes::Three {
+            postgres.standby = Some(postgres.start_standby(&programs, address, directory).await?);
         }
-        if let Some(user) = user {
-            user.take_over(&mut postgres);
-        }
-        // SIGINT is PostgreSQL's fast shutdown.
-        let mut server = Server::start(postgres, directory, Signal::INT)?;
-
-        let mut config = Config::new();
-        config.host("127.0.0.1").port(address.port()).user("peers").dbname("postgres");
-        starting(&mut server, || async { config.connect(NoTls).await.map(drop) }).await?;
-        let postgres = Postgres { server, config };
         let client = postgres.client().await?;
         client.batch_execute(include_str!("postgres.sql")).await?;
         for name in ["fsync", "synchronous_commit", "full_page_writes"] {
@@ -99,8 +76,40 @@ impl Postgres {
         Ok(postgres)
     }
 
-    pub(crate) fn server(&self) -> &Server {
-        &self.server
+    /// Copies the primary, starts the copy with the same settings and waits until commits wait for it.
+    async fn start_standby(
+        &self,
+        programs: &Programs<'_>,
+        primary: SocketAddr,
+        directory: &Path,
+    ) -> Result<Server, Failed> {
+        let own = programs.directory_in(directory, "postgres-standby")?;
+        let mut copy = programs.command("pg_basebackup", own.path());
+        copy.arg("--pgdata").arg(own.path().join("data"));
+        copy.args(["--host", "127.0.0.1", "--port", &primary.port().to_string(), "--username", USER]);
+        copy.args(["--checkpoint", "fast", "--wal-method", "stream", "--write-recovery-conf"]);
+        finish(copy)?;
+        let mut standby = Server::start(programs.server(own.path(), free_address()?, Nodes::Three), own, Signal::INT)?;
+        let client = self.client().await?;
+        starting(&mut standby, || async {
+            let rows = client.query("SELECT state, sync_state FROM pg_stat_replication", &[]).await?;
+            let states: Vec<(String, String)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+            match states.as_slice() {
+                [(state, sync)] if state == "streaming" && sync == "sync" => Ok(()),
+                others => Err::<(), Failed>(format!("the standbys are {others:?}, not streaming and sync").into()),
+            }
+        })
+        .await?;
+        Ok(standby)
+    }
+
+    pub(crate) fn nodes(&self) -> Nodes {
+        if self.standby.is_some() { Nodes::Three } else { Nodes::One }
+    }
+
+    /// Processor time used so far by the primary and the standby, with their backends.
+    pub(crate) fn cpu(&self) -> io::Result<Duration> {
+        std::iter::once(&self.primary).chain(&self.standby).map(Server::cpu).sum()
     }
 
     async fn client(&self) -> Result<Client, Failed> {
@@ -228,6 +237,77 @@ impl Postgres {
         }
         Ok(verified)
     }
+}
+
+/// The programs of PostgreSQL and who runs them.
+struct Programs<'a> {
+    bin: &'a Path,
+    user: Option<User>,
+}
+
+impl Programs<'_> {
+    /// A directory of that user.
+    fn directory_in(&self, parent: &Path, name: &str) -> Result<TempDir, Failed> {
+        let directory = directory_in(parent, name)?;
+        if let Some(user) = self.user {
+            user.own(directory.path())?;
+        }
+        Ok(directory)
+    }
+
+    fn command(&self, program: &str, directory: &Path) -> Command {
+        // Clients such as pg_basebackup may be installed elsewhere than the server.
+        let beside = self.bin.join(program);
+        let mut command = Command::new(if beside.is_file() { beside } else { program.into() });
+        command.current_dir(directory);
+        if let Some(user) = self.user {
+            user.take_over(&mut command);
+        }
+        command
+    }
+
+    /// The server of the data in a directory; SIGINT is its fast shutdown.
+    fn server(&self, directory: &Path, address: SocketAddr, nodes: Nodes) -> Command {
+        let mut postgres = self.command("postgres", directory);
+        postgres.arg("-D").arg(directory.join("data"));
+        // No checkpoint and no vacuum falls into a run: both would also disturb the systems measured beside.
+        for setting in [
+            "listen_addresses=127.0.0.1",
+            &format!("port={}", address.port()),
+            "unix_socket_directories=",
+            "fsync=on",
+            "synchronous_commit=on",
+            &format!("shared_buffers={SHARED_BUFFERS}"),
+            &format!("max_connections={CONNECTIONS_MAX}"),
+            "max_wal_size=16GB",
+            "min_wal_size=1GB",
+            "checkpoint_timeout=1d",
+            "autovacuum=off",
+            "jit=off",
+        ] {
+            postgres.arg("-c").arg(setting);
+        }
+        if nodes == Nodes::Three {
+            postgres.args(["-c", "synchronous_standby_names=*"]);
+        }
+        postgres
+    }
+}
+
+fn config(address: SocketAddr) -> Config {
+    let mut config = Config::new();
+    config.host("127.0.0.1").port(address.port()).user(USER).dbname("postgres");
+    config
+}
+
+/// Runs a program to its end.
+fn finish(mut command: Command) -> Result<(), Failed> {
+    let program = command.get_program().to_owned();
+    let done = command.output().map_err(|error| format!("cannot start {}: {error}", program.display()))?;
+    if done.status.success() {
+        return Ok(());
+    }
+    Err(format!("{} failed: {}", program.display(), String::from_utf8_lossy(&done.stderr)).into())
 }
 
 /// Where Debian puts the programs of version 15, or the directory of the first `initdb` on the path.

@@ -2,19 +2,20 @@
 //!
 //! `s:<session>`: `price`, `free`, and a field for every taken seat (`h` or `s` and the cart). `c:<cart>`: state, deadline,
 //! session, seats. `o:<cart>`: the order. `p:<product>`: `price`, `free`, `held`, `sold`; a shop's cart has a field for each
-//! product. Scripts run one at a time, so each step is atomic.
+//! product. Scripts run one at a time, so each step is atomic. With a replica, `WAIT 1` follows every step in the same pipeline.
 
-use std::{net::SocketAddr, process::Command, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, path::Path, process::Command, sync::Arc, time::Duration};
 
 use boxoffice_workload::{goods::Goods, house::House};
-use redis::{AsyncConnectionConfig, Client, aio::MultiplexedConnection};
+use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, aio::MultiplexedConnection};
 use rustix::process::Signal;
 
 use crate::{
-    PRICE, Verified,
-    child::{Server, free_address},
+    Nodes, PRICE,
+    child::{Server, directory_in, free_address},
     drive::{BASKET, Basket, Bought, Failed, Purchase, Till},
     starting,
+    system::Verified,
 };
 
 const OPEN: &str = r"
@@ -99,56 +100,66 @@ redis.call('HSET', KEYS[2], 'total', total, 'at', now[1], 'payment', ARGV[1], un
 return total
 ";
 
-/// A private Redis.
+/// How long a step may wait for the replica, in milliseconds.
+const WAIT_MS: u64 = 10_000;
+
+/// A private Redis, with a replica or without.
 pub(crate) struct Redis {
-    server: Server,
+    primary: Server,
+    replica: Option<Server>,
     client: Client,
 }
 
 impl Redis {
     /// Starts it with its files in a directory of its own.
-    pub(crate) async fn start(program: &str) -> Result<Redis, Failed> {
-        let directory = tempfile::Builder::new().prefix("peers-redis-").tempdir()?;
+    pub(crate) async fn start(program: &str, nodes: Nodes, directory: &Path) -> Result<Redis, Failed> {
         let address = free_address()?;
-        let mut command = Command::new(program);
-        command.current_dir(directory.path()).args([
-            "--bind",
-            "127.0.0.1",
-            "--port",
-            &address.port().to_string(),
-            "--appendonly",
-            "yes",
-            "--appendfsync",
-            "always",
-            "--save",
-            "",
-            "--auto-aof-rewrite-percentage",
-            "0",
-            "--daemonize",
-            "no",
-        ]);
-        let mut server = Server::start(command, directory, Signal::TERM)?;
+        let own = directory_in(directory, "redis")?;
+        let mut command = server(program, address, own.path());
+        command.args(["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"]);
+        // Otherwise it waits for more replicas before it sends the first one what there is.
+        command.args(["--repl-diskless-sync-delay", "0"]);
+        let mut primary = Server::start(command, own, Signal::TERM)?;
         let client = Client::open(format!("redis://{address}"))?;
-        starting(&mut server, || async { client.get_multiplexed_async_connection().await.map(drop) }).await?;
-        let redis = Redis { server, client };
-        redis.check_durability(address).await?;
+        starting(&mut primary, || async { client.get_multiplexed_async_connection().await.map(drop) }).await?;
+        let mut redis = Redis { primary, replica: None, client };
+        let settings = [("appendonly", "yes"), ("appendfsync", "always")];
+        check_settings(&mut redis.connection().await?, address, &settings).await?;
+        if nodes == Nodes::Three {
+            redis.replica = Some(redis.start_replica(program, address, directory).await?);
+        }
         Ok(redis)
     }
 
-    pub(crate) fn server(&self) -> &Server {
-        &self.server
+    /// Starts a replica that keeps everything in memory only, and waits until the primary sends it what comes.
+    async fn start_replica(&self, program: &str, primary: SocketAddr, directory: &Path) -> Result<Server, Failed> {
+        let address = free_address()?;
+        let own = directory_in(directory, "redis-replica")?;
+        let mut command = server(program, address, own.path());
+        command.args(["--appendonly", "no", "--replicaof", "127.0.0.1", &primary.port().to_string()]);
+        let mut replica = Server::start(command, own, Signal::TERM)?;
+        let client = Client::open(format!("redis://{address}"))?;
+        starting(&mut replica, || async { client.get_multiplexed_async_connection().await.map(drop) }).await?;
+        check_settings(&mut client.get_multiplexed_async_connection().await?, address, &[("appendonly", "no")]).await?;
+        let connection = self.connection().await?;
+        starting(&mut replica, || async {
+            let replication: String =
+                redis::cmd("INFO").arg("replication").query_async(&mut connection.clone()).await?;
+            let is_online =
+                replication.lines().any(|line| line.starts_with("slave0:") && line.contains("state=online"));
+            if is_online { Ok(()) } else { Err::<(), Failed>("the primary has no replica that is online".into()) }
+        })
+        .await?;
+        Ok(replica)
     }
 
-    async fn check_durability(&self, address: SocketAddr) -> Result<(), Failed> {
-        let mut connection = self.connection().await?;
-        let settings: Vec<(String, String)> =
-            redis::cmd("CONFIG").arg("GET").arg("append*").query_async(&mut connection).await?;
-        for (name, wanted) in [("appendonly", "yes"), ("appendfsync", "always")] {
-            if !settings.iter().any(|(key, value)| key == name && value == wanted) {
-                return Err(format!("redis at {address} does not run with {name} {wanted}: {settings:?}").into());
-            }
-        }
-        Ok(())
+    pub(crate) fn nodes(&self) -> Nodes {
+        if self.replica.is_some() { Nodes::Three } else { Nodes::One }
+    }
+
+    /// Processor time used so far by the primary and the replica.
+    pub(crate) fn cpu(&self) -> io::Result<Duration> {
+        std::iter::once(&self.primary).chain(&self.replica).map(Server::cpu).sum()
     }
 
     async fn connection(&self) -> Result<MultiplexedConnection, Failed> {
@@ -236,7 +247,8 @@ impl Redis {
             let (open, hold, checkout) = (load(OPEN).await?, load(HOLD).await?, load(CHECKOUT).await?);
             let (add, order) = (load(ADD).await?, load(ORDER).await?);
             let (house, goods) = (Arc::new(house.clone()), Arc::new(goods.clone()));
-            tills.push(RedisTill { connection, open, hold, checkout, add, order, house, goods });
+            let nodes = self.nodes();
+            tills.push(RedisTill { connection, nodes, open, hold, checkout, add, order, house, goods });
         }
         Ok(tills)
     }
@@ -276,6 +288,29 @@ impl Redis {
     }
 }
 
+/// A server that listens there and makes no snapshots.
+fn server(program: &str, address: SocketAddr, directory: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(directory).args(["--bind", "127.0.0.1", "--port", &address.port().to_string()]);
+    command.args(["--save", "", "--daemonize", "no"]);
+    command
+}
+
+async fn check_settings(
+    connection: &mut MultiplexedConnection,
+    address: SocketAddr,
+    wanted: &[(&str, &str)],
+) -> Result<(), Failed> {
+    let settings: Vec<(String, String)> =
+        redis::cmd("CONFIG").arg("GET").arg("append*").query_async(connection).await?;
+    for (name, wanted) in wanted {
+        if !settings.iter().any(|(key, value)| key == name && value == wanted) {
+            return Err(format!("redis at {address} does not run with {name} {wanted}: {settings:?}").into());
+        }
+    }
+    Ok(())
+}
+
 fn session_key(house: &House, session: u32) -> String {
     format!("s:{}-{session}", house.prefix)
 }
@@ -293,6 +328,7 @@ fn seat_names<'a>(house: &'a House, purchase: &'a Purchase) -> impl Iterator<Ite
 #[derive(Clone)]
 pub(crate) struct RedisTill {
     connection: MultiplexedConnection,
+    nodes: Nodes,
     open: Arc<str>,
     hold: Arc<str>,
     checkout: Arc<str>,
@@ -302,15 +338,31 @@ pub(crate) struct RedisTill {
     goods: Arc<Goods>,
 }
 
+impl RedisTill {
+    /// Does a step; with a replica, not before the replica has it. A connection does nothing else while it waits.
+    async fn step<T: FromRedisValue>(&self, step: Cmd) -> Result<T, Failed> {
+        let mut connection = self.connection.clone();
+        if self.nodes == Nodes::One {
+            return Ok(step.query_async(&mut connection).await?);
+        }
+        let mut pipeline = redis::pipe();
+        pipeline.add_command(step).cmd("WAIT").arg(1).arg(WAIT_MS);
+        let (answer, replicas): (T, u64) = pipeline.query_async(&mut connection).await?;
+        if replicas < 1 {
+            return Err(format!("no replica had a step within {WAIT_MS} ms").into());
+        }
+        Ok(answer)
+    }
+}
+
 impl Till for RedisTill {
     async fn buy(&self, purchase: &Purchase) -> Result<Bought, Failed> {
-        let mut connection = self.connection.clone();
         let cart = purchase.cart.to_string();
         let (session_key, cart_key) = (session_key(&self.house, purchase.choice.session), format!("c:{cart}"));
 
         let mut open = redis::cmd("EVALSHA");
         open.arg(&*self.open).arg(1).arg(&cart_key);
-        let opened: i64 = open.query_async(&mut connection).await?;
+        let opened: i64 = self.step(open).await?;
         if opened != 1 {
             return Err(format!("cart {cart} was there before").into());
         }
@@ -320,7 +372,7 @@ impl Till for RedisTill {
         for seat in seat_names(&self.house, purchase) {
             hold.arg(seat);
         }
-        let taken: Vec<i64> = hold.query_async(&mut connection).await?;
+        let taken: Vec<i64> = self.step(hold).await?;
         if taken.first().is_some_and(|&first| first < 0) {
             return Err(format!("cart {cart} is not active").into());
         }
@@ -331,18 +383,17 @@ impl Till for RedisTill {
         let mut checkout = redis::cmd("EVALSHA");
         checkout.arg(&*self.checkout).arg(3).arg(&session_key).arg(&cart_key).arg(format!("o:{cart}"));
         checkout.arg(&cart).arg("card");
-        let done: i64 = checkout.query_async(&mut connection).await?;
+        let done: i64 = self.step(checkout).await?;
         if done == 1 { Ok(Bought::Sold) } else { Err(format!("cart {cart} could not check out").into()) }
     }
 
     async fn order(&self, basket: &Basket) -> Result<Bought, Failed> {
-        let mut connection = self.connection.clone();
         let cart_key = format!("c:{}", basket.cart);
         let keys = basket.products.map(|product| product_key(&self.goods, product));
         for key in &keys {
             let mut add = redis::cmd("EVALSHA");
             add.arg(&*self.add).arg(2).arg(key).arg(&cart_key).arg(1);
-            match add.query_async::<i64>(&mut connection).await? {
+            match self.step::<i64>(add).await? {
                 1 => {}
                 0 => return Ok(Bought::Refused),
                 _ => return Err(format!("cart {} is not active", basket.cart).into()),
@@ -350,7 +401,7 @@ impl Till for RedisTill {
         }
         let mut order = redis::cmd("EVALSHA");
         order.arg(&*self.order).arg(2 + BASKET).arg(&cart_key).arg(format!("o:{}", basket.cart)).arg(&keys).arg("card");
-        let total: i64 = order.query_async(&mut connection).await?;
+        let total: i64 = self.step(order).await?;
         let due = PRICE * BASKET as i64;
         if total == due { Ok(Bought::Sold) } else { Err(format!("a total of {total}, not {due}").into()) }
     }

@@ -6,7 +6,7 @@ use boxoffice_load::machine::DiskFloor;
 use boxoffice_workload::statistics::median;
 use serde::Serialize;
 
-use crate::Flow;
+use crate::{Flow, Nodes};
 
 /// One turn of one system.
 #[derive(Clone, Debug, Serialize)]
@@ -17,7 +17,7 @@ pub(crate) struct Turn {
     pub(crate) flows_per_second: f64,
     pub(crate) mean_ms: f64,
     pub(crate) p99_ms: f64,
-    /// Processor time of the server's processes a purchase, in microseconds.
+    /// Processor time of all processes of the system's servers a purchase, in microseconds.
     pub(crate) server_cpu_us: f64,
     pub(crate) steal_percent: f64,
 }
@@ -26,6 +26,8 @@ pub(crate) struct Turn {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) what: &'static str,
+    /// What each system is.
+    pub(crate) setting: &'static str,
     pub(crate) flows: u32,
     pub(crate) rounds: u32,
     /// Raw `fdatasync` before and after.
@@ -35,12 +37,16 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(flow: Flow, flows: u32, rounds: u32, floor: DiskFloor) -> Report {
+    pub(crate) fn new(flow: Flow, nodes: Nodes, flows: u32, rounds: u32, floor: DiskFloor) -> Report {
         let what = match flow {
             Flow::Theatre => "open a cart, hold 5 named seats of 80 all or none, check out",
             Flow::Cart => "put 5 of 1 000 products into a new cart one after the other, order",
         };
-        Report { what, flows, rounds, floor_before: floor, floor_after: floor, turns: Vec::new() }
+        let setting = match nodes {
+            Nodes::One => "One server each",
+            Nodes::Three => "Three Boxoffice nodes; Redis and PostgreSQL with a replica that every step waits for",
+        };
+        Report { what, setting, flows, rounds, floor_before: floor, floor_after: floor, turns: Vec::new() }
     }
 
     pub(crate) fn json(&self) -> serde_json::Result<String> {
@@ -67,31 +73,35 @@ impl fmt::Display for Report {
                 shapes.push(shape);
             }
         }
+        let named = |peer: &str| systems.iter().copied().find(|system| system.starts_with(peer));
         writeln!(f)?;
         writeln!(f, "One purchase: {}. {} purchases a turn, median of {}.", self.what, self.flows, self.rounds)?;
+        writeln!(f, "{}. CPU is that of all server processes of a system.", self.setting)?;
         writeln!(
             f,
-            "{:>7} {:>11}  {:16} {:>8} {:>9} {:>8} {:>7} {:>12} {:>10}",
+            "{:>7} {:>11}  {:18} {:>8} {:>9} {:>8} {:>7} {:>12} {:>10}",
             "clients", "connections", "system", "flows/s", "mean ms", "p99 ms", "CPU µs", "× PostgreSQL", "× Redis"
         )?;
         for &shape in &shapes {
             for system in &systems {
                 let figure = |figure: fn(&Turn) -> f64| self.median(system, shape, figure).unwrap_or(f64::NAN);
                 let rate = figure(|turn| turn.flows_per_second);
-                let ratio = |peer: &str| match self.median(peer, shape, |turn| turn.flows_per_second) {
+                let ratio = |peer: &str| match named(peer)
+                    .and_then(|peer| self.median(peer, shape, |turn| turn.flows_per_second))
+                {
                     Some(other) => format!("{:.2}", rate / other),
                     None => "-".to_owned(),
                 };
                 writeln!(
                     f,
-                    "{:>7} {:>11}  {system:16} {rate:>8.0} {:>9.2} {:>8.2} {:>7.0} {:>12} {:>10}",
+                    "{:>7} {:>11}  {system:18} {rate:>8.0} {:>9.2} {:>8.2} {:>7.0} {:>12} {:>10}",
                     shape.0,
                     shape.1,
                     figure(|turn| turn.mean_ms),
                     figure(|turn| turn.p99_ms),
                     figure(|turn| turn.server_cpu_us),
-                    ratio("PostgreSQL sync"),
-                    ratio("Redis always"),
+                    ratio("PostgreSQL"),
+                    ratio("Redis"),
                 )?;
             }
         }

@@ -1,19 +1,18 @@
 //! Nodes of one's own: `boxoffice serve` processes with data directories that go away with them.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{self, BufRead, BufReader},
     net::{Ipv4Addr, SocketAddr, TcpListener},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{Mutex, MutexGuard, mpsc},
     time::{Duration, Instant},
 };
 
-use boxoffice_client::{Client, ClientConfig, ClusterStatus};
-use boxoffice_load::Keeper;
+use boxoffice_client::{Client, ClientConfig, ClusterStatus, NodeStatus};
 use boxoffice_wire::cluster::node_of;
 
-use crate::{args::FsyncWord, failure::Failure, reach::block_on};
+use crate::Keeper;
 
 /// How long an orderly stop may take before the process is killed.
 const STOP_TIME: Duration = Duration::from_secs(10);
@@ -37,10 +36,57 @@ const SECRET: &str = "nodes-of-one-load-run";
 /// Copies of each shard, where there are so many nodes.
 const REPLICAS: usize = 3;
 
+/// What nodes are started with.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The program `boxoffice`.
+    pub program: PathBuf,
+    /// What the paths of a node's files begin with: the number of a cluster's node and what each file is stand behind it.
+    pub files: PathBuf,
+    /// When changes are made durable, in the words of `--fsync`.
+    pub fsync: &'static str,
+    /// The text of the configuration file.
+    pub config: String,
+}
+
+/// Why nodes of one's own do not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum LocalNodeError {
+    /// The configuration file.
+    #[error("cannot write {}: {error}", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// What the file system says.
+        error: io::Error,
+    },
+    /// The program.
+    #[error("cannot start {}: {error}", program.display())]
+    Program {
+        /// Which program.
+        program: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// It ended without having served.
+    #[error("the node did not start; what it said stands above")]
+    Ended,
+    /// It takes too long.
+    #[error("a node did not serve within {} s; what it said stands above", START_TIME.as_secs())]
+    Silent,
+    /// All ports are taken.
+    #[error("no free port on this machine")]
+    NoPort,
+    /// They serve, but not as a whole.
+    #[error("the nodes are no cluster: {0}")]
+    NoCluster(String),
+}
+
 /// A node process. Dropping it stops the process and removes its data.
 #[derive(Debug)]
 pub struct LocalNode {
     child: Child,
+    program: PathBuf,
     /// What it is started with, again and again.
     args: Vec<String>,
     data_dir: PathBuf,
@@ -52,41 +98,32 @@ impl LocalNode {
     /// Starts a node on a free loopback port and waits until it serves.
     ///
     /// # Errors
-    /// [`Failure::Node`] with what the process said.
-    pub fn start(fsync: FsyncWord) -> Result<LocalNode, Failure> {
-        LocalNode::start_with(fsync, "")
-    }
-
-    /// The same with this text as its configuration file.
-    ///
-    /// # Errors
-    /// As [`LocalNode::start`].
-    pub fn start_with(fsync: FsyncWord, config: &str) -> Result<LocalNode, Failure> {
-        LocalNode::launch("", fsync, config, &["--listen".into(), "127.0.0.1:0".into()])
+    /// [`LocalNodeError`]; what the process said is on this one's standard error.
+    pub fn start(launch: &Launch) -> Result<LocalNode, LocalNodeError> {
+        LocalNode::launch("", launch, &["--listen".into(), "127.0.0.1:0".into()])
     }
 
     /// Starts a node whose files have this in their names, with more arguments, and waits until it serves.
-    fn launch(name: &str, fsync: FsyncWord, config: &str, more: &[String]) -> Result<LocalNode, Failure> {
-        let data_dir = std::env::temp_dir().join(format!("boxoffice-{}{name}", std::process::id()));
-        let word = match fsync {
-            FsyncWord::Always => "always",
-            FsyncWord::Interval => "interval",
-            FsyncWord::Never => "never",
-        };
+    fn launch(name: &str, launch: &Launch, more: &[String]) -> Result<LocalNode, LocalNodeError> {
+        let mut data_dir = launch.files.clone().into_os_string();
+        data_dir.push(name);
+        let data_dir = PathBuf::from(data_dir);
         let file = data_dir.with_extension("toml");
-        std::fs::write(&file, config)
-            .map_err(|error| Failure::Node(format!("cannot write {}: {error}", file.display())))?;
-        let mut args: Vec<String> = ["serve", "--fsync", word, "--config"].map(Into::into).into();
+        if let Err(error) = std::fs::write(&file, &launch.config) {
+            return Err(LocalNodeError::File { path: file, error });
+        }
+        let mut args: Vec<String> = ["serve", "--fsync", launch.fsync, "--config"].map(Into::into).into();
         args.extend([file.display().to_string(), "--data-dir".into(), data_dir.display().to_string()]);
         args.extend_from_slice(more);
-        let child = spawn(&args)?;
-        let mut node = LocalNode { child, args, data_dir, address: String::new() };
+        let program = launch.program.clone();
+        let child = spawn(&program, &args)?;
+        let mut node = LocalNode { child, program, args, data_dir, address: String::new() };
         node.address = node.serves()?;
         Ok(node)
     }
 
     /// Waits until it says where it serves.
-    fn serves(&mut self) -> Result<String, Failure> {
+    fn serves(&mut self) -> Result<String, LocalNodeError> {
         let stdout = self.child.stdout.take().expect("its output is piped");
         let (tell, told) = mpsc::channel();
         std::thread::spawn(move || {
@@ -96,13 +133,9 @@ impl LocalNode {
             // Whoever started it may have lost patience.
             let _ = tell.send(line);
         });
-        let line = told.recv_timeout(START_TIME).map_err(|_| {
-            Failure::Node(format!("a node did not serve within {} s; what it said stands above", START_TIME.as_secs()))
-        })?;
+        let line = told.recv_timeout(START_TIME).map_err(|_| LocalNodeError::Silent)?;
         let address = line.split("http://").nth(1).and_then(|rest| rest.split_whitespace().next());
-        address
-            .map(str::to_owned)
-            .ok_or_else(|| Failure::Node("the node did not start; what it said stands above".into()))
+        address.map(str::to_owned).ok_or(LocalNodeError::Ended)
     }
 
     /// The process id of the node.
@@ -117,17 +150,15 @@ impl LocalNode {
     }
 
     /// Starts it again with the disk it has, and waits until it serves.
-    fn start_again(&mut self) -> Result<(), Failure> {
-        self.child = spawn(&self.args)?;
+    fn start_again(&mut self) -> Result<(), LocalNodeError> {
+        self.child = spawn(&self.program, &self.args)?;
         self.serves().map(drop)
     }
 }
 
-fn spawn(args: &[String]) -> Result<Child, Failure> {
-    let program =
-        std::env::current_exe().map_err(|error| Failure::Node(format!("no path to this program: {error}")))?;
+fn spawn(program: &Path, args: &[String]) -> Result<Child, LocalNodeError> {
     let child = Command::new(program).args(args).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
-    child.map_err(|error| Failure::Node(format!("cannot start a node: {error}")))
+    child.map_err(|error| LocalNodeError::Program { program: program.to_owned(), error })
 }
 
 impl Drop for LocalNode {
@@ -152,23 +183,20 @@ impl Drop for LocalNode {
 /// Several nodes that are one cluster. Dropping it ends them all.
 #[derive(Debug)]
 pub struct LocalCluster {
-    fsync: FsyncWord,
-    config: String,
+    launch: Launch,
     nodes: Mutex<Vec<LocalNode>>,
 }
 
 impl LocalCluster {
-    /// Starts so many nodes on free loopback ports, each with this text as its configuration file, and waits until every
-    /// shard has its replicas.
+    /// Starts so many nodes on free loopback ports and waits until each serves; see [`LocalCluster::settle`].
     ///
     /// # Errors
-    /// [`Failure::Node`] with what a process said, or that the shards do not come to rest.
-    pub fn start(nodes: usize, fsync: FsyncWord, config: &str) -> Result<LocalCluster, Failure> {
-        let cluster = LocalCluster { fsync, config: config.to_owned(), nodes: Mutex::default() };
+    /// As [`LocalNode::start`].
+    pub fn start(nodes: usize, launch: Launch) -> Result<LocalCluster, LocalNodeError> {
+        let cluster = LocalCluster { launch, nodes: Mutex::default() };
         for _ in 0..nodes {
             cluster.one_more()?;
         }
-        cluster.settle(nodes)?;
         Ok(cluster)
     }
 
@@ -187,48 +215,52 @@ impl LocalCluster {
     }
 
     /// Starts one more node; the first founds the cluster, the others join it. Its address.
-    fn one_more(&self) -> Result<String, Failure> {
+    fn one_more(&self) -> Result<String, LocalNodeError> {
         let mut nodes = self.nodes();
         let number = nodes.len() + 1;
         let (listen, peers) = (free_port(number)?, free_port(number + usize::from(PORTS.end - PORTS.start) / 2)?);
         let mut args: Vec<String> = vec!["--node".into(), number.to_string(), "--listen".into(), listen.to_string()];
         args.extend(["--peers-listen".into(), peers.to_string(), "--peers-secret".into(), SECRET.into()]);
         args.extend(nodes.iter().flat_map(|node| ["--join".into(), node.address.clone()]));
-        let node = LocalNode::launch(&format!("-{number}"), self.fsync, &self.config, &args)?;
+        let node = LocalNode::launch(&format!("-{number}"), &self.launch, &args)?;
         let address = node.address.clone();
         nodes.push(node);
         Ok(address)
     }
 
-    /// Waits until no shard moves, and each has as many voters as it can have.
-    fn settle(&self, nodes: usize) -> Result<(), Failure> {
-        let voters = if nodes < REPLICAS { 1 } else { REPLICAS };
+    /// Waits until no shard moves, each has as many voters as it can have and is led where it should be, and every node says
+    /// so of itself: it may know later than the directory.
+    ///
+    /// # Errors
+    /// [`LocalNodeError::NoCluster`] if the shards do not come to rest.
+    pub async fn settle(&self) -> Result<(), LocalNodeError> {
         let addresses = self.addresses();
-        block_on(async {
-            let failed = |why: String| Failure::Node(format!("the nodes are no cluster: {why}"));
-            let client = Client::connect(ClientConfig::new(addresses)).await;
-            let client = client.map_err(|error| failed(error.to_string()))?;
-            let until = Instant::now() + SETTLE_TIME;
-            loop {
-                let said = match client.nodes().await {
-                    Ok(reply) if is_settled(&reply.value, nodes, voters) => {
-                        match led_elsewhere(&reply.value, &self.addresses()).await {
-                            0 => return Ok(()),
-                            elsewhere => format!("{elsewhere} shards are not led where they should be"),
-                        }
+        let voters = if addresses.len() < REPLICAS { 1 } else { REPLICAS };
+        let client = Client::connect(ClientConfig::new(addresses.clone())).await;
+        let client = client.map_err(|error| LocalNodeError::NoCluster(error.to_string()))?;
+        let until = Instant::now() + SETTLE_TIME;
+        loop {
+            let said = match client.nodes().await {
+                Ok(reply) if is_settled(&reply.value, addresses.len(), voters) => {
+                    let nodes = ask_each(&addresses).await;
+                    let promised = nodes.iter().flatten().filter(|node| node.durability.replicas as usize >= voters);
+                    match (led_elsewhere(&reply.value, &nodes), promised.count()) {
+                        (0, promised) if promised == nodes.len() => return Ok(()),
+                        (0, promised) => format!("only {promised} nodes promise {voters} copies of everything"),
+                        (elsewhere, _) => format!("{elsewhere} shards are not led where they should be"),
                     }
-                    Ok(reply) => {
-                        let moving = reply.value.places.iter().filter(|place| place.from.is_some()).count();
-                        format!("{moving} of {} shards are still moving", reply.value.places.len())
-                    }
-                    Err(error) => error.to_string(),
-                };
-                if Instant::now() > until {
-                    return Err(failed(said));
                 }
-                tokio::time::sleep(LOOK_EVERY).await;
+                Ok(reply) => {
+                    let moving = reply.value.places.iter().filter(|place| place.from.is_some()).count();
+                    format!("{moving} of {} shards are still moving", reply.value.places.len())
+                }
+                Err(error) => error.to_string(),
+            };
+            if Instant::now() > until {
+                return Err(LocalNodeError::NoCluster(said));
             }
-        })
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 }
 
@@ -237,17 +269,26 @@ fn is_settled(cluster: &ClusterStatus, nodes: usize, voters: usize) -> bool {
     serving == nodes && cluster.places.iter().all(|place| place.from.is_none() && place.voters.len() >= voters)
 }
 
+/// What each node says of itself, if it does.
+async fn ask_each(addresses: &[String]) -> Vec<Option<NodeStatus>> {
+    let mut nodes = Vec::new();
+    for address in addresses {
+        let status = async { Client::connect(ClientConfig::new([address])).await?.status().await }.await;
+        nodes.push(status.ok().map(|reply| reply.value));
+    }
+    nodes
+}
+
 /// How many shards are not led by the node that should lead them.
-async fn led_elsewhere(cluster: &ClusterStatus, addresses: &[String]) -> usize {
+fn led_elsewhere(cluster: &ClusterStatus, nodes: &[Option<NodeStatus>]) -> usize {
     let mut elsewhere = cluster.places.len();
-    for (node, address) in (1..).zip(addresses) {
-        let Ok(client) = Client::connect(ClientConfig::new([address])).await else { continue };
-        let Ok(status) = client.status().await else { continue };
+    for (node, status) in (1..).zip(nodes) {
+        let Some(status) = status else { continue };
         let should = |shard: u32| {
             let place = cluster.places.iter().find(|place| place.shard == shard);
             place.is_some_and(|place| node_of(&place.leader) == Some(node))
         };
-        let led = status.value.shards.iter().filter(|shard| shard.role == "leader" && should(shard.shard));
+        let led = status.shards.iter().filter(|shard| shard.role == "leader" && should(shard.shard));
         elsewhere -= led.count().min(elsewhere);
     }
     elsewhere
@@ -255,13 +296,13 @@ async fn led_elsewhere(cluster: &ClusterStatus, addresses: &[String]) -> usize {
 
 /// A port of this machine that nobody listens on. Where it begins to look depends on the process and on `turn`, so that runs
 /// side by side seldom want the same.
-fn free_port(turn: usize) -> Result<SocketAddr, Failure> {
+fn free_port(turn: usize) -> Result<SocketAddr, LocalNodeError> {
     let count = usize::from(PORTS.end - PORTS.start);
     let first = std::process::id() as usize * 7 + turn;
     let free =
         (0..count).map(|step| SocketAddr::from((Ipv4Addr::LOCALHOST, PORTS.start + ((first + step) % count) as u16)));
     let mut free = free.filter(|address| TcpListener::bind(address).is_ok());
-    free.next().ok_or_else(|| Failure::Node("no free port on this machine".into()))
+    free.next().ok_or(LocalNodeError::NoPort)
 }
 
 impl Keeper for LocalCluster {
@@ -272,10 +313,10 @@ impl Keeper for LocalCluster {
     fn start(&self, node: usize) -> Result<(), String> {
         let mut nodes = self.nodes();
         let node = nodes.get_mut(node).ok_or_else(|| format!("there is no node {node}"))?;
-        node.start_again().map_err(|failure| failure.to_string())
+        node.start_again().map_err(|error| error.to_string())
     }
 
     fn add(&self) -> Result<String, String> {
-        self.one_more().map_err(|failure| failure.to_string())
+        self.one_more().map_err(|error| error.to_string())
     }
 }
