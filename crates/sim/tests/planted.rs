@@ -12,6 +12,10 @@ use std::{
 use boxoffice_core::planted::plant;
 use boxoffice_sim::{Settings, run};
 
+/// As in the program: much of what a simulation does is to allocate.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Seeds after which a bug that was not found counts as one that is not.
 const SEEDS_MAX: u64 = 40;
 
