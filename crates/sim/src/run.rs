@@ -178,7 +178,13 @@ async fn simulate(settings: Settings) -> Report {
         }
     }));
 
-    sleep(Duration::from_secs(60 * settings.minutes)).await;
+    let is_broken = || panics::any() || !toll.lock().violations.is_empty() || !desk.oracle.lock().violations.is_empty();
+    for _ in 0..60 * settings.minutes {
+        sleep(Duration::from_secs(1)).await;
+        if settings.hurried && is_broken() {
+            return end(settings, &desk, &toll, Seen::default()).await;
+        }
+    }
     for fate in befalling {
         fate.abort();
         // It is gone, or was over.
@@ -192,6 +198,9 @@ async fn simulate(settings: Settings) -> Report {
     sleep(Duration::from_millis(FAILING_MS)).await;
     for machine in &desk.machines {
         faults::revive(machine, goes_on, &toll);
+    }
+    if settings.hurried && is_broken() {
+        return end(settings, &desk, &toll, Seen::default()).await;
     }
     if let Some(operating) = operating {
         let ended = timeout(Duration::from_millis(OPERATION_MS), operating).await;
@@ -230,19 +239,24 @@ async fn simulate(settings: Settings) -> Report {
         false => Seen::default(),
     };
 
+    carrying.abort();
+    end(settings, &desk, &toll, seen).await
+}
+
+/// Ends every process, and says what came of the run.
+async fn end(settings: Settings, desk: &Desk, toll: &Mutex<Toll>, seen: Seen) -> Report {
     for machine in &desk.machines {
         machine.kill();
     }
-    carrying.abort();
     // Actors end in their own turn.
     sleep(Duration::from_millis(1)).await;
     let (oracle, toll) = (desk.oracle.lock(), toll.lock());
     let violations = toll.violations.iter().chain(&oracle.violations).cloned().collect();
-    violations_are_traced(&trace, &violations);
+    violations_are_traced(&desk.trace, &violations);
     Report {
         settings,
-        hash: trace.hash(),
-        simulated_ms: trace.now_ms(),
+        hash: desk.trace.hash(),
+        simulated_ms: desk.trace.now_ms(),
         faults: toll.faults.clone(),
         changes: oracle.changes,
         reads: oracle.reads,

@@ -26,6 +26,8 @@ pub struct Settings {
     pub think_ms: u64,
     /// Nodes sync before they answer. If not, a power cut takes what was answered, and the judge must see it.
     pub syncs: bool,
+    /// The first thing that must not be ends the run: it is looked for, and nothing else matters any more.
+    pub hurried: bool,
     /// Tell everything that happens on stderr.
     pub told: bool,
 }
@@ -42,6 +44,7 @@ impl Settings {
             hold_ttl_ms: 0,
             think_ms: 3_000,
             syncs: true,
+            hurried: false,
             told: false,
         }
     }
@@ -64,7 +67,7 @@ impl Settings {
 
     /// The command that does it again.
     pub fn replay(&self) -> String {
-        let Settings { seed, minutes, nodes, carts, shards, hold_ttl_ms: _, think_ms: _, syncs: _, told: _ } = self;
+        let Settings { seed, minutes, nodes, carts, shards, .. } = self;
         format!(
             "boxoffice sim --seed {seed} --minutes {minutes} --nodes {nodes} --carts {carts} --shards {shards} --trace"
         )
