@@ -118,6 +118,10 @@ struct Keeper {
     served: bool,
     /// Since when every other member refuses this node.
     refused_ms: Option<u64>,
+    /// The version of the table that the links know the members of.
+    peers_of: u64,
+    /// The version of the table that was thought about last, and what is to be moved by it.
+    planned: (u64, Vec<Move>),
 }
 
 /// Keeps places until the node is gone.
@@ -137,6 +141,8 @@ pub(crate) async fn run(weak: Weak<Shared>, identity: Identity) {
         draining: false,
         served: false,
         refused_ms: None,
+        peers_of: 0,
+        planned: (0, Vec::new()),
     };
     loop {
         let Some(shared) = weak.upgrade() else { return };
@@ -247,9 +253,11 @@ impl Keeper {
         self.check_self(shared, cluster)?;
         self.look_at_clocks(shared);
         shared.far_feeds.pay(shared);
-        let others = cluster.members().iter().filter(|(_, member)| member.state != MemberState::Gone);
-        let peers = others.map(|(node, member)| Peer { node: *node, address: member.peer.to_string() });
-        self.tell_peers(shared, peers.filter(|peer| peer.node != self.identity.node).collect());
+        if std::mem::replace(&mut self.peers_of, cluster.version()) != cluster.version() {
+            let others = cluster.members().iter().filter(|(_, member)| member.state != MemberState::Gone);
+            let peers = others.map(|(node, member)| Peer { node: *node, address: member.peer.to_string() });
+            self.tell_peers(shared, peers.filter(|peer| peer.node != self.identity.node).collect());
+        }
         for (shard, place) in (0..).zip(cluster.places()) {
             self.follow(shared, cluster, shard, place);
         }
@@ -287,7 +295,8 @@ impl Keeper {
     fn look_at_clocks(&mut self, shared: &Shared) {
         let clock = &*shared.world.clock;
         let now_ms = clock.monotonic_ms();
-        if now_ms >= self.compare_at_ms {
+        let compares = now_ms >= self.compare_at_ms;
+        if compares {
             self.compare_at_ms = now_ms + COMPARE_MS;
             let ask = Message::Time { asked_ms: now_ms, wall_ms: None }.encode();
             self.tell_all(shared, &ask);
@@ -303,13 +312,16 @@ impl Keeper {
             }
         }
         let reluctant = self.off || shared.draining.load(Ordering::Relaxed) || shared.read_only.load(Ordering::Relaxed);
-        if reluctant != self.reluctant {
+        let changed = reluctant != self.reluctant;
+        if changed {
             self.reluctant = reluctant;
             let node = self.identity.node;
             shared.inbox.push(DriverInput::Engine(EngineInput::Reluctant { node, reluctant }));
         }
         // Again and again, for whoever has only just come.
-        self.tell_all(shared, &Message::Reluctant(reluctant).encode());
+        if changed || compares {
+            self.tell_all(shared, &Message::Reluctant(reluctant).encode());
+        }
     }
 
     fn tell_all(&self, shared: &Shared, message: &bytes::Bytes) {
@@ -414,8 +426,12 @@ impl Keeper {
         if let Some((node, _)) = drained {
             self.retire(shared, *node);
         }
-        let moves = next_moves(cluster);
-        if !moves.is_empty() {
+        // They follow from the table alone.
+        if self.planned.0 != cluster.version() {
+            self.planned = (cluster.version(), next_moves(cluster));
+        }
+        if !self.planned.1.is_empty() {
+            let moves = self.planned.1.clone();
             self.send(shared, Errand::Place, ClusterCommand::Place { based_on: cluster.version(), moves });
         }
     }

@@ -42,8 +42,11 @@ impl Timers {
 
     fn due(&self, now_ms: u64) -> Vec<Vec<Entity>> {
         let mut slots = self.slots.lock();
-        let later = slots.split_off(&(now_ms / SLOT_MS + 1));
-        std::mem::replace(&mut *slots, later).into_values().collect()
+        let mut due = Vec::new();
+        while let Some(first) = slots.first_entry().filter(|first| *first.key() <= now_ms / SLOT_MS) {
+            due.push(first.remove());
+        }
+        due
     }
 
     fn next_ms(&self) -> Option<u64> {

@@ -7,6 +7,7 @@ use boxoffice_core::{
     command::{CartCommand, Command, Payment, SessionCommand, WantedLine},
     id::{CartId, CartToken, Entity, Id},
     payment::RefundRecord,
+    refusal::Refusal,
     seat::Seat,
     time::Timestamp,
 };
@@ -16,8 +17,10 @@ use smol_str::SmolStr;
 use tokio::{sync::watch, time::sleep};
 
 use crate::{
+    clock::BEGIN_MS,
     desk::{Desk, Ended},
     dice::{around, dice},
+    judge::CLOCKS_MS,
     oracle::Times,
     portions::{seats_of, shrink},
     settings::Settings,
@@ -26,6 +29,10 @@ use crate::{
 
 /// One time in so many an unknown outcome is left unknown.
 const GIVES_UP: u32 = 12;
+/// One time in so many a buyer hesitates until its cart is about to expire, or has.
+const HESITATES: u32 = 40;
+/// So long, in thousandths of its cart's life.
+const HESITATION: std::ops::Range<u64> = 700..1_050;
 
 /// A cart as its buyer knows it.
 #[derive(Clone, Debug)]
@@ -38,6 +45,8 @@ pub(crate) struct Story {
     pub(crate) lines: BTreeMap<u32, LineView>,
     /// The last deadline told: it may only have been put off since.
     pub(crate) deadline: Timestamp,
+    /// It was told that it has expired, when in truth its deadline was ahead; in milliseconds of the run.
+    pub(crate) expired_ms: Option<u64>,
     /// When something was first asked for that gives a seat back, in milliseconds of the run.
     pub(crate) lets_go_ms: Option<u64>,
     /// A checkout was asked for.
@@ -59,6 +68,7 @@ impl Story {
             doubtful: false,
             lines: BTreeMap::new(),
             deadline: Timestamp(0),
+            expired_ms: None,
             lets_go_ms: None,
             asked_checkout: false,
             canceled: false,
@@ -105,6 +115,7 @@ pub(crate) struct Buyer {
     stories: Arc<Mutex<Stories>>,
     dice: SmallRng,
     think_ms: u64,
+    hold_ttl_ms: u64,
 }
 
 impl Buyer {
@@ -117,7 +128,8 @@ impl Buyer {
         stories: Arc<Mutex<Stories>>,
     ) -> Buyer {
         let dice = dice(settings.seed, "buyer", number);
-        Buyer { name: format!("buyer {number}"), desk, town, stories, dice, think_ms: settings.think_ms }
+        let Settings { think_ms, hold_ttl_ms, .. } = *settings;
+        Buyer { name: format!("buyer {number}"), desk, town, stories, dice, think_ms, hold_ttl_ms }
     }
 
     /// Buys until told to stop; a cart that is begun is gone through with.
@@ -130,7 +142,11 @@ impl Buyer {
     }
 
     async fn think(&mut self) {
-        sleep(Duration::from_millis(around(&mut self.dice, self.think_ms))).await;
+        let ms = match self.dice.random_ratio(1, HESITATES) {
+            true => self.hold_ttl_ms * self.dice.random_range(HESITATION) / 1_000,
+            false => around(&mut self.dice, self.think_ms),
+        };
+        sleep(Duration::from_millis(ms)).await;
         if self.dice.random_ratio(1, 8) {
             let session = self.town.session(&mut self.dice);
             let map = Command::Session(session, SessionCommand::Map);
@@ -146,6 +162,11 @@ impl Buyer {
             Ended::Not => false,
             Ended::Unknown => true,
         };
+        if let Ended::Known { outcome: Err(Refusal::CartExpired), acked_ms, .. } = &ended
+            && BEGIN_MS + acked_ms + CLOCKS_MS < story.deadline.0
+        {
+            story.expired_ms.get_or_insert(*acked_ms);
+        }
         ended
     }
 
@@ -175,7 +196,10 @@ impl Buyer {
             let _ = self.desk.read(&mut self.dice, &self.name, get).await;
         }
         if story.order.is_some() && self.dice.random_ratio(1, 3) {
-            self.think().await;
+            // At once, as long as it may not be sold everywhere yet, every second time.
+            if self.dice.random() {
+                self.think().await;
+            }
             self.refund(&mut story).await;
         }
         story

@@ -21,8 +21,12 @@ use tokio::{
 
 use crate::{dice::around, machine::Machine, oracle::Oracle, trace::Trace};
 
-/// How long one attempt waits for its answer.
-const ATTEMPT_MS: u64 = 5_000;
+/// How long one attempt waits for its answer: some are too impatient for any change of leaders.
+const PATIENCES_MS: [u64; 4] = [300, 1_000, 5_000, 5_000];
+/// An answer that comes at the last moment is on its way for so long at the most, in milliseconds.
+const LATE_MS: u64 = 100;
+/// Who is certain that nothing happened gives up so many times as often.
+const GIVES_UP_SOONER: u32 = 4;
 
 /// Longer than any trouble: so long a read is tried.
 const READ_MS: u64 = 600_000;
@@ -108,10 +112,23 @@ impl Desk {
         command: Command,
         request: Option<Request>,
     ) -> door::Result {
+        let members = self.members();
+        let machine = members.choose(dice).expect("a cluster has members");
+        let patience_ms = *PATIENCES_MS.choose(dice).expect("there are some");
+        self.attempt_at(machine, (command, request), patience_ms).await
+    }
+
+    /// One attempt at this node.
+    async fn attempt_at(
+        &self,
+        machine: &Machine,
+        (command, request): (Command, Option<Request>),
+        patience_ms: u64,
+    ) -> door::Result {
         let (sender, receiver) = oneshot::channel();
-        let reply = ReplyTo::new(Arc::new(Slot(Mutex::new(Some(sender)))), 0);
-        self.members().choose(dice).expect("a cluster has members").submit(command, request, reply);
-        match timeout(Duration::from_millis(ATTEMPT_MS), receiver).await {
+        let reply = ReplyTo::new(Arc::new(Slot(Mutex::new(Some(sender)))), 0).within(patience_ms);
+        machine.submit(command, request, reply);
+        match timeout(Duration::from_millis(patience_ms + LATE_MS), receiver).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) | Err(_) => Err(Failure::Unknown),
         }
@@ -142,7 +159,8 @@ impl Desk {
                     maybe |= failure == Failure::Unknown;
                     self.oracle.lock().unanswered(failure);
                     self.trace.note(&format!("{who}: {failure:?}"));
-                    if dice.random_range(0..gives_up) == 0 {
+                    let chance = if maybe { gives_up } else { gives_up / GIVES_UP_SOONER };
+                    if dice.random_range(0..chance) == 0 {
                         return if maybe { Ended::Unknown } else { Ended::Not };
                     }
                 }
@@ -158,10 +176,7 @@ impl Desk {
             let called_ms = self.trace.now_ms();
             match self.attempt(dice, command.clone(), None).await {
                 Ok(outcome) => {
-                    self.note(who, &command, &outcome);
-                    if let Ok(answered) = &outcome {
-                        self.oracle.lock().read((called_ms, self.trace.now_ms()), answered);
-                    }
+                    self.read_was(who, &command, called_ms, &outcome);
                     return Some(outcome);
                 }
                 Err(_) if called_ms > until_ms => {
@@ -172,6 +187,24 @@ impl Desk {
                 Err(failure) => self.oracle.lock().unanswered(failure),
             }
             sleep(Duration::from_millis(around(dice, 500))).await;
+        }
+    }
+
+    /// A read at this node, tried once.
+    pub(crate) async fn read_once(&self, machine: &Machine, who: &str, command: Command) {
+        let called_ms = self.trace.now_ms();
+        let patience_ms = PATIENCES_MS[0];
+        match self.attempt_at(machine, (command.clone(), None), patience_ms).await {
+            Ok(outcome) => self.read_was(who, &command, called_ms, &outcome),
+            Err(failure) => self.oracle.lock().unanswered(failure),
+        }
+    }
+
+    /// A read that began then was answered just now.
+    fn read_was(&self, who: &str, command: &Command, called_ms: u64, outcome: &Outcome) {
+        self.note(who, command, outcome);
+        if let Ok(answered) = outcome {
+            self.oracle.lock().read((called_ms, self.trace.now_ms()), answered);
         }
     }
 

@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -29,7 +32,10 @@ pub(crate) struct Ether(Arc<Inside>);
 struct Inside {
     trace: Arc<Trace>,
     state: Mutex<State>,
+    /// Something was sent that arrives before the carrier looks again.
     sent: Notify,
+    /// When that is, in microseconds of the run.
+    looks_us: AtomicU64,
 }
 
 struct State {
@@ -79,7 +85,8 @@ impl Ether {
             up: BTreeSet::new(),
             silent: BTreeMap::new(),
         };
-        Ether(Arc::new(Inside { trace: Arc::clone(trace), state: Mutex::new(state), sent: Notify::new() }))
+        let (state, looks_us) = (Mutex::new(state), AtomicU64::new(0));
+        Ether(Arc::new(Inside { trace: Arc::clone(trace), state, sent: Notify::new(), looks_us }))
     }
 
     /// A node's way into it.
@@ -132,7 +139,7 @@ impl Ether {
         let mut look_ms = 0;
         loop {
             let now_us = self.0.trace.begun().elapsed().as_micros() as u64;
-            let (told, next_us) = {
+            let told = {
                 let mut state = self.0.state.lock();
                 let mut told = Told::new();
                 for delivery in state.fabric.arrived(now_us) {
@@ -142,19 +149,17 @@ impl Ether {
                     look_ms = now_us / 1_000 + LOOK_MS;
                     state.look(now_us / 1_000, &mut told);
                 }
-                (told, state.fabric.next_us())
+                told
             };
             for (_, heard) in &told {
                 if let Heard::Link(node, up) = heard {
                     self.0.trace.note(&format!("link to {node}: {}", if *up { "up" } else { "down" }));
                 }
             }
-            let told_something = !told.is_empty();
             tell(told);
-            if told_something {
-                continue;
-            }
-            let next_us = next_us.unwrap_or(u64::MAX).min(look_ms * 1_000);
+            // Whoever was told something may have sent something, which is among this.
+            let next_us = self.0.state.lock().fabric.next_us().unwrap_or(u64::MAX).min(look_ms * 1_000);
+            self.0.looks_us.store(next_us, Ordering::Relaxed);
             let wait = Duration::from_micros(next_us.saturating_sub(now_us).max(1));
             tokio::select! {
                 biased;
@@ -287,8 +292,11 @@ impl Net for SimNet {
         let now_us = self.ether.0.trace.begun().elapsed().as_micros() as u64;
         let State { fabric, dice, .. } = &mut *state;
         fabric.send(dice, now_us, Delivery { from: self.node, to, lane: lane as u8, frame });
+        let next_us = fabric.next_us();
         drop(state);
-        self.ether.0.sent.notify_one();
+        if next_us.is_some_and(|next_us| next_us < self.ether.0.looks_us.load(Ordering::Relaxed)) {
+            self.ether.0.sent.notify_one();
+        }
         Ok(())
     }
 

@@ -137,8 +137,11 @@ impl Fabric {
 
     /// What has arrived by `now_us`, in order.
     pub fn arrived(&mut self, now_us: u64) -> Vec<Delivery> {
-        let later = self.under_way.split_off(&(now_us + 1, 0));
-        std::mem::replace(&mut self.under_way, later).into_values().collect()
+        let mut arrived = Vec::new();
+        while let Some(first) = self.under_way.first_entry().filter(|first| first.key().0 <= now_us) {
+            arrived.push(first.remove());
+        }
+        arrived
     }
 
     /// When the next frame arrives.

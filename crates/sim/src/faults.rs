@@ -7,16 +7,22 @@ use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::time::sleep;
 
 use crate::{
+    curious,
+    desk::Desk,
     dice::{around, dice},
     ether::Ether,
     fabric::Weather,
     machine::{Machine, Role},
     settings::Settings,
+    town::Town,
     trace::Trace,
 };
 
 /// With fewer nodes nothing may be lost.
 const OPERATED_MIN: u64 = 3;
+
+/// The least time between two blackouts, in milliseconds.
+const BLACKOUT_LEAST_MS: u64 = 20_000;
 
 /// Processes are looked at so often whether they have ended, in milliseconds.
 const LOOK_MS: u64 = 500;
@@ -30,6 +36,8 @@ pub enum Fault {
     PowerCut,
     /// The power goes in the middle of writing.
     TornWrite,
+    /// The power of all machines goes at once.
+    Blackout,
     /// The process stands still for a while.
     Pause,
     /// The disk is slow for a while.
@@ -84,6 +92,7 @@ impl Fault {
             Fault::Kill => "kill",
             Fault::PowerCut => "power cut",
             Fault::TornWrite => "torn write",
+            Fault::Blackout => "blackout",
             Fault::Pause => "pause",
             Fault::SlowDisk => "slow disk",
             Fault::FailedSync => "failed sync",
@@ -112,6 +121,10 @@ pub struct Swarm {
     pub of_links: Vec<Fault>,
     /// The mean time between two of a machine, or of the links, in milliseconds.
     pub mean_ms: u64,
+    /// At times the power of all machines goes at once.
+    pub has_blackouts: bool,
+    /// When everything is healed, processes that run go on as they are.
+    pub goes_on: bool,
     /// An operator takes nodes in and out.
     pub is_operated: bool,
 }
@@ -130,7 +143,8 @@ impl Swarm {
         }
         let mean_ms = one_of(&mut dice, &[5_000, 20_000, 60_000]);
         let is_operated = settings.nodes >= OPERATED_MIN && dice.random_ratio(2, 5);
-        Swarm { of_machines, of_links, mean_ms, is_operated }
+        let (has_blackouts, goes_on) = (dice.random_ratio(1, 4), dice.random());
+        Swarm { of_machines, of_links, mean_ms, has_blackouts, goes_on, is_operated }
     }
 }
 
@@ -192,6 +206,40 @@ pub(crate) async fn befall_links(
     }
 }
 
+/// What befalls all machines at once, until it is dropped: then [`heal`] is to follow.
+pub(crate) async fn befall_all(desk: Arc<Desk>, swarm: Swarm, seed: u64, toll: Arc<Mutex<Toll>>) {
+    let mut dice = dice(seed, "all", 0);
+    loop {
+        sleep(Duration::from_millis(BLACKOUT_LEAST_MS + around(&mut dice, swarm.mean_ms))).await;
+        *toll.lock().faults.entry(Fault::Blackout).or_default() += 1;
+        desk.trace.note("all: blackout");
+        let members = desk.members();
+        // What somebody else has in hand has its trouble already.
+        let mut dark: Vec<_> = members
+            .iter()
+            .filter_map(|machine| Some((machine, machine.hand.try_lock().ok()?)))
+            .filter(|(machine, _)| machine.is_member())
+            .map(|(machine, hand)| (off_ms(&mut dice), machine, hand))
+            .collect();
+        dark.iter().for_each(|(_, machine, _)| machine.power_cut());
+        dark.sort_by_key(|(off_ms, machine, _)| (*off_ms, machine.number));
+        let since_ms = desk.trace.now_ms();
+        for (off_ms, machine, _hand) in dark {
+            let passed_ms = desk.trace.now_ms() - since_ms;
+            sleep(Duration::from_millis(off_ms.saturating_sub(passed_ms))).await;
+            start(machine, &toll);
+        }
+    }
+}
+
+/// How long a machine stays off: at times no longer than an election takes.
+fn off_ms(dice: &mut SmallRng) -> u64 {
+    match dice.random_ratio(1, 3) {
+        true => dice.random_range(0..200),
+        false => around(dice, 2_000).min(30_000),
+    }
+}
+
 /// Links as they are when nothing troubles them.
 const FAIR: Weather = Weather { delay_us: 300, jitter_us: 1_000, lost_permille: 0, twice_permille: 0 };
 
@@ -205,11 +253,12 @@ pub(crate) fn mend(ether: &Ether) {
 pub(crate) async fn befall(
     machine: Arc<Machine>,
     swarm: Swarm,
-    settings: Settings,
-    trace: Arc<Trace>,
+    seed: u64,
+    (desk, town): (Arc<Desk>, Arc<Town>),
     toll: Arc<Mutex<Toll>>,
 ) {
-    let mut fate = Fate { dice: dice(settings.seed, "fate", machine.number), machine, trace, toll };
+    let (dice, trace) = (dice(seed, "fate", machine.number), Arc::clone(&desk.trace));
+    let mut fate = Fate { dice, machine, desk, town, trace, toll };
     loop {
         let rest_ms = around(&mut fate.dice, swarm.mean_ms);
         fate.rest(rest_ms).await;
@@ -226,6 +275,8 @@ pub(crate) async fn befall(
 struct Fate {
     dice: SmallRng,
     machine: Arc<Machine>,
+    desk: Arc<Desk>,
+    town: Arc<Town>,
     trace: Arc<Trace>,
     toll: Arc<Mutex<Toll>>,
 }
@@ -279,9 +330,23 @@ impl Fate {
     }
 
     async fn restart(&mut self) {
-        let off_ms = around(&mut self.dice, 2_000).min(30_000);
+        let off_ms = off_ms(&mut self.dice);
         sleep(Duration::from_millis(off_ms)).await;
         start(&self.machine, &self.toll);
+    }
+
+    /// A process that stood still goes on. What it reads first, of what others have sent meanwhile, is chance: it may hear
+    /// of clients before it hears that it does not lead any more.
+    async fn goes_on(&mut self) {
+        if self.dice.random() {
+            return self.machine.resume();
+        }
+        self.machine.go_on();
+        for _ in 0..self.dice.random_range(1..4) {
+            curious::look_at(&self.desk, &self.town, &self.machine);
+            sleep(Duration::from_millis(self.dice.random_range(1..30))).await;
+        }
+        self.machine.hear();
     }
 
     async fn fall(&mut self, fault: Fault) {
@@ -310,7 +375,7 @@ impl Fate {
             Fault::Pause => {
                 self.machine.pause();
                 sleep(Duration::from_millis(around(&mut self.dice, 10_000).min(90_000))).await;
-                self.machine.resume();
+                self.goes_on().await;
             }
             Fault::SlowDisk => {
                 let change = Duration::from_millis(one_of(&mut self.dice, &[5, 50, 500]));
@@ -336,6 +401,7 @@ impl Fate {
             Fault::Cut | Fault::OneWay | Fault::Isolation | Fault::SlowLink | Fault::Storm => {
                 unreachable!("{fault:?} befalls links")
             }
+            Fault::Blackout => unreachable!("{fault:?} befalls all machines"),
             Fault::Join | Fault::Drain | Fault::Remove | Fault::LostDisk | Fault::BitRot => {
                 unreachable!("{fault:?} is the operator's work")
             }
@@ -350,18 +416,24 @@ pub(crate) fn start(machine: &Machine, toll: &Mutex<Toll>) {
     }
 }
 
-/// Ends all trouble of a machine.
-pub(crate) fn heal(machine: &Machine, toll: &Mutex<Toll>) {
-    machine.disk().set_pace(Duration::ZERO);
-    machine.disk().set_room(None);
-    machine.disk().fail_syncs(false);
+/// Ends all trouble of a machine; [`revive`] is to follow.
+pub(crate) fn heal(machine: &Machine) {
+    let disk = machine.disk();
+    disk.set_pace(Duration::ZERO);
+    disk.set_room(None);
+    disk.fail_syncs(false);
+    disk.stop_after(u64::MAX);
     machine.resume();
+}
+
+/// Sees to it that a machine whose trouble is over has a process; one that runs and `goes_on` is left as it is.
+pub(crate) fn revive(machine: &Machine, goes_on: bool, toll: &Mutex<Toll>) {
     // Whoever has it in hand starts it.
     let Ok(_hand) = machine.hand.try_lock() else { return };
-    if !machine.is_member() {
+    if !machine.is_member() || (goes_on && machine.runs()) {
         return;
     }
-    // Trouble may have been cut short at any point: whatever process there is begins again.
+    // Trouble may have been cut short at any point.
     machine.power_cut();
     start(machine, toll);
 }

@@ -25,7 +25,7 @@ const SETTLED_MS: u64 = 180_000;
 /// How often a node is looked at again that has found something.
 const BLUR_LOOKS: usize = 20;
 /// A deadline that has passed by no more than this has passed for nobody who reads another clock.
-const CLOCKS_MS: u64 = 2_000;
+pub(crate) const CLOCKS_MS: u64 = 2_000;
 
 /// What the last look has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,6 +86,13 @@ pub(crate) async fn judge(
         };
         for what in cart(story, audits.get(&story.cart), order.as_deref()) {
             wrong(format!("cart {}: {what}", story.cart));
+        }
+        if let Some(expired_ms) = story.expired_ms.filter(|_| walls_are_right) {
+            let deadline_ms = story.deadline.0 - BEGIN_MS;
+            wrong(format!(
+                "cart {} had expired at {expired_ms} ms, before its deadline at {deadline_ms} ms",
+                story.cart
+            ));
         }
     }
 

@@ -12,6 +12,7 @@ mod faults;
 mod operator;
 
 mod buyer;
+mod curious;
 mod desk;
 mod portions;
 mod town;

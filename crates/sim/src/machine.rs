@@ -248,19 +248,34 @@ impl Machine {
         self.ether.pause(self.number);
     }
 
-    /// It goes on.
+    /// It goes on, with what other nodes have sent meanwhile, and then with what clients have.
     pub(crate) fn resume(&self) {
+        self.hear();
+        self.go_on();
+    }
+
+    /// It goes on, with what clients have sent meanwhile; what other nodes have sent still waits, until [`Machine::hear`].
+    pub(crate) fn go_on(&self) {
         self.trace.note(&format!("node {} goes on", self.number));
         let (waiting, handle) = {
             let mut process = self.process.lock();
             process.gate.open();
             (std::mem::take(&mut process.waiting), process.node.as_ref().map(|node| node.handle().clone()))
         };
-        self.ether.resume(self.number);
         let Some(handle) = handle else { return };
         for (command, request, reply) in waiting {
             handle.submit(command, request, reply);
         }
+    }
+
+    /// What other nodes have sent while it stood still is read.
+    pub(crate) fn hear(&self) {
+        self.ether.resume(self.number);
+    }
+
+    /// Whether there is a process that goes on by itself.
+    pub(crate) fn runs(&self) -> bool {
+        self.handle().is_some() && self.failure().is_none()
     }
 
     /// Hands in a command as if a connection brought it.

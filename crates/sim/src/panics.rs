@@ -23,6 +23,11 @@ pub(crate) fn watch() {
     SEEN.set(Some(Vec::new()));
 }
 
+/// Whether something was noted.
+pub(crate) fn any() -> bool {
+    SEEN.with_borrow(|seen| seen.as_ref().is_some_and(|seen| !seen.is_empty()))
+}
+
 /// What was noted; from now on panics on this thread are told again.
 pub(crate) fn seen() -> Vec<String> {
     SEEN.take().unwrap_or_default()

@@ -35,6 +35,8 @@ use crate::{
 const LAST_CARTS_MS: u64 = 600_000;
 /// How long they go on buying after healing, in milliseconds.
 const HEALED_MS: u64 = 30_000;
+/// A process whose disk was sick until now has failed by then, if it has to, in milliseconds.
+const FAILING_MS: u64 = 1_000;
 /// More would be slow, and show nothing new.
 const NODES_MAX: u64 = 5;
 /// Machines that may become members later.
@@ -143,10 +145,15 @@ async fn simulate(settings: Settings) -> Report {
     let of_machines = desk.machines.iter().filter(|_| !swarm.of_machines.is_empty());
     let mut befalling: Vec<_> = of_machines
         .map(|machine| {
-            let (machine, swarm) = (Arc::clone(machine), swarm.clone());
-            tokio::spawn(faults::befall(machine, swarm, settings, Arc::clone(&trace), Arc::clone(&toll)))
+            let (machine, swarm, sold) = (Arc::clone(machine), swarm.clone(), (Arc::clone(&desk), Arc::clone(&town)));
+            tokio::spawn(faults::befall(machine, swarm, settings.seed, sold, Arc::clone(&toll)))
         })
         .collect();
+    if swarm.has_blackouts {
+        let befall = faults::befall_all(Arc::clone(&desk), swarm.clone(), settings.seed, Arc::clone(&toll));
+        befalling.push(tokio::spawn(befall));
+    }
+    let goes_on = swarm.goes_on;
     if !swarm.of_links.is_empty() {
         let befall =
             faults::befall_links(ether.clone(), swarm, (settings.seed, nodes), Arc::clone(&trace), Arc::clone(&toll));
@@ -171,7 +178,13 @@ async fn simulate(settings: Settings) -> Report {
         }
     }));
 
-    sleep(Duration::from_secs(60 * settings.minutes)).await;
+    let is_broken = || panics::any() || !toll.lock().violations.is_empty() || !desk.oracle.lock().violations.is_empty();
+    for _ in 0..60 * settings.minutes {
+        sleep(Duration::from_secs(1)).await;
+        if settings.hurried && is_broken() {
+            return end(settings, &desk, &toll, Seen::default()).await;
+        }
+    }
     for fate in befalling {
         fate.abort();
         // It is gone, or was over.
@@ -180,8 +193,14 @@ async fn simulate(settings: Settings) -> Report {
     trace.note("everything is healed");
     faults::mend(&ether);
     stop_operator.send_replace(true);
+    desk.machines.iter().for_each(|machine| faults::heal(machine));
+    // What cannot go on says so.
+    sleep(Duration::from_millis(FAILING_MS)).await;
     for machine in &desk.machines {
-        faults::heal(machine, &toll);
+        faults::revive(machine, goes_on, &toll);
+    }
+    if settings.hurried && is_broken() {
+        return end(settings, &desk, &toll, Seen::default()).await;
     }
     if let Some(operating) = operating {
         let ended = timeout(Duration::from_millis(OPERATION_MS), operating).await;
@@ -220,19 +239,24 @@ async fn simulate(settings: Settings) -> Report {
         false => Seen::default(),
     };
 
+    carrying.abort();
+    end(settings, &desk, &toll, seen).await
+}
+
+/// Ends every process, and says what came of the run.
+async fn end(settings: Settings, desk: &Desk, toll: &Mutex<Toll>, seen: Seen) -> Report {
     for machine in &desk.machines {
         machine.kill();
     }
-    carrying.abort();
     // Actors end in their own turn.
     sleep(Duration::from_millis(1)).await;
     let (oracle, toll) = (desk.oracle.lock(), toll.lock());
     let violations = toll.violations.iter().chain(&oracle.violations).cloned().collect();
-    violations_are_traced(&trace, &violations);
+    violations_are_traced(&desk.trace, &violations);
     Report {
         settings,
-        hash: trace.hash(),
-        simulated_ms: trace.now_ms(),
+        hash: desk.trace.hash(),
+        simulated_ms: desk.trace.now_ms(),
         faults: toll.faults.clone(),
         changes: oracle.changes,
         reads: oracle.reads,

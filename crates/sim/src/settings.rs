@@ -4,6 +4,9 @@ use rand::Rng;
 
 use crate::dice::dice;
 
+/// How long carts may live: so short that most trouble outlives them, or so long that most of them outlive it.
+const HOLD_TTLS_MS: [u64; 3] = [6_000, 20_000, 60_000];
+
 /// The settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -17,12 +20,14 @@ pub struct Settings {
     pub carts: u64,
     /// Shards.
     pub shards: u16,
-    /// How long carts live untouched, in milliseconds.
+    /// How long carts live untouched, in milliseconds; 0: as the seed says, from seconds to a minute.
     pub hold_ttl_ms: u64,
     /// The longest pause of a buyer between two commands is around this, in milliseconds.
     pub think_ms: u64,
     /// Nodes sync before they answer. If not, a power cut takes what was answered, and the judge must see it.
     pub syncs: bool,
+    /// The first thing that must not be ends the run: it is looked for, and nothing else matters any more.
+    pub hurried: bool,
     /// Tell everything that happens on stderr.
     pub told: bool,
 }
@@ -36,14 +41,15 @@ impl Settings {
             nodes: 1,
             carts: 20,
             shards: 4,
-            hold_ttl_ms: 60_000,
+            hold_ttl_ms: 0,
             think_ms: 3_000,
             syncs: true,
+            hurried: false,
             told: false,
         }
     }
 
-    /// With the number of nodes that the seed says, if it is left to the seed.
+    /// With the number of nodes and the life of carts that the seed says, where that is left to it.
     pub(crate) fn drawn(self) -> Settings {
         let nodes = match (self.nodes, dice(self.seed, "nodes", 0).random_range(0..10)) {
             (0, 0) => 1,
@@ -52,12 +58,16 @@ impl Settings {
             (0, _) => 3,
             (nodes, _) => nodes,
         };
-        Settings { nodes, ..self }
+        let hold_ttl_ms = match self.hold_ttl_ms {
+            0 => HOLD_TTLS_MS[dice(self.seed, "life", 0).random_range(0..HOLD_TTLS_MS.len())],
+            ttl_ms => ttl_ms,
+        };
+        Settings { nodes, hold_ttl_ms, ..self }
     }
 
     /// The command that does it again.
     pub fn replay(&self) -> String {
-        let Settings { seed, minutes, nodes, carts, shards, hold_ttl_ms: _, think_ms: _, syncs: _, told: _ } = self;
+        let Settings { seed, minutes, nodes, carts, shards, .. } = self;
         format!(
             "boxoffice sim --seed {seed} --minutes {minutes} --nodes {nodes} --carts {carts} --shards {shards} --trace"
         )

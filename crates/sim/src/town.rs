@@ -70,10 +70,25 @@ impl Town {
     /// Everything inventories are made of.
     pub(crate) fn inventories(&self) -> Vec<Entity> {
         let sessions = (0..self.sessions()).map(|number| Entity::Session(id(&format!("s{number}"))));
-        let products = (0..PRODUCTS).map(|number| Entity::Product(id(&format!("p{number}"))));
         let resources = (0..RESOURCES).map(|number| Entity::Resource(id(&format!("r{number}"))));
-        let customers = (0..CUSTOMERS).map(|number| Entity::Customer(id(&format!("c{number}"))));
-        sessions.chain(products).chain(resources).chain(customers).collect()
+        let products = self.products().map(Entity::Product);
+        sessions.chain(products).chain(resources).chain(self.customers().map(Entity::Customer)).collect()
+    }
+
+    /// All products.
+    pub(crate) fn products(&self) -> impl Iterator<Item = Id> + use<> {
+        (0..PRODUCTS).map(|number| id(&format!("p{number}")))
+    }
+
+    /// All customers.
+    pub(crate) fn customers(&self) -> impl Iterator<Item = Id> + use<> {
+        (0..CUSTOMERS).map(|number| id(&format!("c{number}")))
+    }
+
+    /// The sessions that are sold now.
+    pub(crate) fn sold_now(&self) -> Vec<Id> {
+        let end = self.sessions();
+        (end.saturating_sub(2)..end).map(|number| id(&format!("s{number}"))).collect()
     }
 
     /// Makes the hall and everything that is there from the begin; what is missing at the end was left unknown.

@@ -12,6 +12,10 @@ use std::{
 use boxoffice_core::planted::plant;
 use boxoffice_sim::{Settings, run};
 
+/// As in the program: much of what a simulation does is to allocate.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Seeds after which a bug that was not found counts as one that is not.
 const SEEDS_MAX: u64 = 40;
 
@@ -19,7 +23,9 @@ const SEEDS_MAX: u64 = 40;
 type Bug = (&'static str, u64);
 
 /// Bugs that are found.
-const FOUND: [Bug; 10] = [
+const FOUND: [Bug; 14] = [
+    ("an unknown outcome told as none", 3),
+    ("an expiry that beats a sale", 3),
     ("an answer before the commit", 1),
     ("an fsync left out", 1),
     ("a snapshot that is not synced", 1),
@@ -30,15 +36,12 @@ const FOUND: [Bug; 10] = [
     ("a repeat taken for new", 1),
     ("a hold disowned by its owner", 1),
     ("a retry under a new request id", 3),
+    ("a cart that expires early", 1),
+    ("a vote forgotten", 3),
 ];
 
-/// Bugs of which it is not known yet whether these runs find them.
-const OPEN: [Bug; 8] = [
-    ("a refund that overtakes its sale", 3),
-    ("an expiry that beats a sale", 3),
-    ("a cart that expires early", 1),
-    ("an unknown outcome told as none", 3),
-    ("a vote forgotten", 3),
+/// Bugs that these runs have not found yet, or of which it is not known.
+const OPEN: [Bug; 3] = [
     ("a read that asks nobody", 3),
     ("actors that outlive a leadership", 3),
     ("a snapshot of a leader that is not taken over", 3),
@@ -50,7 +53,7 @@ type Found = Option<(u64, String)>;
 fn hunt(bug: &'static str, nodes: u64) -> Found {
     plant(Some(bug));
     let found = (1..=SEEDS_MAX).find_map(|seed| {
-        let settings = Settings { nodes, minutes: 4, ..Settings::new(seed) };
+        let settings = Settings { nodes, minutes: 4, hurried: true, ..Settings::new(seed) };
         let violations = run(settings).expect("it can be simulated").violations;
         violations.first().map(|first| (seed, first.clone()))
     });

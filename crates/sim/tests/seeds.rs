@@ -2,6 +2,10 @@
 
 use boxoffice_sim::{Settings, run, run_many};
 
+/// As in the program: much of what a simulation does is to allocate.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A number from the environment: how to run more of it.
 fn number(name: &str, usual: u64) -> u64 {
     std::env::var(name).map_or(usual, |text| text.parse().expect("a number"))

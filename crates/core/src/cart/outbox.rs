@@ -129,9 +129,7 @@ fn waits(message: &Owed, earlier: &Owed) -> bool {
         // A release that came after the `Forget` would be remembered for ever.
         (Ask::Forget, _) => true,
         // A refund that came before the sale would find nothing, and the sale would stand.
-        (Ask::Refund { hold }, Ask::Sell { hold: sold, .. }) => {
-            hold == sold && !planted::is("a refund that overtakes its sale")
-        }
+        (Ask::Refund { hold }, Ask::Sell { hold: sold, .. }) => hold == sold,
         // What is not captured cannot be paid back.
         (Ask::Pay(GatewayCall::Refund { key, .. }), Ask::Pay(GatewayCall::Capture { key: captured, .. })) => {
             key == captured

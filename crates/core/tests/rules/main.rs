@@ -24,6 +24,8 @@ mod lines;
 mod model;
 mod money;
 mod operators;
+#[cfg(feature = "planted")]
+mod planted;
 mod prices;
 mod promises;
 mod purchases;

@@ -29,7 +29,7 @@ use crate::{
 const CALLS_MAX: usize = 65_536;
 /// The bits of a random number that are left out of the first call's: 16 for its attempts, and one so that there is no end.
 const CALL_SPARE_BITS: u32 = 17;
-/// How often calls that wait are looked at, in milliseconds.
+/// Calls that wait are looked at no more often than this, in milliseconds.
 const LOOK_MS: u64 = 10;
 /// An attempt at another node that is not answered for so many milliseconds is made again: the request id keeps it from
 /// happening twice.
@@ -76,6 +76,17 @@ enum State {
     At(NodeId, u64),
     /// To be tried at this time of the monotonic clock.
     Waits(u64),
+}
+
+impl Call {
+    /// When something is to be done about it if nothing comes in, in milliseconds of the monotonic clock.
+    fn next_ms(&self) -> u64 {
+        match self.state {
+            State::Here => self.deadline_ms,
+            State::At(_, sent_ms) => self.deadline_ms.min(sent_ms + ATTEMPT_MS),
+            State::Waits(at_ms) => self.deadline_ms.min(at_ms),
+        }
+    }
 }
 
 /// Where an attempt goes.
@@ -125,8 +136,8 @@ impl Calls {
             table.calls.insert(id, call);
             id
         };
-        self.some.notify_one();
         self.attempt(shared, id, now_ms);
+        self.some.notify_one();
     }
 
     /// Sends a call to whoever leads, as far as is known.
@@ -214,6 +225,7 @@ impl Calls {
         if again_ms == now_ms {
             self.attempt(shared, id, now_ms);
         }
+        self.some.notify_one();
     }
 
     /// A shard has another leader: what waits for one, or for the old one, is sent to it.
@@ -251,10 +263,11 @@ impl Calls {
         for id in ids {
             self.attempt(shared, id, now_ms);
         }
+        self.some.notify_one();
     }
 
-    /// Tries again what waits and gives up what is overdue; when to look again, if anything is under way.
-    fn look(&self, shared: &Arc<Shared>) -> bool {
+    /// Tries again what waits and gives up what is overdue; in how many milliseconds to look again, if anything is under way.
+    fn look(&self, shared: &Arc<Shared>) -> Option<u64> {
         let now_ms = shared.world.clock.monotonic_ms();
         let (mut over, mut due) = (Vec::new(), Vec::new());
         {
@@ -279,7 +292,9 @@ impl Calls {
         for id in due {
             self.attempt(shared, id, now_ms);
         }
-        !self.table.lock().calls.is_empty()
+        let table = self.table.lock();
+        let next_ms = table.calls.values().map(Call::next_ms).min();
+        next_ms.map(|next_ms| next_ms.saturating_sub(now_ms))
     }
 }
 
@@ -299,14 +314,20 @@ fn target(shared: &Arc<Shared>, call: &Call) -> Target {
 pub(crate) async fn run(weak: Weak<Shared>) {
     loop {
         let Some(shared) = weak.upgrade() else { return };
-        if shared.calls.look(&shared) {
-            drop(shared);
-            tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
-        } else {
-            // Waits without keeping the node alive.
-            let calls = Arc::clone(&shared.calls);
-            drop(shared);
-            calls.some.notified().await;
+        let next_ms = shared.calls.look(&shared);
+        // Waits without keeping the node alive.
+        let calls = Arc::clone(&shared.calls);
+        drop(shared);
+        match next_ms {
+            Some(next_ms) => {
+                tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
+                tokio::select! {
+                    biased;
+                    () = calls.some.notified() => {}
+                    () = tokio::time::sleep(Duration::from_millis(next_ms.saturating_sub(LOOK_MS))) => {}
+                }
+            }
+            None => calls.some.notified().await,
         }
     }
 }

@@ -48,8 +48,8 @@ enum NameChange {
 struct Content {
     bytes: Vec<u8>,
     durable_length: usize,
-    /// What each sector changed since the last sync held before.
-    before: BTreeMap<usize, [u8; SECTOR_BYTES]>,
+    /// What each sector changed since the last sync held before; nothing for one that was not there or empty.
+    before: BTreeMap<usize, Option<Box<[u8; SECTOR_BYTES]>>>,
 }
 
 impl MemoryDisk {
@@ -166,11 +166,14 @@ impl Content {
         for sector in from / SECTOR_BYTES..to.div_ceil(SECTOR_BYTES) {
             let bytes = &self.bytes;
             self.before.entry(sector).or_insert_with(|| {
-                let mut old = [0; SECTOR_BYTES];
                 let start = (sector * SECTOR_BYTES).min(bytes.len());
                 let end = (start + SECTOR_BYTES).min(bytes.len());
-                old[..end - start].copy_from_slice(&bytes[start..end]);
-                old
+                let held = &bytes[start..end];
+                held.iter().any(|byte| *byte != 0).then(|| {
+                    let mut old = Box::new([0; SECTOR_BYTES]);
+                    old[..held.len()].copy_from_slice(held);
+                    old
+                })
             });
         }
     }
@@ -209,7 +212,11 @@ impl Content {
             if self.bytes.len() < start + SECTOR_BYTES {
                 self.bytes.resize(start + SECTOR_BYTES, 0);
             }
-            self.bytes[start..start + SECTOR_BYTES].copy_from_slice(&old);
+            let sector = &mut self.bytes[start..start + SECTOR_BYTES];
+            match old {
+                Some(old) => sector.copy_from_slice(&*old),
+                None => sector.fill(0),
+            }
         }
         self.bytes.resize(length, 0);
         self.durable_length = length;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use boxoffice_shard::{Config, Engine, Epoch, Input, NodeId, Now, Outgoing, Output, Received, ShardId, SnapshotMeta};
+use boxoffice_shard::{
+    Config, Engine, Epoch, Input, NodeId, Now, Outgoing, Output, Received, Record, ShardId, SnapshotMeta,
+};
 use bytes::Bytes;
 
 use crate::dice::Dice;
@@ -32,6 +34,8 @@ pub(crate) enum Habit {
     KeepsReplicaIds,
     /// The planted bug: an aim of an old version is taken for a new one.
     FollowsOldAims,
+    /// The planted bug: terms and votes are not read back after a restart.
+    ForgetsVotes,
 }
 
 pub(crate) struct Member {
@@ -69,7 +73,9 @@ impl Member {
 
     pub(crate) fn start(&mut self) {
         let metas = self.disk.snapshots().map(|(meta, _)| meta.clone());
-        let engine = Engine::restore(self.config.clone(), metas, self.disk.records());
+        let mut records = self.disk.records();
+        records.retain(|record| self.habit != Habit::ForgetsVotes || !matches!(record, Record::State { .. }));
+        let engine = Engine::restore(self.config.clone(), metas, records);
         let engine = engine.unwrap_or_else(|error| panic!("{error}"));
         // A snapshot may have been left by a replica that is gone.
         let of_engine = |meta: &SnapshotMeta| engine.snapshot_meta(meta.shard) == Some(meta);

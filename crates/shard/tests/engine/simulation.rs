@@ -149,3 +149,8 @@ fn a_replica_id_that_outlives_its_disk_is_caught() {
 fn an_old_aim_that_is_followed_is_caught() {
     assert!(caught_moving(Habit::FollowsOldAims) >= 5);
 }
+
+#[test]
+fn a_forgotten_vote_is_caught() {
+    assert!(caught_moving(Habit::ForgetsVotes) >= 3);
+}
