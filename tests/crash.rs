@@ -14,7 +14,8 @@ use std::{
 };
 
 use common::{
-    Buyers, Dice, Encoding, Faults, Home, PATIENCE, Record, Server, Theatre, eventually, flip, write_control, written,
+    Buyers, Dice, Encoding, Faults, Home, PATIENCE, Record, Server, Theatre, eventually, flip, write_control,
+    written_to,
 };
 use serde_json::json;
 
@@ -157,8 +158,9 @@ async fn a_flipped_bit_in_the_log_is_refused_by_name() {
     let mut dice = Dice::of_test("a_flipped_bit_in_the_log_is_refused_by_name");
     let home = Home::new();
     let (theatre, mut record) = used(&home, &mut dice).await;
-    let segment = home.segments().into_iter().find(|segment| written(segment) > HEAD + 16_384).expect("a used segment");
-    let end = written(&segment);
+    let segment =
+        home.segments().into_iter().find(|segment| written_to(segment) > HEAD + 16_384).expect("a used segment");
+    let end = written_to(&segment);
     let whole = fs::read(&segment).expect("a segment");
     for _ in 0..6 {
         // Anywhere but in the last tenth, where the last record, which may have been torn, stands.

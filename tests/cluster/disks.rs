@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::{
     NODE, REFUSED,
     cluster::{Cluster, Plan, Stage, lasts},
-    common::{Answer, Dice, Faults, flip, written},
+    common::{Answer, Dice, Faults, flip, written_to},
 };
 
 const PLAN: Plan = Plan { nodes: 3, places: 3, faults: true, clocks: false };
@@ -135,8 +135,8 @@ async fn disks_are_lost() {
             let damaged = cluster.a_leader().await;
             cluster.kill(damaged);
             let segments = cluster.home(damaged).segments();
-            let segment = segments.into_iter().find(|segment| written(segment) > 4 * HEAD).expect("a used segment");
-            let end = written(&segment);
+            let segment = segments.into_iter().find(|segment| written_to(segment) > 4 * HEAD).expect("a used segment");
+            let end = written_to(&segment);
             // In the first half: the last record may have been torn.
             flip(&segment, HEAD + dice.below((end - HEAD) / 2), dice);
             let refused = cluster.refused(cluster.command(damaged)).await;

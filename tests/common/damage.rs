@@ -12,7 +12,7 @@ pub(crate) fn flip(file: &Path, at: usize, dice: &mut Dice) {
 }
 
 /// Where what was written of a segment of the log ends: the rest is zeros.
-pub(crate) fn written(segment: &Path) -> usize {
+pub(crate) fn written_to(segment: &Path) -> usize {
     let bytes = fs::read(segment).expect("a segment");
     bytes.iter().rposition(|byte| *byte != 0).expect("a segment has a head") + 1
 }

@@ -24,7 +24,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 pub(crate) use buyers::{Buyers, Till};
-pub(crate) use damage::{flip, written};
+pub(crate) use damage::{flip, written_to};
 pub(crate) use dice::Dice;
 pub(crate) use gateway::{Gateway, SECRET};
 pub(crate) use goods::Goods;
