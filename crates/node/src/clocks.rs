@@ -28,6 +28,8 @@ pub(crate) struct Clocks {
     shift_ms: AtomicI64,
     /// A majority of the members agrees with it.
     confirmed: AtomicBool,
+    /// The same as `shift_ms`, as it was when a majority agreed with it last, or as stamps in the log have it.
+    vouched_ms: AtomicI64,
     /// By node: how far its time is ahead of ours, and when it said so.
     others: Mutex<BTreeMap<NodeId, (i64, u64)>>,
 }
@@ -35,7 +37,12 @@ pub(crate) struct Clocks {
 impl Clocks {
     /// The machine's clock is believed at the start.
     pub(crate) fn new(clock: &dyn Clock) -> Clocks {
-        Clocks { shift_ms: AtomicI64::new(shift(clock)), confirmed: AtomicBool::new(true), others: Mutex::default() }
+        Clocks {
+            shift_ms: AtomicI64::new(shift(clock)),
+            confirmed: AtomicBool::new(true),
+            vouched_ms: AtomicI64::new(i64::MIN),
+            others: Mutex::default(),
+        }
     }
 
     /// The time, in milliseconds since 1970.
@@ -43,10 +50,18 @@ impl Clocks {
         mono_ms.saturating_add_signed(self.shift_ms.load(Ordering::Relaxed))
     }
 
-    /// What a shard's time may begin with: the time, or nothing as long as no majority of the members agrees with it. A shard
-    /// then goes on from its last stamp, so that holds end late rather than early.
+    /// What a shard's time may begin with: the time, or as long as no majority of the members agrees with it what was vouched
+    /// for last and the time since, so that holds end late rather than early; nothing if nobody ever did.
     pub(crate) fn for_shards_ms(&self, mono_ms: u64) -> u64 {
-        if self.confirmed.load(Ordering::Relaxed) { self.wall_ms(mono_ms) } else { 0 }
+        if self.confirmed.load(Ordering::Relaxed) {
+            return self.wall_ms(mono_ms);
+        }
+        mono_ms.saturating_add_signed(self.vouched_ms.load(Ordering::Relaxed))
+    }
+
+    /// An entry is committed that was stamped with this time.
+    pub(crate) fn stamped(&self, stamp_ms: u64, mono_ms: u64) {
+        self.vouched_ms.fetch_max(stamp_ms as i64 - mono_ms as i64, Ordering::Relaxed);
     }
 
     /// Another node answered, at `mono_ms`, what was asked at `asked_ms`, that its time was `wall_ms`.
@@ -66,7 +81,11 @@ impl Clocks {
         others.retain(|_, (_, said_ms)| mono_ms.saturating_sub(*said_ms) < FRESH_MS);
         let mut ahead: Vec<i64> = others.values().map(|(ahead, _)| *ahead).collect();
         let agree = 1 + ahead.iter().filter(|ahead| ahead.abs() <= OFF_MS).count();
-        self.confirmed.store(2 * agree > members, Ordering::Relaxed);
+        let confirmed = 2 * agree > members;
+        self.confirmed.store(confirmed, Ordering::Relaxed);
+        if confirmed {
+            self.vouched_ms.store(self.shift_ms.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
         let machine = shift(clock);
         // One other node may as well be the one that is off.
         if ahead.len() >= 2 {
@@ -153,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_majority_that_agrees_shards_are_told_no_time() {
+    fn without_a_majority_that_agrees_shards_are_told_what_was_vouched_for() {
         let watch = watch();
         let clocks = Clocks::new(&watch);
         let now = watch.pass(1_000, 1_000);
@@ -168,6 +187,20 @@ mod tests {
         assert_eq!(clocks.for_shards_ms(now), 1_001_000);
         clocks.look(&watch, 1);
         assert_eq!(clocks.for_shards_ms(now), 1_001_000, "alone");
+        let now = watch.pass(3_600_000, 20_000);
+        clocks.look(&watch, 3);
+        assert_eq!(clocks.for_shards_ms(now), 1_021_000, "a majority agreed before the clock was set");
+    }
+
+    #[test]
+    fn what_was_stamped_is_vouched_for() {
+        let watch = watch();
+        let clocks = Clocks::new(&watch);
+        let now = watch.pass(1_000, 1_000);
+        clocks.look(&watch, 3);
+        clocks.stamped(900_000, now - 10);
+        clocks.stamped(800_000, now);
+        assert_eq!(clocks.for_shards_ms(now), 900_010, "it is that late at least");
     }
 
     #[test]

@@ -441,7 +441,10 @@ impl Driver {
         let mut outputs = std::mem::take(&mut self.outputs);
         for output in outputs.drain(..) {
             match output {
-                Output::Apply { shard, position, turns, .. } => self.apply(shard, position, &turns)?,
+                Output::Apply { shard, position, stamp_ms, turns } => {
+                    self.shared.clocks.stamped(stamp_ms, self.shared.world.clock.monotonic_ms());
+                    self.apply(shard, position, &turns)?;
+                }
                 Output::Done { ticket, index, .. } => self.settled.push((ticket, index)),
                 Output::Lost { ticket, shard, why } => {
                     if why.unknown() && !planted::is("an unknown outcome told as none") {
