@@ -23,7 +23,7 @@ const SEEDS_MAX: u64 = 40;
 type Bug = (&'static str, u64);
 
 /// Bugs that are found.
-const FOUND: [Bug; 14] = [
+const FOUND: [Bug; 16] = [
     ("an unknown outcome told as none", 3),
     ("an expiry that beats a sale", 3),
     ("an answer before the commit", 1),
@@ -38,14 +38,12 @@ const FOUND: [Bug; 14] = [
     ("a retry under a new request id", 3),
     ("a cart that expires early", 1),
     ("a vote forgotten", 3),
-];
-
-/// Bugs that these runs have not found yet, or of which it is not known.
-const OPEN: [Bug; 3] = [
-    ("a read that asks nobody", 3),
     ("actors that outlive a leadership", 3),
     ("a snapshot of a leader that is not taken over", 3),
 ];
+
+/// Bugs that these runs have not found yet.
+const OPEN: [Bug; 1] = [("a read that asks nobody", 3)];
 
 /// What was found of a bug: in which seed, and what was said first.
 type Found = Option<(u64, String)>;
@@ -73,7 +71,7 @@ fn every_planted_bug_is_found() {
 }
 
 #[test]
-#[ignore = "many minutes; which of these are found is still to be seen"]
+#[ignore = "it takes minutes, and is not found yet"]
 fn the_others_are_looked_for() {
     look_for(&OPEN);
 }
