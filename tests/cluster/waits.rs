@@ -24,6 +24,9 @@ use crate::{
 /// Buyers at once, each with a row of every session.
 const BUYERS: u16 = 12;
 
+/// More than are sold in the time, on a quick machine too.
+const SESSIONS: usize = 40;
+
 /// Seats of a row; a cart takes two.
 const SEATS: u16 = 60;
 
@@ -42,7 +45,7 @@ type Waited = (&'static str, Instant, Instant);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_at_a_node_that_lives_is_turned_away() {
     let mut stage = Stage::new(Dice::of_test("nobody_at_a_node_that_lives_is_turned_away"), THREE).await;
-    let theatre = stage.play(8, (BUYERS, SEATS), None).await;
+    let theatre = stage.play(SESSIONS, (BUYERS, SEATS), None).await;
     let doomed = stage.cluster.a_leader().await;
     let living: Vec<u64> = stage.cluster.running().into_iter().filter(|id| *id != doomed).collect();
     let stop = Arc::new(AtomicBool::new(false));

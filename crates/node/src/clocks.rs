@@ -83,7 +83,8 @@ impl Clocks {
         let agree = 1 + ahead.iter().filter(|ahead| ahead.abs() <= OFF_MS).count();
         let confirmed = 2 * agree > members;
         self.confirmed.store(confirmed, Ordering::Relaxed);
-        if confirmed {
+        // Alone, as a node is before it knows the others, it confirms only itself.
+        if confirmed && members > 1 {
             self.vouched_ms.store(self.shift_ms.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         let machine = shift(clock);
@@ -185,11 +186,11 @@ mod tests {
         clocks.heard(2, now, now, 1_001_020);
         clocks.look(&watch, 3);
         assert_eq!(clocks.for_shards_ms(now), 1_001_000);
-        clocks.look(&watch, 1);
-        assert_eq!(clocks.for_shards_ms(now), 1_001_000, "alone");
         let now = watch.pass(3_600_000, 20_000);
         clocks.look(&watch, 3);
         assert_eq!(clocks.for_shards_ms(now), 1_021_000, "a majority agreed before the clock was set");
+        clocks.look(&watch, 1);
+        assert_eq!(clocks.for_shards_ms(now), 1_021_000, "alone");
     }
 
     #[test]

@@ -297,6 +297,12 @@ impl Driver {
             tracing::warn!("what other nodes lead is taken again");
         }
         self.log.tend();
+        for cell in &self.shared.cells {
+            // Not every entry has turns.
+            if let Some(position) = self.engine.applied(cell.id) {
+                cell.applied.store(position.index, Ordering::Relaxed);
+            }
+        }
         // Members change without a word about leaders: some shards a tick are looked at again.
         for _ in 0..NOTED_A_TICK.min(self.shared.cells.len()) {
             self.noted = (self.noted + 1) % self.shared.cells.len();

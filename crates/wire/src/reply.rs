@@ -294,12 +294,16 @@ pub struct No {
     /// `too_many_lines`: the most there may be.
     #[serde(default)]
     pub limit: Option<u32>,
-    /// `no_such_node`, `node_gone`, `disk_differs`, `not_drainable`, `quorum_would_be_lost`, `node_in_use`: which node.
+    /// `no_such_node`, `node_gone`, `disk_differs`, `not_drainable`, `quorum_would_be_lost`, `node_in_use`, `too_few_left`: which
+    /// node.
     #[serde(default)]
     pub node: Option<u64>,
     /// `quorum_would_be_lost`, `node_in_use`: which shards.
     #[serde(default)]
     pub shards: Vec<u16>,
+    /// `too_few_left`: how many members would serve.
+    #[serde(default)]
+    pub serving: Option<u64>,
     /// `placement_stale`: the version the cluster has.
     #[serde(default)]
     pub version: Option<u64>,

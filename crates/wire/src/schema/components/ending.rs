@@ -23,6 +23,7 @@ pub(super) fn endings() -> Group {
         optional("area", id()),
         optional("quota", id()),
         optional("max", count()),
+        optional("serving", count()),
         optional("taken", count()),
         optional("entity", component("Entity")),
         optional("shortages", list(component("Shortage"))),
