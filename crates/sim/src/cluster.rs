@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use boxoffice_core::{
     answer::{Answer, ClusterView},
-    cluster::Place,
+    cluster::{Place, Replica},
     command::{ClusterCommand, Command},
 };
 use parking_lot::Mutex;
@@ -64,8 +64,14 @@ pub(crate) async fn settled(desk: &Desk, toll: &Mutex<Toll>, dice: &mut SmallRng
 /// Whether every shard has its copies where they should be, as far as one node says.
 pub(crate) async fn is_settled(desk: &Desk, dice: &mut SmallRng) -> bool {
     let voters = if desk.members().len() < VOTERS { 1 } else { VOTERS };
-    let is_in_place = |place: &Place| !place.moving() && place.aim.voters.len() >= voters;
-    view(desk, dice).await.is_some_and(|view| view.places.iter().all(is_in_place))
+    let Some(view) = view(desk, dice).await else { return false };
+    // Nothing moves yet where the place of a lost copy has not been thought out anew.
+    let is_whole = |replica: &Replica| {
+        view.members.get(&replica.node).is_some_and(|member| replica.generation >= member.first_generation)
+    };
+    let is_in_place =
+        |place: &Place| !place.moving() && place.aim.voters.len() >= voters && place.aim.voters.iter().all(is_whole);
+    view.places.iter().all(is_in_place)
 }
 
 /// Puts into the trace how far everything is.
