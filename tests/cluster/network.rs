@@ -64,7 +64,6 @@ async fn nodes_do_not_hear_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "after the bridge is mended, in about one run of five a cart is not told for ten seconds"]
 async fn two_of_three_do_not_reach_each_other() {
     let mut stage = Stage::new(Dice::of_test("two_of_three_do_not_reach_each_other"), THREE).await;
     stage

@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 use crate::{
     actor::Message,
     door::{self, Failure, ReplyTo},
+    routing::{Belief, Led},
     world::NotSent,
 };
 
@@ -47,37 +48,6 @@ pub(crate) struct ShardCell {
     /// Who leads, as far as is known here.
     pub(crate) belief: Mutex<Belief>,
     admitted: AtomicUsize,
-}
-
-/// Who leads a shard, as far as a node knows. Only a matter of speed: whoever is asked in vain says so.
-#[derive(Debug, Default)]
-pub(crate) struct Belief {
-    /// Whom the replica here follows.
-    follows: Option<NodeId>,
-    /// A node that was asked and does not lead, whatever the replica here believes; and whom it named.
-    denied: Option<(NodeId, Option<NodeId>)>,
-    /// The nodes that have a replica, the preferred leader first.
-    pub(crate) homes: Vec<NodeId>,
-}
-
-impl Belief {
-    /// Whom to ask at this attempt.
-    fn leader(&self, attempt: u16) -> Option<NodeId> {
-        let (denied, named) = self.denied.map_or((None, None), |(denied, named)| (Some(denied), named));
-        let believed = named.or(self.follows).filter(|node| Some(*node) != denied);
-        believed.or_else(|| {
-            let turn = usize::from(attempt) % self.homes.len().max(1);
-            self.homes.get(turn).copied()
-        })
-    }
-
-    /// A node named by another one, dead maybe, must not stand for ever before the one that the replica here follows. If it
-    /// is that one there is no better until it follows another.
-    fn deny(&mut self, node: NodeId) {
-        if self.follows != Some(node) {
-            self.denied = Some((node, None));
-        }
-    }
 }
 
 /// The committed state of a shard.
@@ -231,29 +201,18 @@ impl ShardCell {
 
     /// Who leads, as far as the replica here knows.
     pub(crate) fn known_leader(&self) -> Option<NodeId> {
-        self.belief.lock().follows
+        self.led().leader
     }
 
-    /// The replica here follows this node now.
-    pub(crate) fn follow(&self, leader: Option<NodeId>) {
-        let mut belief = self.belief.lock();
-        belief.follows = leader;
-        belief.denied = None;
-    }
-
-    /// The node `asked` said that it does not lead, and whom it believes to; says whether that one is worth asking at once.
-    pub(crate) fn correct_leader(&self, asked: Option<NodeId>, named: Option<NodeId>) -> bool {
-        let Some(asked) = asked else { return false };
-        let mut belief = self.belief.lock();
-        let news = named.is_some_and(|named| named != asked) && belief.denied != Some((asked, named));
-        belief.denied = Some((asked, named));
-        news
+    /// The same with its term.
+    pub(crate) fn led(&self) -> Led {
+        self.belief.lock().follows()
     }
 
     /// What became of something sent to the believed leader: one that cannot be reached is not believed to lead any more.
     pub(crate) fn note_sent(&self, sent: &Result<(), NotSent>) {
         if let Err(NotSent::Unreachable(node)) = sent {
-            self.belief.lock().deny(*node);
+            self.belief.lock().unreachable(*node);
         }
     }
 
@@ -282,24 +241,5 @@ impl Drop for Caller {
     fn drop(&mut self) {
         // Without an answer, `reply` says `unknown` as it is dropped.
         self.cell.admitted.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_dead_node_that_another_one_names_does_not_hide_who_leads() {
-        let mut belief = Belief { follows: Some(2), denied: None, homes: vec![1, 3] };
-        assert_eq!(belief.leader(0), Some(2));
-        // Node 2 is elected and does not know it yet: it names its predecessor.
-        belief.denied = Some((2, Some(1)));
-        assert_eq!(belief.leader(0), Some(1));
-        // That one is dead.
-        belief.deny(1);
-        assert_eq!(belief.leader(0), Some(2));
-        belief.deny(2);
-        assert_eq!(belief.leader(0), Some(2), "nobody asks around before there is another one");
     }
 }

@@ -28,7 +28,7 @@ use crate::{
     peer_frame::{self, Outbox},
     pieces::pieces,
     placing,
-    routing::not_understood,
+    routing::{Led, not_understood},
     shared::Shared,
     snapshots::{self, Snapshot, SnapshotsKept},
     watched::Before,
@@ -531,9 +531,8 @@ impl Driver {
     fn lead(&mut self, shard: ShardId, reign: Reign) {
         let cell = Arc::clone(&self.shared.cells[usize::from(shard)]);
         self.reigns[usize::from(shard)] = Some(reign);
-        cell.term.store(reign.epoch.0, Ordering::Relaxed);
         cell.lead.lock().reign = Some(reign);
-        self.led_by(shard, Some(self.shared.config.node_id));
+        self.led_by(shard, Led { term: reign.epoch.0, leader: Some(self.shared.config.node_id) });
         let (unfinished, deadline) = {
             let replica = cell.replica.lock();
             (replica.kept.unfinished().cloned().collect::<Vec<_>>(), replica.kept.next_deadline())
@@ -549,11 +548,12 @@ impl Driver {
     }
 
     /// Another node leads a shard, or nobody, or this one.
-    fn led_by(&mut self, shard: ShardId, leader: Option<NodeId>) {
+    fn led_by(&mut self, shard: ShardId, led: Led) {
         self.note_group(shard);
         let cell = &self.shared.cells[usize::from(shard)];
-        cell.follow(leader);
-        self.shared.leader_changed(shard, leader);
+        cell.term.store(led.term, Ordering::Relaxed);
+        cell.belief.lock().follow(led);
+        self.shared.leader_changed(shard, led.leader);
         self.shared.placing.notify_one();
     }
 
@@ -602,7 +602,6 @@ impl Driver {
         let cell = &self.shared.cells[usize::from(shard)];
         self.reigns[usize::from(shard)] = None;
         self.due_ms[usize::from(shard)] = None;
-        cell.term.store(term, Ordering::Relaxed);
         let mut lead = cell.lead.lock();
         lead.reign = None;
         // Their state was speculation on a leadership that is over; whoever waits for them hears `unknown`.
@@ -610,7 +609,7 @@ impl Driver {
             served.actor.stop(None);
         }
         drop(lead);
-        self.led_by(shard, leader);
+        self.led_by(shard, Led { term, leader });
     }
 
     /// Gives entities whose deadline has come a wake-up.
@@ -708,7 +707,7 @@ impl Driver {
         cell.applied.store(meta.position.index, Ordering::Relaxed);
         self.snapshots_kept[usize::from(shard)].add(meta.position.index);
         self.set_due(shard, deadline);
-        self.led_by(shard, self.engine.leader(shard));
+        self.led_by(shard, Led { term: cell.term.load(Ordering::Relaxed), leader: self.engine.leader(shard) });
         Ok(())
     }
 

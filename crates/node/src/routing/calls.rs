@@ -202,13 +202,12 @@ impl Calls {
         }
         let mut again_ms = now_ms + AGAIN_MS;
         match why {
-            NoAnswer::NotLeader(leader) => {
-                let from = match call.state {
-                    State::At(node, _) => Some(node),
-                    State::Here | State::Waits(_) => None,
-                };
-                if shared.cells[usize::from(call.shard)].correct_leader(from, leader) {
-                    again_ms = now_ms;
+            NoAnswer::NotLeader(led) => {
+                if let State::At(asked, _) = call.state {
+                    let belief = &shared.cells[usize::from(call.shard)].belief;
+                    if belief.lock().correct(asked, led, shared.config.node_id) {
+                        again_ms = now_ms;
+                    }
                 }
             }
             NoAnswer::Failed(Failure::Unknown) => call.uncertain = true,

@@ -85,7 +85,7 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
             let answers = Arc::new(Answers { shared: Arc::downgrade(shared), to: from });
             let cell = shared.cell_of(&command.entity());
             if !cell.leads() {
-                return answers.give(tag, Err(NoAnswer::NotLeader(cell.known_leader())));
+                return answers.give(tag, Err(NoAnswer::NotLeader(cell.led())));
             }
             shared.take_here(command.into_owned(), request, ReplyTo::new(answers, tag));
         }
@@ -116,9 +116,9 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
         Message::History { tag, wanted } => histories::answer(shared, from, tag, wanted),
         Message::Told { tag, result } => shared.far_histories.told(from, tag, result),
         Message::Farewell => crate::placing::farewell(shared),
-        Message::Elsewhere { shard, leader } => {
+        Message::Elsewhere { shard, led } => {
             if let Some(cell) = shared.cells.get(usize::from(shard)) {
-                let is_news = cell.correct_leader(Some(from), leader);
+                let is_news = cell.belief.lock().correct(from, led, shared.config.node_id);
                 shared.asked.again(shard, is_news, shared.world.clock.monotonic_ms());
             }
         }
@@ -128,7 +128,7 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
 fn hand_in(shared: &Arc<Shared>, from: NodeId, to: &boxoffice_core::id::Entity, input: Input<crate::cell::Caller>) {
     if shared.send(to, input).is_err() {
         let cell: &Arc<ShardCell> = shared.cell_of(to);
-        let message = Message::Elsewhere { shard: cell.id, leader: cell.known_leader() };
+        let message = Message::Elsewhere { shard: cell.id, led: cell.led() };
         // It asks again in any case.
         let _ = shared.world.net.send(from, Lane::Calls, message.encode());
     }

@@ -8,10 +8,11 @@ use boxoffice_core::{
     command::Command,
     id::{Entity, Request},
 };
-use boxoffice_shard::{NodeId, ShardId};
+use boxoffice_shard::ShardId;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::belief::Led;
 use super::histories::{NoHistory, Wanted};
 use crate::{codec, door::Failure, history::HistoryFound};
 
@@ -81,8 +82,8 @@ pub(crate) enum Message<'a> {
     Elsewhere {
         /// The shard.
         shard: ShardId,
-        /// Who leads it, if the node knows.
-        leader: Option<NodeId>,
+        /// Who leads it, as far as the node knows.
+        led: Led,
     },
 }
 
@@ -90,7 +91,7 @@ pub(crate) enum Message<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum NoAnswer {
     /// The receiver does not lead the shard: nothing happened.
-    NotLeader(Option<NodeId>),
+    NotLeader(Led),
     /// As at the receiver's own door.
     Failed(Failure),
 }

@@ -5,6 +5,7 @@
 //! never safety, for a leader answers only what its replicas have committed.
 
 mod asked;
+mod belief;
 mod calls;
 mod histories;
 mod inbox;
@@ -12,6 +13,7 @@ mod message;
 mod parked;
 
 pub(crate) use asked::{Asked, run as ask_again};
+pub(crate) use belief::{Belief, Led};
 pub(crate) use calls::{Calls, run};
 pub(crate) use histories::{Histories, NoHistory, Wanted as WantedHistory};
 pub(crate) use inbox::{PeerDoor, not_understood, take};

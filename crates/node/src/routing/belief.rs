@@ -1,0 +1,164 @@
+//! Who leads a shard, as far as a node knows.
+
+use boxoffice_shard::NodeId;
+use serde::{Deserialize, Serialize};
+
+/// Who leads a shard in which term, if anybody does: what a replica knows of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Led {
+    /// The term.
+    pub(crate) term: u64,
+    /// Its leader; `None` if there is none, or nobody known.
+    pub(crate) leader: Option<NodeId>,
+}
+
+/// Who leads a shard, as far as a node knows. Only a matter of speed: whoever is asked in vain says so.
+///
+/// What nodes say of a leader crosses the election of the next one on its way, and may arrive long after it: of two words
+/// the one of the later term holds.
+#[derive(Debug, Default)]
+pub(crate) struct Belief {
+    /// What the replica here knows.
+    follows: Led,
+    /// What another node said, if the replica here knows nothing as new.
+    named: Option<Led>,
+    /// Who was asked last, and in vain.
+    vain: Option<NodeId>,
+    /// The other nodes that have a replica, the preferred leader first.
+    pub(crate) homes: Vec<NodeId>,
+}
+
+impl Belief {
+    /// Whom to ask at this attempt; `None` if there is no telling.
+    pub(crate) fn leader(&self, attempt: u16) -> Option<NodeId> {
+        let mut believed = self.named.and_then(|named| named.leader).into_iter().chain(self.follows.leader);
+        believed.find(|node| Some(*node) != self.vain).or_else(|| {
+            let turn = usize::from(attempt) % self.homes.len().max(1);
+            self.homes.get(turn).copied()
+        })
+    }
+
+    /// What the replica here knows.
+    pub(crate) fn follows(&self) -> Led {
+        self.follows
+    }
+
+    /// The replica here knows this now.
+    pub(crate) fn follow(&mut self, led: Led) {
+        self.follows = led;
+        self.vain = None;
+        let is_old = |named: &mut Led| named.term < led.term || (named.term == led.term && led.leader.is_some());
+        self.named.take_if(is_old);
+    }
+
+    /// The node `asked` did not take what was sent to it, and said this; says whether there is somebody else to ask at once.
+    /// What is said of the node `here` is not believed: it knows itself whether it leads.
+    pub(crate) fn correct(&mut self, asked: NodeId, said: Led, here: NodeId) -> bool {
+        let leads_in = [Some(self.follows), self.named].into_iter().flatten();
+        let term = leads_in.filter(|led| led.leader == Some(asked)).map(|led| led.term).max();
+        if term.is_some_and(|term| said.term < term) {
+            // It has been elected since it said so.
+            return false;
+        }
+        let before = self.leader(0);
+        if said.leader != Some(asked) {
+            self.vain = Some(asked);
+            self.named.take_if(|named| named.leader == Some(asked));
+        }
+        let newest = self.named.map_or(0, |named| named.term).max(self.follows.term);
+        if said.term >= newest && said.leader.is_some_and(|leader| leader != here) {
+            self.named = Some(said);
+        }
+        let now = self.leader(0);
+        now != before && now.is_some_and(|node| node != asked)
+    }
+
+    /// A node cannot be reached. One that another node named, dead maybe, must not hide the one that the replica here
+    /// follows; if it is that one there is no better until it follows another.
+    pub(crate) fn unreachable(&mut self, node: NodeId) {
+        self.named.take_if(|named| named.leader == Some(node));
+        if self.follows.leader != Some(node) {
+            self.vain = Some(node);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: NodeId = 1;
+
+    fn led(term: u64, leader: impl Into<Option<NodeId>>) -> Led {
+        Led { term, leader: leader.into() }
+    }
+
+    /// At node 1 of three.
+    fn following(term: u64, leader: impl Into<Option<NodeId>>) -> Belief {
+        Belief { follows: led(term, leader), homes: vec![2, 3], ..Belief::default() }
+    }
+
+    #[test]
+    fn a_dead_node_that_another_one_names_does_not_hide_who_leads() {
+        let mut belief = following(5, 2);
+        assert_eq!(belief.leader(0), Some(2));
+        assert!(belief.correct(2, led(6, 3), HERE), "2 leads no more and names its successor");
+        assert_eq!(belief.leader(0), Some(3));
+        belief.unreachable(3);
+        assert_eq!(belief.leader(0), Some(2));
+        belief.unreachable(2);
+        assert_eq!(belief.leader(0), Some(2), "nobody asks around before there is another one");
+    }
+
+    #[test]
+    fn what_was_said_before_an_election_is_not_believed_after_it() {
+        for old in [led(4, HERE), led(4, 3), led(4, None)] {
+            let mut belief = following(5, 2);
+            assert!(!belief.correct(2, old, HERE));
+            assert_eq!(belief.leader(0), Some(2), "{old:?}");
+        }
+        let mut belief = following(5, 2);
+        assert!(!belief.correct(3, led(4, 2), HERE), "old, and of another one");
+        assert_eq!(belief.leader(0), Some(2));
+    }
+
+    #[test]
+    fn who_says_that_this_node_leads_is_not_believed() {
+        let mut belief = following(5, 2);
+        belief.correct(2, led(5, HERE), HERE);
+        assert_eq!([0, 1].map(|attempt| belief.leader(attempt)), [Some(2), Some(3)], "everybody else is asked");
+        assert!(belief.correct(3, led(6, 2), HERE));
+        assert_eq!([0, 1].map(|attempt| belief.leader(attempt)), [Some(2); 2]);
+    }
+
+    #[test]
+    fn a_node_without_a_replica_learns_from_answers() {
+        let mut belief = Belief { homes: vec![2, 3, 4], ..Belief::default() };
+        assert_eq!([0, 1, 2, 3].map(|attempt| belief.leader(attempt)), [Some(2), Some(3), Some(4), Some(2)]);
+        assert!(belief.correct(2, led(7, 3), HERE));
+        assert_eq!([0, 1, 2].map(|attempt| belief.leader(attempt)), [Some(3); 3]);
+        // It is elected and has not begun.
+        assert!(!belief.correct(3, led(7, 3), HERE));
+        assert_eq!(belief.leader(0), Some(3));
+        // It has lost its office and knows nobody.
+        belief.correct(3, led(7, None), HERE);
+        assert_eq!([0, 1, 2].map(|attempt| belief.leader(attempt)), [Some(2), Some(3), Some(4)]);
+        // Somebody has not heard of the end of it.
+        belief.correct(2, led(7, 3), HERE);
+        assert_eq!(belief.leader(0), Some(3));
+        assert!(belief.correct(3, led(8, 4), HERE));
+        assert_eq!(belief.leader(0), Some(4));
+    }
+
+    #[test]
+    fn the_replica_here_overrules_what_is_older() {
+        let mut belief = following(5, 2);
+        belief.correct(2, led(6, 3), HERE);
+        belief.follow(led(6, None));
+        assert_eq!(belief.leader(0), Some(3), "it has heard of the term and not of who won");
+        belief.follow(led(7, 2));
+        assert_eq!(belief.leader(0), Some(2));
+        belief.follow(led(8, None));
+        assert_eq!([0, 1].map(|attempt| belief.leader(attempt)), [Some(2), Some(3)]);
+    }
+}
