@@ -682,6 +682,8 @@ impl Driver {
         let state = self.shared.streams.received(shard, &received.state);
         let state = state.ok_or_else(|| NodeError::BadSnapshot { shard, why: why() })?;
         let rests_on = self.shared.past.shard(shard)?.batches;
+        // No file may rest on what a power cut takes away.
+        self.shared.past.sync()?;
         self.snapshots.save_now(&received.meta, rests_on, &state)?;
         self.restoring.insert(shard, state);
         Ok(())
@@ -726,11 +728,10 @@ impl Driver {
 
     /// Puts a message with the others for its node.
     fn send(&mut self, message: Outgoing) {
-        if !message.snapshot {
+        let Outgoing { to, shard, snapshot: Some(token), bytes } = message else {
             return self.outbox.add(message);
-        }
-        let Outgoing { to, shard, bytes, .. } = message;
-        if !self.shared.streams.announce(&self.shared, to, shard, bytes) {
+        };
+        if !self.shared.streams.announce(&self.shared, to, shard, &token, bytes) {
             self.unreachable(to);
         }
     }

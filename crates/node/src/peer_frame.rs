@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     fn message(to: NodeId, shard: ShardId, bytes: usize) -> Outgoing {
-        Outgoing { to, shard, snapshot: false, bytes: vec![shard as u8; bytes].into() }
+        Outgoing { to, shard, snapshot: None, bytes: vec![shard as u8; bytes].into() }
     }
 
     fn read(frame: Bytes) -> Vec<(ShardId, usize)> {

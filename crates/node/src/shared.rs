@@ -143,6 +143,12 @@ impl Shared {
         self.alone.load(Ordering::Relaxed)
     }
 
+    /// Whether a file of so many bytes can be written without taking from the log what it needs to go on.
+    pub(crate) fn has_room_for(&self, bytes: u64) -> bool {
+        let free = self.world.disk.free_bytes(&self.config.data_dir);
+        free.is_ok_and(|free| free >= bytes.saturating_add(self.config.log_segment_bytes))
+    }
+
     /// Whether an entity's shard has no replica here.
     pub(crate) fn is_elsewhere(&self, entity: &Entity) -> bool {
         !self.is_alone() && self.cell_of(entity).replica_here().is_none()

@@ -15,8 +15,8 @@ pub struct Outgoing {
     pub to: NodeId,
     /// Where.
     pub shard: ShardId,
-    /// Whether it carries a snapshot: it is big and belongs on the link for big things.
-    pub snapshot: bool,
+    /// The folded state that was handed in for it, if it carries a snapshot: it is big and belongs on the link for big things.
+    pub snapshot: Option<Bytes>,
     /// The message.
     pub bytes: Bytes,
 }

@@ -134,12 +134,13 @@ impl Operator {
     async fn exchange(&mut self, spare: Arc<Machine>, old: Arc<Machine>) {
         self.add(spare).await;
         let node = old.number;
+        // It may leave before whoever asked for it hears of it.
+        old.set_role(Role::Leaving);
         // The new one has first to be known as one that serves.
         while !self.asks(ClusterCommand::Drain { node, force: false }).await {
             sleep(Duration::from_millis(LOOK_MS)).await;
         }
         self.note(Fault::Drain, &old);
-        old.set_role(Role::Leaving);
         loop {
             let view = self.view().await;
             if view.is_some_and(|view| view.members[&node].state == MemberState::Gone) {

@@ -322,7 +322,7 @@ impl Cluster {
     /// Waits until a node that was drained has ended by itself; it does not come back.
     pub(crate) fn gone(&mut self, id: u64) {
         let (code, said) = self.ended(id);
-        assert!(said.contains("it was drained"), "node {id} was drained and ended with {code:?}: {said}");
+        assert_eq!(code, Some(0), "node {id} was drained: {said}");
         self.node_mut(id).gone = true;
     }
 

@@ -7,6 +7,8 @@ use bytes::Bytes;
 
 /// Snapshots pulled at once; others wait.
 const AT_ONCE: usize = 2;
+/// Snapshots of a shard that wait for raft to take them: the one it is about to take, and the next.
+const RECEIVED_MAX: usize = 2;
 /// A snapshot of which nothing has come for so many milliseconds is given up.
 const PATIENCE_MS: u64 = 5_000;
 
@@ -17,8 +19,8 @@ pub(super) struct Incoming {
     pulls: BTreeMap<ShardId, Pull>,
     /// Offers that wait, the newest of each shard.
     waiting: BTreeMap<ShardId, Offered>,
-    /// What was pulled to its end and raft has not taken yet.
-    received: BTreeMap<ShardId, (u64, Bytes)>,
+    /// What was pulled to its end and raft has not taken yet, oldest first: another leader's may come meanwhile.
+    received: BTreeMap<ShardId, Vec<(u64, Bytes)>>,
 }
 
 struct Offered {
@@ -88,8 +90,16 @@ impl Incoming {
         let Some((shard, pull)) = self.pull(from, token) else { return (None, Vec::new()) };
         let now_ms = pull.heard_ms;
         let pull = self.pulls.remove(&shard).expect("it was looked at");
-        self.received.insert(shard, (token, pull.memory.into()));
+        let received = self.received.entry(shard).or_default();
+        received.push((token, pull.memory.into()));
+        // Raft may never take what it is given: it knows more already.
+        received.drain(..received.len().saturating_sub(RECEIVED_MAX));
         (Some(pull.of.raft), self.begin(now_ms))
+    }
+
+    /// Bytes of what was in memory, so far.
+    pub(super) fn size(&mut self, from: NodeId, token: u64) -> usize {
+        self.pull(from, token).map_or(0, |(_, pull)| pull.memory.len())
     }
 
     pub(super) fn gone(&mut self, from: NodeId, token: u64) -> Begins {
@@ -100,8 +110,14 @@ impl Incoming {
     }
 
     pub(super) fn received(&mut self, shard: ShardId, token: u64) -> Option<Bytes> {
-        let (found, _) = self.received.get(&shard)?;
-        (*found == token).then(|| self.received.remove(&shard).expect("it was looked at").1)
+        let received = self.received.get_mut(&shard)?;
+        let place = received.iter().position(|(found, _)| *found == token)?;
+        // What is older is of no use any more.
+        let (_, state) = received.drain(..=place).next_back()?;
+        if received.is_empty() {
+            self.received.remove(&shard);
+        }
+        Some(state)
     }
 
     /// What was on its way for a shard is offered anew. `false` if all of a snapshot is here, history and all, and raft has
@@ -158,6 +174,20 @@ mod tests {
         assert!(!incoming.let_go(7), "raft is about to take it");
         assert!(incoming.received(7, 91).is_some());
         assert!(incoming.let_go(7));
+    }
+
+    #[test]
+    fn what_another_leader_sends_does_not_take_the_place_of_what_raft_is_about_to_take() {
+        let mut incoming = Incoming::default();
+        for (from, token) in [(2, 90), (3, 91)] {
+            incoming.offered(from, 7, token, raft(1), 0);
+            incoming.expects(from, token, 0, 1);
+            incoming.memory(from, token, &[token as u8]);
+            incoming.end(from, token);
+        }
+        assert_eq!(incoming.received(7, 90), Some(Bytes::from_static(&[90])));
+        assert_eq!(incoming.received(7, 91), Some(Bytes::from_static(&[91])));
+        assert_eq!(incoming.received(7, 91), None);
     }
 
     #[test]

@@ -66,17 +66,17 @@ impl Streams {
         Bytes::copy_from_slice(&token.to_le_bytes())
     }
 
-    /// Sends raft's message that stands for the newest cut of a shard. What cannot be sent is lost, and asked for again.
-    pub(crate) fn announce(&self, shared: &Shared, to: NodeId, shard: ShardId, raft: Bytes) -> bool {
-        let Some(token) = self.outgoing.lock().token_of(shard) else { return false };
+    /// Sends raft's message that stands for a cut of a shard, if that can still be pulled. What cannot be sent is lost, and
+    /// asked for again.
+    pub(crate) fn announce(&self, shared: &Shared, to: NodeId, shard: ShardId, token: &[u8], raft: Bytes) -> bool {
+        let Some(token) = read_token(token).filter(|token| self.outgoing.lock().has(*token)) else { return false };
         let message = Message::Offer { shard, token, raft };
         shared.world.net.send(to, Lane::Bulk, message.encode()).is_ok()
     }
 
     /// What was pulled for a snapshot that raft now takes.
     pub(crate) fn received(&self, shard: ShardId, token: &[u8]) -> Option<Bytes> {
-        let token = u64::from_le_bytes(token.try_into().ok()?);
-        self.incoming.lock().received(shard, token)
+        self.incoming.lock().received(shard, read_token(token)?)
     }
 
     /// A frame of the lane of big things.
@@ -210,6 +210,13 @@ impl Streams {
             }
             message::Body::End => {
                 shared.past.sync()?;
+                let bytes = self.incoming.lock().size(from, token) as u64;
+                if !shared.has_room_for(bytes) {
+                    tracing::warn!(from, bytes, "no room for a snapshot on its way: it is offered again");
+                    let begins = self.incoming.lock().gone(from, token);
+                    self.pull_all(shared, begins);
+                    return Ok(());
+                }
                 let (whole, begins) = self.incoming.lock().end(from, token);
                 if let Some(raft) = whole {
                     shared.inbox.push(DriverInput::Engine(boxoffice_shard::Input::Message {
@@ -230,6 +237,10 @@ impl Streams {
         self.pull(shared, from, token, piece + PULLED_AHEAD..piece + PULLED_AHEAD + 1);
         Ok(())
     }
+}
+
+fn read_token(token: &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(token.try_into().ok()?))
 }
 
 /// Does the streams' work, until the node is gone.

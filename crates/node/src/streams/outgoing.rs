@@ -73,8 +73,9 @@ impl Outgoing {
         self.offers.insert(token, Offer { shard, source, used_ms: now_ms });
     }
 
-    pub(super) fn token_of(&self, shard: ShardId) -> Option<u64> {
-        self.offers.iter().find(|(_, offer)| offer.shard == shard).map(|(token, _)| *token)
+    /// Whether pulling it can begin.
+    pub(super) fn has(&self, token: u64) -> bool {
+        self.offers.contains_key(&token)
     }
 
     /// Takes out where a puller stands, if this piece is its next one.

@@ -82,10 +82,11 @@ impl<T> Group<T> {
 
     pub(super) fn outgoing(&mut self, message: &Message) -> Outgoing {
         let to = ReplicaId::from_bits(message.to).expect("raft knows only replicas");
-        let snapshot = message.get_msg_type() == MessageType::MsgSnapshot;
-        if snapshot {
+        let snapshot = (message.get_msg_type() == MessageType::MsgSnapshot).then(|| {
             self.lagging.send(to);
-        }
+            let packed = message.get_snapshot().data.clone();
+            snapshot::unpack(packed).expect("it was packed here").1
+        });
         let bytes = message.write_to_bytes().expect("a message fits into memory");
         Outgoing { to: to.node(), shard: self.shard, snapshot, bytes: bytes.into() }
     }
