@@ -22,7 +22,7 @@ use boxoffice_edge::{Backend, Edge, EdgeConfig, Runtimes, backend::Reading};
 use boxoffice_node::{
     config::Secret,
     door::ReplyTo,
-    feeds::{Beginning, FeedSettings, FeedSource, Feeds},
+    feeds::{Beginning, FeedSettings, FeedSource, Feeds, NoFeed},
     history::HistoryError,
     world::OsClock,
 };
@@ -40,8 +40,8 @@ use tokio_tungstenite::tungstenite::{Message, client::IntoClientRequest, http::H
 struct Empty;
 
 impl FeedSource for Empty {
-    fn begin(&self, _entity: &Entity) -> Option<Beginning> {
-        None
+    fn begin(&self, _entity: &Entity) -> Result<Beginning, NoFeed> {
+        Err(NoFeed::NotFound)
     }
 
     fn end(&self, _entity: &Entity) {}

@@ -16,7 +16,7 @@ use boxoffice_core::{
 use crate::{
     cell::WatchedEntities,
     driver::DriverInput,
-    feeds::{Beginning, Commit, DAYS_MAX, FeedSource, News},
+    feeds::{Beginning, Commit, DAYS_MAX, FeedSource, News, NoFeed},
     shared::Shared,
 };
 
@@ -30,8 +30,8 @@ const PURCHASES_MAX: u32 = 1_000;
 pub(crate) struct Watched(pub(crate) Weak<Shared>);
 
 impl FeedSource for Watched {
-    fn begin(&self, entity: &Entity) -> Option<Beginning> {
-        let shared = self.0.upgrade()?;
+    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+        let shared = self.0.upgrade().ok_or(NoFeed::Unreachable)?;
         if shared.is_elsewhere(entity) {
             return shared.far_feeds.begin(&shared, entity);
         }
@@ -42,10 +42,11 @@ impl FeedSource for Watched {
             shared.far_feeds.end(&shared, entity);
         }
         // A follower may not have it yet: then it is watched at the leader.
-        begun.or_else(|| match shared.is_alone() || shared.cell_of(entity).leads() {
-            true => None,
-            false => shared.far_feeds.begin(&shared, entity),
-        })
+        match begun {
+            Some(beginning) => Ok(beginning),
+            None if shared.is_alone() || shared.cell_of(entity).leads() => Err(NoFeed::NotFound),
+            None => shared.far_feeds.begin(&shared, entity),
+        }
     }
 
     fn end(&self, entity: &Entity) {

@@ -10,7 +10,10 @@ use boxoffice_core::{
     id::{Entity, Request as RequestKey},
     refusal::Refusal,
 };
-use boxoffice_node::door::{self, Failure, ReplyTo};
+use boxoffice_node::{
+    door::{self, Failure, ReplyTo},
+    feeds::NoFeed,
+};
 use boxoffice_wire::{
     Call, Fail, FailKind, Op, Rejection, Request,
     encode::{self, Verdict},
@@ -236,10 +239,11 @@ impl Connection {
                 self.ended(Op::Watch, Ended::Ok, now, Instant::now());
                 self.frames.write(|encoding, out| encode::watching(encoding, out, id, feed))
             }
-            Err(_) => {
+            Err(NoFeed::NotFound) => {
                 let why = Refusal::NotFound(format_smolstr!("{entity}")).into();
                 self.refuse(id, Op::Watch, &why, now)
             }
+            Err(NoFeed::Unreachable) => self.fail(id, Op::Watch, FailKind::NotReady, now, Instant::now()),
         }
     }
 

@@ -19,7 +19,7 @@ use boxoffice_edge::{Backend, Edge, EdgeConfig, Limits, Runtimes, backend::Readi
 use boxoffice_node::{
     config::Secret,
     door::{Failure, ReplyTo},
-    feeds::{Beginning, Commit, FeedSettings, FeedSource, Feeds, News},
+    feeds::{Beginning, Commit, FeedSettings, FeedSource, Feeds, News, NoFeed},
     history::{HistoryError, HistoryFound},
     world::OsClock,
 };
@@ -93,16 +93,18 @@ pub(crate) struct Theatre {
 }
 
 impl FeedSource for Theatre {
-    fn begin(&self, entity: &Entity) -> Option<Beginning> {
+    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
         self.threads.lock().push(std::thread::current().name().unwrap_or_default().to_owned());
         match entity {
-            Entity::Session(session) => self.sessions.lock().get(session).cloned().map(Beginning::Session),
+            Entity::Session(session) => {
+                self.sessions.lock().get(session).cloned().map(Beginning::Session).ok_or(NoFeed::NotFound)
+            }
             Entity::Cart(id) if *id == cart(1) => {
                 let Answer::Cart(view) = opened(*id).answer else { panic!("it is a cart") };
-                Some(Beginning::Cart { version: 1, cart: Box::new(view) })
+                Ok(Beginning::Cart { version: 1, cart: Box::new(view) })
             }
-            Entity::Customer(_) => Some(Beginning::Customer { newest: 0 }),
-            _ => None,
+            Entity::Customer(_) => Ok(Beginning::Customer { newest: 0 }),
+            _ => Err(NoFeed::NotFound),
         }
     }
 

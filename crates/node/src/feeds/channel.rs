@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use smol_str::SmolStr;
 
 use super::{
-    Commit, FeedSource, NotFound,
+    Beginning, Commit, FeedSource, NoFeed,
     line::{self, Line, Reader},
     ring::written,
     watchers::{Mark, Watchers},
@@ -32,6 +32,17 @@ enum State {
     Open(Box<dyn Line>),
     /// The source has not been asked yet, or there was no such entity when it was.
     Gone,
+}
+
+/// What came of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Published {
+    /// There is nothing new in it.
+    Nothing,
+    /// Watchers have something to look at.
+    News,
+    /// The feed is to begin anew and cannot yet: watchers keep what they have.
+    Later,
 }
 
 /// Where a watcher stands in a feed. Versions of a customer are cursors.
@@ -71,12 +82,12 @@ impl Channel {
         source: &dyn FeedSource,
         since: Option<Since>,
         waits: impl FnOnce() -> bool,
-    ) -> Result<Position, NotFound> {
+    ) -> Result<Position, NoFeed> {
         let mut state = self.state.lock();
         if matches!(*state, State::Gone) {
-            *state = self.begun(source);
+            *state = self.open(source.begin(&self.entity)?);
         }
-        let State::Open(line) = &*state else { return Err(NotFound) };
+        let State::Open(line) = &*state else { return Err(NoFeed::NotFound) };
         let published = line.published();
         Ok(match self.version_of(since) {
             Some(version) if version <= published => Position::At(version),
@@ -94,29 +105,29 @@ impl Channel {
         }
     }
 
-    fn begun(&self, source: &dyn FeedSource) -> State {
-        match source.begin(&self.entity) {
-            Some(beginning) => State::Open(line::begun(&self.entity, self.epoch, beginning)),
-            None => State::Gone,
-        }
+    fn open(&self, beginning: Beginning) -> State {
+        State::Open(line::begun(&self.entity, self.epoch, beginning))
     }
 
     /// Publishes a commit. A gap in front of it has the feed begun anew, which gives every watcher a snapshot.
-    /// Says whether watchers have something to look at.
-    pub(super) fn publish(&self, commit: Commit, source: &dyn FeedSource) -> bool {
+    pub(super) fn publish(&self, commit: Commit, source: &dyn FeedSource) -> Published {
         let mut state = self.state.lock();
-        let State::Open(line) = &mut *state else { return false };
+        let State::Open(line) = &mut *state else { return Published::Nothing };
         let published = line.published();
         if commit.to <= published {
             // What the feed began with has it already.
-            return false;
+            return Published::Nothing;
         }
-        if commit.from > published {
-            *state = self.begun(source);
-            return true;
+        if commit.from <= published {
+            line.publish(commit.to, commit.news);
+            return Published::News;
         }
-        line.publish(commit.to, commit.news);
-        true
+        *state = match source.begin(&self.entity) {
+            Ok(beginning) => self.open(beginning),
+            Err(NoFeed::NotFound) => State::Gone,
+            Err(NoFeed::Unreachable) => return Published::Later,
+        };
+        Published::News
     }
 
     /// Gives the frames that bring a watcher from `position` to what is published, and moves its position. Says whether

@@ -20,11 +20,13 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::{Beginning, Commit, FeedSource};
+use super::{Beginning, Commit, FeedSource, NoFeed};
 use crate::{codec, routing::not_understood, shared::Shared, watched::Watched, world::Lane};
 
 /// How long a feed's beginning is waited for, in milliseconds: on a thread that watches, so other watchers wait as well.
 const PATIENCE_MS: u64 = 300;
+/// For how many milliseconds a node that did not answer in time is not asked for a beginning.
+const SILENT_MS: u64 = 1_000;
 
 /// What is said about feeds between nodes, in postcard.
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,6 +45,15 @@ enum Message {
     Purchases(Id, Vec<Purchase>),
 }
 
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Silence {
+    /// The node cannot be reached.
+    NotAsked,
+    /// Nothing came in time.
+    Late,
+}
+
 /// Who waits for answers, by what they are about.
 struct Waiting<K, T>(Mutex<BTreeMap<K, Vec<Waits<T>>>>);
 
@@ -56,11 +67,14 @@ impl<K, T> Default for Waiting<K, T> {
 }
 
 impl<K: Ord + Clone, T: Clone> Waiting<K, T> {
-    /// Asks and waits for the answer; `None` if it could not be asked or did not come in time.
-    fn ask(&self, key: &K, number: u64, ask: impl FnOnce() -> bool) -> Option<T> {
+    /// Asks and waits for the answer.
+    fn ask(&self, key: &K, number: u64, ask: impl FnOnce() -> bool) -> Result<T, Silence> {
         let (told, tells) = mpsc::sync_channel(1);
         self.0.lock().entry(key.clone()).or_default().push((number, told));
-        let answer = if ask() { tells.recv_timeout(Duration::from_millis(PATIENCE_MS)).ok() } else { None };
+        let answer = match ask() {
+            true => tells.recv_timeout(Duration::from_millis(PATIENCE_MS)).map_err(|_| Silence::Late),
+            false => Err(Silence::NotAsked),
+        };
         let mut waiting = self.0.lock();
         if let Some(others) = waiting.get_mut(key) {
             others.retain(|(other, _)| *other != number);
@@ -87,6 +101,8 @@ pub(crate) struct FarFeeds {
     at: Mutex<BTreeMap<Entity, NodeId>>,
     beginnings: Waiting<Entity, Option<Beginning>>,
     readings: Waiting<Id, Vec<Purchase>>,
+    /// Nodes that did not answer in time, and until when nobody waits for them again: feeds wait one after the other.
+    silent: Mutex<BTreeMap<NodeId, u64>>,
     /// Numbers those who wait.
     next: AtomicU64,
     /// Nodes that watch an entity of ours.
@@ -97,9 +113,18 @@ pub(crate) struct FarFeeds {
 
 impl FarFeeds {
     /// Begins to watch an entity at a node that has it, its preferred leader first; waits for the answer.
-    pub(crate) fn begin(&self, shared: &Shared, entity: &Entity) -> Option<Beginning> {
+    ///
+    /// # Errors
+    /// [`NoFeed::NotFound`] if every node that should have it says that there is none.
+    pub(crate) fn begin(&self, shared: &Shared, entity: &Entity) -> Result<Beginning, NoFeed> {
         let message = encode(&Message::Watch(entity.clone()));
-        for node in homes(shared, entity) {
+        let homes = homes(shared, entity);
+        let mut none = 0;
+        for &node in &homes {
+            let now_ms = shared.world.clock.monotonic_ms();
+            if self.silent.lock().get(&node).is_some_and(|until_ms| now_ms < *until_ms) {
+                continue;
+            }
             // Before it is asked, so that the first commit is not taken for a stranger's. Who had it before keeps no watcher.
             let before = self.at.lock().insert(entity.clone(), node);
             if let Some(before) = before.filter(|before| *before != node) {
@@ -107,12 +132,16 @@ impl FarFeeds {
             }
             let ask = || shared.world.net.send(node, Lane::Feeds, message.clone()).is_ok();
             let begun = self.beginnings.ask(entity, self.next.fetch_add(1, Ordering::Relaxed), ask);
-            if let Some(Some(beginning)) = begun {
-                return Some(beginning);
+            match begun {
+                Ok(Some(beginning)) => return Ok(beginning),
+                Ok(None) => none += 1,
+                Err(Silence::NotAsked) => {}
+                Err(Silence::Late) => _ = self.silent.lock().insert(node, now_ms + SILENT_MS),
             }
         }
         self.end(shared, entity);
-        None
+        let all_say_so = !homes.is_empty() && none == homes.len();
+        Err(if all_say_so { NoFeed::NotFound } else { NoFeed::Unreachable })
     }
 
     /// Nobody here watches an entity any more.
@@ -143,7 +172,7 @@ impl FarFeeds {
         let message = encode(&Message::Read(customer.clone(), after, limit));
         let found = homes(shared, &Entity::Customer(customer.clone())).into_iter().find_map(|node| {
             let ask = || shared.world.net.send(node, Lane::Feeds, message.clone()).is_ok();
-            self.readings.ask(customer, self.next.fetch_add(1, Ordering::Relaxed), ask)
+            self.readings.ask(customer, self.next.fetch_add(1, Ordering::Relaxed), ask).ok()
         });
         found.into_iter().flatten().filter(|purchase| purchase.cursor > after).collect()
     }

@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use tokio::{sync::Notify, time::sleep};
 
 use super::{
-    Commit, FeedSettings, FeedSource, NotFound,
-    channel::{Channel, Position},
+    Commit, FeedSettings, FeedSource, NoFeed,
+    channel::{Channel, Position, Published},
     inbox::Inbox,
     watchers::Mark,
 };
@@ -21,6 +21,9 @@ use crate::world::Clock;
 
 /// Watchers told in one go, before others on the runtime have their turn.
 const WATCHERS_SLICE: usize = 64;
+
+/// Milliseconds before a feed that could not begin anew is tried again.
+const AGAIN_MS: u64 = 250;
 
 /// What the driver, the connections and the publishing task share.
 pub(super) struct Hub {
@@ -39,6 +42,8 @@ struct Table {
     next_feed: u64,
     /// Channels whose last watcher left, and the monotonic millisecond at which they are looked at again.
     lingering: VecDeque<(u64, Arc<Channel>)>,
+    /// Entities whose feed could not begin anew, and the monotonic millisecond at which that is tried again.
+    later: VecDeque<(u64, Entity)>,
 }
 
 impl Hub {
@@ -48,7 +53,12 @@ impl Hub {
             settings,
             clock,
             inbox: Mutex::default(),
-            table: Mutex::new(Table { channels: BTreeMap::new(), next_feed: 1, lingering: VecDeque::new() }),
+            table: Mutex::new(Table {
+                channels: BTreeMap::new(),
+                next_feed: 1,
+                lingering: VecDeque::new(),
+                later: VecDeque::new(),
+            }),
             wake: Notify::new(),
         }
     }
@@ -90,7 +100,7 @@ impl Hub {
     }
 
     /// Where a watcher begins.
-    pub(super) fn begin(&self, channel: &Channel, since: Option<Since>) -> Result<Position, NotFound> {
+    pub(super) fn begin(&self, channel: &Channel, since: Option<Since>) -> Result<Position, NoFeed> {
         channel.begin(&*self.source, since, || self.inbox.lock().waits(&channel.entity))
     }
 
@@ -157,29 +167,40 @@ impl Hub {
         for commit in commits {
             let channel = self.table.lock().channels.get(&commit.entity).cloned();
             let Some(channel) = channel else { continue };
-            if channel.publish(commit, &*self.source) {
-                let mut slot = 0;
-                while channel.tell(slot..slot + WATCHERS_SLICE) {
-                    slot += WATCHERS_SLICE;
-                    tokio::task::yield_now().await;
+            match channel.publish(commit, &*self.source) {
+                Published::Nothing => {}
+                Published::News => {
+                    let mut slot = 0;
+                    while channel.tell(slot..slot + WATCHERS_SLICE) {
+                        slot += WATCHERS_SLICE;
+                        tokio::task::yield_now().await;
+                    }
+                }
+                Published::Later => {
+                    let at_ms = self.clock.monotonic_ms() + AGAIN_MS;
+                    self.table.lock().later.push_back((at_ms, channel.entity.clone()));
                 }
             }
         }
     }
 
-    /// Ends the channels that nobody came back to; when to look again.
+    /// Ends the channels that nobody came back to, and has begin anew what could not before; when to look again.
     fn sweep(&self, now_ms: u64) -> Option<u64> {
         let mut table = self.table.lock();
+        let due = table.later.iter().take_while(|(at_ms, _)| *at_ms <= now_ms).count();
+        let due: Vec<Commit> = table.later.drain(..due).map(|(_, entity)| Commit::lost(entity)).collect();
+        self.commit(due);
+        let later = table.later.front().map(|(at_ms, _)| *at_ms);
         while let Some((until, channel)) = table.lingering.front() {
             if *until > now_ms {
-                return Some(*until);
+                return Some(later.map_or(*until, |later| later.min(*until)));
             }
             let channel = Arc::clone(channel);
             channel.lingers.store(false, Ordering::Relaxed);
             table.remove_unwatched(&channel, &*self.source);
             table.lingering.pop_front();
         }
-        None
+        later
     }
 }
 

@@ -74,9 +74,12 @@ pub enum Beginning {
 /// Where the hub gets what a feed begins with. Implemented over the replica's state. It may wait for the replication
 /// thread and for the disk; the replication thread never waits for the hub.
 pub trait FeedSource: Send + Sync + 'static {
-    /// The entity as committed now, and from exactly this state on its commits go to [`Feeds::commit`]; `None` if there is
-    /// no such entity. Asked again for an entity that is watched already when its commits have a gap.
-    fn begin(&self, entity: &Entity) -> Option<Beginning>;
+    /// The entity as committed now, and from exactly this state on its commits go to [`Feeds::commit`]. Asked again for an
+    /// entity that is watched already when its commits have a gap.
+    ///
+    /// # Errors
+    /// [`NoFeed`]; one that is only out of reach is asked for again.
+    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed>;
 
     /// Nobody watches this entity any more: its commits need not be handed in.
     fn end(&self, entity: &Entity);
@@ -103,10 +106,16 @@ impl Default for FeedSettings {
     }
 }
 
-/// There is no such entity.
+/// Why a feed does not begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is nothing to watch")]
-pub struct NotFound;
+pub enum NoFeed {
+    /// There is no such entity.
+    #[error("there is nothing to watch")]
+    NotFound,
+    /// Nobody who has it can be reached.
+    #[error("no node that has it answers; try again in a moment")]
+    Unreachable,
+}
 
 /// The live feeds of one node. Clones are the same hub.
 #[derive(Clone)]

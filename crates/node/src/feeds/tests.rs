@@ -3,7 +3,14 @@
 
 mod kinds;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use boxoffice_core::{
     answer::{AreaCounts, MapView, Purchase, SeatCounts},
@@ -21,7 +28,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use proptest::prelude::*;
 
-use super::{Beginning, Commit, FeedSettings, FeedSource, Feeds, News, NotFound, Watcher};
+use super::{Beginning, Commit, FeedSettings, FeedSource, Feeds, News, NoFeed, Watcher};
 use crate::world::Clock;
 
 const EPOCH: u64 = 7;
@@ -33,6 +40,8 @@ const PLACES: u32 = 50;
 #[derive(Default)]
 struct Replica {
     sessions: Mutex<BTreeMap<Id, Session>>,
+    /// Nobody who has them answers.
+    out_of_reach: AtomicBool,
 }
 
 struct Session {
@@ -97,18 +106,22 @@ impl Replica {
 }
 
 impl FeedSource for Replica {
-    fn begin(&self, entity: &Entity) -> Option<Beginning> {
-        let Entity::Session(id) = entity else { return None };
+    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+        if self.out_of_reach.load(Ordering::Relaxed) {
+            return Err(NoFeed::Unreachable);
+        }
+        let Entity::Session(id) = entity else { return Err(NoFeed::NotFound) };
         let mut sessions = self.sessions.lock();
-        let found = sessions.get_mut(id)?;
+        let found = sessions.get_mut(id).ok_or(NoFeed::NotFound)?;
         found.watched = true;
-        let (version, Shown { seats, areas }) = found.versions.last_key_value()?;
+        let newest = found.versions.last_key_value();
+        let (version, Shown { seats, areas }) = newest.expect("there is a first version");
         let mut packed = vec![0; seats.len().div_ceil(4)];
         for (index, state) in seats.iter().enumerate() {
             packed[index / 4] |= (*state as u8) << (index % 4 * 2);
         }
         let (version, counts, areas) = (*version, counts(seats), areas.clone());
-        Some(Beginning::Session(MapView { session: id.clone(), epoch: 0, version, counts, areas, seats: packed }))
+        Ok(Beginning::Session(MapView { session: id.clone(), epoch: 0, version, counts, areas, seats: packed }))
     }
 
     fn end(&self, entity: &Entity) {
@@ -149,7 +162,7 @@ impl Reader {
         }
     }
 
-    fn watch(&mut self, name: &str) -> Result<u64, NotFound> {
+    fn watch(&mut self, name: &str) -> Result<u64, NoFeed> {
         let since = self.maps.get(name).map(|(version, _)| since(EPOCH, *version));
         let feed = self.watcher.watch(&session_of(name), since)?;
         self.names.insert(feed, name.to_owned());
@@ -459,12 +472,35 @@ fn a_session_that_is_not_there_is_not_kept_and_may_come() {
         let replica = Replica::with(&[]);
         let feeds = hub(&replica, 20);
         let mut reader = Reader::new(&replica, &feeds, Encoding::Json);
-        assert_eq!(reader.watch("hamlet"), Err(NotFound));
+        assert_eq!(reader.watch("hamlet"), Err(NoFeed::NotFound));
         assert_eq!((feeds.counts(), reader.watcher.is_empty()), ((0, 0), true));
         replica.open("hamlet", 10);
         reader.watch("hamlet").expect("it is there now");
         reader.settle();
         assert_eq!(reader.snapshots, 1);
+    });
+}
+
+#[test]
+fn a_feed_that_is_out_of_reach_stays_and_goes_on_when_it_can() {
+    story(async {
+        let replica = Replica::with(&[("hamlet", 10)]);
+        let feeds = hub(&replica, 20);
+        let mut reader = Reader::new(&replica, &feeds, Encoding::MsgPack);
+        reader.watch("hamlet").expect("it is there");
+        reader.settle();
+        replica.out_of_reach.store(true, Ordering::Relaxed);
+        replica.change("hamlet", &[(1, SeatState::Held)], &[]);
+        feeds.commit(vec![Commit::lost(session_of("hamlet"))]);
+        wait(1_000).await;
+        reader.settle();
+        assert_eq!((reader.maps["hamlet"].0, reader.snapshots, reader.ended), (1, 1, 0), "it keeps what it has");
+        let mut late = Reader::new(&replica, &feeds, Encoding::Json);
+        assert_eq!(late.watch("macbeth"), Err(NoFeed::Unreachable), "nobody can tell whether it is there");
+        replica.out_of_reach.store(false, Ordering::Relaxed);
+        wait(1_000).await;
+        reader.settle();
+        assert_eq!((reader.maps["hamlet"].0, reader.snapshots, reader.ended), (2, 2, 0));
     });
 }
 

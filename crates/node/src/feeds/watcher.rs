@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{
-    NotFound,
+    NoFeed,
     channel::{Channel, Position},
     hub::Hub,
     line::Reader,
@@ -64,16 +64,16 @@ impl Watcher {
     /// May wait for the node's replication thread and for its disk, for the first watcher of an entity.
     ///
     /// # Errors
-    /// [`NotFound`] if there is no such entity, or nothing of it to watch; a customer is always there.
-    pub fn watch(&mut self, entity: &Entity, since: Option<Since>) -> Result<u64, NotFound> {
+    /// [`NoFeed`]: there is no such entity, or nothing of it to watch, or it is out of reach; a customer is always there.
+    pub fn watch(&mut self, entity: &Entity, since: Option<Since>) -> Result<u64, NoFeed> {
         let (channel, slot, mark) = self.hub.join(entity, |feed| Arc::new(Mark::new(feed, Arc::clone(&self.dirty))));
         let feed = channel.feed;
         let begun = self.hub.begin(&channel, since);
         let position = match begun {
             Ok(position) => position,
-            Err(not_found) => {
+            Err(why) => {
                 self.hub.leave(&channel, slot);
-                return Err(not_found);
+                return Err(why);
             }
         };
         mark.set();

@@ -18,7 +18,7 @@ use boxoffice_core::{
 use boxoffice_node::{
     config::{NodeConfig, Secret},
     door::{self, Failure, ReplySink, ReplyTo},
-    feeds::{NotFound, Watcher},
+    feeds::{NoFeed, Watcher},
     history::HistoryFound,
     identity::{ClusterId, Joining, draw_disk},
     node::{Node, NodeHandle, Runtimes},
@@ -309,7 +309,7 @@ impl Machines {
         self.cluster_of(node, &Entity::Product(product(shelf)))
     }
 
-    pub(crate) fn watch_entity(&self, node: u64, entity: &Entity) -> Result<Watching, NotFound> {
+    pub(crate) fn watch_entity(&self, node: u64, entity: &Entity) -> Result<Watching, NoFeed> {
         let mut watcher = self.handle(node).feeds().watcher();
         watcher.watch(entity, None)?;
         Ok(Watching { watcher, runtime: self.nodes[&node].runtime.handle().clone(), frames: Vec::new() })

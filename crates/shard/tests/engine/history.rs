@@ -80,6 +80,13 @@ impl History {
         self.next
     }
 
+    /// A read that is done at once with what the node has applied.
+    pub(crate) fn read_without_asking(&mut self, node: NodeId, shard: ShardId) {
+        let ticket = self.ask(shard, None, true);
+        let index = self.applied.get(&(node, shard)).copied().unwrap_or(0);
+        self.done(node, ticket, shard, index);
+    }
+
     /// The node is gone, and with it every answer it owed.
     pub(crate) fn crashed(&mut self, node: NodeId) {
         self.applied.retain(|(applied, _), _| *applied != node);

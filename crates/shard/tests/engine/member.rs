@@ -24,7 +24,7 @@ pub(crate) enum Cut {
     AfterSync,
 }
 
-/// How a node treats its disk.
+/// How a node goes about its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Habit {
     Correct,
@@ -36,6 +36,8 @@ pub(crate) enum Habit {
     FollowsOldAims,
     /// The planted bug: terms and votes are not read back after a restart.
     ForgetsVotes,
+    /// The planted bug: whoever led last answers reads, and asks nobody whether another one leads by now.
+    ReadsWithoutAsking,
 }
 
 pub(crate) struct Member {

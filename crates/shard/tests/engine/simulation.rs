@@ -129,6 +129,17 @@ fn done_before_persisted_is_caught() {
     }
 }
 
+#[test]
+fn a_read_that_asks_nobody_is_caught() {
+    let broken = |seed: &u64| {
+        let world = || World::new(*seed, 3, Habit::ReadsWithoutAsking).run(STEPS);
+        catch_unwind(AssertUnwindSafe(world)).is_err()
+    };
+    let caught = (0..100).filter(broken).count();
+    println!("caught in {caught} of 100 seeds");
+    assert!(caught >= 4, "caught in {caught} of 100 seeds");
+}
+
 /// How many of 40 moving clusters of five nodes with this habit are found out.
 fn caught_moving(habit: Habit) -> usize {
     let broken = |seed: &u64| {

@@ -361,6 +361,10 @@ impl World {
             let read = self.dice.chance(250);
             let input = if read {
                 self.tally.reads += 1;
+                if self.members[place].habit == Habit::ReadsWithoutAsking {
+                    self.history.read_without_asking(id, shard);
+                    continue;
+                }
                 let before = self.last.get(&(id, shard)).copied();
                 let ticket = self.history.ask_read(shard, before);
                 Input::Read { shard, epoch, ticket }

@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use proptest::prelude::*;
 
 use super::{
-    super::{Beginning, Commit, DAYS_MAX, FeedSource, Feeds, News, NotFound, Watcher},
+    super::{Beginning, Commit, DAYS_MAX, FeedSource, Feeds, News, NoFeed, Watcher},
     EPOCH, hub, id, since, story, wait,
 };
 
@@ -180,13 +180,13 @@ impl Replica {
 }
 
 impl FeedSource for Replica {
-    fn begin(&self, entity: &Entity) -> Option<Beginning> {
+    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
         let mut entities = self.entities.lock();
-        let entry = entities.get_mut(entity)?;
+        let entry = entities.get_mut(entity).ok_or(NoFeed::NotFound)?;
         entry.watched = true;
-        let (version, shown) = entry.versions.last_key_value()?;
+        let (version, shown) = entry.versions.last_key_value().ok_or(NoFeed::NotFound)?;
         let version = *version;
-        Some(match shown.clone() {
+        Ok(match shown.clone() {
             Shown::Product(counts) => Beginning::Product { version, counts },
             Shown::Resource(bookings) => Beginning::Resource { version, bookings },
             Shown::Cart(cart) => Beginning::Cart { version, cart: Box::new(cart) },
@@ -232,7 +232,7 @@ impl Reader {
         }
     }
 
-    fn watch(&mut self, entity: &Entity) -> Result<u64, NotFound> {
+    fn watch(&mut self, entity: &Entity) -> Result<u64, NoFeed> {
         let since = self.known.get(entity).map(|(version, shown)| match shown {
             Shown::Customer => Since::Cursor(*version),
             Shown::Product(_) | Shown::Resource(_) | Shown::Cart(_) => since(EPOCH, *version),
