@@ -452,7 +452,10 @@ impl Driver {
                 }
                 Output::Done { ticket, index, .. } => self.settled.push((ticket, index)),
                 Output::Lost { ticket, shard, why } => {
-                    if why.unknown() && !planted::is("an unknown outcome told as none") {
+                    // A turn that was never appended may be the last one of a request of several: what inventories have
+                    // granted for it in between stands until they hear otherwise.
+                    let changed = why.unknown() || ticket.served.is_some();
+                    if changed && !planted::is("an unknown outcome told as none") {
                         tracing::debug!(shard, ?why, "a proposal was lost; its callers hear unknown");
                         drop(ticket);
                     } else {

@@ -202,6 +202,7 @@ impl Node {
             consensus_waiting: AtomicUsize::new(0),
             turn: AtomicU16::new(0),
             log_dir: directory.log_dir(),
+            snapshot_files: files.clone(),
             histories: tokio::sync::Semaphore::new(HISTORIES_MAX),
             failed: tokio::sync::watch::Sender::new(None),
             started_ms: world.clock.monotonic_ms(),

@@ -32,7 +32,7 @@ use crate::{
     identity::Identity,
     routing::Message,
     shared::Shared,
-    world::{Lane, NotTaken, Peer, PeerHello},
+    world::{Lane, NotTaken, Peer, PeerHello, Taken},
 };
 
 /// How often the table is looked at without news, in milliseconds.
@@ -175,25 +175,32 @@ fn cluster(state: &State) -> &Cluster {
 ///
 /// # Errors
 /// Why not.
-pub(crate) fn judge(shared: &Shared, hello: &PeerHello) -> Result<(), NotTaken> {
-    // A node that has just joined knows nobody.
-    let Some(state) = table(shared) else { return Ok(()) };
+pub(crate) fn judge(shared: &Shared, hello: &PeerHello) -> Result<Taken, NotTaken> {
+    // A node that has just joined knows only whom it asked.
+    let Some(state) = table(shared) else { return Ok(Taken::Newcomer) };
     let node = hello.node;
+    let is_later = hello.table > cluster(&state).version();
     match cluster(&state).members().get(&node) {
+        None if is_later => Ok(Taken::Newcomer),
         None => Err(format!("node {node} is not a member; start it with --join").into()),
         // It never comes back, however old this copy of the table is.
         Some(member) if member.state == MemberState::Gone => {
             Err(NotTaken { why: removed(shared, node, member), for_good: true })
         }
-        Some(member) if member.disk.is_some_and(|disk| disk != hello.disk) => Err(format!(
+        Some(member) if !is_later && member.disk.is_some_and(|disk| disk != hello.disk) => Err(format!(
             "node {node} has another data directory ({:032x}) than the cluster knows ({:032x}); if its disk was lost, say so \
              with `boxoffice admin replace {node}` and join again",
             hello.disk,
             member.disk.unwrap_or_default()
         )
         .into()),
-        Some(_) => Ok(()),
+        Some(_) => Ok(Taken::AsTold),
     }
+}
+
+/// How new the cluster's table is here; 0 if there is none.
+pub(crate) fn version(shared: &Shared) -> u64 {
+    table(shared).as_deref().map_or(0, |state| cluster(state).version())
 }
 
 /// That a member is gone, for its operator.
@@ -372,6 +379,7 @@ impl Keeper {
         }
         if self.peers != peers {
             shared.world.net.set_peers(&peers);
+            shared.far_feeds.keep_only(|node| peers.iter().any(|peer| peer.node == node));
             self.peers = peers;
         }
     }

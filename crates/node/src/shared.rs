@@ -35,6 +35,7 @@ use crate::{
     metrics::Metrics,
     past::Past,
     routing::{self, Asked, Calls, Histories, Message as Far, Parked},
+    snapshot_files::SnapshotFiles,
     status::Samples,
     streams::Streams,
     tasks::Tasks,
@@ -70,6 +71,8 @@ pub(crate) struct Shared {
     /// Old segments of the log, and where those in use are.
     pub(crate) archives: ArchiveFiles,
     pub(crate) log_dir: std::path::PathBuf,
+    /// Where snapshots are kept.
+    pub(crate) snapshot_files: SnapshotFiles,
     /// Histories being read.
     pub(crate) histories: tokio::sync::Semaphore,
     /// No other node is in the cluster.
@@ -141,12 +144,6 @@ impl Shared {
     /// Whether there is no other node.
     pub(crate) fn is_alone(&self) -> bool {
         self.alone.load(Ordering::Relaxed)
-    }
-
-    /// Whether a file of so many bytes can be written without taking from the log what it needs to go on.
-    pub(crate) fn has_room_for(&self, bytes: u64) -> bool {
-        let free = self.world.disk.free_bytes(&self.config.data_dir);
-        free.is_ok_and(|free| free >= bytes.saturating_add(self.config.log_segment_bytes))
     }
 
     /// Whether an entity's shard has no replica here.

@@ -117,6 +117,64 @@ impl SnapshotFiles {
         writer.finish()
     }
 
+    /// Takes room for a snapshot of `shard` whose payload has at most so many bytes. What an earlier call took is given back.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Full`], [`SnapshotError::Io`]; nothing is taken then.
+    pub fn reserve(&self, shard: u16, bytes: u64) -> Result<(), SnapshotError> {
+        let room = self.room(shard);
+        self.remove_if_there(&room)?;
+        let file = self.disk.open(&room, OpenMode::Create).map_err(failed("create", &room))?;
+        let (zeros, length) = (vec![0; PIECE], HEADER as u64 + bytes);
+        let mut at = 0;
+        while at < length {
+            let piece = &zeros[..PIECE.min((length - at) as usize)];
+            if let Err(error) = file.write_all_at(piece, at) {
+                // What cannot be removed now is removed at the next start.
+                let _ = self.disk.remove(&room);
+                return Err(refused("write", &room, error));
+            }
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Saves a snapshot as [`SnapshotFiles::save`] does, in the room that was taken for it, so that a disk that has run full
+    /// since does not matter.
+    ///
+    /// # Errors
+    /// As [`SnapshotFiles::save`]; `Full` only if no room was taken, or too little.
+    pub fn save_reserved(&self, shard: u16, index: u64, payload: &[u8]) -> Result<(), SnapshotError> {
+        let (room, needed) = (self.room(shard), (HEADER + payload.len()) as u64);
+        let is_enough = |file: &Arc<dyn DiskFile>| file.length().is_ok_and(|length| length >= needed);
+        let Some(file) = self.disk.open(&room, OpenMode::Write).ok().filter(is_enough) else {
+            return self.save(shard, index, payload);
+        };
+        let name = SnapshotName { shard, index };
+        let aside = self.aside(name);
+        self.disk.rename(&room, &aside).map_err(failed("rename", &room))?;
+        let mut writer = self.writer(name, aside, file);
+        writer.write(payload)?;
+        let aside = &writer.aside;
+        writer.file.set_length(needed).map_err(failed("cut", aside))?;
+        writer.finish()
+    }
+
+    fn room(&self, shard: u16) -> PathBuf {
+        self.dir.join(format!("{shard}.room.tmp"))
+    }
+
+    fn aside(&self, name: SnapshotName) -> PathBuf {
+        self.dir.join(format!("{}.tmp", name.file_name()))
+    }
+
+    fn remove_if_there(&self, path: &Path) -> Result<(), SnapshotError> {
+        match self.disk.remove(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(failed("remove", path)(error)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
     /// Removes every snapshot of `shard`.
     ///
     /// # Errors
@@ -135,24 +193,15 @@ impl SnapshotFiles {
     /// [`SnapshotError::Full`], [`SnapshotError::Io`].
     pub fn begin(&self, shard: u16, index: u64) -> Result<SnapshotWriter, SnapshotError> {
         let name = SnapshotName { shard, index };
-        let aside = self.dir.join(format!("{}.tmp", name.file_name()));
-        match self.disk.remove(&aside) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(failed("remove", &aside)(error));
-            }
-            _ => {}
-        }
+        let aside = self.aside(name);
+        self.remove_if_there(&aside)?;
         let file = self.disk.open(&aside, OpenMode::Create).map_err(failed("create", &aside))?;
-        Ok(SnapshotWriter {
-            files: self.clone(),
-            name,
-            aside,
-            file,
-            length: 0,
-            unsynced: 0,
-            crc: 0,
-            is_finished: false,
-        })
+        Ok(self.writer(name, aside, file))
+    }
+
+    fn writer(&self, name: SnapshotName, aside: PathBuf, file: Arc<dyn DiskFile>) -> SnapshotWriter {
+        let files = self.clone();
+        SnapshotWriter { files, name, aside, file, length: 0, unsynced: 0, crc: 0, is_finished: false }
     }
 
     /// The newest good snapshot of `shard`; `None` when there is none at all.
@@ -315,12 +364,7 @@ impl SnapshotWriter {
     }
 
     fn refused(&self, doing: &'static str, source: io::Error) -> SnapshotError {
-        match source.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-                SnapshotError::Full { file: self.aside.clone(), source }
-            }
-            _ => failed(doing, &self.aside)(source),
-        }
+        refused(doing, &self.aside, source)
     }
 }
 
@@ -335,6 +379,13 @@ impl Drop for SnapshotWriter {
 
 fn failed<'a>(doing: &'static str, file: &'a Path) -> impl FnOnce(io::Error) -> SnapshotError + use<'a> {
     move |source| SnapshotError::Io { doing, file: file.to_owned(), source }
+}
+
+fn refused(doing: &'static str, file: &Path, source: io::Error) -> SnapshotError {
+    match source.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => SnapshotError::Full { file: file.to_owned(), source },
+        _ => failed(doing, file)(source),
+    }
 }
 
 #[cfg(test)]
@@ -379,6 +430,30 @@ mod tests {
         assert_eq!(files.load_newest(2).unwrap().unwrap().payload, b"");
         files.remove_shard(1).unwrap();
         assert_eq!(files.load_newest(1).unwrap(), None);
+    }
+
+    #[test]
+    fn what_has_its_room_is_saved_on_a_disk_that_is_full() {
+        let disk = MemoryDisk::new();
+        let files = open(&disk);
+        files.save(1, 1, &payload(100, 1)).unwrap();
+        files.reserve(1, 700).unwrap();
+        files.reserve(1, 600).unwrap();
+        disk.set_capacity(Some(1 << 20));
+        let used = (1 << 20) - disk.free_bytes(Path::new(DIR)).unwrap();
+        disk.set_capacity(Some(used));
+        assert!(matches!(files.save(1, 2, &payload(500, 2)), Err(SnapshotError::Full { .. })));
+        files.save_reserved(1, 2, &payload(500, 2)).unwrap();
+        disk.power_cut(&mut || false);
+        let files = open(&disk);
+        let newest = files.load_newest(1).unwrap().unwrap();
+        assert_eq!((newest.index, newest.payload, newest.warnings), (2, payload(500, 2), vec![]));
+        assert!(matches!(files.reserve(1, 10_000), Err(SnapshotError::Full { .. })));
+        assert!(matches!(files.save_reserved(1, 3, &payload(10_000, 3)), Err(SnapshotError::Full { .. })));
+        disk.set_capacity(None);
+        files.reserve(1, 10).unwrap();
+        files.save_reserved(1, 3, &payload(500, 3)).unwrap();
+        assert_eq!(files.load_newest(1).unwrap().unwrap().payload, payload(500, 3), "also where the room is too small");
     }
 
     #[test]

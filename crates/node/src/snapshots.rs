@@ -90,7 +90,7 @@ impl Writer {
     /// # Errors
     /// As the disk says.
     pub(crate) fn save_now(&self, meta: &SnapshotMeta, rests_on: u64, state: &[u8]) -> Result<(), NodeError> {
-        Ok(self.files.save(meta.shard, meta.position.index, &join(meta, rests_on, state))?)
+        Ok(self.files.save_reserved(meta.shard, meta.position.index, &join(meta, rests_on, state))?)
     }
 
     /// Removes every snapshot of a shard that has no replica here any more.

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_node::world::{Lane, LinkStatus, Local, Net, NodeId, NotSent, Peer, PeerHello, PeerInbox};
+use boxoffice_node::world::{Lane, LinkStatus, Local, Net, NodeId, NotSent, Peer, PeerHello, PeerInbox, Taken};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
@@ -44,6 +44,8 @@ struct State {
     nodes: BTreeMap<NodeId, Station>,
     /// Links that stand, the lower number first.
     up: BTreeSet<(NodeId, NodeId)>,
+    /// Links that a node no longer wants, as its table says.
+    closed: BTreeSet<(NodeId, NodeId)>,
     /// Since when nothing was heard on links that stand, in milliseconds of the run.
     silent: BTreeMap<(NodeId, NodeId), u64>,
 }
@@ -83,6 +85,7 @@ impl Ether {
             dice,
             nodes: BTreeMap::new(),
             up: BTreeSet::new(),
+            closed: BTreeSet::new(),
             silent: BTreeMap::new(),
         };
         let (state, looks_us) = (Mutex::new(state), AtomicU64::new(0));
@@ -223,10 +226,12 @@ impl State {
             .flat_map(|(place, &one)| numbers[place + 1..].iter().map(move |&other| (one, other)));
         let pairs: Vec<_> = pairs.collect();
         for pair in pairs {
+            // Who is in nobody's table is dialed by nobody.
             let knows = |one: NodeId, other| self.nodes[&one].peers.contains(&other);
-            let wanted = knows(pair.0, pair.1) && knows(pair.1, pair.0);
+            let wanted = knows(pair.0, pair.1) || knows(pair.1, pair.0);
             let heard = self.is_heard(pair);
-            match (self.up.contains(&pair), wanted, heard) {
+            let closed = self.closed.remove(&pair);
+            match (self.up.contains(&pair), wanted && !closed, heard) {
                 (true, false, _) => told.extend(self.down(pair)),
                 (true, true, true) => _ = self.silent.remove(&pair),
                 (true, true, false) => {
@@ -249,17 +254,17 @@ impl State {
 
     /// Whether both deal with each other.
     fn agree(&self, (one, other): (NodeId, NodeId)) -> bool {
-        let hello = |local: Local| PeerHello {
-            cluster: local.cluster,
-            node: local.node,
-            disk: local.disk,
-            version: 1,
-            program: "simulated".into(),
+        let takes = |station: &Station, other: &Station| {
+            let Local { cluster, node, disk } = other.local;
+            let (version, program, table) = (1, "simulated".into(), other.inbox.table());
+            match station.inbox.judge(&PeerHello { cluster, node, disk, version, program, table }) {
+                Ok(Taken::AsTold) => station.peers.contains(&node),
+                Ok(Taken::Newcomer) => true,
+                Err(_) => false,
+            }
         };
         let (one, other) = (&self.nodes[&one], &self.nodes[&other]);
-        one.local.cluster == other.local.cluster
-            && one.inbox.judge(&hello(other.local)).is_ok()
-            && other.inbox.judge(&hello(one.local)).is_ok()
+        one.local.cluster == other.local.cluster && takes(one, other) && takes(other, one)
     }
 }
 
@@ -279,9 +284,12 @@ impl Net for SimNet {
     }
 
     fn set_peers(&self, peers: &[Peer]) {
-        if let Some(station) = self.ether.0.state.lock().nodes.get_mut(&self.node) {
-            station.peers = peers.iter().map(|peer| peer.node).filter(|node| *node != self.node).collect();
-        }
+        let mut state = self.ether.0.state.lock();
+        let Some(station) = state.nodes.get_mut(&self.node) else { return };
+        let peers: BTreeSet<NodeId> = peers.iter().map(|peer| peer.node).filter(|node| *node != self.node).collect();
+        station.peers.clone_from(&peers);
+        let others: Vec<NodeId> = state.nodes.keys().copied().filter(|node| !peers.contains(node)).collect();
+        state.closed.extend(others.into_iter().map(|other| link(self.node, other)));
     }
 
     fn send(&self, to: NodeId, lane: Lane, frame: Bytes) -> Result<(), NotSent> {

@@ -61,10 +61,14 @@ impl Watchers {
         let watched: Vec<u64> = nodes.iter().copied().filter(|node| self.nodes.contains(node)).collect();
         for node in watched {
             let what = format!("the watcher at node {node} sees {session} at {} as\n{}", map.version, map.seats);
+            let mut last = None;
             eventually(&what, async || {
                 self.check();
                 let maps = self.maps.lock().expect("no panic");
                 let seen = maps.get(&(node, session.to_owned()))?;
+                if last.replace(seen.map.version) != Some(seen.map.version) {
+                    println!("the watcher at node {node} sees {session} at {} of {}", seen.map.version, map.version);
+                }
                 assert!(
                     seen.map.version <= map.version,
                     "{node} shows {session} at {} of {}",
@@ -98,7 +102,9 @@ async fn watch(node: u64, address: SocketAddr, theatre: &Theatre, maps: &Maps) {
         let asked = json!({"op": "watch", "deadline_ms": 1_500, "body": {"entity": entity, "resume": resume}});
         match port.exchange(asked, SOON).await {
             Answer::Ok(body, _) => drop(feeds.insert(body["feed"].as_u64().expect("a feed"), session.clone())),
-            Answer::No(_) | Answer::Fail(_) | Answer::Gone => return,
+            other @ (Answer::No(_) | Answer::Fail(_) | Answer::Gone) => {
+                return println!("the watcher at node {node} may not watch {session}: {other:?}");
+            }
         }
     }
     while let Some(frame) = port.next_other().await {

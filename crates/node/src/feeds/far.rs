@@ -107,7 +107,7 @@ pub(crate) struct FarFeeds {
     next: AtomicU64,
     /// Nodes that watch an entity of ours.
     watchers: Mutex<BTreeMap<Entity, BTreeSet<NodeId>>>,
-    /// Nodes that were not told of a commit, and of which entities: their feeds have to begin anew.
+    /// Nodes that were not told of a commit, or are not told any more, and of which entities: their feeds have to begin anew.
     owed: Mutex<BTreeMap<NodeId, BTreeSet<Entity>>>,
 }
 
@@ -165,6 +165,12 @@ impl FarFeeds {
             }
             false
         });
+    }
+
+    /// These are the other nodes now: nothing is owed to anybody else.
+    pub(crate) fn keep_only(&self, nodes: impl Fn(NodeId) -> bool) {
+        self.owed.lock().retain(|node, _| nodes(*node));
+        self.silent.lock().retain(|node, _| nodes(*node));
     }
 
     /// Purchases of a customer whose shard is elsewhere.
@@ -246,8 +252,10 @@ impl FarFeeds {
             watchers.iter().filter(|(_, nodes)| nodes.contains(&node)).map(|(entity, _)| entity.clone()).collect()
         };
         watched.iter().for_each(|entity| self.unwatch(shared, node, entity));
-        // It hears of the lost link as well, and begins anew by itself.
-        self.owed.lock().remove(&node);
+        // It hears of the lost link as well, but may have begun anew over the next one before this was heard of here.
+        if !watched.is_empty() {
+            self.owed.lock().entry(node).or_default().extend(watched);
+        }
         let there: Vec<Entity> = {
             let at = self.at.lock();
             at.iter().filter(|(_, home)| **home == node).map(|(entity, _)| entity.clone()).collect()

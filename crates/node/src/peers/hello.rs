@@ -47,6 +47,8 @@ pub(super) struct Hello {
     /// [`Road::index`] of the connection.
     road: u8,
     pub(super) program: SmolStr,
+    /// How new its copy of the cluster's table is.
+    table: u64,
 }
 
 /// What cannot be a hello of ours.
@@ -62,7 +64,7 @@ pub(super) enum Unfit {
 
 impl Hello {
     /// What this node says to `to`.
-    pub(super) fn new(local: &Local, life: u64, to: NodeId, road: Road, rng: &dyn Rng) -> Hello {
+    pub(super) fn new(local: &Local, life: u64, table: u64, to: NodeId, road: Road, rng: &dyn Rng) -> Hello {
         let mut nonce = [0; 32];
         rng.fill(&mut nonce);
         let index = u8::try_from(road.index()).expect("there are two roads");
@@ -75,6 +77,7 @@ impl Hello {
             to,
             road: index,
             program: SmolStr::new_static(concat!("boxoffice ", env!("CARGO_PKG_VERSION"))),
+            table,
         }
     }
 
@@ -108,7 +111,14 @@ impl Hello {
     /// What the node is told to judge.
     pub(super) fn said(&self) -> PeerHello {
         let program = words(self.program.as_bytes()).into();
-        PeerHello { cluster: self.cluster, node: self.node, disk: self.disk, version: VERSION, program }
+        PeerHello {
+            cluster: self.cluster,
+            node: self.node,
+            disk: self.disk,
+            version: VERSION,
+            program,
+            table: self.table,
+        }
     }
 }
 
@@ -188,7 +198,7 @@ mod tests {
     use crate::world::OsRng;
 
     fn hello(node: NodeId, to: NodeId) -> Hello {
-        Hello::new(&Local { cluster: 7, node, disk: 8 }, 9, to, Road::Common, &OsRng)
+        Hello::new(&Local { cluster: 7, node, disk: 8 }, 9, 3, to, Road::Common, &OsRng)
     }
 
     #[test]

@@ -12,12 +12,12 @@ use super::{
     refusal::{Failure, Refusal},
     tls,
 };
-use crate::world::{NodeId, NotTaken};
+use crate::world::{NodeId, NotTaken, Taken};
 
 /// The dialer's side: who answered, when both have proved that they know the secret.
 pub(super) async fn dial(inner: &Inner, ends: &mut Ends, to: NodeId, road: Road) -> Result<Hello, Failure> {
     let began = inner.began();
-    let mine = Hello::new(&began.local, inner.life, to, road, &*inner.rng).bytes();
+    let mine = Hello::new(&began.local, inner.life, inner.inbox().table(), to, road, &*inner.rng).bytes();
     ends.say(Kind::Hello, &mine).await?;
     let heard = ends.hear(Kind::Hello).await?;
     let hello = Hello::read(&heard).map_err(Refusal::Unfit)?;
@@ -52,7 +52,11 @@ pub(super) struct Caller {
 }
 
 /// The answerer's side, up to the dialer's proof. `claimed` gets who the caller says it is.
-pub(super) async fn answer(inner: &Inner, ends: &mut Ends, claimed: &mut Option<NodeId>) -> Result<Caller, Failure> {
+pub(super) async fn answer(
+    inner: &Arc<Inner>,
+    ends: &mut Ends,
+    claimed: &mut Option<NodeId>,
+) -> Result<Caller, Failure> {
     let began = inner.began();
     let me = began.local.node;
     let heard = ends.hear(Kind::Hello).await?;
@@ -63,23 +67,26 @@ pub(super) async fn answer(inner: &Inner, ends: &mut Ends, claimed: &mut Option<
     if let Some(certificate) = &ends.certificate {
         tls::check_name(certificate, node).map_err(|what| Refusal::Certificate { node, what })?;
     }
-    let mine = Hello::new(&began.local, inner.life, node, hello.road(), &*inner.rng).bytes();
+    let mine = Hello::new(&began.local, inner.life, inner.inbox().table(), node, hello.road(), &*inner.rng).bytes();
     ends.say(Kind::Hello, &mine).await?;
     let shown = ends.hear(Kind::Proof).await?;
     let transcript = Transcript { secret: &inner.config.secret, dialer: &heard, answerer: &mine };
     if !transcript.is_proof(Side::Dialer, &shown) {
         return Err(Refusal::WrongSecret { node, me }.into());
     }
-    judge(inner, &hello).map_err(|(not_taken, refusal)| match not_taken.for_good {
+    let taken = judge(inner, &hello).map_err(|(not_taken, refusal)| match not_taken.for_good {
         true => Refusal::Dismissed { proof: transcript.dismissal(&not_taken.why), words: not_taken.why },
         false => refusal,
     })?;
-    let neighbour = inner.neighbour(node).filter(|neighbour| neighbour.is_member());
+    let neighbour = match taken {
+        Taken::AsTold => inner.neighbour(node).filter(|neighbour| neighbour.is_member()),
+        Taken::Newcomer => Some(inner.guest(node)),
+    };
     let neighbour = neighbour.ok_or(Refusal::NotInTable { node })?;
     Ok(Caller { neighbour, proof: transcript.proof(Side::Answerer), hello })
 }
 
-fn judge(inner: &Inner, hello: &Hello) -> Result<(), (NotTaken, Refusal)> {
+fn judge(inner: &Inner, hello: &Hello) -> Result<Taken, (NotTaken, Refusal)> {
     let me = inner.began().local.node;
     inner.inbox().judge(&hello.said()).map_err(|not_taken| {
         let refusal = Refusal::Judged { node: hello.node, me, reason: not_taken.why.clone() };

@@ -96,7 +96,7 @@ async fn answer(inner: Arc<Inner>, stream: TcpStream, address: SocketAddr, seat:
 
 /// Up to the caller's proof. When it comes to nothing, there may be ends to say so by.
 async fn introduce(
-    inner: &Inner,
+    inner: &Arc<Inner>,
     stream: TcpStream,
     claimed: &mut Option<NodeId>,
 ) -> Result<(Ends, Caller), (Option<Ends>, Failure)> {

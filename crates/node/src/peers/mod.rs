@@ -180,11 +180,7 @@ impl Net for TcpNet {
             }
         }
         for peer in peers {
-            let neighbour = neighbours.entry(peer.node).or_insert_with(|| {
-                let neighbour = Arc::new(Neighbour::new(peer.node, Arc::clone(&inner.clock)));
-                inner.attend(&neighbour);
-                neighbour
-            });
+            let neighbour = neighbours.entry(peer.node).or_insert_with(|| inner.meet(peer.node));
             neighbour.enter(&peer.address);
         }
     }
@@ -222,6 +218,20 @@ impl Inner {
 
     fn neighbour(&self, node: NodeId) -> Option<Arc<Neighbour>> {
         self.neighbours.read().get(&node).cloned()
+    }
+
+    /// A node that may be linked with although it is not in the table; it is not dialed.
+    fn guest(self: &Arc<Inner>, node: NodeId) -> Arc<Neighbour> {
+        let mut neighbours = self.neighbours.write();
+        let neighbour = neighbours.entry(node).or_insert_with(|| self.meet(node));
+        neighbour.welcome();
+        Arc::clone(neighbour)
+    }
+
+    fn meet(self: &Arc<Inner>, node: NodeId) -> Arc<Neighbour> {
+        let neighbour = Arc::new(Neighbour::new(node, Arc::clone(&self.clock)));
+        self.attend(&neighbour);
+        neighbour
     }
 
     /// Runs this until it is done or the net is closed.

@@ -30,8 +30,10 @@ pub(super) struct Neighbour {
 /// What decides whether it is dialed and what is told of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Standing {
-    /// It is in the table.
+    /// It is in the table, and dialed.
     pub(super) member: bool,
+    /// It may be linked with although it is not in the table.
+    guest: bool,
     /// By [`Road::index`]: its connection stands.
     pub(super) stands: [bool; 2],
     /// Connections that were lost.
@@ -84,10 +86,19 @@ impl Neighbour {
         self.standing.send_if_modified(|standing| !std::mem::replace(&mut standing.member, true));
     }
 
+    /// It may link with this node although it is not in the table.
+    pub(super) fn welcome(&self) {
+        self.standing.send_if_modified(|standing| !std::mem::replace(&mut standing.guest, true));
+    }
+
     /// It is no longer to be linked with.
     pub(super) fn leave(&self, why: &str) {
         let mut roads = self.roads.lock();
-        self.standing.send_if_modified(|standing| std::mem::replace(&mut standing.member, false));
+        self.standing.send_if_modified(|standing| {
+            let before = standing.member || standing.guest;
+            (standing.member, standing.guest) = (false, false);
+            before
+        });
         for road in Road::BOTH {
             self.take_out(&mut roads, road, why);
         }
@@ -113,7 +124,7 @@ impl Neighbour {
     /// [`Refusal`] if it may not stand.
     pub(super) fn install(&self, new: Arc<Connection>, program: SmolStr) -> Result<(), Refusal> {
         let mut roads = self.roads.lock();
-        if !self.is_member() {
+        if !(self.is_member() || self.standing.borrow().guest) {
             return Err(Refusal::NotInTable { node: self.node });
         }
         let road = new.road;

@@ -15,7 +15,7 @@ use crate::{
     driver::DriverInput,
     error::NodeError,
     shared::Shared,
-    world::{Lane, NodeId, NotTaken, PeerHello, PeerInbox},
+    world::{Lane, NodeId, NotTaken, PeerHello, PeerInbox, Taken},
 };
 
 /// Frames of consensus that wait for the replication thread; what comes beyond is dropped, for raft sends it again.
@@ -51,7 +51,11 @@ impl PeerInbox for PeerDoor {
         }
     }
 
-    fn judge(&self, hello: &PeerHello) -> Result<(), NotTaken> {
+    fn table(&self) -> u64 {
+        self.0.upgrade().map_or(0, |shared| crate::placing::version(&shared))
+    }
+
+    fn judge(&self, hello: &PeerHello) -> Result<Taken, NotTaken> {
         let Some(shared) = self.0.upgrade() else { return Err("the node is going down".to_owned().into()) };
         crate::placing::judge(&shared, hello)
     }

@@ -26,6 +26,7 @@ use crate::{
     past::PastError,
     routing::not_understood,
     shared::Shared,
+    snapshot_files::SnapshotError,
     world::{Lane, World},
 };
 use incoming::Incoming;
@@ -36,6 +37,9 @@ use outgoing::Outgoing;
 const PIECE_BYTES: usize = 128 * 1024;
 /// Pieces asked for before the first of them has come.
 const PULLED_AHEAD: u64 = 4;
+
+/// Room in a snapshot's file for what it says of itself, besides the state.
+const DESCRIPTION_BYTES: u64 = 4 * 1024;
 
 /// Pieces that wait to be made or taken in: each peer asks for a few at a time, so more are of a peer that does not keep to it.
 const JOBS_WAITING_MAX: usize = 1_024;
@@ -211,11 +215,18 @@ impl Streams {
             message::Body::End => {
                 shared.past.sync()?;
                 let bytes = self.incoming.lock().size(from, token) as u64;
-                if !shared.has_room_for(bytes) {
-                    tracing::warn!(from, bytes, "no room for a snapshot on its way: it is offered again");
-                    let begins = self.incoming.lock().gone(from, token);
-                    self.pull_all(shared, begins);
-                    return Ok(());
+                match shared.snapshot_files.reserve(shard, bytes + DESCRIPTION_BYTES) {
+                    Ok(()) => {}
+                    Err(error @ SnapshotError::Full { .. }) => {
+                        tracing::warn!(from, %error, "a snapshot on its way is given up: it is offered again");
+                        let begins = self.incoming.lock().gone(from, token);
+                        self.pull_all(shared, begins);
+                        return Ok(());
+                    }
+                    Err(error) => {
+                        shared.inbox.push(DriverInput::Fail(error.into()));
+                        return Ok(());
+                    }
                 }
                 let (whole, begins) = self.incoming.lock().end(from, token);
                 if let Some(raft) = whole {

@@ -55,6 +55,18 @@ pub struct PeerHello {
     pub version: u16,
     /// The program it runs, with its version.
     pub program: SmolStr,
+    /// How new its copy of the cluster's table is: the table's version; 0 if it has none.
+    pub table: u64,
+}
+
+/// How another node is dealt with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// As the table given to [`Net::set_peers`] says.
+    AsTold,
+    /// As a member, whatever that table says: it knows a later one. Whoever missed the end of an election, or of a node, may
+    /// hear of it only from nodes that came since.
+    Newcomer,
 }
 
 /// Who is told what comes from other nodes. All of it is called on the threads of the links: it must be quick and never wait.
@@ -67,11 +79,14 @@ pub trait PeerInbox: Send + Sync {
     /// before a loss may never have come. The two are told by turns, beginning with up.
     fn link(&self, node: NodeId, up: bool);
 
-    /// Whether this node deals with whoever says this of itself; asked each time, before or after the proof.
+    /// How new the cluster's table is here, as in [`PeerHello::table`].
+    fn table(&self) -> u64;
+
+    /// How this node deals with whoever says this of itself; asked each time, before or after the proof.
     ///
     /// # Errors
-    /// Why not: it may have been removed, or have another disk than before.
-    fn judge(&self, hello: &PeerHello) -> Result<(), NotTaken>;
+    /// Why it does not: it may have been removed, or have another disk than before.
+    fn judge(&self, hello: &PeerHello) -> Result<Taken, NotTaken>;
 
     /// Another node, which has proved that it knows the cluster's secret, says that it will never deal with this one again,
     /// and why in words.
@@ -153,8 +168,8 @@ pub trait Net: Send + Sync {
     /// nobody is let in.
     fn start(&self, local: Local, inbox: Arc<dyn PeerInbox>);
 
-    /// The whole table of nodes to be linked with; links to others are closed, and their calls refused. This node itself
-    /// may be in it.
+    /// The whole table of nodes to be linked with; links to others are closed, and their calls refused unless they are
+    /// [`Taken::Newcomer`]s, who may link anew. This node itself may be in it.
     fn set_peers(&self, peers: &[Peer]);
 
     /// Queues `frame` for node `to` and returns at once. Nothing is ever sent to oneself.

@@ -9,7 +9,9 @@ use std::{
 use boxoffice_node::{
     config::Secret,
     peers::{PeerConfig, PeersError, TcpNet},
-    world::{Lane, LinkStatus, Local, Net, NodeId, NotSent, NotTaken, OsClock, OsRng, Peer, PeerHello, PeerInbox},
+    world::{
+        Lane, LinkStatus, Local, Net, NodeId, NotSent, NotTaken, OsClock, OsRng, Peer, PeerHello, PeerInbox, Taken,
+    },
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -22,12 +24,17 @@ pub(crate) const LANES: [Lane; 4] = [Lane::Consensus, Lane::Calls, Lane::Feeds, 
 /// How long something may take that must happen: only a broken link takes as long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How new every node's table is.
+pub(crate) const TABLE: u64 = 12;
+
 /// What a node was told.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) frames: Mutex<Vec<(NodeId, Lane, Bytes)>>,
     pub(crate) links: Mutex<Vec<(NodeId, bool)>>,
     pub(crate) judged: Mutex<Vec<PeerHello>>,
+    /// It takes everybody for a newcomer.
+    pub(crate) open: AtomicBool,
     /// It takes nobody.
     pub(crate) strict: AtomicBool,
     /// … and never will.
@@ -44,10 +51,14 @@ impl PeerInbox for Seen {
         self.links.lock().push((node, up));
     }
 
-    fn judge(&self, hello: &PeerHello) -> Result<(), NotTaken> {
+    fn table(&self) -> u64 {
+        TABLE
+    }
+
+    fn judge(&self, hello: &PeerHello) -> Result<Taken, NotTaken> {
         self.judged.lock().push(hello.clone());
         if !self.strict.load(Relaxed) {
-            return Ok(());
+            return Ok(if self.open.load(Relaxed) { Taken::Newcomer } else { Taken::AsTold });
         }
         let why = format!("disk {:x} was removed", hello.disk);
         Err(NotTaken { why, for_good: self.for_good.load(Relaxed) })

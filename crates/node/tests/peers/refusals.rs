@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use boxoffice_node::{
     config::Secret,
     peers::{PeerConfig, PeersError},
-    world::Lane,
+    world::{Lane, Net},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
 
-use crate::common::{CLUSTER, Node, SECRET, config, link_all, open, until};
+use crate::common::{CLUSTER, Node, SECRET, TABLE, config, link_all, open, until};
 
 const HELLO: u8 = 16;
 const PROOF: u8 = 17;
@@ -140,6 +140,21 @@ async fn one_who_is_not_in_the_table_yet() {
     one.says(2, "node 1 is not in the table of the node it calls").await;
     two.knows(&[(1, one.address())]);
     one.linked(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_who_knows_a_later_table_is_let_in() {
+    let (one, two) = (Node::new(1), Node::new(2));
+    two.seen.open.store(true, Relaxed);
+    one.knows(&[(2, two.address())]);
+    one.linked(2).await;
+    assert!(two.seen.judged.lock().iter().all(|hello| (hello.node, hello.table) == (1, TABLE)));
+    two.reaches(&one, Lane::Calls, b"who led?").await;
+    // The table has come, and it is not in it.
+    two.seen.open.store(false, Relaxed);
+    two.knows(&[]);
+    one.says(2, "node 1 is not in the table of the node it calls").await;
+    assert_eq!(two.net.links(), [], "it is in no table");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
