@@ -1,6 +1,7 @@
 //! Random faults, drawn from a seed, under load, in rounds: after each everything is healed, and everything is checked.
 //!
-//! `cargo test -p boxoffice --test nemesis -- --minutes 30 --seed 7 --nodes 5`; without arguments one short round.
+//! `cargo test -p boxoffice --test nemesis -- --minutes 30 --seed 7 --nodes 5`; without arguments one short round. With
+//! `--hold` the nodes go on running when something is found, until the program is ended.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -28,6 +29,16 @@ const NEWCOMERS: usize = 2;
 fn main() {
     let Some(wanted) = Wanted::read(std::env::args().skip(1)) else { return };
     println!("nemesis: {}", wanted.command());
+    if wanted.hold {
+        let told = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            told(panic);
+            println!("held: the nodes go on running");
+            loop {
+                std::thread::park();
+            }
+        }));
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.expect("a runtime");
     if catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(wanted)))).is_err() {

@@ -17,6 +17,8 @@ pub(crate) struct Wanted {
     pub(crate) nodes: usize,
     /// How long faults go on in a round.
     pub(crate) round: Duration,
+    /// Whether what is found is left as it is, for whoever looks at it.
+    pub(crate) hold: bool,
 }
 
 impl Wanted {
@@ -28,7 +30,7 @@ impl Wanted {
         let seed = std::env::var("BOXOFFICE_SEED").ok().map(|seed| number(&seed));
         // Without arguments it is the same short round again and again; what is looked for elsewhere is named.
         let seed = seed.unwrap_or(SHORT_SEED);
-        let mut wanted = Wanted { time: Duration::ZERO, seed, nodes: 3, round: SHORT };
+        let mut wanted = Wanted { time: Duration::ZERO, seed, nodes: 3, round: SHORT, hold: false };
         while let Some(argument) = arguments.next() {
             let mut value = || number(&arguments.next().unwrap_or_else(|| panic!("{argument} needs a number")));
             match argument.as_str() {
@@ -38,6 +40,7 @@ impl Wanted {
                 }
                 "--seed" => wanted.seed = value(),
                 "--nodes" => wanted.nodes = usize::try_from(value()).expect("a small number"),
+                "--hold" => wanted.hold = true,
                 "--list" => return None,
                 // Of the usual harness: how it prints, how many threads it has.
                 "--test-threads" | "--format" | "--color" | "--skip" => drop(arguments.next()),

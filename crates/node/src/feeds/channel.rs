@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use smol_str::SmolStr;
 
 use super::{
-    Beginning, Commit, FeedSource, NoFeed,
+    Commit, FeedSource, NoFeed,
     line::{self, Line, Reader},
     ring::written,
     watchers::{Mark, Watchers},
@@ -85,7 +85,8 @@ impl Channel {
     ) -> Result<Position, NoFeed> {
         let mut state = self.state.lock();
         if matches!(*state, State::Gone) {
-            *state = self.open(source.begin(&self.entity)?);
+            let beginning = source.begin(&self.entity)?;
+            *state = State::Open(line::begun(&self.entity, self.epoch, beginning));
         }
         let State::Open(line) = &*state else { return Err(NoFeed::NotFound) };
         let published = line.published();
@@ -105,10 +106,6 @@ impl Channel {
         }
     }
 
-    fn open(&self, beginning: Beginning) -> State {
-        State::Open(line::begun(&self.entity, self.epoch, beginning))
-    }
-
     /// Publishes a commit. A gap in front of it has the feed begun anew, which gives every watcher a snapshot.
     pub(super) fn publish(&self, commit: Commit, source: &dyn FeedSource) -> Published {
         let mut state = self.state.lock();
@@ -122,11 +119,19 @@ impl Channel {
             line.publish(commit.to, commit.news);
             return Published::News;
         }
-        *state = match source.begin(&self.entity) {
-            Ok(beginning) => self.open(beginning),
-            Err(NoFeed::NotFound) => State::Gone,
+        let line = match source.begin(&self.entity) {
+            Ok(beginning) => line::begun(&self.entity, self.epoch, beginning),
+            Err(NoFeed::NotFound) => {
+                *state = State::Gone;
+                return Published::News;
+            }
             Err(NoFeed::Unreachable) => return Published::Later,
         };
+        if line.published() < published {
+            // Whoever has it is behind what was shown here already, and may stay so.
+            return Published::Later;
+        }
+        *state = State::Open(line);
         Published::News
     }
 

@@ -54,7 +54,7 @@ enum Silence {
     Late,
 }
 
-/// Who waits for answers, by what they are about.
+/// Who waits for answers, by who is asked and what they are about: one that is late must not stand for another's.
 struct Waiting<K, T>(Mutex<BTreeMap<K, Vec<Waits<T>>>>);
 
 /// One who waits, with its number.
@@ -99,8 +99,8 @@ impl<K: Ord + Clone, T: Clone> Waiting<K, T> {
 pub(crate) struct FarFeeds {
     /// Where each entity is watched for us.
     at: Mutex<BTreeMap<Entity, NodeId>>,
-    beginnings: Waiting<Entity, Option<Beginning>>,
-    readings: Waiting<Id, Vec<Purchase>>,
+    beginnings: Waiting<(NodeId, Entity), Option<Beginning>>,
+    readings: Waiting<(NodeId, Id), Vec<Purchase>>,
     /// Nodes that did not answer in time, and until when nobody waits for them again: feeds wait one after the other.
     silent: Mutex<BTreeMap<NodeId, u64>>,
     /// Numbers those who wait.
@@ -131,7 +131,7 @@ impl FarFeeds {
                 leave(shared, before, entity);
             }
             let ask = || shared.world.net.send(node, Lane::Feeds, message.clone()).is_ok();
-            let begun = self.beginnings.ask(entity, self.next.fetch_add(1, Ordering::Relaxed), ask);
+            let begun = self.beginnings.ask(&(node, entity.clone()), self.next.fetch_add(1, Ordering::Relaxed), ask);
             match begun {
                 Ok(Some(beginning)) => return Ok(beginning),
                 Ok(None) => none += 1,
@@ -178,7 +178,7 @@ impl FarFeeds {
         let message = encode(&Message::Read(customer.clone(), after, limit));
         let found = homes(shared, &Entity::Customer(customer.clone())).into_iter().find_map(|node| {
             let ask = || shared.world.net.send(node, Lane::Feeds, message.clone()).is_ok();
-            self.readings.ask(customer, self.next.fetch_add(1, Ordering::Relaxed), ask).ok()
+            self.readings.ask(&(node, customer.clone()), self.next.fetch_add(1, Ordering::Relaxed), ask).ok()
         });
         found.into_iter().flatten().filter(|purchase| purchase.cursor > after).collect()
     }
@@ -192,7 +192,7 @@ impl FarFeeds {
         match message {
             Message::Watch(entity) => self.watch(shared, from, entity),
             Message::Unwatch(entity) => self.unwatch(shared, from, &entity),
-            Message::Begun(entity, beginning) => self.beginnings.answer(&entity, &beginning),
+            Message::Begun(entity, beginning) => self.beginnings.answer(&(from, entity), &beginning),
             Message::Commit(commit) => {
                 if self.at.lock().get(&commit.entity) == Some(&from) {
                     shared.feeds.commit(vec![commit]);
@@ -202,7 +202,7 @@ impl FarFeeds {
                 let found = Watched(Arc::downgrade(shared)).purchases(&customer, after, limit);
                 let _ = shared.world.net.send(from, Lane::Feeds, encode(&Message::Purchases(customer, found)));
             }
-            Message::Purchases(customer, found) => self.readings.answer(&customer, &found),
+            Message::Purchases(customer, found) => self.readings.answer(&(from, customer), &found),
         }
     }
 

@@ -42,6 +42,8 @@ struct Replica {
     sessions: Mutex<BTreeMap<Id, Session>>,
     /// Nobody who has them answers.
     out_of_reach: AtomicBool,
+    /// Who answers has only their first version.
+    behind: AtomicBool,
 }
 
 struct Session {
@@ -114,7 +116,10 @@ impl FeedSource for Replica {
         let mut sessions = self.sessions.lock();
         let found = sessions.get_mut(id).ok_or(NoFeed::NotFound)?;
         found.watched = true;
-        let newest = found.versions.last_key_value();
+        let newest = match self.behind.load(Ordering::Relaxed) {
+            true => found.versions.first_key_value(),
+            false => found.versions.last_key_value(),
+        };
         let (version, Shown { seats, areas }) = newest.expect("there is a first version");
         let mut packed = vec![0; seats.len().div_ceil(4)];
         for (index, state) in seats.iter().enumerate() {
@@ -501,6 +506,29 @@ fn a_feed_that_is_out_of_reach_stays_and_goes_on_when_it_can() {
         wait(1_000).await;
         reader.settle();
         assert_eq!((reader.maps["hamlet"].0, reader.snapshots, reader.ended), (2, 2, 0));
+    });
+}
+
+#[test]
+fn a_feed_does_not_go_back_with_one_who_is_behind() {
+    story(async {
+        let replica = Replica::with(&[("hamlet", 10)]);
+        let feeds = hub(&replica, 20);
+        let mut reader = Reader::new(&replica, &feeds, Encoding::Json);
+        reader.watch("hamlet").expect("it is there");
+        commit(&feeds, &replica, "hamlet", &[(1, SeatState::Held)]);
+        wait(100).await;
+        reader.settle();
+        replica.behind.store(true, Ordering::Relaxed);
+        replica.change("hamlet", &[(1, SeatState::Sold)], &[]);
+        feeds.commit(vec![Commit::lost(session_of("hamlet"))]);
+        wait(1_000).await;
+        reader.settle();
+        assert_eq!((reader.maps["hamlet"].0, reader.ended), (2, 0));
+        replica.behind.store(false, Ordering::Relaxed);
+        wait(1_000).await;
+        reader.settle();
+        assert_eq!((reader.maps["hamlet"].0, reader.ended), (3, 0));
     });
 }
 

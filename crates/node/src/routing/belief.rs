@@ -31,11 +31,15 @@ pub(crate) struct Belief {
 impl Belief {
     /// Whom to ask at this attempt; `None` if there is no telling.
     pub(crate) fn leader(&self, attempt: u16) -> Option<NodeId> {
-        let mut believed = self.named.and_then(|named| named.leader).into_iter().chain(self.follows.leader);
-        believed.find(|node| Some(*node) != self.vain).or_else(|| {
+        self.believed().or_else(|| {
             let turn = usize::from(attempt) % self.homes.len().max(1);
             self.homes.get(turn).copied()
         })
+    }
+
+    fn believed(&self) -> Option<NodeId> {
+        let mut leaders = self.named.and_then(|named| named.leader).into_iter().chain(self.follows.leader);
+        leaders.find(|node| Some(*node) != self.vain)
     }
 
     /// What the replica here knows.
@@ -60,7 +64,7 @@ impl Belief {
             // It has been elected since it said so.
             return false;
         }
-        let before = self.leader(0);
+        let before = self.believed();
         if said.leader != Some(asked) {
             self.vain = Some(asked);
             self.named.take_if(|named| named.leader == Some(asked));
@@ -69,7 +73,7 @@ impl Belief {
         if said.term >= newest && said.leader.is_some_and(|leader| leader != here) {
             self.named = Some(said);
         }
-        let now = self.leader(0);
+        let now = self.believed();
         now != before && now.is_some_and(|node| node != asked)
     }
 
