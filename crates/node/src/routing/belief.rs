@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Who leads a shard in which term, if anybody does: what a replica knows of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Led {
-    /// The term.
+    /// The term; 0 where there is no replica, or none that has heard of a leader since it began.
     pub(crate) term: u64,
     /// Its leader; `None` if there is none, or nobody known.
     pub(crate) leader: Option<NodeId>,
@@ -60,7 +60,7 @@ impl Belief {
     pub(crate) fn correct(&mut self, asked: NodeId, said: Led, here: NodeId) -> bool {
         let leads_in = [Some(self.follows), self.named].into_iter().flatten();
         let term = leads_in.filter(|led| led.leader == Some(asked)).map(|led| led.term).max();
-        if term.is_some_and(|term| said.term < term) {
+        if said.term > 0 && term.is_some_and(|term| said.term < term) {
             // It has been elected since it said so.
             return false;
         }
@@ -152,6 +152,18 @@ mod tests {
         assert_eq!(belief.leader(0), Some(3));
         assert!(belief.correct(3, led(8, 4), HERE));
         assert_eq!(belief.leader(0), Some(4));
+    }
+
+    #[test]
+    fn who_has_no_replica_any_more_does_not_lead() {
+        let mut belief = Belief { homes: vec![2, 3], ..Belief::default() };
+        belief.correct(2, led(7, 4), HERE);
+        assert_eq!(belief.leader(0), Some(4));
+        // The shard was moved away from it since.
+        belief.correct(4, led(0, None), HERE);
+        assert_eq!([0, 1].map(|attempt| belief.leader(attempt)), [Some(2), Some(3)]);
+        belief.correct(2, led(8, 3), HERE);
+        assert_eq!(belief.leader(0), Some(3));
     }
 
     #[test]
