@@ -9,7 +9,7 @@ use super::{
     nodes::{Cluster, Plan},
     watchers::Watchers,
 };
-use crate::common::{Answer, Buyers, Dice, Encoding, Goods, PATIENCE, Port, Record, Theatre, Till, eventually};
+use crate::common::{Answer, Buyers, Dice, Encoding, Goods, PATIENCE, Port, Record, Theatre, Till, town::audit};
 
 /// Buyers at once.
 pub(crate) const BUYERS: usize = 8;
@@ -163,7 +163,7 @@ impl Stage {
             if nodes.len() as u64 <= REPLICAS {
                 self.record.check_audit(&port).await;
             }
-            audits.push(settled_audit(&port).await);
+            audits.push(audit(&port).await);
         }
         let sum = |name: &str| audits.iter().map(|audit| audit[name].as_u64().expect("a sum")).sum::<u64>();
         let copies = REPLICAS.min(nodes.len() as u64);
@@ -180,17 +180,6 @@ impl Stage {
             watchers.see(nodes, session, &map).await;
         }
     }
-}
-
-/// A node's audit when nothing is owed any more; it finds nothing wrong.
-async fn settled_audit(port: &Port) -> Value {
-    let audit = eventually("nothing is owed any more", async || {
-        let audit = port.read("admin.audit", json!({})).await.ok();
-        (audit["owed"] == 0).then_some(audit)
-    })
-    .await;
-    assert_eq!(audit["violations"], json!([]), "{audit}");
-    audit
 }
 
 /// Some time with a fault, during which and after which orders are made.
