@@ -138,6 +138,7 @@ struct CartSection {
     hold_ttl_max_ms: Option<Spanned<u64>>,
     cart_age_max_ms: Option<Spanned<u64>>,
     grace_ms: Option<Spanned<u64>>,
+    confirm_ms: Option<Spanned<u64>>,
     settle_ms: Option<Spanned<u64>>,
     ask_again_ms: Option<Spanned<u64>>,
 }
@@ -314,6 +315,7 @@ impl Settings {
             cart_age_max_ms: self
                 .within("carts.cart_age_max_ms", (1, year_ms), |file| file.carts.cart_age_max_ms.as_ref())?,
             grace_ms: self.within("carts.grace_ms", (1, DAY_MS), |file| file.carts.grace_ms.as_ref())?,
+            confirm_ms: self.within("carts.confirm_ms", (1_000, year_ms), |file| file.carts.confirm_ms.as_ref())?,
             settle_ms: self.within("carts.settle_ms", (1, 60_000), |file| file.carts.settle_ms.as_ref())?,
             ask_again_ms: self.within("carts.ask_again_ms", (10, 60_000), |file| file.carts.ask_again_ms.as_ref())?,
             payment_wait_ms: self.within("payments.wait_ms", (1, 60_000), |file| file.payments.wait_ms.as_ref())?,

@@ -30,6 +30,9 @@ pub struct Rules {
     pub cart_age_max_ms: u64,
     /// How long after a hold's deadline its entity asks the cart about it: the stated grace of P8. Two seconds.
     pub grace_ms: u64,
+    /// How long after a hold was granted its entity asks the cart about it for the first time, however long it may live:
+    /// what a crash between the grant and the cart's line left behind is free again then. 10 seconds.
+    pub confirm_ms: u64,
     /// How long a client waits for the sells of its checkout before it is answered `settling`. Two seconds.
     pub settle_ms: u64,
     /// How long an unanswered ask waits before it is asked again. One second.
@@ -52,6 +55,7 @@ impl Default for Rules {
             hold_ttl_max_ms: 24 * 60 * 60 * 1000,
             cart_age_max_ms: 24 * 60 * 60 * 1000,
             grace_ms: 2_000,
+            confirm_ms: 10_000,
             settle_ms: 2_000,
             ask_again_ms: 1_000,
             payment_wait_ms: 10_000,

@@ -286,9 +286,11 @@ fn answer_ask<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, from: E
             return;
         }
         Ask::Hold { hold, revision, want, deadline } => {
-            // The cart learns from the grant how long it may live; if it dies with it, nobody waits longer than that.
+            // The cart learns from the grant how long it may live; if it dies with it, nobody waits longer than that, and not
+            // for long: a cart that knows the hold says until when when it is asked.
             let own = entity.inventory().and_then(|inventory| inventory.hold_ttl_ms());
             let deadline = own.map_or(deadline, |ttl_ms| deadline.min(at.after(ttl_ms)));
+            let deadline = deadline.min(at.after(rules.confirm_ms));
             let ask = HoldAsk { hold, revision, want: &want, deadline: deadline.after(rules.grace_ms) };
             let decided = match (entity.inventory(), entity.entity()) {
                 (Some(inventory), _) => inventory.decide_hold(at, &ask),

@@ -28,6 +28,7 @@ const RULES: Rules = Rules {
     hold_ttl_max_ms: 5_000,
     cart_age_max_ms: 3_000,
     grace_ms: 100,
+    confirm_ms: 400,
     settle_ms: 200,
     ask_again_ms: 100,
     payment_wait_ms: 1_000,

@@ -108,6 +108,7 @@ fn rules() -> Rules {
         hold_ttl_max_ms: 10_000,
         cart_age_max_ms: 4_000,
         grace_ms: 100,
+        confirm_ms: 400,
         settle_ms: 200,
         ask_again_ms: 100,
         payment_wait_ms: 300,
