@@ -57,10 +57,10 @@ fn a_crash_between_the_session_and_the_cart() {
             a hold s 0.2 as j -> line 1 s 0.2, until 1800.000
                 aaa.
             wait 1700
+                ..a.
             a hold s 0.3 -> line 2 s 0.3, until 3500.000
-                aaaa
-            wait 102
                 ..aa
+            wait 102
             a hold s 0.0 0.1 as h -> line 3 s 0.0 0.1, until 3602.000
                 aaaa
         "#]],

@@ -95,12 +95,12 @@ fn everything_comes_back_after_the_grace_if_the_carts_words_are_lost() {
             go ann
             wait 1.999
             go a
-            wait 0.001
                 ann  0 orders
                 p  9 free, 0 held, 0 sold
                 r  free
                 s  ..
                 s  stand 5 free, 0 held, 0 sold
+            wait 0.001
         "#]],
     );
 }
@@ -116,7 +116,7 @@ fn everything_comes_back_from_a_cart_that_never_was() {
          crash r
          crash s
          crash ann
-         wait 1801.999
+         wait 11.999
          wait 0.001
          a get";
     check(
@@ -138,7 +138,7 @@ fn everything_comes_back_from_a_cart_that_never_was() {
             crash r
             crash s
             crash ann
-            wait 1801.999
+            wait 11.999
             wait 0.001
                 ann  0 orders
                 p  9 free, 0 held, 0 sold

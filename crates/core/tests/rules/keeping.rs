@@ -147,7 +147,9 @@ fn whoever_was_to_be_called_earlier_is_named_at_the_deadline_it_has_now() {
 
 #[test]
 fn whoever_is_due_is_named_once_and_again_later() {
-    let mut town = Town::new(Rules::default());
+    let ttl_ms = Rules::default().hold_ttl_ms;
+    // The session asks for the first time when the carts are due themselves.
+    let mut town = Town::new(Rules { confirm_ms: ttl_ms, ..Rules::default() });
     open(&mut town, &layout("aaaaa"), &["s"]);
     for cart in 0..5 {
         town.now = Timestamp(u64::from(cart) * 10);
@@ -155,7 +157,6 @@ fn whoever_is_due_is_named_once_and_again_later() {
         town.run();
     }
     let kept = &mut town.kept;
-    let ttl_ms = Rules::default().hold_ttl_ms;
     assert_eq!(kept.next_deadline(), Some(Timestamp(ttl_ms)));
     let due = |kept: &mut Kept, now: u64, max: usize| {
         let mut due = Vec::new();

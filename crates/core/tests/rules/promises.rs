@@ -294,8 +294,8 @@ fn p8_no_hold_ends_before_its_deadline_nor_more_than_the_grace_after() {
             lose s
             go s
             box get s -> 2 free, 1 held, 0 sold, 0 blocked
-            wait 2
                 ...
+            wait 2
             box get s -> 3 free, 0 held, 0 sold, 0 blocked
         "#]],
     );

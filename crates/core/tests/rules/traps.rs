@@ -202,7 +202,7 @@ fn theatre_a_crash_between_session_and_cart_leaves_no_hold_behind() {
          crash a
          thaw a
          a get
-         wait 1801.999
+         wait 11.999
          wait 0.001
          a get
          b hold s 0.0 0.1
@@ -216,13 +216,13 @@ fn theatre_a_crash_between_session_and_cart_leaves_no_hold_behind() {
             crash a
             thaw a
             a get -> no: not_found, cart 00000000000000000000000000000061 is not known
-            wait 1801.999
+            wait 11.999
             wait 0.001
                 ....
             a get -> no: not_found, cart 00000000000000000000000000000061 is not known
-            b hold s 0.0 0.1 -> line 1 s 0.0 0.1, until 3602.000
+            b hold s 0.0 0.1 -> line 1 s 0.0 0.1, until 1812.000
                 bb..
-            a hold s 0.2 -> line 1 s 0.2, until 3602.000
+            a hold s 0.2 -> line 1 s 0.2, until 1812.000
                 bba.
         "#]],
     );

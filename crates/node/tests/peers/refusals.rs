@@ -37,7 +37,7 @@ fn hello(version: u16, node: u64, to: u64) -> Vec<u8> {
 
 /// The same for one of the two connections of a link.
 fn hello_of(version: u16, node: u64, to: u64, road: u8) -> Vec<u8> {
-    let said = ([7_u8; 32], CLUSTER, node, 5_u128, 99_u64, to, road, "forger");
+    let said = ([7_u8; 32], CLUSTER, node, 5_u128, 99_u64, to, road, "forger", TABLE);
     [b"boxoffic", &version.to_le_bytes()[..], &postcard::to_allocvec(&said).unwrap()].concat()
 }
 
@@ -94,7 +94,7 @@ async fn one_who_answers_without_knowing_the_secret() {
             let (kind, heard) = frame(&mut stream).await;
             assert_eq!(kind, HELLO);
             let said: ([u8; 32], u128, u64, u128, u64, u64, u8, &str) = postcard::from_bytes(&heard[10..]).unwrap();
-            stream.write_all(&raw(0, HELLO, &hello_of(1, 2, 1, said.6))).await.unwrap();
+            stream.write_all(&raw(0, HELLO, &hello_of(2, 2, 1, said.6))).await.unwrap();
             let (kind, proof) = frame(&mut stream).await;
             assert_eq!(kind, PROOF);
             // The dialer's own proof is no proof of the answerer.
@@ -112,8 +112,8 @@ async fn one_who_answers_without_knowing_the_secret() {
 async fn another_version() {
     let one = Node::new(1);
     one.knows(&[(2, one.address())]);
-    let words = "versions 2 and 1 of the link's protocol do not go together; run the same release on all nodes";
-    assert_eq!(refused(&one, &raw(0, HELLO, &hello(2, 2, 1))).await, words);
+    let words = "versions 3 and 2 of the link's protocol do not go together; run the same release on all nodes";
+    assert_eq!(refused(&one, &raw(0, HELLO, &hello(3, 2, 1))).await, words);
     assert_eq!(refused(&one, &raw(0, HELLO, b"what?")).await, "this is no hello of a node");
 }
 
@@ -165,7 +165,7 @@ async fn one_the_node_itself_does_not_take() {
     two.knows(&[(1, one.address())]);
     one.says(2, "refused by the other side: node 2 does not take node 1: disk d1 was removed").await;
     let judged = two.seen.judged.lock().first().cloned().expect("it was asked");
-    assert_eq!((judged.cluster, judged.node, judged.disk, judged.version), (CLUSTER, 1, 0xd1, 1));
+    assert_eq!((judged.cluster, judged.node, judged.disk, judged.version), (CLUSTER, 1, 0xd1, 2));
     assert_eq!(judged.program, concat!("boxoffice ", env!("CARGO_PKG_VERSION")));
     one.seen.strict.store(true, Relaxed);
     one.says(2, "refused: node 1 does not take node 2: disk d2 was removed").await;
@@ -192,7 +192,7 @@ async fn one_who_was_removed_for_good_is_told_and_only_by_who_knows_the_secret()
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
             assert_eq!(frame(&mut stream).await.0, HELLO);
-            stream.write_all(&raw(0, HELLO, &hello(1, 4, 3))).await.unwrap();
+            stream.write_all(&raw(0, HELLO, &hello(2, 4, 3))).await.unwrap();
             let (kind, proof) = frame(&mut stream).await;
             assert_eq!(kind, PROOF);
             stream.write_all(&raw(1, DISMISSAL, &[&proof[..], b"you were removed"].concat())).await.unwrap();
@@ -210,7 +210,7 @@ async fn strangers_cost_little_and_are_counted() {
     link_all(&[&one, &two]).await;
     let before = two.net.port_counts();
     let huge = [&u32::MAX.to_le_bytes()[..], &[HELLO; 9]].concat();
-    let forged = raw(0, HELLO, &hello(1, 1, 2));
+    let forged = raw(0, HELLO, &hello(2, 1, 2));
     let guessed = [&forged[..], &raw(1, PROOF, &[0; 32])].concat();
     let says: [&[u8]; 7] = [b"", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01", &huge, &forged[..40], &forged, &guessed];
     let mut open = Vec::new();
