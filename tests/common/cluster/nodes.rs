@@ -247,7 +247,7 @@ impl Cluster {
         self.signal(id, Signal::TERM);
         let sick = self.node(id).sick;
         let (code, said) = self.ended(id);
-        let well = matches!(code, Some(0) | None) || (sick && is_of_syncs(code, &said));
+        let well = matches!(code, Some(0) | None) || (sick && is_of_disk(code, &said));
         assert!(well, "node {id} was told to stop and ended with {code:?}: {said}");
     }
 
@@ -286,7 +286,7 @@ impl Cluster {
             if node.server.as_mut().is_some_and(Server::has_ended) {
                 let (status, said) = node.server.take().expect("it ran").ended();
                 // Without an exit code the power went; anything else it would have had to say.
-                let well = status.code().is_none() || (node.sick && is_of_syncs(status.code(), &said));
+                let well = status.code().is_none() || (node.sick && is_of_disk(status.code(), &said));
                 assert!(well, "node {} ended with {status}: {said}", node.id);
                 node.paused = false;
             }
@@ -343,7 +343,7 @@ impl Cluster {
 
     /// What a node's disk suffers from.
     pub(crate) fn fault(&mut self, id: u64, faults: Faults) {
-        self.node_mut(id).sick |= matches!(faults, Faults::SyncFails);
+        self.node_mut(id).sick |= matches!(faults, Faults::SyncFails | Faults::NoSpace);
         write_control(&self.home(id).control_file(), faults);
     }
 
@@ -495,8 +495,10 @@ impl Cluster {
 }
 
 /// Whether a node ended because its disk does not sync, and said so.
-fn is_of_syncs(code: Option<i32>, said: &str) -> bool {
-    code == Some(4) && said.contains("cannot sync")
+fn is_of_disk(code: Option<i32>, said: &str) -> bool {
+    // The store looks at the free space before it begins; the faulty disk shows it as free.
+    let is_full = said.contains("fjall") && said.contains("No space left on device");
+    code == Some(4) && (said.contains("cannot sync") || is_full)
 }
 
 fn free_rid() -> u16 {

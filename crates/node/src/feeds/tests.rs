@@ -510,6 +510,25 @@ fn a_feed_that_is_out_of_reach_stays_and_goes_on_when_it_can() {
 }
 
 #[test]
+fn what_comes_with_a_lost_commit_does_not_hide_that_it_was_lost() {
+    story(async {
+        let replica = Replica::with(&[("hamlet", 10)]);
+        let feeds = hub(&replica, 20);
+        let mut reader = Reader::new(&replica, &feeds, Encoding::Json);
+        reader.watch("hamlet").expect("it is there");
+        reader.settle();
+        replica.change("hamlet", &[(1, SeatState::Held)], &[]);
+        let old =
+            Commit { from: 0, to: 1, ..replica.change("hamlet", &[(2, SeatState::Held)], &[]).expect("it is watched") };
+        // Nothing new for the feed, in the same tick.
+        feeds.commit(vec![Commit::lost(session_of("hamlet")), old]);
+        wait(100).await;
+        reader.settle();
+        assert_eq!(reader.maps["hamlet"].0, 3);
+    });
+}
+
+#[test]
 fn a_feed_does_not_go_back_with_one_who_is_behind() {
     story(async {
         let replica = Replica::with(&[("hamlet", 10)]);
