@@ -334,6 +334,35 @@ fn p8_no_hold_ends_before_its_deadline_nor_more_than_the_grace_after() {
     );
 }
 
+/// Whoever granted asks long before the deadline: nothing ends by that.
+#[test]
+fn p8_a_hold_that_is_asked_about_early_lives_on() {
+    check(
+        "hall aaa
+         session s ttl 20
+         a hold s 0.0
+         wait 13
+         box get s
+         wait 6.999
+         box get s
+         wait 0.001
+         box get s",
+        expect![[r#"
+            hall aaa -> done
+            session s ttl 20 -> 3 free, 0 held, 0 sold, 0 blocked
+            a hold s 0.0 -> line 1 s 0.0, until 20.000
+                a..
+            wait 13
+            box get s -> 2 free, 1 held, 0 sold, 0 blocked
+            wait 6.999
+            box get s -> 2 free, 1 held, 0 sold, 0 blocked
+            wait 0.001
+                ...
+            box get s -> 3 free, 0 held, 0 sold, 0 blocked
+        "#]],
+    );
+}
+
 #[test]
 fn p9_a_repeat_gets_the_same_answer_and_changes_nothing() {
     check(
