@@ -368,7 +368,6 @@ async fn look(
     carts: &[CartRecord],
     progress: &Progress,
 ) -> Result<(Findings, BTreeMap<String, u64>), LoadError> {
-    let at = Timestamp(counter.server_time_ms().await?);
     let Subject { house, goods, history, bank, calendar } = subject;
     let names = house.clone();
     let audit_session = move |client: Client, number: u32| {
@@ -391,10 +390,10 @@ async fn look(
         sessions: audits.into_iter().collect(),
         carts: found.values().flatten().cloned().collect(),
         charges: bank.map(Bank::charges),
-        at,
         ..Audited::default()
     };
     others.fetch(counter, goods, calendar, progress, &mut audited).await?;
+    audited.at = Timestamp(counter.server_time_ms().await?);
     let mut findings = check(Sold { house, price: scenario.seat_price(), goods }, history, &audited);
     let mut unknown = BTreeMap::new();
     for cart in carts {

@@ -168,7 +168,7 @@ pub struct Audited {
     pub customers: BTreeMap<u32, CustomerAudit>,
     /// What the gateway says, if there is one that can be asked.
     pub charges: Option<Vec<Charge>>,
-    /// An instant by the server's clock not after the first of these audits: a hold whose deadline is later must be there.
+    /// An instant by the server's clock not before the last of these audits: a hold whose deadline is later must be in them.
     pub at: Timestamp,
 }
 
