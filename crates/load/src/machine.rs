@@ -132,6 +132,12 @@ pub fn process_cpu(pid: u32) -> io::Result<Duration> {
     Ok(Duration::from_millis(used.values().sum::<u64>() * 1_000 / TICKS_PER_SECOND))
 }
 
+/// Processor time that this process has used itself; `None` where it cannot be read.
+pub fn own_cpu() -> Option<Duration> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    Some(Duration::from_millis(own_ticks(&stat)? * 1_000 / TICKS_PER_SECOND))
+}
+
 /// Memory that a process has in RAM, in bytes; `None` if there is no such process.
 pub fn process_memory(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -177,6 +183,12 @@ fn parse_process(stat: &str) -> Option<(u32, u64)> {
     Some((parent, ticks.iter().sum()))
 }
 
+/// The ticks of the process alone.
+fn own_ticks(stat: &str) -> Option<u64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,6 +205,7 @@ mod tests {
     fn a_process_with_a_strange_name_is_read() {
         let stat = "42 (a ) b) S 7 42 42 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0";
         assert_eq!(parse_process(stat), Some((7, 100)));
+        assert_eq!(own_ticks(stat), Some(30));
         assert!(process_cpu(std::process::id()).is_ok());
         assert!(process_cpu(u32::MAX).is_err());
     }

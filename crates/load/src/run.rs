@@ -21,7 +21,7 @@ use crate::{
     flow::End,
     judge,
     keeper::Keeper,
-    machine::{CpuTimes, DiskFloor, process_cpu, process_memory, who_listens},
+    machine::{CpuTimes, DiskFloor, own_cpu, process_memory, who_listens},
     measure,
     plan::Plan,
     progress::Progress,
@@ -198,7 +198,7 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
 
     let disk = config.disk_dir.clone().or_else(|| config.out_dir.clone()).unwrap_or_else(std::env::temp_dir);
     let floor_before = floor(&disk)?;
-    let own_before = process_cpu(std::process::id()).ok();
+    let own_before = own_cpu();
     let cpu_before = CpuTimes::now();
     let new_plan = || Plan::new(&scenario, &prefix, seed, started_at_ms, shards, Instant::now() + LEAD);
     let mut plan = Arc::new(new_plan()?);
@@ -248,7 +248,7 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
     };
     let elapsed = plan.start.elapsed().as_secs_f64();
     let cpu = cpu_before.and_then(|before| Some(CpuTimes::now()?.since(before)));
-    let own = own_before.and_then(|before| Some(process_cpu(std::process::id()).ok()?.saturating_sub(before)));
+    let own = own_before.and_then(|before| Some(own_cpu()?.saturating_sub(before)));
     let floor_after = floor(&disk)?;
     let flows = ended.take();
 
