@@ -275,6 +275,7 @@ impl Driver {
             true => self.next_tick_ms,
             false => self.due_ms.iter().flatten().copied().fold(self.next_tick_ms, u64::min),
         };
+        let until = self.engine.due_ms().map_or(until, |due_ms| due_ms.min(until));
         Duration::from_millis(until.saturating_sub(self.shared.world.clock.monotonic_ms()))
     }
 

@@ -13,7 +13,7 @@ use boxoffice_shard::{Config, Engine, Record, SnapshotMeta};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::{
-    runtime::Handle,
+    runtime::{self, Handle, Runtime},
     sync::{Notify, mpsc, oneshot},
 };
 
@@ -219,7 +219,9 @@ impl Node {
         shared.tasks.watch(async move { feeds.run().await });
         shared.tasks.sell(timers::run(Arc::downgrade(&shared)));
         let local = Local { cluster: identity.cluster.0, node: identity.node, disk: identity.disk };
-        shared.world.net.start(local, Arc::new(PeerDoor(Arc::downgrade(&shared))));
+        let replication = replication(&shared)?;
+        let handle = replication.as_ref().map(Runtime::handle);
+        shared.world.net.start(local, Arc::new(PeerDoor(Arc::downgrade(&shared))), handle);
         shared.tasks.sell(routing::run(Arc::downgrade(&shared)));
         shared.tasks.sell(routing::ask_again(Arc::downgrade(&shared)));
         shared.tasks.sell(streams::run(Arc::downgrade(&shared), !shared.tasks.only()));
@@ -232,7 +234,7 @@ impl Node {
         leftover.into_iter().for_each(|shard| keeper.order(Order::Clear(shard)));
         let (snapshots, past) = ((snapshots, snapshots_kept), (keeper, replays));
         let driver = Driver::new(Arc::clone(&shared), engine, log, settle, snapshots, past);
-        let driver = drive(&shared, driver)?;
+        let driver = drive(&shared, driver, replication)?;
         Ok(Node { handle: NodeHandle { shared, identity }, driver: Some(driver) })
     }
 
@@ -304,7 +306,7 @@ impl Drop for Node {
 }
 
 /// Starts the replication; if it fails, the node takes no more commands and says why.
-fn drive(shared: &Arc<Shared>, driver: Driver) -> Result<Driving, NodeError> {
+fn drive(shared: &Arc<Shared>, driver: Driver, replication: Option<Runtime>) -> Result<Driving, NodeError> {
     let ended = {
         let shared = Arc::clone(shared);
         move |result: &Result<(), NodeError>| {
@@ -325,13 +327,26 @@ fn drive(shared: &Arc<Shared>, driver: Driver) -> Result<Driving, NodeError> {
         return Ok(Driving::Task(receiver));
     }
     let run = move || {
-        let result = driver.run();
+        let result = match replication {
+            Some(runtime) => runtime.block_on(driver.run_as_task()),
+            None => driver.run(),
+        };
         ended(&result);
         result
     };
     let thread = thread::Builder::new().name("replication".into()).spawn(run);
     let thread = thread.map_err(|error| NodeError::Resources(format!("thread for replication ({error})")))?;
     Ok(Driving::Thread(thread))
+}
+
+/// What the replication's thread runs on where there are other nodes: their consensus comes and goes by it, without a way
+/// through another thread.
+fn replication(shared: &Shared) -> Result<Option<Runtime>, NodeError> {
+    if shared.tasks.only() || shared.is_alone() {
+        return Ok(None);
+    }
+    let runtime = runtime::Builder::new_current_thread().enable_all().build();
+    Ok(Some(runtime.map_err(|error| NodeError::Resources(format!("what replication runs on ({error})")))?))
 }
 
 /// Opens the log and reads back what the engine had written.

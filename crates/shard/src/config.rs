@@ -25,6 +25,9 @@ pub const TAIL_ENTRIES: u64 = 1_000;
 /// Bytes of such entries at most, for each shard.
 pub const TAIL_BYTES: u64 = 4 * 1024 * 1024;
 
+/// How long followers may not know that an entry is committed: most hear of it with the next one before. Milliseconds.
+pub const COMMIT_NEWS_MS: u64 = 15;
+
 /// What an engine is told at its start.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -64,6 +67,8 @@ pub struct Config {
     pub tail_entries: u64,
     /// See [`TAIL_BYTES`].
     pub tail_bytes: u64,
+    /// See [`COMMIT_NEWS_MS`].
+    pub commit_news_ms: u64,
 }
 
 impl Config {
@@ -91,6 +96,7 @@ impl Config {
             snapshot_bytes: SNAPSHOT_BYTES,
             tail_entries: TAIL_ENTRIES,
             tail_bytes: TAIL_BYTES,
+            commit_news_ms: COMMIT_NEWS_MS,
         }
     }
 

@@ -31,8 +31,8 @@ pub(crate) fn raft_config(config: &Config, replica: ReplicaId, applied: u64) -> 
         // A node that should not lead waits up to twice as long.
         max_election_tick: 2 * config.election_ticks_max,
         read_only_option: ReadOnlyOption::Safe,
-        // Told with the next entry only, some clusters were found to stand still after faults.
-        skip_bcast_commit: false,
+        // Most is told with the next entry; the group tells the rest.
+        skip_bcast_commit: true,
         // It adds entries to an empty message that stands for a later place when a follower is probed again
         // in the same pass; the follower then finds a gap and stops.
         batch_append: false,

@@ -143,6 +143,8 @@ impl<T> Engine<T> {
         for input in inputs {
             self.take(input);
         }
+        let now = self.now;
+        self.all(|group, _, _| group.tell_news(now));
         let mut write = Write { records: std::mem::take(&mut self.spare), ..Write::default() };
         write.records.append(&mut self.head);
         for place in 0..self.touched.len() {
@@ -203,6 +205,11 @@ impl<T> Engine<T> {
             }
         }
         self.touched.truncate(kept);
+    }
+
+    /// When a pass is needed even if nothing comes in, monotonic milliseconds.
+    pub fn due_ms(&self) -> Option<u64> {
+        self.groups.iter().flatten().filter_map(|group| group.news_due_ms()).min()
     }
 
     /// Whether another pass has something to do even without inputs.

@@ -16,6 +16,7 @@ use crate::folded::Folded;
 use crate::heard::Heard;
 use crate::lagging::Lagging;
 use crate::name::{Epoch, NodeId, Position, ReplicaId, ShardId};
+use crate::news::News;
 use crate::output::{Broken, Output, Received, Write};
 use crate::record::Record;
 use crate::reign::Reign;
@@ -60,6 +61,8 @@ pub(crate) struct Group<T> {
     changes: Vec<u64>,
     // The last of them that was applied; or where the epoch began.
     changed: u64,
+    // What followers have been told is committed, and when they are told more at the latest.
+    news: News,
     // Between the two halves of a pass.
     ready: Option<Ready>,
     received: Option<Received>,
@@ -92,6 +95,7 @@ impl<T> Group<T> {
             reset_due: revived.reset_due,
             changes: revived.changes,
             changed: 0,
+            news: News::default(),
             ready: None,
             received: None,
             folded: Folded::new(meta),
@@ -305,6 +309,29 @@ impl<T> Group<T> {
         }
     }
 
+    /// Something may be committed that followers have not heard of.
+    fn has_news(&mut self, now: Now, config: &Config) {
+        let raft = &self.raft.raft;
+        if self.leads() && raft.prs().iter().count() > 1 {
+            self.news.committed(raft.raft_log.committed, now.mono_ms + config.commit_news_ms);
+        }
+    }
+
+    /// When followers must be told what is committed, monotonic milliseconds.
+    pub(crate) fn news_due_ms(&self) -> Option<u64> {
+        self.news.due_ms.filter(|_| self.leads())
+    }
+
+    /// Tells followers what is committed if it is time; whether there is something to send.
+    pub(crate) fn tell_news(&mut self, now: Now) -> bool {
+        let is_due = self.news_due_ms().is_some_and(|due_ms| due_ms <= now.mono_ms);
+        if is_due {
+            self.raft.raft.bcast_append();
+            self.news.told(self.raft.raft.raft_log.committed);
+        }
+        is_due
+    }
+
     /// The first half of a pass: appends what was taken, and says what must be sent and written.
     pub(crate) fn prepare(
         &mut self,
@@ -324,6 +351,9 @@ impl<T> Group<T> {
         }
         let mut ready = self.raft.ready();
         let messages = ready.take_messages();
+        if messages.iter().any(|message| message.get_msg_type() == MessageType::MsgAppend) {
+            self.news.told(self.raft.raft.raft_log.committed);
+        }
         write.messages.extend(messages.iter().map(|message| self.outgoing(message)));
         if !ready.snapshot().is_empty() {
             self.receive(ready.snapshot(), write)?;
@@ -364,6 +394,7 @@ impl<T> Group<T> {
             self.raft.advance_apply();
             self.forget_applied();
             self.finish_reads(&safe, out);
+            self.has_news(now, config);
             self.stand();
             self.retire();
         }

@@ -20,6 +20,7 @@ mod heard;
 mod input;
 mod lagging;
 mod name;
+mod news;
 mod output;
 pub mod placement;
 mod record;
@@ -36,7 +37,7 @@ pub use aim::Aim;
 pub use batch::Turns;
 pub use codec::Malformed;
 pub use config::{
-    Config, ENTRY_BYTES, SNAPSHOT_BYTES, SNAPSHOT_ENTRIES, TAIL_BYTES, TAIL_ENTRIES, TURN_BYTES_MAX,
+    COMMIT_NEWS_MS, Config, ENTRY_BYTES, SNAPSHOT_BYTES, SNAPSHOT_ENTRIES, TAIL_BYTES, TAIL_ENTRIES, TURN_BYTES_MAX,
     UNCOMMITTED_BYTES_MAX,
 };
 pub use consensus::grows_log;

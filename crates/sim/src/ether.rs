@@ -13,7 +13,7 @@ use boxoffice_node::world::{Lane, LinkStatus, Local, Net, NodeId, NotSent, Peer,
 use bytes::Bytes;
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
-use tokio::{sync::Notify, time::sleep};
+use tokio::{runtime::Handle, sync::Notify, time::sleep};
 
 use crate::{
     fabric::{Delivery, Fabric, Weather},
@@ -277,7 +277,7 @@ pub(crate) struct SimNet {
 }
 
 impl Net for SimNet {
-    fn start(&self, local: Local, inbox: Arc<dyn PeerInbox>) {
+    fn start(&self, local: Local, inbox: Arc<dyn PeerInbox>, _: Option<&Handle>) {
         assert_eq!(local.node, self.node, "a node starts as another one");
         let station = Station { local, inbox, peers: BTreeSet::new(), still: None };
         self.ether.0.state.lock().nodes.insert(self.node, station);

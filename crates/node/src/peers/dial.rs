@@ -66,7 +66,7 @@ async fn connect(inner: &Arc<Inner>, neighbour: &Arc<Neighbour>, road: Road) -> 
     set_up(&stream, &inner.config)?;
     let introduced = timeout(time, async {
         let mut ends = match &inner.tls {
-            None => Ends::plain(stream),
+            None => Ends::plain(stream)?,
             Some(tls) => tls.connect(stream, neighbour.node).await?,
         };
         match introduction::dial(inner, &mut ends, neighbour.node, road).await {
@@ -81,9 +81,7 @@ async fn connect(inner: &Arc<Inner>, neighbour: &Arc<Neighbour>, road: Road) -> 
     let (ends, hello) = introduced.await.map_err(slow)??;
     let connection = Connection::new(&hello, inner.began().local.node, &inner.config);
     neighbour.install(Arc::clone(&connection), hello.said().program)?;
-    let (inner, neighbour) = (Arc::clone(inner), Arc::clone(neighbour));
-    let task = Arc::clone(&inner);
-    inner.spawn(async move { connection.run(&task, &neighbour, ends, Vec::new()).await });
+    inner.carry(connection, Arc::clone(neighbour), ends, Vec::new());
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use rustls::pki_types::CertificateDer;
 use socket2::SockRef;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split},
     net::TcpStream,
     time::timeout,
 };
@@ -34,6 +34,8 @@ pub(super) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 pub(super) struct Ends {
     pub(super) reader: Reader,
     pub(super) writer: Writer,
+    /// Another handle of the socket, for who writes without waiting; `None` if nobody may.
+    pub(super) socket: Option<std::net::TcpStream>,
     pub(super) encoder: Encoder,
     pub(super) decoder: Decoder,
     /// The other side's certificate, which the authority vouches for, when the link is encrypted.
@@ -42,14 +44,23 @@ pub(super) struct Ends {
 
 impl Ends {
     /// A connection in the clear.
-    pub(super) fn plain(stream: TcpStream) -> Ends {
-        let (reader, writer) = stream.into_split();
-        Ends::new(Box::new(reader), Box::new(writer), None)
+    pub(super) fn plain(stream: TcpStream) -> io::Result<Ends> {
+        let socket = SockRef::from(&stream).try_clone()?.into();
+        let (reader, writer) = split(stream);
+        Ok(Ends { socket: Some(socket), ..Ends::sealed(Box::new(reader), Box::new(writer), None) })
     }
 
-    pub(super) fn new(reader: Reader, writer: Writer, certificate: Option<CertificateDer<'static>>) -> Ends {
+    /// The same connection, carried by the runtime this is called on.
+    pub(super) fn moved_here(self) -> io::Result<Ends> {
+        let Some(socket) = &self.socket else { return Ok(self) };
+        let (reader, writer) = TcpStream::from_std(socket.try_clone()?)?.into_split();
+        Ok(Ends { reader: Box::new(reader), writer: Box::new(writer), ..self })
+    }
+
+    /// An encrypted connection.
+    pub(super) fn sealed(reader: Reader, writer: Writer, certificate: Option<CertificateDer<'static>>) -> Ends {
         let decoder = Decoder::new(INTRODUCTION_BYTES_MAX);
-        Ends { reader, writer, encoder: Encoder::default(), decoder, certificate }
+        Ends { reader, writer, socket: None, encoder: Encoder::default(), decoder, certificate }
     }
 
     /// Says one thing.

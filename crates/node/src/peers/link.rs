@@ -3,23 +3,25 @@
 use std::{
     io,
     sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync::Notify,
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 use super::{
     Inner,
     config::PeerConfig,
     ends::{Ends, Reader, Writer},
-    frame::{Decoder, Encoder, Kind},
+    frame::{Decoder, Kind},
     hello::{Hello, words},
-    neighbour::Neighbour,
+    neighbour::{Counts, Neighbour},
+    pen::Pen,
     queues::{Pushed, Queues, Road},
 };
 use crate::world::{Lane, NodeId, PeerInbox};
@@ -35,6 +37,8 @@ pub(super) struct Connection {
     /// Of the other node's process.
     pub(super) life: u64,
     queues: Mutex<Queues>,
+    /// While the writer has nothing to write: whoever pushes may write itself.
+    pen: Mutex<Option<Pen>>,
     /// Something waits that did not when the writer last looked.
     wake: Notify,
     closed: Notify,
@@ -49,17 +53,38 @@ impl Connection {
             dialer,
             life: hello.life,
             queues: Mutex::new(Queues::new(road, &config.queues)),
+            pen: Mutex::new(None),
             wake: Notify::new(),
             closed: Notify::new(),
         })
     }
 
-    pub(super) fn push(&self, lane: Lane, frame: Bytes) -> Pushed {
+    /// Puts a frame behind those that wait, and sees to it that it is written.
+    pub(super) fn push(&self, lane: Lane, frame: Bytes, counts: &Counts) -> Pushed {
         let pushed = self.queues.lock().push(lane, frame);
-        if pushed == (Pushed::Taken { first: true }) {
+        if pushed == (Pushed::Taken { first: true }) && !self.write_at_once(counts) {
             self.wake.notify_one();
         }
         pushed
+    }
+
+    /// Writes what waits as far as the socket takes it, which saves the way through another thread; says whether nothing is
+    /// left for the writer. Only consensus is worth it, and only its pens are direct: it comes a whole pass at a time, and the
+    /// calls of a burst are better written together.
+    fn write_at_once(&self, counts: &Counts) -> bool {
+        let mut pen = self.pen.lock();
+        let Some(pen) = pen.as_mut().filter(|pen| pen.is_direct()) else { return false };
+        let mut batch = Vec::new();
+        let nothing_left = {
+            let mut queues = self.queues.lock();
+            queues.take(&mut batch);
+            queues.len() == 0
+        };
+        for (lane, body) in batch {
+            counts.sent(&body);
+            pen.frame(lane, &body);
+        }
+        pen.write_at_once() && nothing_left
     }
 
     /// Frames that wait.
@@ -74,15 +99,36 @@ impl Connection {
         left
     }
 
+    /// Says from time to time that this side is there, beside the thread that carries the connection: that one waits for the
+    /// disk.
+    pub(super) async fn beat(self: Arc<Connection>, interval: Duration) {
+        while !self.queues.lock().is_closed() {
+            sleep(interval).await;
+            // Without its pen the writer is writing.
+            let mut pen = self.pen.lock();
+            let Some(pen) = pen.as_mut() else { continue };
+            pen.heartbeat();
+            if !pen.write_at_once() {
+                self.wake.notify_one();
+            }
+        }
+    }
+
     /// Carries frames both ways until one side has enough of it. `first` is written before anything else.
     pub(super) async fn run(self: Arc<Connection>, inner: &Inner, neighbour: &Neighbour, ends: Ends, first: Vec<u8>) {
-        let Ends { reader, writer, encoder, decoder, .. } = ends;
+        let ends = match ends.moved_here() {
+            Ok(ends) => ends,
+            Err(error) => return neighbour.lost(&self, &error.to_string()),
+        };
+        let Ends { reader, writer, socket, encoder, decoder, .. } = ends;
+        let pen = Pen::new(encoder, socket, &first);
+        let _no_pen_is_left = NoPenIsLeft(&self);
         let inbox = inner.inbox();
         let why = tokio::select! {
             biased;
             () = self.closed.notified() => return,
             why = self.read(reader, decoder, neighbour, inner, inbox) => why,
-            why = self.write(writer, encoder, first, neighbour, &inner.config) => why,
+            why = self.write(writer, pen, neighbour, &inner.config) => why,
         };
         neighbour.lost(&self, &why);
     }
@@ -127,61 +173,62 @@ impl Connection {
         }
     }
 
-    /// Writes what waits, and heartbeats when nothing does; returns why it cannot any more.
-    async fn write(
-        &self,
-        mut writer: Writer,
-        mut encoder: Encoder,
-        first: Vec<u8>,
-        neighbour: &Neighbour,
-        config: &PeerConfig,
-    ) -> String {
-        let mut out = BytesMut::from(&first[..]);
+    /// Writes what waits, and heartbeats when nothing did for a while; returns why it cannot any more.
+    async fn write(&self, mut writer: Writer, mut pen: Pen, neighbour: &Neighbour, config: &PeerConfig) -> String {
         let mut batch = Vec::new();
         loop {
-            let written = self.write_batch(&mut writer, &mut encoder, &mut out, &mut batch, neighbour, config).await;
-            if let Err(error) = written {
+            if let Err(error) = write_batch(&mut writer, &mut pen, &mut batch, neighbour, config).await {
                 return error.to_string();
             }
             self.queues.lock().take(&mut batch);
             if batch.is_empty() {
-                match timeout(config.heartbeat(), self.wake.notified()).await {
+                let beats = pen.is_direct();
+                *self.pen.lock() = Some(pen);
+                let woken = match beats {
+                    true => Ok(self.wake.notified().await),
+                    false => timeout(config.heartbeat(), self.wake.notified()).await,
+                };
+                pen = self.pen.lock().take().expect("nobody else takes it while this runs");
+                match woken {
                     Ok(()) => self.queues.lock().take(&mut batch),
-                    Err(_) => out.extend_from_slice(&encoder.head(Kind::Heartbeat, b"")),
+                    Err(_) => pen.heartbeat(),
                 }
             }
         }
     }
+}
 
-    /// Writes `out`, then all of `batch`, with one flush.
-    async fn write_batch(
-        &self,
-        writer: &mut Writer,
-        encoder: &mut Encoder,
-        out: &mut BytesMut,
-        batch: &mut Vec<(Lane, Bytes)>,
-        neighbour: &Neighbour,
-        config: &PeerConfig,
-    ) -> io::Result<()> {
-        let (mut frames, mut bytes) = (0, 0);
-        for (lane, body) in batch.drain(..) {
-            (frames, bytes) = (frames + 1, bytes + body.len() as u64);
-            out.extend_from_slice(&encoder.head(Kind::For(lane), &body));
-            if body.len() <= COPIED_BYTES_MAX {
-                out.extend_from_slice(&body);
-            } else {
-                write_all(writer, out, config).await?;
-                out.clear();
-                write_all(writer, &body, config).await?;
-            }
-        }
-        write_all(writer, out, config).await?;
-        out.clear();
-        timeout(config.stall(), writer.flush()).await.unwrap_or_else(|_| Err(stalled(config)))?;
-        neighbour.counts.frames_sent.fetch_add(frames, Relaxed);
-        neighbour.counts.bytes_sent.fetch_add(bytes, Relaxed);
-        Ok(())
+/// What is written with holds the socket open: it goes when the connection ends, however that comes.
+struct NoPenIsLeft<'a>(&'a Connection);
+
+impl Drop for NoPenIsLeft<'_> {
+    fn drop(&mut self) {
+        *self.0.pen.lock() = None;
     }
+}
+
+/// Writes what the pen has, then all of `batch`, with one flush.
+async fn write_batch(
+    writer: &mut Writer,
+    pen: &mut Pen,
+    batch: &mut Vec<(Lane, Bytes)>,
+    neighbour: &Neighbour,
+    config: &PeerConfig,
+) -> io::Result<()> {
+    for (lane, body) in batch.drain(..) {
+        neighbour.counts.sent(&body);
+        if body.len() <= COPIED_BYTES_MAX {
+            pen.frame(lane, &body);
+        } else {
+            pen.head(lane, &body);
+            write_all(writer, &pen.out, config).await?;
+            pen.out.clear();
+            write_all(writer, &body, config).await?;
+        }
+    }
+    write_all(writer, &pen.out, config).await?;
+    pen.out.clear();
+    timeout(config.stall(), writer.flush()).await.unwrap_or_else(|_| Err(stalled(config)))
 }
 
 /// Writes all of it, for as long as the other side takes some.

@@ -91,7 +91,7 @@ async fn answer(inner: Arc<Inner>, stream: TcpStream, address: SocketAddr, seat:
     }
     drop(seat);
     let welcome = ends.encoder.frame(Kind::Welcome, &caller.proof);
-    connection.run(&inner, &caller.neighbour, ends, welcome).await;
+    inner.carry(connection, caller.neighbour, ends, welcome);
 }
 
 /// Up to the caller's proof. When it comes to nothing, there may be ends to say so by.
@@ -102,7 +102,7 @@ async fn introduce(
 ) -> Result<(Ends, Caller), (Option<Ends>, Failure)> {
     set_up(&stream, &inner.config).map_err(|error| (None, error.into()))?;
     let mut ends = match &inner.tls {
-        None => Ends::plain(stream),
+        None => Ends::plain(stream).map_err(|error| (None, error.into()))?,
         Some(tls) => tls.accept(stream).await.map_err(|error| (None, error.into()))?,
     };
     match introduction::answer(inner, &mut ends, claimed).await {

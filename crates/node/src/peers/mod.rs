@@ -22,6 +22,7 @@ mod introduction;
 mod link;
 mod listen;
 mod neighbour;
+mod pen;
 mod queues;
 mod refusal;
 mod tls;
@@ -29,7 +30,7 @@ mod tls;
 pub use config::{CLUSTER_SECRET_BYTES_MIN, PeerConfig, PeerTls, PeersError};
 pub use queues::{LaneBound, QueueBounds};
 
-use self::{neighbour::Neighbour, queues::Road, refusal::Failure, tls::Tls};
+use self::{ends::Ends, link::Connection, neighbour::Neighbour, queues::Road, refusal::Failure, tls::Tls};
 use crate::world::Lane;
 use crate::world::{Clock, LinkStatus, Local, Net, NodeId, NotSent, Peer, PeerInbox, Rng};
 
@@ -43,6 +44,8 @@ struct Inner {
     config: PeerConfig,
     tls: Option<Tls>,
     runtime: Handle,
+    /// Where consensus is carried, if not there.
+    replication: OnceLock<Handle>,
     clock: Arc<dyn Clock>,
     rng: Arc<dyn Rng>,
     /// Drawn at the start: tells this process from the one that was this node before.
@@ -88,7 +91,7 @@ pub struct PortCounts {
 }
 
 impl TcpNet {
-    /// Opens the port; nobody is let in before [`Net::start`]. All work is done on `runtime`.
+    /// Opens the port; nobody is let in before [`Net::start`]. All work is done on `runtime`, but for what [`Net::start`] says.
     ///
     /// # Errors
     /// [`PeersError`] when a setting or a file is wrong or the address cannot be had.
@@ -110,6 +113,7 @@ impl TcpNet {
             config,
             tls,
             runtime,
+            replication: OnceLock::new(),
             clock,
             rng,
             life,
@@ -159,8 +163,11 @@ impl Drop for TcpNet {
 impl Net for TcpNet {
     /// # Panics
     /// When called a second time.
-    fn start(&self, local: Local, inbox: Arc<dyn PeerInbox>) {
+    fn start(&self, local: Local, inbox: Arc<dyn PeerInbox>, replication: Option<&Handle>) {
         let inner = &self.0;
+        if let Some(replication) = replication {
+            inner.replication.get_or_init(|| replication.clone());
+        }
         let neighbours = inner.neighbours.write();
         assert!(inner.began.set(Began { local, inbox }).is_ok(), "a node's net is started once");
         if let Some(listener) = inner.listener.lock().take() {
@@ -236,14 +243,40 @@ impl Inner {
 
     /// Runs this until it is done or the net is closed.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.spawn_on(&self.runtime, task);
+    }
+
+    fn spawn_on(&self, runtime: &Handle, task: impl Future<Output = ()> + Send + 'static) {
         let mut stop = self.stop.subscribe();
-        self.runtime.spawn(async move {
+        runtime.spawn(async move {
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stopped| *stopped) => {}
                 () = task => {}
             }
         });
+    }
+
+    /// Carries frames over a connection that stands, until it ends. `first` is written before anything else.
+    fn carry(
+        self: &Arc<Inner>,
+        connection: Arc<Connection>,
+        neighbour: Arc<Neighbour>,
+        mut ends: Ends,
+        first: Vec<u8>,
+    ) {
+        let inner = Arc::clone(self);
+        let direct = self.replication.get().filter(|_| connection.road == Road::Consensus && ends.socket.is_some());
+        match direct {
+            Some(replication) => {
+                self.spawn(Arc::clone(&connection).beat(self.config.heartbeat()));
+                self.spawn_on(replication, async move { connection.run(&inner, &neighbour, ends, first).await });
+            }
+            None => {
+                ends.socket = None;
+                self.spawn(async move { connection.run(&inner, &neighbour, ends, first).await });
+            }
+        }
     }
 
     /// Has a neighbour dialed, and told of, from the start on. Not this node itself.

@@ -60,11 +60,19 @@ struct Notes {
 /// What went over the links since the start.
 #[derive(Default)]
 pub(super) struct Counts {
-    pub(super) frames_sent: AtomicU64,
-    pub(super) bytes_sent: AtomicU64,
+    frames_sent: AtomicU64,
+    bytes_sent: AtomicU64,
     pub(super) frames_received: AtomicU64,
     pub(super) bytes_received: AtomicU64,
     dropped: AtomicU64,
+}
+
+impl Counts {
+    /// A frame is on its way.
+    pub(super) fn sent(&self, body: &Bytes) {
+        self.frames_sent.fetch_add(1, Relaxed);
+        self.bytes_sent.fetch_add(body.len() as u64, Relaxed);
+    }
 }
 
 impl Neighbour {
@@ -194,7 +202,7 @@ impl Neighbour {
 
     pub(super) fn send(&self, lane: Lane, frame: Bytes) -> Result<(), NotSent> {
         let connection = self.roads.lock()[Road::of(lane).index()].clone();
-        match connection.map_or(Pushed::Closed, |connection| connection.push(lane, frame)) {
+        match connection.map_or(Pushed::Closed, |connection| connection.push(lane, frame, &self.counts)) {
             Pushed::Taken { .. } => Ok(()),
             Pushed::Closed => Err(NotSent::Unreachable(self.node)),
             Pushed::Full => {

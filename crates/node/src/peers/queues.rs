@@ -172,6 +172,11 @@ impl Queues {
         left
     }
 
+    /// Whether the connection has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     /// Frames that wait.
     pub(super) fn len(&self) -> usize {
         self.queues.iter().map(|queue| queue.frames.len()).sum()

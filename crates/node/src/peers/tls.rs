@@ -74,7 +74,7 @@ impl Tls {
     pub(super) async fn connect(&self, stream: TcpStream, to: NodeId) -> io::Result<Ends> {
         let stream = self.connector.connect(name(to), stream).await?;
         let (reader, writer) = split(stream);
-        Ok(Ends::new(Box::new(reader), Box::new(writer), None))
+        Ok(Ends::sealed(Box::new(reader), Box::new(writer), None))
     }
 
     /// Encrypts a stream that the other side dialed; who calls has a certificate of the authority, for whom is to be seen.
@@ -84,7 +84,7 @@ impl Tls {
         let shown = shown.map(|certificate| certificate.clone().into_owned());
         let shown = shown.ok_or_else(|| io::Error::other("the caller has shown no certificate"))?;
         let (reader, writer) = split(stream);
-        Ok(Ends::new(Box::new(reader), Box::new(writer), Some(shown)))
+        Ok(Ends::sealed(Box::new(reader), Box::new(writer), Some(shown)))
     }
 }
 

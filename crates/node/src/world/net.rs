@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use smol_str::SmolStr;
+use tokio::runtime::Handle;
 
 /// A node's number in its cluster; never given twice.
 pub type NodeId = u64;
@@ -165,8 +166,9 @@ pub struct LinkStatus {
 /// long as its connection stands; a frame that was taken may still be lost with the connection.
 pub trait Net: Send + Sync {
     /// Says who this node is and who is told what comes. Called once, at the node's start; before it, nobody is dialed and
-    /// nobody is let in.
-    fn start(&self, local: Local, inbox: Arc<dyn PeerInbox>);
+    /// nobody is let in. `replication` is the runtime of the thread that replicates, if it has one: consensus is best
+    /// carried there. It runs nothing before the node has started, and nothing while it waits for the disk.
+    fn start(&self, local: Local, inbox: Arc<dyn PeerInbox>, replication: Option<&Handle>);
 
     /// The whole table of nodes to be linked with; links to others are closed, and their calls refused unless they are
     /// [`Taken::Newcomer`]s, who may link anew. This node itself may be in it.
@@ -190,7 +192,7 @@ pub trait Net: Send + Sync {
 pub struct NoPeers;
 
 impl Net for NoPeers {
-    fn start(&self, _local: Local, _inbox: Arc<dyn PeerInbox>) {}
+    fn start(&self, _local: Local, _inbox: Arc<dyn PeerInbox>, _replication: Option<&Handle>) {}
 
     fn set_peers(&self, _peers: &[Peer]) {}
 

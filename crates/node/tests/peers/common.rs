@@ -113,7 +113,7 @@ impl Node {
 
     fn around_cluster(cluster: u128, id: NodeId, net: TcpNet) -> Node {
         let seen = Arc::new(Seen::default());
-        net.start(Local { cluster, node: id, disk: 0xd0 + u128::from(id) }, Arc::clone(&seen) as Arc<dyn PeerInbox>);
+        net.start(Local { cluster, node: id, disk: 0xd0 + u128::from(id) }, Arc::clone(&seen) as Arc<dyn PeerInbox>, Some(&Handle::current()));
         Node { id, net, seen }
     }
 
