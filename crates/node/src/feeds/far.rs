@@ -1,8 +1,11 @@
 //! Feeds of entities that have no replica on this node: watched at a node that has one, whose commits are handed in here
 //! as if they were applied here.
+//!
+//! Every watch has a number of its own, which all that is said about it carries: an answer that comes too late, or the end of
+//! an earlier watch, must not be taken for that of the one that took its place.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -16,7 +19,6 @@ use boxoffice_core::{
     id::{Entity, Id},
 };
 use boxoffice_shard::NodeId;
-use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -31,19 +33,22 @@ const SILENT_MS: u64 = 1_000;
 /// What is said about feeds between nodes, in postcard.
 #[derive(Debug, Serialize, Deserialize)]
 enum Message {
-    /// Watch this for me.
-    Watch(Entity),
+    /// Watch this for me, instead of what I asked before.
+    Watch(Number, Entity),
     /// Not any more.
-    Unwatch(Entity),
+    Unwatch(Number, Entity),
     /// How it begins; nothing if there is nothing to watch.
-    Begun(Entity, Option<Beginning>),
+    Begun(Number, Option<Beginning>),
     /// What was committed of it.
-    Commit(Commit),
+    Commit(Number, Commit),
     /// Purchases of a customer after a cursor, so many.
-    Read(Id, u64, u32),
+    Read(Number, Id, u64, u32),
     /// Those purchases.
-    Purchases(Id, Vec<Purchase>),
+    Purchases(Number, Vec<Purchase>),
 }
+
+/// What a node calls a watch or a question of its own.
+type Number = u64;
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,42 +59,33 @@ enum Silence {
     Late,
 }
 
-/// Who waits for answers, by who is asked and what they are about: one that is late must not stand for another's.
-struct Waiting<K, T>(Mutex<BTreeMap<K, Vec<Waits<T>>>>);
+/// Who waits for the answer to which question.
+struct Waiting<T>(Mutex<BTreeMap<Number, mpsc::SyncSender<T>>>);
 
-/// One who waits, with its number.
-type Waits<T> = (u64, mpsc::SyncSender<T>);
-
-impl<K, T> Default for Waiting<K, T> {
-    fn default() -> Waiting<K, T> {
+impl<T> Default for Waiting<T> {
+    fn default() -> Waiting<T> {
         Waiting(Mutex::default())
     }
 }
 
-impl<K: Ord + Clone, T: Clone> Waiting<K, T> {
+impl<T> Waiting<T> {
     /// Asks and waits for the answer.
-    fn ask(&self, key: &K, number: u64, ask: impl FnOnce() -> bool) -> Result<T, Silence> {
+    fn ask(&self, number: Number, ask: impl FnOnce() -> bool) -> Result<T, Silence> {
         let (told, tells) = mpsc::sync_channel(1);
-        self.0.lock().entry(key.clone()).or_default().push((number, told));
+        self.0.lock().insert(number, told);
         let answer = match ask() {
             true => tells.recv_timeout(Duration::from_millis(PATIENCE_MS)).map_err(|_| Silence::Late),
             false => Err(Silence::NotAsked),
         };
-        let mut waiting = self.0.lock();
-        if let Some(others) = waiting.get_mut(key) {
-            others.retain(|(other, _)| *other != number);
-            if others.is_empty() {
-                waiting.remove(key);
-            }
-        }
+        self.0.lock().remove(&number);
         answer
     }
 
-    /// An answer for all who wait for it.
-    fn answer(&self, key: &K, answer: &T) {
-        for (_, waits) in self.0.lock().remove(key).unwrap_or_default() {
+    /// An answer, for who waits for it still.
+    fn answer(&self, number: Number, answer: T) {
+        if let Some(waits) = self.0.lock().remove(&number) {
             // Who gave up does not mind.
-            let _ = waits.try_send(answer.clone());
+            let _ = waits.try_send(answer);
         }
     }
 }
@@ -98,17 +94,17 @@ impl<K: Ord + Clone, T: Clone> Waiting<K, T> {
 #[derive(Default)]
 pub(crate) struct FarFeeds {
     /// Where each entity is watched for us.
-    at: Mutex<BTreeMap<Entity, NodeId>>,
-    beginnings: Waiting<(NodeId, Entity), Option<Beginning>>,
-    readings: Waiting<(NodeId, Id), Vec<Purchase>>,
+    at: Mutex<BTreeMap<Entity, (NodeId, Number)>>,
+    beginnings: Waiting<Option<Beginning>>,
+    readings: Waiting<Vec<Purchase>>,
     /// Nodes that did not answer in time, and until when nobody waits for them again: feeds wait one after the other.
     silent: Mutex<BTreeMap<NodeId, u64>>,
-    /// Numbers those who wait.
+    /// The next number of ours.
     next: AtomicU64,
     /// Nodes that watch an entity of ours.
-    watchers: Mutex<BTreeMap<Entity, BTreeSet<NodeId>>>,
+    watchers: Mutex<BTreeMap<Entity, BTreeMap<NodeId, Number>>>,
     /// Nodes that were not told of a commit, or are not told any more, and of which entities: their feeds have to begin anew.
-    owed: Mutex<BTreeMap<NodeId, BTreeSet<Entity>>>,
+    owed: Mutex<BTreeMap<NodeId, BTreeMap<Entity, Number>>>,
 }
 
 impl FarFeeds {
@@ -117,7 +113,6 @@ impl FarFeeds {
     /// # Errors
     /// [`NoFeed::NotFound`] if every node that should have it says that there is none.
     pub(crate) fn begin(&self, shared: &Shared, entity: &Entity) -> Result<Beginning, NoFeed> {
-        let message = encode(&Message::Watch(entity.clone()));
         let homes = homes(shared, entity);
         let mut none = 0;
         for &node in &homes {
@@ -126,13 +121,13 @@ impl FarFeeds {
                 continue;
             }
             // Before it is asked, so that the first commit is not taken for a stranger's. Who had it before keeps no watcher.
-            let before = self.at.lock().insert(entity.clone(), node);
-            if let Some(before) = before.filter(|before| *before != node) {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let before = self.at.lock().insert(entity.clone(), (node, number));
+            if let Some(before) = before.filter(|(before, _)| *before != node) {
                 leave(shared, before, entity);
             }
-            let ask = || shared.world.net.send(node, Lane::Feeds, message.clone()).is_ok();
-            let begun = self.beginnings.ask(&(node, entity.clone()), self.next.fetch_add(1, Ordering::Relaxed), ask);
-            match begun {
+            let ask = || send(shared, node, &Message::Watch(number, entity.clone()));
+            match self.beginnings.ask(number, ask) {
                 Ok(Some(beginning)) => return Ok(beginning),
                 Ok(None) => none += 1,
                 Err(Silence::NotAsked) => {}
@@ -146,8 +141,8 @@ impl FarFeeds {
 
     /// Nobody here watches an entity any more.
     pub(crate) fn end(&self, shared: &Shared, entity: &Entity) {
-        if let Some(node) = self.at.lock().remove(entity) {
-            leave(shared, node, entity);
+        if let Some(watch) = self.at.lock().remove(entity) {
+            leave(shared, watch, entity);
         }
     }
 
@@ -156,9 +151,8 @@ impl FarFeeds {
     pub(crate) fn pay(&self, shared: &Shared) {
         let mut owed = self.owed.lock();
         owed.retain(|node, entities| {
-            let lost = |entity: &Entity| encode(&Message::Commit(Commit::lost(entity.clone())));
-            while let Some(entity) = entities.first() {
-                if shared.world.net.send(*node, Lane::Feeds, lost(entity)).is_err() {
+            while let Some((entity, number)) = entities.first_key_value() {
+                if !send(shared, *node, &Message::Commit(*number, Commit::lost(entity.clone()))) {
                     return true;
                 }
                 entities.pop_first();
@@ -175,10 +169,11 @@ impl FarFeeds {
 
     /// Purchases of a customer whose shard is elsewhere.
     pub(crate) fn purchases(&self, shared: &Shared, customer: &Id, after: u64, limit: u32) -> Vec<Purchase> {
-        let message = encode(&Message::Read(customer.clone(), after, limit));
         let found = homes(shared, &Entity::Customer(customer.clone())).into_iter().find_map(|node| {
-            let ask = || shared.world.net.send(node, Lane::Feeds, message.clone()).is_ok();
-            self.readings.ask(&(node, customer.clone()), self.next.fetch_add(1, Ordering::Relaxed), ask).ok()
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            self.readings
+                .ask(number, || send(shared, node, &Message::Read(number, customer.clone(), after, limit)))
+                .ok()
         });
         found.into_iter().flatten().filter(|purchase| purchase.cursor > after).collect()
     }
@@ -190,41 +185,43 @@ impl FarFeeds {
             Err(why) => return not_understood(shared, from, &why),
         };
         match message {
-            Message::Watch(entity) => self.watch(shared, from, entity),
-            Message::Unwatch(entity) => self.unwatch(shared, from, &entity),
-            Message::Begun(entity, beginning) => self.beginnings.answer(&(from, entity), &beginning),
-            Message::Commit(commit) => {
-                if self.at.lock().get(&commit.entity) == Some(&from) {
+            Message::Watch(number, entity) => self.watch(shared, from, number, entity),
+            Message::Unwatch(number, entity) => self.unwatch(shared, from, &entity, |known| known == number),
+            Message::Begun(number, beginning) => self.beginnings.answer(number, beginning),
+            Message::Commit(number, commit) => {
+                if self.at.lock().get(&commit.entity) == Some(&(from, number)) {
                     shared.feeds.commit(vec![commit]);
                 }
             }
-            Message::Read(customer, after, limit) => {
+            Message::Read(number, customer, after, limit) => {
                 let found = Watched(Arc::downgrade(shared)).purchases(&customer, after, limit);
-                let _ = shared.world.net.send(from, Lane::Feeds, encode(&Message::Purchases(customer, found)));
+                send(shared, from, &Message::Purchases(number, found));
             }
-            Message::Purchases(customer, found) => self.readings.answer(&(from, customer), &found),
+            Message::Purchases(number, found) => self.readings.answer(number, found),
         }
     }
 
-    fn watch(&self, shared: &Arc<Shared>, from: NodeId, entity: Entity) {
+    fn watch(&self, shared: &Arc<Shared>, from: NodeId, number: Number, entity: Entity) {
         // Before it begins, so that no commit is missed; one that the beginning has already is passed over.
-        self.watchers.lock().entry(entity.clone()).or_default().insert(from);
+        self.watchers.lock().entry(entity.clone()).or_default().insert(from, number);
         let here = shared.cell_of(&entity).replica_here().is_some();
         let beginning = if here { Watched(Arc::downgrade(shared)).begin_far(&entity) } else { None };
         if beginning.is_none() {
-            self.unwatch(shared, from, &entity);
+            self.unwatch(shared, from, &entity, |known| known == number);
         }
-        let _ = shared.world.net.send(from, Lane::Feeds, encode(&Message::Begun(entity, beginning)));
+        send(shared, from, &Message::Begun(number, beginning));
     }
 
-    fn unwatch(&self, shared: &Shared, from: NodeId, entity: &Entity) {
+    /// Ends the watch of a node if it is this one.
+    fn unwatch(&self, shared: &Shared, from: NodeId, entity: &Entity, is_this: impl FnOnce(Number) -> bool) {
         let mut watchers = self.watchers.lock();
-        if let Some(nodes) = watchers.get_mut(entity) {
+        let Some(nodes) = watchers.get_mut(entity) else { return };
+        if nodes.get(&from).copied().is_some_and(is_this) {
             nodes.remove(&from);
-            if nodes.is_empty() {
-                watchers.remove(entity);
-                shared.cell_of(entity).replica.lock().watched.end_far(entity);
-            }
+        }
+        if nodes.is_empty() {
+            watchers.remove(entity);
+            shared.cell_of(entity).replica.lock().watched.end_far(entity);
         }
     }
 
@@ -235,11 +232,11 @@ impl FarFeeds {
             return;
         }
         for commit in commits {
-            for node in watchers.get(&commit.entity).into_iter().flatten() {
-                if shared.world.net.send(*node, Lane::Feeds, encode(&Message::Commit(commit.clone()))).is_err() {
+            for (node, number) in watchers.get(&commit.entity).into_iter().flatten() {
+                if !send(shared, *node, &Message::Commit(*number, commit.clone())) {
                     // The feed begins anew, when it can be told so or at the gap in front of the next commit.
                     shared.metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);
-                    self.owed.lock().entry(*node).or_default().insert(commit.entity.clone());
+                    self.owed.lock().entry(*node).or_default().insert(commit.entity.clone(), *number);
                 }
             }
         }
@@ -247,26 +244,32 @@ impl FarFeeds {
 
     /// A node is lost: what it watched here ends, and what was watched there begins anew elsewhere.
     pub(crate) fn lost(&self, shared: &Arc<Shared>, node: NodeId) {
-        let watched: Vec<Entity> = {
+        let watched: Vec<(Entity, Number)> = {
             let watchers = self.watchers.lock();
-            watchers.iter().filter(|(_, nodes)| nodes.contains(&node)).map(|(entity, _)| entity.clone()).collect()
+            let of = |(entity, nodes): (&Entity, &BTreeMap<_, _>)| Some((entity.clone(), *nodes.get(&node)?));
+            watchers.iter().filter_map(of).collect()
         };
-        watched.iter().for_each(|entity| self.unwatch(shared, node, entity));
+        watched.iter().for_each(|(entity, _)| self.unwatch(shared, node, entity, |_| true));
         // It hears of the lost link as well, but may have begun anew over the next one before this was heard of here.
         if !watched.is_empty() {
             self.owed.lock().entry(node).or_default().extend(watched);
         }
+        self.begin_anew(shared, node);
+    }
+
+    /// What is watched at a node begins anew, there or elsewhere.
+    pub(crate) fn begin_anew(&self, shared: &Shared, node: NodeId) {
         let there: Vec<Entity> = {
             let at = self.at.lock();
-            at.iter().filter(|(_, home)| **home == node).map(|(entity, _)| entity.clone()).collect()
+            at.iter().filter(|(_, (home, _))| *home == node).map(|(entity, _)| entity.clone()).collect()
         };
         shared.feeds.commit(there.into_iter().map(Commit::lost).collect());
     }
 }
 
 /// A node is not asked to watch an entity any more; a lost link ends it as well.
-fn leave(shared: &Shared, node: NodeId, entity: &Entity) {
-    let _ = shared.world.net.send(node, Lane::Feeds, encode(&Message::Unwatch(entity.clone())));
+fn leave(shared: &Shared, (node, number): (NodeId, Number), entity: &Entity) {
+    send(shared, node, &Message::Unwatch(number, entity.clone()));
 }
 
 /// Where an entity can be watched; nowhere if whoever asks must not wait.
@@ -277,6 +280,7 @@ fn homes(shared: &Shared, entity: &Entity) -> Vec<NodeId> {
     shared.cell_of(entity).belief.lock().homes.clone()
 }
 
-fn encode(message: &Message) -> Bytes {
-    codec::append(message, Vec::new()).into()
+/// Says something to a node; whether it is on its way.
+fn send(shared: &Shared, node: NodeId, message: &Message) -> bool {
+    shared.world.net.send(node, Lane::Feeds, codec::append(message, Vec::new()).into()).is_ok()
 }

@@ -42,7 +42,11 @@ impl PeerInbox for PeerDoor {
         let Some(shared) = self.0.upgrade() else { return };
         tracing::info!(node, up, "link to another node");
         shared.placing.notify_one();
-        if !up {
+        if up {
+            // A watch may have been asked for by the first of the connections and be lost with it before the other one stood:
+            // then there was no link to be lost.
+            shared.far_feeds.begin_anew(&shared, node);
+        } else {
             shared.inbox.push(DriverInput::Engine(boxoffice_shard::Input::Unreachable { node }));
             shared.calls.lost(&shared, node);
             shared.far_histories.lost(node);

@@ -77,7 +77,8 @@ pub trait PeerInbox: Send + Sync {
     fn frame(&self, from: NodeId, lane: Lane, frame: Bytes);
 
     /// The link to `node` is up (both its connections stand), or was lost (one of them was). What was sent and not answered
-    /// before a loss may never have come. The two are told by turns, beginning with up.
+    /// before a loss may never have come; nor may what was sent by one of the connections before the link was up. The two are
+    /// told by turns, beginning with up.
     fn link(&self, node: NodeId, up: bool);
 
     /// How new the cluster's table is here, as in [`PeerHello::table`].

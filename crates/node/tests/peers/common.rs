@@ -112,8 +112,18 @@ impl Node {
     }
 
     fn around_cluster(cluster: u128, id: NodeId, net: TcpNet) -> Node {
+        Node::start(cluster, id, net, &Handle::current())
+    }
+
+    /// A node that replicates on a runtime of its own.
+    pub(crate) fn replicating_on(runtime: &Handle, id: NodeId, config: PeerConfig) -> Node {
+        Node::start(CLUSTER, id, open(config).expect("a port"), runtime)
+    }
+
+    fn start(cluster: u128, id: NodeId, net: TcpNet, replication: &Handle) -> Node {
         let seen = Arc::new(Seen::default());
-        net.start(Local { cluster, node: id, disk: 0xd0 + u128::from(id) }, Arc::clone(&seen) as Arc<dyn PeerInbox>, Some(&Handle::current()));
+        let local = Local { cluster, node: id, disk: 0xd0 + u128::from(id) };
+        net.start(local, Arc::clone(&seen) as Arc<dyn PeerInbox>, Some(replication));
         Node { id, net, seen }
     }
 

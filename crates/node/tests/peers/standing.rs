@@ -1,13 +1,13 @@
 //! Links come about, are lost, and come back.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::mpsc, thread};
 
 use boxoffice_node::{
     peers::PeerConfig,
     world::{Lane, Net, NotSent, Peer},
 };
 use bytes::Bytes;
-use tokio::net::TcpStream;
+use tokio::{net::TcpStream, runtime, sync::oneshot};
 
 use crate::{
     common::{Node, config, link_all, open, until},
@@ -133,4 +133,42 @@ async fn a_port_that_is_taken_is_said_and_a_dropped_net_frees_its_own() {
     drop(one);
     until("the port is free", || open(PeerConfig { listen, ..config() }).is_ok()).await;
     drop(guest);
+}
+
+/// The thread that replicates reads and writes consensus itself, and waits for the disk. Whoever waits is there nevertheless.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_waits_for_its_disk_stays_linked() {
+    let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let handle = runtime.handle().clone();
+    let (stick, told_to_stick) = oneshot::channel::<()>();
+    let (go_on, stuck) = mpsc::channel::<()>();
+    let (end, ended) = oneshot::channel::<()>();
+    let replicating = thread::spawn(move || {
+        runtime.block_on(async {
+            told_to_stick.await.expect("it is told");
+            stuck.recv().expect("it is let go");
+            ended.await.expect("it is told");
+        });
+    });
+    let quick = || PeerConfig { heartbeat_ms: 50, silence_ms: 400, ..config() };
+    let (one, two) = (Node::with(1, quick()), Node::replicating_on(&handle, 2, quick()));
+    link_all(&[&one, &two]).await;
+    one.reaches(&two, Lane::Consensus, b"before").await;
+
+    stick.send(()).expect("it runs");
+    for turn in 0..15_u8 {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        one.net.send(2, Lane::Consensus, Bytes::copy_from_slice(&[turn])).expect("it is linked");
+        two.net.send(1, Lane::Consensus, Bytes::copy_from_slice(&[turn])).expect("it is linked");
+    }
+    until("what a waiting node says comes", || {
+        one.came(2, Lane::Consensus).last().is_some_and(|last| last[..] == [14])
+    })
+    .await;
+    assert_eq!(two.came(1, Lane::Consensus).len(), 1, "nobody reads meanwhile");
+    go_on.send(()).expect("it waits");
+    until("what came meanwhile is read", || two.came(1, Lane::Consensus).len() == 16).await;
+    assert_eq!((one.told(2), two.told(1)), (vec![true], vec![true]));
+    end.send(()).expect("it runs");
+    replicating.join().expect("it ends well");
 }
