@@ -186,8 +186,7 @@ async fn heal(cluster: &mut Cluster) {
         cluster.set_clock(node, 0);
     }
     cluster.resume_all();
-    let down = cluster.down();
-    cluster.start_nodes(&down).await;
+    cluster.start_down().await;
 }
 
 /// A node loses its disk while all others are well: more than one copy less is not promised to be survived.

@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::{
-    task::spawn_blocking,
+    task::{JoinSet, spawn_blocking},
     time::{Instant, sleep, timeout},
 };
 
@@ -197,21 +197,50 @@ impl Cluster {
     /// # Panics
     /// If one does not.
     pub(crate) async fn start_nodes(&mut self, ids: &[u64]) {
-        if self.plan.clocks {
-            for id in ids.iter().filter(|id| !self.clock_file(**id).exists()) {
-                self.set_clock(*id, 0);
-            }
-        }
         let starts = ids.iter().map(|&id| {
-            assert!(self.node(id).server.is_none(), "node {id} runs already");
-            let command = self.command(id);
+            let command = self.ready_to_start(id);
             async move { (id, spawn_blocking(move || Server::spawn(command)).await.expect("no panic")) }
         });
         for (id, started) in join_all(starts).await {
-            let server = started.unwrap_or_else(|refused| panic!("node {id} does not serve: {refused:?}"));
-            let node = self.node_mut(id);
-            (node.server, node.paused, node.began) = (Some(server), false, true);
+            self.serves(id, started);
         }
+    }
+
+    /// Starts every node that is to run and does not, also who ends meanwhile, until all of them serve: one whose disk failed
+    /// may only end now, and others may not serve without it.
+    pub(crate) async fn start_down(&mut self) {
+        let (mut starting, mut starts) = (BTreeSet::new(), JoinSet::new());
+        loop {
+            for id in self.down() {
+                if starting.insert(id) {
+                    let command = self.ready_to_start(id);
+                    starts.spawn_blocking(move || (id, Server::spawn(command)));
+                }
+            }
+            match timeout(Duration::from_millis(50), starts.join_next()).await {
+                Ok(Some(joined)) => {
+                    let (id, started) = joined.expect("no panic");
+                    starting.remove(&id);
+                    self.serves(id, started);
+                }
+                Ok(None) => return,
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn ready_to_start(&self, id: u64) -> Command {
+        assert!(self.node(id).server.is_none(), "node {id} runs already");
+        if self.plan.clocks && !self.clock_file(id).exists() {
+            self.set_clock(id, 0);
+        }
+        self.command(id)
+    }
+
+    fn serves(&mut self, id: u64, started: Result<Server, Refused>) {
+        let server = started.unwrap_or_else(|refused| panic!("node {id} does not serve: {refused:?}"));
+        let node = self.node_mut(id);
+        (node.server, node.paused, node.began) = (Some(server), false, true);
     }
 
     /// Starts a node that must refuse to.
@@ -303,8 +332,7 @@ impl Cluster {
     pub(crate) async fn all_answer(&mut self) {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let down = self.down();
-            self.start_nodes(&down).await;
+            self.start_down().await;
             let answering = self.statuses().await;
             match self.wanted().into_iter().find(|id| !answering.contains_key(id)) {
                 None => return,

@@ -284,3 +284,30 @@ fn homes(shared: &Shared, entity: &Entity) -> Vec<NodeId> {
 fn send(shared: &Shared, node: NodeId, message: &Message) -> bool {
     shared.world.net.send(node, Lane::Feeds, codec::append(message, Vec::new()).into()).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_that_comes_too_late_is_nobody_elses() {
+        let waiting = Waiting::default();
+        assert_eq!(waiting.ask(1, || false), Err(Silence::NotAsked));
+        assert_eq!(waiting.ask(2, || true), Err(Silence::Late));
+        let answers = || {
+            waiting.answer(2, "of the watch before");
+            waiting.answer(3, "of this one");
+            waiting.answer(3, "twice");
+        };
+        let begun = thread::scope(|scope| {
+            waiting.ask(3, || {
+                scope.spawn(answers);
+                true
+            })
+        });
+        assert_eq!(begun, Ok("of this one"));
+        assert!(waiting.0.lock().is_empty(), "nobody waits any more");
+    }
+}

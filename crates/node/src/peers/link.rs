@@ -78,7 +78,7 @@ impl Connection {
         let nothing_left = {
             let mut queues = self.queues.lock();
             queues.take(&mut batch);
-            queues.len() == 0
+            queues.is_empty()
         };
         for (lane, body) in batch {
             counts.sent(&body);
@@ -182,12 +182,10 @@ impl Connection {
             }
             self.queues.lock().take(&mut batch);
             if batch.is_empty() {
-                let beats = pen.is_direct();
+                // Of one whose pen is direct it is said beside this whether it is there.
+                let patience = if pen.is_direct() { Duration::MAX } else { config.heartbeat() };
                 *self.pen.lock() = Some(pen);
-                let woken = match beats {
-                    true => Ok(self.wake.notified().await),
-                    false => timeout(config.heartbeat(), self.wake.notified()).await,
-                };
+                let woken = timeout(patience, self.wake.notified()).await;
                 pen = self.pen.lock().take().expect("nobody else takes it while this runs");
                 match woken {
                     Ok(()) => self.queues.lock().take(&mut batch),

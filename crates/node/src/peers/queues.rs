@@ -182,7 +182,8 @@ impl Queues {
         self.queues.iter().map(|queue| queue.frames.len()).sum()
     }
 
-    fn is_empty(&self) -> bool {
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
         self.queues.iter().all(|queue| queue.frames.is_empty())
     }
 }
