@@ -73,7 +73,7 @@ impl Connection {
     /// calls of a burst are better written together.
     fn write_at_once(&self, counts: &Counts) -> bool {
         let mut pen = self.pen.lock();
-        let Some(pen) = pen.as_mut().filter(|pen| pen.is_direct()) else { return false };
+        let Some(pen) = pen.as_mut().filter(|pen| pen.is_free()) else { return false };
         let mut batch = Vec::new();
         let nothing_left = {
             let mut queues = self.queues.lock();

@@ -26,6 +26,11 @@ impl Pen {
         self.socket.is_some()
     }
 
+    /// … and has nothing left from before: what the socket does not take is to wait in the queues, which are bounded.
+    pub(super) fn is_free(&self) -> bool {
+        self.is_direct() && self.out.is_empty()
+    }
+
     pub(super) fn frame(&mut self, lane: Lane, body: &Bytes) {
         self.head(lane, body);
         self.out.extend_from_slice(body);
