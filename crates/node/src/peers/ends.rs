@@ -50,11 +50,17 @@ impl Ends {
         Ok(Ends { socket: Some(socket), ..Ends::sealed(Box::new(reader), Box::new(writer), None) })
     }
 
-    /// The same connection, carried by the runtime this is called on.
-    pub(super) fn moved_here(self) -> io::Result<Ends> {
-        let Some(socket) = &self.socket else { return Ok(self) };
+    /// Whether nothing encrypts.
+    pub(super) fn is_plain(&self) -> bool {
+        self.socket.is_some()
+    }
+
+    /// The same connection, carried by the runtime this is called on; `direct` if others may write as well, without waiting.
+    pub(super) fn moved_here(self, direct: bool) -> io::Result<Ends> {
+        let Some(socket) = self.socket else { return Ok(self) };
         let (reader, writer) = TcpStream::from_std(socket.try_clone()?)?.into_split();
-        Ok(Ends { reader: Box::new(reader), writer: Box::new(writer), ..self })
+        let socket = Some(socket).filter(|_| direct);
+        Ok(Ends { reader: Box::new(reader), writer: Box::new(writer), socket, ..self })
     }
 
     /// An encrypted connection.

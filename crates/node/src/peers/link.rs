@@ -116,10 +116,6 @@ impl Connection {
 
     /// Carries frames both ways until one side has enough of it. `first` is written before anything else.
     pub(super) async fn run(self: Arc<Connection>, inner: &Inner, neighbour: &Neighbour, ends: Ends, first: Vec<u8>) {
-        let ends = match ends.moved_here() {
-            Ok(ends) => ends,
-            Err(error) => return neighbour.lost(&self, &error.to_string()),
-        };
         let Ends { reader, writer, socket, encoder, decoder, .. } = ends;
         let pen = Pen::new(encoder, socket, &first);
         let _no_pen_is_left = NoPenIsLeft(&self);

@@ -258,24 +258,22 @@ impl Inner {
     }
 
     /// Carries frames over a connection that stands, until it ends. `first` is written before anything else.
-    fn carry(
-        self: &Arc<Inner>,
-        connection: Arc<Connection>,
-        neighbour: Arc<Neighbour>,
-        mut ends: Ends,
-        first: Vec<u8>,
-    ) {
-        let inner = Arc::clone(self);
-        let direct = self.replication.get().filter(|_| connection.road == Road::Consensus && ends.socket.is_some());
+    fn carry(self: &Arc<Inner>, connection: Arc<Connection>, neighbour: Arc<Neighbour>, ends: Ends, first: Vec<u8>) {
+        let replication = self.replication.get();
+        let direct = replication.filter(|_| connection.road == Road::Consensus && ends.is_plain());
+        let (inner, carried, may_write) = (Arc::clone(self), Arc::clone(&connection), direct.is_some());
+        let carrying = async move {
+            match ends.moved_here(may_write) {
+                Ok(ends) => carried.run(&inner, &neighbour, ends, first).await,
+                Err(error) => neighbour.lost(&carried, &error.to_string()),
+            }
+        };
         match direct {
             Some(replication) => {
-                self.spawn(Arc::clone(&connection).beat(self.config.heartbeat()));
-                self.spawn_on(replication, async move { connection.run(&inner, &neighbour, ends, first).await });
+                self.spawn(connection.beat(self.config.heartbeat()));
+                self.spawn_on(replication, carrying);
             }
-            None => {
-                ends.socket = None;
-                self.spawn(async move { connection.run(&inner, &neighbour, ends, first).await });
-            }
+            None => self.spawn(carrying),
         }
     }
 
