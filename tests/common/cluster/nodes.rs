@@ -38,8 +38,10 @@ const DIRECTORY_VOTERS: usize = 5;
 /// What only the nodes of one cluster know.
 pub(crate) const SECRET: &str = "known-to-these-nodes-only";
 
-/// Small segments and frequent snapshots: a node that was away for a while gets one.
-const CONFIG: &str = "[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 300\n\n";
+/// Small segments and frequent snapshots: a node that was away for a while gets one. Holds that outlive the longest run: what
+/// nobody gave back is there when all is counted.
+const CONFIG: &str =
+    "[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 300\n\n[carts]\nhold_ttl_ms = 10_800_000\n\n";
 
 /// How long one question to one node may take before it is asked again.
 const SOON: Duration = Duration::from_secs(2);

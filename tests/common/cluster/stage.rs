@@ -163,7 +163,7 @@ impl Stage {
             self.record.check_audit(&self.cluster.port(node).await).await;
         }
         let copies = REPLICAS.min(nodes.len() as u64);
-        // After half an hour holds run out while the nodes count, one after the other.
+        // The nodes count one after the other, and holds may run out meanwhile.
         eventually("as many seats are held in sessions as in carts", async || {
             let mut audits = Vec::new();
             for &node in nodes {
