@@ -104,9 +104,9 @@ impl Connection {
     pub(super) async fn beat(self: Arc<Connection>, interval: Duration) {
         while !self.queues.lock().is_closed() {
             sleep(interval).await;
-            // Without its pen the writer is writing.
+            // Without its pen the writer is writing; with something left in it, that says enough.
             let mut pen = self.pen.lock();
-            let Some(pen) = pen.as_mut() else { continue };
+            let Some(pen) = pen.as_mut().filter(|pen| pen.is_free()) else { continue };
             pen.heartbeat();
             if !pen.write_at_once() {
                 self.wake.notify_one();
