@@ -1,10 +1,8 @@
 //! Calendars: bookings by time, with and without a cart, once and again, in time zones whose clocks jump.
 
-mod common;
-
 use std::{collections::BTreeMap, sync::Arc};
 
-use common::{
+use crate::common::{
     Answer, Dice, Encoding, Home, Port, Shopper, eventually, http, time,
     town::{audit, room},
 };

@@ -1,10 +1,8 @@
 //! Cinemas and theatres: venues by city and by distance, titles, sessions by title and time, seats of ragged halls.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Dice, Encoding, Home, Map, Port, Shopper, Theatre, eventually, http, time, town::audit};
+use crate::common::{self, Dice, Encoding, Home, Map, Port, Shopper, Theatre, eventually, http, time, town::audit};
 use serde_json::{Value, json};
 
 const START_MS: u64 = 1_900_000_000_000;

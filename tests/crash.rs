@@ -4,8 +4,6 @@
 //! kill -9 alone tests no durability, since the system keeps what was written; the fault library (`tests/faults/shim.c`)
 //! holds back what was not synced, so that with it kill -9 is a power cut.
 
-mod common;
-
 use std::{
     fs,
     path::PathBuf,
@@ -13,8 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{
-    Buyers, Dice, Encoding, Faults, Home, PATIENCE, Record, Server, Theatre, eventually, flip, write_control,
+use crate::common::{
+    self, Buyers, Dice, Encoding, Faults, Home, PATIENCE, Record, Server, Theatre, eventually, flip, write_control,
     written_to,
 };
 use serde_json::json;

@@ -1,12 +1,10 @@
 //! One cart pays in one currency, and comes to no more than can be written: whatever is mixed, or is too much, is refused by
 //! name, nothing of it stays held, and what was in the cart is sold as it was.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{
-    Answer, Dice, Encoding, Home, Port, Shopper, Theatre, eventually,
+use crate::common::{
+    self, Answer, Dice, Encoding, Home, Port, Shopper, Theatre, eventually,
     town::{audit, event, places, product, room, stock},
 };
 use serde_json::{Value, json};

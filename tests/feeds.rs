@@ -1,11 +1,9 @@
 //! What whoever watches is told, and when: of what comes back on sale, and of nothing that is not on disk (P14).
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{
-    Answer, Dice, Encoding, Faults, Home, PATIENCE, Port, Shopper, Theatre, eventually,
+use crate::common::{
+    self, Answer, Dice, Encoding, Faults, Home, PATIENCE, Port, Shopper, Theatre, eventually,
     town::{event, product, room},
     write_control,
 };

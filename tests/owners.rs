@@ -1,11 +1,9 @@
 //! Orders belong to somebody: a node whose customers have tokens, asked by the customer, by others, by guests and by operators.
 
-mod common;
-
 use std::{path::Path, process::Command, sync::Arc};
 
-use common::{
-    Answer, BOXOFFICE, Dice, Encoding, Home, Port, Shopper, eventually, http, recorded,
+use crate::common::{
+    self, Answer, BOXOFFICE, Dice, Encoding, Home, Port, Shopper, eventually, http, recorded,
     town::{product, purchases, room},
 };
 use serde_json::{Value, json};

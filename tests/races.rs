@@ -1,8 +1,6 @@
 //! Many at once, over real sockets: one winner where there is one, limits that hold at every moment, one effect of one
 //! request id.
 
-mod common;
-
 use std::{
     sync::{
         Arc,
@@ -11,8 +9,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use common::{
-    Answer, Dice, Encoding, Home, No, Port, Shopper, Theatre, eventually, recorded,
+use crate::common::{
+    self, Answer, Dice, Encoding, Home, No, Port, Shopper, Theatre, eventually, recorded,
     town::{audit, event, places, product, room, stock, stock_is},
 };
 use futures_util::future::join_all;

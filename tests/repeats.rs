@@ -1,15 +1,13 @@
 //! One request id has one effect (P9): a hundred times at once through both doors and both encodings, and once more long
 //! after, when the world has gone on.
 
-mod common;
-
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
     sync::{Arc, Mutex},
 };
 
-use common::{
+use crate::common::{
     Answer, Dice, Encoding, Home, Port, Server, Shopper, Theatre, eventually, http,
     town::{audit, room},
 };

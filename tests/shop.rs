@@ -1,11 +1,9 @@
 //! A shop: products by quantity, carts that grow and shrink, orders, and one cart over everything that is sold.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{
-    Answer, Dice, Encoding, Home, Server, Shopper, Theatre, eventually, http, recorded, time,
+use crate::common::{
+    self, Answer, Dice, Encoding, Home, Server, Shopper, Theatre, eventually, http, recorded, time,
     town::{audit, places, product, purchases, room, stock, stock_is},
 };
 use serde_json::{Value, json};

@@ -1,11 +1,9 @@
 //! Tickets without seats: areas by number, orders among their customers' purchases, canceled events.
 
-mod common;
-
 use std::{collections::BTreeSet, sync::Arc};
 
-use common::{
-    Answer, Dice, Encoding, Home, Map, PATIENCE, Shopper, Theatre, eventually,
+use crate::common::{
+    self, Answer, Dice, Encoding, Home, Map, PATIENCE, Shopper, Theatre, eventually,
     town::{audit, event, places, places_are, product, purchases},
 };
 use futures_util::future::join_all;

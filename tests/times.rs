@@ -1,9 +1,7 @@
 //! Times that are none: that end before they begin, that last for ever, that the clocks skip or show twice. Each gets its
 //! named refusal through both doors, and nothing changes.
 
-mod common;
-
-use common::{
+use crate::common::{
     Answer, Dice, Encoding, Home, Port, Server, Theatre, http,
     town::{audit, room},
 };

@@ -1,10 +1,8 @@
 //! What the flows of a shop, a theatre, an arena, a cinema and a calendar look like on the wire: the frames in
 //! `docs/transcripts/` are sent one after the other, and what is answered is compared with what stands there.
 //!
-//! `UPDATE_EXPECT=1 cargo test --test transcripts` writes down what is answered instead; read the difference. What differs
+//! `UPDATE_EXPECT=1 cargo test --test whole transcripts` writes down what is answered instead; read the difference. What differs
 //! from run to run (times that are now, epochs, versions, places in the log) is written as `…`.
-
-mod common;
 
 use std::{
     fs,
@@ -13,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use common::{Gateway, Home, PATIENCE};
+use crate::common::{Gateway, Home, PATIENCE};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use tokio::{

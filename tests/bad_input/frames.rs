@@ -8,10 +8,8 @@ use std::{
 
 use serde_json::json;
 
-use crate::{
-    Stage, TOKEN,
-    common::{Encoding, PATIENCE},
-};
+use super::{Stage, TOKEN};
+use crate::common::{Encoding, PATIENCE};
 
 /// Frames that are no requests are answered without a number as far as they can be; the connection goes on, until it is
 /// clear that the client speaks something else.

@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    Stage,
-    common::{self, Answer, Encoding},
-};
+use super::Stage;
+use crate::common::{self, Answer, Encoding};
 
 /// Everything but seats: products, areas, resources, orders, purchases, by both doors. What is refused has a name, and the
 /// whole audit is what it was.

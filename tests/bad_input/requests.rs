@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    Stage, TOKEN,
-    common::{self, Encoding, checkout},
-};
+use super::{Stage, TOKEN};
+use crate::common::{self, Encoding, checkout};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ids_nobody_knows() {

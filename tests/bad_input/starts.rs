@@ -2,10 +2,8 @@
 
 use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt, process::Command};
 
-use crate::{
-    Stage,
-    common::{Encoding, Home, Server},
-};
+use super::Stage;
+use crate::common::{Encoding, Home, Server};
 
 /// Exit codes of the program.
 const USAGE: i32 = 2;

@@ -5,13 +5,10 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::{
-    CONFIG, PRICE, SOON, Stage, charged,
-    common::{
-        Answer, Encoding, Gateway, Shopper, eventually, recorded,
-        town::{audit, event, places, places_are},
-    },
-    config, open, open_are, paid,
+use super::{CONFIG, PRICE, SOON, Stage, charged, config, open, open_are, paid};
+use crate::common::{
+    Answer, Encoding, Gateway, Shopper, eventually, recorded,
+    town::{audit, event, places, places_are},
 };
 
 /// Killed before the authorization is answered, during the capture, during a refund: it goes on by itself, once.

@@ -5,12 +5,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::{
-    PRICE, SOON, Stage, charged,
-    common::{
-        Answer, Encoding, Shopper, Theatre, eventually,
-        town::{event, places, product, stock, stock_is},
-    },
+use super::{PRICE, SOON, Stage, charged};
+use crate::common::{
+    Answer, Encoding, Shopper, Theatre, eventually,
+    town::{event, places, product, stock, stock_is},
 };
 
 /// A cart that is being paid does not expire, takes no changes, and is paid once however often one asks.

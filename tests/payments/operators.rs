@@ -4,13 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::{
-    PRICE, SOON, Stage, charged,
-    common::{
-        Shopper, eventually,
-        town::{audit, places, places_are},
-    },
-    open, open_are, paid,
+use super::{PRICE, SOON, Stage, charged, open, open_are, paid};
+use crate::common::{
+    Shopper, eventually,
+    town::{audit, places, places_are},
 };
 
 /// An authorization nobody ever answers: the places stay held, and an operator says how it ended.

@@ -3,13 +3,10 @@
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::{
-    PRICE, SOON, Stage, charged,
-    common::{
-        Shopper, eventually,
-        town::{audit, places, places_are, product, purchases, stock, stock_is},
-    },
-    open, paid,
+use super::{PRICE, SOON, Stage, charged, open, paid};
+use crate::common::{
+    Shopper, eventually,
+    town::{audit, places, places_are, product, purchases, stock, stock_is},
 };
 
 /// Worked examples 10 and 11, and everything that a gateway can do and still sells: slow, lost, garbage, late, twice.

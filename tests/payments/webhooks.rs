@@ -10,13 +10,10 @@ use boxoffice_wire::webhook::sign;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::{
-    PRICE, Stage, charged,
-    common::{
-        SECRET, http,
-        town::{audit, places},
-    },
-    paid,
+use super::{PRICE, Stage, charged, paid};
+use crate::common::{
+    SECRET, http,
+    town::{audit, places},
 };
 
 /// Webhooks are believed if they are signed, and only then; they act once, late ones for what is over not at all.

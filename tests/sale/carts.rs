@@ -5,11 +5,8 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::{
-    CART, TOKEN,
-    common::{Answer, Dice, Encoding, Home, Theatre, checkout, eventually},
-    hold,
-};
+use super::{CART, TOKEN, hold};
+use crate::common::{Answer, Dice, Encoding, Home, Theatre, checkout, eventually};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_id_has_one_effect() {

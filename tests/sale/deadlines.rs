@@ -5,11 +5,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::{
-    TOKEN,
-    common::{Answer, Dice, Encoding, Home, Theatre, checkout, eventually},
-    hold,
-};
+use super::{TOKEN, hold};
+use crate::common::{Answer, Dice, Encoding, Home, Theatre, checkout, eventually};
 
 const HALF_AN_HOUR_MS: u64 = 30 * 60 * 1000;
 

@@ -2,11 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    CART, TOKEN,
-    common::{Encoding, Home, Map, Port, checkout, time},
-    hold,
-};
+use super::{CART, TOKEN, hold};
+use crate::common::{Encoding, Home, Map, Port, checkout, time};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_purchase_frame_by_frame_in_json() {

@@ -2,11 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    TOKEN,
-    common::{self, Encoding, Home, Map, Theatre, checkout, time},
-    hold,
-};
+use super::{TOKEN, hold};
+use crate::common::{self, Encoding, Home, Map, Theatre, checkout, time};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_port_says_how_the_node_is() {

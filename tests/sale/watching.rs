@@ -4,11 +4,8 @@ use boxoffice_client::{BestWish, Cart, Client, ClientConfig, Entity, Id, Seat, S
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::{
-    TOKEN,
-    common::{self, Answer, Dice, Encoding, Home, Map, Port, Theatre, checkout, eventually},
-    hold,
-};
+use super::{TOKEN, hold};
+use crate::common::{self, Answer, Dice, Encoding, Home, Map, Port, Theatre, checkout, eventually};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watchers_see_every_version_and_each_other() {

@@ -1,9 +1,6 @@
 //! Payments through a gateway that misbehaves: nobody is charged without a sale, nothing is sold without a charge, whatever
 //! dies in between (P11). After each story the gateway's ledger is held against the node's orders.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod deaths;
 mod meanwhile;
 mod operators;
@@ -15,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use common::{
+use crate::common::{
     Answer, Dice, Encoding, Gateway, Home, Port, SECRET, Server, Shopper, eventually, http,
     town::{audit, event},
 };

@@ -1,8 +1,5 @@
 //! Seats are sold, end to end: the real program, its port, its disk.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod carts;
 mod deadlines;
 mod frames;

@@ -1,14 +1,11 @@
 //! Whatever is sent or configured wrongly gets its name, changes nothing, and the node goes on.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod frames;
 mod goods;
 mod requests;
 mod starts;
 
-use common::{Answer, Dice, Encoding, Home, Port, Server, Theatre, checkout};
+use crate::common::{Answer, Dice, Encoding, Home, Port, Server, Theatre, checkout};
 use serde_json::{Value, json};
 
 const TOKEN: &str = "000102030405060708090a0b0c0d0e0f";
