@@ -58,6 +58,11 @@ impl FeedSource for Watched {
         self.begin(entity)
     }
 
+    fn may_lag(&self, _entity: &Entity) -> bool {
+        // Also who leads: it may have been cut off, and others lead since.
+        self.0.upgrade().is_some_and(|shared| !shared.is_alone())
+    }
+
     fn end(&self, entity: &Entity) {
         let Some(shared) = self.0.upgrade() else { return };
         shared.cell_of(entity).replica.lock().watched.end_here(entity);

@@ -15,6 +15,7 @@ mod buyer;
 mod curious;
 mod desk;
 mod portions;
+mod spectator;
 mod town;
 
 mod judge;

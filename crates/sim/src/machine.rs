@@ -72,6 +72,8 @@ pub(crate) struct Machine {
     ether: Ether,
     trace: Arc<Trace>,
     process: Mutex<Process>,
+    /// Processes so far.
+    lives: AtomicU64,
 }
 
 #[derive(Default)]
@@ -119,6 +121,7 @@ impl Machine {
             ether: ether.clone(),
             trace: Arc::clone(trace),
             process: Mutex::default(),
+            lives: AtomicU64::new(0),
         }
     }
 
@@ -193,6 +196,7 @@ impl Machine {
         })?;
         self.trace.note(&format!("node {} starts", self.number));
         *self.process.lock() = Process { node: Some(node), gate, waiting: Vec::new() };
+        self.lives.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
@@ -200,6 +204,16 @@ impl Machine {
     pub(crate) fn handle(&self) -> Option<NodeHandle> {
         let process = self.process.lock();
         process.node.as_ref().filter(|_| !process.gate.is_shut()).map(|node| node.handle().clone())
+    }
+
+    /// Which of its processes this is.
+    pub(crate) fn life(&self) -> u64 {
+        self.lives.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is no process, not even one that stands still.
+    pub(crate) fn is_off(&self) -> bool {
+        self.process.lock().node.is_none()
     }
 
     /// Resolves with the reason when the process cannot go on; never if there is none.

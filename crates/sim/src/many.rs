@@ -29,6 +29,8 @@ pub struct Summary {
     pub changes: u64,
     /// Reads that were answered.
     pub reads: u64,
+    /// How often watchers were shown something.
+    pub sights: u64,
     /// Attempts that ended without anybody knowing how.
     pub unknown: u64,
     /// Attempts that were turned away.
@@ -53,6 +55,7 @@ impl Summary {
         }
         self.changes += report.changes;
         self.reads += report.reads;
+        self.sights += report.sights;
         self.unknown += report.unknown;
         self.turned_away += report.turned_away;
         self.carts += report.seen.carts;
@@ -75,7 +78,7 @@ impl fmt::Display for Summary {
         let faults: Vec<String> =
             self.faults.iter().map(|(fault, times)| format!("{} {times}", fault.as_str())).collect();
         writeln!(f, "faults: {}", if faults.is_empty() { "none".into() } else { faults.join(", ") })?;
-        writeln!(f, "operations: {} changes, {} reads", self.changes, self.reads)?;
+        writeln!(f, "operations: {} changes, {} reads; {} sights of watchers", self.changes, self.reads, self.sights)?;
         writeln!(f, "unknown outcomes: {}; turned away: {}", self.unknown, self.turned_away)?;
         writeln!(f, "in the end: {} carts, {} orders", self.carts, self.orders)?;
         writeln!(f, "trace: {:016x}", self.hash)?;

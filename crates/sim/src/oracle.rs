@@ -5,16 +5,31 @@
 use std::collections::BTreeMap;
 
 use boxoffice_core::{
-    answer::{Answer, Answered, At, MapView},
-    id::{Entity, Id},
+    answer::{Answer, Answered, AreaCounts, At, MapView, SeatCounts, StockCounts},
+    id::{Entity, Id, OrderId},
 };
 use boxoffice_node::door::Failure;
+
+use crate::spectator::shown_by;
 
 /// Violations told in words; of more only the number counts.
 const TOLD_MAX: usize = 20;
 
 /// When something was asked and answered, in milliseconds of the run.
 pub(crate) type Times = (u64, u64);
+
+/// What watchers are shown of an entity at a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// A session: two bits a seat, and its areas.
+    Map(Vec<u8>, Vec<AreaCounts>),
+    /// A session in counts.
+    Counts(SeatCounts, Vec<AreaCounts>),
+    /// A product.
+    Stock(StockCounts),
+    /// What a customer bought with this cursor.
+    Purchase(OrderId),
+}
 
 /// Whose change it was: of which entity, by the number of its request.
 type Key<'a> = (&'a Entity, u64);
@@ -25,6 +40,10 @@ pub(crate) struct Oracle {
     entities: BTreeMap<Entity, Line>,
     /// Whole maps that were read, by session and version.
     pub(crate) maps: BTreeMap<(Id, u64), (MapView, Times)>,
+    /// Everything that watchers were shown, by entity and version; of a session the map and the counts.
+    shown: BTreeMap<(Entity, u64), Vec<Shown>>,
+    /// How often watchers were shown something.
+    pub(crate) sights: u64,
     /// Changes that were answered.
     pub(crate) changes: u64,
     /// Reads that were answered.
@@ -114,6 +133,27 @@ impl Oracle {
         }
     }
 
+    /// A watcher was shown this: at a version there is one state, wherever it is looked at.
+    pub(crate) fn shown(&mut self, who: &str, entity: Entity, version: u64, shown: Shown) {
+        self.sights += 1;
+        if let (Entity::Session(session), Shown::Map(..)) = (&entity, &shown)
+            && let Some((map, times)) = self.maps.get(&(session.clone(), version))
+            && shown_by(map) != shown
+        {
+            self.violation(format!("{who} was shown {shown:?} of {entity} at {version}, read as {map:?} at {times:?}"));
+        }
+        let alike = |known: &&Shown| std::mem::discriminant(*known) == std::mem::discriminant(&shown);
+        let all = self.shown.entry((entity, version)).or_default();
+        match all.iter().find(alike) {
+            Some(known) if *known == shown => {}
+            Some(known) => {
+                let what = format!("{who} was shown {shown:?} at {version}, and somebody else {known:?}");
+                self.violation(what);
+            }
+            None => all.push(shown),
+        }
+    }
+
     /// A read was answered.
     pub(crate) fn read(&mut self, times: Times, answered: &Answered) {
         self.reads += 1;
@@ -131,6 +171,12 @@ impl Oracle {
             let known = self.maps.entry((map.session.clone(), map.version)).or_insert_with(|| (map.clone(), times));
             if (&known.0.seats, &known.0.areas) != (&map.seats, &map.areas) {
                 let what = format!("the map of {} at version {} was read twice and differs", map.session, map.version);
+                self.violation(what);
+            }
+            let shown = self.shown.get(&(Entity::Session(map.session.clone()), map.version));
+            let shown = shown.into_iter().flatten().find(|shown| matches!(shown, Shown::Map(..)));
+            if let Some(shown) = shown.filter(|shown| **shown != shown_by(map)) {
+                let what = format!("{map:?} was read, and watchers were shown {shown:?} at this version");
                 self.violation(what);
             }
         }

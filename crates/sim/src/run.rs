@@ -27,6 +27,7 @@ use crate::{
     operator::operate,
     panics,
     settings::Settings,
+    spectator::Spectator,
     town::Town,
     trace::Trace,
 };
@@ -43,6 +44,8 @@ const NODES_MAX: u64 = 5;
 const SPARES: u64 = 3;
 /// How long the operator may take to end what is begun when nothing is in the way, in milliseconds.
 const OPERATION_MS: u64 = 600_000;
+/// How many look on: in both encodings.
+const SPECTATORS: u64 = 4;
 /// How long all of it may take besides, in milliseconds: nothing is waited for that long.
 const ALL_MS: u64 = 3 * 3_600_000;
 /// A new session is opened so often, in milliseconds.
@@ -63,6 +66,8 @@ pub struct Report {
     pub changes: u64,
     /// Reads that were answered.
     pub reads: u64,
+    /// How often watchers were shown something.
+    pub sights: u64,
     /// Attempts that ended without anybody knowing how.
     pub unknown: u64,
     /// Attempts that were turned away.
@@ -112,6 +117,7 @@ impl Report {
             faults: BTreeMap::new(),
             changes: 0,
             reads: 0,
+            sights: 0,
             unknown: 0,
             turned_away: 0,
             seen: Seen::default(),
@@ -165,6 +171,13 @@ async fn simulate(settings: Settings) -> Report {
             let (desk, town, stories) = (Arc::clone(&desk), Arc::clone(&town), Arc::clone(&stories));
             let buyer = Buyer::new(number, &settings, desk, town, stories);
             tokio::spawn(buyer.buy(stopped.clone()))
+        })
+        .collect();
+    let (stop_looking, looking_stops) = watch::channel(false);
+    let looking: Vec<_> = (0..SPECTATORS)
+        .map(|number| {
+            let spectator = Spectator::new(number, &settings, Arc::clone(&desk), Arc::clone(&town));
+            tokio::spawn(spectator.look_on(looking_stops.clone()))
         })
         .collect();
     let (desk_of_town, open_town) = (Arc::clone(&desk), Arc::clone(&town));
@@ -232,6 +245,17 @@ async fn simulate(settings: Settings) -> Report {
             desk.oracle.lock().violation(format!("a buyer was not served after everything was healed: {ended:?}"));
         }
     }
+    stop_looking.send_replace(true);
+    for spectator in looking {
+        if !all_serve {
+            spectator.abort();
+            continue;
+        }
+        let ended = timeout(Duration::from_millis(LAST_CARTS_MS), spectator).await;
+        if !matches!(ended, Ok(Ok(()))) {
+            desk.oracle.lock().violation(format!("somebody who looks on came to no end: {ended:?}"));
+        }
+    }
     let walls_are_right = !toll.lock().faults.contains_key(&Fault::ClockJump);
     let stories = std::mem::take(&mut *stories.lock());
     let seen = match all_serve {
@@ -260,6 +284,7 @@ async fn end(settings: Settings, desk: &Desk, toll: &Mutex<Toll>, seen: Seen) ->
         faults: toll.faults.clone(),
         changes: oracle.changes,
         reads: oracle.reads,
+        sights: oracle.sights,
         unknown: oracle.unknown,
         turned_away: oracle.turned_away,
         seen,

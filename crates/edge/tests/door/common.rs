@@ -108,6 +108,10 @@ impl FeedSource for Theatre {
         }
     }
 
+    fn may_lag(&self, _entity: &Entity) -> bool {
+        false
+    }
+
     fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
         self.begin(entity)
     }

@@ -71,12 +71,13 @@ pub(super) enum Position {
     Nothing,
     /// It has this version.
     At(u64),
-    /// It has a version the hub has yet to publish; at the next publication it goes on from there or gets a snapshot.
+    /// It has a version the hub has yet to publish: it was told by a node that was quicker, and goes on from there. Or that
+    /// was never there, and when it was waited for long enough the watcher gets a snapshot.
     Ahead {
         /// The version it has.
         version: u64,
-        /// What was published when it came.
-        published: u64,
+        /// Until which monotonic millisecond that is waited for.
+        until_ms: u64,
     },
     /// It was told that nothing more will come.
     Ended,
@@ -119,8 +120,13 @@ impl Channel {
         inside.asked
     }
 
-    /// Where a watcher who has `since` begins. `waits` says whether commits of the entity wait to be published.
-    pub(super) fn place(&self, since: Option<Since>, waits: impl FnOnce() -> bool) -> Result<Position, NoFeed> {
+    /// Where a watcher who has `since` begins. `may_come` says until when a version that is not published yet is waited for,
+    /// if it may come.
+    pub(super) fn place(
+        &self,
+        since: Option<Since>,
+        may_come: impl FnOnce() -> Option<u64>,
+    ) -> Result<Position, NoFeed> {
         let inside = self.inside.lock();
         let line = match &inside.state {
             State::Open(line) => line,
@@ -131,8 +137,8 @@ impl Channel {
         let published = line.published();
         Ok(match self.version_of(since) {
             Some(version) if version <= published => Position::At(version),
-            Some(version) if waits() => Position::Ahead { version, published },
-            Some(_) | None => Position::Nothing,
+            Some(version) => may_come().map_or(Position::Nothing, |until_ms| Position::Ahead { version, until_ms }),
+            None => Position::Nothing,
         })
     }
 
@@ -278,8 +284,9 @@ impl Channel {
         };
         let at = match *position {
             Position::At(at) => Some(at),
-            Position::Ahead { published, .. } if published == line.published() => return Pulled::All,
-            Position::Ahead { version, .. } => Some(version),
+            Position::Ahead { version, .. } if version <= line.published() => Some(version),
+            Position::Ahead { until_ms, .. } if (reader.now_ms)() < until_ms => return Pulled::All,
+            Position::Ahead { .. } => None,
             Position::Nothing => None,
             Position::Ended => return Pulled::All,
         };

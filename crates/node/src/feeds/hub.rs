@@ -25,6 +25,10 @@ const WATCHERS_SLICE: usize = 64;
 /// Milliseconds before a feed that could not begin anew is tried again.
 const AGAIN_MS: u64 = 250;
 
+/// Milliseconds for which a version that a watcher has and this node has not is waited for: longer than a replica lags that
+/// is not cut off. What a watcher was shown once was committed, so it comes, unless the cluster was set back.
+const AHEAD_MS: u64 = 60_000;
+
 /// What the driver, the connections and the publishing task share.
 pub(super) struct Hub {
     source: Arc<dyn FeedSource>,
@@ -48,7 +52,7 @@ struct Table {
     channels: BTreeMap<(Entity, View), Arc<Channel>>,
     next_feed: u64,
     /// What is looked at again, and the monotonic millisecond of that; each queue in the order of time.
-    later: [VecDeque<(u64, Later)>; 3],
+    later: [VecDeque<(u64, Later)>; 4],
 }
 
 /// Why a channel is looked at again.
@@ -59,6 +63,8 @@ enum Later {
     Anew(Entity),
     /// Another node was asked for how it begins, for the so-manieth time, or for what is kept there.
     Asked(Arc<Channel>, u64),
+    /// A watcher has a version that this node has not.
+    Ahead(Arc<Channel>),
 }
 
 impl Hub {
@@ -131,8 +137,20 @@ impl Hub {
     }
 
     /// Where a watcher begins.
-    pub(super) fn place(&self, channel: &Channel, since: Option<Since>) -> Result<Position, NoFeed> {
-        channel.place(since, || self.inbox.lock().waits(&channel.entity))
+    pub(super) fn place(&self, channel: &Arc<Channel>, since: Option<Since>) -> Result<Position, NoFeed> {
+        let placed = channel.place(since, || {
+            let may_come = self.inbox.lock().waits(&channel.entity) || self.source.may_lag(&channel.entity);
+            may_come.then(|| self.now_ms() + AHEAD_MS)
+        });
+        if let Ok(Position::Ahead { .. }) = placed {
+            self.look_again(AHEAD_MS, Later::Ahead(Arc::clone(channel)));
+        }
+        placed
+    }
+
+    /// The monotonic millisecond it is.
+    pub(super) fn now_ms(&self) -> u64 {
+        self.clock.monotonic_ms()
     }
 
     /// Another node was asked: somebody else is, if it does not answer in time.
@@ -168,7 +186,7 @@ impl Hub {
     }
 
     fn look_again(&self, in_ms: u64, later: Later) {
-        let at_ms = self.clock.monotonic_ms() + in_ms;
+        let at_ms = self.now_ms() + in_ms;
         self.table.lock().look_again(at_ms, later);
         self.wake.notify_one();
     }
@@ -176,9 +194,9 @@ impl Hub {
     /// Publishes what is committed: the first commit after a rest at once, then once a tick. What other nodes answer goes out
     /// at once.
     pub(super) async fn run(&self) {
-        let mut next_ms = self.clock.monotonic_ms();
+        let mut next_ms = self.now_ms();
         loop {
-            match self.sweep(self.clock.monotonic_ms()).await {
+            match self.sweep(self.now_ms()).await {
                 Some(until_ms) => tokio::select! {
                     biased;
                     () = self.wake.notified() => {}
@@ -192,14 +210,14 @@ impl Hub {
             }
             if self.settings.coalesce_ms > 0 {
                 self.wait_until(next_ms).await;
-                next_ms = self.clock.monotonic_ms() + self.settings.coalesce_ms;
+                next_ms = self.now_ms() + self.settings.coalesce_ms;
             }
             self.publish().await;
         }
     }
 
     async fn wait_until(&self, until_ms: u64) {
-        let wait_ms = until_ms.saturating_sub(self.clock.monotonic_ms());
+        let wait_ms = until_ms.saturating_sub(self.now_ms());
         if wait_ms > 0 {
             sleep(Duration::from_millis(wait_ms)).await;
         }
@@ -278,6 +296,7 @@ impl Hub {
                     self.table.lock().remove_unwatched(&channel, &*self.source);
                 }
                 Some(Later::Anew(entity)) => self.commit(vec![Commit::lost(entity)]),
+                Some(Later::Ahead(channel)) => self.tell(&channel).await,
                 Some(Later::Asked(channel, ask)) => self.ask_elsewhere(&channel, ask).await,
             }
         }
@@ -307,6 +326,7 @@ impl Table {
             Later::Lingers(_) => 0,
             Later::Anew(_) => 1,
             Later::Asked(..) => 2,
+            Later::Ahead(_) => 3,
         };
         self.later[queue].push_back((at_ms, later));
     }

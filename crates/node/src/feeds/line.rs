@@ -54,21 +54,13 @@ pub(super) struct Reader<'a> {
     pub(super) feed: u64,
     pub(super) encoding: Encoding,
     pub(super) source: &'a dyn FeedSource,
-    bytes_left: usize,
-    frame: &'a mut dyn FnMut(Bytes),
+    /// The monotonic millisecond it is.
+    pub(super) now_ms: &'a dyn Fn() -> u64,
+    pub(super) bytes_left: usize,
+    pub(super) frame: &'a mut dyn FnMut(Bytes),
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(
-        feed: u64,
-        encoding: Encoding,
-        source: &'a dyn FeedSource,
-        bytes_max: usize,
-        frame: &'a mut dyn FnMut(Bytes),
-    ) -> Reader<'a> {
-        Reader { feed, encoding, source, bytes_left: bytes_max, frame }
-    }
-
+impl Reader<'_> {
     /// Whether it wants no more for now.
     pub(super) fn is_full(&self) -> bool {
         self.bytes_left == 0

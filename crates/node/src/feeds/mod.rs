@@ -114,6 +114,9 @@ pub trait FeedSource: Send + Sync + 'static {
     /// As [`FeedSource::begin`].
     fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed>;
 
+    /// Whether there may be versions of it that this node is not told of yet.
+    fn may_lag(&self, entity: &Entity) -> bool;
+
     /// Nobody watches this entity any more: its commits need not be handed in.
     fn end(&self, entity: &Entity);
 

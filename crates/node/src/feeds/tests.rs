@@ -131,6 +131,10 @@ impl FeedSource for Replica {
         Ok(Beginning::Session(MapView { session: id.clone(), epoch: 0, version, counts, areas, seats: packed }))
     }
 
+    fn may_lag(&self, _entity: &Entity) -> bool {
+        false
+    }
+
     fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
         panic!("{entity} is not awaited")
     }

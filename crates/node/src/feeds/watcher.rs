@@ -216,7 +216,14 @@ impl Watcher {
                     *given += bytes.len();
                     say(Said::Frame(bytes));
                 };
-                let mut reader = Reader::new(feed, encoding, self.hub.source(), bytes_max, &mut frame);
+                let mut reader = Reader {
+                    feed,
+                    encoding,
+                    source: self.hub.source(),
+                    now_ms: &|| self.hub.now_ms(),
+                    bytes_left: bytes_max,
+                    frame: &mut frame,
+                };
                 let pulled = watched.channel.pull(position, &mut reader);
                 if pulled == (Pulled::Awaited { newly: true }) {
                     self.hub.await_answer(&watched.channel);

@@ -49,6 +49,10 @@ impl FeedSource for Elsewhere {
         Err(self.asked("begin"))
     }
 
+    fn may_lag(&self, _entity: &Entity) -> bool {
+        true
+    }
+
     fn begin_elsewhere(&self, _entity: &Entity) -> Result<Beginning, NoFeed> {
         Err(self.asked("elsewhere"))
     }
@@ -273,6 +277,29 @@ fn both_views_begin_with_one_answer() {
         let mut said = Vec::new();
         counter.pull(Encoding::Json, 1_000, |word| said.push(word));
         assert!(matches!(said[..], [Said::Begun { tag: 2, .. }]), "{said:?}");
+    });
+}
+
+#[test]
+fn who_comes_from_a_quicker_node_is_not_told_less_than_it_was() {
+    story(async {
+        let (_source, feeds) = begin();
+        let (mut watcher, mut other) = (feeds.watcher(), feeds.watcher());
+        let has = |version| Some(super::since(super::EPOCH, version));
+        assert_eq!(watcher.watch(&session(), View::Whole, has(4), 1), Ok(Watching::Awaited));
+        assert_eq!(other.watch(&session(), View::Whole, has(7), 2), Ok(Watching::Awaited));
+        feeds.begun(session(), Ok(at(2)));
+        wait(1).await;
+        assert_eq!(told(&mut watcher), [Told::Begun(1)], "it has more than there is here");
+        feeds.commit(vec![to(3)]);
+        wait(30).await;
+        assert!(told(&mut watcher).is_empty());
+        feeds.commit(vec![to(4), to(5)]);
+        wait(30).await;
+        assert_eq!(told(&mut watcher), [Told::Snapshot(5)]);
+        assert_eq!(told(&mut other), [Told::Begun(2)]);
+        wait(60_000).await;
+        assert_eq!(told(&mut other), [Told::Snapshot(5)], "what it has was never there");
     });
 }
 

@@ -194,6 +194,10 @@ impl FeedSource for Replica {
         })
     }
 
+    fn may_lag(&self, _entity: &Entity) -> bool {
+        false
+    }
+
     fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
         panic!("{entity} is not awaited")
     }

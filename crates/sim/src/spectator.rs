@@ -1,0 +1,427 @@
+//! Somebody who looks on: watches sessions, products and customers at whatever node, reads slowly or not at all for a while,
+//! leaves, comes back elsewhere and goes on from what it has. Whatever it is shown at a version must be what everybody else
+//! is shown at that version, in either encoding and from any node, and at the end what is there (P14).
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use boxoffice_core::{
+    answer::{Answer, AreaCounts, MapView, SeatCounts},
+    command::{Command, SessionCommand},
+    id::{Entity, Id},
+};
+use boxoffice_node::feeds::{NoFeed, Said, View, Watcher, Watching};
+use boxoffice_wire::{
+    Encoding,
+    body::Resume,
+    feed::{CountsSnapshot, Delta, ProductSnapshot, PurchasesSnapshot, Snapshot, SnapshotBody},
+    reply::{Event, RawEvent, ServerFrame},
+    request::Since,
+};
+use bytes::Bytes;
+use rand::{
+    Rng,
+    rngs::SmallRng,
+    seq::{IndexedRandom, IteratorRandom},
+};
+use tokio::{sync::watch, time::sleep};
+
+use crate::{
+    desk::Desk,
+    dice::{around, dice},
+    machine::Machine,
+    oracle::Shown,
+    settings::Settings,
+    town::{self, Town},
+};
+
+/// How long it looks away between two looks, in milliseconds, around one of these.
+const LOOKS_AWAY_MS: [u64; 4] = [30, 300, 3_000, 20_000];
+/// How much it takes with one look, in bytes.
+const BITES: [usize; 3] = [1, 400, 1 << 16];
+/// One time in so many it leaves, or gives a feed up.
+const LEAVES: u32 = 25;
+/// Customers of whom it looks at all purchases.
+const CUSTOMERS: usize = 2;
+/// How long after everything was healed and sold it may take until it sees what is there, in milliseconds.
+const SEES_ALL_MS: u64 = 120_000;
+
+/// What is watched: an entity, in a view of it.
+type Subject = (Entity, View);
+
+/// What it was shown last.
+enum Sight {
+    Session { epoch: u64, version: u64, seats: Vec<u8>, counts: SeatCounts, areas: Vec<AreaCounts> },
+    Counts { version: u64 },
+    Product { epoch: u64, version: u64 },
+    Purchases { cursor: u64 },
+}
+
+impl Sight {
+    fn version(&self) -> u64 {
+        match self {
+            Sight::Session { version, .. } | Sight::Counts { version } | Sight::Product { version, .. } => *version,
+            Sight::Purchases { cursor } => *cursor,
+        }
+    }
+
+    fn since(&self) -> Option<Since> {
+        match self {
+            Sight::Session { epoch, version, .. } | Sight::Product { epoch, version } => {
+                Some(Since::Version(Resume { epoch: *epoch, version: *version }))
+            }
+            Sight::Counts { .. } => None,
+            Sight::Purchases { cursor } => Some(Since::Cursor(*cursor)),
+        }
+    }
+}
+
+/// Where it looks on, as long as that process lives.
+struct Seat {
+    machine: Arc<Machine>,
+    life: u64,
+    watcher: Watcher,
+    feeds: BTreeMap<u64, Subject>,
+    awaited: BTreeMap<u64, Subject>,
+}
+
+/// One spectator.
+pub(crate) struct Spectator {
+    name: String,
+    desk: Arc<Desk>,
+    town: Arc<Town>,
+    dice: SmallRng,
+    encoding: Encoding,
+    seat: Option<Seat>,
+    sights: BTreeMap<Subject, Sight>,
+    next_tag: u64,
+}
+
+impl Spectator {
+    /// The spectator with this number; even ones read JSON, odd ones MessagePack.
+    pub(crate) fn new(number: u64, settings: &Settings, desk: Arc<Desk>, town: Arc<Town>) -> Spectator {
+        let encoding = if number.is_multiple_of(2) { Encoding::Json } else { Encoding::MsgPack };
+        let (name, dice) = (format!("spectator {number}"), dice(settings.seed, "spectator", number));
+        Spectator { name, desk, town, dice, encoding, seat: None, sights: BTreeMap::new(), next_tag: 0 }
+    }
+
+    /// Looks on until told to stop; then until it has seen what is there.
+    pub(crate) async fn look_on(mut self, stop: watch::Receiver<bool>) {
+        while !*stop.borrow() {
+            let away_ms = *LOOKS_AWAY_MS.choose(&mut self.dice).expect("there are some");
+            sleep(Duration::from_millis(around(&mut self.dice, away_ms))).await;
+            self.look();
+        }
+        let until_ms = self.desk.trace.now_ms() + SEES_ALL_MS;
+        loop {
+            self.take_a_seat();
+            self.watch_all(1);
+            sleep(Duration::from_millis(100)).await;
+            self.pull(1 << 20);
+            let Some(what) = self.misses().await else { return };
+            if self.desk.trace.now_ms() > until_ms {
+                return self.wrong(&format!("{SEES_ALL_MS} ms after all was done {what}"));
+            }
+            sleep(Duration::from_millis(500)).await;
+        }
+    }
+
+    fn wrong(&self, what: &str) {
+        self.desk.oracle.lock().violation(format!("{}: {what}", self.name));
+    }
+
+    fn look(&mut self) {
+        if self.dice.random_ratio(1, LEAVES) {
+            self.seat = None;
+        }
+        self.take_a_seat();
+        // Whoever stands still sends nothing.
+        if self.seat.as_ref().is_none_or(|seat| seat.machine.handle().is_none()) {
+            return;
+        }
+        self.watch_all(2);
+        if self.dice.random_ratio(1, LEAVES) {
+            self.give_one_up();
+        }
+        let bite = *BITES.choose(&mut self.dice).expect("there are some");
+        self.pull(bite);
+    }
+
+    /// Sits down at a node that runs, unless the one it sits at still does.
+    fn take_a_seat(&mut self) {
+        let sits = |seat: &Seat| seat.machine.life() == seat.life && !seat.machine.is_off();
+        if self.seat.as_ref().is_some_and(sits) {
+            return;
+        }
+        let members = self.desk.members();
+        let running = members.iter().filter_map(|machine| Some((machine, machine.handle()?)));
+        self.seat = running.choose(&mut self.dice).map(|(machine, handle)| Seat {
+            machine: Arc::clone(machine),
+            life: machine.life(),
+            watcher: handle.feeds().watcher(),
+            feeds: BTreeMap::new(),
+            awaited: BTreeMap::new(),
+        });
+    }
+
+    fn subjects(&self) -> Vec<Subject> {
+        let sessions = self.town.sold_now().into_iter().map(Entity::Session);
+        let mut subjects: Vec<Subject> =
+            sessions.flat_map(|session| [(session.clone(), View::Whole), (session, View::Counts)]).collect();
+        subjects.extend(self.town.products().map(|product| (Entity::Product(product), View::Whole)));
+        let customers = self.town.customers().take(CUSTOMERS);
+        subjects.extend(customers.map(|customer| (Entity::Customer(customer), View::Whole)));
+        subjects
+    }
+
+    /// Watches what it does not, each with a chance of one in `odds`.
+    fn watch_all(&mut self, odds: u32) {
+        for subject in self.subjects() {
+            if self.dice.random_ratio(1, odds) {
+                self.watch(subject);
+            }
+        }
+    }
+
+    fn watch(&mut self, subject: Subject) {
+        let Some(seat) = &mut self.seat else { return };
+        if seat.feeds.values().chain(seat.awaited.values()).any(|known| *known == subject) {
+            return;
+        }
+        self.next_tag += 1;
+        let since = self.sights.get(&subject).and_then(Sight::since);
+        match seat.watcher.watch(&subject.0, subject.1, since, self.next_tag) {
+            Ok(Watching::Begun(feed)) => {
+                seat.watcher.release(feed);
+                seat.feeds.insert(feed, subject);
+            }
+            Ok(Watching::Awaited) => _ = seat.awaited.insert(self.next_tag, subject),
+            // A node that lags may not have heard of it yet.
+            Err(NoFeed::NotFound | NoFeed::Unreachable | NoFeed::Asked) => {}
+        }
+    }
+
+    fn give_one_up(&mut self) {
+        let Some(seat) = &mut self.seat else { return };
+        if let Some(feed) = seat.feeds.keys().copied().choose(&mut self.dice) {
+            seat.feeds.remove(&feed);
+            assert!(seat.watcher.unwatch(feed), "{} watches {feed}", self.name);
+        }
+    }
+
+    fn pull(&mut self, bytes_max: usize) {
+        let Some(seat) = &mut self.seat else { return };
+        let mut said = Vec::new();
+        seat.watcher.pull(self.encoding, bytes_max, |word| said.push(word));
+        for word in said {
+            match word {
+                Said::Begun { tag, feed } => {
+                    let Some(seat) = &mut self.seat else { return };
+                    let subject = seat.awaited.remove(&tag).expect("an answer to what was asked");
+                    seat.feeds.insert(feed, subject);
+                    seat.watcher.release(feed);
+                }
+                Said::Refused { tag, why: _ } => {
+                    let Some(seat) = &mut self.seat else { return };
+                    seat.awaited.remove(&tag).expect("an answer to what was asked");
+                }
+                Said::Frame(frame) => {
+                    if let Err(what) = self.take(&frame) {
+                        self.wrong(&what);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes a frame in; what is wrong with it.
+    fn take(&mut self, frame: &Bytes) -> Result<(), String> {
+        let read = ServerFrame::read(self.encoding, frame).map_err(|error| error.to_string())?;
+        let ServerFrame::Feed(feed, event) = read else { return Err(format!("{read:?} is not of a feed")) };
+        let seat = self.seat.as_mut().expect("frames come from somewhere");
+        let Some(subject) = seat.feeds.get(&feed).cloned() else {
+            return Err(format!("feed {feed} was given up, or never begun"));
+        };
+        if matches!(event, RawEvent::Ended(_)) {
+            seat.feeds.remove(&feed);
+            return Ok(());
+        }
+        let at = self.sights.remove(&subject);
+        let sight = match (&subject.0, subject.1) {
+            (Entity::Session(session), View::Whole) => self.session(session, at, self.event::<Snapshot>(event)?)?,
+            (Entity::Session(session), View::Counts) => {
+                self.counts(session, at, self.event::<CountsSnapshot>(event)?)?
+            }
+            (Entity::Product(_), _) => self.product(&subject.0, at, self.event::<ProductSnapshot>(event)?)?,
+            (Entity::Customer(_), _) => self.purchases(&subject.0, at, self.event::<PurchasesSnapshot>(event)?)?,
+            (other, _) => return Err(format!("{other} is not watched")),
+        };
+        self.sights.insert(subject, sight);
+        Ok(())
+    }
+
+    fn event<S: SnapshotBody>(&self, event: RawEvent<'_>) -> Result<Event<S>, String> {
+        event.read(self.encoding).map_err(|error| error.to_string())
+    }
+
+    fn session(&self, session: &Id, at: Option<Sight>, event: Event<Snapshot>) -> Result<Sight, String> {
+        let (epoch, version, seats, counts, areas) = match event {
+            Event::Snapshot(now) => {
+                not_back(session, at.as_ref(), now.version)?;
+                (now.epoch, now.version, now.seats, now.counts, now.areas)
+            }
+            Event::Delta(delta) => {
+                let Some(Sight::Session { epoch, version, mut seats, areas, .. }) = at else {
+                    return Err(format!("{session}: a delta from {} comes before a snapshot", delta.from));
+                };
+                follows(session, version, (delta.from, delta.to))?;
+                let areas = apply(&delta, &mut seats, areas);
+                (epoch, delta.to, seats, delta.counts, areas)
+            }
+            Event::Ended(ended) => return Err(format!("{session} ended: {ended:?}")),
+        };
+        let all = counts.free + counts.held + counts.sold + counts.blocked;
+        if counted(&seats, all) != counts {
+            return Err(format!("{session} at {version}: {counts:?} are not the counts of its seats (P5)"));
+        }
+        self.shown(Entity::Session(session.clone()), version, Shown::Counts(counts, areas.clone()));
+        let shown = Shown::Map(seats.clone(), areas.clone());
+        self.shown(Entity::Session(session.clone()), version, shown);
+        Ok(Sight::Session { epoch, version, seats, counts, areas })
+    }
+
+    fn counts(&self, session: &Id, at: Option<Sight>, event: Event<CountsSnapshot>) -> Result<Sight, String> {
+        let (version, counts, areas) = match event {
+            Event::Snapshot(now) => (now.version, now.counts, Some(now.areas)),
+            Event::Delta(delta) => {
+                let version = at.map(|sight| sight.version()).unwrap_or_default();
+                follows(session, version, (delta.from, delta.to))?;
+                (delta.to, delta.counts, None)
+            }
+            Event::Ended(ended) => return Err(format!("{session} ended: {ended:?}")),
+        };
+        if let Some(areas) = areas {
+            self.shown(Entity::Session(session.clone()), version, Shown::Counts(counts, areas));
+        }
+        Ok(Sight::Counts { version })
+    }
+
+    fn product(&self, product: &Entity, at: Option<Sight>, event: Event<ProductSnapshot>) -> Result<Sight, String> {
+        let (epoch, version, counts) = match event {
+            Event::Snapshot(now) => {
+                not_back(product, at.as_ref(), now.version)?;
+                (now.epoch, now.version, now.counts)
+            }
+            Event::Delta(delta) => {
+                let Some(Sight::Product { epoch, version }) = at else {
+                    return Err(format!("{product}: a delta from {} comes before a snapshot", delta.from));
+                };
+                follows(product, version, (delta.from, delta.to))?;
+                (epoch, delta.to, delta.counts)
+            }
+            Event::Ended(ended) => return Err(format!("{product} ended: {ended:?}")),
+        };
+        self.shown(product.clone(), version, Shown::Stock(counts));
+        Ok(Sight::Product { epoch, version })
+    }
+
+    fn purchases(&self, of: &Entity, at: Option<Sight>, event: Event<PurchasesSnapshot>) -> Result<Sight, String> {
+        let (from, to, purchases) = match event {
+            Event::Snapshot(page) => (page.from, page.to, page.purchases),
+            Event::Delta(delta) => (delta.from, delta.to, delta.purchases),
+            Event::Ended(ended) => return Err(format!("{of} ended: {ended:?}")),
+        };
+        let cursor = at.map_or(0, |sight| sight.version());
+        if from != cursor || purchases.iter().map(|purchase| purchase.cursor).ne(from + 1..=to) {
+            return Err(format!("{of}: purchases {from} to {to} came after {cursor}: {purchases:?}"));
+        }
+        for purchase in purchases {
+            self.shown(of.clone(), purchase.cursor, Shown::Purchase(purchase.order));
+        }
+        Ok(Sight::Purchases { cursor: to })
+    }
+
+    fn shown(&self, entity: Entity, version: u64, shown: Shown) {
+        self.desk.oracle.lock().shown(&self.name, entity, version, shown);
+    }
+
+    /// What it does not see that is there, if anything.
+    async fn misses(&mut self) -> Option<String> {
+        for subject in self.subjects() {
+            let audit = self.desk.read(&mut self.dice, &self.name, town::audit_of(&subject.0)).await?;
+            let Ok(answered) = audit else { return Some(format!("{} has no audit: {audit:?}", subject.0)) };
+            let version = match &answered.answer {
+                Answer::CustomerAudit(_) => continue,
+                _ => answered.at.iter().find(|at| at.entity == subject.0)?.version,
+            };
+            match self.sights.get(&subject) {
+                Some(sight) if sight.version() == version => {}
+                sight => {
+                    let sees = sight.map(Sight::version);
+                    return Some(format!("{} is at {version} and it sees {sees:?} of {:?}", subject.0, subject.1));
+                }
+            }
+            if let (Some(Sight::Session { counts, .. }), Answer::SessionAudit(audit)) =
+                (self.sights.get(&subject), &answered.answer)
+                && *counts != audit.counts
+            {
+                return Some(format!("{} at {version} has {:?} and it sees {counts:?}", subject.0, audit.counts));
+            }
+            if let Entity::Session(session) = &subject.0 {
+                // What it says is held against what was shown at its version.
+                self.desk
+                    .read(&mut self.dice, &self.name, Command::Session(session.clone(), SessionCommand::Map))
+                    .await?
+                    .ok()?;
+            }
+        }
+        None
+    }
+}
+
+/// Whether a delta follows what is known: it may begin before it, states being absolute, but not after it.
+fn follows(of: &impl std::fmt::Display, version: u64, (from, to): (u64, u64)) -> Result<(), String> {
+    match from == version && to > from {
+        true => Ok(()),
+        false => Err(format!("{of}: a delta from {from} to {to} came at {version}")),
+    }
+}
+
+/// Who says what it has is never shown less.
+fn not_back(of: &impl std::fmt::Display, at: Option<&Sight>, version: u64) -> Result<(), String> {
+    match at.map(Sight::version).filter(|at| version < *at) {
+        None => Ok(()),
+        Some(at) => Err(format!("{of}: a snapshot at {version} came at {at}")),
+    }
+}
+
+fn apply(delta: &Delta, seats: &mut [u8], mut areas: Vec<AreaCounts>) -> Vec<AreaCounts> {
+    for (seat, state) in &delta.changes {
+        let (byte, shift) = ((seat / 4) as usize, seat % 4 * 2);
+        seats[byte] = seats[byte] & !(3 << shift) | (*state as u8) << shift;
+    }
+    for area in &delta.areas {
+        if let Some(mine) = areas.iter_mut().find(|mine| mine.area == area.area) {
+            mine.clone_from(area);
+        }
+    }
+    areas
+}
+
+/// Seats by state, counted from two bits each.
+fn counted(seats: &[u8], all: u32) -> SeatCounts {
+    let mut counts = SeatCounts { free: 0, held: 0, sold: 0, blocked: 0 };
+    for seat in 0..all {
+        match seats[(seat / 4) as usize] >> (seat % 4 * 2) & 3 {
+            0 => counts.free += 1,
+            1 => counts.held += 1,
+            2 => counts.sold += 1,
+            _ => counts.blocked += 1,
+        }
+    }
+    counts
+}
+
+/// What a map that was read shows.
+pub(crate) fn shown_by(map: &MapView) -> Shown {
+    Shown::Map(map.seats.clone(), map.areas.clone())
+}
