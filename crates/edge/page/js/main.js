@@ -168,7 +168,7 @@ async function begin() {
   document.querySelector('[data-route=products]').hidden = page.products.length === 0;
   document.querySelector('[data-route=resource]').hidden = page.resources.length === 0;
   byId('foot-text').textContent = page.cluster ? `Boxoffice · cluster ${page.cluster}` : 'Boxoffice';
-  window.boxoffice = { app, mapState: () => null, perf: {} };
+  window.boxoffice = { app, mapState: () => null };
   showLink(link);
   showBasket(app.cart);
   link.start();
