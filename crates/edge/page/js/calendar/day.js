@@ -95,8 +95,7 @@ function slotList({ slots, chosen }, span, onPick) {
   return h('ul', { class: 'day-strip__list', 'aria-label': 'Free times' }, slots.map(({ from, to }) => h('li', { class: 'slot', style: placed(from, to, span) },
     h('button', {
       class: 'slot__button number', type: 'button', dataset: { from }, 'aria-pressed': String(chosen?.from === from), onclick: () => onPick(from),
-      'aria-label': `Free: ${timeText(from)} to ${timeText(to)}, ${lengthText(to - from)}`,
-    }, `${timeText(from)}–${timeText(to)}`))));
+    }, `${timeText(from)}–${timeText(to)}`, h('span', { class: 'unseen' }, ` free, ${lengthText(to - from)}`)))));
 }
 
 function chosenPart({ chosen, slots }, span) {

@@ -50,10 +50,14 @@ export async function ask(url, op, body = {}, { rid, within = WITHIN_MS } = {}) 
   throw new RequestError('fail', answer?.fail || { code: 903, name: 'not_ready', message: `the node answered ${response.status}` });
 }
 
-/** Asks the node that the page is connected to, and others where that one is gone. */
+/** Asks the node that the page is connected to, and others where that one is gone; those to `avoid` come last. Who shows
+    no token asks over the page's own connection, where a refusal is no error that a browser notes. */
 export async function askAny(app, op, body, options = {}) {
   const rid = options.changes ? newRid() : undefined;
-  const urls = [...new Set([app.link.at.url, ...app.link.nodes.map((member) => member.url)])];
+  if (token() === '') return app.link.request(op, body, { rid, deadline: options.within || WITHIN_MS });
+  const all = [...new Set([app.link.at.url, ...app.link.nodes.map((member) => member.url)])];
+  const avoided = (url) => options.avoid?.has(url) || false;
+  const urls = all.toSorted((one, other) => avoided(one) - avoided(other));
   let last;
   for (const url of urls) {
     try {

@@ -9,6 +9,8 @@ const EVERY_MS = 1_000;
 const WITHIN_MS = 1_500;
 /** A node that did not answer is asked again after so long; browsers write each vain attempt into their console. */
 const AGAIN_MS = 4_000;
+/** So few entries are caught up with at once. */
+const CAUGHT_UP = 2;
 /** Latencies are those of the last so many readings. */
 const LATENCY_READINGS = 10;
 
@@ -53,26 +55,43 @@ export class Cluster {
     document.removeEventListener('visibilitychange', this.seen);
   }
 
+  /** Does something between two looks: a node that is asked while it is killed would be an error in the console. */
+  async between(what) {
+    this.held = true;
+    try {
+      await this.looking;
+      await what();
+    } finally {
+      this.held = false;
+      this.look();
+    }
+  }
+
   /** Looks now, and then again each second while the page is seen. */
-  async look() {
-    if (this.looking || this.stopped || document.visibilityState === 'hidden') return;
-    this.looking = true;
+  look() {
+    if (this.looking || this.held || this.stopped || document.visibilityState === 'hidden') return;
     clearTimeout(this.timer);
+    this.looking = this.lookOnce().finally(() => {
+      this.looking = null;
+      // Who must show a token is asked for it, and nobody is asked anything before.
+      if (!this.stopped && !this.locked) this.timer = setTimeout(() => this.look(), EVERY_MS);
+    });
+  }
+
+  async lookOnce() {
     const before = this.picture();
     await Promise.all([this.askControl(), this.askMembers()]);
-    await Promise.all([...this.members.values()].map((member) => this.askMember(member)));
+    if (!this.locked) await Promise.all([...this.members.values()].map((member) => this.askMember(member)));
     this.leaders = leadersOf(this.members);
     this.sum();
-    this.looking = false;
     if (this.stopped) return;
     const news = before.version === 0 ? [] : happenings(before, this.picture());
     for (const listener of [...this.listeners]) listener(news);
-    this.timer = setTimeout(() => this.look(), EVERY_MS);
   }
 
   /** What is compared from one look to the next. */
   picture() {
-    const members = [...this.members.values()].map(({ node, up, state, lag }) => ({ node, up, state, lag }));
+    const members = [...this.members.values()].map(({ node, up, state, returning }) => ({ node, up, state, returning }));
     const moving = this.places.filter((place) => place.from).map((place) => place.shard);
     return { version: this.version, at: Date.now(), members, moving, leaders: new Map(this.leaders) };
   }
@@ -83,11 +102,17 @@ export class Cluster {
   }
 
   async askMembers() {
+    if (this.alone) {
+      this.askAlone();
+      return;
+    }
     let now;
+    const avoid = new Set([...this.members.values()].filter((member) => member.up === false).map((member) => member.url));
     try {
-      now = await askAny(this.app, 'admin.nodes', {}, { within: WITHIN_MS });
+      now = await askAny(this.app, 'admin.nodes', {}, { within: WITHIN_MS, avoid });
     } catch (error) {
       this.locked = wantsToken(error);
+      if (error.name2 === 'not_found') this.askAlone();
       return;
     }
     this.locked = false;
@@ -95,6 +120,17 @@ export class Cluster {
     this.replicas = now.replicas;
     this.places = now.places;
     for (const member of now.members) this.put(member);
+  }
+
+  /** A node without others has no table of its cluster: it is all of it. */
+  askAlone() {
+    this.alone = true;
+    const node = Number(this.app.page.node);
+    this.version = 1;
+    this.replicas = 1;
+    this.put({ node, state: 'serving', client: '', program: '' });
+    const shards = this.members.get(node).status?.shards || [];
+    this.places = shards.map(({ shard }) => ({ shard, voters: [`${node}.1`], learners: [], leader: `${node}.1` }));
   }
 
   put({ node, state, client, program }) {
@@ -151,7 +187,7 @@ export class Cluster {
     this.totals.sockets = up.reduce((sum, member) => sum + (member.now?.sockets || 0), 0);
     this.totals.buckets = together(up.map((member) => member.buckets));
     const lags = lagsOf(up);
-    for (const member of this.members.values()) member.lag = member.up ? lags.get(member.node) ?? 0 : null;
+    for (const member of this.members.values()) catchUp(member, lags.get(member.node));
   }
 }
 
@@ -188,14 +224,24 @@ function leadersOf(members) {
   return new Map([...best].map(([shard, { leader }]) => [shard, leader]));
 }
 
-/** By node: the most entries that one of its replicas is behind, as their leaders say. */
+/** How far a member is behind, and since it came back the most it was. */
+function catchUp(member, lag) {
+  member.lag = member.up ? lag ?? 0 : null;
+  if (!member.up) {
+    member.returning = { most: 0 };
+  } else if (member.returning && lag !== undefined) {
+    member.returning = lag <= CAUGHT_UP ? null : { most: Math.max(lag, member.returning.most) };
+  }
+}
+
+/** By node: the most entries that one of its replicas is behind, as their leaders say. Whom they did not hear, they do not know. */
 function lagsOf(up) {
   const lags = new Map();
   for (const member of up) {
     for (const shard of member.status?.shards || []) {
-      for (const { replica, lag } of shard.followers || []) {
+      for (const { replica, lag, heard } of shard.followers || []) {
         const node = nodeOf(replica);
-        lags.set(node, Math.max(lag, lags.get(node) || 0));
+        if (heard) lags.set(node, Math.max(lag, lags.get(node) || 0));
       }
     }
   }

@@ -1,8 +1,5 @@
 // What has happened from one look at the cluster to the next, in words.
 
-/** How far behind a replica is caught up with. */
-const CAUGHT_UP = 2;
-
 /** [{tone, text}], the most important first. `before` and `now`: pictures of the cluster. */
 export function happenings(before, now) {
   return [...ofMembers(before, now), ...ofLeaders(before, now), ...ofMoves(before, now)];
@@ -18,13 +15,15 @@ function ofMembers(before, now) {
     if (!was) told.push({ tone: 'good', text: `${name} has joined the cluster.` });
     else if (was.up && !member.up) told.push({ tone: 'bad', text: `${name} does not answer any more.` });
     else if (was.up === false && member.up) told.push({ tone: 'good', text: `${name} answers again.` });
-    else if (was.lag > CAUGHT_UP && member.lag !== null && member.lag <= CAUGHT_UP) {
-      told.push({ tone: 'good', text: `${name} has everything again: it was ${was.lag} entries behind.` });
-    }
+    if (was?.returning && member.up && !member.returning) told.push({ tone: 'good', text: caughtUp(name, was.returning.most) });
     if (was && was.state !== member.state) told.push({ tone: 'plain', text: `${name} is ${member.state} now.` });
   }
   for (const node of known.keys()) told.push({ tone: 'plain', text: `Node ${node} has left the cluster.` });
   return told;
+}
+
+function caughtUp(name, most) {
+  return most > 0 ? `${name} has everything again: it was ${most} entries behind.` : `${name} has everything that the others have.`;
 }
 
 function ofLeaders(before, now) {

@@ -41,7 +41,10 @@ function nodeCard({ node, url }, onDemo) {
   const button = h('button', { class: 'button button--small op-node__demo', type: 'button', hidden: true });
   const foot = h('p', { class: 'small muted op-node__why' });
   let asked = null;
-  button.addEventListener('click', () => onDemo(asked.member, asked.what));
+  button.addEventListener('click', () => {
+    button.setAttribute('aria-busy', 'true');
+    onDemo(asked.member, asked.what);
+  });
   const element = h('li', { class: 'card op-node', style: { '--node': colourOf(node) } },
     h('div', { class: 'row row--apart' }, h('h3', { class: 'op-node__name' }, `Node ${node}`), badge),
     h('p', { class: 'small' }, h('a', { href: `${url}/#/operator` }, url.replace(/^https?:\/\//, ''))),

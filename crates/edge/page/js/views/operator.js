@@ -9,6 +9,8 @@ import { shardTiles } from '../operator/shards.js';
 import { tokenForm } from '../operator/token.js';
 
 const HAPPENINGS_MAX = 60;
+/** A node that was started is not asked before. */
+const STARTS_WITHIN_MS = 700;
 
 export const title = () => 'Operator';
 
@@ -99,13 +101,15 @@ async function press(member, what, { cluster, control, log, app }) {
   told('warn', what === 'kill' ? `You kill node ${member.node} (process ${process.pid}).` : `You start node ${member.node} again.`);
   app.say(what === 'kill' ? `Node ${member.node} is killed.` : `Node ${member.node} starts again.`);
   try {
-    await (what === 'kill' ? control.kill(process.node) : control.start(process.node));
+    await cluster.between(async () => {
+      await (what === 'kill' ? control.kill(process.node) : control.start(process.node));
+      if (what === 'start') await new Promise((resolve) => { setTimeout(resolve, STARTS_WITHIN_MS); });
+    });
   } catch (error) {
     told('bad', `That did not work: ${error.message}.`);
     app.say(`That did not work: ${error.message}.`, 'bad');
   }
   member.busy = false;
-  cluster.look();
 }
 
 /** Sessions whose seats have a history. */

@@ -366,8 +366,12 @@ function iso(time) {
 }
 
 function conflictText(why) {
+  const [, from, to] = / from \S+T(\d\d:\d\d)\S* to \S+T(\d\d:\d\d)/.exec(why) || [];
+  if (from) return `taken from ${from} to ${to}.`;
   if (/hours/.test(why)) return 'it is closed then.';
-  return why ? `not free (${why.replace(/hold\/[0-9a-f/]+/, 'somebody’s cart')}).` : 'not free.';
+  if (/too soon/.test(why)) return 'too soon to be booked.';
+  if (/too late/.test(why)) return 'too far ahead to be booked yet.';
+  return 'not free.';
 }
 
 function hoursText(hours, day) {
