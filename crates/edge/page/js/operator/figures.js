@@ -27,7 +27,7 @@ export function figures() {
     }),
     figure('Feeds watched', '--cat-2', ({ totals }) => {
       const series = totals.series.watchers;
-      return { text: whole(series.at(-1)), more: `on ${whole(totals.sockets)} connections`, series };
+      return { text: whole(series.at(-1)), more: `on ${whole(totals.sockets)} ${totals.sockets === 1 ? 'connection' : 'connections'}`, series };
     }),
     figure('Changes sent to watchers', '--cat-1', ({ totals }) => ({ text: perSecond(totals.series.frames.at(-1)), series: totals.series.frames })),
   ];

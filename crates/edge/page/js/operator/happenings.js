@@ -68,6 +68,6 @@ export function listed(numbers) {
     if (last && last[1] === number - 1) last[1] = number;
     else spans.push([number, number]);
   }
-  const words = spans.map(([from, to]) => (from === to ? `${from}` : to === from + 1 ? `${from}, ${to}` : `${from}–${to}`));
+  const words = spans.flatMap(([from, to]) => (to - from < 2 ? [...new Set([from, to])].map(String) : [`${from}–${to}`]));
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
 }

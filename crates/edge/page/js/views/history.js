@@ -126,8 +126,8 @@ class History {
 
   show(page) {
     const { events } = this;
-    const many = events.length === 1 ? 'One thing' : `${events.length} things`;
-    this.note.textContent = events.length === 0 ? 'Nothing has happened to it: it was always free.' : `${many} happened to it, the newest first.`;
+    this.note.textContent = ['Nothing has happened to it: it was always free.', 'One thing happened to it.'][events.length]
+      || `${events.length} things happened to it, the newest first.`;
     if (!page.complete && !page.cursor) this.note.textContent += ' What was before is no longer kept.';
     this.older.hidden = this.cursor === null;
     fill(this.timeline, events.toReversed().map((event) => this.event(event)));

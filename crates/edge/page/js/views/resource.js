@@ -201,7 +201,7 @@ class ResourceView {
 
   spanText(begin, end) {
     const [from, to] = [wall(this.zone, Date.parse(begin)), wall(this.zone, Date.parse(end))];
-    const day = from.day === this.day ? '' : `${dayText(from.day).replace(/ \d{4}$/, '')}, `;
+    const day = from.day === this.day ? '' : `${dayText(from.day).replace(/, \d{4}$/, '')}, `;
     return `${day}${timeText(from.minutes)}–${timeText(to.minutes)}`;
   }
 
@@ -337,7 +337,9 @@ class ResourceView {
   async reserveChosen() {
     const { from, to } = this.chosen;
     const { begin, end } = this.times(from, to);
-    await this.act(() => reserve(this.app, this.id, begin, end, this.who.value.trim()), `${timeText(from)} to ${timeText(to)} is reserved.`);
+    const who = this.who.value.trim();
+    const reserved = await this.act(() => reserve(this.app, this.id, begin, end, who), `${timeText(from)} to ${timeText(to)} is reserved.`);
+    if (reserved) this.who.value = '';
   }
 
   async giveBack(line) {
@@ -348,16 +350,20 @@ class ResourceView {
     await this.act(() => cancel(this.app, this.id, booking), 'The reservation is canceled.');
   }
 
+  /** Does something, and says what came of it; whether it was done. */
   async act(what, done) {
     this.note.clear();
+    let isDone = false;
     try {
       await what();
+      isDone = true;
       this.chosen = null;
       this.app.say(done, 'good');
     } catch (error) {
       this.note.show('bad', explain(error));
     }
     await this.load();
+    return isDone;
   }
 }
 
