@@ -255,7 +255,7 @@ export class Connection {
     this.avoided.delete(this.at.url);
     const { lostNode } = this;
     this.lostNode = null;
-    this.become('connected', lostNode && `node ${lostNode} lost — connected to ${this.node}`);
+    this.become('connected', lostNode && `node ${called(lostNode)} lost — connected to ${called(this.node)}`);
     this.feeds.resume();
     for (const request of [...this.pending.values()]) if (!request.once) this.dispatch(request);
     this.emit('hello', hello);
@@ -329,14 +329,19 @@ export class Connection {
   become(state, text = '') {
     const words = {
       connecting: 'connecting …',
-      connected: `connected to ${this.node}`,
-      lost: `node ${this.lostNode} lost — looking for another`,
+      connected: `connected to ${called(this.node)}`,
+      lost: `node ${called(this.lostNode)} lost — looking for another`,
       closed: 'disconnected',
     };
     this.state = state;
     this.text = text || words[state];
     this.emit('state', { state, node: this.node, text: this.text, moved: state === 'connected' && Boolean(text) });
   }
+}
+
+/** Nodes without names have numbers. */
+export function called(node) {
+  return /^\d+$/.test(node) ? `n${node}` : node;
 }
 
 function sameOrigin(one, other) {

@@ -1,6 +1,6 @@
 // The page: reads page.json, connects, and shows the view that the address names.
 
-import { Connection } from './connection.js';
+import { Connection, called } from './connection.js';
 import { Cart } from './cart.js';
 import { Catalogue } from './store-catalogue.js';
 import { customer, read, write } from './store.js';
@@ -113,7 +113,7 @@ function showLink(link) {
     if (moved) {
       say(text, 'good');
       setTimeout(() => {
-        if (link.state === 'connected') byId('link-text').textContent = `connected to ${link.node}`;
+        if (link.state === 'connected') byId('link-text').textContent = `connected to ${called(link.node)}`;
       }, TOAST_MS);
     } else if (state === 'lost' && !said) {
       say(text);
@@ -122,7 +122,7 @@ function showLink(link) {
   };
   link.on('state', show);
   show(link);
-  pill.addEventListener('click', () => (link.state === 'connected' ? say(`connected to ${link.node}`) : link.reconnectNow()));
+  pill.addEventListener('click', () => (link.state === 'connected' ? say(`connected to ${called(link.node)}`) : link.reconnectNow()));
 }
 
 function showBasket(cart) {

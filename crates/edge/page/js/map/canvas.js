@@ -364,8 +364,13 @@ function stageOf(plan) {
   for (let seat = 0; seat < plan.size; seat += 1) {
     if (plan.row[seat] === 0 && Math.abs(plan.x[seat] - x) < 200) front = Math.max(front, plan.y[seat]);
   }
-  const edge = Math.min(front, top + 500) - 170;
-  return { left: x - width / 2, right: x + width / 2, top: Math.min(edge - height, top - 170), bottom: Math.max(edge, top - 120), inside };
+  const edge = Math.max(Math.min(front, top + 600) - 170, top - 130);
+  // No wider than there is room between the rows at its sides.
+  let half = width / 2;
+  for (let seat = 0; seat < plan.size; seat += 1) {
+    if (plan.y[seat] < edge + 110) half = Math.min(half, Math.max(220, Math.abs(plan.x[seat] - x) - 150));
+  }
+  return { left: x - half, right: x + half, top: edge - height, bottom: edge, inside };
 }
 
 function drawStage(context, stage, at, scale, colours, density) {

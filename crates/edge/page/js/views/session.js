@@ -11,6 +11,7 @@ import { bestForm } from './session-best.js';
 import { seatList } from './session-list.js';
 
 const PICKED_MAX = 20;
+const LOST_READ_MS = 5_000;
 
 export const title = ({ id }) => titled(id);
 
@@ -216,7 +217,8 @@ class SessionView {
   async hold() {
     const { app, session, plan, map } = this;
     const picked = [...map.picked];
-    this.note.clear();
+    // What was lost while the hand was on its way to the button is still to be read.
+    if (!(Date.now() - this.lostAt < LOST_READ_MS)) this.note.clear();
     map.spared = new Set(picked);
     try {
       const ok = await app.cart.holdSeats(session.id, picked.map((seat) => plan.seat(seat)));
@@ -273,15 +275,21 @@ class SessionView {
     const rest = picked.length - seats.length;
     this.note.show('bad',
       h('p', { id: 'refused' }, h('strong', {}, seats.length === 1 ? 'One seat is gone. ' : `${seats.length} seats are gone. `), explain(error)),
-      h('ul', { class: 'notice__list', id: 'refused-seats' }, seats.map((seat, index) => h('li', { dataset: { seat: plan.seat(seat).join(',') } }, `${plan.name(seat)}${states[index] ? ` — ${states[index]}` : ''}`))),
+      this.lostList(seats, (seat) => states[error.details.seats.findIndex((each) => plan.index(each) === seat)]),
       rest > 0 ? h('p', {}, rest === 1 ? 'The other one is still picked.' : `The other ${rest} are still picked.`) : null);
     this.app.say(`Gone: ${seats.map((seat) => plan.name(seat)).join(', ')}.`, 'bad');
   }
 
   tellLost(seats) {
-    const names = seats.map((seat) => this.plan.name(seat)).join(', ');
-    const states = this.map.words.states;
-    this.note.show('warn', h('p', { id: 'lost-note' }, h('strong', {}, 'Taken while you were looking: '), `${names} (${states[this.map.shown[seats[0]]]}).`));
-    this.app.say(`${names}: taken by somebody else.`, 'bad');
+    const { states } = this.map.words;
+    this.lostAt = Date.now();
+    this.note.show('warn', h('p', { id: 'lost' }, h('strong', {}, 'Taken while you were looking:')), this.lostList(seats, (seat) => states[this.map.shown[seat]]));
+    this.app.say(`${seats.map((seat) => this.plan.name(seat)).join(', ')}: taken by somebody else.`, 'bad');
+  }
+
+  lostList(seats, stateOf) {
+    const { plan } = this;
+    const line = (seat) => h('li', { dataset: { seat: plan.seat(seat).join(',') } }, plan.name(seat), stateOf(seat) ? ` — ${stateOf(seat)}` : '');
+    return h('ul', { class: 'notice__list', id: 'lost-seats' }, seats.map(line));
   }
 }
