@@ -29,7 +29,11 @@ async fn pages_know(cluster: &Cluster, nodes: &[u64]) {
             .until(&format!("the page of node {node} knows nodes {nodes:?}"), async || {
                 let (_, told) = http::get(cluster.client(*node), "/page.json").await;
                 let page: Value = serde_json::from_str(&told).map_err(|why| format!("{why}: {told}"))?;
-                if page["nodes"] == json!(expected) && page["node"] == node.to_string() { Ok(()) } else { Err(told) }
+                if page["nodes"] == json!(expected) && page["node"] == json!(node.to_string()) {
+                    Ok(())
+                } else {
+                    Err(told)
+                }
             })
             .await;
     }
