@@ -1,11 +1,11 @@
 //! Members come and go, and strangers are kept out.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     REFUSED, THREE,
     cluster::{Cluster, Plan, SECRET, Stage},
-    common::{Answer, Dice, Home, PATIENCE, Refused, Server},
+    common::{Answer, Dice, Home, PATIENCE, Refused, Server, http},
 };
 
 /// Waits until a member of the cluster's table is in this state.
@@ -18,6 +18,25 @@ async fn member_is(cluster: &Cluster, node: u64, state: &str) {
             if found["state"] == state { Ok(()) } else { Err(table.to_string()) }
         })
         .await;
+}
+
+/// Waits until the page of each of these nodes knows all of them, and no other.
+async fn pages_know(cluster: &Cluster, nodes: &[u64]) {
+    let doors = |node: &u64| json!({"node": node.to_string(), "url": format!("http://{}", cluster.client(*node))});
+    let expected: Vec<Value> = nodes.iter().map(doors).collect();
+    for node in nodes {
+        cluster
+            .until(&format!("the page of node {node} knows nodes {nodes:?}"), async || {
+                let (_, told) = http::get(cluster.client(*node), "/page.json").await;
+                let page: Value = serde_json::from_str(&told).map_err(|why| format!("{why}: {told}"))?;
+                if page["nodes"] == json!(expected) && page["node"] == json!(node.to_string()) {
+                    Ok(())
+                } else {
+                    Err(told)
+                }
+            })
+            .await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -33,6 +52,7 @@ async fn members_come_and_go() {
             let voters = used.flat_map(|place| place["voters"].as_array().expect("voters"));
             let on_it = voters.filter(|replica| replica.as_str().is_some_and(|replica| replica.starts_with("4.")));
             assert!(on_it.count() > 0, "nothing was given to the new node: {table}");
+            pages_know(cluster, &[1, 2, 3, 4]).await;
             buyers.orders(10).await;
         })
         .await;
@@ -44,6 +64,7 @@ async fn members_come_and_go() {
             println!("node 1 ended with {code:?}: {said}");
             assert_eq!(code, Some(0), "that is how it was to end: {said}");
             member_is(cluster, 1, "gone").await;
+            pages_know(cluster, &[2, 3, 4]).await;
             buyers.orders(10).await;
         })
         .await;

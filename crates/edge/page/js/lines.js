@@ -1,0 +1,79 @@
+// Lines of carts and orders, as people read them: names of titles, seats and places, prices.
+
+import { clock, h, moment, money, titled } from './dom.js';
+import { Plan, sectionName, rowName } from './map/plan.js';
+
+const plans = new Map();
+
+async function planOf(app, id) {
+  const session = await app.catalogue.session(id);
+  if (!plans.has(id)) plans.set(id, new Plan(session));
+  return { session, plan: plans.get(id) };
+}
+
+/** What a line costs, in minor units. */
+export function amountOf(line) {
+  if (line.prices) return line.prices.reduce((sum, price) => sum + price, 0);
+  return (line.price || 0) * (line.quantity || 1);
+}
+
+/** Seats of a row together: "Stalls, Row A: 5, 6, 7". */
+function seatsText(plan, seats) {
+  const rows = new Map();
+  for (const seat of seats) {
+    const index = plan.index(seat);
+    if (index >= 0) rows.set(seat[0], [...(rows.get(seat[0]) || []), plan.labels[index]]);
+  }
+  return [...rows].map(([number, labels]) => {
+    const row = plan.rows[number];
+    return `${row.section && plan.sections.length > 1 ? `${sectionName(row.section)}, ` : ''}${rowName(row.label)}: ${labels.join(', ')}`;
+  }).join(' · ');
+}
+
+/** The element of a line; `controls(line)` gives what goes below it. Names are filled in when they are known. */
+export function lineElement(app, line, currency, controls = () => null) {
+  const title = h('h3', { class: 'line__title' });
+  const about = h('p', { class: 'muted' });
+  const element = h('li', { class: 'line', dataset: { line: line.line } },
+    h('div', {}, title, about),
+    h('p', { class: 'line__price' }, currency ? money(amountOf(line), currency) : ''),
+    h('div', { class: 'line__body' }, controls(line)));
+  describe(app, line, title, about).catch(() => {
+    // What the ids say is shown already.
+  });
+  return element;
+}
+
+async function describe(app, line, title, about) {
+  if (line.session) await describeSession(app, line, title, about);
+  else if (line.product) {
+    title.textContent = titled(line.product);
+    about.textContent = line.late ? `${line.quantity} × — set aside when you pay` : `${line.quantity} ×`;
+    const { name } = await app.catalogue.product(line.product);
+    if (name) title.textContent = name;
+  } else if (line.resource) {
+    title.textContent = titled(line.resource);
+    about.textContent = `${moment(line.begin)} – ${clock(line.end)}`;
+    const { name } = await app.catalogue.resource(line.resource);
+    if (name) title.textContent = name;
+  }
+}
+
+async function describeSession(app, line, title, about) {
+  const link = h('a', { href: `#/session/${encodeURIComponent(line.session)}` }, titled(line.session));
+  title.replaceChildren(link);
+  about.textContent = line.seats ? `${line.seats.length} seats` : `${line.quantity} places in ${titled(line.area)}`;
+  const { session, plan } = await planOf(app, line.session);
+  const area = (session.areas || []).find((each) => each.id === line.area);
+  const what = line.seats ? seatsText(plan, line.seats) : `${line.quantity} × ${area?.name || titled(line.area)}`;
+  about.replaceChildren(moment(session.starts_at), h('br'), what);
+  link.textContent = titled(session.title);
+  const known = await app.catalogue.title(session.title);
+  if (known.name) link.textContent = known.name;
+}
+
+/** "Row A seat 5" for buttons that release it; the seat's numbers until the plan is known. */
+export function seatName(app, session, seat, show) {
+  show(`${seat[0] + 1}/${seat[1] + 1}`);
+  planOf(app, session).then(({ plan }) => show(plan.name(plan.index(seat))), () => {});
+}

@@ -1,0 +1,151 @@
+// The cart: what is held and for how long; and paying for it.
+
+import { countdown, fill, h, money } from '../dom.js';
+import { explain } from '../explain.js';
+import { amountOf, lineElement, seatName } from '../lines.js';
+import { button, noteBox, stepper } from '../parts.js';
+import { payForm } from './checkout-pay.js';
+
+const SOON_MS = 60_000;
+
+export const title = () => 'Cart';
+
+export function render(root, _params, app) {
+  const view = new CartView(root, app);
+  return () => view.stop();
+}
+
+class CartView {
+  constructor(root, app) {
+    Object.assign(this, { root, app });
+    this.note = noteBox('cart-note');
+    this.lines = h('ul', { class: 'lines', id: 'lines' });
+    this.total = h('div', { class: 'total', id: 'total' });
+    this.left = h('span', { class: 'timer__left', id: 'countdown' });
+    this.timer = h('p', { class: 'timer', role: 'timer', 'aria-label': 'Time left' }, this.left, h('span', { class: 'muted' }, 'left'));
+    this.keep = h('div', {});
+    this.pay = payForm(app, (body) => this.checkout(body));
+    this.full = h('div', { class: 'desk' },
+      h('section', { 'aria-label': 'What is held' }, this.lines, this.total, h('div', { class: 'row row--apart' }, this.keep,
+        button('Give everything back', () => this.act(() => app.cart.cancel()), { class: 'button--quiet', id: 'give-back' }))),
+      this.pay.element);
+    this.empty = h('div', { class: 'empty', id: 'empty' });
+    fill(root,
+      h('div', { class: 'desk__head' }, h('div', {}, h('p', { class: 'eyebrow' }, 'Your cart'), h('h1', {}, 'Held for you')), this.timer),
+      this.note.element, this.full, this.empty);
+    this.off = app.cart.on('change', () => this.show());
+    this.ticking = setInterval(() => this.tick(), 250);
+    this.show();
+  }
+
+  stop() {
+    this.off();
+    clearInterval(this.ticking);
+  }
+
+  show() {
+    const { cart } = this.app;
+    const { lines } = cart;
+    const holds = lines.length > 0;
+    this.full.hidden = !holds;
+    this.timer.hidden = !holds;
+    this.empty.hidden = holds;
+    if (!holds) {
+      this.showEmpty();
+      return;
+    }
+    const currency = cart.current.total?.currency || '';
+    const focused = document.activeElement?.dataset?.focus;
+    fill(this.lines, lines.map((line) => lineElement(this.app, line, currency, (each) => this.controls(each))));
+    if (focused) this.lines.querySelector(`[data-focus="${focused}"]`)?.focus();
+    const sum = cart.current.total?.amount ?? lines.reduce((all, line) => all + amountOf(line), 0);
+    fill(this.total, h('span', {}, 'Total'), h('strong', { class: 'total__sum' }, currency ? money(sum, currency) : ''));
+    fill(this.keep, cart.canKeep()
+      ? button('Keep it longer', () => this.act(() => cart.keep()), { class: 'button--small', id: 'keep' })
+      : h('p', { class: 'muted small' }, 'The clock starts anew whenever you add or give back something.'));
+    this.pay.show({ total: sum, currency, busy: cart.current.state === 'checking_out' });
+    this.tick();
+  }
+
+  showEmpty() {
+    const { cart } = this.app;
+    if (!cart.expired) {
+      fill(this.empty, h('p', { class: 'muted' }, 'Nothing is held at the moment.'), h('a', { class: 'button button--main', href: '#/' }, 'To the programme'));
+      return;
+    }
+    const { expired } = cart;
+    fill(this.empty,
+      h('h2', {}, 'The time ran out'),
+      h('p', { class: 'muted', id: 'expired' }, 'What you held is free again. With luck nobody has taken it yet.'),
+      h('ul', { class: 'lines' }, expired.map((line) => lineElement(this.app, line, ''))),
+      button('Hold it again', () => this.act(() => cart.holdAll(expired.map(wanted))), { class: 'button--main', id: 'hold-again' }),
+      h('a', { href: '#/' }, 'To the programme'));
+  }
+
+  controls(line) {
+    const { cart } = this.app;
+    const release = (seats) => this.act(() => cart.release(line.line, seats));
+    const whole = button(line.seats?.length === 1 ? 'Give it back' : 'Give back', () => release(), { class: 'button--quiet button--small', 'data-act': 'release' });
+    if (line.seats && line.seats.length > 1) {
+      return [h('ul', { class: 'chips' }, line.seats.map((seat) => this.seatChip(line, seat, release))), whole];
+    }
+    if (line.quantity) {
+      const count = stepper({ value: line.quantity, max: line.late ? 100 : 20, label: 'Quantity', onchange: (value) => this.act(() => cart.setQuantity(line.line, value)) });
+      count.element.querySelectorAll('button').forEach((each, index) => { each.dataset.focus = `${line.line}-${index}`; });
+      return [count.element, whole];
+    }
+    return whole;
+  }
+
+  seatChip(line, seat, release) {
+    const name = h('span', {});
+    const away = h('button', { class: 'chip__away', type: 'button', onclick: () => release([seat]) }, '×');
+    seatName(this.app, line.session, seat, (text) => {
+      name.textContent = text;
+      away.setAttribute('aria-label', `Give back ${text}`);
+    });
+    return h('li', { class: 'chip', dataset: { seat: seat.join(',') } }, name, away);
+  }
+
+  async act(change) {
+    this.note.clear();
+    try {
+      await change();
+    } catch (error) {
+      this.note.show('bad', explain(error));
+      this.app.cart.look();
+      this.show();
+    }
+  }
+
+  async checkout(body) {
+    this.note.clear();
+    try {
+      const order = await this.app.cart.checkout(body);
+      this.app.go(`#/order/${order.id}`);
+    } catch (error) {
+      const tone = error.name2 === 'payment_pending' || error.kind === 'fail' ? 'warn' : 'bad';
+      const more = {
+        payment_declined: this.app.cart.lines.length > 0 ? ' Your seats are still held; you may try another way.' : ' What you held was given back.',
+        payment_pending: ' We keep what you hold until it is decided, and show your order here then.',
+      }[error.name2];
+      this.note.show(tone, h('p', { id: 'pay-note', dataset: { refusal: error.name2 } }, explain(error), more));
+      this.app.cart.look();
+    }
+  }
+
+  tick() {
+    const left = this.app.cart.remaining();
+    if (left === null) return;
+    const text = countdown(left);
+    if (this.left.textContent !== text) this.left.textContent = text;
+    this.timer.dataset.soon = left < SOON_MS;
+  }
+}
+
+/** A line that ran out, as a hold of it is asked for. */
+function wanted({ session, seats, area, quantity, product, resource, begin, end }) {
+  if (seats) return { session, seats };
+  if (area) return { session, area, quantity };
+  return product ? { product, quantity } : { resource, begin, end };
+}

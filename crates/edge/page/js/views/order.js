@@ -1,0 +1,69 @@
+// An order: what was bought, and how its money stands.
+
+import { fill, h, moment, money } from '../dom.js';
+import { explain } from '../explain.js';
+import { lineElement } from '../lines.js';
+
+const AGAIN_MS = 700;
+const AGAIN_MOST = 30;
+
+const STATES = {
+  recorded: ['Paid', 'good'], authorized: ['Authorized, the money is being taken', 'warn'],
+  captured: ['Paid', 'good'], capture_failed: ['The money could not be taken', 'bad'],
+};
+
+export const title = () => 'Order';
+
+export function render(root, { id }, app) {
+  let timer = null;
+  let over = false;
+  let shown = '';
+  const read = async (times) => {
+    try {
+      const order = await app.link.request('order.get', { order: id });
+      if (over) return;
+      const text = JSON.stringify(order);
+      if (text !== shown) show(root, order, app);
+      shown = text;
+      const open = order.settling || order.payment_status?.state === 'authorized';
+      if (open && times < AGAIN_MOST) timer = setTimeout(() => read(times + 1), AGAIN_MS);
+    } catch (error) {
+      if (!over && !shown) fill(root, h('div', { class: 'notice notice--warn', id: 'missing' }, explain(error)), h('p', {}, h('a', { href: '#/purchases' }, 'To your purchases')));
+    }
+  };
+  root.append(h('p', { class: 'loading', role: 'status' }, 'Reading the order …'));
+  read(0);
+  return () => {
+    over = true;
+    clearTimeout(timer);
+  };
+}
+
+function show(root, order, app) {
+  const { amount, currency } = order.total;
+  const [words, tone] = STATES[order.payment_status?.state] || [order.payment_status?.state || '', ''];
+  const recorded = order.payment?.recorded;
+  const facts = [
+    ['Order', h('span', { class: 'number', id: 'order-id' }, order.id)],
+    ['Bought', moment(order.at)],
+    ['Payment', recorded ? `${recorded.method}, ${recorded.transaction_id}` : order.payment?.gateway ? 'by the gateway' : '—'],
+    order.customer && ['Customer', order.customer],
+  ].filter(Boolean);
+  const status = h('span', { class: `badge badge--${tone}`, id: 'payment', dataset: { state: order.payment_status?.state } }, words);
+  const reason = order.payment_status?.reason;
+  fill(root, h('article', { class: 'ticket', id: 'order', dataset: { order: order.id, settling: String(Boolean(order.settling)) } },
+    h('header', { class: 'ticket__head' }, h('p', { class: 'eyebrow' }, 'Thank you'), h('h1', {}, 'Enjoy the evening')),
+    h('div', { class: 'ticket__body stack' },
+      h('ul', { class: 'lines' }, order.lines.map((line) => lineElement(app, line, currency))),
+      h('p', { class: 'total' }, h('span', {}, 'Total'), h('strong', { class: 'total__sum', id: 'order-total' }, money(amount, currency))),
+      h('p', { class: 'row' }, status, order.settling ? h('span', { class: 'badge badge--warn' }, 'settling …') : null, reason ? h('span', { class: 'muted small' }, reason) : null),
+      refunds(order),
+      h('dl', { class: 'facts' }, facts.flatMap(([name, value]) => [h('dt', {}, name), h('dd', {}, value)])),
+      h('p', { class: 'row' }, h('a', { class: 'button', href: '#/purchases' }, 'Your purchases'), h('a', { class: 'button button--quiet', href: '#/' }, 'To the programme')))));
+}
+
+function refunds(order) {
+  if (!order.refunds?.length) return null;
+  return h('div', { class: 'notice notice--warn', id: 'refunds' }, order.refunds.map((refund) => h('p', {},
+    `Refunded on ${moment(refund.at)}: ${money(refund.amount.amount, refund.amount.currency)} (${refund.reason}; ${refund.status?.state})`)));
+}
