@@ -21,6 +21,7 @@ mod pulse;
 mod reads;
 mod setup;
 mod storm;
+mod watching;
 
 mod audit;
 mod bank;

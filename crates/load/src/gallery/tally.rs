@@ -13,6 +13,8 @@ pub struct Tally {
     pub deltas: u64,
     /// Snapshots that brought one forward who had a map already: it was behind, or came back.
     pub snapshots: u64,
+    /// Versions that deltas and snapshots brought watchers forward by.
+    pub versions: u64,
     /// Deltas that begin behind what their watcher has: something was never sent.
     pub skipped: u64,
     /// Frames with nothing new in them.
@@ -37,9 +39,10 @@ impl Tally {
 
     /// Adds what another gallery counted.
     pub fn add(&mut self, other: &Tally) {
-        let Tally { deltas, snapshots, skipped, stale, wrong, ended, lost, bytes, latencies } = other;
+        let Tally { deltas, snapshots, versions, skipped, stale, wrong, ended, lost, bytes, latencies } = other;
         self.deltas += deltas;
         self.snapshots += snapshots;
+        self.versions += versions;
         self.skipped += skipped;
         self.stale += stale;
         self.wrong += wrong;

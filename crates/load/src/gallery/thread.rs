@@ -271,6 +271,7 @@ impl Thread {
                         % spec.sessions.len();
                     self.to_ask.push_back((received_us, number, place));
                 } else {
+                    tally.versions += *to - stand.version;
                     stand.version = *to;
                     if spec.keep_maps && !change(&mut stand.map, changes) {
                         tally.wrong += 1;
@@ -310,6 +311,7 @@ impl Thread {
                     }
                     Some((its, from)) => {
                         tally.snapshots += 1;
+                        tally.versions += version.saturating_sub(from);
                         if let (Some(begun_us), true) = (self.begun_us, its == *epoch) {
                             let received = since(begun_us, received_us);
                             self.jumps.push(Jump { session, from, to: *version, received });

@@ -25,6 +25,8 @@ pub(crate) struct Turn {
     pub(crate) a_second: u32,
     /// Frames received a second that brought a watcher forward, until the last one had come.
     pub(crate) deliveries_a_second: f64,
+    /// Versions that those frames, each of them one or several, brought watchers forward by, a second.
+    pub(crate) versions_a_second: f64,
     /// From a change's sending until a watcher received it, in milliseconds.
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
@@ -92,6 +94,7 @@ pub(crate) async fn turn(
         watchers: count,
         a_second: publish.a_second,
         deliveries_a_second: tally.deliveries() as f64 / seconds,
+        versions_a_second: tally.versions as f64 / seconds,
         p50_ms: ms(0.5),
         p99_ms: ms(0.99),
         p999_ms: ms(0.999),
