@@ -99,7 +99,8 @@ impl<T: Live> Watch<T> {
         loop {
             let (sink, source) = feed();
             let resume = self.state.as_ref().map(T::resume);
-            let body = body::Watch { entity: self.entity.clone(), token: self.token, resume };
+            let entity = Some(self.entity.clone());
+            let body = body::Watch { entity, sessions: None, token: self.token, resume };
             let asked = self.client.call_with::<Watching, _>(Op::Watch, None, &body, Some(&sink)).await;
             match asked {
                 Ok(_) => {

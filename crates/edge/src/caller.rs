@@ -102,6 +102,7 @@ impl Caller {
             Call::Hello(_)
             | Call::SearchCity(_)
             | Call::Watch { .. }
+            | Call::WatchCounts { .. }
             | Call::Unwatch { .. }
             | Call::Status
             | Call::AuditNode

@@ -33,7 +33,7 @@ impl FeedSource for Watched {
     fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
         let shared = self.0.upgrade().ok_or(NoFeed::Unreachable)?;
         if shared.is_elsewhere(entity) {
-            return shared.far_feeds.begin(&shared, entity);
+            return Err(shared.far_feeds.begin(&shared, entity));
         }
         let (begin, end) = (WatchedEntities::begin_here, WatchedEntities::end_here);
         let begun = begin_at(&shared, entity, begin, end);
@@ -45,8 +45,17 @@ impl FeedSource for Watched {
         match begun {
             Some(beginning) => Ok(beginning),
             None if shared.is_alone() || shared.cell_of(entity).leads() => Err(NoFeed::NotFound),
-            None => shared.far_feeds.begin(&shared, entity),
+            None => Err(shared.far_feeds.begin(&shared, entity)),
         }
+    }
+
+    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+        let shared = self.0.upgrade().ok_or(NoFeed::Unreachable)?;
+        if shared.is_elsewhere(entity) {
+            return Err(shared.far_feeds.begin_elsewhere(&shared, entity));
+        }
+        // It has come here since.
+        self.begin(entity)
     }
 
     fn end(&self, entity: &Entity) {
@@ -55,12 +64,21 @@ impl FeedSource for Watched {
         shared.far_feeds.end(&shared, entity);
     }
 
-    fn purchases(&self, customer: &Id, after: u64, limit: u32) -> Vec<Purchase> {
+    fn purchases(&self, customer: &Id, after: u64, limit: u32) -> Option<Vec<Purchase>> {
+        let Some(shared) = self.0.upgrade() else { return Some(Vec::new()) };
+        if shared.is_elsewhere(&Entity::Customer(customer.clone())) {
+            shared.far_feeds.turn_to(&shared, customer, after, limit);
+            return None;
+        }
+        Some(self.purchases_here(customer, after, limit))
+    }
+}
+
+impl Watched {
+    /// As [`FeedSource::purchases`], of a customer of this node; none of another one.
+    pub(crate) fn purchases_here(&self, customer: &Id, after: u64, limit: u32) -> Vec<Purchase> {
         let Some(shared) = self.0.upgrade() else { return Vec::new() };
         let entity = Entity::Customer(customer.clone());
-        if shared.is_elsewhere(&entity) {
-            return shared.far_feeds.purchases(&shared, customer, after, limit);
-        }
         let in_memory = shared.cell_of(&entity).replica.lock().kept.get(&entity);
         match in_memory.or_else(|| resting(&shared, &entity)).as_deref() {
             Some(State::Customer(customer)) => {
@@ -70,9 +88,7 @@ impl FeedSource for Watched {
             None => Vec::new(),
         }
     }
-}
 
-impl Watched {
     /// As [`FeedSource::begin`], for another node's feeds.
     pub(crate) fn begin_far(&self, entity: &Entity) -> Option<Beginning> {
         let shared = self.0.upgrade()?;

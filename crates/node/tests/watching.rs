@@ -18,7 +18,7 @@ use boxoffice_core::{
 use boxoffice_node::{
     config::NodeConfig,
     door::{self, ReplySink, ReplyTo},
-    feeds::Watcher,
+    feeds::{Said, View, Watcher, Watching},
     node::{Node, Runtimes},
     world::{MemoryDisk, MemoryStores, World},
 };
@@ -146,7 +146,9 @@ impl Shop {
 
     fn watch(&self, entity: &Entity, since: Option<Since>) -> Guest {
         let mut watcher = self.node.handle().feeds().watcher();
-        watcher.watch(entity, since).unwrap_or_else(|_| panic!("{entity} is there"));
+        let watching = watcher.watch(entity, View::Whole, since, 0).unwrap_or_else(|_| panic!("{entity} is there"));
+        let Watching::Begun(feed) = watching else { panic!("{entity} is on this node") };
+        watcher.release(feed);
         Guest { watcher, runtime: self.runtime.handle().clone(), events: Vec::new() }
     }
 
@@ -171,7 +173,10 @@ impl Guest {
         while self.events.is_empty() {
             let waiting = async { tokio::time::timeout(PATIENCE, self.watcher.dirty()).await };
             self.runtime.block_on(waiting).expect("something comes");
-            self.watcher.pull(Encoding::MsgPack, 1, |frame| self.events.push(frame));
+            self.watcher.pull(Encoding::MsgPack, 1, |said| match said {
+                Said::Frame(frame) => self.events.push(frame),
+                other => panic!("{other:?}, and nothing is awaited"),
+            });
         }
         let frame = self.events.remove(0);
         match ServerFrame::read(Encoding::MsgPack, &frame).expect("a frame") {
@@ -267,7 +272,10 @@ fn a_cart_and_its_product_are_followed_to_the_end() {
     let machine = Machine { disk: MemoryDisk::new(), stores: MemoryStores::new() };
     let shop = machine.start();
     shop.open(100);
-    assert!(shop.node.handle().feeds().watcher().watch(&cart(0), None).is_err(), "nobody has opened it");
+    assert!(
+        shop.node.handle().feeds().watcher().watch(&cart(0), View::Whole, None, 0).is_err(),
+        "nobody has opened it"
+    );
     shop.cart(0, CartCommand::Open { customer: Some(id("ada")), ttl_ms: None }, 7);
     let (mut mine, mut stock) = (shop.watch(&cart(0), None), shop.watch(&mug(), None));
     let (mut version, opened) = mine.cart().expect("it is open");

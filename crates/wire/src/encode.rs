@@ -20,6 +20,7 @@ use crate::{
     form_order::write_order,
     hello::Hello,
     no::No,
+    reply::CountsWatching,
     request::Shape,
     status::{HistoryPage, NodeAudit, NodeStatus},
 };
@@ -88,6 +89,11 @@ pub fn batch(encoding: Encoding, out: &mut BytesMut, id: u64, verdicts: &[Verdic
 /// Answers `hello` and `unwatch`: done.
 pub fn done(encoding: Encoding, out: &mut BytesMut, id: u64) {
     ok(encoding, out, id, &Nothing, &[]);
+}
+
+/// Answers `watch` of sessions with the numbers of the feeds.
+pub fn watching_counts(encoding: Encoding, out: &mut BytesMut, id: u64, watching: &CountsWatching) {
+    ok(encoding, out, id, watching, &[]);
 }
 
 /// Answers `watch` with the number of the feed.

@@ -58,6 +58,7 @@ macro_rules! snapshot_bodies {
 
 snapshot_bodies! {
     Snapshot: Delta,
+    CountsSnapshot: CountsDelta,
     ProductSnapshot: ProductDelta,
     ResourceSnapshot: ResourceDelta,
     CartSnapshot: CartDelta,
@@ -95,6 +96,39 @@ pub struct Delta {
     /// Seats by index in layout order, and what they are now; each seat once.
     #[serde(with = "changes")]
     pub changes: Vec<(u32, SeatState)>,
+    /// Seats by state, after.
+    #[serde(with = "form")]
+    pub counts: SeatCounts,
+    /// Areas that changed, as they are after; each once.
+    #[serde(with = "form", default, skip_serializing_if = "Vec::is_empty")]
+    pub areas: Vec<AreaCounts>,
+}
+
+/// A session in counts, at a version: what a list of sessions shows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountsSnapshot {
+    /// Of what.
+    #[serde(with = "form")]
+    pub entity: Entity,
+    /// As in [`Snapshot`].
+    pub epoch: u64,
+    /// At which version.
+    pub version: u64,
+    /// Seats by state.
+    #[serde(with = "form")]
+    pub counts: SeatCounts,
+    /// Places by area and state.
+    #[serde(with = "form", default, skip_serializing_if = "Vec::is_empty")]
+    pub areas: Vec<AreaCounts>,
+}
+
+/// A session in counts after a version, at another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountsDelta {
+    /// The version before.
+    pub from: u64,
+    /// The version after.
+    pub to: u64,
     /// Seats by state, after.
     #[serde(with = "form")]
     pub counts: SeatCounts,

@@ -422,13 +422,36 @@ from_answer! {
     formed: VenueView, VenuesPage, HallView, TitleView, SessionView, MapView, ProductView, ResourceView, CartView, Held,
         OrderView, RefundRecord, PurchasesPage, SessionAudit, CartAudit, ProductAudit, ResourceAudit, CustomerAudit;
     plain: SessionPage, CityPage, TitlePage, BookingPage, Available, FreeSlots, ThreeStates, NodeStatus, NodeAudit,
-        HistoryPage, ClusterStatus, Watching;
+        HistoryPage, ClusterStatus, Watching, CountsWatching;
 }
 
 /// Of `watch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Watching {
     /// The number of the feed.
+    pub feed: u64,
+}
+
+/// Of `watch` of a list of sessions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountsWatching {
+    /// Those that are followed now, in the order in which they were asked for.
+    pub feeds: Vec<SessionFeed>,
+    /// Those that there are not.
+    #[serde(with = "form")]
+    pub missing: Vec<Id>,
+    /// Those that no node that answers has: to be asked for again in a moment.
+    #[serde(with = "form", default, skip_serializing_if = "Vec::is_empty")]
+    pub unreachable: Vec<Id>,
+}
+
+/// A session that is followed in counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionFeed {
+    /// Which.
+    #[serde(with = "form")]
+    pub session: Id,
+    /// The number of its feed.
     pub feed: u64,
 }
 

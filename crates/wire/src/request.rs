@@ -73,7 +73,12 @@ pub enum Call {
         /// What the client has already; of a customer always a cursor, of the others always a version.
         since: Option<Since>,
     },
-    /// Follow it no longer.
+    /// Follow sessions in counts only, from now on.
+    WatchCounts {
+        /// Which: 1 to [`crate::limits::FEEDS_MAX`], each once, in the order in which they were named.
+        sessions: Vec<Id>,
+    },
+    /// Follow a feed no longer.
     Unwatch {
         /// Which feed.
         feed: u64,
@@ -182,6 +187,7 @@ impl Request {
             Call::Hello(_)
             | Call::SearchCity(_)
             | Call::Watch { .. }
+            | Call::WatchCounts { .. }
             | Call::Unwatch { .. }
             | Call::Batch(_)
             | Call::Status

@@ -379,6 +379,18 @@ fn whoever_watches_says_from_where_and_a_cart_needs_its_token() {
     refused(Op::Watch, &watch(&cart, ""), 101, "`token`");
     refused(Op::Watch, &watch(&cart, &format!(r#","token":"{CART}""#)), 305, "does not open");
     refused(Op::Watch, &watch("directory", ""), 101, "are watched");
+    refused(Op::Watch, "{}", 101, "or `sessions`");
+    refused(Op::Watch, &watch("session/a", r#","sessions":["a"]"#), 101, "or `sessions`");
+    refused(Op::Watch, r#"{"sessions":[]}"#, 101, "1 to 1024");
+    refused(Op::Watch, r#"{"sessions":["a b"]}"#, 101, "is not an id");
+    refused(Op::Watch, r#"{"sessions":["a"],"resume":{"epoch":1,"version":2}}"#, 101, "begin with a snapshot");
+    let sessions = |count: usize| (0..count).map(|number| format!(r#""s{number}""#)).collect::<Vec<_>>().join(",");
+    refused(Op::Watch, &format!(r#"{{"sessions":[{}]}}"#, sessions(1_025)), 101, "1 to 1024");
+    taken(Op::Watch, &format!(r#"{{"sessions":[{}]}}"#, sessions(1_024)));
+    let Call::WatchCounts { sessions } = taken(Op::Watch, r#"{"sessions":["b","a","b"]}"#) else {
+        panic!("counts are not watched")
+    };
+    assert_eq!(sessions.iter().map(boxoffice_core::id::Id::as_str).collect::<Vec<_>>(), ["b", "a"], "each once");
     refused(Op::AdminAudit, r#"{"entity":"directory"}"#, 101, "audited");
     refused(Op::AdminHistory, r#"{"entity":"product/p","seat":[0,0]}"#, 101, "a `seat`");
     let release = taken(Op::AdminRelease, &format!(r#"{{"cart":"{CART}","line":3}}"#));

@@ -250,6 +250,7 @@ fn feeds_come_back_as_they_were() {
     }
     check(snapshot(), delta());
     check(area_snapshot(), area_delta());
+    check(counts_snapshot(), counts_delta());
     check(product_snapshot(), product_delta());
     check(resource_snapshot(), resource_delta());
     check(cart_snapshot(), cart_delta());

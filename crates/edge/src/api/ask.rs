@@ -124,7 +124,7 @@ async fn done(shared: &Arc<Shared>, guest: &Arc<Guest>, caller: Caller, request:
         Call::History { entity, seat, limit, before } => {
             gone_about(shared, guest, Errand::History { entity, seat, limit, before }, deadline).await
         }
-        Call::Hello(_) | Call::Watch { .. } | Call::Unwatch { .. } => {
+        Call::Hello(_) | Call::Watch { .. } | Call::WatchCounts { .. } | Call::Unwatch { .. } => {
             unreachable!("`{}` is about a connection and was refused for it", op.name())
         }
     }

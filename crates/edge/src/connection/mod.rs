@@ -9,6 +9,7 @@ mod frames;
 mod answers;
 mod batch;
 mod under_way;
+mod watching;
 
 mod clocks;
 mod requests;

@@ -5,20 +5,12 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::{
-    command::Command,
-    id::{Entity, Request as RequestKey},
-    refusal::Refusal,
-};
-use boxoffice_node::{
-    door::{self, Failure, ReplyTo},
-    feeds::NoFeed,
-};
+use boxoffice_core::{command::Command, id::Request as RequestKey, refusal::Refusal};
+use boxoffice_node::door::{self, Failure, ReplyTo};
 use boxoffice_wire::{
     Call, Fail, FailKind, Op, Rejection, Request,
     encode::{self, Verdict},
     limits::close,
-    request::Since,
 };
 use smol_str::{SmolStr, format_smolstr};
 use tokio::time::Instant;
@@ -97,14 +89,12 @@ impl Connection {
             Call::History { entity, seat, limit, before } => {
                 self.go_about(id, op, Errand::History { entity, seat, limit, before }, now, deadline)
             }
-            Call::Watch { entity, since } => {
-                if self.watcher.is_none() {
-                    let call = Call::Watch { entity, since };
-                    self.carried = Some(Request { id, op, deadline_ms, key, shape, call });
-                    return Ok(());
-                }
-                self.watch(id, &entity, since, now)
+            Call::Watch { .. } | Call::WatchCounts { .. } if self.watcher.is_none() => {
+                self.carried = Some(Request { id, op, deadline_ms, key, shape, call });
+                Ok(())
             }
+            Call::Watch { entity, since } => self.watch(id, entity, since, now),
+            Call::WatchCounts { sessions } => self.watch_counts(id, sessions, now),
             Call::Unwatch { feed } => {
                 if self.watcher.as_mut().is_some_and(|watcher| watcher.unwatch(feed)) {
                     return self.done(id, op, now);
@@ -227,26 +217,6 @@ impl Connection {
         self.shared.backend.submit(command, key, reply);
     }
 
-    fn watch(&mut self, id: u64, entity: &Entity, since: Option<Since>, now: Instant) -> Result<(), End> {
-        let watcher = self.watcher.as_mut().expect("it was made when the connection moved");
-        let feeds_max = self.shared.config.limits.feeds_max;
-        if watcher.len() >= feeds_max {
-            let why = Rejection::RateLimited(format_smolstr!("at most {feeds_max} feeds on one connection"));
-            return self.refuse(id, Op::Watch, &why, now);
-        }
-        match watcher.watch(entity, since) {
-            Ok(feed) => {
-                self.ended(Op::Watch, Ended::Ok, now, Instant::now());
-                self.frames.write(|encoding, out| encode::watching(encoding, out, id, feed))
-            }
-            Err(NoFeed::NotFound) => {
-                let why = Refusal::NotFound(format_smolstr!("{entity}")).into();
-                self.refuse(id, Op::Watch, &why, now)
-            }
-            Err(NoFeed::Unreachable) => self.fail(id, Op::Watch, FailKind::NotReady, now, Instant::now()),
-        }
-    }
-
     fn place_for_batch(&mut self) -> Option<usize> {
         if let Some(place) = self.batches.iter().position(Option::is_none) {
             return Some(place);
@@ -294,17 +264,17 @@ impl Connection {
         self.frames.write(|encoding, out| encode::done(encoding, out, id))
     }
 
-    fn refuse(&mut self, id: u64, op: Op, why: &Rejection, now: Instant) -> Result<(), End> {
+    pub(super) fn refuse(&mut self, id: u64, op: Op, why: &Rejection, now: Instant) -> Result<(), End> {
         self.ended(op, Ended::No, now, now);
         self.frames.write(|encoding, out| encode::rejection(encoding, out, Some(id), why))
     }
 
-    fn fail(&mut self, id: u64, op: Op, kind: FailKind, at: Instant, now: Instant) -> Result<(), End> {
+    pub(super) fn fail(&mut self, id: u64, op: Op, kind: FailKind, at: Instant, now: Instant) -> Result<(), End> {
         self.ended(op, Ended::Fail, at, now);
         self.frames.write(|encoding, out| encode::fail(encoding, out, id, &Fail::new(kind)))
     }
 
-    fn ended(&self, op: Op, ended: Ended, at: Instant, now: Instant) {
+    pub(super) fn ended(&self, op: Op, ended: Ended, at: Instant, now: Instant) {
         self.shared.metrics.ended(op, ended, now - at);
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use boxoffice_node::{
     door::{self, ReplySink},
-    feeds::Watcher,
+    feeds::{Said, Watcher},
 };
 use boxoffice_wire::{Op, Request, encode, feed::Notice, limits::close};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -25,6 +25,7 @@ use super::{
     clocks::Clocks,
     frames::{End, Frames, Received},
     under_way::UnderWay,
+    watching::Awaited,
 };
 use crate::{
     caller::Caller,
@@ -74,6 +75,8 @@ pub(super) struct Connection {
     pub(super) audits_under_way: usize,
     /// Made with the first `watch`, on the runtime of the watchers.
     pub(super) watcher: Option<Watcher>,
+    /// Watches whose answer is not known yet.
+    pub(super) awaited: Awaited,
     /// The first `watch`, on its way to that runtime.
     pub(super) carried: Option<Request>,
     pub(super) malformed: u32,
@@ -103,6 +106,7 @@ impl Connection {
             errands: FuturesUnordered::new(),
             audits_under_way: 0,
             watcher: None,
+            awaited: Awaited::default(),
             carried: None,
             malformed: 0,
             phase: shared.phase.clone(),
@@ -237,17 +241,26 @@ impl Connection {
         let Some(watcher) = &mut self.watcher else { return Ok(false) };
         let mut written = Ok(());
         let mut count = 0;
+        let mut answers = Vec::new();
         let frames = &mut self.frames;
-        let more = watcher.pull(frames.encoding(), FEED_BYTES_PER_TURN, |frame| {
-            count += 1;
-            if written.is_ok() {
-                written = frames.write_encoded(frame);
+        let more = watcher.pull(frames.encoding(), FEED_BYTES_PER_TURN, |said| match said {
+            Said::Frame(frame) => {
+                count += 1;
+                if written.is_ok() {
+                    written = frames.write_encoded(frame);
+                }
             }
+            Said::Begun { tag, feed } => answers.push((tag, Ok(feed))),
+            Said::Refused { tag, why } => answers.push((tag, Err(why))),
         });
         if count > 0 {
             self.shared.metrics.feed_frames.fetch_add(count, Ordering::Relaxed);
         }
-        written.map(|()| more)
+        written?;
+        for (tag, outcome) in answers {
+            self.watch_ended(tag, outcome)?;
+        }
+        Ok(more)
     }
 
     fn phase_is(&mut self, phase: Phase) -> Result<(), End> {

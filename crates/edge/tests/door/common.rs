@@ -108,10 +108,14 @@ impl FeedSource for Theatre {
         }
     }
 
+    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+        self.begin(entity)
+    }
+
     fn end(&self, _entity: &Entity) {}
 
-    fn purchases(&self, _customer: &Id, _after: u64, _limit: u32) -> Vec<Purchase> {
-        Vec::new()
+    fn purchases(&self, _customer: &Id, _after: u64, _limit: u32) -> Option<Vec<Purchase>> {
+        Some(Vec::new())
     }
 }
 

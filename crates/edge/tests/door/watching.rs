@@ -11,8 +11,8 @@ use boxoffice_edge::Limits;
 use boxoffice_node::feeds::News;
 use boxoffice_wire::{
     Encoding, Op,
-    feed::{CartSnapshot, PurchasesSnapshot},
-    reply::{Event, Reply, Watching},
+    feed::{CartSnapshot, CountsSnapshot, PurchasesSnapshot, Snapshot},
+    reply::{CountsWatching, Event, Reply, ServerFrame, SessionFeed, Watching},
 };
 use serde_json::json;
 
@@ -164,4 +164,43 @@ async fn two_hundred_watchers_see_every_sale() {
     drop(clients);
     door.metric_is("boxoffice_edge_connections", 1.0).await;
     assert_eq!(door.metric("boxoffice_edge_feed_frames_total").await, 200.0 * 21.0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_counts_of_a_list_of_sessions() {
+    in_both(|encoding| async move {
+        let door = Door::open(Limits { feeds_max: 4, ..Limits::default() });
+        let mut client = Client::connect(door.address, encoding).await;
+        client.send(1, Op::Watch, json!({"sessions": ["hamlet", "lear", "hamlet"]})).await;
+        let (Some(1), Reply::Ok(listed, _)) = client.answer::<CountsWatching>().await else { panic!("no list") };
+        let [SessionFeed { session, feed }] = &listed.feeds[..] else { panic!("{listed:?}") };
+        assert_eq!((session.as_str(), listed.missing[0].as_str()), ("hamlet", "lear"));
+        assert_eq!((listed.missing.len(), &listed.unreachable[..]), (1, &[][..]));
+        let (told, Event::Snapshot(snapshot)) = client.event_of::<CountsSnapshot>().await else {
+            panic!("no snapshot")
+        };
+        assert_eq!((told, snapshot.version, snapshot.counts.free), (*feed, 5, 1_000));
+        // The whole of it is another feed, on the same connection.
+        let whole = watch(&mut client, 2, json!({"entity": "session/hamlet"})).await;
+        assert_ne!(whole, *feed);
+        let Event::Snapshot(_) = client.event().await.1 else { panic!("no snapshot") };
+        door.node.sell(&[3, 4]);
+        for _ in 0..2 {
+            let frame = client.frame().await;
+            let Ok(ServerFrame::Feed(told, event)) = ServerFrame::read(encoding, &frame) else { panic!("{frame:?}") };
+            match told == whole {
+                true => assert!(matches!(event.read::<Snapshot>(encoding), Ok(Event::Delta(delta)) if delta.to == 6)),
+                false => {
+                    let Ok(Event::Delta(delta)) = event.read::<CountsSnapshot>(encoding) else { panic!("no delta") };
+                    assert_eq!((told, delta.from, delta.to), (*feed, 5, 6));
+                    assert_eq!((delta.counts.free, delta.counts.sold), (998, 2));
+                }
+            }
+        }
+        client.send(3, Op::Unwatch, json!({"feed": feed})).await;
+        assert_eq!(client.code().await, (Some(3), 0));
+        client.send(4, Op::Watch, json!({"sessions": ["a", "b", "c", "d"]})).await;
+        assert_eq!(client.code().await, (Some(4), 109), "more than a connection may have");
+    })
+    .await;
 }

@@ -136,7 +136,9 @@ impl BoxOffice {
             }
             Call::Status => encode::status(encoding, &mut out, request.id, &status()),
             Call::AuditNode => encode::audit(encoding, &mut out, request.id, &books.audit()),
-            Call::Watch { .. } | Call::Unwatch { .. } => unreachable!("a load run watches nothing"),
+            Call::Watch { .. } | Call::WatchCounts { .. } | Call::Unwatch { .. } => {
+                unreachable!("a load run watches nothing")
+            }
             Call::SearchCity(_) | Call::History { .. } => unreachable!("a load run searches nothing"),
         }
         Some(out)

@@ -2,45 +2,64 @@
 
 use std::sync::{Arc, atomic::AtomicBool};
 
-use boxoffice_core::id::Entity;
+use boxoffice_core::{answer::Purchase, id::Entity};
 use boxoffice_wire::{body::Resume, encode, feed::Ended, request::Since};
 use parking_lot::Mutex;
 use smol_str::SmolStr;
 
 use super::{
-    Commit, FeedSource, NoFeed,
-    line::{self, Line, Reader},
+    Beginning, Commit, FeedSource, News, NoFeed, View,
+    line::{self, Line, Pulled, Reader},
+    mark::Mark,
     ring::written,
-    watchers::{Mark, Watchers},
+    watchers::Watchers,
 };
 
-/// One entity's feed on this node.
+/// One entity's feed on this node, in one view of it.
 pub(super) struct Channel {
     /// The node's number for it, the same for every connection.
     pub(super) feed: u64,
     /// Which entity.
     pub(super) entity: Entity,
+    /// How much of it.
+    pub(super) view: View,
     epoch: u64,
-    state: Mutex<State>,
+    inside: Mutex<Inside>,
     watchers: Mutex<Watchers>,
     /// Whether the hub looks at it again when nobody has watched for a while.
     pub(super) lingers: AtomicBool,
 }
 
+struct Inside {
+    state: State,
+    /// How it begins, or begins anew, was asked for and is not known yet.
+    asked: bool,
+    /// How often it was asked for.
+    asks: u64,
+    /// What was committed since it was asked.
+    meanwhile: Option<Commit>,
+}
+
 enum State {
     /// There is something to tell.
     Open(Box<dyn Line>),
-    /// The source has not been asked yet, or there was no such entity when it was.
+    /// The source has not been asked, or has not answered yet.
+    Unknown,
+    /// Why it did not begin, when it was last asked.
+    Refused(NoFeed),
+    /// There is no such entity any more.
     Gone,
 }
 
-/// What came of a commit.
+/// What came of a commit, or of the source's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Published {
     /// There is nothing new in it.
     Nothing,
     /// Watchers have something to look at.
     News,
+    /// The feed is to begin anew, which was asked for: watchers keep what they have.
+    Asked,
     /// The feed is to begin anew and cannot yet: watchers keep what they have.
     Later,
 }
@@ -63,32 +82,52 @@ pub(super) enum Position {
     Ended,
 }
 
+impl Inside {
+    fn ask(&mut self) {
+        self.asked = true;
+        self.asks += 1;
+    }
+}
+
 impl Channel {
-    pub(super) fn new(feed: u64, entity: Entity, epoch: u64) -> Channel {
+    pub(super) fn new(feed: u64, entity: Entity, view: View, epoch: u64) -> Channel {
         Channel {
             feed,
             entity,
+            view,
             epoch,
-            state: Mutex::new(State::Gone),
+            inside: Mutex::new(Inside { state: State::Unknown, asked: false, asks: 0, meanwhile: None }),
             watchers: Mutex::default(),
             lingers: AtomicBool::new(false),
         }
     }
 
-    /// Where a watcher who has `since` begins. The first one has the feed begun; others wait for that. `waits` says
-    /// whether commits of the entity wait to be published.
-    pub(super) fn begin(
-        &self,
-        source: &dyn FeedSource,
-        since: Option<Since>,
-        waits: impl FnOnce() -> bool,
-    ) -> Result<Position, NoFeed> {
-        let mut state = self.state.lock();
-        if matches!(*state, State::Gone) {
-            let beginning = source.begin(&self.entity)?;
-            *state = State::Open(line::begun(&self.entity, self.epoch, beginning));
+    /// Asks how it begins, if nobody has; says whether the answer is awaited from now on.
+    pub(super) fn open(&self, source: &dyn FeedSource) -> bool {
+        let mut inside = self.inside.lock();
+        if matches!(inside.state, State::Open(_)) || inside.asked {
+            return false;
         }
-        let State::Open(line) = &*state else { return Err(NoFeed::NotFound) };
+        inside.state = match source.begin(&self.entity) {
+            Ok(beginning) => State::Open(self.begun_with(beginning)),
+            Err(NoFeed::Asked) => {
+                inside.ask();
+                State::Unknown
+            }
+            Err(why) => State::Refused(why),
+        };
+        inside.asked
+    }
+
+    /// Where a watcher who has `since` begins. `waits` says whether commits of the entity wait to be published.
+    pub(super) fn place(&self, since: Option<Since>, waits: impl FnOnce() -> bool) -> Result<Position, NoFeed> {
+        let inside = self.inside.lock();
+        let line = match &inside.state {
+            State::Open(line) => line,
+            State::Unknown => return Err(NoFeed::Asked),
+            State::Refused(why) => return Err(*why),
+            State::Gone => return Err(NoFeed::NotFound),
+        };
         let published = line.published();
         Ok(match self.version_of(since) {
             Some(version) if version <= published => Position::At(version),
@@ -106,10 +145,25 @@ impl Channel {
         }
     }
 
+    fn begun_with(&self, beginning: Beginning) -> Box<dyn Line> {
+        line::begun(&self.entity, self.view, self.epoch, beginning)
+    }
+
     /// Publishes a commit. A gap in front of it has the feed begun anew, which gives every watcher a snapshot.
     pub(super) fn publish(&self, commit: Commit, source: &dyn FeedSource) -> Published {
-        let mut state = self.state.lock();
-        let State::Open(line) = &mut *state else { return Published::Nothing };
+        let mut inside = self.inside.lock();
+        if inside.asked && !matches!(commit.news, News::Lost) {
+            // The answer may be from before it.
+            match &mut inside.meanwhile {
+                Some(before) if before.to == commit.from => before.absorb(commit),
+                other => *other = Some(commit),
+            }
+            return Published::Nothing;
+        }
+        let State::Open(line) = &mut inside.state else {
+            // Whoever was asked is lost: somebody else is asked.
+            return if inside.asked { self.begin_anew(&mut inside, source) } else { Published::Nothing };
+        };
         let published = line.published();
         if commit.to <= published {
             // What the feed began with has it already.
@@ -119,46 +173,124 @@ impl Channel {
             line.publish(commit.to, commit.news);
             return Published::News;
         }
-        let line = match source.begin(&self.entity) {
-            Ok(beginning) => line::begun(&self.entity, self.epoch, beginning),
-            Err(NoFeed::NotFound) => {
-                *state = State::Gone;
-                return Published::News;
-            }
-            Err(NoFeed::Unreachable) => return Published::Later,
-        };
-        if line.published() < published {
-            // Whoever has it is behind what was shown here already, and may stay so.
-            return Published::Later;
-        }
-        *state = State::Open(line);
-        Published::News
+        self.begin_anew(&mut inside, source)
     }
 
-    /// Gives the frames that bring a watcher from `position` to what is published, and moves its position. Says whether
-    /// there are more.
-    pub(super) fn pull(&self, position: &mut Position, reader: &mut Reader<'_>) -> bool {
-        let mut state = self.state.lock();
-        let line = match &mut *state {
+    fn begin_anew(&self, inside: &mut Inside, source: &dyn FeedSource) -> Published {
+        (inside.asked, inside.meanwhile) = (false, None);
+        let outcome = source.begin(&self.entity);
+        self.begin_with(inside, outcome)
+    }
+
+    /// The source has answered, or is asked no more.
+    pub(super) fn answered(&self, outcome: Result<Beginning, NoFeed>, source: &dyn FeedSource) -> Published {
+        let mut inside = self.inside.lock();
+        let asked = std::mem::replace(&mut inside.asked, false);
+        if !asked && !self.is_behind(&inside, &outcome) {
+            return Published::Nothing;
+        }
+        let meanwhile = inside.meanwhile.take();
+        let begun = self.begin_with(&mut inside, outcome);
+        drop(inside);
+        match (begun, meanwhile) {
+            (Published::News, Some(commit)) => match self.publish(commit, source) {
+                Published::Nothing => Published::News,
+                published => published,
+            },
+            (begun, _) => begun,
+        }
+    }
+
+    /// Whether another view of the entity was told more than is published here: then commits between may never come.
+    fn is_behind(&self, inside: &Inside, outcome: &Result<Beginning, NoFeed>) -> bool {
+        match (&inside.state, outcome) {
+            (State::Open(line), Ok(beginning)) => line.published() < beginning.version(),
+            _ => false,
+        }
+    }
+
+    fn begin_with(&self, inside: &mut Inside, outcome: Result<Beginning, NoFeed>) -> Published {
+        let published = match &inside.state {
+            State::Open(line) => Some(line.published()),
+            _ => None,
+        };
+        match (outcome, published) {
+            (Err(NoFeed::Asked), _) => {
+                inside.ask();
+                Published::Asked
+            }
+            // Whoever has it is behind what was shown here already, and may stay so.
+            (Ok(beginning), Some(published)) if beginning.version() < published => Published::Later,
+            (Ok(beginning), _) => {
+                inside.state = State::Open(self.begun_with(beginning));
+                Published::News
+            }
+            (Err(NoFeed::Unreachable), Some(_)) => Published::Later,
+            (Err(NoFeed::NotFound), Some(_)) => {
+                inside.state = State::Gone;
+                Published::News
+            }
+            (Err(why), None) => {
+                inside.state = State::Refused(why);
+                Published::News
+            }
+        }
+    }
+
+    /// How often the source was asked so far.
+    pub(super) fn asks(&self) -> u64 {
+        self.inside.lock().asks
+    }
+
+    /// Whether the source's answer is awaited.
+    pub(super) fn is_asked(&self) -> bool {
+        self.inside.lock().asked
+    }
+
+    /// A page of a customer's purchases came. Whether a watcher has asked for it.
+    pub(super) fn turned_to(&self, after: u64, page: Vec<Purchase>) -> bool {
+        match &mut self.inside.lock().state {
+            State::Open(line) => line.turned_to(after, page),
+            _ => false,
+        }
+    }
+
+    /// A page that was asked for has not come, if so; whether somebody may wait for one.
+    pub(super) fn ask_again(&self) -> bool {
+        match &mut self.inside.lock().state {
+            State::Open(line) => {
+                line.ask_again();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Gives the frames that bring a watcher from `position` to what is published, and moves its position.
+    pub(super) fn pull(&self, position: &mut Position, reader: &mut Reader<'_>) -> Pulled {
+        let mut inside = self.inside.lock();
+        let line = match &mut inside.state {
             State::Open(line) => line,
-            State::Gone => {
+            State::Gone | State::Refused(_) | State::Unknown => {
                 self.end(position, "not_found", reader);
-                return false;
+                return Pulled::All;
             }
         };
         let at = match *position {
             Position::At(at) => Some(at),
-            Position::Ahead { published, .. } if published == line.published() => return false,
+            Position::Ahead { published, .. } if published == line.published() => return Pulled::All,
             Position::Ahead { version, .. } => Some(version),
             Position::Nothing => None,
-            Position::Ended => return false,
+            Position::Ended => return Pulled::All,
         };
-        let (reached, more) = line.pull(at, reader);
-        *position = Position::At(reached);
-        if let (false, Some(why)) = (more, line.over()) {
+        let (reached, pulled) = line.pull(at, reader);
+        if let Some(reached) = reached {
+            *position = Position::At(reached);
+        }
+        if let (Pulled::All, Some(why)) = (pulled, line.over()) {
             self.end(position, why, reader);
         }
-        more
+        pulled
     }
 
     fn end(&self, position: &mut Position, why: &'static str, reader: &mut Reader<'_>) {
@@ -180,9 +312,10 @@ impl Channel {
         self.watchers.lock().leave(slot)
     }
 
-    /// Whether the source hands in commits for it.
-    pub(super) fn is_open(&self) -> bool {
-        matches!(*self.state.lock(), State::Open(_))
+    /// Whether the source hands in commits for it, or is about to.
+    pub(super) fn is_begun(&self) -> bool {
+        let inside = self.inside.lock();
+        inside.asked || matches!(inside.state, State::Open(_))
     }
 
     /// How many watch.

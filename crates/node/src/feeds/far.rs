@@ -5,13 +5,11 @@
 //! an earlier watch, must not be taken for that of the one that took its place.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
-        mpsc,
     },
-    time::Duration,
 };
 
 use boxoffice_core::{
@@ -22,13 +20,14 @@ use boxoffice_shard::NodeId;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::{Beginning, Commit, FeedSource, NoFeed};
+use super::{Beginning, Commit, NoFeed};
 use crate::{codec, routing::not_understood, shared::Shared, watched::Watched, world::Lane};
 
-/// How long a feed's beginning is waited for, in milliseconds: on a thread that watches, so other watchers wait as well.
-const PATIENCE_MS: u64 = 300;
-/// For how many milliseconds a node that did not answer in time is not asked for a beginning.
+/// For how many milliseconds a node that did not answer in time is not asked again.
 const SILENT_MS: u64 = 1_000;
+
+/// For how many milliseconds it is remembered that a page was asked for.
+const PAGE_MS: u64 = 10_000;
 
 /// What is said about feeds between nodes, in postcard.
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,7 +37,7 @@ enum Message {
     /// Not any more.
     Unwatch(Number, Entity),
     /// How it begins; nothing if there is nothing to watch.
-    Begun(Number, Option<Beginning>),
+    Begun(Number, Entity, Option<Beginning>),
     /// What was committed of it.
     Commit(Number, Commit),
     /// Purchases of a customer after a cursor, so many.
@@ -50,54 +49,39 @@ enum Message {
 /// What a node calls a watch or a question of its own.
 type Number = u64;
 
-/// Why there is no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Silence {
-    /// The node cannot be reached.
-    NotAsked,
-    /// Nothing came in time.
-    Late,
+/// An entity that is watched for us.
+struct Watch {
+    node: NodeId,
+    number: Number,
+    /// While it has not begun.
+    asking: Option<Asking>,
 }
 
-/// Who waits for the answer to which question.
-struct Waiting<T>(Mutex<BTreeMap<Number, mpsc::SyncSender<T>>>);
-
-impl<T> Default for Waiting<T> {
-    fn default() -> Waiting<T> {
-        Waiting(Mutex::default())
-    }
+/// How far asking for a beginning has come.
+struct Asking {
+    /// Nodes that can be asked yet.
+    rest: VecDeque<NodeId>,
+    /// How many have said that there is nothing to watch.
+    none: usize,
+    /// How many would have to say so.
+    homes: usize,
 }
 
-impl<T> Waiting<T> {
-    /// Asks and waits for the answer.
-    fn ask(&self, number: Number, ask: impl FnOnce() -> bool) -> Result<T, Silence> {
-        let (told, tells) = mpsc::sync_channel(1);
-        self.0.lock().insert(number, told);
-        let answer = match ask() {
-            true => tells.recv_timeout(Duration::from_millis(PATIENCE_MS)).map_err(|_| Silence::Late),
-            false => Err(Silence::NotAsked),
-        };
-        self.0.lock().remove(&number);
-        answer
-    }
-
-    /// An answer, for who waits for it still.
-    fn answer(&self, number: Number, answer: T) {
-        if let Some(waits) = self.0.lock().remove(&number) {
-            // Who gave up does not mind.
-            let _ = waits.try_send(answer);
-        }
-    }
+/// A page of purchases that was asked for.
+struct Page {
+    node: NodeId,
+    customer: Id,
+    after: u64,
+    asked_ms: u64,
 }
 
 /// What is watched elsewhere for this node, and here for others.
 #[derive(Default)]
 pub(crate) struct FarFeeds {
     /// Where each entity is watched for us.
-    at: Mutex<BTreeMap<Entity, (NodeId, Number)>>,
-    beginnings: Waiting<Option<Beginning>>,
-    readings: Waiting<Vec<Purchase>>,
-    /// Nodes that did not answer in time, and until when nobody waits for them again: feeds wait one after the other.
+    at: Mutex<BTreeMap<Entity, Watch>>,
+    pages: Mutex<BTreeMap<Number, Page>>,
+    /// Nodes that did not answer in time, and until when they are not asked again.
     silent: Mutex<BTreeMap<NodeId, u64>>,
     /// The next number of ours.
     next: AtomicU64,
@@ -108,41 +92,61 @@ pub(crate) struct FarFeeds {
 }
 
 impl FarFeeds {
-    /// Begins to watch an entity at a node that has it, its preferred leader first; waits for the answer.
-    ///
-    /// # Errors
-    /// [`NoFeed::NotFound`] if every node that should have it says that there is none.
-    pub(crate) fn begin(&self, shared: &Shared, entity: &Entity) -> Result<Beginning, NoFeed> {
+    /// Begins to watch an entity at a node that has it, its preferred leader first. The answer goes to
+    /// [`super::Feeds::begun`] after [`NoFeed::Asked`].
+    pub(crate) fn begin(&self, shared: &Shared, entity: &Entity) -> NoFeed {
         let homes = homes(shared, entity);
-        let mut none = 0;
-        for &node in &homes {
-            let now_ms = shared.world.clock.monotonic_ms();
-            if self.silent.lock().get(&node).is_some_and(|until_ms| now_ms < *until_ms) {
-                continue;
-            }
-            // Before it is asked, so that the first commit is not taken for a stranger's. Who had it before keeps no watcher.
+        let rest = self.who_answers(shared, &homes);
+        self.ask(shared, entity, Asking { rest, none: 0, homes: homes.len() })
+    }
+
+    /// The node that was asked has not answered in time: the next one is.
+    pub(crate) fn begin_elsewhere(&self, shared: &Shared, entity: &Entity) -> NoFeed {
+        let (node, asking) = match self.at.lock().get_mut(entity) {
+            Some(watch) => (watch.node, watch.asking.take()),
+            None => return self.begin(shared, entity),
+        };
+        // Without it the answer is on its way through this node.
+        let Some(asking) = asking else { return NoFeed::Asked };
+        self.is_silent(shared, node);
+        self.ask(shared, entity, asking)
+    }
+
+    fn ask(&self, shared: &Shared, entity: &Entity, mut asking: Asking) -> NoFeed {
+        while let Some(node) = asking.rest.pop_front() {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let before = self.at.lock().insert(entity.clone(), (node, number));
-            if let Some(before) = before.filter(|(before, _)| *before != node) {
-                leave(shared, before, entity);
+            let Asking { none, homes, .. } = asking;
+            let rest = asking.rest.clone();
+            // Before it is asked, so that the first commit is not taken for a stranger's. Who had it before keeps no watcher.
+            let watch = Watch { node, number, asking: Some(Asking { rest, none, homes }) };
+            let before = self.at.lock().insert(entity.clone(), watch);
+            if let Some(before) = before.filter(|before| before.node != node) {
+                leave(shared, &before, entity);
             }
-            let ask = || send(shared, node, &Message::Watch(number, entity.clone()));
-            match self.beginnings.ask(number, ask) {
-                Ok(Some(beginning)) => return Ok(beginning),
-                Ok(None) => none += 1,
-                Err(Silence::NotAsked) => {}
-                Err(Silence::Late) => _ = self.silent.lock().insert(node, now_ms + SILENT_MS),
+            if send(shared, node, &Message::Watch(number, entity.clone())) {
+                return NoFeed::Asked;
             }
         }
         self.end(shared, entity);
-        let all_say_so = !homes.is_empty() && none == homes.len();
-        Err(if all_say_so { NoFeed::NotFound } else { NoFeed::Unreachable })
+        let all_say_so = asking.homes > 0 && asking.none == asking.homes;
+        if all_say_so { NoFeed::NotFound } else { NoFeed::Unreachable }
+    }
+
+    fn who_answers(&self, shared: &Shared, nodes: &[NodeId]) -> VecDeque<NodeId> {
+        let now_ms = shared.world.clock.monotonic_ms();
+        let silent = self.silent.lock();
+        nodes.iter().filter(|node| silent.get(node).is_none_or(|until_ms| *until_ms <= now_ms)).copied().collect()
+    }
+
+    fn is_silent(&self, shared: &Shared, node: NodeId) {
+        self.silent.lock().insert(node, shared.world.clock.monotonic_ms() + SILENT_MS);
     }
 
     /// Nobody here watches an entity any more.
     pub(crate) fn end(&self, shared: &Shared, entity: &Entity) {
-        if let Some(watch) = self.at.lock().remove(entity) {
-            leave(shared, watch, entity);
+        let watch = self.at.lock().remove(entity);
+        if let Some(watch) = watch {
+            leave(shared, &watch, entity);
         }
     }
 
@@ -167,15 +171,32 @@ impl FarFeeds {
         self.silent.lock().retain(|node, _| nodes(*node));
     }
 
-    /// Purchases of a customer whose shard is elsewhere.
-    pub(crate) fn purchases(&self, shared: &Shared, customer: &Id, after: u64, limit: u32) -> Vec<Purchase> {
-        let found = homes(shared, &Entity::Customer(customer.clone())).into_iter().find_map(|node| {
+    /// Asks for the purchases of a customer whose shard is elsewhere: they go to [`super::Feeds::turned_to`]. Asked once more,
+    /// it asks somebody else.
+    pub(crate) fn turn_to(&self, shared: &Shared, customer: &Id, after: u64, limit: u32) {
+        let now_ms = shared.world.clock.monotonic_ms();
+        let late = {
+            let mut pages = self.pages.lock();
+            let mut late = Vec::new();
+            pages.retain(|_, page| {
+                let again = page.after == after && page.customer == *customer;
+                if again {
+                    late.push(page.node);
+                }
+                !again && now_ms - page.asked_ms < PAGE_MS
+            });
+            late
+        };
+        late.into_iter().for_each(|node| self.is_silent(shared, node));
+        for node in self.who_answers(shared, &homes(shared, &Entity::Customer(customer.clone()))) {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            self.readings
-                .ask(number, || send(shared, node, &Message::Read(number, customer.clone(), after, limit)))
-                .ok()
-        });
-        found.into_iter().flatten().filter(|purchase| purchase.cursor > after).collect()
+            let page = Page { node, customer: customer.clone(), after, asked_ms: now_ms };
+            self.pages.lock().insert(number, page);
+            if send(shared, node, &Message::Read(number, customer.clone(), after, limit)) {
+                return;
+            }
+            self.pages.lock().remove(&number);
+        }
     }
 
     /// A frame of the lane of feeds.
@@ -187,17 +208,42 @@ impl FarFeeds {
         match message {
             Message::Watch(number, entity) => self.watch(shared, from, number, entity),
             Message::Unwatch(number, entity) => self.unwatch(shared, from, &entity, |known| known == number),
-            Message::Begun(number, beginning) => self.beginnings.answer(number, beginning),
+            Message::Begun(number, entity, beginning) => self.begun(shared, (from, number), entity, beginning),
             Message::Commit(number, commit) => {
-                if self.at.lock().get(&commit.entity) == Some(&(from, number)) {
+                let is_ours = self.at.lock().get(&commit.entity).is_some_and(|watch| watch.is(from, number));
+                if is_ours {
                     shared.feeds.commit(vec![commit]);
                 }
             }
             Message::Read(number, customer, after, limit) => {
-                let found = Watched(Arc::downgrade(shared)).purchases(&customer, after, limit);
+                let found = Watched(Arc::downgrade(shared)).purchases_here(&customer, after, limit);
                 send(shared, from, &Message::Purchases(number, found));
             }
-            Message::Purchases(number, found) => self.readings.answer(number, found),
+            Message::Purchases(number, found) => {
+                let page = self.pages.lock().remove(&number);
+                if let Some(Page { customer, after, .. }) = page.filter(|page| page.node == from) {
+                    shared.feeds.turned_to(customer, after, found);
+                }
+            }
+        }
+    }
+
+    /// A node has answered; an answer that comes too late is that to a watch which is no more.
+    fn begun(&self, shared: &Shared, (from, number): (NodeId, Number), entity: Entity, beginning: Option<Beginning>) {
+        let asking = match self.at.lock().get_mut(&entity) {
+            Some(watch) if watch.is(from, number) => watch.asking.take(),
+            _ => None,
+        };
+        let Some(mut asking) = asking else { return };
+        let outcome = match beginning {
+            Some(beginning) => Ok(beginning),
+            None => {
+                asking.none += 1;
+                Err(self.ask(shared, &entity, asking))
+            }
+        };
+        if outcome != Err(NoFeed::Asked) {
+            shared.feeds.begun(entity, outcome);
         }
     }
 
@@ -209,7 +255,7 @@ impl FarFeeds {
         if beginning.is_none() {
             self.unwatch(shared, from, &entity, |known| known == number);
         }
-        send(shared, from, &Message::Begun(number, beginning));
+        send(shared, from, &Message::Begun(number, entity, beginning));
     }
 
     /// Ends the watch of a node if it is this one.
@@ -261,53 +307,29 @@ impl FarFeeds {
     pub(crate) fn begin_anew(&self, shared: &Shared, node: NodeId) {
         let there: Vec<Entity> = {
             let at = self.at.lock();
-            at.iter().filter(|(_, (home, _))| *home == node).map(|(entity, _)| entity.clone()).collect()
+            at.iter().filter(|(_, watch)| watch.node == node).map(|(entity, _)| entity.clone()).collect()
         };
         shared.feeds.commit(there.into_iter().map(Commit::lost).collect());
     }
 }
 
-/// A node is not asked to watch an entity any more; a lost link ends it as well.
-fn leave(shared: &Shared, (node, number): (NodeId, Number), entity: &Entity) {
-    send(shared, node, &Message::Unwatch(number, entity.clone()));
+impl Watch {
+    fn is(&self, node: NodeId, number: Number) -> bool {
+        (self.node, self.number) == (node, number)
+    }
 }
 
-/// Where an entity can be watched; nowhere if whoever asks must not wait.
+/// A node is not asked to watch an entity any more; a lost link ends it as well.
+fn leave(shared: &Shared, watch: &Watch, entity: &Entity) {
+    send(shared, watch.node, &Message::Unwatch(watch.number, entity.clone()));
+}
+
+/// Where an entity can be watched.
 fn homes(shared: &Shared, entity: &Entity) -> Vec<NodeId> {
-    if shared.tasks.only() {
-        return Vec::new();
-    }
     shared.cell_of(entity).belief.lock().homes.clone()
 }
 
 /// Says something to a node; whether it is on its way.
 fn send(shared: &Shared, node: NodeId, message: &Message) -> bool {
     shared.world.net.send(node, Lane::Feeds, codec::append(message, Vec::new()).into()).is_ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::thread;
-
-    use super::*;
-
-    #[test]
-    fn an_answer_that_comes_too_late_is_nobody_elses() {
-        let waiting = Waiting::default();
-        assert_eq!(waiting.ask(1, || false), Err(Silence::NotAsked));
-        assert_eq!(waiting.ask(2, || true), Err(Silence::Late));
-        let answers = || {
-            waiting.answer(2, "of the watch before");
-            waiting.answer(3, "of this one");
-            waiting.answer(3, "twice");
-        };
-        let begun = thread::scope(|scope| {
-            waiting.ask(3, || {
-                scope.spawn(answers);
-                true
-            })
-        });
-        assert_eq!(begun, Ok("of this one"));
-        assert!(waiting.0.lock().is_empty(), "nobody waits any more");
-    }
 }

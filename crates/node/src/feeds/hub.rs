@@ -6,16 +6,16 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::id::Entity;
+use boxoffice_core::{answer::Purchase, id::Entity};
 use boxoffice_wire::request::Since;
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::sleep};
 
 use super::{
-    Commit, FeedSettings, FeedSource, NoFeed,
+    Beginning, Commit, FeedSettings, FeedSource, NoFeed, View,
     channel::{Channel, Position, Published},
     inbox::Inbox,
-    watchers::Mark,
+    mark::Mark,
 };
 use crate::world::Clock;
 
@@ -30,20 +30,35 @@ pub(super) struct Hub {
     source: Arc<dyn FeedSource>,
     settings: FeedSettings,
     clock: Arc<dyn Clock>,
-    /// The only lock the driver takes: never held while anything else is waited for.
+    /// The only locks that the driver and the links to other nodes take: never held while anything else is waited for.
     inbox: Mutex<Inbox>,
+    answers: Mutex<Vec<Answer>>,
     table: Mutex<Table>,
     wake: Notify,
 }
 
+/// What another node has answered.
+enum Answer {
+    Begun(Entity, Result<Beginning, NoFeed>),
+    Page(Entity, u64, Vec<Purchase>),
+}
+
 /// The channels of the node.
 struct Table {
-    channels: BTreeMap<Entity, Arc<Channel>>,
+    channels: BTreeMap<(Entity, View), Arc<Channel>>,
     next_feed: u64,
-    /// Channels whose last watcher left, and the monotonic millisecond at which they are looked at again.
-    lingering: VecDeque<(u64, Arc<Channel>)>,
-    /// Entities whose feed could not begin anew, and the monotonic millisecond at which that is tried again.
-    later: VecDeque<(u64, Entity)>,
+    /// What is looked at again, and the monotonic millisecond of that; each queue in the order of time.
+    later: [VecDeque<(u64, Later)>; 3],
+}
+
+/// Why a channel is looked at again.
+enum Later {
+    /// Its last watcher left.
+    Lingers(Arc<Channel>),
+    /// It could not begin anew.
+    Anew(Entity),
+    /// Another node was asked for how it begins, for the so-manieth time, or for what is kept there.
+    Asked(Arc<Channel>, u64),
 }
 
 impl Hub {
@@ -53,12 +68,8 @@ impl Hub {
             settings,
             clock,
             inbox: Mutex::default(),
-            table: Mutex::new(Table {
-                channels: BTreeMap::new(),
-                next_feed: 1,
-                lingering: VecDeque::new(),
-                later: VecDeque::new(),
-            }),
+            answers: Mutex::default(),
+            table: Mutex::new(Table { channels: BTreeMap::new(), next_feed: 1, later: Default::default() }),
             wake: Notify::new(),
         }
     }
@@ -77,19 +88,31 @@ impl Hub {
         self.wake.notify_one();
     }
 
+    pub(super) fn begun(&self, entity: Entity, outcome: Result<Beginning, NoFeed>) {
+        self.answers.lock().push(Answer::Begun(entity, outcome));
+        self.wake.notify_one();
+    }
+
+    pub(super) fn turned_to(&self, entity: Entity, after: u64, page: Vec<Purchase>) {
+        self.answers.lock().push(Answer::Page(entity, after, page));
+        self.wake.notify_one();
+    }
+
     /// A place among the watchers of an entity's channel, which is made if there is none.
     pub(super) fn join(
         &self,
         entity: &Entity,
+        view: View,
         mark: impl FnOnce(u64) -> Arc<Mark>,
     ) -> (Arc<Channel>, usize, Arc<Mark>) {
         let mut table = self.table.lock();
-        let channel = match table.channels.get(entity) {
+        let key = (entity.clone(), view);
+        let channel = match table.channels.get(&key) {
             Some(channel) => Arc::clone(channel),
             None => {
-                let channel = Arc::new(Channel::new(table.next_feed, entity.clone(), self.settings.epoch));
+                let channel = Arc::new(Channel::new(table.next_feed, entity.clone(), view, self.settings.epoch));
                 table.next_feed += 1;
-                table.channels.insert(entity.clone(), Arc::clone(&channel));
+                table.channels.insert(key, Arc::clone(&channel));
                 channel
             }
         };
@@ -99,9 +122,22 @@ impl Hub {
         (channel, slot, mark)
     }
 
+    /// Where a new watcher begins; the first one has the feed begun.
+    pub(super) fn begin(&self, channel: &Arc<Channel>, since: Option<Since>) -> Result<Position, NoFeed> {
+        if channel.open(&*self.source) {
+            self.await_answer(channel);
+        }
+        self.place(channel, since)
+    }
+
     /// Where a watcher begins.
-    pub(super) fn begin(&self, channel: &Channel, since: Option<Since>) -> Result<Position, NoFeed> {
-        channel.begin(&*self.source, since, || self.inbox.lock().waits(&channel.entity))
+    pub(super) fn place(&self, channel: &Channel, since: Option<Since>) -> Result<Position, NoFeed> {
+        channel.place(since, || self.inbox.lock().waits(&channel.entity))
+    }
+
+    /// Another node was asked: somebody else is, if it does not answer in time.
+    pub(super) fn await_answer(&self, channel: &Arc<Channel>) {
+        self.look_again(self.settings.patience_ms, Later::Asked(Arc::clone(channel), channel.asks()));
     }
 
     /// Where a watcher reads what is not in its channel.
@@ -114,15 +150,11 @@ impl Hub {
         if !channel.leave(slot) {
             return;
         }
-        let now_ms = self.clock.monotonic_ms();
-        let mut table = self.table.lock();
-        if !channel.is_open() {
+        if !channel.is_begun() {
             // There is nothing to come back to.
-            table.remove_unwatched(channel, &*self.source);
+            self.table.lock().remove_unwatched(channel, &*self.source);
         } else if !channel.lingers.swap(true, Ordering::Relaxed) {
-            table.lingering.push_back((now_ms + self.settings.linger_ms, Arc::clone(channel)));
-            drop(table);
-            self.wake.notify_one();
+            self.look_again(self.settings.linger_ms, Later::Lingers(Arc::clone(channel)));
         }
     }
 
@@ -135,17 +167,28 @@ impl Hub {
         (table.channels.len(), table.channels.values().map(|channel| channel.watching()).sum())
     }
 
-    /// Publishes what is committed: the first commit after a rest at once, then once a tick.
+    fn look_again(&self, in_ms: u64, later: Later) {
+        let at_ms = self.clock.monotonic_ms() + in_ms;
+        self.table.lock().look_again(at_ms, later);
+        self.wake.notify_one();
+    }
+
+    /// Publishes what is committed: the first commit after a rest at once, then once a tick. What other nodes answer goes out
+    /// at once.
     pub(super) async fn run(&self) {
         let mut next_ms = self.clock.monotonic_ms();
         loop {
-            match self.sweep(self.clock.monotonic_ms()) {
+            match self.sweep(self.clock.monotonic_ms()).await {
                 Some(until_ms) => tokio::select! {
                     biased;
                     () = self.wake.notified() => {}
                     () = self.wait_until(until_ms) => continue,
                 },
                 None => self.wake.notified().await,
+            }
+            self.take_answers().await;
+            if self.inbox.lock().is_empty() {
+                continue;
             }
             if self.settings.coalesce_ms > 0 {
                 self.wait_until(next_ms).await;
@@ -162,55 +205,133 @@ impl Hub {
         }
     }
 
-    async fn publish(&self) {
-        let commits = self.inbox.lock().take();
-        for commit in commits {
-            let channel = self.table.lock().channels.get(&commit.entity).cloned();
-            let Some(channel) = channel else { continue };
-            match channel.publish(commit, &*self.source) {
-                Published::Nothing => {}
-                Published::News => {
-                    let mut slot = 0;
-                    while channel.tell(slot..slot + WATCHERS_SLICE) {
-                        slot += WATCHERS_SLICE;
-                        tokio::task::yield_now().await;
+    async fn take_answers(&self) {
+        let answers = std::mem::take(&mut *self.answers.lock());
+        for answer in answers {
+            match answer {
+                Answer::Begun(entity, outcome) => self.answered(&entity, &outcome).await,
+                Answer::Page(entity, after, page) => {
+                    let channel = self.table.lock().channels.get(&(entity, View::Whole)).cloned();
+                    if let Some(channel) = channel.filter(|channel| channel.turned_to(after, page)) {
+                        self.tell(&channel).await;
                     }
-                }
-                Published::Later => {
-                    let at_ms = self.clock.monotonic_ms() + AGAIN_MS;
-                    self.table.lock().later.push_back((at_ms, channel.entity.clone()));
                 }
             }
         }
     }
 
-    /// Ends the channels that nobody came back to, and has begin anew what could not before; when to look again.
-    fn sweep(&self, now_ms: u64) -> Option<u64> {
-        let mut table = self.table.lock();
-        let due = table.later.iter().take_while(|(at_ms, _)| *at_ms <= now_ms).count();
-        let due: Vec<Commit> = table.later.drain(..due).map(|(_, entity)| Commit::lost(entity)).collect();
-        self.commit(due);
-        let later = table.later.front().map(|(at_ms, _)| *at_ms);
-        while let Some((until, channel)) = table.lingering.front() {
-            if *until > now_ms {
-                return Some(later.map_or(*until, |later| later.min(*until)));
-            }
-            let channel = Arc::clone(channel);
-            channel.lingers.store(false, Ordering::Relaxed);
-            table.remove_unwatched(&channel, &*self.source);
-            table.lingering.pop_front();
+    async fn answered(&self, entity: &Entity, outcome: &Result<Beginning, NoFeed>) {
+        for channel in self.channels_of(entity) {
+            let published = channel.answered(outcome.clone(), &*self.source);
+            self.follow(&channel, published).await;
         }
-        later
+    }
+
+    async fn publish(&self) {
+        let commits = self.inbox.lock().take();
+        for commit in commits {
+            let mut channels = self.channels_of(&commit.entity);
+            let last = channels.pop();
+            for channel in channels {
+                let published = channel.publish(commit.clone(), &*self.source);
+                self.follow(&channel, published).await;
+            }
+            if let Some(channel) = last {
+                let published = channel.publish(commit, &*self.source);
+                self.follow(&channel, published).await;
+            }
+        }
+    }
+
+    /// Does what is to be done after a channel was told something.
+    async fn follow(&self, channel: &Arc<Channel>, published: Published) {
+        match published {
+            Published::Nothing => {}
+            Published::News => self.tell(channel).await,
+            Published::Asked => self.await_answer(channel),
+            Published::Later => self.look_again(AGAIN_MS, Later::Anew(channel.entity.clone())),
+        }
+    }
+
+    async fn tell(&self, channel: &Channel) {
+        let mut slot = 0;
+        while channel.tell(slot..slot + WATCHERS_SLICE) {
+            slot += WATCHERS_SLICE;
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn channels_of(&self, entity: &Entity) -> Vec<Arc<Channel>> {
+        let table = self.table.lock();
+        let of = |view| table.channels.get(&(entity.clone(), view)).cloned();
+        [View::Whole, View::Counts].into_iter().filter_map(of).collect()
+    }
+
+    /// Looks at the channels whose time has come; when to look again.
+    async fn sweep(&self, now_ms: u64) -> Option<u64> {
+        loop {
+            let (due, next_ms) = self.table.lock().due(now_ms);
+            match due {
+                None => return next_ms,
+                Some(Later::Lingers(channel)) => {
+                    channel.lingers.store(false, Ordering::Relaxed);
+                    self.table.lock().remove_unwatched(&channel, &*self.source);
+                }
+                Some(Later::Anew(entity)) => self.commit(vec![Commit::lost(entity)]),
+                Some(Later::Asked(channel, ask)) => self.ask_elsewhere(&channel, ask).await,
+            }
+        }
+    }
+
+    /// What was asked of another node has not come in time, if so.
+    async fn ask_elsewhere(&self, channel: &Arc<Channel>, ask: u64) {
+        if channel.watching() == 0 || channel.asks() != ask {
+            return;
+        }
+        if !channel.is_asked() {
+            if channel.ask_again() {
+                self.tell(channel).await;
+            }
+            return;
+        }
+        match self.source.begin_elsewhere(&channel.entity) {
+            Err(NoFeed::Asked) => self.await_answer(channel),
+            outcome => self.answered(&channel.entity, &outcome).await,
+        }
     }
 }
 
 impl Table {
+    fn look_again(&mut self, at_ms: u64, later: Later) {
+        let queue = match later {
+            Later::Lingers(_) => 0,
+            Later::Anew(_) => 1,
+            Later::Asked(..) => 2,
+        };
+        self.later[queue].push_back((at_ms, later));
+    }
+
+    /// Something whose time has come, or when the next one's comes.
+    fn due(&mut self, now_ms: u64) -> (Option<Later>, Option<u64>) {
+        let is_due = |queue: &&mut VecDeque<(u64, Later)>| queue.front().is_some_and(|(at_ms, _)| *at_ms <= now_ms);
+        match self.later.iter_mut().find(is_due) {
+            Some(queue) => (queue.pop_front().map(|(_, later)| later), None),
+            None => (None, self.later.iter().filter_map(|queue| queue.front()).map(|(at_ms, _)| *at_ms).min()),
+        }
+    }
+
     /// Removes a channel that nobody watches. Under the table's lock, so that a feed that begins again does so after this.
     fn remove_unwatched(&mut self, channel: &Arc<Channel>, source: &dyn FeedSource) {
-        let known = self.channels.get(&channel.entity).is_some_and(|known| Arc::ptr_eq(known, channel));
+        let key = (channel.entity.clone(), channel.view);
+        let known = self.channels.get(&key).is_some_and(|known| Arc::ptr_eq(known, channel));
         if known && channel.watching() == 0 {
-            self.channels.remove(&channel.entity);
-            if channel.is_open() {
+            self.channels.remove(&key);
+            let other = match channel.view {
+                View::Whole => View::Counts,
+                View::Counts => View::Whole,
+            };
+            let watched_besides = self.channels.get(&(key.0, other)).is_some_and(|channel| channel.is_begun());
+            if channel.is_begun() && !watched_besides {
                 source.end(&channel.entity);
             }
         }

@@ -53,6 +53,11 @@ impl Inbox {
         }
     }
 
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entities.is_empty()
+    }
+
     /// Whether commits of this entity wait.
     pub(super) fn waits(&self, entity: &Entity) -> bool {
         self.entities.contains_key(entity)

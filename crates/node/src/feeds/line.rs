@@ -1,14 +1,14 @@
 //! A feed that has begun: what is published of its entity, and how a watcher gets to it from where it is.
 
-use boxoffice_core::id::Entity;
+use boxoffice_core::{answer::Purchase, id::Entity};
 use boxoffice_wire::{Encoding, encode, feed::SnapshotBody};
 use bytes::Bytes;
 
 use super::{
-    Beginning, FeedSource, News,
+    Beginning, FeedSource, News, View,
     purchases::Purchases,
     ring::{Encoded, Ring},
-    seats::Seats,
+    seats::{Counts, Seats},
     states::{CalendarAt, CartAt, StockAt},
 };
 
@@ -20,11 +20,33 @@ pub(super) trait Line: Send {
     /// Publishes what follows up to version `to`.
     fn publish(&mut self, to: u64, news: News);
 
-    /// Gives a watcher at `at`, `None` if it has nothing, what follows. Where it is then, and whether there is more.
-    fn pull(&mut self, at: Option<u64>, reader: &mut Reader<'_>) -> (u64, bool);
+    /// Gives a watcher at `at`, `None` if it has nothing, what follows. Where it is then, and what is left.
+    fn pull(&mut self, at: Option<u64>, reader: &mut Reader<'_>) -> (Option<u64>, Pulled);
+
+    /// What is kept elsewhere after a cursor came; whether somebody has asked for it.
+    fn turned_to(&mut self, _after: u64, _page: Vec<Purchase>) -> bool {
+        false
+    }
+
+    /// What was asked for has not come: who needs it asks again.
+    fn ask_again(&mut self) {}
 
     /// Why nothing will follow what is published, if so: the name of the refusal that commands get from now on.
     fn over(&self) -> Option<&'static str>;
+}
+
+/// What is left for a watcher after it was given frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pulled {
+    /// Nothing.
+    All,
+    /// More than it wanted.
+    More,
+    /// Something that is kept on another node, which is asked for; the watcher is told when it is there.
+    Awaited {
+        /// Whether it was asked for just now.
+        newly: bool,
+    },
 }
 
 /// A watcher that wants frames, at most about so many bytes of them.
@@ -121,19 +143,19 @@ where
         assert_eq!(self.state.version(), to, "{} is published at another version", self.entity);
     }
 
-    fn pull(&mut self, at: Option<u64>, reader: &mut Reader<'_>) -> (u64, bool) {
+    fn pull(&mut self, at: Option<u64>, reader: &mut Reader<'_>) -> (Option<u64>, Pulled) {
         let version = self.state.version();
         if at == Some(version) {
-            return (version, false);
+            return (at, Pulled::All);
         }
-        if let Some(pulled) = at.and_then(|at| self.ring.pull(at, reader)) {
-            return pulled;
+        if let Some((reached, pulled)) = at.and_then(|at| self.ring.pull(at, reader)) {
+            return (Some(reached), pulled);
         }
         let (encoding, feed) = (reader.encoding, reader.feed);
         let States { entity, epoch, state, snapshot, .. } = self;
         let write = |out: &mut _| encode::snapshot(encoding, out, feed, &state.snapshot(entity, *epoch));
         reader.give(snapshot.get(encoding, write));
-        (version, false)
+        (Some(version), Pulled::All)
     }
 
     fn over(&self) -> Option<&'static str> {
@@ -142,9 +164,12 @@ where
 }
 
 /// The feed of an entity, from its beginning on.
-pub(super) fn begun(entity: &Entity, epoch: u64, beginning: Beginning) -> Box<dyn Line> {
+pub(super) fn begun(entity: &Entity, view: View, epoch: u64, beginning: Beginning) -> Box<dyn Line> {
     match beginning {
-        Beginning::Session(map) => Box::new(States::begun(entity, epoch, Seats::new(map))),
+        Beginning::Session(map) => match view {
+            View::Whole => Box::new(States::begun(entity, epoch, Seats::new(map))),
+            View::Counts => Box::new(States::begun(entity, epoch, Counts(Seats::new(map)))),
+        },
         Beginning::Product { version, counts } => Box::new(States::begun(entity, epoch, StockAt { version, counts })),
         Beginning::Resource { version, bookings } => {
             Box::new(States::begun(entity, epoch, CalendarAt { version, bookings }))

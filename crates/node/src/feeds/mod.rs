@@ -15,6 +15,9 @@ mod ring;
 mod seats;
 mod states;
 
+mod mark;
+mod sync;
+
 mod channel;
 mod watcher;
 mod watchers;
@@ -36,7 +39,7 @@ use crate::world::Clock;
 
 pub(crate) use far::FarFeeds;
 pub use news::{Commit, DAYS_MAX, News};
-pub use watcher::Watcher;
+pub use watcher::{Said, Watcher, Watching};
 
 /// An entity as a feed of it begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,22 +74,52 @@ pub enum Beginning {
     },
 }
 
-/// Where the hub gets what a feed begins with. Implemented over the replica's state. It may wait for the replication
-/// thread and for the disk; the replication thread never waits for the hub.
+impl Beginning {
+    /// The version it is of; of a customer the cursor.
+    pub(crate) fn version(&self) -> u64 {
+        match self {
+            Beginning::Session(map) => map.version,
+            Beginning::Product { version, .. }
+            | Beginning::Resource { version, .. }
+            | Beginning::Cart { version, .. }
+            | Beginning::Customer { newest: version } => *version,
+        }
+    }
+}
+
+/// How much of an entity a feed tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum View {
+    /// All there is to tell.
+    Whole,
+    /// Of a session only how many seats and places there are of each state.
+    Counts,
+}
+
+/// Where the hub gets what a feed begins with. Implemented over the replica's state, here or on another node. It may wait
+/// for the replication thread and for the disk, but not for another node; the replication thread never waits for the hub.
 pub trait FeedSource: Send + Sync + 'static {
     /// The entity as committed now, and from exactly this state on its commits go to [`Feeds::commit`]. Asked again for an
-    /// entity that is watched already when its commits have a gap.
+    /// entity that is watched already when its commits have a gap, and when it is watched in another view.
     ///
     /// # Errors
-    /// [`NoFeed`]; one that is only out of reach is asked for again.
+    /// [`NoFeed`]; one that is only out of reach is asked for again. After [`NoFeed::Asked`] the answer goes to
+    /// [`Feeds::begun`].
     fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed>;
+
+    /// The answer to [`NoFeed::Asked`] has not come for [`FeedSettings::patience_ms`]: as [`FeedSource::begin`], of somebody
+    /// else.
+    ///
+    /// # Errors
+    /// As [`FeedSource::begin`].
+    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed>;
 
     /// Nobody watches this entity any more: its commits need not be handed in.
     fn end(&self, entity: &Entity);
 
     /// The purchases of a customer after a cursor, by cursor, up to `limit`; none only if there are none or they cannot be
-    /// read, which the node does not outlive.
-    fn purchases(&self, customer: &Id, after: u64, limit: u32) -> Vec<Purchase>;
+    /// read, which the node does not outlive. `None` if another node has them: they go to [`Feeds::turned_to`].
+    fn purchases(&self, customer: &Id, after: u64, limit: u32) -> Option<Vec<Purchase>>;
 }
 
 /// How the hub publishes.
@@ -96,13 +129,15 @@ pub struct FeedSettings {
     pub coalesce_ms: u64,
     /// How long an entity without watchers is kept, in milliseconds: they may come back.
     pub linger_ms: u64,
+    /// How long the answer of another node is awaited before the next one is asked, in milliseconds.
+    pub patience_ms: u64,
     /// The epoch that versions belong to: another one means that no version from before says anything.
     pub epoch: u64,
 }
 
 impl Default for FeedSettings {
     fn default() -> FeedSettings {
-        FeedSettings { coalesce_ms: 20, linger_ms: 5_000, epoch: 0 }
+        FeedSettings { coalesce_ms: 20, linger_ms: 5_000, patience_ms: 300, epoch: 0 }
     }
 }
 
@@ -115,6 +150,9 @@ pub enum NoFeed {
     /// Nobody who has it can be reached.
     #[error("no node that has it answers; try again in a moment")]
     Unreachable,
+    /// Another node was asked; it is known when that answers.
+    #[error("another node is asked for it")]
+    Asked,
 }
 
 /// The live feeds of one node. Clones are the same hub.
@@ -133,6 +171,16 @@ impl Feeds {
     /// hub has not published yet is conflated, an entity having one state at a time.
     pub fn commit(&self, commits: Vec<Commit>) {
         self.hub.commit(commits);
+    }
+
+    /// How an entity begins, or that it does not, after [`NoFeed::Asked`]. Never waits.
+    pub fn begun(&self, entity: Entity, outcome: Result<Beginning, NoFeed>) {
+        self.hub.begun(entity, outcome);
+    }
+
+    /// Purchases of a customer after a cursor that another node was asked for. Never waits.
+    pub fn turned_to(&self, customer: Id, after: u64, page: Vec<Purchase>) {
+        self.hub.turned_to(Entity::Customer(customer), after, page);
     }
 
     /// A connection's side of the hub.

@@ -1,5 +1,7 @@
 //! The purchases of a customer as the hub has published them: each says something of its own, so none is passed over.
 
+use std::collections::BTreeMap;
+
 use boxoffice_core::{
     answer::Purchase,
     id::{Entity, Id},
@@ -10,8 +12,8 @@ use boxoffice_wire::{
 };
 
 use super::{
-    News,
-    line::{Line, Reader},
+    FeedSource, News,
+    line::{Line, Pulled, Reader},
     ring::{Ring, written},
 };
 
@@ -24,30 +26,62 @@ const PURCHASES_MAX: usize = 1_024;
 /// Purchases of one snapshot: as many as are a frame of some fifty kilobytes.
 const PAGE: u32 = 400;
 
+/// Pages that came and nobody has read yet; with more of them who waits asks again.
+const PAGES_MAX: usize = 16;
+
 /// The feed of a customer; its versions are cursors.
 pub(super) struct Purchases {
     customer: Id,
     newest: u64,
     ring: Ring<PurchasesDelta>,
+    /// Pages of what is kept on another node, by the cursor they follow: asked for, or there.
+    pages: BTreeMap<u64, Option<Vec<Purchase>>>,
 }
 
 impl Purchases {
     /// Everything up to this cursor is kept already.
     pub(super) fn begun(customer: Id, newest: u64) -> Purchases {
-        Purchases { customer, newest, ring: Ring::new(DELTAS_MAX, PURCHASES_MAX) }
+        Purchases { customer, newest, ring: Ring::new(DELTAS_MAX, PURCHASES_MAX), pages: BTreeMap::new() }
     }
 
     /// Purchases after a cursor that are published, as many as fit into one frame.
-    fn page(&self, after: u64, reader: &Reader<'_>) -> Vec<Purchase> {
-        if after == self.newest {
-            return Vec::new();
+    fn page(&mut self, after: u64, source: &dyn FeedSource) -> Result<Vec<Purchase>, Pulled> {
+        if after >= self.newest {
+            return Ok(Vec::new());
         }
-        let mut page = reader.source.purchases(&self.customer, after, PAGE);
+        let mut page = match self.pages.remove(&after) {
+            Some(Some(page)) => page,
+            Some(None) => {
+                self.pages.insert(after, None);
+                return Err(Pulled::Awaited { newly: false });
+            }
+            None => match source.purchases(&self.customer, after, PAGE) {
+                Some(page) => page,
+                None => {
+                    self.pages.insert(after, None);
+                    return Err(Pulled::Awaited { newly: true });
+                }
+            },
+        };
         // What is kept may be newer than what is published.
         page.retain(|purchase| purchase.cursor <= self.newest);
         let in_order = (after + 1..).zip(&page).all(|(cursor, purchase)| purchase.cursor == cursor);
         assert!(in_order, "the purchases of {} have a gap after {after}", self.customer);
-        page
+        Ok(page)
+    }
+
+    /// Gives a watcher a snapshot of its own; where it is then.
+    fn give_page(&mut self, at: u64, reader: &mut Reader<'_>) -> Result<u64, Pulled> {
+        let purchases = self.page(at, reader.source)?;
+        if purchases.is_empty() && at < self.newest {
+            // They cannot be read, which the node does not outlive.
+            return Err(Pulled::All);
+        }
+        let to = at + purchases.len() as u64;
+        let snapshot = PurchasesSnapshot { entity: Entity::Customer(self.customer.clone()), from: at, to, purchases };
+        let (encoding, feed) = (reader.encoding, reader.feed);
+        reader.give(written(|out| encode::snapshot(encoding, out, feed, &snapshot)));
+        Ok(to)
     }
 }
 
@@ -69,45 +103,50 @@ impl Line for Purchases {
         }
     }
 
-    fn pull(&mut self, at: Option<u64>, reader: &mut Reader<'_>) -> (u64, bool) {
-        let mut at = match at {
-            Some(at) => at,
-            // Who begins is told that it has begun, also where there is nothing yet.
-            None => self.give_page(0, reader).unwrap_or(0),
-        };
+    fn pull(&mut self, at: Option<u64>, reader: &mut Reader<'_>) -> (Option<u64>, Pulled) {
+        let begins = at.is_none();
+        let mut at = at.unwrap_or(0);
+        // Who begins is told that it has begun, also where there is nothing yet.
+        if begins {
+            match self.give_page(at, reader) {
+                Ok(reached) => at = reached,
+                Err(Pulled::All) => return (Some(at), Pulled::All),
+                Err(pulled) => return (None, pulled),
+            }
+        }
         while at < self.newest {
             if reader.is_full() {
-                return (at, true);
+                return (Some(at), Pulled::More);
             }
-            if let Some((reached, more)) = self.ring.pull(at, reader) {
-                at = reached;
-                if more {
-                    return (at, true);
-                }
-                continue;
+            match self.ring.pull(at, reader) {
+                Some((reached, Pulled::All)) => at = reached,
+                Some((reached, pulled)) => return (Some(reached), pulled),
+                None => match self.give_page(at, reader) {
+                    Ok(reached) => at = reached,
+                    Err(pulled) => return (Some(at), pulled),
+                },
             }
-            let Some(reached) = self.give_page(at, reader) else { break };
-            at = reached;
         }
-        (at, false)
+        (Some(at), Pulled::All)
+    }
+
+    fn turned_to(&mut self, after: u64, page: Vec<Purchase>) -> bool {
+        // Who has none is behind: it is asked again when that was long enough ago.
+        if page.is_empty() || self.pages.get(&after) != Some(&None) {
+            return false;
+        }
+        if self.pages.values().flatten().count() >= PAGES_MAX {
+            self.pages.clear();
+        }
+        self.pages.insert(after, Some(page));
+        true
+    }
+
+    fn ask_again(&mut self) {
+        self.pages.retain(|_, page| page.is_some());
     }
 
     fn over(&self) -> Option<&'static str> {
         None
-    }
-}
-
-impl Purchases {
-    /// Gives a watcher a snapshot of its own; where it is then, `None` if the purchases cannot be read.
-    fn give_page(&self, at: u64, reader: &mut Reader<'_>) -> Option<u64> {
-        let purchases = self.page(at, reader);
-        if purchases.is_empty() && at < self.newest {
-            return None;
-        }
-        let to = at + purchases.len() as u64;
-        let snapshot = PurchasesSnapshot { entity: Entity::Customer(self.customer.clone()), from: at, to, purchases };
-        let (encoding, feed) = (reader.encoding, reader.feed);
-        reader.give(written(|out| encode::snapshot(encoding, out, feed, &snapshot)));
-        Some(to)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use boxoffice_wire::{Encoding, encode, feed::DeltaBody};
 use bytes::{Bytes, BytesMut};
 
-use super::line::Reader;
+use super::line::{Pulled, Reader};
 
 /// A frame in each encoding, made when the first watcher wants it.
 #[derive(Default)]
@@ -66,19 +66,19 @@ impl<D: DeltaBody> Ring<D> {
         self.weight = 0;
     }
 
-    /// Gives the deltas from `at` on; where the reader is then, and whether there are more. `None` if none begins there.
-    pub(super) fn pull(&mut self, at: u64, reader: &mut Reader<'_>) -> Option<(u64, bool)> {
+    /// Gives the deltas from `at` on; where the reader is then, and what is left. `None` if none begins there.
+    pub(super) fn pull(&mut self, at: u64, reader: &mut Reader<'_>) -> Option<(u64, Pulled)> {
         let next = self.deltas.binary_search_by_key(&at, |slot| slot.delta.from()).ok()?;
         let mut at = at;
         for Slot { delta, encoded, .. } in self.deltas.range_mut(next..) {
             if reader.is_full() {
-                return Some((at, true));
+                return Some((at, Pulled::More));
             }
             let feed = reader.feed;
             let encoding = reader.encoding;
             reader.give(encoded.get(encoding, |out| encode::delta(encoding, out, feed, delta)));
             at = delta.to();
         }
-        Some((at, false))
+        Some((at, Pulled::All))
     }
 }

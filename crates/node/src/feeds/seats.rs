@@ -5,7 +5,7 @@ use boxoffice_core::{
     id::Entity,
     seat::SeatState,
 };
-use boxoffice_wire::feed::{Delta, Snapshot};
+use boxoffice_wire::feed::{CountsDelta, CountsSnapshot, Delta, Snapshot};
 
 use super::{News, line::State};
 
@@ -92,6 +92,32 @@ impl State for Seats {
             areas: self.map.areas.clone(),
             seats: self.map.seats.clone(),
         }
+    }
+}
+
+/// The same, of which watchers are told the counts only. The seats are kept: the counts after a change are counted from them.
+pub(super) struct Counts(pub(super) Seats);
+
+impl State for Counts {
+    type Snapshot = CountsSnapshot;
+
+    // A snapshot is hardly longer than a delta.
+    const DELTAS_MAX: usize = 8;
+    const WEIGHT_MAX: usize = usize::MAX;
+
+    fn version(&self) -> u64 {
+        self.0.version()
+    }
+
+    fn apply(&mut self, to: u64, news: News) -> Option<(CountsDelta, usize)> {
+        let (Delta { from, to, counts, areas, .. }, _) = self.0.apply(to, news)?;
+        Some((CountsDelta { from, to, counts, areas }, 0))
+    }
+
+    fn snapshot(&self, entity: &Entity, epoch: u64) -> CountsSnapshot {
+        let MapView { version, counts, areas, .. } = &self.0.map;
+        let (version, counts, areas) = (*version, *counts, areas.clone());
+        CountsSnapshot { entity: entity.clone(), epoch, version, counts, areas }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Watchers of every kind rebuild the map of a session and never see a gap, whatever is committed and however they read.
 //! Those of everything else are in `kinds`.
 
+mod counts;
+mod elsewhere;
 mod kinds;
 
 use std::{
@@ -28,7 +30,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use proptest::prelude::*;
 
-use super::{Beginning, Commit, FeedSettings, FeedSource, Feeds, News, NoFeed, Watcher};
+use super::{Beginning, Commit, FeedSettings, FeedSource, Feeds, News, NoFeed, Said, View, Watcher, Watching};
 use crate::world::Clock;
 
 const EPOCH: u64 = 7;
@@ -129,6 +131,10 @@ impl FeedSource for Replica {
         Ok(Beginning::Session(MapView { session: id.clone(), epoch: 0, version, counts, areas, seats: packed }))
     }
 
+    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+        panic!("{entity} is not awaited")
+    }
+
     fn end(&self, entity: &Entity) {
         let Entity::Session(id) = entity else { panic!("{entity} was never begun") };
         if let Some(session) = self.sessions.lock().get_mut(id) {
@@ -136,7 +142,7 @@ impl FeedSource for Replica {
         }
     }
 
-    fn purchases(&self, _customer: &Id, _after: u64, _limit: u32) -> Vec<Purchase> {
+    fn purchases(&self, _customer: &Id, _after: u64, _limit: u32) -> Option<Vec<Purchase>> {
         panic!("no customer is watched")
     }
 }
@@ -169,7 +175,7 @@ impl Reader {
 
     fn watch(&mut self, name: &str) -> Result<u64, NoFeed> {
         let since = self.maps.get(name).map(|(version, _)| since(EPOCH, *version));
-        let feed = self.watcher.watch(&session_of(name), since)?;
+        let feed = watch(&mut self.watcher, &session_of(name), since)?;
         self.names.insert(feed, name.to_owned());
         Ok(feed)
     }
@@ -177,7 +183,7 @@ impl Reader {
     /// Pulls once; whether there is more.
     fn pull(&mut self, bytes_max: usize) -> bool {
         let mut frames = Vec::new();
-        let more = self.watcher.pull(self.encoding, bytes_max, |frame| frames.push(frame));
+        let more = self.watcher.pull(self.encoding, bytes_max, |said| frames.push(frame_of(said)));
         for frame in frames {
             self.take(&frame);
         }
@@ -232,6 +238,18 @@ impl Reader {
     }
 }
 
+/// Watches what begins at once, and takes its frames from now on.
+fn watch(watcher: &mut Watcher, entity: &Entity, since: Option<Since>) -> Result<u64, NoFeed> {
+    let Watching::Begun(feed) = watcher.watch(entity, View::Whole, since, 0)? else { panic!("{entity} is awaited") };
+    watcher.release(feed);
+    Ok(feed)
+}
+
+fn frame_of(said: Said) -> Bytes {
+    let Said::Frame(frame) = said else { panic!("{said:?}, and nothing is awaited") };
+    frame
+}
+
 fn id(name: &str) -> Id {
     Id::new(name).expect("a good id")
 }
@@ -283,7 +301,7 @@ impl Clock for StoryClock {
 }
 
 fn hub<S: FeedSource>(replica: &Arc<S>, coalesce_ms: u64) -> Feeds {
-    let settings = FeedSettings { coalesce_ms, linger_ms: 1_000, epoch: EPOCH };
+    let settings = FeedSettings { coalesce_ms, linger_ms: 1_000, epoch: EPOCH, ..FeedSettings::default() };
     let clock = Arc::new(StoryClock(tokio::time::Instant::now()));
     let feeds = Feeds::new(Arc::clone(replica) as Arc<dyn FeedSource>, settings, clock);
     let running = feeds.clone();
@@ -401,7 +419,7 @@ fn a_resume_gives_what_was_missed_or_a_snapshot() {
         reader.settle();
         assert_eq!((reader.snapshots, reader.deltas), (2, 3), "beyond the ring: a snapshot");
         // A version of another epoch says nothing.
-        reader.watcher.watch(&session_of("hamlet"), Some(since(EPOCH + 1, 304))).expect("it is there");
+        watch(&mut reader.watcher, &session_of("hamlet"), Some(since(EPOCH + 1, 304))).expect("it is there");
         reader.settle();
         assert_eq!(reader.snapshots, 3);
     });
@@ -589,7 +607,7 @@ fn places_that_change_are_told_also_without_seats() {
             feeds.commit(replica.change("hamlet", &[], &[(1, held)]).into_iter().collect());
         }
         wait(20).await;
-        reader.watcher.pull(Encoding::Json, 1_000, |frame| frames.push(frame));
+        reader.watcher.pull(Encoding::Json, 1_000, |said| frames.push(frame_of(said)));
         let texts: Vec<_> = frames.iter().map(|frame| std::str::from_utf8(frame).expect("JSON")).collect();
         let [text] = texts[..] else { panic!("one delta a tick: {texts:?}") };
         assert!(text.contains(r#""changes":[]"#), "{text}");

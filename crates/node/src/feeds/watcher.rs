@@ -8,33 +8,14 @@ use std::{
 use boxoffice_core::id::Entity;
 use boxoffice_wire::{Encoding, request::Since};
 use bytes::Bytes;
-use parking_lot::Mutex;
-use tokio::sync::Notify;
 
 use super::{
-    NoFeed,
+    NoFeed, View,
     channel::{Channel, Position},
     hub::Hub,
-    line::Reader,
-    watchers::Mark,
+    line::{Pulled, Reader},
+    mark::{Dirty, Mark},
 };
-
-/// Which feeds of a connection have something: each of them once.
-#[derive(Default)]
-pub(super) struct Dirty {
-    feeds: Mutex<Vec<u64>>,
-    wake: Notify,
-}
-
-impl Dirty {
-    pub(super) fn push(&self, feed: u64) {
-        let mut feeds = self.feeds.lock();
-        feeds.push(feed);
-        if feeds.len() == 1 {
-            self.wake.notify_one();
-        }
-    }
-}
 
 /// The feeds of one connection. Dropping it ends them.
 pub struct Watcher {
@@ -45,12 +26,52 @@ pub struct Watcher {
     due: VecDeque<u64>,
 }
 
+/// What came of [`Watcher::watch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watching {
+    /// It has begun, with the node's number for the feed; frames come after [`Watcher::release`].
+    Begun(u64),
+    /// Another node is asked: [`Watcher::pull`] says what comes of it.
+    Awaited,
+}
+
+/// What a connection gets from [`Watcher::pull`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// A frame for the client, whole.
+    Frame(Bytes),
+    /// A watch that was awaited has begun; frames come after [`Watcher::release`].
+    Begun {
+        /// What the connection calls the watch.
+        tag: u64,
+        /// The node's number for the feed.
+        feed: u64,
+    },
+    /// A watch that was awaited does not begin.
+    Refused {
+        /// What the connection calls the watch.
+        tag: u64,
+        /// Why.
+        why: NoFeed,
+    },
+}
+
 /// One feed of the connection.
 struct Watched {
     channel: Arc<Channel>,
     slot: usize,
     mark: Arc<Mark>,
-    position: Position,
+    standing: Standing,
+}
+
+/// How far a feed of the connection has come.
+enum Standing {
+    /// Whether it begins is not known yet: who waits for it, by their tags, and what the last of them has.
+    Asked(Vec<u64>, Option<Since>),
+    /// It has begun, and the client is not told its number yet.
+    Held(Position),
+    /// Frames are given.
+    Open(Position),
 }
 
 impl Watcher {
@@ -58,44 +79,67 @@ impl Watcher {
         Watcher { hub, dirty: Arc::default(), feeds: BTreeMap::new(), due: VecDeque::new() }
     }
 
-    /// Watches an entity from what the client has, or from a snapshot. Watching it again sets that anew. Gives the node's
-    /// number for the feed. Whose cart or customer it is was looked at before.
+    /// Watches an entity from what the client has, or from a snapshot. Watching it again sets that anew. Whose cart or
+    /// customer it is was looked at before; `tag` is what the connection calls this watch.
     ///
     /// May wait for the node's replication thread and for its disk, for the first watcher of an entity.
     ///
     /// # Errors
     /// [`NoFeed`]: there is no such entity, or nothing of it to watch, or it is out of reach; a customer is always there.
-    pub fn watch(&mut self, entity: &Entity, since: Option<Since>) -> Result<u64, NoFeed> {
-        let (channel, slot, mark) = self.hub.join(entity, |feed| Arc::new(Mark::new(feed, Arc::clone(&self.dirty))));
+    pub fn watch(&mut self, entity: &Entity, view: View, since: Option<Since>, tag: u64) -> Result<Watching, NoFeed> {
+        let mark = |feed| Arc::new(Mark::new(feed, Arc::clone(&self.dirty)));
+        let (channel, slot, mark) = self.hub.join(entity, view, mark);
         let feed = channel.feed;
-        let begun = self.hub.begin(&channel, since);
-        let position = match begun {
-            Ok(position) => position,
+        let (standing, watching) = match self.hub.begin(&channel, since) {
+            Ok(position) => (Standing::Held(position), Watching::Begun(feed)),
+            Err(NoFeed::Asked) => (Standing::Asked(vec![tag], since), Watching::Awaited),
             Err(why) => {
                 self.hub.leave(&channel, slot);
                 return Err(why);
             }
         };
         mark.set();
-        let watched = Watched { channel, slot, mark, position };
-        if let Some(before) = self.feeds.insert(feed, watched) {
+        let mut watched = Watched { channel, slot, mark, standing };
+        let mut watching = watching;
+        if let Some(before) = self.feeds.remove(&feed) {
             self.hub.leave(&before.channel, before.slot);
+            // Who waits since before is told together with this one.
+            if let Standing::Asked(mut tags, _) = before.standing {
+                tags.push(tag);
+                watched.standing = Standing::Asked(tags, since);
+                watching = Watching::Awaited;
+            }
         }
-        Ok(feed)
+        self.feeds.insert(feed, watched);
+        Ok(watching)
+    }
+
+    /// The client knows the number of a feed: from now on [`Watcher::pull`] gives its frames.
+    pub fn release(&mut self, feed: u64) {
+        if let Some(watched) = self.feeds.get_mut(&feed)
+            && let Standing::Held(position) = watched.standing
+        {
+            watched.standing = Standing::Open(position);
+            watched.mark.set();
+        }
     }
 
     /// Ends a feed; says whether it was watched.
     pub fn unwatch(&mut self, feed: u64) -> bool {
-        match self.feeds.remove(&feed) {
-            Some(watched) => {
-                self.hub.leave(&watched.channel, watched.slot);
-                true
-            }
-            None => false,
+        if matches!(self.feeds.get(&feed), None | Some(Watched { standing: Standing::Asked(..), .. })) {
+            return false;
+        }
+        self.forget(feed);
+        true
+    }
+
+    fn forget(&mut self, feed: u64) {
+        if let Some(watched) = self.feeds.remove(&feed) {
+            self.hub.leave(&watched.channel, watched.slot);
         }
     }
 
-    /// How many feeds are watched.
+    /// How many feeds are watched, or asked for.
     pub fn len(&self) -> usize {
         self.feeds.len()
     }
@@ -105,15 +149,15 @@ impl Watcher {
         self.feeds.is_empty()
     }
 
-    /// Whether an entity is watched.
+    /// Whether an entity is watched, in whatever view.
     pub fn is_watching(&self, entity: &Entity) -> bool {
         self.feeds.values().any(|watched| watched.channel.entity == *entity)
     }
 
     /// Waits until [`Watcher::pull`] may have something to give.
     pub async fn dirty(&self) {
-        while self.due.is_empty() && self.dirty.feeds.lock().is_empty() {
-            self.dirty.wake.notified().await;
+        if self.due.is_empty() {
+            self.dirty.some().await;
         }
     }
 
@@ -121,31 +165,68 @@ impl Watcher {
     /// Says whether more are due.
     ///
     /// May wait for the disk, for purchases of long ago.
-    pub fn pull(&mut self, encoding: Encoding, bytes_max: usize, mut frame: impl FnMut(Bytes)) -> bool {
-        self.due.extend(self.dirty.feeds.lock().drain(..));
+    pub fn pull(&mut self, encoding: Encoding, bytes_max: usize, mut say: impl FnMut(Said)) -> bool {
+        self.dirty.take(&mut self.due);
         let mut given = 0;
         while let Some(feed) = self.due.front().copied() {
             if given >= bytes_max {
                 return true;
             }
-            // It may have been given up since it was marked.
-            if let Some(watched) = self.feeds.get_mut(&feed) {
-                watched.mark.clear();
-                let mut counted = |bytes: Bytes| {
-                    given += bytes.len();
-                    frame(bytes);
-                };
-                let mut reader = Reader::new(feed, encoding, self.hub.source(), bytes_max, &mut counted);
-                if watched.channel.pull(&mut watched.position, &mut reader) {
-                    continue;
-                }
-                if watched.position == Position::Ended {
-                    self.unwatch(feed);
-                }
+            if !self.pull_one(feed, encoding, bytes_max, &mut given, &mut say) {
+                self.due.pop_front();
             }
-            self.due.pop_front();
         }
         false
+    }
+
+    /// Pulls from one feed; whether there is more in it.
+    fn pull_one(
+        &mut self,
+        feed: u64,
+        encoding: Encoding,
+        bytes_max: usize,
+        given: &mut usize,
+        say: &mut impl FnMut(Said),
+    ) -> bool {
+        // It may have been given up since it was marked.
+        let Some(watched) = self.feeds.get_mut(&feed) else { return false };
+        watched.mark.clear();
+        match &mut watched.standing {
+            Standing::Asked(tags, since) => {
+                let placed = self.hub.place(&watched.channel, *since);
+                let tags = match placed {
+                    Err(NoFeed::Asked) => return false,
+                    _ => std::mem::take(tags),
+                };
+                match placed {
+                    Ok(position) => {
+                        watched.standing = Standing::Held(position);
+                        tags.into_iter().for_each(|tag| say(Said::Begun { tag, feed }));
+                    }
+                    Err(why) => {
+                        self.forget(feed);
+                        tags.into_iter().for_each(|tag| say(Said::Refused { tag, why }));
+                    }
+                }
+                false
+            }
+            Standing::Held(_) => false,
+            Standing::Open(position) => {
+                let mut frame = |bytes: Bytes| {
+                    *given += bytes.len();
+                    say(Said::Frame(bytes));
+                };
+                let mut reader = Reader::new(feed, encoding, self.hub.source(), bytes_max, &mut frame);
+                let pulled = watched.channel.pull(position, &mut reader);
+                if pulled == (Pulled::Awaited { newly: true }) {
+                    self.hub.await_answer(&watched.channel);
+                }
+                if *position == Position::Ended {
+                    self.forget(feed);
+                }
+                pulled == Pulled::More
+            }
+        }
     }
 }
 

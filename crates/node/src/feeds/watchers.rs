@@ -1,42 +1,14 @@
 //! Who is to be told of a feed.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
 
-use super::watcher::Dirty;
+use super::mark::Mark;
 
 /// Who watches, in slots that stay where they are while others come and go.
 #[derive(Default)]
 pub(super) struct Watchers {
     slots: Vec<Option<Arc<Mark>>>,
     free: Vec<usize>,
-}
-
-/// "Something is due" of one feed of one connection.
-pub(super) struct Mark {
-    feed: u64,
-    marked: AtomicBool,
-    connection: Arc<Dirty>,
-}
-
-impl Mark {
-    pub(super) fn new(feed: u64, connection: Arc<Dirty>) -> Mark {
-        Mark { feed, marked: AtomicBool::new(false), connection }
-    }
-
-    /// Tells the connection, unless it has been told and has not looked yet.
-    pub(super) fn set(&self) {
-        if !self.marked.swap(true, Ordering::AcqRel) {
-            self.connection.push(self.feed);
-        }
-    }
-
-    /// The connection looks now: whatever is published after this is told again.
-    pub(super) fn clear(&self) {
-        self.marked.store(false, Ordering::Release);
-    }
 }
 
 impl Watchers {

@@ -18,7 +18,7 @@ use boxoffice_core::{
 use boxoffice_node::{
     config::{NodeConfig, Secret},
     door::{self, Failure, ReplySink, ReplyTo},
-    feeds::{NoFeed, Watcher},
+    feeds::{self, NoFeed, Said, View, Watcher},
     history::HistoryFound,
     identity::{ClusterId, Joining, draw_disk},
     node::{Node, NodeHandle, Runtimes},
@@ -114,7 +114,10 @@ impl Watching {
         while self.frames.is_empty() {
             let waiting = async { tokio::time::timeout(PATIENCE, self.watcher.dirty()).await };
             self.runtime.block_on(waiting).expect("something comes");
-            self.watcher.pull(Encoding::MsgPack, 1, |frame| self.frames.push(frame));
+            self.watcher.pull(Encoding::MsgPack, 1, |said| match said {
+                Said::Frame(frame) => self.frames.push(frame),
+                other => panic!("{other:?}, and nothing is awaited"),
+            });
         }
         let frame = self.frames.remove(0);
         let event = match ServerFrame::read(Encoding::MsgPack, &frame).expect("a frame") {
@@ -127,6 +130,20 @@ impl Watching {
             Event::Ended(ended) => panic!("{ended:?}"),
         }
     }
+}
+
+/// What another node says of the watch that waits for it.
+fn answered(watcher: &mut Watcher, runtime: &tokio::runtime::Handle) -> Result<u64, NoFeed> {
+    let mut answer = None;
+    while answer.is_none() {
+        runtime.block_on(async { tokio::time::timeout(PATIENCE, watcher.dirty()).await }).expect("an answer");
+        watcher.pull(Encoding::MsgPack, 1, |said| match said {
+            Said::Begun { feed, .. } => answer = Some(Ok(feed)),
+            Said::Refused { why, .. } => answer = Some(Err(why)),
+            Said::Frame(frame) => panic!("{frame:?} before it was answered"),
+        });
+    }
+    answer.expect("it was waited for")
 }
 
 impl Machines {
@@ -311,8 +328,13 @@ impl Machines {
 
     pub(crate) fn watch_entity(&self, node: u64, entity: &Entity) -> Result<Watching, NoFeed> {
         let mut watcher = self.handle(node).feeds().watcher();
-        watcher.watch(entity, None)?;
-        Ok(Watching { watcher, runtime: self.nodes[&node].runtime.handle().clone(), frames: Vec::new() })
+        let runtime = self.nodes[&node].runtime.handle().clone();
+        let feed = match watcher.watch(entity, View::Whole, None, 0)? {
+            feeds::Watching::Begun(feed) => feed,
+            feeds::Watching::Awaited => answered(&mut watcher, &runtime)?,
+        };
+        watcher.release(feed);
+        Ok(Watching { watcher, runtime, frames: Vec::new() })
     }
 
     pub(crate) fn watch(&self, node: u64, shelf: u64) -> Watching {

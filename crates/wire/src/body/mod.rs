@@ -92,12 +92,15 @@ impl From<Limits> for LimitsBody {
     }
 }
 
-/// Of `watch`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Of `watch`: either of the first two.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watch {
     /// What to follow: a session, a product, a resource, a cart or a customer.
-    #[serde(with = "form")]
-    pub entity: Entity,
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub entity: Option<Entity>,
+    /// Sessions to follow in counts only: a feed each.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<Vec<Id>>,
     /// Of a cart: its token.
     #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
     pub token: Option<CartToken>,

@@ -1,11 +1,13 @@
 //! What operators ask for, and who may be watched.
 
+use std::collections::BTreeSet;
+
 use boxoffice_core::{
     cluster::ADDRESS_BYTES_MAX,
     command::{
         CartCommand, ClusterCommand, Command, CustomerCommand, Machine, ProductCommand, ResourceCommand, SessionCommand,
     },
-    id::Entity,
+    id::{Entity, Id},
     payment::Settlement,
     refusal::Refusal,
 };
@@ -14,7 +16,7 @@ use super::{Converted, limit, text};
 use crate::{
     body::{self, Resume, ResumeBody},
     joining,
-    limits::PAYMENT_TEXT_BYTES_MAX,
+    limits::{FEEDS_MAX, PAYMENT_TEXT_BYTES_MAX},
     rejection::Rejection,
     request::{Call, Since},
 };
@@ -84,7 +86,19 @@ pub(crate) fn join(body: body::AdminJoin) -> Converted<Command> {
 
 /// Who is watched, and from where on: whoever watches a cart shows its token.
 pub(crate) fn watch(body: body::Watch) -> Converted<Call> {
-    match (&body.entity, body.token) {
+    let entity = match (body.entity, body.sessions) {
+        (Some(entity), None) => entity,
+        (None, Some(sessions)) if body.token.is_none() && body.resume.is_none() => return counts_of(sessions),
+        (None, Some(_)) => {
+            return Err(Rejection::bad_request(
+                "counts of `sessions` have no `token`, and always begin with a snapshot",
+            ));
+        }
+        (Some(_), Some(_)) | (None, None) => {
+            return Err(Rejection::bad_request("what is watched is an `entity`, or `sessions`"));
+        }
+    };
+    match (&entity, body.token) {
         (Entity::Cart(cart), Some(token)) if boxoffice_core::command::owns(token, *cart) => {}
         (Entity::Cart(_), Some(_)) => return Err(Refusal::NotYourCart.into()),
         (Entity::Cart(_), None) => return Err(Rejection::bad_request("a cart is watched with its `token`")),
@@ -93,7 +107,7 @@ pub(crate) fn watch(body: body::Watch) -> Converted<Call> {
             return Err(Rejection::bad_request("sessions, products, resources, carts and customers are watched"));
         }
     }
-    let since = match (&body.entity, body.resume) {
+    let since = match (&entity, body.resume) {
         (_, None) => None,
         (Entity::Customer(_), Some(ResumeBody { cursor: Some(cursor), .. })) => Some(Since::Cursor(cursor)),
         (Entity::Customer(_), Some(_)) => {
@@ -104,5 +118,15 @@ pub(crate) fn watch(body: body::Watch) -> Converted<Call> {
         }
         (_, Some(_)) => return Err(Rejection::bad_request("`resume` has an `epoch` and a `version`")),
     };
-    Ok(Call::Watch { entity: body.entity, since })
+    Ok(Call::Watch { entity, since })
+}
+
+/// Sessions that are watched in counts, each once.
+fn counts_of(mut sessions: Vec<Id>) -> Converted<Call> {
+    if sessions.is_empty() || sessions.len() > FEEDS_MAX {
+        return Err(Rejection::bad_request(format!("`sessions` are 1 to {FEEDS_MAX}")));
+    }
+    let mut seen = BTreeSet::new();
+    sessions.retain(|session| seen.insert(session.clone()));
+    Ok(Call::WatchCounts { sessions })
 }

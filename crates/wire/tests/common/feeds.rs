@@ -5,9 +5,12 @@ use boxoffice_core::{
     id::Entity,
     seat::SeatState,
 };
-use boxoffice_wire::feed::{
-    CartDelta, CartSnapshot, Delta, ProductDelta, ProductSnapshot, PurchasesDelta, PurchasesSnapshot, ResourceDelta,
-    ResourceSnapshot, Snapshot,
+use boxoffice_wire::{
+    feed::{
+        CartDelta, CartSnapshot, CountsDelta, CountsSnapshot, Delta, ProductDelta, ProductSnapshot, PurchasesDelta,
+        PurchasesSnapshot, ResourceDelta, ResourceSnapshot, Snapshot,
+    },
+    reply::{CountsWatching, SessionFeed},
 };
 
 use super::{area_counts, cart, cart_view, counts, empty_cart_view, id, packed, purchase, stock_counts};
@@ -28,6 +31,21 @@ pub fn area_snapshot() -> Snapshot {
 
 pub fn area_delta() -> Delta {
     Delta { changes: Vec::new(), counts: counts(), areas: vec![area_counts()], ..delta() }
+}
+
+pub fn watching_counts() -> CountsWatching {
+    let feeds = vec![SessionFeed { session: id("hamlet-0412"), feed: 3 }];
+    CountsWatching { feeds, missing: vec![id("hamlet-0413")], unreachable: vec![id("hamlet-0414")] }
+}
+
+pub fn counts_snapshot() -> CountsSnapshot {
+    let Snapshot { entity, epoch, version, counts, areas, .. } = area_snapshot();
+    CountsSnapshot { entity, epoch, version, counts, areas }
+}
+
+pub fn counts_delta() -> CountsDelta {
+    let Delta { from, to, counts, .. } = delta();
+    CountsDelta { from, to, counts, areas: Vec::new() }
 }
 
 pub fn product_snapshot() -> ProductSnapshot {

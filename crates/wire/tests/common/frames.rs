@@ -18,11 +18,12 @@ use boxoffice_wire::{
 
 use super::{
     HOUR, Sample, area_delta, area_snapshot, booking_view, canceled_session_view, cart, cart_audit, cart_delta,
-    cart_snapshot, cart_view, city_page, cluster_view, conflict, customer_audit, delta, empty_cart_view, evening,
-    hall_view, held, history_page, id, lines, long_order, map_view, node_audit, order, product_audit, product_delta,
-    product_snapshot, product_view, purchases_delta, purchases_page, purchases_snapshot, refund, refusals,
-    refused_lines, rejections, resource_audit, resource_delta, resource_snapshot, resource_view, sample, session_audit,
-    session_entry, session_view, snapshot, sold_booking, status, title_view, venue_view, venues_page,
+    cart_snapshot, cart_view, city_page, cluster_view, conflict, counts_delta, counts_snapshot, customer_audit, delta,
+    empty_cart_view, evening, hall_view, held, history_page, id, lines, long_order, map_view, node_audit, order,
+    product_audit, product_delta, product_snapshot, product_view, purchases_delta, purchases_page, purchases_snapshot,
+    refund, refusals, refused_lines, rejections, resource_audit, resource_delta, resource_snapshot, resource_view,
+    sample, session_audit, session_entry, session_view, snapshot, sold_booking, status, title_view, venue_view,
+    venues_page, watching_counts,
 };
 
 /// Every frame a server sends.
@@ -78,6 +79,7 @@ pub fn server_frames() -> Vec<Sample> {
         sample("ok history", |encoding, out| encode::history(encoding, out, 7, &history_page())),
         answer("ok session audit", Answer::SessionAudit(Box::new(session_audit())), Shape::Plain),
         answer("ok cart audit", Answer::CartAudit(Box::new(cart_audit())), Shape::Plain),
+        sample("ok watching counts", |encoding, out| encode::watching_counts(encoding, out, 7, &watching_counts())),
         sample("ok watching", |encoding, out| encode::watching(encoding, out, 7, 3)),
         sample("ok unwatch, hello", |encoding, out| encode::done(encoding, out, 7)),
         sample("ok status", |encoding, out| encode::status(encoding, out, 7, &status())),
@@ -98,6 +100,8 @@ pub fn server_frames() -> Vec<Sample> {
         sample("delta", |encoding, out| encode::delta(encoding, out, 3, &delta())),
         sample("snapshot with areas", |encoding, out| encode::snapshot(encoding, out, 3, &area_snapshot())),
         sample("delta with areas", |encoding, out| encode::delta(encoding, out, 3, &area_delta())),
+        sample("counts snapshot", |encoding, out| encode::snapshot(encoding, out, 3, &counts_snapshot())),
+        sample("counts delta", |encoding, out| encode::delta(encoding, out, 3, &counts_delta())),
         sample("product snapshot", |encoding, out| encode::snapshot(encoding, out, 3, &product_snapshot())),
         sample("product delta", |encoding, out| encode::delta(encoding, out, 3, &product_delta())),
         sample("resource snapshot", |encoding, out| encode::snapshot(encoding, out, 3, &resource_snapshot())),

@@ -121,7 +121,8 @@ pub fn requests() -> Vec<Sample> {
     let refund = body::OrderRefund { order: cart().order(), lines: Some(vec![1, 2]), reason: "the roof leaks".into() };
     let purchases = body::CustomerPurchases { customer: id("ada"), cursor: Some(2), limit: Some(10) };
     let resume = body::ResumeBody::version(body::Resume { epoch: 1, version: 391 });
-    let watch = body::Watch { entity: Entity::Session(session.clone()), token: None, resume: Some(resume) };
+    let watch =
+        body::Watch { entity: Some(Entity::Session(session.clone())), resume: Some(resume), ..body::Watch::default() };
     let history = body::History {
         entity: Entity::Session(session.clone()),
         seat: Some(seat(1, 5)),
@@ -207,7 +208,8 @@ pub fn other_requests() -> Vec<Sample> {
         shipping: None,
     };
     let city = body::SessionSearch { city: Some("London".into()), ..body::SessionSearch::default() };
-    let watch = |entity, token, resume| body::Watch { entity, token, resume };
+    let watch = |entity, token, resume| body::Watch { entity: Some(entity), sessions: None, token, resume };
+    let counts = body::Watch { sessions: Some(vec![id("hamlet-0412"), id("hamlet-0413")]), ..body::Watch::default() };
     let once = When::Utc { begin: evening(), end: evening().after(HOUR) };
     let reserve = body::ResourceReserve::new(id("room-5"), id("talk"), once, None, "".into());
     let until = Repeat { every: Every::Month, interval: 1, until: Until::Date("2026-12-31".into()) };
@@ -227,6 +229,7 @@ pub fn other_requests() -> Vec<Sample> {
         request(Op::Watch, None, &watch(Entity::Product(id("programme")), None, None)),
         request(Op::Watch, None, &watch(Entity::Resource(id("room-5")), None, None)),
         request(Op::Watch, None, &watch(Entity::Cart(cart()), Some(token()), None)),
+        request(Op::Watch, None, &counts),
         request(Op::Watch, None, &watch(Entity::Customer(id("ada")), None, Some(body::ResumeBody::cursor(2)))),
         request(Op::ResourceReserve, rid, &reserve),
         request(Op::ResourceReserve, rid, &monthly),

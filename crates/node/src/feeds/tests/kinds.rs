@@ -24,7 +24,7 @@ use proptest::prelude::*;
 
 use super::{
     super::{Beginning, Commit, DAYS_MAX, FeedSource, Feeds, News, NoFeed, Watcher},
-    EPOCH, hub, id, since, story, wait,
+    EPOCH, frame_of, hub, id, since, story, wait, watch,
 };
 
 /// What a watcher is to see of an entity at a version. Of a customer the versions are cursors.
@@ -194,14 +194,18 @@ impl FeedSource for Replica {
         })
     }
 
+    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+        panic!("{entity} is not awaited")
+    }
+
     fn end(&self, entity: &Entity) {
         self.entities.lock().get_mut(entity).expect("it was begun").watched = false;
     }
 
-    fn purchases(&self, customer: &Id, after: u64, limit: u32) -> Vec<Purchase> {
+    fn purchases(&self, customer: &Id, after: u64, limit: u32) -> Option<Vec<Purchase>> {
         *self.pages.lock() += 1;
         let purchases = &self.entities.lock()[&Entity::Customer(customer.clone())].purchases;
-        purchases[after as usize..].iter().take(limit as usize).cloned().collect()
+        Some(purchases[after as usize..].iter().take(limit as usize).cloned().collect())
     }
 }
 
@@ -237,14 +241,14 @@ impl Reader {
             Shown::Customer => Since::Cursor(*version),
             Shown::Product(_) | Shown::Resource(_) | Shown::Cart(_) => since(EPOCH, *version),
         });
-        let feed = self.watcher.watch(entity, since)?;
+        let feed = watch(&mut self.watcher, entity, since)?;
         self.feeds.insert(feed, entity.clone());
         Ok(feed)
     }
 
     fn pull(&mut self, bytes_max: usize) -> bool {
         let mut frames = Vec::new();
-        let more = self.watcher.pull(self.encoding, bytes_max, |frame| frames.push(frame));
+        let more = self.watcher.pull(self.encoding, bytes_max, |said| frames.push(frame_of(said)));
         for frame in frames {
             self.take(&frame);
         }
@@ -456,8 +460,8 @@ fn a_customer_is_gone_on_with_from_any_cursor() {
         // What was never bought is not waited for: everything comes again, from the first on.
         let mut other = feeds.watcher();
         let mut frames = Vec::new();
-        other.watch(&customer(), Some(Since::Cursor(5_000))).expect("it is there");
-        other.pull(Encoding::Json, 1, |frame| frames.push(frame));
+        watch(&mut other, &customer(), Some(Since::Cursor(5_000))).expect("it is there");
+        other.pull(Encoding::Json, 1, |said| frames.push(frame_of(said)));
         let text = String::from_utf8(frames[0].to_vec()).expect("JSON");
         assert!(text.contains(r#""from":0,"to":400"#), "{text}");
     });

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::Group;
 use crate::{
     FailKind,
-    reply::{No, Watching},
+    reply::{CountsWatching, No, SessionFeed, Watching},
     schema::build::{about, component, count, either, id, list, map, needed, object, one_of, optional, words},
 };
 
@@ -57,6 +57,17 @@ pub(super) fn endings() -> Group {
     vec![
         ("Done", about(json!({"type": "object"}), "Done.")),
         ("Watching", object::<Watching>([needed("feed", count())])),
+        (
+            "CountsWatching",
+            object::<CountsWatching>([
+                needed("feeds", list(object::<SessionFeed>([needed("session", id()), needed("feed", count())]))),
+                needed("missing", about(list(id()), "Those that there are not.")),
+                optional(
+                    "unreachable",
+                    about(list(id()), "Those that no node that answers has: ask again in a moment."),
+                ),
+            ]),
+        ),
         ("No", about(no, "A refusal: nothing changed.")),
         ("Fail", about(fail, "A failure: nobody said no.")),
         ("Ended", about(item, "How one item of a batch ended.")),

@@ -18,11 +18,13 @@ use serde_json::{Value, json};
 
 use super::{
     Doors, OpSchema,
-    build::{Field, about, component, count, id, map, name, needed, object, optional, some, text, whole, words},
+    build::{
+        Field, about, component, count, either, id, map, name, needed, object, optional, some, text, whole, words,
+    },
 };
 use crate::{
     Op, body, form,
-    limits::{BATCH_ITEMS_MAX, CLIENT_NAME_BYTES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX, REQUEST_ID_BYTES_MAX},
+    limits::{BATCH_ITEMS_MAX, CLIENT_NAME_BYTES_MAX, FEEDS_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX, REQUEST_ID_BYTES_MAX},
 };
 
 /// The token of the cart that the examples fill and buy.
@@ -165,9 +167,10 @@ fn watch() -> OpSchema {
         optional("cursor", about(count(), "Of a customer, instead of epoch and version.")),
     ]);
     asks::<body::Watch>(
-        "Follow a session, a product, a resource, a cart or a customer.",
+        "Follow a session, a product, a resource, a cart or a customer; or a list of sessions, in counts only.",
         [
-            needed("entity", component("Entity")),
+            optional("entity", component("Entity")),
+            optional("sessions", some(id(), FEEDS_MAX)),
             optional("token", about(component("Token"), "Of a cart, which is watched by its owner only.")),
             optional("resume", super::build::one_set(resume, &[&["epoch", "version"], &["cursor"]])),
         ],
@@ -176,7 +179,9 @@ fn watch() -> OpSchema {
     .example(json!({"entity": "product/programme"}))
     .example(json!({"entity": format!("cart/{}", cart_of(TOKEN)), "token": TOKEN}))
     .example(json!({"entity": "customer/ada", "resume": {"cursor": 2}}))
-    .answers(component("Watching"))
+    .example(json!({"sessions": ["hamlet-0412", "hamlet-0413"]}))
+    .with_one_of(&[&["entity"], &["sessions"]])
+    .answers(either(&[component("Watching"), component("CountsWatching")]))
     .on_sockets_only()
 }
 

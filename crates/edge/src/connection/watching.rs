@@ -1,0 +1,176 @@
+//! What a connection does with `watch`: answered at once where the feed has begun on this node, and when another node has
+//! answered where it is watched there. The answer comes before the feed's frames.
+
+use std::collections::BTreeMap;
+
+use boxoffice_core::{
+    id::{Entity, Id},
+    refusal::Refusal,
+};
+use boxoffice_node::feeds::{NoFeed, View, Watching};
+use boxoffice_wire::{
+    FailKind, Op, Rejection, encode,
+    reply::{CountsWatching, SessionFeed},
+    request::Since,
+};
+use smol_str::format_smolstr;
+use tokio::time::Instant;
+
+use super::{frames::End, task::Connection};
+use crate::metrics::Ended;
+
+/// Watches whose answer is not known yet.
+#[derive(Default)]
+pub(super) struct Awaited {
+    watches: BTreeMap<u64, Watch>,
+    lists: BTreeMap<u64, List>,
+    next_tag: u64,
+}
+
+/// What a tag stands for.
+enum Watch {
+    /// A request of the client.
+    Request { id: u64, entity: Entity, at: Instant },
+    /// One of a list of sessions.
+    Listed { list: u64, place: usize, session: Id },
+}
+
+/// A list of sessions that are watched in counts.
+struct List {
+    id: u64,
+    at: Instant,
+    /// How many are not known yet.
+    awaited: usize,
+    /// By their places in the list.
+    feeds: BTreeMap<usize, SessionFeed>,
+    missing: BTreeMap<usize, Id>,
+    unreachable: BTreeMap<usize, Id>,
+}
+
+impl Awaited {
+    fn tag(&mut self) -> u64 {
+        self.next_tag += 1;
+        self.next_tag
+    }
+}
+
+impl List {
+    fn ended(&mut self, place: usize, session: Id, outcome: Result<u64, NoFeed>) {
+        match outcome {
+            Ok(feed) => _ = self.feeds.insert(place, SessionFeed { session, feed }),
+            Err(NoFeed::NotFound) => _ = self.missing.insert(place, session),
+            Err(NoFeed::Unreachable | NoFeed::Asked) => _ = self.unreachable.insert(place, session),
+        }
+    }
+}
+
+impl Connection {
+    /// Begins to follow an entity.
+    pub(super) fn watch(&mut self, id: u64, entity: Entity, since: Option<Since>, at: Instant) -> Result<(), End> {
+        if let Err(why) = self.has_room_for(1) {
+            return self.refuse(id, Op::Watch, &why, at);
+        }
+        let tag = self.awaited.tag();
+        let watcher = self.watcher.as_mut().expect("it was made when the connection moved");
+        let begun = match watcher.watch(&entity, View::Whole, since, tag) {
+            Ok(Watching::Awaited) => {
+                self.awaited.watches.insert(tag, Watch::Request { id, entity, at });
+                return Ok(());
+            }
+            Ok(Watching::Begun(feed)) => Ok(feed),
+            Err(why) => Err(why),
+        };
+        self.watched(id, &entity, begun, at)
+    }
+
+    /// Begins to follow sessions in counts.
+    pub(super) fn watch_counts(&mut self, id: u64, sessions: Vec<Id>, at: Instant) -> Result<(), End> {
+        if let Err(why) = self.has_room_for(sessions.len()) {
+            return self.refuse(id, Op::Watch, &why, at);
+        }
+        let list_tag = self.awaited.tag();
+        let (feeds, missing, unreachable) = <(BTreeMap<_, _>, BTreeMap<_, _>, BTreeMap<_, _>)>::default();
+        let mut list = List { id, at, awaited: 0, feeds, missing, unreachable };
+        let watcher = self.watcher.as_mut().expect("it was made when the connection moved");
+        for (place, session) in sessions.into_iter().enumerate() {
+            let tag = self.awaited.tag();
+            match watcher.watch(&Entity::Session(session.clone()), View::Counts, None, tag) {
+                Ok(Watching::Begun(feed)) => list.ended(place, session, Ok(feed)),
+                Ok(Watching::Awaited) => {
+                    list.awaited += 1;
+                    self.awaited.watches.insert(tag, Watch::Listed { list: list_tag, place, session });
+                }
+                Err(why) => list.ended(place, session, Err(why)),
+            }
+        }
+        if list.awaited > 0 {
+            self.awaited.lists.insert(list_tag, list);
+            return Ok(());
+        }
+        self.listed(list)
+    }
+
+    /// A watch that was awaited has begun, or does not.
+    pub(super) fn watch_ended(&mut self, tag: u64, outcome: Result<u64, NoFeed>) -> Result<(), End> {
+        match self.awaited.watches.remove(&tag) {
+            Some(Watch::Request { id, entity, at }) => self.watched(id, &entity, outcome, at),
+            Some(Watch::Listed { list: list_tag, place, session }) => {
+                let list = self.awaited.lists.get_mut(&list_tag).expect("a list waits for its sessions");
+                list.ended(place, session, outcome);
+                list.awaited -= 1;
+                if list.awaited > 0 {
+                    return Ok(());
+                }
+                let list = self.awaited.lists.remove(&list_tag).expect("it was there just now");
+                self.listed(list)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn watched(&mut self, id: u64, entity: &Entity, outcome: Result<u64, NoFeed>, at: Instant) -> Result<(), End> {
+        match outcome {
+            Ok(feed) => {
+                self.ended(Op::Watch, Ended::Ok, at, Instant::now());
+                self.frames.write(|encoding, out| encode::watching(encoding, out, id, feed))?;
+                self.release(feed);
+                Ok(())
+            }
+            Err(NoFeed::NotFound) => {
+                let why = Refusal::NotFound(format_smolstr!("{entity}")).into();
+                self.refuse(id, Op::Watch, &why, at)
+            }
+            Err(NoFeed::Unreachable | NoFeed::Asked) => {
+                self.fail(id, Op::Watch, FailKind::NotReady, at, Instant::now())
+            }
+        }
+    }
+
+    fn listed(&mut self, list: List) -> Result<(), End> {
+        let List { id, at, feeds, missing, unreachable, .. } = list;
+        let watching = CountsWatching {
+            feeds: feeds.into_values().collect(),
+            missing: missing.into_values().collect(),
+            unreachable: unreachable.into_values().collect(),
+        };
+        self.ended(Op::Watch, Ended::Ok, at, Instant::now());
+        self.frames.write(|encoding, out| encode::watching_counts(encoding, out, id, &watching))?;
+        watching.feeds.iter().for_each(|begun| self.release(begun.feed));
+        Ok(())
+    }
+
+    fn release(&mut self, feed: u64) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.release(feed);
+        }
+    }
+
+    fn has_room_for(&self, feeds: usize) -> Result<(), Rejection> {
+        let feeds_max = self.shared.config.limits.feeds_max;
+        let has = self.watcher.as_ref().map_or(0, |watcher| watcher.len());
+        if has + feeds > feeds_max {
+            return Err(Rejection::RateLimited(format_smolstr!("at most {feeds_max} feeds on one connection")));
+        }
+        Ok(())
+    }
+}

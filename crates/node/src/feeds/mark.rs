@@ -1,0 +1,66 @@
+//! "Something is due": how whoever publishes tells connections, once for all that happens until they look. Its orders of
+//! memory are tried exhaustively in `tests/loom.rs`.
+
+use std::collections::VecDeque;
+
+use super::sync::{Arc, AtomicBool, Mutex, Notify, Ordering};
+
+/// Which feeds of a connection have something: each of them once.
+#[derive(Default)]
+pub(super) struct Dirty {
+    feeds: Mutex<Vec<u64>>,
+    wake: Notify,
+}
+
+impl Dirty {
+    fn push(&self, feed: u64) {
+        let mut feeds = self.feeds.lock();
+        feeds.push(feed);
+        let first = feeds.len() == 1;
+        drop(feeds);
+        // Who has been told of one takes all.
+        if first {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Moves all of them behind what is in `due`.
+    pub(super) fn take(&self, due: &mut VecDeque<u64>) {
+        due.extend(self.feeds.lock().drain(..));
+    }
+
+    /// Waits until there is one.
+    pub(super) async fn some(&self) {
+        while self.feeds.lock().is_empty() {
+            self.wake.notified().await;
+        }
+    }
+}
+
+/// "Something is due" of one feed of one connection.
+pub(super) struct Mark {
+    feed: u64,
+    marked: AtomicBool,
+    connection: Arc<Dirty>,
+}
+
+impl Mark {
+    pub(super) fn new(feed: u64, connection: Arc<Dirty>) -> Mark {
+        Mark { feed, marked: AtomicBool::new(false), connection }
+    }
+
+    /// Tells the connection, unless it has been told and has not looked yet.
+    pub(super) fn set(&self) {
+        if !self.marked.swap(true, Ordering::AcqRel) {
+            self.connection.push(self.feed);
+        }
+    }
+
+    /// The connection looks now: whatever is published after this is told again.
+    ///
+    /// A swap, because a plain store may be seen only after what the connection reads next: what is published in between
+    /// would neither be read nor told of. Who swaps either sees the publication or is told again.
+    pub(super) fn clear(&self) {
+        self.marked.swap(false, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,9 @@
+//! What [`super::mark`] is built of, by names that a model of weak memory can stand in for (`tests/loom.rs`).
+
+pub(super) use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+pub(super) use parking_lot::Mutex;
+pub(super) use tokio::sync::Notify;

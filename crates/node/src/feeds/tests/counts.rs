@@ -1,0 +1,134 @@
+//! Watchers of sessions in counts: the counts of every version they are told of, beside watchers of the whole map.
+
+use boxoffice_core::seat::SeatState;
+use boxoffice_wire::{
+    Encoding,
+    feed::CountsSnapshot,
+    reply::{Event, ServerFrame},
+};
+
+use super::{
+    super::{NoFeed, Said, View, Watcher, Watching},
+    EPOCH, Reader, Replica, commit, counts, hub, session_of, story, wait,
+};
+
+/// Counts as they are at the newest version of which a frame told, which is said as well.
+struct Counter {
+    watcher: Watcher,
+    encoding: Encoding,
+    version: u64,
+    snapshots: usize,
+    deltas: usize,
+    bytes: usize,
+}
+
+impl Counter {
+    fn new(feeds: &super::Feeds, encoding: Encoding) -> Counter {
+        Counter { watcher: feeds.watcher(), encoding, version: 0, snapshots: 0, deltas: 0, bytes: 0 }
+    }
+
+    fn watch(&mut self, name: &str) -> Result<u64, NoFeed> {
+        let Watching::Begun(feed) = self.watcher.watch(&session_of(name), View::Counts, None, 0)? else {
+            panic!("{name} is awaited")
+        };
+        self.watcher.release(feed);
+        Ok(feed)
+    }
+
+    /// Takes what is due; everything told is as it is in the replica at that version.
+    fn settle(&mut self, replica: &Replica, name: &str) {
+        let mut frames = Vec::new();
+        while self.watcher.pull(self.encoding, 1_000, |said| frames.push(said)) {}
+        for said in frames {
+            let Said::Frame(frame) = said else { panic!("{said:?}, and nothing is awaited") };
+            self.bytes += frame.len();
+            let Ok(ServerFrame::Feed(_, event)) = ServerFrame::read(self.encoding, &frame) else { panic!("{frame:?}") };
+            let (told, areas) = match event.read::<CountsSnapshot>(self.encoding).expect("a readable event") {
+                Event::Snapshot(snapshot) => {
+                    assert_eq!((snapshot.epoch, &snapshot.entity), (EPOCH, &session_of(name)));
+                    self.snapshots += 1;
+                    self.version = snapshot.version;
+                    (snapshot.counts, Some(snapshot.areas))
+                }
+                Event::Delta(delta) => {
+                    assert_eq!(delta.from, self.version, "a gap in the counts of {name}");
+                    self.deltas += 1;
+                    self.version = delta.to;
+                    (delta.counts, None)
+                }
+                Event::Ended(ended) => panic!("{ended:?}"),
+            };
+            let shown = replica.at(name, self.version).expect("a version that there was");
+            assert_eq!(told, counts(&shown.seats), "the counts of {name} at {} (P5)", self.version);
+            if let Some(areas) = areas {
+                assert_eq!(areas, shown.areas, "the areas of {name} at {}", self.version);
+            }
+        }
+    }
+}
+
+#[test]
+fn counts_are_told_without_seats_and_under_a_number_of_their_own() {
+    story(async {
+        let replica = Replica::with(&[("hamlet", 8_000)]);
+        let feeds = hub(&replica, 0);
+        let mut whole = Reader::new(&replica, &feeds, Encoding::Json);
+        let feed = whole.watch("hamlet").expect("it is there");
+        for encoding in [Encoding::Json, Encoding::MsgPack] {
+            let mut counter = Counter::new(&feeds, encoding);
+            assert_ne!(counter.watch("hamlet").expect("it is there"), feed);
+            counter.settle(&replica, "hamlet");
+            assert_eq!((counter.snapshots, counter.deltas), (1, 0));
+            assert!(counter.bytes < 400, "a frame of counts has {} bytes", counter.bytes);
+            for seat in 0..5 {
+                commit(&feeds, &replica, "hamlet", &[(seat, SeatState::Held)]);
+            }
+            feeds.commit(replica.change("hamlet", &[], &[(1, 7)]).into_iter().collect());
+            wait(1).await;
+            counter.settle(&replica, "hamlet");
+            assert_eq!((counter.snapshots, counter.deltas), (1, 6));
+        }
+        whole.settle();
+        assert_eq!((whole.maps["hamlet"].0, feeds.counts()), (13, (2, 1)), "counters have gone, their channel lingers");
+    });
+}
+
+#[test]
+fn one_view_goes_on_when_the_other_has_no_watchers_any_more() {
+    story(async {
+        let replica = Replica::with(&[("hamlet", 10)]);
+        let feeds = hub(&replica, 20);
+        let mut counter = Counter::new(&feeds, Encoding::Json);
+        counter.watch("hamlet").expect("it is there");
+        let mut whole = Reader::new(&replica, &feeds, Encoding::Json);
+        whole.watch("hamlet").expect("it is there");
+        drop(whole);
+        wait(2_000).await;
+        assert_eq!(feeds.counts(), (1, 1));
+        assert!(replica.is_watched("hamlet"), "by the counter");
+        commit(&feeds, &replica, "hamlet", &[(1, SeatState::Sold)]);
+        wait(30).await;
+        counter.settle(&replica, "hamlet");
+        assert_eq!(counter.version, 2);
+        drop(counter);
+        wait(2_000).await;
+        assert!(!replica.is_watched("hamlet"));
+    });
+}
+
+#[test]
+fn who_counts_and_is_too_slow_gets_a_snapshot() {
+    story(async {
+        let replica = Replica::with(&[("hamlet", 100)]);
+        let feeds = hub(&replica, 0);
+        let mut counter = Counter::new(&feeds, Encoding::MsgPack);
+        counter.watch("hamlet").expect("it is there");
+        counter.settle(&replica, "hamlet");
+        for seat in 0..50 {
+            commit(&feeds, &replica, "hamlet", &[(seat, SeatState::Sold)]);
+            wait(1).await;
+        }
+        counter.settle(&replica, "hamlet");
+        assert_eq!((counter.version, counter.snapshots, counter.deltas), (51, 2, 0));
+    });
+}

@@ -1,0 +1,326 @@
+//! Feeds of entities that another node has: nobody waits for its answer, and nothing is lost while it is awaited.
+
+use std::sync::Arc;
+
+use boxoffice_core::{
+    answer::{MapView, Purchase},
+    id::{Entity, Id, OrderId},
+    money::{Currency, Money},
+    seat::SeatState,
+    time::Timestamp,
+};
+use boxoffice_wire::{
+    Encoding,
+    feed::{PurchasesSnapshot, Snapshot},
+    reply::{Event, ServerFrame},
+};
+use parking_lot::Mutex;
+
+use super::{
+    super::{Beginning, Commit, FeedSource, Feeds, News, NoFeed, Said, View, Watcher, Watching},
+    counts, hub, id, session_of, story, wait,
+};
+
+/// Seats of the only session.
+const SEATS: usize = 8;
+
+/// A source that is asked and never answers by itself; the story does.
+#[derive(Default)]
+struct Elsewhere {
+    asked: Mutex<Vec<&'static str>>,
+    pages: Mutex<Vec<u64>>,
+    /// What the next question gets at once.
+    says: Mutex<Option<NoFeed>>,
+}
+
+impl Elsewhere {
+    fn asked(&self, what: &'static str) -> NoFeed {
+        self.asked.lock().push(what);
+        self.says.lock().unwrap_or(NoFeed::Asked)
+    }
+
+    fn was_asked(&self) -> Vec<&'static str> {
+        std::mem::take(&mut self.asked.lock())
+    }
+}
+
+impl FeedSource for Elsewhere {
+    fn begin(&self, _entity: &Entity) -> Result<Beginning, NoFeed> {
+        Err(self.asked("begin"))
+    }
+
+    fn begin_elsewhere(&self, _entity: &Entity) -> Result<Beginning, NoFeed> {
+        Err(self.asked("elsewhere"))
+    }
+
+    fn end(&self, _entity: &Entity) {
+        self.asked.lock().push("end");
+    }
+
+    fn purchases(&self, _customer: &Id, after: u64, _limit: u32) -> Option<Vec<Purchase>> {
+        self.pages.lock().push(after);
+        None
+    }
+}
+
+fn session() -> Entity {
+    session_of("hamlet")
+}
+
+/// The session at a version, at which as many seats are sold.
+fn at(version: u64) -> Beginning {
+    let seats: Vec<SeatState> =
+        (0..SEATS as u64).map(|seat| if seat < version { SeatState::Sold } else { SeatState::Free }).collect();
+    let mut packed = vec![0; SEATS.div_ceil(4)];
+    for (index, state) in seats.iter().enumerate() {
+        packed[index / 4] |= (*state as u8) << (index % 4 * 2);
+    }
+    let (session, counts) = (id("hamlet"), counts(&seats));
+    Beginning::Session(MapView { session, epoch: 0, version, counts, areas: Vec::new(), seats: packed })
+}
+
+/// The commit that sells the next seat.
+fn to(version: u64) -> Commit {
+    let seats = vec![(version as u32 - 1, SeatState::Sold)];
+    Commit { entity: session(), from: version - 1, to: version, news: News::Session { seats, areas: Vec::new() } }
+}
+
+fn await_it(watcher: &mut Watcher, tag: u64) {
+    assert_eq!(watcher.watch(&session(), View::Whole, None, tag), Ok(Watching::Awaited));
+}
+
+/// What a connection is told.
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    Begun(u64),
+    Refused(u64, NoFeed),
+    Snapshot(u64),
+    Delta(u64, u64),
+    Ended,
+}
+
+/// Everything that is due; what begins is taken up at once.
+fn told(watcher: &mut Watcher) -> Vec<Told> {
+    let mut told = Vec::new();
+    loop {
+        let mut said = Vec::new();
+        watcher.pull(Encoding::Json, 1 << 20, |word| said.push(word));
+        if said.is_empty() {
+            return told;
+        }
+        for word in said {
+            told.push(match word {
+                Said::Begun { tag, feed } => {
+                    watcher.release(feed);
+                    Told::Begun(tag)
+                }
+                Said::Refused { tag, why } => Told::Refused(tag, why),
+                Said::Frame(frame) => match ServerFrame::read(Encoding::Json, &frame).expect("a frame") {
+                    ServerFrame::Feed(_, event) => match event.read::<Snapshot>(Encoding::Json).expect("an event") {
+                        Event::Snapshot(snapshot) => {
+                            assert_eq!(u64::from(snapshot.counts.sold), snapshot.version);
+                            Told::Snapshot(snapshot.version)
+                        }
+                        Event::Delta(delta) => {
+                            assert_eq!(u64::from(delta.counts.sold), delta.to);
+                            Told::Delta(delta.from, delta.to)
+                        }
+                        Event::Ended(_) => Told::Ended,
+                    },
+                    other => panic!("{other:?}"),
+                },
+            });
+        }
+    }
+}
+
+fn begin() -> (Arc<Elsewhere>, Feeds) {
+    let source = Arc::new(Elsewhere::default());
+    let feeds = hub(&source, 20);
+    (source, feeds)
+}
+
+#[test]
+fn a_watch_waits_for_the_answer_and_commits_that_come_before_it_are_not_lost() {
+    story(async {
+        let (source, feeds) = begin();
+        let (mut one, mut other) = (feeds.watcher(), feeds.watcher());
+        await_it(&mut one, 5);
+        await_it(&mut other, 6);
+        assert_eq!(source.was_asked(), ["begin"], "one question for all who wait");
+        feeds.commit(vec![to(3)]);
+        wait(50).await;
+        feeds.commit(vec![to(4)]);
+        wait(50).await;
+        assert!(told(&mut one).is_empty());
+        // From before the commits: they are told nowhere else.
+        feeds.begun(session(), Ok(at(2)));
+        wait(1).await;
+        assert_eq!(told(&mut one), [Told::Begun(5), Told::Snapshot(4)]);
+        assert_eq!(told(&mut other), [Told::Begun(6), Told::Snapshot(4)]);
+        feeds.commit(vec![to(5)]);
+        wait(50).await;
+        assert_eq!(told(&mut one), [Told::Delta(4, 5)]);
+    });
+}
+
+#[test]
+fn a_gap_before_the_answer_has_it_asked_again() {
+    story(async {
+        let (source, feeds) = begin();
+        let mut watcher = feeds.watcher();
+        await_it(&mut watcher, 1);
+        feeds.commit(vec![to(5)]);
+        wait(50).await;
+        feeds.begun(session(), Ok(at(2)));
+        wait(1).await;
+        assert_eq!(source.was_asked(), ["begin", "begin"]);
+        assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Snapshot(2)]);
+        feeds.begun(session(), Ok(at(5)));
+        wait(1).await;
+        assert_eq!(told(&mut watcher), [Told::Snapshot(5)]);
+    });
+}
+
+#[test]
+fn somebody_else_is_asked_in_time_and_a_refusal_reaches_everybody() {
+    story(async {
+        let (source, feeds) = begin();
+        let mut watcher = feeds.watcher();
+        await_it(&mut watcher, 1);
+        wait(290).await;
+        assert_eq!(source.was_asked(), ["begin"]);
+        wait(20).await;
+        assert_eq!(source.was_asked(), ["elsewhere"]);
+        wait(300).await;
+        assert_eq!(source.was_asked(), ["elsewhere"]);
+        *source.says.lock() = Some(NoFeed::Unreachable);
+        wait(300).await;
+        assert_eq!(source.was_asked(), ["elsewhere"]);
+        assert_eq!(told(&mut watcher), [Told::Refused(1, NoFeed::Unreachable)]);
+        assert_eq!((feeds.counts(), watcher.len()), ((0, 0), 0));
+        *source.says.lock() = None;
+        await_it(&mut watcher, 2);
+        feeds.begun(session(), Err(NoFeed::NotFound));
+        wait(1).await;
+        assert_eq!(told(&mut watcher), [Told::Refused(2, NoFeed::NotFound)]);
+    });
+}
+
+#[test]
+fn who_watches_twice_is_answered_twice_and_who_leaves_is_not() {
+    story(async {
+        let (source, feeds) = begin();
+        let mut watcher = feeds.watcher();
+        await_it(&mut watcher, 1);
+        await_it(&mut watcher, 2);
+        let mut gone = feeds.watcher();
+        await_it(&mut gone, 3);
+        drop(gone);
+        assert_eq!(feeds.counts(), (1, 1));
+        feeds.begun(session(), Ok(at(1)));
+        wait(1).await;
+        // Once more, when the answer is there and has not been looked at.
+        assert_eq!(watcher.watch(&session(), View::Whole, None, 4), Ok(Watching::Awaited));
+        assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Begun(2), Told::Begun(4), Told::Snapshot(1)]);
+        drop(watcher);
+        wait(6_000).await;
+        assert_eq!(source.was_asked(), ["begin", "end"]);
+        assert_eq!(feeds.counts(), (0, 0));
+    });
+}
+
+#[test]
+fn who_was_asked_is_lost_and_somebody_else_asked_at_once() {
+    story(async {
+        let (source, feeds) = begin();
+        let mut watcher = feeds.watcher();
+        await_it(&mut watcher, 1);
+        feeds.commit(vec![Commit::lost(session())]);
+        wait(1).await;
+        assert_eq!(source.was_asked(), ["begin", "begin"]);
+        feeds.begun(session(), Ok(at(1)));
+        wait(1).await;
+        assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Snapshot(1)]);
+        // While it begins anew watchers keep what they have, and are told no less than before.
+        feeds.commit(vec![Commit::lost(session())]);
+        wait(30).await;
+        feeds.commit(vec![to(3)]);
+        wait(30).await;
+        assert!(told(&mut watcher).is_empty());
+        feeds.begun(session(), Ok(at(2)));
+        wait(1).await;
+        assert_eq!(told(&mut watcher), [Told::Snapshot(3)]);
+        assert_eq!(source.was_asked(), ["begin"]);
+    });
+}
+
+#[test]
+fn both_views_begin_with_one_answer() {
+    story(async {
+        let (source, feeds) = begin();
+        let (mut whole, mut counter) = (feeds.watcher(), feeds.watcher());
+        await_it(&mut whole, 1);
+        feeds.begun(session(), Ok(at(1)));
+        wait(1).await;
+        assert_eq!(told(&mut whole), [Told::Begun(1), Told::Snapshot(1)]);
+        assert_eq!(counter.watch(&session(), View::Counts, None, 2), Ok(Watching::Awaited));
+        assert_eq!(source.was_asked(), ["begin", "begin"]);
+        // Commits between were told of the watch before this one, and nobody takes them any more.
+        feeds.begun(session(), Ok(at(3)));
+        wait(1).await;
+        assert_eq!(told(&mut whole), [Told::Snapshot(3)]);
+        let mut said = Vec::new();
+        counter.pull(Encoding::Json, 1_000, |word| said.push(word));
+        assert!(matches!(said[..], [Said::Begun { tag: 2, .. }]), "{said:?}");
+    });
+}
+
+fn purchase(cursor: u64) -> Purchase {
+    let total = Money { amount: 1_000, currency: Currency::new("EUR").expect("a currency") };
+    Purchase { cursor, order: OrderId(u128::from(cursor)), at: Timestamp(0), total }
+}
+
+#[test]
+fn pages_of_purchases_are_asked_for_and_asked_for_again() {
+    story(async {
+        let (source, feeds) = begin();
+        let ada = Entity::Customer(id("ada"));
+        let mut watcher = feeds.watcher();
+        assert_eq!(watcher.watch(&ada, View::Whole, None, 1), Ok(Watching::Awaited));
+        feeds.begun(ada.clone(), Ok(Beginning::Customer { newest: 3 }));
+        wait(1).await;
+        let read = |watcher: &mut Watcher| {
+            let mut pages = Vec::new();
+            while watcher.pull(Encoding::MsgPack, 1 << 20, |said| match said {
+                Said::Begun { .. } => {}
+                Said::Frame(frame) => {
+                    let frame = ServerFrame::read(Encoding::MsgPack, &frame).expect("a frame");
+                    let ServerFrame::Feed(_, event) = frame else { panic!("{frame:?}") };
+                    let event = event.read::<PurchasesSnapshot>(Encoding::MsgPack).expect("an event");
+                    let Event::Snapshot(page) = event else { panic!("{event:?}") };
+                    pages.push((page.from, page.to));
+                }
+                said => panic!("{said:?}"),
+            }) {}
+            pages
+        };
+        assert!(read(&mut watcher).is_empty());
+        watcher.release(1);
+        assert!(read(&mut watcher).is_empty());
+        wait(100).await;
+        assert!(read(&mut watcher).is_empty());
+        assert_eq!(*source.pages.lock(), [0], "once");
+        wait(250).await;
+        assert!(read(&mut watcher).is_empty());
+        assert_eq!(*source.pages.lock(), [0, 0], "once more when nothing came");
+        feeds.turned_to(id("ada"), 7, vec![purchase(8)]);
+        feeds.turned_to(id("ada"), 0, (1..=2).map(purchase).collect());
+        wait(1).await;
+        assert_eq!(read(&mut watcher), [(0, 2)]);
+        assert_eq!(*source.pages.lock(), [0, 0, 2]);
+        feeds.turned_to(id("ada"), 2, (3..=4).map(purchase).collect());
+        wait(1).await;
+        assert_eq!(read(&mut watcher), [(2, 3)], "what is not published yet is not told");
+    });
+}
