@@ -8,6 +8,7 @@ use std::{
 };
 
 use boxoffice_core::{cluster::NODE_MAX, payment::OnDecline, time::Rules};
+use boxoffice_edge::PageConfig;
 use boxoffice_node::{
     config::{Fsync, NodeConfig, PaymentConfig, Secret, WEBHOOK_SECRET_BYTES_MIN},
     gateway::GatewayConfig,
@@ -43,10 +44,12 @@ pub enum ConfigError {
     },
 }
 
+mod page;
 mod peers;
 
 pub use peers::{PeersConfig, PeersSaid};
 
+use page::PageSection;
 use peers::PeersSection;
 
 /// The settings of `boxoffice serve`.
@@ -68,6 +71,10 @@ pub struct Config {
     pub said: PeersSaid,
     /// How it speaks with other nodes, once all is said; it is alone without.
     pub peers: Option<PeersConfig>,
+    /// Connections of clients at the same time.
+    pub connections_max: usize,
+    /// What the page is told.
+    pub page: PageConfig,
     /// Threads of the selling runtime.
     pub selling_threads: usize,
     /// Threads of the watching runtime.
@@ -87,6 +94,7 @@ struct File {
     carts: CartSection,
     limits: LimitSection,
     feeds: FeedSection,
+    page: PageSection,
     payments: PaymentSection,
     threads: ThreadSection,
 }
@@ -146,6 +154,7 @@ struct CartSection {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct LimitSection {
+    connections: Option<Spanned<usize>>,
     under_way_per_shard: Option<Spanned<usize>>,
     actor_idle_ms: Option<Spanned<u64>>,
 }
@@ -263,6 +272,8 @@ impl Settings {
 
     fn config(&self) -> Result<Config, ConfigError> {
         let (_, data_dir) = self.find(|file| file.node.data_dir.as_ref());
+        let gateway = self.gateway()?;
+        let page = self.page(gateway.is_some())?;
         Ok(Config {
             wanted_node: self.wanted_node(),
             said: self.peers()?,
@@ -287,7 +298,7 @@ impl Settings {
                     .within("limits.actor_idle_ms", (10, DAY_MS), |file| file.limits.actor_idle_ms.as_ref())?,
                 feed_tick_ms: self.within("feeds.tick_ms", (0, 10_000), |file| file.feeds.tick_ms.as_ref())?,
                 rules: Arc::new(self.rules()?),
-                payments: PaymentConfig { gateway: self.gateway()?, webhook_secrets: self.webhook_secrets()? },
+                payments: PaymentConfig { gateway, webhook_secrets: self.webhook_secrets()? },
                 // What it is in its cluster is worked out when it starts.
                 ..NodeConfig::default()
             },
@@ -295,6 +306,9 @@ impl Settings {
             admin_token: self.admin_token()?,
             customer_secret: self.customer_secret()?,
             origins: self.origins()?,
+            connections_max: self
+                .within("limits.connections", (1, 1_000_000), |file| file.limits.connections.as_ref())?,
+            page,
             selling_threads: self.within("threads.selling", (0, 1_024), |file| file.threads.selling.as_ref())?,
             watching_threads: self.within("threads.watching", (1, 1_024), |file| file.threads.watching.as_ref())?,
         })
@@ -488,9 +502,11 @@ fn is_fit_for_a_header(key: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use boxoffice_edge::Limits;
+
     use super::*;
 
-    fn refused(text: &str) -> String {
+    pub(super) fn refused(text: &str) -> String {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("b.toml");
         fs::write(&path, text).expect("a written file");
@@ -508,6 +524,7 @@ mod tests {
         assert_eq!(config.node.history_store, default.history_store);
         assert_eq!(config.node.history_archive_bytes, default.history_archive_bytes);
         assert_eq!(config.listen.port(), 7180);
+        assert_eq!(config.connections_max, Limits::default().connections_max);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::{io::Write, net::SocketAddr, pin::pin, sync::Arc, thread, time::Duration};
 
 use boxoffice_core::{cluster::NODE_MAX, command::Machine};
-use boxoffice_edge::{Edge, EdgeConfig, Runtimes as EdgeRuntimes};
+use boxoffice_edge::{Edge, EdgeConfig, Limits, Runtimes as EdgeRuntimes};
 use boxoffice_node::{
     config::{Fsync, Secret},
     error::NodeError,
@@ -168,8 +168,9 @@ async fn serve(config: Config, runtimes: Runtimes) -> Outcome {
     become_member(&mut config, &world).await?;
     let node = Node::start(config.node.clone(), world, &runtimes).map_err(|error| Failure::Node(error.to_string()))?;
     let handle = node.handle().clone();
-    let Config { listen, admin_token, customer_secret, origins, peers, .. } = config;
-    let edge_config = EdgeConfig { listen, admin_token, customer_secret, origins, ..EdgeConfig::default() };
+    let Config { listen, admin_token, customer_secret, origins, peers, connections_max, page, .. } = config;
+    let limits = Limits { connections_max, ..Limits::default() };
+    let edge_config = EdgeConfig { listen, admin_token, customer_secret, origins, limits, page };
     let edge_runtimes = EdgeRuntimes { selling: runtimes.selling, watching: runtimes.watching };
     let edge = match Edge::bind(edge_config, Arc::new(handle.clone()), edge_runtimes) {
         Ok(edge) => edge,

@@ -18,7 +18,10 @@ use boxoffice_core::{
     seat::Seat,
     time::Timestamp,
 };
-use boxoffice_edge::{Backend, Edge, EdgeConfig, Runtimes, backend::Reading};
+use boxoffice_edge::{
+    Backend, Edge, EdgeConfig, Runtimes,
+    backend::{Member, Reading},
+};
 use boxoffice_node::{
     config::Secret,
     door::ReplyTo,
@@ -72,6 +75,10 @@ impl Backend for Node {
             limits: Default::default(),
             time: Timestamp(0),
         }
+    }
+
+    fn members(&self) -> Vec<Member> {
+        Vec::new()
     }
 
     fn status(&self) -> NodeStatus {

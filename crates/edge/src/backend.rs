@@ -18,9 +18,19 @@ use boxoffice_wire::{
     hello::Hello,
     status::{NodeAudit, NodeStatus},
 };
+use smol_str::SmolStr;
 
 /// A history that is being read.
 pub type Reading = Pin<Box<dyn Future<Output = Result<HistoryFound, HistoryError>> + Send>>;
+
+/// A member of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its id.
+    pub node: SmolStr,
+    /// Where clients reach it: host and port; empty if that is not known.
+    pub client: SmolStr,
+}
 
 /// The node, as the door needs it.
 pub trait Backend: Send + Sync + 'static {
@@ -29,6 +39,9 @@ pub trait Backend: Send + Sync + 'static {
 
     /// What the first frame of a connection says. The door writes its own limits into it.
     fn hello(&self) -> Hello;
+
+    /// The members of the cluster, as far as the node knows them.
+    fn members(&self) -> Vec<Member>;
 
     /// How the node is.
     fn status(&self) -> NodeStatus;

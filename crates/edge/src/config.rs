@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use boxoffice_core::id::Id;
 use boxoffice_node::config::Secret;
 use boxoffice_wire::{customer::SECRET_BYTES_MIN, limits};
 
@@ -22,6 +23,21 @@ pub struct EdgeConfig {
     pub origins: Vec<String>,
     /// How much of everything.
     pub limits: Limits,
+    /// What the page is told.
+    pub page: PageConfig,
+}
+
+/// What the page is told that no node knows of itself.
+#[derive(Clone, Debug, Default)]
+pub struct PageConfig {
+    /// Products that it offers.
+    pub products: Vec<Id>,
+    /// Resources whose calendars it shows.
+    pub resources: Vec<Id>,
+    /// Whether payments go through a gateway.
+    pub gateway: bool,
+    /// The address of what starts and kills the nodes of a demonstration.
+    pub demo: Option<String>,
 }
 
 impl Default for EdgeConfig {
@@ -32,6 +48,7 @@ impl Default for EdgeConfig {
             customer_secret: None,
             origins: Vec::new(),
             limits: Limits::default(),
+            page: PageConfig::default(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the port says to HTTP: the way to WebSocket, health, metrics, and a page for who comes with a browser.
+//! What the port says to HTTP: the way to WebSocket, health, metrics, and the page for who comes with a browser.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use axum::{
     Router,
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::{Html, IntoResponse, Response},
+    response::{IntoResponse, Response},
     routing::get,
 };
 use boxoffice_wire::{Encoding, Rejection};
@@ -19,20 +19,14 @@ use crate::{
     api,
     caller::Caller,
     connection::{self, Newcomer},
+    page,
     shared::{Guest, Phase, Shared},
 };
-
-/// The page at `/`.
-const PAGE: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>Boxoffice</title>\
-<body><h1>Boxoffice</h1><p>This is a node of a booking engine. Programs connect by WebSocket at <code>/v1/ws</code> with the \
-subprotocol <code>boxoffice.v1.msgpack</code> or <code>boxoffice.v1.json</code>; the protocol is described in \
-<code>docs/protocol.md</code>. The same commands are HTTP requests: <a href=/v1/openapi.json>/v1/openapi.json</a>. At a terminal, <code>boxoffice book</code> buys and <code>boxoffice watch</code> looks on.</p>\
-<p><a href=/healthz>healthz</a> \u{b7} <a href=/readyz>readyz</a> \u{b7} <a href=/metrics>metrics</a></p></body></html>\n";
 
 /// The routes of the port.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     api::routes()
-        .route("/", get(|| async { Html(PAGE) }))
+        .merge(page::routes())
         .route("/healthz", get(|| async { "alive\n" }))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
@@ -53,7 +47,9 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
 
 async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     let text = shared.backend.metrics_text() + &shared.metrics.text();
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+    // The page of one node shows the counters of all.
+    let headers = [(header::CONTENT_TYPE, "text/plain; version=0.0.4"), (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*")];
+    (headers, text).into_response()
 }
 
 /// Turns the connection into a WebSocket, or says why not.
@@ -122,4 +118,13 @@ pub(crate) fn origin_is_welcome(headers: &HeaderMap, origins: &[String]) -> bool
         Some(origin) if !origins.is_empty() => origins.iter().any(|welcome| origin == welcome.as_str()),
         Some(_) | None => true,
     }
+}
+
+/// Whether the client says that it has what this tag stands for.
+pub(crate) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    let lists = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|list| list.to_str().ok());
+    lists
+        .flat_map(|list| list.split(','))
+        .map(str::trim)
+        .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
 }

@@ -1,11 +1,11 @@
-//! The client door of a node: one port for WebSocket connections, the same commands by HTTP, health, metrics and a page that says what this is.
+//! The client door of a node: one port for WebSocket connections, the same commands by HTTP, health, metrics and the page for people.
 //!
 //! A connection is one task. It waits for whatever comes first (an answer, something due in a feed, a timer, bytes on the
 //! socket), takes in everything that is there, and writes everything that is due with one flush. Selling and watching run
 //! on runtimes of their own: a connection begins on the one and moves to the other with its first `watch`.
 
 // In reading order: what is behind the door, how it is set up, what it counts, the port, the pages, who asks and
-// what they are told, what is waited for and gone about, a connection, the same by HTTP.
+// what they are told, what is waited for and gone about, a connection, the same by HTTP, the page.
 pub mod backend;
 pub mod config;
 pub mod metrics;
@@ -29,6 +29,8 @@ mod connection;
 
 mod api;
 
+mod page;
+
 pub use backend::Backend;
-pub use config::{EdgeConfig, EdgeError, Limits};
+pub use config::{EdgeConfig, EdgeError, Limits, PageConfig};
 pub use server::{Edge, Runtimes};

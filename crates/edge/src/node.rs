@@ -16,7 +16,10 @@ use boxoffice_wire::{
 };
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{Backend, backend::Reading};
+use crate::{
+    Backend,
+    backend::{Member, Reading},
+};
 
 /// How often an audit looks again for violations that may be of a moment only.
 const AUDITS_AGAIN: u32 = 20;
@@ -38,6 +41,11 @@ impl Backend for NodeHandle {
             limits: Limits::default(),
             time: Timestamp(self.now_ms()),
         }
+    }
+
+    fn members(&self) -> Vec<Member> {
+        let doors = self.doors().into_iter();
+        doors.map(|(node, client)| Member { node: format_smolstr!("{node}"), client }).collect()
     }
 
     fn status(&self) -> NodeStatus {

@@ -49,6 +49,10 @@ const TURNED_AWAY_MAX: usize = 64;
 /// How long one who is turned away may take to read that.
 const TURN_AWAY: Duration = Duration::from_millis(500);
 
+/// What they are told.
+const NO_ROOM: &str =
+    "this node has as many connections as it may have (limits.connections): try another node, or again later\n";
+
 /// How long to wait when the process has no descriptors left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
@@ -77,7 +81,7 @@ impl Edge {
     ///
     /// # Errors
     /// [`EdgeError`] if the address cannot be had, or would let everybody administer.
-    pub fn bind(config: EdgeConfig, backend: Arc<dyn Backend>, runtimes: Runtimes) -> Result<Edge, EdgeError> {
+    pub fn bind(mut config: EdgeConfig, backend: Arc<dyn Backend>, runtimes: Runtimes) -> Result<Edge, EdgeError> {
         let address = config.listen;
         if config.admin_token.as_deref().is_some_and(str::is_empty) {
             return Err(EdgeError::EmptyToken);
@@ -92,6 +96,7 @@ impl Edge {
         let listener = listen(address).map_err(|error| EdgeError::listening(address, error))?;
         let address = listener.local_addr().map_err(|error| EdgeError::listening(address, error))?;
         drop(entered);
+        config.listen = address;
         let (phase, phases) = watch::channel(Phase::Open);
         let asking = Arc::new(Semaphore::new(config.limits.http_requests_max));
         let shared = Arc::new(Shared {
@@ -200,9 +205,12 @@ fn set_up(stream: &TcpStream) -> io::Result<()> {
 
 /// There is no room: says so in the few bytes the kernel takes at once.
 async fn turn_away(mut stream: TcpStream, _room: OwnedSemaphorePermit) {
-    let answer =
-        b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-    let _ = stream.write_all(answer).await;
+    let length = NO_ROOM.len();
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-type: text/plain\r\n\
+         content-length: {length}\r\n\r\n{NO_ROOM}"
+    );
+    let _ = stream.write_all(answer.as_bytes()).await;
     let _ = stream.shutdown().await;
     // What the client has sent is read: a socket that is closed with bytes unread resets the connection, and the answer
     // may be lost with it.

@@ -203,6 +203,13 @@ pub(crate) fn version(shared: &Shared) -> u64 {
     table(shared).as_deref().map_or(0, |state| cluster(state).version())
 }
 
+/// The members that are not gone, and where clients reach them.
+pub(crate) fn doors(shared: &Shared) -> Vec<(NodeId, SmolStr)> {
+    let Some(state) = table(shared) else { return Vec::new() };
+    let members = cluster(&state).members().iter().filter(|(_, member)| member.state != MemberState::Gone);
+    members.map(|(node, member)| (*node, member.client.clone())).collect()
+}
+
 /// That a member is gone, for its operator.
 fn removed(shared: &Shared, node: NodeId, member: &Member) -> String {
     let at = rfc3339(member.since).unwrap_or_default();

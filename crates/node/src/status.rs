@@ -10,7 +10,7 @@ use boxoffice_wire::{
 use parking_lot::Mutex;
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{cell::ShardCell, error::NodeError, node::NodeHandle, shared::Shared};
+use crate::{cell::ShardCell, error::NodeError, node::NodeHandle, placing, shared::Shared};
 
 /// Seconds that rates are taken over.
 const RATE_SAMPLES: usize = 5;
@@ -112,6 +112,12 @@ impl NodeHandle {
             residents.left += shared.past.shard(cell.id)?.totals.entities;
         }
         Ok(residents)
+    }
+
+    /// The members of the cluster that are not gone, by id, and where clients reach each: host and port; empty if nobody
+    /// ever asked, as on a node that is alone. None before the node knows its cluster.
+    pub fn doors(&self) -> Vec<(u64, SmolStr)> {
+        placing::doors(&self.shared)
     }
 
     /// What an ok of this node rests on.

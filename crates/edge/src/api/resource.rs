@@ -26,6 +26,7 @@ use tokio::time::Instant;
 
 use super::{ask, origin::Origin, question, said::Said};
 use crate::{
+    http::is_known,
     shared::{Guest, Shared},
     waiting::Waiting,
 };
@@ -166,13 +167,4 @@ fn accepted(headers: &HeaderMap) -> (Encoding, &'static str) {
 /// A weight between 0 and 1, in thousandths.
 fn thousandths(weight: &str) -> u16 {
     weight.parse::<f32>().map_or(0, |weight| (weight.clamp(0.0, 1.0) * 1_000.0) as u16)
-}
-
-/// Whether the client says that it has what this tag stands for.
-fn is_known(headers: &HeaderMap, tag: &str) -> bool {
-    let lists = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|list| list.to_str().ok());
-    lists
-        .flat_map(|list| list.split(','))
-        .map(str::trim)
-        .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
 }

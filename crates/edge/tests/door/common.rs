@@ -15,7 +15,10 @@ use boxoffice_core::{
     seat::{Seat, SeatState},
     time::Timestamp,
 };
-use boxoffice_edge::{Backend, Edge, EdgeConfig, Limits, Runtimes, backend::Reading};
+use boxoffice_edge::{
+    Backend, Edge, EdgeConfig, Limits, Runtimes,
+    backend::{Member, Reading},
+};
 use boxoffice_node::{
     config::Secret,
     door::{Failure, ReplyTo},
@@ -68,6 +71,7 @@ pub(crate) struct Node {
     pub(crate) waiting: Mutex<Vec<ReplyTo>>,
     pub(crate) keys: Mutex<Vec<Option<Request>>>,
     pub(crate) not_ready: Mutex<Option<String>>,
+    pub(crate) members: Mutex<Vec<Member>>,
     /// The venues of the one city.
     pub(crate) city: Mutex<Vec<String>>,
     /// Searches of venues under way, and the most that ever were.
@@ -263,6 +267,10 @@ impl Backend for Node {
         }
     }
 
+    fn members(&self) -> Vec<Member> {
+        self.members.lock().clone()
+    }
+
     fn status(&self) -> NodeStatus {
         NodeStatus {
             node: "n1".into(),
@@ -421,6 +429,7 @@ impl Door {
             waiting: Mutex::default(),
             keys: Mutex::default(),
             not_ready: Mutex::default(),
+            members: Mutex::default(),
             city: Mutex::default(),
             searches: Arc::default(),
             searches_most: Mutex::default(),

@@ -36,8 +36,6 @@ async fn pages_say_how_the_node_is() {
     assert_eq!(get(door.address, "/readyz").await, (200, "ready\n".into()));
     *door.node.not_ready.lock() = Some("shard 3 has no leader".into());
     assert_eq!(get(door.address, "/readyz").await, (503, "shard 3 has no leader\n".into()));
-    let (status, page) = get(door.address, "/").await;
-    assert!(status == 200 && page.contains("/v1/ws"), "{page}");
     let (status, metrics) = get(door.address, "/metrics").await;
     assert!(status == 200 && metrics.starts_with("boxoffice_node_tested 1\n"), "{metrics}");
     assert_eq!(get(door.address, "/nowhere").await.0, 404);
@@ -291,7 +289,9 @@ async fn there_is_room_for_so_many() {
     let mut first = Client::connect(door.address, Encoding::Json).await;
     let second = Client::connect(door.address, Encoding::Json).await;
     let third = Client::connect(door.address, Encoding::Json).await;
-    assert_eq!(get(door.address, "/healthz").await.0, 503);
+    let (status, why) = get(door.address, "/healthz").await;
+    assert!(status == 503 && why.contains("limits.connections"), "{why}");
+    assert_eq!(refused(request(door.address, MSGPACK, &[])).await, 503, "nor by WebSocket");
     first.is_alive().await;
     drop((second, third));
     let begun = tokio::time::Instant::now();

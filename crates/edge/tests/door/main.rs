@@ -11,5 +11,6 @@ mod errands;
 mod guests;
 mod http;
 mod operators;
+mod page;
 mod requests;
 mod watching;

@@ -1,0 +1,92 @@
+//! What the page is told.
+
+use boxoffice_core::id::Id;
+use boxoffice_edge::PageConfig;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{ConfigError, File, Settings, is_origin};
+
+/// The section `[page]`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct PageSection {
+    products: Option<Spanned<Vec<String>>>,
+    resources: Option<Spanned<Vec<String>>>,
+    demo: Option<Spanned<String>>,
+}
+
+impl Settings {
+    /// What the page offers besides sessions; it shows whether there is a gateway.
+    pub(super) fn page(&self, gateway: bool) -> Result<PageConfig, ConfigError> {
+        Ok(PageConfig {
+            products: self.ids("page.products", |file| file.page.products.as_ref())?,
+            resources: self.ids("page.resources", |file| file.page.resources.as_ref())?,
+            gateway,
+            demo: self.demo()?,
+        })
+    }
+
+    fn ids(&self, key: &str, get: impl Fn(&File) -> Option<&Spanned<Vec<String>>>) -> Result<Vec<Id>, ConfigError> {
+        let (source, names) = self.find(get);
+        let id = |name: &String| {
+            Id::new(name).ok_or_else(|| source.wrong(names, format!("{key}: {name:?} is not an id like \"room-5\"")))
+        };
+        names.get_ref().iter().map(id).collect()
+    }
+
+    fn demo(&self) -> Result<Option<String>, ConfigError> {
+        let (source, demo) = self.find(|file| file.page.demo.as_ref());
+        match demo.get_ref().as_str() {
+            "" => Ok(None),
+            url if is_origin(url) => Ok(Some(url.to_owned())),
+            url => {
+                let what = format!("page.demo: {url:?} is not an address like \"http://127.0.0.1:7190\"");
+                Err(source.wrong(demo, what))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, tests::refused};
+
+    #[test]
+    fn nothing_is_offered_if_nothing_is_said() {
+        let page = Config::load(None).expect("the built-in configuration is right").page;
+        assert!(page.products.is_empty() && page.resources.is_empty() && page.demo.is_none() && !page.gateway);
+    }
+
+    #[test]
+    fn what_the_page_is_told() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("b.toml");
+        let text = "[page]\nproducts = [\"programme\", \"poster\"]\nresources = [\"room-5\"]\ndemo = \"http://127.0.0.1:7190\"\n\
+                    [payments]\nurl = \"https://pay.example\"\n[limits]\nconnections = 40000\n";
+        std::fs::write(&path, text).expect("a written file");
+        let config = Config::load(Some(&path)).expect("this file is right");
+        let names: Vec<_> = config.page.products.iter().map(|product| product.as_str()).collect();
+        assert_eq!(names, ["programme", "poster"]);
+        assert_eq!(config.page.resources.len(), 1);
+        assert_eq!(config.page.demo.as_deref(), Some("http://127.0.0.1:7190"));
+        assert!(config.page.gateway);
+        assert_eq!(config.connections_max, 40_000);
+    }
+
+    #[test]
+    fn mistakes_about_the_page_are_named_with_line_and_key() {
+        for (text, expected) in [
+            ("products = [\"a\", \"\"]", "page.products: \"\" is not an id"),
+            ("resources = [\"room 5/6\\n\"]", "page.resources: "),
+            ("products = \"programme\"", "invalid type"),
+            ("demo = \"127.0.0.1:7190\"", "page.demo: \"127.0.0.1:7190\" is not an address like"),
+            ("title = \"x\"", "unknown field `title`"),
+        ] {
+            let said = refused(&format!("# mine\n[page]\n{text}\n"));
+            assert!(said.starts_with(&format!("line 3: {expected}")), "{text}: {said}");
+        }
+        let none = refused("[limits]\nconnections = 0\n");
+        assert_eq!(none, "line 2: limits.connections: 0 is not within 1 and 1000000");
+    }
+}

@@ -1,0 +1,66 @@
+// Days and times on the wall where a resource is. A day is "2026-04-12", a time of it so many minutes after midnight.
+
+const MINUTE = 60_000;
+const formats = new Map();
+
+function format(zone) {
+  if (!formats.has(zone)) {
+    formats.set(zone, new Intl.DateTimeFormat('en-CA', {
+      timeZone: zone, hourCycle: 'h23', year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit',
+    }));
+  }
+  return formats.get(zone);
+}
+
+/** What the wall shows at an instant: {day, minutes}. */
+export function wall(zone, instant) {
+  const parts = Object.fromEntries(format(zone).formatToParts(new Date(instant)).map(({ type, value }) => [type, value]));
+  return { day: `${parts.year}-${parts.month}-${parts.day}`, minutes: Number(parts.hour) * 60 + Number(parts.minute) };
+}
+
+/** How far the wall is ahead of UTC at an instant, in milliseconds. */
+function ahead(zone, instant) {
+  const { day, minutes } = wall(zone, instant);
+  const whole = Math.floor(instant / MINUTE) * MINUTE;
+  return Date.parse(`${day}T00:00:00Z`) + minutes * MINUTE - whole;
+}
+
+/** When the wall shows this: in milliseconds since 1970. Where it never does, as it would go on from before. */
+export function instant(zone, day, minutes) {
+  const shown = Date.parse(`${day}T00:00:00Z`) + minutes * MINUTE;
+  const first = shown - ahead(zone, shown);
+  // The clocks may have been changed between the guess and the instant.
+  return shown - ahead(zone, first);
+}
+
+/** So many days later. */
+export function addDays(day, days) {
+  return new Date(Date.parse(`${day}T00:00:00Z`) + days * 24 * 60 * MINUTE).toISOString().slice(0, 10);
+}
+
+/** 0 for Monday to 6 for Sunday. */
+export function weekday(day) {
+  return (new Date(`${day}T00:00:00Z`).getUTCDay() + 6) % 7;
+}
+
+/** "09:30"; the end of a day is "24:00". */
+export function timeText(minutes) {
+  return `${String(Math.floor(minutes / 60)).padStart(2, '0')}:${String(minutes % 60).padStart(2, '0')}`;
+}
+
+/** "Monday 23 November 2026" */
+export function dayText(day) {
+  return new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' }).format(new Date(`${day}T00:00:00Z`));
+}
+
+/** "1 h 30 min" */
+export function lengthText(minutes) {
+  const [hours, rest] = [Math.floor(minutes / 60), minutes % 60];
+  return [hours > 0 && `${hours} h`, rest > 0 && `${rest} min`].filter(Boolean).join(' ') || '0 min';
+}
+
+/** The opening hours of a day as [[open, close]] in minutes; the whole day where there are none. */
+export function hoursOf(hours, day) {
+  if (!hours) return [[0, 24 * 60]];
+  return hours.exceptions?.[day] ?? hours.week?.[weekday(day)] ?? [];
+}

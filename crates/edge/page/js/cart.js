@@ -1,0 +1,263 @@
+// The cart of this device: its token, what is in it as its feed tells, and the commands that change it.
+
+import { AT, hex, newRid } from './connection.js';
+import { read, write } from './store.js';
+
+/** How long a command on a cart is repeated before the buyer is told that nothing is known. */
+const COMMAND_WITHIN_MS = 20_000;
+/** The feed shows a change within this, or the answer alone is shown. */
+const SHOWN_WITHIN_MS = 1_500;
+
+export class Cart {
+  constructor(link, say) {
+    this.link = link;
+    this.say = say;
+    /** {id, state, lines, total, deadline, …} as the server has it, or null: nothing held yet. */
+    this.current = null;
+    /** Lines that ran out, until something else is done. */
+    this.expired = null;
+    this.listeners = new Map();
+    this.watching = null;
+    this.version = 0;
+    const kept = read('cart');
+    this.token = kept?.token || hex(16);
+    this.id = kept?.id || null;
+    if (!kept) this.keepToken();
+  }
+
+  keepToken() {
+    write('cart', { token: this.token, id: this.id });
+  }
+
+  /** Looks what has become of the cart this device had. */
+  async start() {
+    addEventListener('storage', (event) => event.key === 'boxoffice.cart' && this.otherPage());
+    this.link.on('hello', () => this.look());
+    if (this.id) this.watch();
+  }
+
+  /** After each reconnect: what the feed told before the connection broke may be old. */
+  async look() {
+    if (!this.id) return;
+    const { token } = this;
+    try {
+      const cart = await this.link.request('cart.get', { token });
+      if (token === this.token) this.show(cart);
+    } catch (error) {
+      if (token === this.token && error.kind === 'no') this.over(error.name2);
+    }
+  }
+
+  /** Another page of this browser has changed the token. */
+  otherPage() {
+    const kept = read('cart');
+    if (!kept || kept.token === this.token) {
+      if (kept?.id && !this.id) {
+        this.id = kept.id;
+        this.watch();
+      }
+      return;
+    }
+    this.forget(kept.token, kept.id);
+    if (this.id) this.watch();
+  }
+
+  on(event, listener) {
+    const all = this.listeners.get(event) || new Set();
+    this.listeners.set(event, all.add(listener));
+    return () => all.delete(listener);
+  }
+
+  emit(event, value) {
+    for (const listener of [...(this.listeners.get(event) || [])]) listener(value);
+  }
+
+  /** The lines that are held. */
+  get lines() {
+    return this.current?.lines || [];
+  }
+
+  /** How many seats, places, units and slots are held. */
+  count() {
+    return this.lines.reduce((sum, line) => sum + (line.seats?.length ?? line.quantity ?? 1), 0);
+  }
+
+  /** Milliseconds until what is held is given back; null if nothing is. */
+  remaining() {
+    if (!this.current || this.lines.length === 0 || !this.current.deadline) return null;
+    return Math.max(0, Date.parse(this.current.deadline) - this.link.now());
+  }
+
+  /** The seats of a session that are in the cart, as [row, seat]. */
+  seatsOf(session) {
+    return this.lines.filter((line) => line.session === session && line.seats).flatMap((line) => line.seats);
+  }
+
+  // What is held
+
+  holdSeats(session, seats) {
+    return this.hold('cart.hold_seats', { session, seats });
+  }
+
+  /** `wanted`: {count, category, section, accessible, split}. */
+  holdBest(session, wanted) {
+    return this.hold('cart.hold_best', { session, ...wanted });
+  }
+
+  holdPlaces(session, area, quantity) {
+    return this.hold('cart.hold_places', { session, area, quantity });
+  }
+
+  holdStock(product, quantity) {
+    return this.hold('cart.hold_stock', { product, quantity });
+  }
+
+  holdSlot(resource, begin, end) {
+    return this.hold('cart.hold_slot', { resource, begin, end });
+  }
+
+  /** `lines`: each with the fields of one of the above. */
+  holdAll(lines) {
+    return this.hold('cart.hold_all', { lines });
+  }
+
+  setQuantity(line, quantity) {
+    return this.change('cart.set_quantity', { line, quantity });
+  }
+
+  /** Gives a line back, or some of its seats. */
+  release(line, seats) {
+    return this.change('cart.release', { line, seats });
+  }
+
+  /** Gives everything back. */
+  async cancel() {
+    await this.command('cart.cancel', {});
+    this.forget();
+  }
+
+  /** Whether the clock can be started anew without changing what is held. */
+  canKeep() {
+    return this.lines.some((line) => line.quantity);
+  }
+
+  /** Starts the clock anew: setting a line to what it has counts as use. */
+  keep() {
+    const line = this.lines.find((each) => each.quantity);
+    return this.setQuantity(line.line, line.quantity);
+  }
+
+  /** Pays: the order, or a refusal. */
+  async checkout(body) {
+    const { token } = this;
+    const order = await this.command('cart.checkout', body);
+    if (token === this.token) this.forget();
+    return order;
+  }
+
+  async hold(op, body) {
+    this.expired = null;
+    let ok;
+    try {
+      ok = await this.command(op, body);
+    } catch (error) {
+      // The cart of this device is over (expired, or paid in another page): another one begins.
+      if (error.name2 !== 'cart_expired' && error.name2 !== 'cart_not_active') throw error;
+      this.forget();
+      ok = await this.command(op, body);
+    }
+    this.id = ok.cart;
+    this.keepToken();
+    this.watch();
+    await this.shown(ok);
+    return ok;
+  }
+
+  async change(op, body) {
+    const cart = await this.command(op, body);
+    this.show(cart, versionIn(cart));
+    return cart;
+  }
+
+  command(op, body) {
+    return this.link.request(op, { token: this.token, ...body }, { rid: newRid(), deadline: COMMAND_WITHIN_MS });
+  }
+
+  /** Waits until the feed shows what an answer told. */
+  shown(ok) {
+    const version = versionIn(ok);
+    if (version === 0 || (this.current && this.version >= version)) return Promise.resolve();
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        off();
+        resolve();
+      };
+      const timer = setTimeout(() => this.look().then(done), SHOWN_WITHIN_MS);
+      const off = this.on('change', () => this.version >= version && done());
+    });
+  }
+
+  // What is told of it
+
+  watch() {
+    if (this.watching) return;
+    const { token } = this;
+    const mine = (show) => (value, current) => token === this.token && show(value, current);
+    this.watching = this.link.watch(`cart/${this.id}`, {
+      snapshot: mine((now) => this.show(now.cart, now.version)),
+      delta: mine((_, now) => this.show(now.cart, now.version)),
+      ended: mine(({ name }) => this.over(name)),
+    }, { token });
+  }
+
+  show(cart, version) {
+    if (version && version < this.version) return;
+    if (version) this.version = version;
+    this.id = cart.id;
+    const before = this.current;
+    if (cart.state === 'expired') {
+      this.over('cart_expired', before);
+      return;
+    }
+    if (cart.state === 'done' || cart.state === 'canceled') {
+      this.forget();
+      if (cart.state === 'done') this.emit('done', cart);
+      return;
+    }
+    this.current = cart;
+    this.emit('change', cart);
+  }
+
+  over(name, before = this.current) {
+    if (name === 'cart_expired' && !this.expired) {
+      const lines = before?.lines || [];
+      this.forget();
+      if (lines.length > 0) {
+        this.expired = lines;
+        this.say('Your time ran out, and what you held is free again.', 'bad');
+        this.emit('change', null);
+      }
+      return;
+    }
+    // Its last state came before this, and was dealt with; or nothing of it is left.
+    this.forget();
+  }
+
+  /** Begins a new cart: the one before is over. */
+  forget(token = hex(16), id = null) {
+    this.watching?.stop();
+    this.watching = null;
+    this.token = token;
+    this.id = id;
+    this.current = null;
+    this.version = 0;
+    this.keepToken();
+    this.emit('change', null);
+  }
+}
+
+function versionIn(ok) {
+  const mine = (ok[AT] || []).find(({ entity }) => entity.startsWith('cart/'));
+  return mine?.version || 0;
+}

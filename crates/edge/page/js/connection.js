@@ -1,0 +1,348 @@
+// The connection to a cluster: one WebSocket to one of its nodes, moved to another node when that one goes away.
+//
+// `request` gives an answer whatever happens to the connection meanwhile: what was not answered is asked again, commands
+// under the `rid` they had, until the deadline. Feeds (feeds.js) go on where they were.
+
+import { Feeds } from './feeds.js';
+
+const PROTOCOL = 'boxoffice.v1.json';
+const DEADLINE_MS = 10_000;
+/** A node that does not say hello within this is taken for dead. */
+const HELLO_WITHIN_MS = 4_000;
+const BACKOFF_FIRST_MS = 500;
+const BACKOFF_MAX_MS = 20_000;
+/** Nothing heard for so long: ask whether anybody is there. Pages do not see the pings of WebSockets. */
+const QUIET_MS = 12_000;
+const PONG_WITHIN_MS = 3_000;
+/** A node that was lost is not tried again for so long while there are others. */
+const AVOID_MS = 15_000;
+const WATCH_EVERY_MS = 1_000;
+
+/** Failures after which the same request is made again. */
+const AGAIN = new Set(['busy', 'not_ready', 'draining', 'unknown', 'in_progress']);
+
+/** Where the versions an answer rests on are found: `ok[AT]`. */
+export const AT = Symbol('at');
+
+/** A refusal (`kind` "no") or a failure (`kind` "fail"). */
+export class RequestError extends Error {
+  constructor(kind, details) {
+    super(details.message || details.name);
+    this.kind = kind;
+    this.code = details.code;
+    this.name2 = details.name;
+    this.details = details;
+  }
+}
+
+/** A new request id. */
+export function newRid() {
+  return `p-${hex(12)}`;
+}
+
+/** So many random bytes as hexadecimal digits. */
+export function hex(bytes) {
+  return Array.from(crypto.getRandomValues(new Uint8Array(bytes)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+function jitter(most) {
+  return Math.random() * most;
+}
+
+export class Connection {
+  /** `nodes`: [{node, url}]; `first`: the url to begin with. */
+  constructor(nodes, { first, client = 'boxoffice page' } = {}) {
+    this.client = client;
+    this.nodes = nodes.length > 0 ? nodes : [{ node: '', url: first }];
+    this.at = this.nodes.find((member) => sameOrigin(member.url, first)) || this.nodes[0];
+    /** "connecting", "connected", "lost" (looking for another node) or "closed" (turned away for good). */
+    this.state = 'connecting';
+    /** The name of the node one is connected to, or was last. */
+    this.node = this.at.node;
+    this.text = '';
+    this.limits = {};
+    this.clockOffset = 0;
+    this.socket = null;
+    this.lastId = 0;
+    this.pending = new Map();
+    this.listeners = new Map();
+    this.avoided = new Map();
+    this.failures = 0;
+    this.lostNode = null;
+    this.heardAt = 0;
+    this.tickedAt = Date.now();
+    this.feeds = new Feeds(this);
+    this.stopped = false;
+  }
+
+  /** Begins; returns itself. */
+  start() {
+    this.ticker = setInterval(() => this.tick(), WATCH_EVERY_MS);
+    this.wake = () => this.areYouThere();
+    this.seen = () => document.visibilityState === 'visible' && this.areYouThere();
+    addEventListener('online', this.wake);
+    addEventListener('pageshow', this.wake);
+    document.addEventListener('visibilitychange', this.seen);
+    this.connect();
+    return this;
+  }
+
+  /** Ends for good. */
+  stop() {
+    this.stopped = true;
+    clearInterval(this.ticker);
+    clearTimeout(this.retry);
+    removeEventListener('online', this.wake);
+    removeEventListener('pageshow', this.wake);
+    document.removeEventListener('visibilitychange', this.seen);
+    this.drop();
+  }
+
+  /** The node's time, in milliseconds since 1970: deadlines are compared with this and not with the device's clock. */
+  now() {
+    return Date.now() + this.clockOffset;
+  }
+
+  /** Calls `listener` on each "state" (connection) or "hello"; returns what ends that. */
+  on(event, listener) {
+    const all = this.listeners.get(event) || new Set();
+    this.listeners.set(event, all.add(listener));
+    return () => all.delete(listener);
+  }
+
+  emit(event, value) {
+    for (const listener of [...(this.listeners.get(event) || [])]) listener(value);
+  }
+
+  /** Other members of the cluster than were known. */
+  setNodes(nodes) {
+    if (nodes.length > 0) this.nodes = nodes;
+  }
+
+  /** Tries again after being turned away, or at once instead of later. */
+  reconnectNow() {
+    this.failures = 0;
+    this.avoided.clear();
+    clearTimeout(this.retry);
+    this.connect();
+  }
+
+  // Requests
+
+  /** Asks, and answers with `ok`; rejects with a RequestError. */
+  request(op, body = {}, { rid, deadline = DEADLINE_MS } = {}) {
+    return new Promise((resolve, reject) => this.ask({ op, body, rid, until: Date.now() + deadline, resolve, reject }));
+  }
+
+  /** Begins a request; one with `once` is not asked again on another connection. */
+  ask(request) {
+    request.id = ++this.lastId;
+    request.sent = false;
+    request.timer = setTimeout(() => this.overdue(request), Math.max(0, request.until - Date.now()));
+    this.pending.set(request.id, request);
+    this.dispatch(request);
+  }
+
+  dispatch(request) {
+    if (this.state !== 'connected' || !this.pending.has(request.id)) return;
+    const deadline = Math.max(1, Math.min(60_000, Math.round(request.until - Date.now())));
+    const frame = { id: request.id, op: request.op, deadline_ms: deadline, body: request.body };
+    if (request.rid) frame.rid = request.rid;
+    request.sent = true;
+    this.socket.send(JSON.stringify(frame));
+  }
+
+  settle(request) {
+    clearTimeout(request.timer);
+    clearTimeout(request.again);
+    this.pending.delete(request.id);
+  }
+
+  overdue(request) {
+    this.settle(request);
+    const details = request.sent && request.rid
+      ? { code: 902, name: 'unknown', message: 'No answer in time; it may have happened.' }
+      : { code: 903, name: 'not_ready', message: 'No node answered in time.' };
+    request.reject(new RequestError('fail', details));
+  }
+
+  answered(frame) {
+    const request = this.pending.get(frame.id);
+    if (!request) return;
+    const bad = frame.no || frame.fail;
+    if (!bad) {
+      this.settle(request);
+      const ok = frame.ok || {};
+      if (frame.at) Object.defineProperty(ok, AT, { value: frame.at });
+      request.resolve(ok);
+      return;
+    }
+    if (bad.name === 'draining') this.moveOn('draining', jitter(500));
+    if (AGAIN.has(bad.name) && Date.now() < request.until) {
+      const wait = (bad.retry_after_ms || 100) * (0.5 + Math.random());
+      request.again = setTimeout(() => this.dispatch(request), wait);
+      return;
+    }
+    this.settle(request);
+    request.reject(new RequestError(frame.no ? 'no' : 'fail', bad));
+  }
+
+  // Feeds
+
+  /** Watches an entity: handlers {snapshot, delta, ended}; `token` of a cart. */
+  watch(entity, handlers, options = {}) {
+    return this.feeds.watch(entity, handlers, options);
+  }
+
+  /** Counts of many sessions: `onCounts(session, {counts, areas, version})`. */
+  watchCounts(sessions, onCounts) {
+    return this.feeds.watchCounts(sessions, onCounts);
+  }
+
+  // The socket
+
+  connect() {
+    if (this.stopped) return;
+    this.drop();
+    this.become(this.lostNode ? 'lost' : 'connecting');
+    let socket;
+    try {
+      socket = new WebSocket(`${this.at.url.replace(/^http/, 'ws').replace(/\/$/, '')}/v1/ws`, PROTOCOL);
+    } catch {
+      this.lost({ code: 1006 });
+      return;
+    }
+    this.socket = socket;
+    this.greeting = setTimeout(() => this.socket === socket && this.abandon(), HELLO_WITHIN_MS);
+    socket.onopen = () => socket.send(JSON.stringify({ id: 0, op: 'hello', body: { client: this.client } }));
+    socket.onmessage = (event) => this.socket === socket && this.heard(JSON.parse(event.data));
+    socket.onclose = (event) => this.socket === socket && this.lost(event);
+  }
+
+  /** Forgets the socket without waiting for its end: a dead peer would not answer the closing. */
+  drop() {
+    clearTimeout(this.greeting);
+    clearTimeout(this.pong);
+    this.pong = null;
+    const { socket } = this;
+    this.socket = null;
+    if (!socket) return;
+    socket.onopen = socket.onmessage = socket.onclose = null;
+    socket.close();
+  }
+
+  abandon() {
+    this.drop();
+    this.lost({ code: 1006 });
+  }
+
+  heard(frame) {
+    this.heardAt = Date.now();
+    clearTimeout(this.pong);
+    this.pong = null;
+    if (frame.feed !== undefined) this.feeds.heard(frame);
+    else if (frame.hello) this.greeted(frame.hello);
+    else if (frame.notice === 'draining') this.moveOn('draining', frame.reconnect_ms || 0);
+    else if (frame.id !== undefined) this.answered(frame);
+  }
+
+  greeted(hello) {
+    clearTimeout(this.greeting);
+    this.failures = 0;
+    this.clockOffset = Date.parse(hello.time) - Date.now();
+    this.limits = hello.limits || {};
+    this.node = this.at.node || hello.node;
+    this.avoided.delete(this.at.url);
+    const { lostNode } = this;
+    this.lostNode = null;
+    this.become('connected', lostNode && `node ${lostNode} lost — connected to ${this.node}`);
+    this.feeds.resume();
+    for (const request of [...this.pending.values()]) if (!request.once) this.dispatch(request);
+    this.emit('hello', hello);
+  }
+
+  lost({ code, reason }) {
+    this.drop();
+    clearTimeout(this.moving);
+    this.moving = null;
+    for (const request of [...this.pending.values()]) {
+      clearTimeout(request.again);
+      if (!request.once) continue;
+      this.settle(request);
+      request.reject(new RequestError('fail', { code: 903, name: 'not_ready', message: 'the connection was lost' }));
+    }
+    this.feeds.lost();
+    if (this.state === 'connected') this.lostNode = this.node;
+    if ((code >= 4000 && code < 4100) || code === 1009) {
+      this.become('closed', reason || 'the node has turned this page away');
+      return;
+    }
+    this.avoided.set(this.at.url, Date.now());
+    const wait = this.delayAfter(code);
+    this.chooseAnother();
+    this.become(this.lostNode ? 'lost' : 'connecting');
+    this.retry = setTimeout(() => this.connect(), wait);
+  }
+
+  delayAfter(code) {
+    if (code >= 4200 && code < 4300) return 0;
+    const most = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** this.failures);
+    this.failures += 1;
+    // Where other nodes are left to try, the first of them need not wait long.
+    return this.failures <= this.nodes.length && this.nodes.length > 1 ? jitter(Math.min(most, 250)) : jitter(most);
+  }
+
+  chooseAnother() {
+    const fresh = (member) => Date.now() - (this.avoided.get(member.url) || 0) > AVOID_MS;
+    const others = this.nodes.filter(fresh);
+    const from = others.length > 0 ? others : this.nodes;
+    this.at = from[Math.floor(Math.random() * from.length)];
+  }
+
+  moveOn(why, wait) {
+    if (this.moving) return;
+    this.moving = setTimeout(() => {
+      this.moving = null;
+      this.drop();
+      this.lost({ code: 4200, reason: why });
+    }, wait);
+  }
+
+  // Whether anybody is there
+
+  tick() {
+    const slept = Date.now() - this.tickedAt > 10 * WATCH_EVERY_MS;
+    this.tickedAt = Date.now();
+    if (slept || (this.state === 'connected' && Date.now() - this.heardAt > QUIET_MS)) this.areYouThere();
+  }
+
+  areYouThere() {
+    if (this.state === 'lost' || this.state === 'connecting') {
+      if (!this.socket) this.reconnectNow();
+      return;
+    }
+    if (this.state !== 'connected' || this.pong) return;
+    this.pong = setTimeout(() => this.abandon(), PONG_WITHIN_MS);
+    this.socket.send(JSON.stringify({ id: 0, op: 'hello', body: {} }));
+  }
+
+  become(state, text = '') {
+    const words = {
+      connecting: 'connecting …',
+      connected: `connected to ${this.node}`,
+      lost: `node ${this.lostNode} lost — looking for another`,
+      closed: 'disconnected',
+    };
+    this.state = state;
+    this.text = text || words[state];
+    this.emit('state', { state, node: this.node, text: this.text, moved: state === 'connected' && Boolean(text) });
+  }
+}
+
+function sameOrigin(one, other) {
+  try {
+    return new URL(one).origin === new URL(other).origin;
+  } catch {
+    return false;
+  }
+}

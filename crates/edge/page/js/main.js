@@ -1,0 +1,194 @@
+// The page: reads page.json, connects, and shows the view that the address names.
+
+import { Connection } from './connection.js';
+import { Cart } from './cart.js';
+import { Catalogue } from './store-catalogue.js';
+import { customer, read, write } from './store.js';
+import { countdown, h } from './dom.js';
+
+const ROUTES = [
+  { path: /^\/?$/, view: 'home' },
+  { path: /^\/session\/([^/]+)$/, view: 'session', params: ['id'] },
+  { path: /^\/cart$/, view: 'checkout' },
+  { path: /^\/order\/([^/]+)$/, view: 'order', params: ['id'] },
+  { path: /^\/purchases$/, view: 'purchases' },
+  { path: /^\/shop$/, view: 'products' },
+  { path: /^\/product\/([^/]+)$/, view: 'product', params: ['id'] },
+  { path: /^\/rooms$/, view: 'resource' },
+  { path: /^\/resource\/([^/]+)(?:\/(\d{4}-\d{2}-\d{2}))?$/, view: 'resource', params: ['id', 'date'] },
+  { path: /^\/operator$/, view: 'operator' },
+  { path: /^\/operator\/session\/([^/]+)$/, view: 'history', params: ['id'] },
+];
+const TOAST_MS = 6_000;
+
+const byId = (id) => document.getElementById(id);
+
+async function pageJson() {
+  const nothing = { cluster: '', node: '', nodes: [], products: [], resources: [], gateway: false, demo: null };
+  try {
+    const response = await fetch('/page.json', { cache: 'no-store' });
+    return response.ok ? { ...nothing, ...(await response.json()) } : nothing;
+  } catch {
+    return nothing;
+  }
+}
+
+/** Shows the view the address names; the one before is torn down first. */
+class Router {
+  constructor(app, root) {
+    this.app = app;
+    this.root = root;
+    this.teardown = null;
+    this.turn = 0;
+    addEventListener('hashchange', () => this.show());
+  }
+
+  async show() {
+    // A link inside the page (the skip link) is no route.
+    if (location.hash !== '' && !location.hash.startsWith('#/')) return;
+    const found = match(location.hash.slice(1)) || { view: 'home', params: {} };
+    const turn = ++this.turn;
+    let module;
+    try {
+      module = await import(`./views/${found.view}.js`);
+    } catch {
+      module = { title: () => 'Not here', render: (root) => root.append(h('p', { class: 'notice' }, 'This part of the page could not be loaded. '), h('a', { href: '#/' }, 'To the programme')) };
+    }
+    if (turn !== this.turn) return;
+    this.teardown?.();
+    this.teardown = null;
+    const root = h('div', { class: `view view--${found.view}`, dataset: { view: found.view } });
+    this.root.replaceChildren(root);
+    document.title = `${module.title(found.params)} — Boxoffice`;
+    for (const link of document.querySelectorAll('[data-route]')) {
+      if (link.dataset.route === found.view) link.setAttribute('aria-current', 'page');
+      else link.removeAttribute('aria-current');
+    }
+    if (this.shown) {
+      scrollTo(0, 0);
+      this.root.focus({ preventScroll: true });
+    }
+    this.shown = true;
+    const teardown = await module.render(root, found.params, this.app);
+    if (turn === this.turn) this.teardown = teardown;
+    else teardown?.();
+  }
+}
+
+function match(path) {
+  for (const route of ROUTES) {
+    const parts = path.match(route.path);
+    if (!parts) continue;
+    const params = {};
+    (route.params || []).forEach((name, index) => {
+      if (parts[index + 1] !== undefined) params[name] = decodeURIComponent(parts[index + 1]);
+    });
+    return { view: route.view, params };
+  }
+  return null;
+}
+
+/** Says a text: to screen readers, and as a note that goes away. `tone`: "good", "bad" or none. */
+function say(text, tone = '') {
+  const live = byId('live');
+  live.textContent = '';
+  // The same text twice is said twice.
+  requestAnimationFrame(() => { live.textContent = text; });
+  const toast = h('div', { class: `toast ${tone && `toast--${tone}`}`, dataset: { toast: tone || 'plain' } }, text);
+  const toasts = byId('toasts');
+  toasts.append(toast);
+  while (toasts.childElementCount > 3) toasts.firstElementChild.remove();
+  setTimeout(() => toast.remove(), TOAST_MS);
+  toast.addEventListener('click', () => toast.remove());
+}
+
+function showLink(link) {
+  const pill = byId('link');
+  let said = false;
+  const show = ({ state, text, moved }) => {
+    pill.dataset.state = state;
+    pill.dataset.node = link.node;
+    byId('link-text').textContent = text;
+    pill.title = state === 'closed' ? 'Try again' : text;
+    if (moved) {
+      say(text, 'good');
+      setTimeout(() => {
+        if (link.state === 'connected') byId('link-text').textContent = `connected to ${link.node}`;
+      }, TOAST_MS);
+    } else if (state === 'lost' && !said) {
+      say(text);
+    }
+    said = state === 'lost';
+  };
+  link.on('state', show);
+  show(link);
+  pill.addEventListener('click', () => (link.state === 'connected' ? say(`connected to ${link.node}`) : link.reconnectNow()));
+}
+
+function showBasket(cart) {
+  const basket = byId('basket');
+  const time = byId('basket-time');
+  const show = () => {
+    const count = cart.count();
+    const left = cart.remaining();
+    basket.dataset.count = count;
+    byId('basket-count').textContent = count;
+    basket.setAttribute('aria-label', count === 0 ? 'Cart, empty' : `Cart, ${count} held`);
+    time.hidden = left === null;
+    if (left !== null) {
+      time.textContent = countdown(left);
+      time.dataset.soon = left < 60_000;
+    }
+  };
+  cart.on('change', show);
+  setInterval(show, 1000);
+  show();
+}
+
+function showTheme() {
+  const liked = read('theme');
+  if (liked) document.documentElement.dataset.theme = liked;
+  byId('theme').addEventListener('click', () => {
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+    root.dataset.theme = dark ? 'light' : 'dark';
+    write('theme', root.dataset.theme);
+    dispatchEvent(new Event('themechange'));
+  });
+}
+
+async function begin() {
+  showTheme();
+  const page = await pageJson();
+  const link = new Connection(page.nodes, { first: location.origin });
+  const go = (hash) => { location.hash = hash; };
+  const app = { page, link, go, say, customer, cart: null, catalogue: null };
+  app.cart = new Cart(link, say);
+  app.catalogue = new Catalogue(link);
+  document.querySelector('[data-route=products]').hidden = page.products.length === 0;
+  document.querySelector('[data-route=resource]').hidden = page.resources.length === 0;
+  byId('foot-text').textContent = page.cluster ? `Boxoffice · cluster ${page.cluster}` : 'Boxoffice';
+  window.boxoffice = { app, mapState: () => null };
+  showLink(link);
+  showBasket(app.cart);
+  link.start();
+  app.cart.start();
+  // Paid, perhaps by another page of this browser or before a reload.
+  app.cart.on('done', (cart) => {
+    if (location.hash === '#/cart') go(`#/order/${cart.order}`);
+    else say('Your order is paid.', 'good');
+  });
+  // The members may have changed since the page was loaded.
+  link.on('hello', async () => {
+    if (link.at.url === location.origin) return;
+    try {
+      const now = await (await fetch(`${link.at.url}/page.json`)).json();
+      link.setNodes(now.nodes || []);
+    } catch {
+      // The list that is known serves as well.
+    }
+  });
+  new Router(app, byId('main')).show();
+}
+
+begin();

@@ -1,0 +1,173 @@
+// The plan of a session: where each seat stands, what it is called, what it costs; and which seat is near a point.
+//
+// Units are hundredths of a seat's width, as in layouts; y grows away from the stage.
+
+/** Straight rows of different sections are drawn this much further apart than they are counted. */
+const SECTION_GAP = 170;
+const CELL = 200;
+
+export class Plan {
+  /** Of what `session.get` answers. */
+  constructor(session) {
+    const rows = session.layout?.rows || [];
+    this.rows = [];
+    this.size = rows.reduce((sum, row) => sum + row.runs.reduce((seats, run) => seats + run.count, 0), 0);
+    this.x = new Float32Array(this.size);
+    this.y = new Float32Array(this.size);
+    this.row = new Uint16Array(this.size);
+    this.category = new Uint8Array(this.size);
+    this.accessible = new Uint8Array(this.size);
+    this.labels = new Array(this.size);
+    this.categories = categoriesOf(session, rows);
+    this.ordinals = new Map(this.categories.map((category, ordinal) => [category.id, ordinal]));
+    this.focal = session.layout?.focal || null;
+    this.place(rows);
+    this.bounds = boundsOf(this);
+    this.sections = sectionsOf(this);
+    this.grid = new Grid(this);
+  }
+
+  place(rows) {
+    const straight = rows.every((row) => row.runs.every((run) => !run.points?.length));
+    let index = 0;
+    let down = 0;
+    rows.forEach((row, number) => {
+      if (straight && number > 0 && rows[number - 1].section !== row.section) down += SECTION_GAP;
+      const first = index;
+      const width = row.runs.reduce((sum, run) => sum + run.gap + run.count, 0);
+      let x = -((width - 1) / 2) * 100;
+      for (const run of row.runs) {
+        x += run.gap * 100;
+        for (let seat = 0; seat < run.count; seat += 1, index += 1, x += 100) {
+          const point = run.points?.[seat] || [x, number * 100 + down];
+          [this.x[index], this.y[index]] = point;
+          this.row[index] = number;
+          this.labels[index] = run.names ? run.names[seat] : String(run.first + run.step * seat);
+          this.category[index] = this.ordinals.get(run.category);
+          this.accessible[index] = run.accessible ? 1 : 0;
+        }
+      }
+      this.rows.push({ label: row.label, section: row.section || null, first, count: index - first });
+    });
+  }
+
+  /** The index of [row, seat], or -1. */
+  index([row, seat]) {
+    const known = this.rows[row];
+    return known && seat < known.count ? known.first + seat : -1;
+  }
+
+  /** [row, seat] of an index. */
+  seat(index) {
+    const row = this.row[index];
+    return [row, index - this.rows[row].first];
+  }
+
+  /** "Row A seat 5", with the section where there are several. */
+  name(index) {
+    const row = this.rows[this.row[index]];
+    const section = row.section && this.sections.length > 1 ? `${sectionName(row.section)}, ` : '';
+    return `${section}${rowName(row.label)} seat ${this.labels[index]}`;
+  }
+
+  /** {amount, currency} */
+  price(index) {
+    return this.categories[this.category[index]].price;
+  }
+
+  /** The nearest seat in a direction, or the same one: dx, dy are -1, 0 or 1. */
+  neighbour(index, dx, dy) {
+    const row = this.rows[this.row[index]];
+    const beside = index + dx;
+    if (dx !== 0 && beside >= row.first && beside < row.first + row.count) return beside;
+    let [best, least] = [index, Infinity];
+    for (let other = 0; other < this.size; other += 1) {
+      const [ex, ey] = [this.x[other] - this.x[index], this.y[other] - this.y[index]];
+      const along = ex * dx + ey * dy;
+      if (along <= 20 || (dy !== 0 && this.row[other] === this.row[index])) continue;
+      const across = Math.abs(ex * dy) + Math.abs(ey * dx);
+      const distance = along + 2 * across;
+      if (distance < least) [best, least] = [other, distance];
+    }
+    return best;
+  }
+}
+
+function categoriesOf(session, rows) {
+  const ids = new Set();
+  for (const row of rows) for (const run of row.runs) ids.add(run.category);
+  const categories = [...ids].map((id) => ({ id, price: session.prices?.[id] || null }));
+  categories.sort((one, other) => (other.price?.amount ?? 0) - (one.price?.amount ?? 0));
+  return categories;
+}
+
+function boundsOf({ x, y, size }) {
+  if (size === 0) return { left: -500, right: 500, top: 0, bottom: 500 };
+  let [left, right, top, bottom] = [Infinity, -Infinity, Infinity, -Infinity];
+  for (let seat = 0; seat < size; seat += 1) {
+    left = Math.min(left, x[seat]);
+    right = Math.max(right, x[seat]);
+    top = Math.min(top, y[seat]);
+    bottom = Math.max(bottom, y[seat]);
+  }
+  return { left, right, top, bottom };
+}
+
+/** Sections with the place of their name: behind their last row, in its middle. */
+function sectionsOf(plan) {
+  const sections = new Map();
+  plan.rows.forEach((row) => {
+    if (!row.section) return;
+    const section = sections.get(row.section) || { id: row.section, name: sectionName(row.section), left: Infinity, right: -Infinity, bottom: -Infinity };
+    for (let seat = row.first; seat < row.first + row.count; seat += 1) {
+      section.left = Math.min(section.left, plan.x[seat]);
+      section.right = Math.max(section.right, plan.x[seat]);
+      section.bottom = Math.max(section.bottom, plan.y[seat]);
+    }
+    sections.set(row.section, section);
+  });
+  return [...sections.values()];
+}
+
+export function sectionName(id) {
+  const text = id.replace(/[-_.]+/g, ' ');
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** Rows that are boxes or tables by name are no "Row". */
+export function rowName(label) {
+  return label.length > 3 ? label : `Row ${label}`;
+}
+
+/** Which seats are in a square of the plan. */
+class Grid {
+  constructor(plan) {
+    this.plan = plan;
+    this.cells = new Map();
+    for (let seat = 0; seat < plan.size; seat += 1) {
+      const key = this.key(plan.x[seat], plan.y[seat]);
+      const cell = this.cells.get(key);
+      if (cell) cell.push(seat);
+      else this.cells.set(key, [seat]);
+    }
+  }
+
+  key(x, y) {
+    return Math.floor(x / CELL) * 65_536 + Math.floor(y / CELL);
+  }
+
+  /** The seat nearest to a point, at most `reach` away; -1 if there is none. */
+  near(x, y, reach) {
+    const { plan } = this;
+    let [best, least] = [-1, reach * reach];
+    for (let cx = Math.floor((x - reach) / CELL); cx <= Math.floor((x + reach) / CELL); cx += 1) {
+      for (let cy = Math.floor((y - reach) / CELL); cy <= Math.floor((y + reach) / CELL); cy += 1) {
+        for (const seat of this.cells.get(cx * 65_536 + cy) || []) {
+          const distance = (plan.x[seat] - x) ** 2 + (plan.y[seat] - y) ** 2;
+          if (distance < least) [best, least] = [seat, distance];
+        }
+      }
+    }
+    return best;
+  }
+}

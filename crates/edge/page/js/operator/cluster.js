@@ -1,0 +1,203 @@
+// The cluster as operators see it: asked once a second, with what changed since said in words.
+
+import { ask, askAny, text, wantsToken } from './ask.js';
+import { happenings } from './happenings.js';
+import { between, rates, reading, together } from './metrics.js';
+import { POINTS } from './spark.js';
+
+const EVERY_MS = 1_000;
+const WITHIN_MS = 1_500;
+/** A node that did not answer is asked again after so long; browsers write each vain attempt into their console. */
+const AGAIN_MS = 4_000;
+/** Latencies are those of the last so many readings. */
+const LATENCY_READINGS = 10;
+
+/** The number in the name of a replica: "2.14" is one of node 2. */
+export function nodeOf(replica) {
+  return Number(replica.split('.')[0]);
+}
+
+export class Cluster {
+  /** `control`: of a demonstration, or null. */
+  constructor(app, control) {
+    this.app = app;
+    this.control = control;
+    this.version = 0;
+    this.replicas = 0;
+    /** By number: members that are not gone, with `status` and `readings`. */
+    this.members = new Map();
+    this.places = [];
+    /** By shard: who leads it, or null where nobody is known to. */
+    this.leaders = new Map();
+    this.totals = { series: { ok: [], no: [], fail: [], frames: [], watchers: [] }, buckets: [] };
+    this.locked = false;
+    this.listeners = new Set();
+    this.stopped = false;
+  }
+
+  /** Calls `listener` with what happened after each look; returns what ends that. */
+  on(listener) {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  start() {
+    this.seen = () => document.visibilityState === 'visible' && this.look();
+    document.addEventListener('visibilitychange', this.seen);
+    this.look();
+  }
+
+  stop() {
+    this.stopped = true;
+    clearTimeout(this.timer);
+    document.removeEventListener('visibilitychange', this.seen);
+  }
+
+  /** Looks now, and then again each second while the page is seen. */
+  async look() {
+    if (this.looking || this.stopped || document.visibilityState === 'hidden') return;
+    this.looking = true;
+    clearTimeout(this.timer);
+    const before = this.picture();
+    await Promise.all([this.askControl(), this.askMembers()]);
+    await Promise.all([...this.members.values()].map((member) => this.askMember(member)));
+    this.leaders = leadersOf(this.members);
+    this.sum();
+    this.looking = false;
+    if (this.stopped) return;
+    const news = before.version === 0 ? [] : happenings(before, this.picture());
+    for (const listener of [...this.listeners]) listener(news);
+    this.timer = setTimeout(() => this.look(), EVERY_MS);
+  }
+
+  /** What is compared from one look to the next. */
+  picture() {
+    const members = [...this.members.values()].map(({ node, up, state, lag }) => ({ node, up, state, lag }));
+    const moving = this.places.filter((place) => place.from).map((place) => place.shard);
+    return { version: this.version, at: Date.now(), members, moving, leaders: new Map(this.leaders) };
+  }
+
+  async askControl() {
+    if (!this.control) return;
+    this.processes = await this.control.nodes().catch(() => this.processes || []);
+  }
+
+  async askMembers() {
+    let now;
+    try {
+      now = await askAny(this.app, 'admin.nodes', {}, { within: WITHIN_MS });
+    } catch (error) {
+      this.locked = wantsToken(error);
+      return;
+    }
+    this.locked = false;
+    this.version = now.version;
+    this.replicas = now.replicas;
+    this.places = now.places;
+    for (const member of now.members) this.put(member);
+  }
+
+  put({ node, state, client, program }) {
+    if (state === 'gone') {
+      this.members.delete(node);
+      return;
+    }
+    const known = this.members.get(node) || { node, up: null, status: null, readings: [], series: { ok: [] }, triedAt: 0, lag: 0 };
+    const listed = this.app.page.nodes.find((each) => each.node === String(node));
+    const url = client ? `http://${client}` : listed?.url || this.app.link.at.url;
+    this.members.set(node, Object.assign(known, { state, url, program }));
+  }
+
+  /** The process of a member, where there is a control; undefined if there is none. */
+  processOf(member) {
+    return this.processes?.find((each) => each.url.replace(/\/$/, '') === member.url);
+  }
+
+  async askMember(member) {
+    const { running } = this.processOf(member) || {};
+    const isTime = member.up !== false || running || Date.now() - member.triedAt > AGAIN_MS;
+    if (running === false) {
+      member.up = false;
+    } else if (isTime) {
+      member.triedAt = Date.now();
+      member.up = await this.read(member);
+    }
+    if (!member.up) member.status = null;
+    follow(member);
+  }
+
+  async read(member) {
+    try {
+      const [status, counters] = await Promise.all([
+        ask(member.url, 'admin.status', {}, { within: WITHIN_MS }),
+        text(`${member.url}/metrics`, WITHIN_MS),
+      ]);
+      member.status = status;
+      keep(member.readings, reading(counters, performance.now()));
+      return true;
+    } catch (error) {
+      if (wantsToken(error)) this.locked = true;
+      return false;
+    }
+  }
+
+  /** What all nodes do together, and how far each is behind. */
+  sum() {
+    const up = [...this.members.values()].filter((member) => member.up);
+    for (const key of ['ok', 'no', 'fail', 'frames']) {
+      keep(this.totals.series[key], up.reduce((sum, member) => sum + (member.rates?.[key] || 0), 0));
+    }
+    keep(this.totals.series.watchers, up.reduce((sum, member) => sum + (member.now?.watchers || 0), 0));
+    this.totals.sockets = up.reduce((sum, member) => sum + (member.now?.sockets || 0), 0);
+    this.totals.buckets = together(up.map((member) => member.buckets));
+    const lags = lagsOf(up);
+    for (const member of this.members.values()) member.lag = member.up ? lags.get(member.node) ?? 0 : null;
+  }
+}
+
+function keep(list, value) {
+  list.push(value);
+  if (list.length > POINTS) list.shift();
+}
+
+/** What a member did since the reading before. */
+function follow(member) {
+  const { readings } = member;
+  member.now = member.up ? readings.at(-1) : null;
+  const before = readings.at(-2);
+  member.rates = member.up && before ? rates(before, member.now) : null;
+  const earlier = readings.at(-Math.min(readings.length, LATENCY_READINGS));
+  member.buckets = member.up && earlier !== member.now ? between(earlier, member.now) : [];
+  keep(member.series.ok, member.rates?.ok || 0);
+  // Counters of a process that is gone say nothing of the next one.
+  if (!member.up) readings.length = 0;
+}
+
+/** By shard: who says of itself that it leads in the latest term, else who is believed to by those that answer. */
+function leadersOf(members) {
+  const best = new Map();
+  for (const member of members.values()) {
+    for (const { shard, role, term, leader } of member.status?.shards || []) {
+      const known = best.get(shard);
+      const leads = role === 'leader';
+      if (known && (known.term > term || (known.term === term && (known.leads || !leads)))) continue;
+      const answers = leader !== undefined && members.get(leader)?.up;
+      best.set(shard, { term, leads, leader: leads ? member.node : answers ? leader : null });
+    }
+  }
+  return new Map([...best].map(([shard, { leader }]) => [shard, leader]));
+}
+
+/** By node: the most entries that one of its replicas is behind, as their leaders say. */
+function lagsOf(up) {
+  const lags = new Map();
+  for (const member of up) {
+    for (const shard of member.status?.shards || []) {
+      for (const { replica, lag } of shard.followers || []) {
+        const node = nodeOf(replica);
+        lags.set(node, Math.max(lag, lags.get(node) || 0));
+      }
+    }
+  }
+  return lags;
+}

@@ -1,0 +1,88 @@
+// What is asked of the catalogue once and kept: sessions with their layouts, venues, titles.
+
+const UNDER_WAY = 4;
+
+export class Catalogue {
+  constructor(link) {
+    this.link = link;
+    this.known = new Map();
+    this.waiting = [];
+    this.underWay = 0;
+  }
+
+  /** A session with its layout and prices. */
+  session(id) {
+    return this.once('session.get', id);
+  }
+
+  venue(id) {
+    return this.once('venue.get', id);
+  }
+
+  /** A title, or only its id where the catalogue has no such title. */
+  title(id) {
+    return this.once('title.get', id, { id, name: null });
+  }
+
+  product(id) {
+    return this.once('product.get', id, { id, name: null });
+  }
+
+  resource(id) {
+    return this.once('resource.get', id, { id, name: null });
+  }
+
+  once(op, id, otherwise) {
+    const key = `${op} ${id}`;
+    if (!this.known.has(key)) {
+      const answer = this.queued(() => this.link.request(op, { id }, { deadline: 20_000 })).catch((error) => {
+        if (otherwise && error.kind === 'no') return otherwise;
+        // Asked again the next time.
+        this.known.delete(key);
+        throw error;
+      });
+      this.known.set(key, answer);
+    }
+    return this.known.get(key);
+  }
+
+  /** Layouts are long: only a few are asked for at once, so that what people do is not behind them. */
+  queued(ask) {
+    return new Promise((resolve, reject) => {
+      this.waiting.push(() => ask().then(resolve, reject).finally(() => {
+        this.underWay -= 1;
+        this.next();
+      }));
+      this.next();
+    });
+  }
+
+  next() {
+    while (this.underWay < UNDER_WAY && this.waiting.length > 0) {
+      this.underWay += 1;
+      this.waiting.shift()();
+    }
+  }
+
+  /** All venues, page by page. */
+  venues() {
+    return this.pages('venue.search', {}, 'venues');
+  }
+
+  /** Sessions of a venue from a time on. */
+  sessionsOf(venue, from) {
+    return this.pages('session.search', { venue, from }, 'sessions');
+  }
+
+  async pages(op, body, name, most = 5) {
+    const all = [];
+    let cursor;
+    for (let page = 0; page < most; page += 1) {
+      const ok = await this.link.request(op, { ...body, limit: 200, cursor }, { deadline: 20_000 });
+      all.push(...ok[name]);
+      cursor = ok.cursor;
+      if (!cursor) break;
+    }
+    return all;
+  }
+}

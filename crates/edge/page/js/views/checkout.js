@@ -1,0 +1,4 @@
+export const title = () => 'Boxoffice';
+export function render(root) {
+  root.append('…');
+}

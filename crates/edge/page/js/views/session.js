@@ -1,0 +1,287 @@
+// A session: its house, live; what to pick, and what is held.
+
+import { h, fill, clock, countdown, day, money, titled } from '../dom.js';
+import { explain } from '../explain.js';
+import { SEAT_STATES } from '../feeds.js';
+import { Plan, sectionName } from '../map/plan.js';
+import { SeatMap } from '../map/seatmap.js';
+import { button, countsBar, noteBox } from '../parts.js';
+import { areaCards } from './session-areas.js';
+import { bestForm } from './session-best.js';
+import { seatList } from './session-list.js';
+
+const PICKED_MAX = 20;
+
+export const title = ({ id }) => titled(id);
+
+export async function render(root, { id }, app) {
+  root.append(h('p', { class: 'loading', role: 'status' }, 'The house opens …'));
+  let session;
+  try {
+    session = await app.catalogue.session(id);
+  } catch (error) {
+    fill(root, h('div', { class: 'notice notice--warn', id: 'missing' }, explain(error)), h('p', {}, h('a', { href: '#/' }, 'To the programme')));
+    return undefined;
+  }
+  if (!root.isConnected) return undefined;
+  const view = new SessionView(root, session, app);
+  view.dress();
+  return () => view.stop();
+}
+
+class SessionView {
+  constructor(root, session, app) {
+    Object.assign(this, { root, session, app });
+    this.plan = new Plan(session);
+    this.counts = countsBar();
+    this.note = noteBox('session-note');
+    this.summary = h('section', { class: 'summary', id: 'summary', 'aria-label': 'Your seats' });
+    this.ends = [];
+    this.build();
+    this.begin();
+  }
+
+  stop() {
+    for (const end of this.ends) end();
+    this.map?.stop();
+    document.documentElement.style.removeProperty('--toasts-up');
+  }
+
+  get open() {
+    return !this.session.canceled && Date.parse(this.session.starts_at) > 0;
+  }
+
+  build() {
+    const { session, plan } = this;
+    const host = h('div', { class: 'seats' });
+    this.areas = areaCards(session, (area, quantity) => this.holdPlaces(area, quantity));
+    const best = plan.size > 0 ? bestForm(plan, (wanted) => this.holdBest(wanted)) : null;
+    this.list = plan.size > 0 ? seatList(plan, (seat) => this.map.toggle(seat)) : null;
+    fill(
+      this.root,
+      this.head(),
+      session.canceled ? h('div', { class: 'notice notice--bad' }, `This session is canceled: ${session.canceled}`) : null,
+      h(
+        'div',
+        { class: plan.size > 0 ? 'house' : 'house house--places' },
+        plan.size > 0 ? h('section', { class: 'house__map', 'aria-label': 'The house' }, host, this.legend(), this.list.element) : null,
+        h('div', { class: 'house__side' }, this.note.element, this.areas.element, best, this.summary),
+      ),
+    );
+    if (plan.size === 0) return;
+    const show = (price) => money(price.amount, price.currency);
+    this.map = new SeatMap(host, plan, {
+      max: PICKED_MAX,
+      money: show,
+      say: (text) => this.app.say(text),
+      onselect: () => this.show(),
+      onlost: (seats) => this.tellLost(seats),
+    });
+    this.list.states(() => this.map);
+    window.boxoffice.mapState = (row, seat) => this.map.shown[plan.index([row, seat])];
+    window.boxoffice.seatPoint = (row, seat) => this.seatPoint(plan.index([row, seat]));
+    this.ends.push(() => {
+      window.boxoffice.mapState = () => null;
+      window.boxoffice.seatPoint = () => null;
+    });
+  }
+
+  /** Where a seat is in the window, and how large. */
+  seatPoint(index) {
+    const { picture, field } = this.map;
+    const box = field.getBoundingClientRect();
+    const [x, y] = picture.toScreen(this.plan.x[index], this.plan.y[index]);
+    return { x: box.left + x, y: box.top + y, size: 100 * picture.view.scale };
+  }
+
+  head() {
+    const { session } = this;
+    this.heading = h('h1', { class: 'session-head__title' }, titled(session.title));
+    this.where = h('p', { class: 'eyebrow' }, titled(session.venue));
+    this.about = h('p', { class: 'muted session-head__about' });
+    return h(
+      'header',
+      { class: 'session-head' },
+      h('div', {}, this.where, this.heading,
+        h('p', { class: 'session-head__when' }, h('time', { datetime: session.starts_at }, `${day(session.starts_at)}, ${clock(session.starts_at)}`), ` – ${clock(session.ends_at)}`),
+        this.about),
+      h('div', { class: 'session-head__counts', id: 'counts' }, this.counts.element),
+    );
+  }
+
+  /** Names come after the map: they may be asked for on their own. */
+  async dress() {
+    const { session, app } = this;
+    const [title, venue] = await Promise.allSettled([app.catalogue.title(session.title), app.catalogue.venue(session.venue)]);
+    const known = title.value || {};
+    if (known.name) this.heading.textContent = known.name;
+    document.title = `${this.heading.textContent} — Boxoffice`;
+    this.about.textContent = [known.director && `Directed by ${known.director}`, known.cast?.length && `with ${known.cast.join(', ')}`].filter(Boolean).join(', ');
+    if (venue.value) {
+      const hall = venue.value.halls?.find((each) => each.id === session.hall);
+      this.where.textContent = [venue.value.name, hall?.name, venue.value.city].filter(Boolean).join(' · ');
+    }
+  }
+
+  legend() {
+    const { plan } = this;
+    const entry = (dot, text, price) => h('li', { class: 'legend__entry' }, h('span', { class: `legend__dot ${dot}`, 'aria-hidden': 'true' }), h('span', {}, text), price && h('strong', { class: 'number' }, price));
+    return h(
+      'div',
+      { class: 'legend' },
+      h('ul', { class: 'legend__list', 'aria-label': 'Categories and prices' }, plan.categories.map((category, ordinal) => entry(`legend__dot--cat-${ordinal % 8}`, sectionName(category.id), category.price && money(category.price.amount, category.price.currency)))),
+      h('ul', { class: 'legend__list legend__list--states', 'aria-label': 'Signs' }, entry('legend__dot--picked', 'picked'), entry('legend__dot--mine', 'yours'), entry('legend__dot--held', 'held'), entry('legend__dot--sold', 'sold')),
+    );
+  }
+
+  begin() {
+    const { app, session, plan } = this;
+    const feed = app.link.watch(`session/${session.id}`, {
+      snapshot: (now) => {
+        this.map?.setStates(now.states || new Uint8Array(plan.size));
+        this.showCounts(now);
+      },
+      delta: (delta, now) => {
+        if (delta.changes?.length) this.map?.change(delta.changes.map(([seat, state]) => [seat, SEAT_STATES[state]]));
+        this.showCounts(now);
+      },
+      ended: ({ name }) => this.note.show('warn', name === 'not_found' ? 'This session is not there any more.' : 'The live map has ended.'),
+    });
+    const mine = () => {
+      this.map?.setMine(app.cart.seatsOf(session.id).map((seat) => plan.index(seat)).filter((seat) => seat >= 0));
+      this.show();
+    };
+    const ticking = setInterval(() => this.tick(), 1000);
+    this.ends.push(() => feed.stop(), app.cart.on('change', mine), () => clearInterval(ticking));
+    mine();
+  }
+
+  showCounts(now) {
+    this.counts.show(now.counts, now.areas);
+    this.areas.show(now.areas || []);
+    this.list?.changed();
+  }
+
+  // What is picked and held
+
+  show() {
+    const { app, plan, session } = this;
+    const picked = this.map ? [...this.map.picked] : [];
+    const lines = app.cart.lines.filter((line) => line.session === session.id);
+    const mine = lines.reduce((sum, line) => sum + (line.seats?.length ?? line.quantity), 0);
+    this.summary.dataset.picked = picked.length;
+    this.summary.dataset.mine = mine;
+    this.list?.changed();
+    fill(this.summary, picked.length > 0 ? this.pickedPart(picked) : null, mine > 0 ? this.minePart(mine) : null,
+      picked.length === 0 && mine === 0 && plan.size > 0 ? h('p', { class: 'muted summary__hint' }, 'Pick seats on the map, or let us find the best ones.') : null);
+    this.raiseToasts();
+  }
+
+  pickedPart(picked) {
+    const { plan } = this;
+    const currency = plan.price(picked[0])?.currency;
+    const total = picked.reduce((sum, seat) => sum + (plan.price(seat)?.amount || 0), 0);
+    const chip = (seat) => h('li', { class: 'chip', dataset: { seat: plan.seat(seat).join(',') } },
+      h('span', {}, plan.name(seat)), h('button', { class: 'chip__away', type: 'button', 'aria-label': `Without ${plan.name(seat)}`, onclick: () => this.map.unpick([seat]) }, '×'));
+    const words = picked.length === 1 ? '1 seat picked' : `${picked.length} seats picked`;
+    return h('div', { class: 'summary__picked' },
+      h('ul', { class: 'chips', id: 'picked' }, picked.map(chip)),
+      h('div', { class: 'row row--apart' },
+        h('p', { class: 'summary__sum' }, h('span', { class: 'muted small' }, words), h('strong', { class: 'number' }, currency ? money(total, currency) : '')),
+        button('Hold', () => this.hold(), { class: 'button--main', id: 'hold' })));
+  }
+
+  minePart(mine) {
+    this.left = h('span', { class: 'number', id: 'mine-left' }, this.leftText());
+    return h('div', { class: 'row row--apart summary__mine' },
+      h('p', { class: 'summary__sum' }, h('span', { class: 'muted small' }, `${mine} held for you`), this.left),
+      h('a', { class: 'button button--main', href: '#/cart', id: 'to-cart' }, 'To the cart'));
+  }
+
+  leftText() {
+    const left = this.app.cart.remaining();
+    return left === null ? '' : `${countdown(left)} left`;
+  }
+
+  tick() {
+    if (this.left?.isConnected) this.left.textContent = this.leftText();
+  }
+
+  /** On phones the summary is a sheet at the bottom: notes go above it. */
+  raiseToasts() {
+    const sheet = getComputedStyle(this.summary).position === 'fixed';
+    document.documentElement.style.setProperty('--toasts-up', sheet ? `${this.summary.offsetHeight}px` : '0px');
+  }
+
+  async hold() {
+    const { app, session, plan, map } = this;
+    const picked = [...map.picked];
+    this.note.clear();
+    map.spared = new Set(picked);
+    try {
+      const ok = await app.cart.holdSeats(session.id, picked.map((seat) => plan.seat(seat)));
+      map.unpick(picked);
+      this.tellHeld(ok);
+    } catch (error) {
+      this.tellRefused(error, picked);
+    } finally {
+      map.spared = new Set();
+    }
+  }
+
+  async holdBest(wanted) {
+    this.note.clear();
+    try {
+      const ok = await this.app.cart.holdBest(this.session.id, wanted);
+      this.tellHeld(ok);
+      const seat = ok.lines[0]?.seats?.[0];
+      if (seat) this.map.picture.reveal(this.plan.index(seat));
+    } catch (error) {
+      this.note.show('bad', explain(error));
+    }
+  }
+
+  async holdPlaces(area, quantity) {
+    this.note.clear();
+    try {
+      this.tellHeld(await this.app.cart.holdPlaces(this.session.id, area, quantity));
+    } catch (error) {
+      this.note.show('bad', explain(error));
+    }
+  }
+
+  tellHeld(ok) {
+    const names = ok.lines.filter((line) => line.session === this.session.id).flatMap((line) => (line.seats
+      ? line.seats.map((seat) => this.plan.name(this.plan.index(seat)))
+      : [`${line.quantity} places`]));
+    const until = ok.deadline ? ` until ${clock(ok.deadline)}` : '';
+    this.app.say(`Held for you${until}: ${names.join(', ')}.`, 'good');
+    this.show();
+  }
+
+  /** Who loses a race hears which seats are gone and why; the others stay picked. */
+  tellRefused(error, picked) {
+    const { plan, map } = this;
+    const seats = (error.details?.seats || []).map((seat) => plan.index(seat)).filter((seat) => picked.includes(seat));
+    if (seats.length === 0) {
+      this.note.show('bad', explain(error));
+      this.app.cart.look();
+      return;
+    }
+    const states = error.details.states || [];
+    map.unpick(seats);
+    const rest = picked.length - seats.length;
+    this.note.show('bad',
+      h('p', { id: 'refused' }, h('strong', {}, seats.length === 1 ? 'One seat is gone. ' : `${seats.length} seats are gone. `), explain(error)),
+      h('ul', { class: 'notice__list', id: 'refused-seats' }, seats.map((seat, index) => h('li', { dataset: { seat: plan.seat(seat).join(',') } }, `${plan.name(seat)}${states[index] ? ` — ${states[index]}` : ''}`))),
+      rest > 0 ? h('p', {}, rest === 1 ? 'The other one is still picked.' : `The other ${rest} are still picked.`) : null);
+    this.app.say(`Gone: ${seats.map((seat) => plan.name(seat)).join(', ')}.`, 'bad');
+  }
+
+  tellLost(seats) {
+    const names = seats.map((seat) => this.plan.name(seat)).join(', ');
+    const states = this.map.words.states;
+    this.note.show('warn', h('p', { id: 'lost-note' }, h('strong', {}, 'Taken while you were looking: '), `${names} (${states[this.map.shown[seats[0]]]}).`));
+    this.app.say(`${names}: taken by somebody else.`, 'bad');
+  }
+}

@@ -1,0 +1,173 @@
+//! The page for people: its files, and what it needs to know of the node that serves it.
+//!
+//! The files are in `crates/edge/page` and a part of the program; a program that was built for debugging reads them from
+//! there each time, so that they can be worked on while it runs.
+
+use std::sync::Arc;
+
+use axum::{
+    Json, Router,
+    extract::State,
+    http::{HeaderMap, HeaderValue, StatusCode, Uri, header, uri::Authority},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use rust_embed::{Embed, EmbeddedFile};
+use serde::Serialize;
+use smol_str::SmolStr;
+
+use crate::{http::is_known, shared::Shared};
+
+/// The file at `/`.
+const INDEX: &str = "index.html";
+
+/// Under which the files are.
+const FOLDER: &str = "/page/";
+
+/// Bytes of a file's digest that its tag has.
+const TAG_BYTES: usize = 16;
+
+/// What a browser lets the page do. Scripts, styles and fonts are the node's own and stand in files. It connects to every
+/// node of the cluster, and members come while it is open: so their addresses are not listed here.
+const POLICY: &str = "default-src 'self'; connect-src 'self' ws: wss: http: https:; img-src 'self' data:; \
+                      object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'";
+
+#[derive(Embed)]
+#[folder = "page/"]
+struct Files;
+
+/// The routes of the page.
+pub(crate) fn routes() -> Router<Arc<Shared>> {
+    Router::new().route("/", get(index)).route("/page.json", get(about)).route("/page/{*path}", get(file))
+}
+
+async fn index(headers: HeaderMap) -> Response {
+    let mut response = answer(INDEX, &headers);
+    let framing = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        // Orders have their own addresses; nobody else is to hear of them.
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    framing.into_iter().for_each(|(name, value)| {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    });
+    response
+}
+
+async fn file(uri: Uri, headers: HeaderMap) -> Response {
+    let path = uri.path().strip_prefix(FOLDER).unwrap_or_default();
+    let mut response = answer(path, &headers);
+    // Pages of others have the widget from here.
+    response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    response
+}
+
+/// A file, or that it is still the one that the browser has.
+fn answer(path: &str, headers: &HeaderMap) -> Response {
+    let found = kind_of(path).filter(|_| is_plain(path)).zip(Files::get(path));
+    let Some((kind, EmbeddedFile { data, metadata })) = found else { return StatusCode::NOT_FOUND.into_response() };
+    let digest = metadata.sha256_hash();
+    let tag: String = digest[..TAG_BYTES].iter().map(|byte| format!("{byte:02x}")).collect();
+    let tag = format!("\"{tag}\"");
+    let mut response = if is_known(headers, &tag) {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        ([(header::CONTENT_TYPE, kind)], data).into_response()
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::ETAG, HeaderValue::from_str(&tag).expect("digits are fit for a header"));
+    // Kept, and asked for again each time: another version of the program may answer next.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// Whether a path goes nowhere but down, and is spelled as files are here.
+fn is_plain(path: &str) -> bool {
+    let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    path.split('/').all(|name| !name.is_empty() && !name.starts_with('.') && name.bytes().all(is_fit))
+}
+
+/// The media type of a file, by its ending; there are no others.
+fn kind_of(path: &str) -> Option<&'static str> {
+    let (_, ending) = path.rsplit_once('.')?;
+    Some(match ending {
+        "html" => "text/html; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "js" => "text/javascript; charset=utf-8",
+        "json" => "application/json",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "webp" => "image/webp",
+        "ico" => "image/x-icon",
+        "woff2" => "font/woff2",
+        "webmanifest" => "application/manifest+json",
+        _ => return None,
+    })
+}
+
+/// `/page.json`.
+#[derive(Serialize)]
+struct About<'a> {
+    cluster: SmolStr,
+    node: SmolStr,
+    nodes: Vec<Door>,
+    products: Vec<&'a str>,
+    resources: Vec<&'a str>,
+    gateway: bool,
+    demo: Option<&'a str>,
+}
+
+/// A member of the cluster, and where its page is.
+#[derive(Serialize)]
+struct Door {
+    node: SmolStr,
+    url: String,
+}
+
+async fn about(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+    let page = &shared.config.page;
+    let hello = shared.backend.hello();
+    let about = About {
+        nodes: doors(&shared, &hello.node, &headers),
+        cluster: hello.cluster,
+        node: hello.node,
+        products: page.products.iter().map(|product| product.as_str()).collect(),
+        resources: page.resources.iter().map(|resource| resource.as_str()).collect(),
+        gateway: page.gateway,
+        demo: page.demo.as_deref(),
+    };
+    let headers = [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
+    ];
+    (headers, Json(about)).into_response()
+}
+
+/// Where the members' pages are. This node is one of them whatever it knows of the cluster: it has just been reached.
+fn doors(shared: &Shared, own: &str, headers: &HeaderMap) -> Vec<Door> {
+    let mut doors = Vec::new();
+    for member in shared.backend.members() {
+        let client = Some(member.client.as_str()).filter(|client| is_address(client)).map(str::to_owned);
+        let address = client.or_else(|| (member.node == own).then(|| own_address(shared, headers)));
+        // Where nobody knows how to reach one, it is left out.
+        doors.extend(address.map(|address| Door { node: member.node, url: format!("http://{address}") }));
+    }
+    if doors.iter().all(|door| door.node != own) {
+        doors.push(Door { node: own.into(), url: format!("http://{}", own_address(shared, headers)) });
+    }
+    doors
+}
+
+/// Whether it is a host and a port that can be connected to.
+fn is_address(text: &str) -> bool {
+    text.parse::<Authority>().is_ok_and(|address| address.port_u16().is_some_and(|port| port > 0))
+}
+
+/// How whoever asks has reached this node, else where it listens.
+fn own_address(shared: &Shared, headers: &HeaderMap) -> String {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = host.filter(|host| !host.contains('@') && host.parse::<Authority>().is_ok());
+    host.map_or_else(|| shared.config.listen.to_string(), str::to_owned)
+}
