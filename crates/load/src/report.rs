@@ -17,8 +17,8 @@ use crate::{
     scenario::Scenario,
 };
 
-pub use watchers::{Lag, Watchers};
 pub use outages::{Added, Kill, Outages, Spread};
+pub use watchers::{Lag, Watchers};
 
 /// Version of the JSON; a file of another version is no baseline.
 pub const FORMAT: u32 = 1;

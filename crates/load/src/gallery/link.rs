@@ -145,11 +145,8 @@ impl Link {
         for place in places {
             let session = &spec.sessions[self.session(place, spec.sessions.len())];
             let Stand { epoch, version, is_whole, .. } = self.stands[place];
-            let resume = if is_whole {
-                format!(r#","resume":{{"epoch":{epoch},"version":{version}}}"#)
-            } else {
-                String::new()
-            };
+            let resume =
+                if is_whole { format!(r#","resume":{{"epoch":{epoch},"version":{version}}}"#) } else { String::new() };
             let id = place + 1;
             let text = format!(
                 r#"{{"id":{id},"op":"watch","deadline_ms":60000,"body":{{"entity":"session/{session}"{resume}}}}}"#

@@ -178,7 +178,8 @@ mod tests {
     #[test]
     fn a_frame_is_read_once() {
         let mut frames = Frames::default();
-        let delta = br#"{"feed":3,"delta":{"from":391,"to":392,"changes":[[0,"held"],[4,"sold"]],"counts":{"free":0}}}"#;
+        let delta =
+            br#"{"feed":3,"delta":{"from":391,"to":392,"changes":[[0,"held"],[4,"sold"]],"counts":{"free":0}}}"#;
         assert_eq!(frames.recognize(delta).ok(), Some(0));
         assert_eq!(frames.recognize(br#"{"hello":{"node":"n1"}}"#).ok(), Some(1));
         assert_eq!(frames.recognize(delta).ok(), Some(0));

@@ -267,8 +267,8 @@ impl Thread {
                     tally.stale += 1;
                 } else if *from > stand.version {
                     tally.skipped += 1;
-                    let place = (session + spec.sessions.len() - link.session(0, spec.sessions.len()))
-                        % spec.sessions.len();
+                    let place =
+                        (session + spec.sessions.len() - link.session(0, spec.sessions.len())) % spec.sessions.len();
                     self.to_ask.push_back((received_us, number, place));
                 } else {
                     tally.versions += *to - stand.version;

@@ -13,7 +13,7 @@ use boxoffice_load::{
     gallery::{Mark, now_us},
     make_house,
 };
-use boxoffice_workload::{draw::Draw, arrival::FlowNumber, house::House};
+use boxoffice_workload::{arrival::FlowNumber, draw::Draw, house::House};
 use tempfile::TempDir;
 use tokio::{sync::Mutex, task::JoinSet};
 
@@ -53,11 +53,8 @@ impl Boxoffice {
     pub(crate) async fn start(program: &Path, nodes: usize, watchers: u32) -> Result<Boxoffice, Failed> {
         let directory = tempfile::Builder::new().prefix("fanout-").tempdir()?;
         let each = watchers.div_ceil(nodes as u32) + CONNECTIONS_BESIDE;
-        let config = if each > CONNECTIONS_DEFAULT {
-            format!("[limits]\nconnections = {each}\n")
-        } else {
-            String::new()
-        };
+        let config =
+            if each > CONNECTIONS_DEFAULT { format!("[limits]\nconnections = {each}\n") } else { String::new() };
         let files = directory.path().join("node");
         let launch = Launch { program: program.to_owned(), files, fsync: "always", config };
         let processes = if nodes == 1 {
@@ -117,7 +114,6 @@ struct Till {
     seat: Seat,
     line: Option<u32>,
 }
-
 
 impl Seller {
     /// One for the sessions of a house, at the first of these nodes. Every second cart has its seat already, so that from now

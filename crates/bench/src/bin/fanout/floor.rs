@@ -59,8 +59,7 @@ struct Shared {
 /// the instant of each change.
 pub(crate) fn serve() -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let shared =
-        Arc::new(Shared { frames: broadcast::Sender::new(BEHIND_MAX), version: AtomicU64::new(1) });
+    let shared = Arc::new(Shared { frames: broadcast::Sender::new(BEHIND_MAX), version: AtomicU64::new(1) });
     let publisher = Arc::clone(&shared);
     runtime.block_on(async {
         let socket = TcpSocket::new_v4()?;

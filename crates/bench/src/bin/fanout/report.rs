@@ -105,8 +105,18 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "{:>9}  {:10} {:>12} {:>10} {:>8} {:>8} {:>8} {:>6} {:>9} {:>9} {:>6} {:>8}",
-            "changes/s", "system", "deliveries/s", "versions/s", "p50 ms", "p99 ms", "CPU µs", "bytes", "all by ms", "snapshots",
-            "wrong", "× floor"
+            "changes/s",
+            "system",
+            "deliveries/s",
+            "versions/s",
+            "p50 ms",
+            "p99 ms",
+            "CPU µs",
+            "bytes",
+            "all by ms",
+            "snapshots",
+            "wrong",
+            "× floor"
         )?;
         let rows = self.rows();
         for row in &rows {
@@ -118,8 +128,18 @@ impl fmt::Display for Report {
             writeln!(
                 f,
                 "{:>9}  {:10} {:>12.0} {:>10.0} {:>8.1} {:>8.1} {:>8.2} {:>6.0} {:>9.0} {:>9} {:>6} {:>8}",
-                row.a_second, row.system, row.deliveries, row.versions, row.p50, row.p99, row.cpu_us, row.bytes, row.converged_ms,
-                row.snapshots, row.wrong, ratio
+                row.a_second,
+                row.system,
+                row.deliveries,
+                row.versions,
+                row.p50,
+                row.p99,
+                row.cpu_us,
+                row.bytes,
+                row.converged_ms,
+                row.snapshots,
+                row.wrong,
+                ratio
             )?;
         }
         if let (Some(ours), Some(floor)) = (self.at("boxoffice", BAR_MS), self.at("floor", BAR_MS)) {

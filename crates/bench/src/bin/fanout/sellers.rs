@@ -72,7 +72,8 @@ pub(crate) async fn measure(options: &Options, program: &Path) -> Result<Sellers
     let boxoffice = Boxoffice::start(program, 1, IDLE).await?;
     let quiet = theatre("quiet", IDLE_SESSIONS);
     boxoffice.prepare(&quiet).await?;
-    let mut report = Sellers { flows: options.flows, idle: Vec::new(), active: Vec::new(), active_deliveries_a_second: Vec::new() };
+    let mut report =
+        Sellers { flows: options.flows, idle: Vec::new(), active: Vec::new(), active_deliveries_a_second: Vec::new() };
     let mut turns = Turns { boxoffice, flows: options.flows, number: 0 };
     // The first purchases of a process are slower.
     let house = turns.spread();
@@ -207,9 +208,9 @@ impl fmt::Display for Sellers {
             };
             let (with, without) = (middle(|pair| pair.with), middle(|pair| pair.without));
             let ratio = median(&mut ratios).unwrap_or(f64::NAN);
-            let (least, most) = ratios.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), ratio| {
-                (least.min(*ratio), most.max(*ratio))
-            });
+            let (least, most) = ratios
+                .iter()
+                .fold((f64::INFINITY, 0.0_f64), |(least, most), ratio| (least.min(*ratio), most.max(*ratio)));
             writeln!(
                 f,
                 "{what}: {with:.0} purchases/s, without them {without:.0}; median ratio {ratio:.3} ({least:.3} to {most:.3})."

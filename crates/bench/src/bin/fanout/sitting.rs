@@ -110,14 +110,8 @@ async fn sit(
     changes: &mut impl Changes,
     report: &mut Report,
 ) -> Result<(), Failed> {
-    let spec = GallerySpec {
-        addresses,
-        watchers: options.watchers,
-        sessions,
-        feeds: 1,
-        counts: false,
-        keep_maps: false,
-    };
+    let spec =
+        GallerySpec { addresses, watchers: options.watchers, sessions, feeds: 1, counts: false, keep_maps: false };
     let before = memory(pids);
     let (mut watchers, came_in) = Watchers::come_in(&spec).await?;
     let connected = memory(pids);

@@ -114,8 +114,7 @@ impl Watchers {
 impl GalleryProcess {
     fn start(spec: &GallerySpec) -> Result<GalleryProcess, Failed> {
         let program = std::env::current_exe()?;
-        let mut child =
-            Command::new(program).arg("gallery").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut child = Command::new(program).arg("gallery").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let mut orders = child.stdin.take().ok_or("no way in")?;
         let answers = BufReader::new(child.stdout.take().ok_or("no way out")?);
         writeln!(orders, "{}", serde_json::to_string(spec)?)?;
