@@ -202,3 +202,48 @@ fn nodes_are_killed_one_after_the_other() {
     let flows = &report["flows"];
     assert!(flows["offered"].as_u64() > Some(100), "flows went on until the last kill was through: {flows}");
 }
+
+/// A session that many want and many look at: all is sold, and every map that is looked at is the server's in the end.
+#[test]
+fn a_rush_is_watched() {
+    let report = passes(
+        "n4",
+        &[
+            "house.rows=5",
+            "house.seats=10",
+            "open_loop.flows=800",
+            "watchers.count=200",
+            "connect.connections=4",
+            "expect.done=50",
+            "expect.seats_sold=50",
+            "expect.total=50000",
+        ],
+    );
+    let watchers = &report["watchers"];
+    assert_eq!((&watchers["same"], &watchers["different"]), (&200.into(), &0.into()), "{watchers}");
+    assert!(watchers["deltas"].as_u64() > Some(200), "{watchers}");
+    assert_eq!(watchers["from_request"]["count"], 200 * 50, "every hold is seen by everybody: {watchers}");
+}
+
+/// Watchers of a node that is killed go on at another one, where they left off.
+#[test]
+fn watchers_outlive_their_node() {
+    let report = passes_with(
+        "watchers",
+        &["--nodes", "3", "--kill-at", "1"],
+        &[
+            "house.sessions=3",
+            "open_loop.flows=300",
+            "open_loop.gap_us=10000",
+            "watchers.count=90",
+            "watchers.sessions=3",
+            "faults.restart_after_ms=500",
+            "expect.done=300",
+            "expect.seats_sold=300",
+            "expect.total=300000",
+        ],
+    );
+    let watchers = &report["watchers"];
+    assert_eq!((&watchers["same"], &watchers["skipped"]), (&90.into(), &0.into()), "{watchers}");
+    assert!(watchers["lost"].as_u64() >= Some(30), "{watchers}");
+}

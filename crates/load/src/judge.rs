@@ -3,15 +3,21 @@
 use boxoffice_workload::check::Breach;
 
 use crate::{
-    report::{Audit, Flows, Outages, Reads, Verdict, grouped, money},
+    report::{Audit, Flows, Outages, Reads, Verdict, Watchers, grouped, money},
     scenario::Expect,
 };
 
 /// What happened beside the flows and was not as it should be.
-pub(crate) fn beside(reads: Option<&Reads>, outages: Option<&Outages>, verdict: &mut Verdict) {
+pub(crate) fn beside(
+    reads: Option<&Reads>,
+    watchers: Option<&Watchers>,
+    outages: Option<&Outages>,
+    verdict: &mut Verdict,
+) {
     if let Some(reads) = reads.filter(|reads| !reads.add_up()) {
         verdict.reasons.push(format!("{} reads were offered; some were dropped", grouped(reads.offered)));
     }
+    verdict.reasons.extend(watchers.iter().flat_map(|watchers| watchers.problems()));
     verdict.reasons.extend(outages.iter().flat_map(|outages| outages.problems.clone()));
     verdict.passed = verdict.reasons.is_empty();
 }

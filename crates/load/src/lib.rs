@@ -4,6 +4,7 @@
 //! the start the schedule meant and from the start that came to be; the first one is the one to quote.
 
 // In reading order: what to do, doing it, looking at it afterwards, saying what it came to.
+pub mod gallery;
 pub mod scenario;
 
 mod keeper;
@@ -20,6 +21,7 @@ mod pulse;
 mod reads;
 mod setup;
 mod storm;
+mod watching;
 
 mod audit;
 mod bank;

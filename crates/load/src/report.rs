@@ -4,6 +4,7 @@ mod html;
 mod outages;
 mod plot;
 mod table;
+mod watchers;
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
@@ -17,6 +18,7 @@ use crate::{
 };
 
 pub use outages::{Added, Kill, Outages, Spread};
+pub use watchers::{Lag, Watchers};
 
 /// Version of the JSON; a file of another version is no baseline.
 pub const FORMAT: u32 = 1;
@@ -67,6 +69,9 @@ pub struct Report {
     /// How reading seat maps went.
     #[serde(default)]
     pub reads: Option<Reads>,
+    /// How watching seat maps went.
+    #[serde(default)]
+    pub watchers: Option<Watchers>,
     /// How long shards of a cluster did nothing, and what was done to its nodes.
     #[serde(default)]
     pub outages: Option<Outages>,

@@ -19,7 +19,7 @@ use crate::{
     drive::{self, Ended},
     faults::{self, Faults},
     flow::End,
-    judge,
+    gallery, judge,
     keeper::Keeper,
     machine::{CpuTimes, DiskFloor, own_cpu, process_memory, who_listens},
     measure,
@@ -30,6 +30,7 @@ use crate::{
     scenario::{Scenario, ScenarioError},
     setup::{self, Terms},
     storm,
+    watching::{Marks, Watching},
 };
 
 /// Between the last preparation and the first flow: time for everything to be ready.
@@ -196,6 +197,11 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
     let before = NodeTotals::ask(&counter).await?;
     let shards = shards(&counter).await?;
 
+    let mut watching = match &scenario.watchers {
+        Some(spec) => Some(Watching::begin(&counter, &house, spec, &progress).await?),
+        None => None,
+    };
+
     let disk = config.disk_dir.clone().or_else(|| config.out_dir.clone()).unwrap_or_else(std::env::temp_dir);
     let floor_before = floor(&disk)?;
     let own_before = own_cpu();
@@ -211,6 +217,9 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
         plan = Arc::new(new_plan()?);
     }
     let plan_start_ms = now_ms() + plan.start.saturating_duration_since(Instant::now()).as_millis() as u64;
+    if let Some(watching) = &mut watching {
+        watching.start().await?;
+    }
     tokio::time::sleep_until(plan.start.into()).await;
     let ended = Ended::default();
     progress.begin("run", scenario.offered());
@@ -247,6 +256,10 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
         () = progress.clone().follow(ended.clone()) => return Err(LoadError::Broken("its progress bar ended")),
     };
     let elapsed = plan.start.elapsed().as_secs_f64();
+    let looked_on = match &watching {
+        Some(watching) => Some(watching.flows_ended().await?),
+        None => None,
+    };
     let cpu = cpu_before.and_then(|before| Some(CpuTimes::now()?.since(before)));
     let own = own_before.and_then(|before| Some(own_cpu()?.saturating_sub(before)));
     let floor_after = floor(&disk)?;
@@ -263,6 +276,8 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
     // A node that was killed meanwhile has another process now.
     let memory = pid.filter(|_| resident() > 0);
     let memory = memory.map(|pid| Memory { pid, before: memory_before, set_up: memory_set_up, after: resident() });
+    let plan_start_us = gallery::now_us() - plan.start.elapsed().as_micros() as u64;
+    let marks = if watching.is_some() { Marks::of(&flows, plan_start_us) } else { Marks::default() };
     let figures = measure::flows(plan.offered(), &flows);
     let (done, refused) = (|end: &End| *end == End::Done, |end: &End| matches!(end, End::Refused(_)));
     let mut report = Report {
@@ -287,6 +302,7 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
         memory,
         storm,
         reads,
+        watchers: None,
         outages,
         audit: Default::default(),
         verdict: Default::default(),
@@ -319,9 +335,13 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
     for early in seen.into_iter().flat_map(|seen| seen.early) {
         report.audit.findings.add(Breach::WrongTime, || early);
     }
+    if let (Some(watching), Some(looked_on)) = (watching, looked_on) {
+        let watchers = watching.end(&counter, &house, looked_on, marks, report.times.run_s).await?;
+        report.watchers = Some(watchers);
+    }
     report.times.audit_s = begun.elapsed().as_secs_f64();
     report.verdict = judge::judge(&report.scenario.expect, &report.flows, &report.audit);
-    judge::beside(report.reads.as_ref(), report.outages.as_ref(), &mut report.verdict);
+    judge::beside(report.reads.as_ref(), report.watchers.as_ref(), report.outages.as_ref(), &mut report.verdict);
     progress.clear();
     Ok(report)
 }

@@ -3,6 +3,7 @@
 mod faults;
 mod goods;
 mod place;
+mod watchers;
 
 use std::{fs, path::Path, time::Duration};
 
@@ -20,6 +21,7 @@ pub use self::goods::{
     SlotsSpec, StormSpec,
 };
 use self::place::Place;
+pub use self::watchers::WatchersSpec;
 
 /// The most flows of one run: each is remembered until the audit.
 pub const FLOWS_MAX: u64 = 10_000_000;
@@ -34,7 +36,7 @@ pub const CONNECTIONS_MAX: u32 = 10_000;
 pub const SESSIONS_MAX: u64 = 1_000_000;
 
 /// The scenarios that come with the program.
-const BUILT_IN: [(&str, &str); 14] = [
+const BUILT_IN: [(&str, &str); 16] = [
     ("seed-theatre", include_str!("../../../config/scenarios/seed-theatre.toml")),
     ("seed-theatre-contended", include_str!("../../../config/scenarios/seed-theatre-contended.toml")),
     ("closed-theatre", include_str!("../../../config/scenarios/closed-theatre.toml")),
@@ -48,6 +50,8 @@ const BUILT_IN: [(&str, &str); 14] = [
     ("mixed", include_str!("../../../config/scenarios/mixed.toml")),
     ("n0", include_str!("../../../config/scenarios/n0.toml")),
     ("n1", include_str!("../../../config/scenarios/n1.toml")),
+    ("n4", include_str!("../../../config/scenarios/n4.toml")),
+    ("watchers", include_str!("../../../config/scenarios/watchers.toml")),
     ("resident", include_str!("../../../config/scenarios/resident.toml")),
 ];
 
@@ -92,6 +96,8 @@ pub struct Scenario {
     pub closed_loop: Option<ClosedLoopSpec>,
     /// Seat maps that are read meanwhile.
     pub reads: Option<ReadsSpec>,
+    /// Who watches seat maps meanwhile.
+    pub watchers: Option<WatchersSpec>,
     /// What is done to the nodes meanwhile, which the run must have started itself.
     #[serde(default)]
     pub faults: FaultSpec,
@@ -442,6 +448,7 @@ impl Scenario {
         }
         self.check_goods(place)?;
         self.check_faults(place)?;
+        self.check_watchers(place)?;
         match (&self.open_loop, &self.closed_loop) {
             (Some(open), None) => {
                 positive(place, "open_loop.flows", open.flows.into(), FLOWS_MAX)?;

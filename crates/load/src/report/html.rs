@@ -90,6 +90,13 @@ fn meanwhile(out: &mut String, report: &Report) -> std::fmt::Result {
     if let Some(reads) = &report.reads {
         writeln!(out, "<h2>Reading seat maps</h2><p>{}</p>", escaped(&reads.in_words()))?;
     }
+    if let Some(watchers) = &report.watchers {
+        writeln!(out, "<h2>Watchers</h2><ul>")?;
+        for line in watchers.lines() {
+            writeln!(out, "<li>{}</li>", escaped(&line))?;
+        }
+        writeln!(out, "</ul>")?;
+    }
     let Some(outages) = &report.outages else { return Ok(()) };
     writeln!(out, "<h2>Shards and nodes</h2><ul>")?;
     for line in outages.lines() {

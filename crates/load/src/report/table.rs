@@ -173,6 +173,12 @@ fn meanwhile(out: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(out, "  {}", reads.in_words())?;
         writeln!(out)?;
     }
+    if let Some(watchers) = &report.watchers {
+        for line in watchers.lines() {
+            writeln!(out, "  {line}")?;
+        }
+        writeln!(out)?;
+    }
     let Some(outages) = &report.outages else { return Ok(()) };
     for line in outages.lines() {
         writeln!(out, "  {line}")?;

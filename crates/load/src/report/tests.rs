@@ -51,6 +51,7 @@ pub(crate) fn sample() -> Report {
         memory: None,
         storm: None,
         reads: None,
+        watchers: None,
         outages: None,
         audit: Audit::default(),
         verdict: Verdict { passed: true, line: "24 998 sold".into(), reasons: Vec::new() },

@@ -1,0 +1,222 @@
+//! What watching costs those who sell: the theatre's purchase in a closed loop at saturation, with watchers and without them,
+//! turn about.
+
+use std::{
+    fmt,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Instant,
+};
+
+use boxoffice_client::{Cart, Client, ClientConfig, recorded};
+use boxoffice_load::gallery::GallerySpec;
+use boxoffice_workload::{
+    arrival::FlowNumber,
+    flow::{Pick, Picker},
+    house::House,
+    statistics::median,
+};
+use serde::Serialize;
+use tokio::task::JoinSet;
+
+use crate::{
+    Failed, Options,
+    boxoffice::{Boxoffice, sessions, theatre},
+    watchers::Watchers,
+};
+
+/// Clients of the closed loop.
+const CLIENTS: u32 = 256;
+
+/// Connections that they share.
+const CONNECTIONS: usize = 4;
+
+/// Buffers of those connections.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// Seats of a purchase.
+const SEATS: u16 = 5;
+
+/// Who watch sessions in which nothing happens.
+const IDLE: u32 = 5_000;
+
+/// Sessions that these watch.
+const IDLE_SESSIONS: u32 = 50;
+
+/// Who watch one of the sessions that seats are sold of: it changes about a hundred times a second.
+const ACTIVE: u32 = 1_000;
+
+/// One turn with watchers beside one without.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Pair {
+    /// Purchases a second.
+    without: f64,
+    with: f64,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Sellers {
+    flows: u32,
+    idle: Vec<Pair>,
+    active: Vec<Pair>,
+    /// Frames that the active watchers received a second, turn by turn.
+    active_deliveries_a_second: Vec<f64>,
+}
+
+/// Measures it: idle watchers first, then active ones.
+pub(crate) async fn measure(options: &Options, program: &Path) -> Result<Sellers, Failed> {
+    let boxoffice = Boxoffice::start(program, 1, IDLE).await?;
+    let quiet = theatre("quiet", IDLE_SESSIONS);
+    boxoffice.prepare(&quiet).await?;
+    let mut report =
+        Sellers { flows: options.flows, idle: Vec::new(), active: Vec::new(), active_deliveries_a_second: Vec::new() };
+    let mut turns = Turns { boxoffice, flows: options.flows, number: 0 };
+    // The first purchases of a process are slower.
+    let house = turns.spread();
+    turns.boxoffice.prepare(&house).await?;
+    turns.sell(&house).await?;
+    for pair in 0..options.pairs {
+        let mut rates = [0.0; 2];
+        for turn in 0..2 {
+            let with = (pair + turn) % 2 == 1;
+            let house = turns.spread();
+            turns.boxoffice.prepare(&house).await?;
+            let watching = if with { Some(turns.watchers(sessions(&quiet), IDLE).await?) } else { None };
+            rates[usize::from(with)] = turns.sell(&house).await?;
+            drop(watching);
+        }
+        report.idle.push(Pair { without: rates[0], with: rates[1] });
+        eprintln!("pair {}/{}: {:?}", pair + 1, options.pairs, report.idle.last());
+    }
+    for pair in 0..options.pairs {
+        let mut rates = [0.0; 2];
+        for turn in 0..2 {
+            let with = (pair + turn) % 2 == 1;
+            let house = turns.spread();
+            turns.boxoffice.prepare(&house).await?;
+            let hot = sessions(&house).into_iter().take(1).collect();
+            let mut watching = if with { Some(turns.watchers(hot, ACTIVE).await?) } else { None };
+            rates[usize::from(with)] = turns.sell(&house).await?;
+            if let Some(watching) = &mut watching {
+                let seconds = f64::from(options.flows) / rates[1];
+                report.active_deliveries_a_second.push(watching.tell(&[])?.deliveries() as f64 / seconds);
+            }
+        }
+        report.active.push(Pair { without: rates[0], with: rates[1] });
+        eprintln!("pair {}/{} with a hot session: {:?}", pair + 1, options.pairs, report.active.last());
+    }
+    Ok(report)
+}
+
+/// The turns, each with a house of its own.
+struct Turns {
+    boxoffice: Boxoffice,
+    flows: u32,
+    number: u32,
+}
+
+impl Turns {
+    fn prefix(&self) -> String {
+        format!("sale{}", self.number)
+    }
+
+    /// Sessions of 900 seats, as many as it takes.
+    fn spread(&mut self) -> House {
+        self.number += 1;
+        let of_session = 900 / u32::from(SEATS);
+        theatre(&self.prefix(), self.flows.div_ceil(of_session))
+    }
+
+    async fn watchers(&self, sessions: Vec<String>, count: u32) -> Result<Watchers, Failed> {
+        let spec = GallerySpec {
+            addresses: self.boxoffice.addresses(),
+            watchers: count,
+            sessions,
+            feeds: 1,
+            counts: false,
+            keep_maps: false,
+        };
+        let (mut watchers, _) = Watchers::come_in(&spec).await?;
+        watchers.begin()?;
+        Ok(watchers)
+    }
+
+    /// Purchases a second while a house is sold.
+    async fn sell(&self, house: &House) -> Result<f64, Failed> {
+        let picker = Arc::new(Picker::new(house.clone(), Pick::Next, SEATS, u64::from(self.flows), 1)?);
+        let mut clients = Vec::new();
+        for _ in 0..CONNECTIONS {
+            let mut config = ClientConfig::new([self.boxoffice.addresses()[0].clone()]);
+            config.buffer_bytes = BUFFER_BYTES;
+            clients.push(Client::connect(config).await?);
+        }
+        let next = Arc::new(AtomicU32::new(0));
+        let flows = self.flows;
+        let start = Instant::now();
+        let mut tasks: JoinSet<Result<(), Failed>> = JoinSet::new();
+        for client in 0..CLIENTS {
+            let client = clients[client as usize % CONNECTIONS].clone();
+            let (next, picker) = (Arc::clone(&next), Arc::clone(&picker));
+            tasks.spawn(async move {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= flows {
+                        return Ok(());
+                    }
+                    buy(&client, &picker, index).await?;
+                }
+            });
+        }
+        while let Some(task) = tasks.join_next().await {
+            task??;
+        }
+        Ok(f64::from(flows) / start.elapsed().as_secs_f64())
+    }
+}
+
+/// Opens a cart, holds five seats, checks out.
+async fn buy(client: &Client, picker: &Picker, index: u32) -> Result<(), Failed> {
+    let flow = FlowNumber { group: 0, index };
+    let choice = picker.choose(flow, 0);
+    let cart = Cart::with_token(client, picker.token(flow));
+    cart.open(None, None).await?;
+    let session = picker.house().session_id(choice.session);
+    cart.hold_seats(&session, choice.seats.as_slice().iter().copied()).await?;
+    cart.checkout(recorded("card", "fanout"), None).await?;
+    Ok(())
+}
+
+impl fmt::Display for Sellers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f)?;
+        writeln!(
+            f,
+            "{} purchases of {SEATS} seats a turn, {CLIENTS} clients over {CONNECTIONS} connections, {} pairs of turns each.",
+            self.flows,
+            self.idle.len()
+        )?;
+        let idle = format!("{IDLE} idle watchers on other sessions");
+        let active = format!("{ACTIVE} watchers of one of the sessions that are sold");
+        for (what, pairs) in [(idle, &self.idle), (active, &self.active)] {
+            let mut ratios: Vec<f64> = pairs.iter().map(|pair| pair.with / pair.without).collect();
+            let middle = |figure: fn(&Pair) -> f64| {
+                median(&mut pairs.iter().map(figure).collect::<Vec<f64>>()).unwrap_or(f64::NAN)
+            };
+            let (with, without) = (middle(|pair| pair.with), middle(|pair| pair.without));
+            let ratio = median(&mut ratios).unwrap_or(f64::NAN);
+            let (least, most) = ratios
+                .iter()
+                .fold((f64::INFINITY, 0.0_f64), |(least, most), ratio| (least.min(*ratio), most.max(*ratio)));
+            writeln!(
+                f,
+                "{what}: {with:.0} purchases/s, without them {without:.0}; median ratio {ratio:.3} ({least:.3} to {most:.3})."
+            )?;
+        }
+        let deliveries = median(&mut self.active_deliveries_a_second.clone()).unwrap_or(f64::NAN);
+        writeln!(f, "The active ones received {deliveries:.0} frames a second.")
+    }
+}

@@ -1,0 +1,111 @@
+//! One turn: changes at some rate, and what the watchers saw of them.
+
+use std::time::Duration;
+
+use boxoffice_load::{
+    gallery::{Mark, Tally, now_us},
+    machine::{CpuTimes, process_cpu, process_memory},
+};
+use serde::Serialize;
+
+use crate::{Failed, floor::Publish, watchers::Watchers};
+
+/// How long watchers may take to come to the last version.
+const CONVERGE: Duration = Duration::from_secs(30);
+
+/// Releases go from the cart to the session after their answer: so long the session may still change.
+const COME_TO_REST: Duration = Duration::from_millis(100);
+
+/// What one turn of one system came to.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Turn {
+    pub(crate) system: &'static str,
+    pub(crate) watchers: u32,
+    /// Changes asked for a second.
+    pub(crate) a_second: u32,
+    /// Frames received a second that brought a watcher forward, until the last one had come.
+    pub(crate) deliveries_a_second: f64,
+    /// Versions that those frames, each of them one or several, brought watchers forward by, a second.
+    pub(crate) versions_a_second: f64,
+    /// From a change's sending until a watcher received it, in milliseconds.
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+    pub(crate) p999_ms: f64,
+    /// Processor time of the server a delivery, in microseconds.
+    pub(crate) cpu_us: f64,
+    /// Bytes a delivery, with the frame's head.
+    pub(crate) bytes: f64,
+    pub(crate) snapshots: u64,
+    pub(crate) skipped: u64,
+    pub(crate) wrong: u64,
+    pub(crate) lost: u64,
+    /// Watchers that did not come to the last version in time.
+    pub(crate) behind: u64,
+    /// From the last change until the last watcher had it, in milliseconds.
+    pub(crate) converged_ms: f64,
+    pub(crate) steal_percent: f64,
+}
+
+/// Who makes changes.
+pub(crate) trait Changes {
+    /// Makes them by the clock; when each was made whose version is known.
+    async fn publish(&mut self, publish: Publish) -> Result<Vec<Mark>, Failed>;
+
+    /// The version of each session now.
+    async fn versions(&mut self) -> Result<Vec<(u32, u64)>, Failed>;
+}
+
+/// Processor time of these processes.
+pub(crate) fn cpu(pids: &[u32]) -> Result<Duration, Failed> {
+    Ok(pids.iter().map(|pid| process_cpu(*pid)).sum::<std::io::Result<Duration>>()?)
+}
+
+/// Memory of these processes in RAM, in bytes.
+pub(crate) fn memory(pids: &[u32]) -> u64 {
+    pids.iter().filter_map(|pid| process_memory(*pid)).sum()
+}
+
+/// Takes a turn.
+pub(crate) async fn turn(
+    system: &'static str,
+    pids: &[u32],
+    watchers: &mut Watchers,
+    count: u32,
+    changes: &mut impl Changes,
+    publish: Publish,
+) -> Result<Turn, Failed> {
+    watchers.begin()?;
+    let (cpu_before, times_before) = (cpu(pids)?, CpuTimes::now());
+    let start_us = now_us();
+    let marks = changes.publish(publish).await?;
+    let over_us = now_us();
+    tokio::time::sleep(COME_TO_REST).await;
+    let last = changes.versions().await?;
+    let (behind, last_us) = watchers.reached(&last, CONVERGE).await?;
+    let used = cpu(pids)?.saturating_sub(cpu_before);
+    let steal = times_before.and_then(|before| Some(CpuTimes::now()?.since(before).steal_percent));
+    let tally: Tally = watchers.tell(&marks)?;
+    let deliveries = tally.deliveries().max(1) as f64;
+    let seconds = (last_us.max(over_us) - start_us) as f64 / 1e6;
+    let latencies = tally.latencies.histogram();
+    let ms = |quantile: f64| latencies.value_at_quantile(quantile) as f64 / 1e3;
+    Ok(Turn {
+        system,
+        watchers: count,
+        a_second: publish.a_second,
+        deliveries_a_second: tally.deliveries() as f64 / seconds,
+        versions_a_second: tally.versions as f64 / seconds,
+        p50_ms: ms(0.5),
+        p99_ms: ms(0.99),
+        p999_ms: ms(0.999),
+        cpu_us: used.as_secs_f64() * 1e6 / deliveries,
+        bytes: tally.bytes as f64 / deliveries,
+        snapshots: tally.snapshots,
+        skipped: tally.skipped,
+        wrong: tally.wrong,
+        lost: tally.lost,
+        behind,
+        converged_ms: last_us.saturating_sub(over_us) as f64 / 1e3,
+        steal_percent: steal.unwrap_or(0.0),
+    })
+}
