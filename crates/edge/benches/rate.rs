@@ -47,10 +47,18 @@ impl FeedSource for Empty {
         Err(NoFeed::NotFound)
     }
 
+    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+        self.begin(entity)
+    }
+
+    fn may_lag(&self, _entity: &Entity) -> bool {
+        false
+    }
+
     fn end(&self, _entity: &Entity) {}
 
-    fn purchases(&self, _customer: &Id, _after: u64, _limit: u32) -> Vec<Purchase> {
-        Vec::new()
+    fn purchases(&self, _customer: &Id, _after: u64, _limit: u32) -> Option<Vec<Purchase>> {
+        Some(Vec::new())
     }
 }
 
