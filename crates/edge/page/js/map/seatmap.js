@@ -87,7 +87,7 @@ export class SeatMap {
     const lost = [];
     for (const [seat, state] of changes) if (this.shown[seat] !== state) this.become(seat, state, true, lost);
     this.tellLost(lost);
-    if (this.focus >= 0 && changes.some(([seat]) => seat === this.focus)) this.tellSeat(this.focus, document.activeElement === this.field);
+    if (this.focus >= 0 && changes.some(([seat]) => seat === this.focus)) this.tellSeat(this.focus, this.field.matches(':focus'));
   }
 
   become(seat, state, flash, lost) {

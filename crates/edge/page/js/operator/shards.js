@@ -21,7 +21,8 @@ export function shardTiles() {
       }
       tiles.get(place.shard).show(place, cluster);
     }
-    moves.textContent = movesOf(cluster);
+    const text = movesOf(cluster);
+    if (moves.textContent !== text) moves.textContent = text;
   };
   return { element: h('div', { class: 'stack stack--tight' }, legend, list, moves), show };
 }

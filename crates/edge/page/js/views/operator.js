@@ -33,7 +33,9 @@ export function render(root, params, app) {
   log.add([{ tone: 'plain', text: 'Watching the cluster.' }]);
   const end = cluster.on((news) => {
     showGate(gate, body, cluster);
-    state.textContent = stateOf(cluster);
+    const text = stateOf(cluster);
+    // What is said again and again is read out again and again.
+    if (state.textContent !== text) state.textContent = text;
     if (body.hidden) return;
     for (const part of Object.values(parts)) part.show(cluster);
     log.add(news);

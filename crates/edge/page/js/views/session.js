@@ -66,7 +66,7 @@ class SessionView {
         'div',
         { class: plan.size > 0 ? 'house' : 'house house--places' },
         plan.size > 0 ? h('section', { class: 'house__map', 'aria-label': 'The house' }, host, this.legend(), this.list.element) : null,
-        h('div', { class: 'house__side' }, this.note.element, this.areas.element, best, this.summary),
+        h('div', { class: 'house__side' }, this.note.element, this.summary, this.areas.element, best),
       ),
     );
     if (plan.size === 0) return;
@@ -78,6 +78,8 @@ class SessionView {
       onselect: () => this.show(),
       onlost: (seats) => this.tellLost(seats),
     });
+    const { left, right, top, bottom } = this.map.picture.extent;
+    host.style.setProperty('aspect-ratio', `${right - left} / ${bottom - top}`);
     this.list.states(() => this.map);
     window.boxoffice.mapState = (row, seat) => this.map.shown[plan.index([row, seat])];
     window.boxoffice.seatPoint = (row, seat) => this.seatPoint(plan.index([row, seat]));
