@@ -133,7 +133,6 @@ function showBasket(cart) {
     const left = cart.remaining();
     basket.dataset.count = count;
     byId('basket-count').textContent = count;
-    basket.setAttribute('aria-label', count === 0 ? 'Cart, empty' : `Cart, ${count} held`);
     time.hidden = left === null;
     if (left !== null) {
       time.textContent = countdown(left);
