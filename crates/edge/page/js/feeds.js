@@ -99,12 +99,25 @@ export class Feeds {
           const feed = this.counts.get(session);
           if (feed) this.begun(feed, number);
         }
+        for (const session of ok.missing || []) this.missing(session);
+        this.laterCounts(ok.unreachable || []);
       };
       const failed = (error) => part.forEach((feed, index) => {
         this.notBegun(feed, error, () => index === 0 && this.askCounts(part));
       });
       this.once('watch', { sessions: part.map((feed) => feed.key) }, done, failed);
     }
+  }
+
+  missing(session) {
+    const feed = this.counts.get(session);
+    if (feed) this.tell(feed, 'ended', { name: 'not_found' });
+  }
+
+  /** No node that answers has these at the moment. */
+  laterCounts(sessions) {
+    if (sessions.length === 0) return;
+    setTimeout(() => this.askCounts(sessions.map((session) => this.counts.get(session)).filter((feed) => feed && feed.number === null)), AGAIN_MAX_MS * Math.random());
   }
 
   begun(feed, number) {

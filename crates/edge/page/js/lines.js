@@ -32,7 +32,7 @@ function seatsText(plan, seats) {
 
 /** The element of a line; `controls(line)` gives what goes below it. Names are filled in when they are known. */
 export function lineElement(app, line, currency, controls = () => null) {
-  const title = h('h3', { class: 'line__title' });
+  const title = h('h2', { class: 'line__title' });
   const about = h('p', { class: 'muted' });
   const element = h('li', { class: 'line', dataset: { line: line.line } },
     h('div', {}, title, about),

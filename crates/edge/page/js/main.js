@@ -133,7 +133,6 @@ function showBasket(cart) {
     const left = cart.remaining();
     basket.dataset.count = count;
     byId('basket-count').textContent = count;
-    basket.setAttribute('aria-label', count === 0 ? 'Cart, empty' : `Cart, ${count} held`);
     time.hidden = left === null;
     if (left !== null) {
       time.textContent = countdown(left);
@@ -188,7 +187,10 @@ async function begin() {
       // The list that is known serves as well.
     }
   });
-  new Router(app, byId('main')).show();
+  await new Router(app, byId('main')).show();
+  // All views now: the node this page is from may be gone when they are wanted.
+  const views = new Set(ROUTES.map((route) => route.view));
+  for (const view of views) import(`./views/${view}.js`).catch(() => {});
 }
 
 begin();
