@@ -10,7 +10,7 @@ use std::{
 
 /// Each crate and the crates of this workspace it uses.
 const HOUSE: &[(&str, &[&str])] = &[
-    ("boxoffice", &["client", "core", "edge", "load", "node", "sim", "wire"]),
+    ("boxoffice", &["client", "core", "edge", "gateway", "load", "node", "sim", "wire"]),
     ("boxoffice-bench", &["client", "core", "load", "node", "workload"]),
     ("boxoffice-client", &["core", "wire"]),
     ("boxoffice-core", &[]),
@@ -19,7 +19,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("boxoffice-load", &["client", "core", "gateway", "shard", "wire", "workload"]),
     ("boxoffice-node", &["core", "shard", "wire"]),
     ("boxoffice-shard", &[]),
-    ("boxoffice-sim", &["core", "node"]),
+    ("boxoffice-sim", &["core", "node", "wire"]),
     ("boxoffice-wire", &["core"]),
     ("boxoffice-workload", &["core"]),
 ];

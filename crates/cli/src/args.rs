@@ -73,9 +73,15 @@ pub struct Sim {
 /// `boxoffice demo`.
 #[derive(Debug, clap::Args)]
 pub struct Demo {
-    /// Buy the best two seats at once, without asking.
+    /// How many others buy meanwhile.
+    #[arg(long, default_value_t = 24)]
+    pub buyers: u32,
+    /// What they draw their wishes from.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Open the page in this machine's browser.
     #[arg(long)]
-    pub yes: bool,
+    pub open: bool,
 }
 
 /// `boxoffice serve`.

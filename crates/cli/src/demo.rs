@@ -1,80 +1,146 @@
-//! `boxoffice demo`: a node of one's own with a theatre, a shop and a room in it, other buyers, and a purchase from it at
-//! this terminal.
+//! `boxoffice demo`: three nodes of one's own in one cluster, houses to sell, a payment gateway, other buyers, and a control
+//! that kills nodes and brings them back: everything a browser needs to see what this is.
 
 mod buyers;
+mod control;
 
-use std::io::IsTerminal;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
 
-use boxoffice_client::{Client, Id};
-use boxoffice_load::LocalNode;
+use boxoffice_gateway::{Server, Settings};
+use boxoffice_load::LocalCluster;
+use tokio::{
+    runtime::{Builder, Runtime},
+    signal::unix::{self, Signal, SignalKind},
+};
 
 use crate::{
-    args::{Book, Demo, FsyncWord, Reach},
-    book,
-    draw::counts,
+    args::{self, FsyncWord, Reach},
     failure::{Failure, Outcome},
     import,
     load::launch,
-    reach::{self, say},
+    reach::say,
     words::counted,
 };
 
-/// The theatre of the demo.
-const ROYAL: &str = include_str!("../../../config/examples/royal.json");
-/// The shop, the room, and places without seats.
-const CORNER: &str = include_str!("../../../config/examples/corner.json");
-/// The session that is sold at this terminal.
-const SESSION: &str = "hamlet-tonight";
+/// What is sold: an opera house and a cinema; a theatre; a shop, a room and places without seats.
+const HOUSES: [&str; 3] = [
+    include_str!("../../../config/examples/grand.json"),
+    include_str!("../../../config/examples/royal.json"),
+    include_str!("../../../config/examples/corner.json"),
+];
 
-/// Starts the node, fills it and sells from it; everything is gone afterwards.
-pub fn run(args: &Demo) -> Outcome {
-    let node = LocalNode::start(&launch(FsyncWord::Always, String::new())?)?;
-    let reach = Reach { address: node.address.clone(), admin_token: None };
-    import::text(ROYAL, &reach)?;
-    import::text(CORNER, &reach)?;
-    say("\nOther buyers come first:");
-    for line in reach::block_on(buyers::buy(&reach))? {
-        say(&format!("  {line}"));
-    }
-    say("\nWhat is for sale now:");
-    for line in reach::block_on(offer(&reach))? {
-        say(&format!("  {line}"));
-    }
-    let address = &node.address;
-    println!(
-        "\nSee it move in a second terminal:\n\n    boxoffice watch {SESSION} --address {address}\n    boxoffice watch \
-         product/{} --address {address}\n    boxoffice admin history session/{SESSION} --address {address}\n",
-        buyers::PRODUCT
+/// Nodes of the demo.
+const NODES: usize = 3;
+
+/// Starts the nodes, fills them, sells from them until it is told to end; everything is gone afterwards.
+///
+/// # Errors
+/// What keeps the demo from starting.
+pub fn run(args: &args::Demo) -> Outcome {
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::Node(format!("cannot start: {error}")))?;
+    let mut end = End::listen(&runtime)?;
+    let (gateway, control) = runtime.block_on(async { Ok::<_, Failure>((pay_at().await?, control::bind().await?)) })?;
+    let config = format!(
+        "[page]\nproducts = {:?}\nresources = {:?}\ndemo = \"http://{}\"\n\n[payments]\nurl = \"http://{}\"\n",
+        buyers::PRODUCTS,
+        [buyers::RESOURCE],
+        control.local_addr().map_err(no_port)?,
+        gateway.address(),
     );
-    let alone = args.yes || !std::io::stdin().is_terminal();
-    let best = alone.then_some(2);
-    book::run(&Book { session: SESSION.into(), seats: Vec::new(), best, yes: alone, reach })
-}
-
-/// The theatre, the shop and the room, a line each.
-async fn offer(reach: &Reach) -> Result<Vec<String>, Failure> {
-    let client = reach.connect().await?;
-    let failure = |error| reach.failure(error);
-    let mut lines = Vec::new();
-    for session in [SESSION, buyers::AREA_SESSION] {
-        let view = client.session_get(&id(session)).await.map_err(failure)?.value;
-        lines.push(format!("theatre  {session}: {}", counts(&view.counts)));
-        lines.extend(view.area_counts.iter().map(|area| {
-            format!("         {session}, {}: {} free, {} held, {} sold", area.area, area.free, area.held, area.sold)
-        }));
+    // What nobody sees is not sold: nodes sync as they do everywhere else.
+    let mut launch = launch(FsyncWord::Always, config)?;
+    let log = launch.files.with_extension("log");
+    launch.log = Some(log.clone());
+    runtime.spawn(gateway.run(std::future::pending()));
+    eprintln!("starting three nodes …");
+    let outcome = serve(&runtime, &mut end, args, LocalCluster::start(NODES, launch), control);
+    if outcome.is_err() {
+        // What the nodes said is all there is to go by.
+        eprint!("{}", std::fs::read_to_string(&log).unwrap_or_default());
     }
-    lines.push(shop(&client).await.map_err(failure)?);
-    let room = client.resource_get(&id(buyers::RESOURCE)).await.map_err(failure)?.value;
-    lines.push(format!("room     {}: {}", room.details.name, counted(room.bookings, "booking")));
-    Ok(lines)
+    // It may never have been written.
+    let _ = std::fs::remove_file(&log);
+    runtime.shutdown_background();
+    outcome
 }
 
-async fn shop(client: &Client) -> Result<String, boxoffice_client::Error> {
-    let product = client.product_get(&id(buyers::PRODUCT)).await?.value;
-    let stock = product.counts;
-    Ok(format!("shop     {}: {} free, {} held, {} sold", product.details.name, stock.free, stock.held, stock.sold))
+fn serve(
+    runtime: &Runtime,
+    end: &mut End,
+    args: &args::Demo,
+    cluster: Result<LocalCluster, boxoffice_load::LocalNodeError>,
+    control: tokio::net::TcpListener,
+) -> Outcome {
+    let cluster = Arc::new(cluster?);
+    runtime.block_on(cluster.settle())?;
+    let addresses = cluster.addresses();
+    let reach = Reach { address: addresses[0].clone(), admin_token: None };
+    HOUSES.iter().try_for_each(|house| import::quietly(house, &reach))?;
+    // It knows the nodes for as long as the demo does.
+    runtime.spawn(control::serve(control, Arc::downgrade(&cluster)));
+    println!(
+        "\nBoxoffice is on sale at three nodes, with {}. Any node serves the page:\n",
+        counted(args.buyers.into(), "buyer")
+    );
+    for address in &addresses {
+        println!("    http://{address}/");
+    }
+    println!(
+        "\nKill a node and bring it back, and see what becomes of it:\n\n    http://{}/#/operator\n",
+        addresses[0]
+    );
+    say("Ctrl-C ends it and leaves nothing behind.");
+    if args.open {
+        open(&format!("http://{}/", addresses[0]));
+    }
+    runtime.block_on(async {
+        let buying = buyers::buy(addresses, args.buyers, args.seed);
+        tokio::select! {
+            () = end.told() => Ok(()),
+            failed = buying => failed,
+        }
+    })
 }
 
-fn id(text: &str) -> Id {
-    Id::new(text).expect("ids of the demo are ids")
+async fn pay_at() -> Result<Server, Failure> {
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    Server::bind(Settings { listen, ..Settings::default() }).await.map_err(no_port)
+}
+
+fn no_port(error: std::io::Error) -> Failure {
+    Failure::Node(format!("no free port on this machine: {error}"))
+}
+
+/// Shows an address to whoever shows addresses here.
+fn open(url: &str) {
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    if let Err(error) = std::process::Command::new(opener).arg(url).spawn() {
+        eprintln!("{opener} cannot be started ({error}): open {url} yourself");
+    }
+}
+
+/// Ctrl-C, and what service managers send; listened to from the start on, so that nothing is left behind.
+struct End {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl End {
+    fn listen(runtime: &Runtime) -> Result<End, Failure> {
+        let _here = runtime.enter();
+        let signal = |kind| unix::signal(kind).map_err(|error| Failure::Node(format!("no signals: {error}")));
+        Ok(End { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// Resolves when one of them has come, also if that was long ago.
+    async fn told(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
 }

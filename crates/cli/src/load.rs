@@ -85,7 +85,7 @@ pub fn launch(fsync: FsyncWord, config: String) -> Result<Launch, Failure> {
     let program =
         std::env::current_exe().map_err(|error| Failure::Node(format!("no path to this program: {error}")))?;
     let files = std::env::temp_dir().join(format!("boxoffice-{}", std::process::id()));
-    Ok(Launch { program, files, fsync: fsync.word(), config })
+    Ok(Launch { program, files, fsync: fsync.word(), config, log: None })
 }
 
 impl From<LocalNodeError> for Failure {

@@ -33,7 +33,7 @@ pub mod report;
 
 pub use drive::FLOWS_UNDER_WAY_MAX;
 pub use keeper::Keeper;
-pub use local_node::{Launch, LocalCluster, LocalNode, LocalNodeError};
+pub use local_node::{Launch, LocalCluster, LocalNode, LocalNodeError, Standing};
 pub use report::Report;
 pub use run::{LoadError, RunConfig, run};
 pub use scenario::{Scenario, ScenarioError};

@@ -1,6 +1,7 @@
 //! Nodes of one's own: `boxoffice serve` processes with data directories that go away with them.
 
 use std::{
+    fs::File,
     io::{self, BufRead, BufReader},
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
@@ -47,6 +48,8 @@ pub struct Launch {
     pub fsync: &'static str,
     /// The text of the configuration file.
     pub config: String,
+    /// Where what they say besides is added to; this process's standard error if nowhere.
+    pub log: Option<PathBuf>,
 }
 
 /// Why nodes of one's own do not serve.
@@ -90,6 +93,7 @@ pub struct LocalNode {
     /// What it is started with, again and again.
     args: Vec<String>,
     data_dir: PathBuf,
+    log: Option<PathBuf>,
     /// Where it listens.
     pub address: String,
 }
@@ -115,9 +119,9 @@ impl LocalNode {
         let mut args: Vec<String> = ["serve", "--fsync", launch.fsync, "--config"].map(Into::into).into();
         args.extend([file.display().to_string(), "--data-dir".into(), data_dir.display().to_string()]);
         args.extend_from_slice(more);
-        let program = launch.program.clone();
-        let child = spawn(&program, &args)?;
-        let mut node = LocalNode { child, program, args, data_dir, address: String::new() };
+        let (program, log) = (launch.program.clone(), launch.log.clone());
+        let child = spawn(&program, &args, log.as_deref())?;
+        let mut node = LocalNode { child, program, args, data_dir, log, address: String::new() };
         node.address = node.serves()?;
         Ok(node)
     }
@@ -138,6 +142,21 @@ impl LocalNode {
         address.map(str::to_owned).ok_or(LocalNodeError::Ended)
     }
 
+    /// Whether the process runs.
+    fn runs(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Tells it to stop, without waiting for that.
+    fn tell_to_stop(&mut self) {
+        if self.runs()
+            && let Some(pid) = rustix::process::Pid::from_raw(self.child.id().cast_signed())
+        {
+            // It may have ended by itself.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+    }
+
     /// The process id of the node.
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -151,25 +170,28 @@ impl LocalNode {
 
     /// Starts it again with the disk it has, and waits until it serves.
     fn start_again(&mut self) -> Result<(), LocalNodeError> {
-        self.child = spawn(&self.program, &self.args)?;
+        self.child = spawn(&self.program, &self.args, self.log.as_deref())?;
         self.serves().map(drop)
     }
 }
 
-fn spawn(program: &Path, args: &[String]) -> Result<Child, LocalNodeError> {
-    let child = Command::new(program).args(args).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+fn spawn(program: &Path, args: &[String], log: Option<&Path>) -> Result<Child, LocalNodeError> {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped());
+    if let Some(path) = log {
+        let file = File::options().create(true).append(true).open(path);
+        command.stderr(file.map_err(|error| LocalNodeError::File { path: path.to_owned(), error })?);
+    }
+    let child = command.spawn();
     child.map_err(|error| LocalNodeError::Program { program: program.to_owned(), error })
 }
 
 impl Drop for LocalNode {
     fn drop(&mut self) {
-        if let Ok(None) = self.child.try_wait() {
-            if let Some(pid) = rustix::process::Pid::from_raw(self.child.id().cast_signed()) {
-                // It may have ended by itself.
-                let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-            }
+        if self.runs() {
+            self.tell_to_stop();
             let until = Instant::now() + STOP_TIME;
-            while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
+            while self.runs() && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(10));
             }
             let _ = self.child.kill();
@@ -185,6 +207,24 @@ impl Drop for LocalNode {
 pub struct LocalCluster {
     launch: Launch,
     nodes: Mutex<Vec<LocalNode>>,
+}
+
+/// How one node of a cluster stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Where it listens, when it runs.
+    pub address: String,
+    /// Its process, or its last one.
+    pub pid: u32,
+    /// Whether that runs.
+    pub runs: bool,
+}
+
+impl Drop for LocalCluster {
+    /// All at once: each has to stop, and none for the others.
+    fn drop(&mut self) {
+        self.nodes().iter_mut().for_each(LocalNode::tell_to_stop);
+    }
 }
 
 impl LocalCluster {
@@ -208,6 +248,13 @@ impl LocalCluster {
     /// Their process ids.
     pub fn pids(&self) -> Vec<u32> {
         self.nodes().iter().map(LocalNode::pid).collect()
+    }
+
+    /// How they stand, by their numbers.
+    pub fn standing(&self) -> Vec<Standing> {
+        let stands =
+            |node: &mut LocalNode| Standing { address: node.address.clone(), pid: node.pid(), runs: node.runs() };
+        self.nodes().iter_mut().map(stands).collect()
     }
 
     fn nodes(&self) -> MutexGuard<'_, Vec<LocalNode>> {

@@ -1,70 +1,187 @@
-//! The other buyers of the demo: seats, places, units and time, each with a cart of its own.
+//! The other buyers of the demo: they think, look, hold, give back, pay and lose races at the pace of people, and leave some
+//! of every house to whoever looks on.
 
-use boxoffice_client::{BestWish, Cart, Client, Error, Order, Timestamp, recorded};
+use std::{sync::Arc, time::Duration};
 
-use super::{SESSION, id};
+use boxoffice_client::{
+    BestWish, Cart, Client, ClientConfig, Error, Id, MapView, Payment, Seat, SeatState, SessionView, Timestamp,
+    gateway, recorded,
+};
+use futures_util::future::join_all;
+use rand::{
+    Rng, SeedableRng,
+    rngs::SmallRng,
+    seq::{IndexedRandom, SliceRandom},
+};
+use tokio::time::sleep;
+
 use crate::{
-    args::Reach,
-    draw::amount,
-    failure::Failure,
-    reach::{date_and_time, now},
-    words::content,
+    failure::{Failure, Outcome},
+    reach::now,
 };
 
 /// What the shop sells.
-pub const PRODUCT: &str = "programme";
+pub(super) const PRODUCTS: [&str; 2] = ["programme", "poster"];
 /// The room that is booked by time.
-pub const RESOURCE: &str = "rehearsal-room";
-/// The session with places that have no numbers.
-pub const AREA_SESSION: &str = "yard-tonight";
+pub(super) const RESOURCE: &str = "rehearsal-room";
+/// The session of which only places are sold, and its area.
+const PLACES: (&str, &str) = ("yard-tonight", "floor");
+/// The sessions whose seats are sold; the first ones are wanted more.
+const SESSIONS: [&str; 5] = ["tosca-tonight", "hamlet-tonight", "lumen-late", "mahler-sunday", "tosca-tomorrow"];
 
-/// An hour, in milliseconds.
+/// One seat in so many is left to people.
+const LEFT: u32 = 6;
+/// How long people think, in milliseconds.
+const THINK_MS: std::ops::Range<u64> = 1_500..9_000;
+/// How long they stay away after they have bought or given up, in milliseconds.
+const AWAY_MS: std::ops::Range<u64> = 10_000..60_000;
+/// As long as a house is rather empty they hurry a little.
+const EAGER: f64 = 0.35;
+
 const HOUR_MS: u64 = 60 * 60 * 1000;
 
-/// Everybody buys something; a line for each order.
+/// Buys until it is dropped.
 ///
 /// # Errors
-/// What the node says.
-pub async fn buy(reach: &Reach) -> Result<Vec<String>, Failure> {
-    let client = reach.connect().await?;
-    let failure = |error| reach.failure(error);
-    let mut lines = Vec::new();
-    for (buyer, seats, units) in [("ada", 2, 1), ("bo", 3, 2), ("cleo", 1, 4)] {
-        let order = theatre_and_shop(&client, buyer, seats, units).await.map_err(failure)?;
-        lines.push(told(buyer, &order));
+/// If there is no client to be had.
+pub(super) async fn buy(addresses: Vec<String>, buyers: u32, seed: u64) -> Outcome {
+    let mut clients = Vec::new();
+    for first in 0..addresses.len() {
+        let mut addresses = addresses.clone();
+        addresses.rotate_left(first);
+        let client = Client::start(ClientConfig::new(addresses));
+        clients.push(client.map_err(|error| Failure::Node(format!("no client for the buyers: {error}")))?);
     }
-    // Tomorrow's whole hours, with the quarter of an hour that is kept free between.
-    let tomorrow = now().0 / HOUR_MS * HOUR_MS + 24 * HOUR_MS;
-    for (buyer, begin) in [("dee", tomorrow), ("eli", tomorrow + 2 * HOUR_MS)] {
-        let order = room(&client, buyer, Timestamp(begin)).await.map_err(failure)?;
-        lines.push(told(buyer, &order));
+    let buying = (0..buyers).map(|number| {
+        let dice = SmallRng::seed_from_u64(seed.wrapping_mul(1_000).wrapping_add(u64::from(number)));
+        Buyer { client: clients[number as usize % clients.len()].clone(), number, dice }.buy()
+    });
+    join_all(buying).await;
+    // Nobody buys, and the demo goes on.
+    std::future::pending().await
+}
+
+struct Buyer {
+    client: Client,
+    number: u32,
+    dice: SmallRng,
+}
+
+impl Buyer {
+    async fn buy(mut self) {
+        sleep(Duration::from_millis(self.dice.random_range(0..AWAY_MS.start))).await;
+        loop {
+            // A refusal is how a race is lost, and a node that dies is nobody's end: one tries again, as people do.
+            let eager = self.visit().await.unwrap_or(false);
+            let away_ms = self.dice.random_range(AWAY_MS);
+            sleep(Duration::from_millis(if eager { away_ms / 4 } else { away_ms })).await;
+        }
     }
-    Ok(lines)
+
+    async fn think(&mut self) {
+        let ms = self.dice.random_range(THINK_MS);
+        sleep(Duration::from_millis(ms)).await;
+    }
+
+    /// One visit; whether there is much left.
+    async fn visit(&mut self) -> Result<bool, Error> {
+        let cart = Cart::new(&self.client);
+        let eager = match self.dice.random_range(0..10) {
+            0 => self.shop(&cart).await?,
+            1 => self.room(&cart).await?,
+            2 => self.places(&cart).await?,
+            _ => self.seats(&cart).await?,
+        };
+        self.think().await;
+        if self.dice.random_ratio(1, 5) {
+            cart.cancel().await?;
+        } else if !cart.get().await?.value.lines.is_empty() {
+            let payment = self.payment(&cart);
+            cart.checkout(payment, Some(id(&format!("buyer-{}", self.number)))).await?;
+        }
+        Ok(eager)
+    }
+
+    fn payment(&mut self, cart: &Cart) -> Payment {
+        match self.dice.random_range(0..10) {
+            0 => gateway("declined", None),
+            1..6 => gateway("ok", None),
+            _ => recorded("card", cart.id().to_string()),
+        }
+    }
+
+    async fn seats(&mut self, cart: &Cart) -> Result<bool, Error> {
+        // The smaller of two draws: what stands first is wanted more.
+        let drawn = self.dice.random_range(0..SESSIONS.len()).min(self.dice.random_range(0..SESSIONS.len()));
+        let session = id(SESSIONS[drawn]);
+        let view = self.client.session_get(&session).await?.value;
+        let (all, free) = (view.layout.seats(), view.counts.free);
+        if free <= all / LEFT {
+            return Ok(false);
+        }
+        self.think().await;
+        let count = self.dice.random_range(1..=4);
+        if self.dice.random_ratio(1, 3) {
+            let category = view.prices.choose(&mut self.dice).map(|(category, _)| category.clone());
+            cart.hold_best(&session, BestWish { count, category, section: None, accessible: 0, split: true }).await?;
+        } else {
+            let map = self.client.session_map(&session).await?.value;
+            let seats = self.together(&view, &map, usize::from(count));
+            self.think().await;
+            cart.hold_what_is_free(&session, seats).await?;
+        }
+        if self.dice.random_ratio(1, 6) {
+            // On second thoughts.
+            self.think().await;
+            if let Some(line) = cart.get().await?.value.lines.first() {
+                cart.release(line.line, None).await?;
+            }
+        }
+        Ok(f64::from(free) > f64::from(all) * (1.0 - EAGER))
+    }
+
+    /// Free seats beside each other, wherever one happens to look.
+    fn together(&mut self, view: &SessionView, map: &MapView, count: usize) -> Vec<Seat> {
+        let layout = Arc::clone(&view.layout);
+        let is_free = |seat: u32| map.seats[(seat / 4) as usize] >> (seat % 4 * 2) & 3 == SeatState::Free as u8;
+        let mut free: Vec<u32> = (0..layout.seats()).filter(|seat| is_free(*seat)).collect();
+        free.shuffle(&mut self.dice);
+        let from = |first: u32| {
+            let right = |seat: &u32| layout.right_neighbour(*seat).filter(|seat| is_free(*seat));
+            std::iter::successors(Some(first), right).take(count).collect::<Vec<u32>>()
+        };
+        let longest = free.iter().take(40).map(|first| from(*first)).max_by_key(Vec::len);
+        longest.unwrap_or_default().into_iter().map(|seat| layout.seat(seat)).collect()
+    }
+
+    async fn places(&mut self, cart: &Cart) -> Result<bool, Error> {
+        let view = self.client.session_get(&id(PLACES.0)).await?.value;
+        let left = view.area_counts.iter().any(|area| area.free > (area.free + area.held + area.sold) / LEFT);
+        if left {
+            let quantity = self.dice.random_range(1..=4);
+            cart.hold_places(&id(PLACES.0), &id(PLACES.1), quantity).await?;
+        }
+        Ok(false)
+    }
+
+    async fn shop(&mut self, cart: &Cart) -> Result<bool, Error> {
+        let product = id(PRODUCTS[self.dice.random_range(0..PRODUCTS.len())]);
+        let counts = self.client.product_get(&product).await?.value.counts;
+        if counts.free > (counts.free + counts.held + counts.sold) / u64::from(LEFT) {
+            cart.hold_stock(&product, self.dice.random_range(1..=2)).await?;
+        }
+        Ok(false)
+    }
+
+    async fn room(&mut self, cart: &Cart) -> Result<bool, Error> {
+        // Whole hours of the next days' daytime.
+        let day = now().0 / (24 * HOUR_MS) + self.dice.random_range(1..6);
+        let begin = Timestamp((day * 24 + self.dice.random_range(8..18)) * HOUR_MS);
+        cart.hold_slot(&id(RESOURCE), begin, Timestamp(begin.0 + HOUR_MS)).await?;
+        Ok(false)
+    }
 }
 
-/// Seats, places and a programme in one order.
-async fn theatre_and_shop(client: &Client, buyer: &str, seats: u16, units: u32) -> Result<Order, Error> {
-    let cart = Cart::new(client);
-    let wish = BestWish { count: seats, category: None, section: None, accessible: 0, split: false };
-    cart.hold_best(&id(SESSION), wish).await?;
-    cart.hold_places(&id(AREA_SESSION), &id("floor"), u32::from(seats)).await?;
-    cart.hold_stock(&id(PRODUCT), units).await?;
-    pay(&cart, buyer).await
-}
-
-async fn room(client: &Client, buyer: &str, begin: Timestamp) -> Result<Order, Error> {
-    let cart = Cart::new(client);
-    cart.hold_slot(&id(RESOURCE), begin, Timestamp(begin.0 + HOUR_MS)).await?;
-    pay(&cart, buyer).await
-}
-
-async fn pay(cart: &Cart, buyer: &str) -> Result<Order, Error> {
-    let view = cart.checkout(recorded("demo", cart.id().to_string()), Some(id(buyer))).await?.value;
-    Ok((*view.order).clone())
-}
-
-fn told(buyer: &str, order: &Order) -> String {
-    let lines: Vec<String> =
-        order.lines.iter().map(|line| format!("{} of {}", content(&line.content, None), line.entity)).collect();
-    format!("{} {buyer} bought {} for {}", date_and_time(order.at), lines.join("; "), amount(order.total))
+fn id(text: &str) -> Id {
+    Id::new(text).expect("ids of the demo are ids")
 }

@@ -45,19 +45,23 @@ pub fn run(args: &Import) -> Outcome {
     if is_csv { import(&name, seats(text, args), &args.reach) } else { import(&name, json::read(text), &args.reach) }
 }
 
-/// Imports what stands in a JSON text.
-pub fn text(text: &str, reach: &Reach) -> Outcome {
-    import("the built-in example", json::read(text), reach)
+/// Imports what stands in a JSON text, and says something only if it cannot be.
+pub fn quietly(text: &str, reach: &Reach) -> Outcome {
+    made("the built-in example", json::read(text), reach, |_| ())
 }
 
 fn import(name: &str, wanted: Result<Wanted, String>, reach: &Reach) -> Outcome {
+    made(name, wanted, reach, report::Report::print)
+}
+
+fn made(name: &str, wanted: Result<Wanted, String>, reach: &Reach, tell: impl FnOnce(&report::Report)) -> Outcome {
     let checked = wanted.and_then(|wanted| wanted::check(&wanted.venues).map(|()| wanted));
     let wanted = checked.map_err(|what| Failure::Usage(format!("{name}: {what}")))?;
     let report = reach::block_on(async {
         let client = reach.connect().await?;
         make::make(&client, &wanted, reach::now()).await.map_err(|error| reach.failure(error))
     })?;
-    report.print();
+    tell(&report);
     match report.refused() {
         0 => Ok(()),
         refused => Err(Failure::Refused(format!(

@@ -56,7 +56,7 @@ impl Boxoffice {
         let config =
             if each > CONNECTIONS_DEFAULT { format!("[limits]\nconnections = {each}\n") } else { String::new() };
         let files = directory.path().join("node");
-        let launch = Launch { program: program.to_owned(), files, fsync: "always", config };
+        let launch = Launch { program: program.to_owned(), files, fsync: "always", config, log: None };
         let processes = if nodes == 1 {
             Processes::One(LocalNode::start(&launch)?)
         } else {

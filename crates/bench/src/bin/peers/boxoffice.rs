@@ -94,7 +94,7 @@ impl Boxoffice {
     /// As `boxoffice load --nodes 3` starts them: one founds the cluster, the others join it.
     async fn start_three(program: &Path, directory: TempDir) -> Result<Boxoffice, Failed> {
         let files = directory.path().join("node");
-        let launch = Launch { program: program.to_owned(), files, fsync: "always", config: String::new() };
+        let launch = Launch { program: program.to_owned(), files, fsync: "always", config: String::new(), log: None };
         let cluster = LocalCluster::start(3, launch)?;
         cluster.settle().await?;
         let addresses = cluster.addresses();
