@@ -1,0 +1,8 @@
+// Every test of the page, in this order: those that end nodes come last.
+
+import './seats.test.mjs';
+import './devices.test.mjs';
+import './goods.test.mjs';
+import './widget.test.mjs';
+import './access.test.mjs';
+import './faults.test.mjs';
