@@ -16,7 +16,7 @@ pageTest('when its node is killed the page says so, goes on with another one and
   await reads(page, '#toasts', /lost/);
   await connected(page);
   print(`connected again ${Date.now() - begun} ms after the press`);
-  await reads(page, '#link-text', /^node 2 lost — connected to node [13]$/);
+  await reads(page, '#link-text', /^node n2 lost — connected to n[13]$/);
   await inCart(page, 2);
   await pick(page, 2, 1);
   await page.click('#hold');

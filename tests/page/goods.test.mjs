@@ -17,7 +17,7 @@ pageTest('a product\'s stock is live on every node, and it is bought', async (pe
   await go(one, '#/cart');
   await pay(one, 'Shop');
   await one.waitForSelector('#payment[data-state=recorded]');
-  await reads(other, `${card} .shop__stock`, new RegExp(`^${before - 2} left$`));
+  await reads(other, `${card} .shop__stock`, new RegExp(`^${before - 2} left\\.$`));
 });
 
 pageTest('a time of a room is booked, seen by others, and canceled', async (people) => {

@@ -114,10 +114,17 @@ export const shows = (page, row, seat, state) => page.waitForFunction(([r, s, is
 export const inCart = (page, count) => page.waitForFunction((wanted) => document.getElementById('basket-count').textContent === String(wanted), count);
 
 /** Waits until an element's text matches. */
-export const reads = (page, selector, pattern) => page.waitForFunction(([css, source]) => {
-  const element = document.querySelector(css);
-  return element && new RegExp(source).test(element.textContent);
-}, [selector, pattern.source]);
+export async function reads(page, selector, pattern) {
+  try {
+    await page.waitForFunction(([css, source]) => {
+      const element = document.querySelector(css);
+      return element && new RegExp(source, 's').test(element.textContent);
+    }, [selector, pattern.source]);
+  } catch (error) {
+    const texts = await page.locator(selector).allTextContents().catch(() => []);
+    throw new Error(`${selector} does not read ${pattern}, but ${JSON.stringify(texts)}`, { cause: error });
+  }
+}
 
 /** Pays in the cart's view, "recorded" or through the gateway with an outcome. */
 export async function pay(page, name, outcome) {
