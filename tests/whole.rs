@@ -11,6 +11,7 @@ mod shop;
 mod tickets;
 mod times;
 
+mod demo;
 mod owners;
 mod payments;
 

@@ -57,26 +57,32 @@ pub fn run(args: &args::Demo) -> Outcome {
     launch.log = Some(log.clone());
     runtime.spawn(gateway.run(std::future::pending()));
     eprintln!("starting three nodes …");
-    let outcome = serve(&runtime, &mut end, args, LocalCluster::start(NODES, launch), control);
-    if outcome.is_err() {
-        // What the nodes said is all there is to go by.
-        eprint!("{}", std::fs::read_to_string(&log).unwrap_or_default());
-    }
+    let started = LocalCluster::start(NODES, launch).and_then(|cluster| {
+        runtime.block_on(cluster.settle())?;
+        Ok(Arc::new(cluster))
+    });
+    let outcome = match started {
+        Ok(cluster) => sell(&runtime, &mut end, args, cluster, control),
+        Err(error) => {
+            // What the nodes said is all there is to go by.
+            eprint!("{}", std::fs::read_to_string(&log).unwrap_or_default());
+            Err(error.into())
+        }
+    };
     // It may never have been written.
     let _ = std::fs::remove_file(&log);
     runtime.shutdown_background();
     outcome
 }
 
-fn serve(
+/// Sells from the nodes until it is told to end.
+fn sell(
     runtime: &Runtime,
     end: &mut End,
     args: &args::Demo,
-    cluster: Result<LocalCluster, boxoffice_load::LocalNodeError>,
+    cluster: Arc<LocalCluster>,
     control: tokio::net::TcpListener,
 ) -> Outcome {
-    let cluster = Arc::new(cluster?);
-    runtime.block_on(cluster.settle())?;
     let addresses = cluster.addresses();
     let reach = Reach { address: addresses[0].clone(), admin_token: None };
     HOUSES.iter().try_for_each(|house| import::quietly(house, &reach))?;

@@ -162,12 +162,12 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>, seats: Arc<Semaphore>) {
     let router = TowerToHyperService::new(http::router(Arc::clone(&shared)));
-    let mut phase = shared.phase.clone();
+    let mut next_phase = std::pin::pin!(phase_after(shared.phase.clone(), Phase::Open));
     let leaving = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
     loop {
         let accepted = tokio::select! {
             biased;
-            _ = phase_after(&mut phase, Phase::Open) => return,
+            _ = next_phase.as_mut() => return,
             accepted = listener.accept() => accepted,
         };
         let (stream, peer) = match accepted {
@@ -234,10 +234,9 @@ async fn serve(stream: TcpStream, router: Router, guest: Arc<Guest>, shared: Arc
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
-    let mut phase = shared.phase.clone();
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        _ = phase_after(&mut phase, Phase::Open) => {
+        _ = phase_after(shared.phase.clone(), Phase::Open) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

@@ -145,7 +145,7 @@ impl Drop for Share {
 }
 
 /// Waits until the phase is another one than `known`; for ever if it will not be.
-pub(crate) async fn phase_after(phase: &mut watch::Receiver<Phase>, known: Phase) -> Phase {
+pub(crate) async fn phase_after(mut phase: watch::Receiver<Phase>, known: Phase) -> Phase {
     match phase.wait_for(|phase| *phase != known).await {
         Ok(phase) => *phase,
         // The door is gone without having closed: its runtime goes down.

@@ -7,6 +7,8 @@ import { read, write } from './store.js';
 const COMMAND_WITHIN_MS = 20_000;
 /** The feed shows a change within this, or the answer alone is shown. */
 const SHOWN_WITHIN_MS = 1_500;
+/** An answer that took longer says too little about clocks. */
+const CLOCKS_WITHIN_MS = 2_000;
 
 export class Cart {
   constructor(link, say) {
@@ -22,11 +24,13 @@ export class Cart {
     const kept = read('cart');
     this.token = kept?.token || hex(16);
     this.id = kept?.id || null;
+    /** How far the clock of the cart's keeper is from this device's, where that is known; else the node's is taken. */
+    this.offset = kept?.offset ?? null;
     if (!kept) this.keepToken();
   }
 
   keepToken() {
-    write('cart', { token: this.token, id: this.id });
+    write('cart', { token: this.token, id: this.id, offset: this.offset });
   }
 
   /** Looks what has become of the cart this device had. */
@@ -85,7 +89,8 @@ export class Cart {
   /** Milliseconds until what is held is given back; null if nothing is. */
   remaining() {
     if (!this.current || this.lines.length === 0 || !this.current.deadline) return null;
-    return Math.max(0, Date.parse(this.current.deadline) - this.link.now());
+    const now = this.offset === null ? this.link.now() : Date.now() + this.offset;
+    return Math.max(0, Date.parse(this.current.deadline) - now);
   }
 
   /** The seats of a session that are in the cart, as [row, seat]. */
@@ -157,6 +162,8 @@ export class Cart {
 
   async hold(op, body) {
     this.expired = null;
+    const asked = Date.now();
+    const fresh = this.current === null;
     let ok;
     try {
       ok = await this.command(op, body);
@@ -166,11 +173,21 @@ export class Cart {
       this.forget();
       ok = await this.command(op, body);
     }
+    const answered = Date.now();
     this.id = ok.cart;
     this.keepToken();
     this.watch();
     await this.shown(ok);
+    if (fresh) this.compareClocks(asked, answered);
     return ok;
+  }
+
+  /** The cart was opened between these times: deadlines are by the clock that says when. */
+  compareClocks(asked, answered) {
+    if (!this.current?.opened_at || answered - asked > CLOCKS_WITHIN_MS) return;
+    this.offset = Date.parse(this.current.opened_at) - (asked + answered) / 2;
+    this.keepToken();
+    this.emit('change', this.current);
   }
 
   async change(op, body) {
@@ -252,6 +269,7 @@ export class Cart {
     this.id = id;
     this.current = null;
     this.version = 0;
+    this.offset = null;
     this.keepToken();
     this.emit('change', null);
   }

@@ -95,6 +95,11 @@ impl Frames {
         self.socket.get_mut().readable().await.map_err(|_| End::Gone)
     }
 
+    /// Whether there may be something to read that was not told of yet.
+    pub(super) fn may_have(&self) -> bool {
+        self.socket.get_ref().may_have()
+    }
+
     /// How many whole messages came before the one that is in the middle; `None` if none is. Means something when there
     /// is nothing to read.
     pub(super) fn in_the_middle_after(&self) -> Option<u64> {

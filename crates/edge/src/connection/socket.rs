@@ -53,14 +53,20 @@ impl Socket {
         Ok(())
     }
 
-    /// Waits until there is something to read, or the end.
+    /// Waits until there is something to read, or the end. Stays with the stream when it is given up, which costs less
+    /// than coming and going turn after turn; so only one may wait.
     pub(super) async fn readable(&mut self) -> io::Result<()> {
         if !self.rest.is_empty() {
             return Ok(());
         }
-        self.stream.readable().await?;
+        std::future::poll_fn(|context| self.stream.poll_read_ready(context)).await?;
         self.drained = false;
         Ok(())
+    }
+
+    /// Whether a read may give something.
+    pub(super) fn may_have(&self) -> bool {
+        !self.drained || !self.rest.is_empty()
     }
 
     /// Waits until something can be written.

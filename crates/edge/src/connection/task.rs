@@ -13,10 +13,7 @@ use boxoffice_node::{
 use boxoffice_wire::{Op, Request, encode, feed::Notice, limits::close};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use smol_str::SmolStr;
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep_until},
-};
+use tokio::time::{Instant, sleep_until};
 
 use super::{
     Newcomer,
@@ -80,7 +77,6 @@ pub(super) struct Connection {
     /// The first `watch`, on its way to that runtime.
     pub(super) carried: Option<Request>,
     pub(super) malformed: u32,
-    phase: watch::Receiver<Phase>,
     known_phase: Phase,
     /// Bytes read and written that are counted already.
     counted: (u64, u64),
@@ -109,7 +105,6 @@ impl Connection {
             awaited: Awaited::default(),
             carried: None,
             malformed: 0,
-            phase: shared.phase.clone(),
             known_phase: Phase::Open,
             counted: (0, 0),
             watchers: Share::new(&shared, |metrics: &Metrics| &metrics.watchers, 0),
@@ -149,6 +144,10 @@ impl Connection {
             self.watcher = Some(shared.backend.feeds().watcher());
             self.request(watch, Instant::now())?;
         }
+        // What is waited for turn after turn stays in its queue; a watcher has nothing to do there when it is told something.
+        let mut next_phase = pin!(phase_after(shared.phase.clone(), self.known_phase));
+        let answers = Arc::clone(&self.answers);
+        let mut answered = pin!(answers.there());
         let mut more = true;
         loop {
             if more {
@@ -156,8 +155,11 @@ impl Connection {
             } else {
                 tokio::select! {
                     biased;
-                    phase = phase_after(&mut self.phase, self.known_phase) => self.phase_is(phase)?,
-                    () = self.answers.there() => {}
+                    phase = next_phase.as_mut() => {
+                        self.phase_is(phase)?;
+                        next_phase.set(phase_after(shared.phase.clone(), self.known_phase));
+                    }
+                    () = answered.as_mut() => answered.set(answers.there()),
                     Some(gone) = self.errands.next(), if !self.errands.is_empty() => self.gone_about(gone)?,
                     () = dirty(self.watcher.as_ref()) => {}
                     () = timer.as_mut() => {}
@@ -166,7 +168,7 @@ impl Connection {
             }
             let now = Instant::now();
             self.take_answers(now).await?;
-            more = self.read(now)?;
+            more = (more || self.frames.may_have()) && self.read(now)?;
             self.check_time(now)?;
             more |= self.pull_feeds()?;
             let flushed = self.frames.flush(limits).await;

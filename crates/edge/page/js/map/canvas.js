@@ -13,6 +13,9 @@ const RESTS_AFTER_MS = 140;
 const FLASHES_MAX = 200;
 const FLASH_MS = 550;
 const DENSITY_MAX = 2;
+/** In narrow places the buttons have the foot of the picture for themselves: so many pixels. */
+const NARROW = 600;
+const BUTTONS = 56;
 /** Around the seats, for the stage and the names of rows. */
 const MARGIN = { side: 260, top: 420, bottom: 260 };
 
@@ -70,15 +73,20 @@ export class Picture {
 
   // The view: `scale` is pixels of the page per unit, (x, y) the point of the plan at the top left corner.
 
+  /** The height that no buttons lie over. */
+  usable() {
+    return this.height - (this.width < NARROW ? BUTTONS : 0);
+  }
+
   fitScale() {
     const { left, right, top, bottom } = this.extent;
-    return Math.min(this.width / (right - left), this.height / (bottom - top));
+    return Math.min(this.width / (right - left), this.usable() / (bottom - top));
   }
 
   fit() {
     const { left, right, top, bottom } = this.extent;
     const scale = this.fitScale();
-    this.view = { scale, x: (left + right - this.width / scale) / 2, y: (top + bottom - this.height / scale) / 2 };
+    this.view = { scale, x: (left + right - this.width / scale) / 2, y: (top + bottom - this.usable() / scale) / 2 };
     this.moved();
   }
 
@@ -110,7 +118,7 @@ export class Picture {
       ? (from + to - length) / 2
       : Math.min(to - length, Math.max(from, at)));
     view.x = within(view.x, extent.left, extent.right, this.width / view.scale);
-    view.y = within(view.y, extent.top, extent.bottom, this.height / view.scale);
+    view.y = within(view.y, extent.top, extent.bottom, this.usable() / view.scale);
   }
 
   /** Moves the view so that a seat is well inside. */

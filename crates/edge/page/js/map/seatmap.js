@@ -205,6 +205,17 @@ export class SeatMap {
     this.picture.zoom(factor, this.picture.width / 2, this.picture.height / 2);
   }
 
+  /** Around the seat one is at. */
+  zoomFocus(factor) {
+    if (this.focus < 0) {
+      this.zoomMiddle(factor);
+      return;
+    }
+    this.picture.zoom(factor, ...this.picture.toScreen(this.plan.x[this.focus], this.plan.y[this.focus]));
+    this.picture.reveal(this.focus);
+    this.tellSeat(this.focus, false);
+  }
+
   // What people do
 
   listen() {
@@ -320,8 +331,8 @@ export class SeatMap {
     else if (event.key === 'Home' && row) this.setFocus(row.first);
     else if (event.key === 'End' && row) this.setFocus(row.first + row.count - 1);
     else if ((event.key === 'Enter' || event.key === ' ') && this.focus >= 0) this.toggle(this.focus);
-    else if (event.key === '+' || event.key === '=') this.zoomMiddle(ZOOM_STEP);
-    else if (event.key === '-') this.zoomMiddle(1 / ZOOM_STEP);
+    else if (event.key === '+' || event.key === '=') this.zoomFocus(ZOOM_STEP);
+    else if (event.key === '-') this.zoomFocus(1 / ZOOM_STEP);
     else if (event.key === '0') this.picture.fit();
     else return;
     event.preventDefault();

@@ -126,7 +126,7 @@ class CartView {
     } catch (error) {
       const tone = error.name2 === 'payment_pending' || error.kind === 'fail' ? 'warn' : 'bad';
       const more = {
-        payment_declined: this.app.cart.lines.length > 0 ? ' Your seats are still held; you may try another way.' : ' What you held was given back.',
+        payment_declined: body.payment.gateway?.on_decline === 'keep' ? ' Your seats are still held; you may try another way.' : ' What you held was given back.',
         payment_pending: ' We keep what you hold until it is decided, and show your order here then.',
       }[error.name2];
       this.note.show(tone, h('p', { id: 'pay-note', dataset: { refusal: error.name2 } }, explain(error), more));
