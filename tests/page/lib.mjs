@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { chromium } from 'playwright-core';
 
 /** The addresses of the nodes, in order. */
@@ -27,7 +27,7 @@ export async function chrome() {
   return browser;
 }
 
-after(() => browser?.close());
+export const closeChrome = () => browser?.close();
 
 /** A test with people in browsers; none of them may see an error on the console. */
 export function pageTest(name, does, { nodesGo = false, within = TEST_WITHIN_MS } = {}) {

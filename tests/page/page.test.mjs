@@ -6,3 +6,7 @@ import './goods.test.mjs';
 import './widget.test.mjs';
 import './access.test.mjs';
 import './faults.test.mjs';
+import { after } from 'node:test';
+import { closeChrome } from './lib.mjs';
+
+after(closeChrome);

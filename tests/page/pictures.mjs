@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { PHONE, call, chrome, connected, inCart, mapKnown, nodes, pause } from './lib.mjs';
+import { PHONE, call, chrome, closeChrome, connected, inCart, mapKnown, nodes, pause } from './lib.mjs';
 
 const SESSION = 'tosca-tonight';
 /** How much of the house is sold before the pictures are taken. */
@@ -39,7 +39,7 @@ await picture(phone, 'phone');
 await pause(20_000);
 await fromTop(operator);
 await picture(operator, 'operator');
-await browser.close();
+await closeChrome();
 
 async function open(options, hash) {
   const page = await (await browser.newContext(options)).newPage();
@@ -48,10 +48,12 @@ async function open(options, hash) {
   return page;
 }
 
-const fromTop = (page) => page.evaluate(() => {
-  document.activeElement?.blur();
-  scrollTo(0, 0);
-});
+function fromTop(page) {
+  return page.evaluate(() => {
+    document.activeElement?.blur();
+    scrollTo(0, 0);
+  });
+}
 
 async function picture(page, name) {
   const path = join(into, `${name}.png`);
