@@ -286,7 +286,7 @@ export class Picture {
     context.fillStyle = colours.ink2;
     context.font = `500 ${Math.round(Math.min(17, Math.max(10, seat * 0.8)) * density)}px ${SERIF}`;
     if (plan.sections.length > 1 && plan.sections.length <= 60) {
-      for (const section of plan.sections) context.fillText(section.name, ...at((section.left + section.right) / 2, section.bottom + 115));
+      for (const section of plan.sections) context.fillText(section.name, ...at(section.middle, section.bottom + 115));
     }
     if (seat < 8) return;
     context.font = `600 ${Math.round(Math.min(13, Math.max(8, seat * 0.42)) * density)}px sans-serif`;

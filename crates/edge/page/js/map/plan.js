@@ -4,6 +4,8 @@
 
 /** Straight rows of different sections are drawn this much further apart than they are counted. */
 const SECTION_GAP = 170;
+/** The width of a seat. */
+const SEAT = 100;
 const CELL = 200;
 
 export class Plan {
@@ -113,20 +115,22 @@ function boundsOf({ x, y, size }) {
   return { left, right, top, bottom };
 }
 
-/** Sections with the place of their name: behind their last row, in its middle. */
+/** Sections with the place of their name: behind their last seats, in the middle of those. */
 function sectionsOf(plan) {
   const sections = new Map();
   plan.rows.forEach((row) => {
     if (!row.section) return;
-    const section = sections.get(row.section) || { id: row.section, name: sectionName(row.section), left: Infinity, right: -Infinity, bottom: -Infinity };
+    const section = sections.get(row.section) || { id: row.section, name: sectionName(row.section), bottom: -Infinity, seats: [] };
     for (let seat = row.first; seat < row.first + row.count; seat += 1) {
-      section.left = Math.min(section.left, plan.x[seat]);
-      section.right = Math.max(section.right, plan.x[seat]);
       section.bottom = Math.max(section.bottom, plan.y[seat]);
+      section.seats.push(seat);
     }
     sections.set(row.section, section);
   });
-  return [...sections.values()];
+  return [...sections.values()].map(({ id, name, bottom, seats }) => {
+    const last = seats.filter((seat) => plan.y[seat] > bottom - SEAT).map((seat) => plan.x[seat]);
+    return { id, name, bottom, middle: (Math.min(...last) + Math.max(...last)) / 2 };
+  });
 }
 
 export function sectionName(id) {
