@@ -134,7 +134,7 @@ impl Buyer {
 
     fn payment(&mut self, cart: &Cart) -> Payment {
         match self.dice.random_range(0..10) {
-            0 => gateway("declined", None),
+            0 => gateway("decline", None),
             1..6 => gateway("ok", None),
             _ => recorded("card", cart.id().to_string()),
         }
