@@ -1,0 +1,72 @@
+// Nodes that die and nodes that are taken away, under people who buy.
+
+import assert from 'node:assert/strict';
+import { demo, hold, inCart, mapKnown, nodes, pageTest, pick, reads, ready, shows } from './lib.mjs';
+
+pageTest('when its node is killed the page says so, goes on with another one and keeps its cart; the operators see it', async (people, print) => {
+  const operator = await people.open(0, '#/operator');
+  const page = await people.open(1, '#/session/page-kill');
+  await pick(page, 1, 1, 2);
+  await hold(page);
+  const told = await connectionTold(page);
+  const card = operator.locator('.op-node').nth(1);
+  await operator.waitForFunction(() => document.querySelectorAll('.op-node__demo[data-what=kill]').length === 3);
+  const begun = Date.now();
+  try {
+    await card.getByRole('button').click();
+    await page.waitForFunction(() => /^node n2 lost — connected to n[13]$/.test(window.told.at(-1)));
+    print(`connected again ${Date.now() - begun} ms after the press`);
+    assert.ok((await told()).includes('node n2 lost — looking for another'));
+    await reads(page, '#toasts', /node n2 lost/);
+    await inCart(page, 2);
+    await pick(page, 2, 1);
+    await page.click('#hold');
+    await inCart(page, 3);
+    await shows(page, 2, 1, 1);
+    await operator.waitForFunction(() => document.querySelectorAll('.op-node')[1].dataset.up === 'no');
+    await reads(operator, '.op-log', /Node 2 does not answer any more/);
+    await operator.waitForSelector('.op-node:nth-child(2) .op-node__demo[data-what=start]');
+    await card.getByRole('button').click();
+    await ready(1);
+    await operator.waitForFunction(() => document.querySelectorAll('.op-node')[1].dataset.up === 'yes');
+    await reads(operator, '.op-log', /Node 2 answers again/);
+  } finally {
+    if (!(await demo.process(1)).running) await demo.start(1);
+  }
+}, { nodesGo: true });
+
+/** Keeps what the page says of its connection: some of it stands there for a moment only. */
+async function connectionTold(page) {
+  await page.evaluate(() => {
+    window.told = [];
+    const pill = document.getElementById('link-text');
+    new MutationObserver(() => window.told.push(pill.textContent)).observe(pill, { childList: true, characterData: true, subtree: true });
+  });
+  return () => page.evaluate(() => window.told);
+}
+
+pageTest('when its node is taken away in order the page moves without an error', async (people, print) => {
+  const page = await people.open(2, '#/session/page-drain');
+  await pick(page, 1, 1, 2);
+  await hold(page);
+  const { pid } = await demo.process(2);
+  try {
+    const begun = Date.now();
+    process.kill(pid, 'SIGTERM');
+    await page.waitForFunction((url) => {
+      const { link } = window.boxoffice.app;
+      return link.at.url !== url && link.state === 'connected';
+    }, nodes[2]);
+    print(`moved ${Date.now() - begun} ms after the signal`);
+    await inCart(page, 2);
+    await pick(page, 3, 3);
+    await page.click('#hold');
+    await inCart(page, 3);
+    assert.equal(await page.locator('.toast--bad, .notice--bad').count(), 0, 'no error is shown');
+  } finally {
+    await demo.start(2);
+  }
+  const back = await people.open(2, '#/session/page-drain');
+  await mapKnown(back);
+  await shows(back, 3, 3, 1);
+}, { nodesGo: true });

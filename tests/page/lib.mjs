@@ -1,0 +1,189 @@
+// What the tests of the page share: browsers, people in them, requests beside them, and the demonstration they visit.
+
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { test } from 'node:test';
+import { chromium } from 'playwright-core';
+
+/** The addresses of the nodes, in order. */
+export const nodes = process.env.BOXOFFICE_NODES.split(' ');
+export const WINDOW = { width: 1280, height: 1000 };
+export const PHONE = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true };
+const WITHIN_MS = 15_000;
+const TEST_WITHIN_MS = 60_000;
+
+/** What Chromium itself writes when a node is not there; nothing else is allowed, and this only where a test says so. */
+const NODE_GONE = /^(WebSocket connection to 'ws:\/\/127\.0\.0\.1:\d+\/v1\/ws' failed: |Failed to load resource: net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|EMPTY_RESPONSE|INTERNET_DISCONNECTED|SOCKET_NOT_CONNECTED|INCOMPLETE_CHUNKED_ENCODING)$)/;
+
+let browser = null;
+
+/** Debian's Chromium, started once. */
+export async function chrome() {
+  browser ??= await chromium.launch({
+    executablePath: process.env.BOXOFFICE_CHROMIUM || '/usr/bin/chromium',
+    // Chromium's sandbox does not work for root.
+    args: process.getuid() === 0 ? ['--no-sandbox'] : [],
+  });
+  return browser;
+}
+
+export const closeChrome = () => browser?.close();
+
+/** A test with people in browsers; none of them may see an error on the console. */
+export function pageTest(name, does, { nodesGo = false, within = TEST_WITHIN_MS } = {}) {
+  test(name, { timeout: within }, async (t) => {
+    const people = new People(nodesGo);
+    try {
+      await does(people, (figure) => t.diagnostic(figure));
+      assert.deepEqual(people.errors, [], 'errors on the console');
+    } finally {
+      await people.leave();
+    }
+  });
+}
+
+/** Browser windows that have nothing in common, as those of different people. */
+class People {
+  constructor(nodesGo) {
+    this.nodesGo = nodesGo;
+    this.errors = [];
+    this.contexts = [];
+  }
+
+  /** A new person's window on any address. */
+  async window(options = {}) {
+    const context = await (await chrome()).newContext({ viewport: WINDOW, colorScheme: 'light', ...options });
+    context.setDefaultTimeout(WITHIN_MS);
+    this.contexts.push(context);
+    const page = await context.newPage();
+    page.on('pageerror', (error) => this.errors.push(error.stack));
+    page.on('console', (message) => {
+      if (message.type() !== 'error' || (this.nodesGo && NODE_GONE.test(message.text()))) return;
+      this.errors.push(`${message.text()} (${message.location().url})`);
+    });
+    return page;
+  }
+
+  /** A new person's window on the page of a node (0, 1, 2), connected to it. */
+  async open(node, hash = '', options = {}) {
+    const page = await this.window(options);
+    await page.goto(`${nodes[node]}/${hash}`);
+    await connected(page);
+    if (hash.startsWith('#/session/')) await mapKnown(page);
+    return page;
+  }
+
+  async leave() {
+    await Promise.all(this.contexts.map((context) => context.close()));
+  }
+}
+
+export const connected = (page) => page.waitForFunction(() => window.boxoffice?.app.link.state === 'connected');
+
+/** Waits until the session's seats are as a node told. */
+export const mapKnown = (page) => page.waitForFunction(() => {
+  const counts = document.querySelector('#counts [data-counts]');
+  return counts?.dataset.free !== undefined && window.boxoffice.seatPoint?.(0, 0);
+});
+
+/** Goes to another view without loading the page anew. */
+export async function go(page, hash) {
+  await page.evaluate((to) => { location.hash = to; }, hash);
+  if (hash.startsWith('#/session/')) await mapKnown(page);
+}
+
+/** Clicks seats of a row on the map, and sees that they are picked. */
+export async function pick(page, row, ...seats) {
+  for (const seat of seats) {
+    const { x, y } = await page.evaluate(([r, s]) => window.boxoffice.seatPoint(r, s), [row, seat]);
+    await page.mouse.click(x, y);
+    await page.waitForSelector(`#picked [data-seat="${row},${seat}"]`);
+  }
+}
+
+/** Holds what is picked. */
+export async function hold(page) {
+  await page.click('#hold');
+  await page.waitForSelector('#to-cart');
+}
+
+/** Waits until the map shows a seat so: 0 free, 1 held, 2 sold. */
+export const shows = (page, row, seat, state) => page.waitForFunction(([r, s, is]) => window.boxoffice.mapState(r, s) === is, [row, seat, state]);
+
+/** Waits until so many are in the cart. */
+export const inCart = (page, count) => page.waitForFunction((wanted) => document.getElementById('basket-count').textContent === String(wanted), count);
+
+/** Waits until an element's text matches. */
+export async function reads(page, selector, pattern) {
+  try {
+    await page.waitForFunction(([css, source]) => {
+      const element = document.querySelector(css);
+      return element && new RegExp(source, 's').test(element.textContent);
+    }, [selector, pattern.source]);
+  } catch (error) {
+    const texts = await page.locator(selector).allTextContents().catch(() => []);
+    throw new Error(`${selector} does not read ${pattern}, but ${JSON.stringify(texts)}`, { cause: error });
+  }
+}
+
+/** Pays in the cart's view, "recorded" or through the gateway with an outcome. */
+export async function pay(page, name, outcome) {
+  await page.waitForSelector('#pay');
+  await page.fill('#customer', name);
+  await page.check(outcome ? '#way-gateway' : '#way-recorded');
+  if (outcome) await page.selectOption('#source', outcome);
+  await page.click('#pay');
+}
+
+/** Asks a node over HTTP, as somebody without a browser. */
+export async function call(op, body, node = 0) {
+  const headers = { 'content-type': 'application/json', 'idempotency-key': randomBytes(12).toString('hex') };
+  const response = await fetch(`${nodes[node]}/v1/${op}`, { method: 'POST', headers, body: JSON.stringify(body) });
+  const answer = await response.json();
+  assert.ok(answer.ok, `${op}: ${JSON.stringify(answer)}`);
+  return answer.ok;
+}
+
+/** Somebody without a browser holds seats ([[row, seat]]); their cart's token. */
+export async function taken(session, seats, node = 0) {
+  const token = randomBytes(16).toString('hex');
+  await call('cart.hold_seats', { token, session, seats }, node);
+  return token;
+}
+
+/** The control of the demonstration. */
+export const demo = {
+  async asked(path, method) {
+    const { demo: base } = await (await fetch(`${nodes[0]}/page.json`)).json();
+    demo.base = base;
+    return fetch(`${base}${path}`, { method });
+  },
+  /** The process of a node (0, 1, 2): {running, pid}. */
+  async process(node) {
+    const answer = demo.base ? await fetch(`${demo.base}/nodes`) : await demo.asked('/nodes', 'GET');
+    return (await answer.json()).find(({ url }) => url === nodes[node]);
+  },
+  /** Starts a node that has ended, and waits until it answers. */
+  async start(node) {
+    await eventually(async () => !(await demo.process(node)).running, 'the process has ended');
+    const { node: name } = await demo.process(node);
+    const answer = await fetch(`${demo.base}/nodes/${name}/start`, { method: 'POST' });
+    assert.equal(answer.status, 204);
+    await ready(node);
+  },
+};
+
+/** Waits until a node serves. */
+export const ready = (node) => eventually(async () => (await fetch(`${nodes[node]}/readyz`)).ok, `node ${node + 1} is ready`);
+
+/** Waits until `holds` answers true; errors count as no. */
+export async function eventually(holds, what, within = 20_000) {
+  for (const until = Date.now() + within; Date.now() < until; await pause(50)) {
+    if (await holds().catch(() => false)) return;
+  }
+  assert.fail(`not within ${within} ms: ${what}`);
+}
+
+export const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+
+export const median = (values) => [...values].sort((one, other) => one - other)[values.length >> 1];

@@ -1,0 +1,12 @@
+// Every test of the page, in this order: those that end nodes come last.
+
+import './seats.test.mjs';
+import './devices.test.mjs';
+import './goods.test.mjs';
+import './widget.test.mjs';
+import './access.test.mjs';
+import './faults.test.mjs';
+import { after } from 'node:test';
+import { closeChrome } from './lib.mjs';
+
+after(closeChrome);
