@@ -58,11 +58,18 @@ pub fn run(args: &args::Demo) -> Outcome {
     runtime.spawn(gateway.run(std::future::pending()));
     eprintln!("starting three nodes …");
     let started = LocalCluster::start(NODES, launch).and_then(|cluster| {
-        runtime.block_on(cluster.settle())?;
-        Ok(Arc::new(cluster))
+        let settled = runtime.block_on(async {
+            tokio::select! {
+                settled = cluster.settle() => settled.map(|()| true),
+                // Nobody waits for it any more.
+                () = end.told() => Ok(false),
+            }
+        });
+        Ok(settled?.then(|| Arc::new(cluster)))
     });
     let outcome = match started {
-        Ok(cluster) => sell(&runtime, &mut end, args, cluster, control),
+        Ok(Some(cluster)) => sell(&runtime, &mut end, args, cluster, control),
+        Ok(None) => Ok(()),
         Err(error) => {
             // What the nodes said is all there is to go by.
             eprint!("{}", std::fs::read_to_string(&log).unwrap_or_default());
