@@ -330,8 +330,13 @@ impl Channel {
         self.watchers.lock().len()
     }
 
-    /// Tells the watchers in `slots` that there is something; whether there are slots beyond.
-    pub(super) fn tell(&self, slots: std::ops::Range<usize>) -> bool {
-        self.watchers.lock().tell(slots)
+    /// All watchers are to be told that there is something; whether none were being told already.
+    pub(super) fn has_news(&self) -> bool {
+        self.watchers.lock().has_news()
+    }
+
+    /// Tells so many watchers; whether there are more to be told.
+    pub(super) fn tell(&self, count: usize) -> bool {
+        self.watchers.lock().tell(count)
     }
 }

@@ -19,7 +19,8 @@ use super::{
 };
 use crate::world::Clock;
 
-/// Watchers told in one go, before others on the runtime have their turn.
+/// Watchers of one channel told in one go, before other channels, what is new meanwhile and others on the runtime have their
+/// turn.
 const WATCHERS_SLICE: usize = 64;
 
 /// Milliseconds before a feed that could not begin anew is tried again.
@@ -38,6 +39,8 @@ pub(super) struct Hub {
     inbox: Mutex<Inbox>,
     answers: Mutex<Vec<Answer>>,
     table: Mutex<Table>,
+    /// Channels whose watchers are being told, in turn.
+    telling: Mutex<VecDeque<Arc<Channel>>>,
     wake: Notify,
 }
 
@@ -76,6 +79,7 @@ impl Hub {
             inbox: Mutex::default(),
             answers: Mutex::default(),
             table: Mutex::new(Table { channels: BTreeMap::new(), next_feed: 1, later: Default::default() }),
+            telling: Mutex::default(),
             wake: Notify::new(),
         }
     }
@@ -196,23 +200,47 @@ impl Hub {
     pub(super) async fn run(&self) {
         let mut next_ms = self.now_ms();
         loop {
-            match self.sweep(self.now_ms()).await {
-                Some(until_ms) => tokio::select! {
-                    biased;
-                    () = self.wake.notified() => {}
-                    () = self.wait_until(until_ms) => continue,
-                },
-                None => self.wake.notified().await,
+            let look_ms = self.sweep(self.now_ms());
+            if !self.is_telling() {
+                match look_ms {
+                    Some(until_ms) => tokio::select! {
+                        biased;
+                        () = self.wake.notified() => {}
+                        () = self.wait_until(until_ms) => continue,
+                    },
+                    None => self.wake.notified().await,
+                }
             }
-            self.take_answers().await;
-            if self.inbox.lock().is_empty() {
-                continue;
+            self.take_answers();
+            if !self.inbox.lock().is_empty() {
+                if !self.is_telling() {
+                    self.wait_until(next_ms).await;
+                }
+                // What is new while watchers are being told of something does not wait for the last of them.
+                let now_ms = self.now_ms();
+                if now_ms >= next_ms {
+                    next_ms = now_ms + self.settings.coalesce_ms;
+                    self.publish();
+                }
             }
-            if self.settings.coalesce_ms > 0 {
-                self.wait_until(next_ms).await;
-                next_ms = self.now_ms() + self.settings.coalesce_ms;
+            self.tell_some();
+            if self.is_telling() {
+                tokio::task::yield_now().await;
             }
-            self.publish().await;
+        }
+    }
+
+    fn is_telling(&self) -> bool {
+        !self.telling.lock().is_empty()
+    }
+
+    /// Tells a few watchers of the channel whose turn it is.
+    fn tell_some(&self) {
+        let mut telling = self.telling.lock();
+        if let Some(channel) = telling.pop_front()
+            && channel.tell(WATCHERS_SLICE)
+        {
+            telling.push_back(channel);
         }
     }
 
@@ -223,59 +251,58 @@ impl Hub {
         }
     }
 
-    async fn take_answers(&self) {
+    fn take_answers(&self) {
         let answers = std::mem::take(&mut *self.answers.lock());
         for answer in answers {
             match answer {
-                Answer::Begun(entity, outcome) => self.answered(&entity, &outcome).await,
+                Answer::Begun(entity, outcome) => self.answered(&entity, &outcome),
                 Answer::Page(entity, after, page) => {
                     let channel = self.table.lock().channels.get(&(entity, View::Whole)).cloned();
                     if let Some(channel) = channel.filter(|channel| channel.turned_to(after, page)) {
-                        self.tell(&channel).await;
+                        self.tell(&channel);
                     }
                 }
             }
         }
     }
 
-    async fn answered(&self, entity: &Entity, outcome: &Result<Beginning, NoFeed>) {
+    fn answered(&self, entity: &Entity, outcome: &Result<Beginning, NoFeed>) {
         for channel in self.channels_of(entity) {
             let published = channel.answered(outcome.clone(), &*self.source);
-            self.follow(&channel, published).await;
+            self.follow(&channel, published);
         }
     }
 
-    async fn publish(&self) {
+    fn publish(&self) {
         let commits = self.inbox.lock().take();
         for commit in commits {
             let mut channels = self.channels_of(&commit.entity);
             let last = channels.pop();
             for channel in channels {
                 let published = channel.publish(commit.clone(), &*self.source);
-                self.follow(&channel, published).await;
+                self.follow(&channel, published);
             }
             if let Some(channel) = last {
                 let published = channel.publish(commit, &*self.source);
-                self.follow(&channel, published).await;
+                self.follow(&channel, published);
             }
         }
     }
 
     /// Does what is to be done after a channel was told something.
-    async fn follow(&self, channel: &Arc<Channel>, published: Published) {
+    fn follow(&self, channel: &Arc<Channel>, published: Published) {
         match published {
             Published::Nothing => {}
-            Published::News => self.tell(channel).await,
+            Published::News => self.tell(channel),
             Published::Asked => self.await_answer(channel),
             Published::Later => self.look_again(AGAIN_MS, Later::Anew(channel.entity.clone())),
         }
     }
 
-    async fn tell(&self, channel: &Channel) {
-        let mut slot = 0;
-        while channel.tell(slot..slot + WATCHERS_SLICE) {
-            slot += WATCHERS_SLICE;
-            tokio::task::yield_now().await;
+    /// Has all watchers of a channel told, from where those of it are that are being told.
+    fn tell(&self, channel: &Arc<Channel>) {
+        if channel.has_news() {
+            self.telling.lock().push_back(Arc::clone(channel));
         }
     }
 
@@ -286,7 +313,7 @@ impl Hub {
     }
 
     /// Looks at the channels whose time has come; when to look again.
-    async fn sweep(&self, now_ms: u64) -> Option<u64> {
+    fn sweep(&self, now_ms: u64) -> Option<u64> {
         loop {
             let (due, next_ms) = self.table.lock().due(now_ms);
             match due {
@@ -296,26 +323,26 @@ impl Hub {
                     self.table.lock().remove_unwatched(&channel, &*self.source);
                 }
                 Some(Later::Anew(entity)) => self.commit(vec![Commit::lost(entity)]),
-                Some(Later::Ahead(channel)) => self.tell(&channel).await,
-                Some(Later::Asked(channel, ask)) => self.ask_elsewhere(&channel, ask).await,
+                Some(Later::Ahead(channel)) => self.tell(&channel),
+                Some(Later::Asked(channel, ask)) => self.ask_elsewhere(&channel, ask),
             }
         }
     }
 
     /// What was asked of another node has not come in time, if so.
-    async fn ask_elsewhere(&self, channel: &Arc<Channel>, ask: u64) {
+    fn ask_elsewhere(&self, channel: &Arc<Channel>, ask: u64) {
         if channel.watching() == 0 || channel.asks() != ask {
             return;
         }
         if !channel.is_asked() {
             if channel.ask_again() {
-                self.tell(channel).await;
+                self.tell(channel);
             }
             return;
         }
         match self.source.begin_elsewhere(&channel.entity) {
             Err(NoFeed::Asked) => self.await_answer(channel),
-            outcome => self.answered(&channel.entity, &outcome).await,
+            outcome => self.answered(&channel.entity, &outcome),
         }
     }
 }

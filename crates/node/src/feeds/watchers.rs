@@ -9,6 +9,10 @@ use super::mark::Mark;
 pub(super) struct Watchers {
     slots: Vec<Option<Arc<Mark>>>,
     free: Vec<usize>,
+    /// The slot that is told next.
+    next: usize,
+    /// Slots that are to be told from there on, round the end.
+    left: usize,
 }
 
 impl Watchers {
@@ -38,13 +42,26 @@ impl Watchers {
         self.slots.len() - self.free.len()
     }
 
-    /// Tells the watchers in `slots` that there is something; whether there are slots beyond.
-    pub(super) fn tell(&self, slots: std::ops::Range<usize>) -> bool {
-        let end = slots.end.min(self.slots.len());
+    /// All are to be told, from where others are being told, so that news wait for nobody; whether none were.
+    pub(super) fn has_news(&mut self) -> bool {
+        let was_idle = self.left == 0;
+        self.left = self.slots.len();
+        was_idle && self.left > 0
+    }
+
+    /// Tells so many that there is something; whether there are more to be told.
+    pub(super) fn tell(&mut self, count: usize) -> bool {
         // Who comes meanwhile sees what is published already; who leaves leaves its slot empty. Nobody is passed over.
-        for mark in self.slots[slots.start.min(end)..end].iter().flatten() {
-            mark.set();
+        for _ in 0..count.min(self.left) {
+            if self.next >= self.slots.len() {
+                self.next = 0;
+            }
+            if let Some(mark) = &self.slots[self.next] {
+                mark.set();
+            }
+            self.next += 1;
+            self.left -= 1;
         }
-        end < self.slots.len()
+        self.left > 0
     }
 }
