@@ -24,6 +24,10 @@ impl Watchers {
                 slot
             }
             None => {
+                // Who goes round the end passes the new slot as well: without this it would leave the last one out.
+                if self.next + self.left > self.slots.len() {
+                    self.left += 1;
+                }
                 self.slots.push(Some(mark));
                 self.slots.len() - 1
             }
@@ -63,5 +67,49 @@ impl Watchers {
             self.left -= 1;
         }
         self.left > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeSet, VecDeque};
+
+    use super::{super::mark::Dirty, *};
+
+    /// Who was told since it was last asked, by their numbers.
+    fn told(dirty: &Dirty, marks: &[Arc<Mark>]) -> BTreeSet<u64> {
+        let mut due = VecDeque::new();
+        dirty.take(&mut due);
+        marks.iter().for_each(|mark| mark.clear());
+        due.into_iter().collect()
+    }
+
+    #[test]
+    fn everybody_is_told_however_many_come_meanwhile() {
+        for (before, first, joins) in (1..6).flat_map(|n| (0..=n).flat_map(move |k| (0..4).map(move |j| (n, k, j)))) {
+            let dirty = Arc::new(Dirty::default());
+            let mut watchers = Watchers::default();
+            let mut marks: Vec<Arc<Mark>> = Vec::new();
+            let join = |watchers: &mut Watchers, marks: &mut Vec<Arc<Mark>>| {
+                let mark = Arc::new(Mark::new(marks.len() as u64, Arc::clone(&dirty)));
+                marks.push(Arc::clone(&mark));
+                watchers.join(mark);
+            };
+            (0..before).for_each(|_| join(&mut watchers, &mut marks));
+            assert!(watchers.has_news());
+            watchers.tell(first);
+            told(&dirty, &marks);
+            // News that come while some have been told, and watchers that come while others are.
+            watchers.has_news();
+            let mut more = true;
+            for _ in 0..joins {
+                more = watchers.tell(1);
+                join(&mut watchers, &mut marks);
+            }
+            while more && watchers.tell(1) {}
+            let told = told(&dirty, &marks);
+            assert!((0..before as u64).all(|watcher| told.contains(&watcher)), "{before}, {first}, {joins}: {told:?}");
+            assert!(!watchers.tell(9), "nobody is left");
+        }
     }
 }
