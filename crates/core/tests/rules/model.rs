@@ -268,6 +268,9 @@ impl Reference {
             None => Ok(None),
             Some(basket) => match basket.view.state {
                 CartState::Active => Ok(Some(basket)),
+                CartState::Expired if basket.view.deadline >= basket.view.opened_at.after(RULES.cart_age_max_ms) => {
+                    Err(Refusal::HoldAgeExceeded)
+                }
                 CartState::Expired => Err(Refusal::CartExpired),
                 state => Err(Refusal::CartNotActive(state.as_str().into())),
             },
