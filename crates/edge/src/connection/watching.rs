@@ -168,7 +168,8 @@ impl Connection {
     fn has_room_for(&self, feeds: usize) -> Result<(), Rejection> {
         let feeds_max = self.shared.config.limits.feeds_max;
         let has = self.watcher.as_ref().map_or(0, |watcher| watcher.len());
-        if has + feeds > feeds_max {
+        // Whoever asks for the same again and again has one feed, and waits for many answers.
+        if has.max(self.awaited.watches.len()) + feeds > feeds_max {
             return Err(Rejection::RateLimited(format_smolstr!("at most {feeds_max} feeds on one connection")));
         }
         Ok(())

@@ -15,6 +15,9 @@ use super::{
     watchers::Watchers,
 };
 
+/// Entries of what is committed while an answer is awaited, before they are reduced to one a seat and an area.
+const ENTRIES_MAX: usize = 4_096;
+
 /// One entity's feed on this node, in one view of it.
 pub(super) struct Channel {
     /// The node's number for it, the same for every connection.
@@ -161,7 +164,12 @@ impl Channel {
         if inside.asked && !matches!(commit.news, News::Lost) {
             // The answer may be from before it.
             match &mut inside.meanwhile {
-                Some(before) if before.to == commit.from => before.absorb(commit),
+                Some(before) if before.to == commit.from => {
+                    before.absorb(commit);
+                    if before.entries() > ENTRIES_MAX {
+                        before.reduce();
+                    }
+                }
                 other => *other = Some(commit),
             }
             return Published::Nothing;

@@ -56,6 +56,8 @@ struct Table {
     next_feed: u64,
     /// What is looked at again, and the monotonic millisecond of that; each queue in the order of time.
     later: [VecDeque<(u64, Later)>; 4],
+    /// Channels with watchers that have more than is published, by feed, and until when the last of them waits.
+    ahead: BTreeMap<u64, u64>,
 }
 
 /// Why a channel is looked at again.
@@ -78,7 +80,12 @@ impl Hub {
             clock,
             inbox: Mutex::default(),
             answers: Mutex::default(),
-            table: Mutex::new(Table { channels: BTreeMap::new(), next_feed: 1, later: Default::default() }),
+            table: Mutex::new(Table {
+                channels: BTreeMap::new(),
+                next_feed: 1,
+                later: Default::default(),
+                ahead: BTreeMap::new(),
+            }),
             telling: Mutex::default(),
             wake: Notify::new(),
         }
@@ -146,8 +153,9 @@ impl Hub {
             let may_come = self.inbox.lock().waits(&channel.entity) || self.source.may_lag(&channel.entity);
             may_come.then(|| self.now_ms() + AHEAD_MS)
         });
-        if let Ok(Position::Ahead { .. }) = placed {
-            self.look_again(AHEAD_MS, Later::Ahead(Arc::clone(channel)));
+        if let Ok(Position::Ahead { until_ms, .. }) = placed {
+            self.table.lock().look_ahead(channel, until_ms);
+            self.wake.notify_one();
         }
         placed
     }
@@ -323,7 +331,10 @@ impl Hub {
                     self.table.lock().remove_unwatched(&channel, &*self.source);
                 }
                 Some(Later::Anew(entity)) => self.commit(vec![Commit::lost(entity)]),
-                Some(Later::Ahead(channel)) => self.tell(&channel),
+                Some(Later::Ahead(channel)) => {
+                    self.tell(&channel);
+                    self.table.lock().looked_ahead(&channel, now_ms);
+                }
                 Some(Later::Asked(channel, ask)) => self.ask_elsewhere(&channel, ask),
             }
         }
@@ -348,6 +359,23 @@ impl Hub {
 }
 
 impl Table {
+    /// Has a channel looked at when a watcher of it has waited long enough: once for all that wait, however often they come.
+    fn look_ahead(&mut self, channel: &Arc<Channel>, until_ms: u64) {
+        if self.ahead.insert(channel.feed, until_ms).is_none() {
+            self.look_again(until_ms, Later::Ahead(Arc::clone(channel)));
+        }
+    }
+
+    /// It was: once more, if somebody came since.
+    fn looked_ahead(&mut self, channel: &Arc<Channel>, now_ms: u64) {
+        match self.ahead.get(&channel.feed) {
+            Some(until_ms) if *until_ms > now_ms => {
+                self.look_again(now_ms + AHEAD_MS, Later::Ahead(Arc::clone(channel)));
+            }
+            _ => _ = self.ahead.remove(&channel.feed),
+        }
+    }
+
     fn look_again(&mut self, at_ms: u64, later: Later) {
         let queue = match later {
             Later::Lingers(_) => 0,

@@ -298,8 +298,19 @@ fn who_comes_from_a_quicker_node_is_not_told_less_than_it_was() {
         wait(30).await;
         assert_eq!(told(&mut watcher), [Told::Snapshot(5)]);
         assert_eq!(told(&mut other), [Told::Begun(2)]);
-        wait(60_000).await;
+        wait(30_000).await;
+        let mut late = feeds.watcher();
+        for _ in 0..10 {
+            let Ok(Watching::Begun(feed)) = late.watch(&session(), View::Whole, has(7), 3) else {
+                panic!("it has begun")
+            };
+            late.release(feed);
+        }
+        wait(30_000).await;
         assert_eq!(told(&mut other), [Told::Snapshot(5)], "what it has was never there");
+        assert!(told(&mut late).is_empty(), "it has not waited as long");
+        wait(60_000).await;
+        assert_eq!(told(&mut late), [Told::Snapshot(5)]);
     });
 }
 
