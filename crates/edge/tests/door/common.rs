@@ -4,8 +4,7 @@ use std::{collections::BTreeMap, io, net::SocketAddr, pin::Pin, sync::Arc, time:
 
 use boxoffice_core::{
     answer::{
-        Answer, Answered, At, BookingState, BookingView, CartState, CartView, MapView, Order, Purchase, SeatCounts,
-        SessionEntry,
+        Answer, Answered, At, BookingState, BookingView, CartState, CartView, MapView, Order, SeatCounts, SessionEntry,
     },
     command::{CartCommand, Command, DirectoryCommand, Payment, ResourceCommand, SessionCommand, VenueCommand, Want},
     id::{CartId, CartToken, Entity, Id, Request},
@@ -22,7 +21,7 @@ use boxoffice_edge::{
 use boxoffice_node::{
     config::Secret,
     door::{Failure, ReplyTo},
-    feeds::{Beginning, Commit, FeedSettings, FeedSource, Feeds, News, NoFeed},
+    feeds::{Commit, FeedSettings, FeedSource, Feeds, News},
     history::{HistoryError, HistoryFound},
     world::OsClock,
 };
@@ -55,6 +54,8 @@ use tokio_tungstenite::{
     },
 };
 
+use crate::theatre::Theatre;
+
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -86,45 +87,6 @@ pub(crate) struct Node {
     /// Where pages of bookings were to go on.
     pub(crate) bookings_after: Mutex<Vec<Option<(Timestamp, SmolStr)>>>,
     runtime: Handle,
-}
-
-/// Sessions and their maps.
-#[derive(Default)]
-pub(crate) struct Theatre {
-    pub(crate) sessions: Mutex<BTreeMap<Id, MapView>>,
-    /// The threads that began feeds.
-    pub(crate) threads: Mutex<Vec<String>>,
-}
-
-impl FeedSource for Theatre {
-    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
-        self.threads.lock().push(std::thread::current().name().unwrap_or_default().to_owned());
-        match entity {
-            Entity::Session(session) => {
-                self.sessions.lock().get(session).cloned().map(Beginning::Session).ok_or(NoFeed::NotFound)
-            }
-            Entity::Cart(id) if *id == cart(1) => {
-                let Answer::Cart(view) = opened(*id).answer else { panic!("it is a cart") };
-                Ok(Beginning::Cart { version: 1, cart: Box::new(view) })
-            }
-            Entity::Customer(_) => Ok(Beginning::Customer { newest: 0 }),
-            _ => Err(NoFeed::NotFound),
-        }
-    }
-
-    fn may_lag(&self, _entity: &Entity) -> bool {
-        false
-    }
-
-    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
-        self.begin(entity)
-    }
-
-    fn end(&self, _entity: &Entity) {}
-
-    fn purchases(&self, _customer: &Id, _after: u64, _limit: u32) -> Option<Vec<Purchase>> {
-        Some(Vec::new())
-    }
 }
 
 impl Node {

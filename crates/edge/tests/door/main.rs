@@ -13,4 +13,5 @@ mod http;
 mod operators;
 mod page;
 mod requests;
+mod theatre;
 mod watching;

@@ -204,3 +204,19 @@ async fn the_counts_of_a_list_of_sessions() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_asks_again_and_again_does_not_wait_for_more_answers_than_feeds() {
+    in_both(|encoding| async move {
+        let door = Door::open(Limits { feeds_max: 4, ..Limits::default() });
+        let mut client = Client::connect(door.address, encoding).await;
+        for id in 1..=6 {
+            client.send(id, Op::Watch, json!({"entity": "session/elsewhere"})).await;
+        }
+        // Four wait for the other node; the others are told at once.
+        assert_eq!(client.code().await, (Some(5), 109));
+        assert_eq!(client.code().await, (Some(6), 109));
+        client.is_alive().await;
+    })
+    .await;
+}

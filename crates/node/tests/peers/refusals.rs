@@ -49,6 +49,18 @@ async fn frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
     (head[4], body)
 }
 
+/// Answers the hello of a dialer, on the connection of the link that it dials, as `node` that was dialed by `to`: the
+/// proof that it sends then.
+async fn proof_for(stream: &mut TcpStream, node: u64, to: u64) -> Vec<u8> {
+    let (kind, heard) = frame(stream).await;
+    assert_eq!(kind, HELLO);
+    let said: ([u8; 32], u128, u64, u128, u64, u64, u8, &str) = postcard::from_bytes(&heard[10..]).unwrap();
+    stream.write_all(&raw(0, HELLO, &hello_of(2, node, to, said.6))).await.unwrap();
+    let (kind, proof) = frame(stream).await;
+    assert_eq!(kind, PROOF);
+    proof
+}
+
 /// What the other side says when these are the first bytes it gets.
 async fn refused(to: &Node, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(to.address()).await.expect("it listens");
@@ -91,12 +103,7 @@ async fn one_who_answers_without_knowing_the_secret() {
     let forger = tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let (kind, heard) = frame(&mut stream).await;
-            assert_eq!(kind, HELLO);
-            let said: ([u8; 32], u128, u64, u128, u64, u64, u8, &str) = postcard::from_bytes(&heard[10..]).unwrap();
-            stream.write_all(&raw(0, HELLO, &hello_of(2, 2, 1, said.6))).await.unwrap();
-            let (kind, proof) = frame(&mut stream).await;
-            assert_eq!(kind, PROOF);
+            let proof = proof_for(&mut stream, 2, 1).await;
             // The dialer's own proof is no proof of the answerer.
             stream.write_all(&raw(1, WELCOME, &proof)).await.unwrap();
             // It hangs up, with or without a word.
@@ -191,10 +198,7 @@ async fn one_who_was_removed_for_good_is_told_and_only_by_who_knows_the_secret()
     let forger = tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
-            assert_eq!(frame(&mut stream).await.0, HELLO);
-            stream.write_all(&raw(0, HELLO, &hello(2, 4, 3))).await.unwrap();
-            let (kind, proof) = frame(&mut stream).await;
-            assert_eq!(kind, PROOF);
+            let proof = proof_for(&mut stream, 4, 3).await;
             stream.write_all(&raw(1, DISMISSAL, &[&proof[..], b"you were removed"].concat())).await.unwrap();
             // Whether it says anything more or only closes, it dials again.
             let _ = stream.read(&mut [0; 64]).await;
