@@ -306,6 +306,14 @@ fn answer_ask<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, from: E
                 }
             }
         }
+        // A stopped leader that goes on may be asked to sell what was held at its successor: it says nothing, and the cart asks
+        // again.
+        Ask::Sell { hold, ref portion, .. } if !has_heard_of(entity, hold, portion) => return,
+        // Of what is left of a hold, one of which nothing is left has no more to say than that. A stopped leader that goes on
+        // must not take it for released: what it says waits for a read in vain, but it may be asked to sell the rest.
+        Ask::Release { hold, revision, left: Some(_), .. } if !knows(entity, hold) => {
+            Reply::Released { hold, revision }
+        }
         Ask::Release { hold, revision, left, last } => {
             let inventory = entity.inventory();
             let decided = inventory.and_then(|it| it.decide_release(hold, revision, left.as_ref(), last));
@@ -314,9 +322,6 @@ fn answer_ask<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, from: E
             }
             Reply::Released { hold, revision }
         }
-        // A stopped leader that goes on may be asked to sell what was held at its successor: it says nothing, and the cart asks
-        // again.
-        Ask::Sell { hold, ref portion, .. } if !has_heard_of(entity, hold, portion) => return,
         Ask::Sell { hold, revision, portion, order, at } => {
             let inventory = entity.inventory();
             let inventory =
@@ -370,7 +375,11 @@ fn answer_ask<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, from: E
 
 /// Whether this much was held, as far as is known here.
 fn has_heard_of(entity: &Speculation, hold: HoldId, portion: &Portion) -> bool {
-    let knows = entity.inventory().is_some_and(|inventory| inventory.knows(hold));
     let held = entity.state().and_then(|state| state.held(hold));
-    knows && held.is_none_or(|held| held.covers(portion))
+    knows(entity, hold) && held.is_none_or(|held| held.covers(portion))
+}
+
+/// Whether the hold is live or was, as far as is known here.
+fn knows(entity: &Speculation, hold: HoldId) -> bool {
+    entity.inventory().is_some_and(|inventory| inventory.knows(hold))
 }

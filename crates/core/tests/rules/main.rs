@@ -34,5 +34,6 @@ mod races;
 mod reference;
 mod repeats;
 mod sizes;
+mod stopped;
 mod storm;
 mod traps;

@@ -62,6 +62,8 @@ pub(crate) struct Town {
     pub(crate) answers: BTreeMap<Ticket, Outcome>,
     /// What was committed, in order.
     pub(crate) log: Vec<(Entity, Event)>,
+    /// How long the log was after each turn of somebody's: the events of one are committed together.
+    pub(crate) turns: Vec<usize>,
     rules: Arc<Rules>,
     actors: BTreeMap<Entity, Actor>,
     tickets: BTreeMap<Ticket, Option<Asked>>,
@@ -85,6 +87,7 @@ impl Town {
             posted: Vec::new(),
             answers: BTreeMap::new(),
             log: Vec::new(),
+            turns: Vec::new(),
             rules: Arc::new(rules),
             actors: BTreeMap::new(),
             tickets: BTreeMap::new(),
@@ -267,6 +270,7 @@ impl Town {
 
     fn write(&mut self, entity: &Entity, events: Vec<Event>) {
         if events.is_empty() {
+            self.turns.push(self.log.len());
             return;
         }
         self.log.extend(events.iter().map(|event| (entity.clone(), event.clone())));
