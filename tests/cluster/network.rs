@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+use tokio::time::timeout;
+
 use crate::{
     THREE,
     cluster::{
@@ -9,7 +12,7 @@ use crate::{
         Weather::{Cut, Fair, Silent, Slow, Trickle},
         lasts, nobody_flaps, refuses_in_time,
     },
-    common::{Dice, eventually, http},
+    common::{Dice, Encoding, PATIENCE, Port, eventually, http},
 };
 
 /// A cluster of three, one of whom leads: that one, and the two others.
@@ -61,6 +64,44 @@ async fn nodes_do_not_hear_each_other() {
         })
         .await;
     stage.check_everything().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_watches_at_a_node_that_is_cut_off_is_told() {
+    let mut stage = Stage::new(Dice::of_test("who_watches_at_a_node_that_is_cut_off_is_told"), THREE).await;
+    let theatre = stage.play(2, (3, 4), None).await;
+    for encoding in Encoding::BOTH {
+        let (leader, one, _) = first_of_three(&stage.cluster).await;
+        for alone in [leader, one] {
+            let port = Port::connect(stage.cluster.client(alone), encoding).await;
+            let mut feeds = Vec::new();
+            for session in &theatre.sessions {
+                let watched = port.read("watch", json!({"entity": format!("session/{session}")})).await;
+                feeds.push(watched.ok()["feed"].clone());
+            }
+            let told = async |is_stale: fn(u64) -> bool| {
+                let mut waiting = feeds.clone();
+                while !waiting.is_empty() {
+                    let frame = port.next_other().await.expect("it stays connected");
+                    if frame["stale_ms"].as_u64().is_some_and(is_stale) {
+                        waiting.retain(|feed| *feed != frame["feed"]);
+                    }
+                }
+            };
+            stage.cluster.links.around(alone, Silent);
+            timeout(PATIENCE, told(|ms| ms >= 2_000)).await.expect("they are told that it is old");
+            // Whoever comes now is told at once.
+            let late = Port::connect(stage.cluster.client(alone), encoding).await;
+            let watched = late.read("watch", json!({"entity": format!("session/{}", theatre.sessions[0])})).await;
+            let feed = watched.ok()["feed"].clone();
+            let frames = [late.next_other().await, late.next_other().await].map(|frame| frame.expect("a frame"));
+            assert!(frames.iter().all(|frame| frame["feed"] == feed), "{frames:?}");
+            assert!(frames[0].get("snapshot").is_some() && frames[1]["stale_ms"].as_u64() > Some(2_000), "{frames:?}");
+            stage.cluster.links.heal();
+            timeout(PATIENCE, told(|ms| ms == 0)).await.expect("and when it no longer is");
+            stage.cluster.ready().await;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

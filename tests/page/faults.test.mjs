@@ -70,3 +70,28 @@ pageTest('when its node is taken away in order the page moves without an error',
   await mapKnown(back);
   await shows(back, 3, 3, 1);
 }, { nodesGo: true });
+
+pageTest('a node that is cut off from the others is left, and where there is no better one the page says that this may be old', async (people, print) => {
+  const page = await people.open(1, '#/session/page-old');
+  await mapKnown(page);
+  const told = await connectionTold(page);
+  const others = [await demo.process(0), await demo.process(2)];
+  const begun = Date.now();
+  others.forEach(({ pid }) => process.kill(pid, 'SIGSTOP'));
+  try {
+    await page.waitForFunction(() => window.told.includes('node n2 is cut off — this may be old'));
+    print(`said to be old ${Date.now() - begun} ms after the others stood still`);
+    // The others do not say hello: it comes back, and stays.
+    await page.waitForSelector('#link[data-state=connected], #link[data-state=old]');
+    await page.waitForFunction(() => window.told.filter((text) => text.endsWith('this may be old')).length > 1);
+    assert.equal(await page.getAttribute('#link', 'data-state'), 'old');
+    assert.ok((await told()).includes('node n2 lost — looking for another'));
+  } finally {
+    others.forEach(({ pid }) => process.kill(pid, 'SIGCONT'));
+  }
+  await page.waitForSelector('#link[data-state=connected]');
+  await pick(page, 2, 2);
+  await page.click('#hold');
+  await inCart(page, 1);
+  await shows(page, 2, 2, 1);
+}, { nodesGo: true });

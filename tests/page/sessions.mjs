@@ -1,6 +1,6 @@
 // What the tests buy, as `boxoffice import` reads it: a session for each test, so that none disturbs another.
 
-const NAMES = ['two', 'race', 'reload', 'phone', 'keys', 'best', 'paid', 'kill', 'drain', 'history', 'sleep', 'widget', 'axe', 'expiry'];
+const NAMES = ['two', 'race', 'reload', 'phone', 'keys', 'best', 'paid', 'kill', 'drain', 'history', 'sleep', 'widget', 'axe', 'expiry', 'old'];
 const SHORT = { expiry: { hold_ttl_ms: 4_000 } };
 
 // A hall has one session at a time: each has an evening of its own.

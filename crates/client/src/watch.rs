@@ -10,7 +10,7 @@ use boxoffice_wire::{
     reply::{Event, No, ServerFrame, Unreadable, Watching},
 };
 use bytes::Bytes;
-use tokio::time::{Duration, sleep};
+use tokio::time::{Duration, Instant, sleep};
 use tracing::debug;
 
 use crate::{
@@ -36,6 +36,8 @@ pub struct Watch<T = MapState> {
     source: Option<FeedSource>,
     is_whole: bool,
     state: Option<T>,
+    /// Since when the state may be behind.
+    stale_since: Option<Instant>,
 }
 
 impl Watch<MapState> {
@@ -47,7 +49,7 @@ impl Watch<MapState> {
 
 impl<T: Live> Watch<T> {
     pub(crate) fn new(client: Client, entity: Entity, token: Option<CartToken>, state: Option<T>) -> Watch<T> {
-        Watch { client, entity, token, source: None, is_whole: false, state }
+        Watch { client, entity, token, source: None, is_whole: false, state, stale_since: None }
     }
 
     /// The newest state seen so far.
@@ -55,7 +57,14 @@ impl<T: Live> Watch<T> {
         self.state.as_ref()
     }
 
-    /// Waits for the next state: newer than the one before, or of another epoch. May be dropped and called again at any time.
+    /// For how long the state may have been behind: the node is cut off from those that decide, and hears of nothing; `None`
+    /// while it is not.
+    pub fn stale_for(&self) -> Option<Duration> {
+        self.stale_since.map(|since| since.elapsed())
+    }
+
+    /// Waits for the next state: newer than the one before, or of another epoch; or the same once more when
+    /// [`Watch::stale_for`] begins or ends. May be dropped and called again at any time.
     ///
     /// # Errors
     /// [`Error::Refused`] if the entity is not known (any more) or has ended, as carts do after their last state;
@@ -104,6 +113,8 @@ impl<T: Live> Watch<T> {
             let asked = self.client.call_with::<Watching, _>(Op::Watch, None, &body, Some(&sink)).await;
             match asked {
                 Ok(_) => {
+                    // A node says so anew where it begins.
+                    self.stale_since = None;
                     self.source = Some(source);
                     self.is_whole = true;
                     return Ok(());
@@ -138,6 +149,11 @@ impl<T: Live> Watch<T> {
             // A change for those who watched before; this watch's snapshot is still to come.
             (Event::Delta(_), None) => Ok(Applied::Nothing),
             (Event::Ended(_), _) => return Ok(None),
+            (Event::Stale(stale_ms), state) => {
+                let age = Duration::from_millis(stale_ms);
+                self.stale_since = (stale_ms > 0).then(|| Instant::now().checked_sub(age).unwrap_or_else(Instant::now));
+                Ok(if state.is_some() { Applied::Newer } else { Applied::Nothing })
+            }
         };
         Ok(Some(applied?))
     }

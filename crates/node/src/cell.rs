@@ -47,6 +47,8 @@ pub(crate) struct ShardCell {
     pub(crate) followers: Mutex<Vec<FollowerStatus>>,
     /// Who leads, as far as is known here.
     pub(crate) belief: Mutex<Belief>,
+    /// Since which monotonic millisecond the replica here knows no leader; 0 if it knows one.
+    unled_since_ms: AtomicU64,
     admitted: AtomicUsize,
 }
 
@@ -159,6 +161,7 @@ impl ShardCell {
             committed: AtomicU64::new(0),
             followers: Mutex::default(),
             belief: Mutex::default(),
+            unled_since_ms: AtomicU64::new(0),
             admitted: AtomicUsize::new(0),
         }
     }
@@ -207,6 +210,22 @@ impl ShardCell {
     /// The same with its term.
     pub(crate) fn led(&self) -> Led {
         self.belief.lock().follows()
+    }
+
+    /// The replica here knows a leader now, or none; whether that is news.
+    pub(crate) fn is_led(&self, led: bool, now_ms: u64) -> bool {
+        if led {
+            self.unled_since_ms.swap(0, Ordering::Relaxed) != 0
+        } else {
+            let since_ms = now_ms.max(1);
+            self.unled_since_ms.compare_exchange(0, since_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        }
+    }
+
+    /// Since which monotonic millisecond the replica here knows no leader; `None` if it knows one, or there is no replica.
+    pub(crate) fn unled_since_ms(&self) -> Option<u64> {
+        let since_ms = self.unled_since_ms.load(Ordering::Relaxed);
+        (since_ms > 0 && self.replica_here().is_some()).then_some(since_ms)
     }
 
     /// What became of something sent to the believed leader: one that cannot be reached is not believed to lead any more.

@@ -63,6 +63,15 @@ impl FeedSource for Watched {
         self.0.upgrade().is_some_and(|shared| !shared.is_alone())
     }
 
+    fn unled_ms(&self, entity: &Entity) -> Option<u64> {
+        let shared = self.0.upgrade()?;
+        let since_ms = match shared.far_feeds.unled_since_ms(entity) {
+            Some(since_ms) => since_ms?,
+            None => shared.cell_of(entity).unled_since_ms()?,
+        };
+        Some(shared.world.clock.monotonic_ms().saturating_sub(since_ms))
+    }
+
     fn end(&self, entity: &Entity) {
         let Some(shared) = self.0.upgrade() else { return };
         shared.cell_of(entity).replica.lock().watched.end_here(entity);

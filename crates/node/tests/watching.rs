@@ -192,7 +192,7 @@ impl Guest {
             let (from, reached, purchases) = match self.next::<PurchasesSnapshot>() {
                 Event::Snapshot(page) => (page.from, page.to, page.purchases),
                 Event::Delta(delta) => (delta.from, delta.to, delta.purchases),
-                Event::Ended(ended) => panic!("{ended:?}"),
+                other @ (Event::Ended(_) | Event::Stale(_)) => panic!("{other:?}"),
             };
             assert_eq!(from, cursor, "a gap or a double");
             assert_eq!(
@@ -214,6 +214,7 @@ impl Guest {
                 assert_eq!(ended.name, "cart_not_active");
                 None
             }
+            Event::Stale(stale_ms) => panic!("{stale_ms} ms old"),
         }
     }
 
@@ -222,7 +223,7 @@ impl Guest {
             let (version, counts) = match self.next::<ProductSnapshot>() {
                 Event::Snapshot(snapshot) => (snapshot.version, snapshot.counts),
                 Event::Delta(delta) => (delta.to, delta.counts),
-                Event::Ended(ended) => panic!("{ended:?}"),
+                other @ (Event::Ended(_) | Event::Stale(_)) => panic!("{other:?}"),
             };
             assert_eq!(counts.free + counts.held + counts.sold, 100, "P1");
             if counts == wanted {

@@ -2,7 +2,11 @@
 //! leaves, comes back elsewhere and goes on from what it has. Whatever it is shown at a version must be what everybody else
 //! is shown at that version, in either encoding and from any node, and at the end what is there (P14).
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use boxoffice_core::{
     answer::{Answer, AreaCounts, MapView, SeatCounts},
@@ -82,6 +86,8 @@ struct Seat {
     watcher: Watcher,
     feeds: BTreeMap<u64, Subject>,
     awaited: BTreeMap<u64, Subject>,
+    /// Feeds of which it is told that they may be behind.
+    stale: BTreeSet<u64>,
 }
 
 /// One spectator.
@@ -160,6 +166,7 @@ impl Spectator {
             watcher: handle.feeds().watcher(),
             feeds: BTreeMap::new(),
             awaited: BTreeMap::new(),
+            stale: BTreeSet::new(),
         });
     }
 
@@ -204,6 +211,7 @@ impl Spectator {
         let Some(seat) = &mut self.seat else { return };
         if let Some(feed) = seat.feeds.keys().copied().choose(&mut self.dice) {
             seat.feeds.remove(&feed);
+            seat.stale.remove(&feed);
             assert!(seat.watcher.unwatch(feed), "{} watches {feed}", self.name);
         }
     }
@@ -243,7 +251,12 @@ impl Spectator {
         };
         if matches!(event, RawEvent::Ended(_)) {
             seat.feeds.remove(&feed);
+            seat.stale.remove(&feed);
             return Ok(());
+        }
+        if let RawEvent::Stale(stale_ms) = event {
+            let is_news = if stale_ms > 0 { seat.stale.insert(feed) } else { seat.stale.remove(&feed) };
+            return if is_news { Ok(()) } else { Err(format!("{subject:?} is told twice to be {stale_ms} ms old")) };
         }
         let at = self.sights.remove(&subject);
         let sight = match (&subject.0, subject.1) {
@@ -277,7 +290,7 @@ impl Spectator {
                 let areas = apply(&delta, &mut seats, areas);
                 (epoch, delta.to, seats, delta.counts, areas)
             }
-            Event::Ended(ended) => return Err(format!("{session} ended: {ended:?}")),
+            Event::Ended(_) | Event::Stale(_) => unreachable!("taken before"),
         };
         let all = counts.free + counts.held + counts.sold + counts.blocked;
         if counted(&seats, all) != counts {
@@ -297,7 +310,7 @@ impl Spectator {
                 follows(session, version, (delta.from, delta.to))?;
                 (delta.to, delta.counts, None)
             }
-            Event::Ended(ended) => return Err(format!("{session} ended: {ended:?}")),
+            Event::Ended(_) | Event::Stale(_) => unreachable!("taken before"),
         };
         if let Some(areas) = areas {
             self.shown(Entity::Session(session.clone()), version, Shown::Counts(counts, areas));
@@ -318,7 +331,7 @@ impl Spectator {
                 follows(product, version, (delta.from, delta.to))?;
                 (epoch, delta.to, delta.counts)
             }
-            Event::Ended(ended) => return Err(format!("{product} ended: {ended:?}")),
+            Event::Ended(_) | Event::Stale(_) => unreachable!("taken before"),
         };
         self.shown(product.clone(), version, Shown::Stock(counts));
         Ok(Sight::Product { epoch, version })
@@ -328,7 +341,7 @@ impl Spectator {
         let (from, to, purchases) = match event {
             Event::Snapshot(page) => (page.from, page.to, page.purchases),
             Event::Delta(delta) => (delta.from, delta.to, delta.purchases),
-            Event::Ended(ended) => return Err(format!("{of} ended: {ended:?}")),
+            Event::Ended(_) | Event::Stale(_) => unreachable!("taken before"),
         };
         let cursor = at.map_or(0, |sight| sight.version());
         if from != cursor || purchases.iter().map(|purchase| purchase.cursor).ne(from + 1..=to) {
@@ -374,7 +387,8 @@ impl Spectator {
                     .ok()?;
             }
         }
-        None
+        let stale = self.seat.as_ref().and_then(|seat| seat.stale.first());
+        stale.map(|feed| format!("feed {feed} is still said to be behind"))
     }
 }
 

@@ -151,6 +151,17 @@ pub fn ended(encoding: Encoding, out: &mut BytesMut, feed: u64, ended: &Ended) {
     encoding.write(out, &Frame { feed, ended });
 }
 
+/// Tells the watchers of a feed for how many milliseconds it may have been behind: the node that serves it is cut off from
+/// those that decide, and hears of nothing until it says 0.
+pub fn stale(encoding: Encoding, out: &mut BytesMut, feed: u64, stale_ms: u64) {
+    #[derive(Serialize)]
+    struct Frame {
+        feed: u64,
+        stale_ms: u64,
+    }
+    encoding.write(out, &Frame { feed, stale_ms });
+}
+
 /// Tells a connection what is about to happen.
 pub fn notice(encoding: Encoding, out: &mut BytesMut, notice: &Notice) {
     #[derive(Serialize)]

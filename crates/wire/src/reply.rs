@@ -119,6 +119,8 @@ pub enum RawEvent<'a> {
     Delta(&'a [u8]),
     /// The end.
     Ended(&'a [u8]),
+    /// For how many milliseconds it may have been behind; 0: no longer.
+    Stale(u64),
 }
 
 /// Fields of a server's frame as far as they have been seen.
@@ -153,6 +155,7 @@ impl<'a> ServerFrame<'a> {
                 "snapshot" => seen.event = Some(RawEvent::Snapshot(value)),
                 "delta" => seen.event = Some(RawEvent::Delta(value)),
                 "ended" => seen.event = Some(RawEvent::Ended(value)),
+                "stale_ms" => seen.event = raw::number(encoding, value).map(RawEvent::Stale),
                 "notice" => seen.notice = raw::text(encoding, value).map(SmolStr::new),
                 "reconnect_ms" => seen.reconnect_ms = raw::number(encoding, value),
                 "hello" => seen.hello = Some(value),
@@ -210,6 +213,8 @@ pub enum Event<S: SnapshotBody = Snapshot> {
     Delta(S::Delta),
     /// Nothing more will come.
     Ended(Ended),
+    /// For how many milliseconds it may have been behind, and goes on to be; 0: no longer.
+    Stale(u64),
 }
 
 impl RawEvent<'_> {
@@ -222,6 +227,7 @@ impl RawEvent<'_> {
             RawEvent::Snapshot(body) => plain(encoding, body).map(Event::Snapshot),
             RawEvent::Delta(body) => plain(encoding, body).map(Event::Delta),
             RawEvent::Ended(body) => plain(encoding, body).map(Event::Ended),
+            RawEvent::Stale(stale_ms) => Ok(Event::Stale(stale_ms)),
         }
     }
 }

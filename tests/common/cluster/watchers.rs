@@ -26,6 +26,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 struct Seen {
     epoch: u64,
     map: Map,
+    /// It is told that this may be old.
+    is_stale: bool,
 }
 
 /// By node and session.
@@ -67,7 +69,12 @@ impl Watchers {
                 let maps = self.maps.lock().expect("no panic");
                 let seen = maps.get(&(node, session.to_owned()))?;
                 if last.replace(seen.map.version) != Some(seen.map.version) {
-                    println!("the watcher at node {node} sees {session} at {} of {}", seen.map.version, map.version);
+                    println!(
+                        "the watcher at node {node} sees {session} at {} of {}{}",
+                        seen.map.version,
+                        map.version,
+                        if seen.is_stale { ", as old" } else { "" }
+                    );
                 }
                 assert!(
                     seen.map.version <= map.version,
@@ -75,7 +82,7 @@ impl Watchers {
                     seen.map.version,
                     map.version
                 );
-                (seen.map == *map).then_some(())
+                (seen.map == *map && !seen.is_stale).then_some(())
             })
             .await;
         }
@@ -96,7 +103,11 @@ async fn watch(node: u64, address: SocketAddr, theatre: &Theatre, maps: &Maps) {
     let Ok(Ok(port)) = timeout(SOON, Port::try_connect(address, encoding)).await else { return };
     let mut feeds = BTreeMap::new();
     for session in &theatre.sessions {
-        let seen = maps.lock().expect("no panic").get(&(node, session.clone())).cloned();
+        // What the node said of age on another connection is over.
+        let seen = maps.lock().expect("no panic").get_mut(&(node, session.clone())).map(|seen| {
+            seen.is_stale = false;
+            seen.clone()
+        });
         let resume = seen.map(|seen| json!({"epoch": seen.epoch, "version": seen.map.version}));
         let entity = format!("session/{session}");
         let asked = json!({"op": "watch", "deadline_ms": 1_500, "body": {"entity": entity, "resume": resume}});
@@ -118,7 +129,14 @@ async fn watch(node: u64, address: SocketAddr, theatre: &Theatre, maps: &Maps) {
 fn note(maps: &mut BTreeMap<(u64, String), Seen>, key: (u64, String), frame: &Value, seats: usize) {
     if let Some(snapshot) = frame.get("snapshot") {
         let epoch = snapshot["epoch"].as_u64().expect("an epoch");
-        maps.insert(key, Seen { epoch, map: Map::read(snapshot, seats) });
+        let is_stale = maps.get(&key).is_some_and(|seen| seen.is_stale);
+        maps.insert(key, Seen { epoch, map: Map::read(snapshot, seats), is_stale });
+        return;
+    }
+    if let Some(stale_ms) = frame["stale_ms"].as_u64() {
+        let seen = maps.get_mut(&key).unwrap_or_else(|| panic!("old before any snapshot: {frame}"));
+        assert_ne!(seen.is_stale, stale_ms > 0, "told twice: {frame}");
+        seen.is_stale = stale_ms > 0;
         return;
     }
     let delta = frame.get("delta").unwrap_or_else(|| panic!("a feed of a session that is there: {frame}"));

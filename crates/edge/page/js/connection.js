@@ -69,6 +69,11 @@ export class Connection {
     this.avoided = new Map();
     this.failures = 0;
     this.lostNode = null;
+    /** The node is cut off from the others: what is watched there may be behind. */
+    this.old = false;
+    this.leftOldAt = 0;
+    /** The node that was left for that: better than none. */
+    this.leftOld = null;
     this.heardAt = 0;
     this.tickedAt = Date.now();
     this.feeds = new Feeds(this);
@@ -272,6 +277,7 @@ export class Connection {
       request.reject(new RequestError('fail', { code: 903, name: 'not_ready', message: 'the connection was lost' }));
     }
     this.feeds.lost();
+    this.old = false;
     if (this.state === 'connected') this.lostNode = this.node;
     if ((code >= 4000 && code < 4100) || code === 1009) {
       this.become('closed', reason || 'the node has turned this page away');
@@ -296,7 +302,8 @@ export class Connection {
     const fresh = (member) => Date.now() - (this.avoided.get(member.url) || 0) > AVOID_MS;
     const others = this.nodes.filter(fresh);
     const from = others.length > 0 ? others : this.nodes;
-    this.at = from[Math.floor(Math.random() * from.length)];
+    this.at = (others.length === 0 && this.leftOld) || from[Math.floor(Math.random() * from.length)];
+    if (this.at === this.leftOld) this.leftOld = null;
   }
 
   moveOn(why, wait) {
@@ -308,9 +315,25 @@ export class Connection {
     }, wait);
   }
 
+  /** What is watched may be behind, or no longer: another node may know more, or none does. */
+  aged(old) {
+    if (old === this.old || this.state !== 'connected') return;
+    this.old = old;
+    this.become('connected');
+    this.leaveIfOld();
+  }
+
+  leaveIfOld() {
+    if (!this.old || this.nodes.length < 2 || Date.now() - this.leftOldAt < AVOID_MS) return;
+    this.leftOldAt = Date.now();
+    this.leftOld = this.at;
+    this.moveOn('cut off', jitter(1_000));
+  }
+
   // Whether anybody is there
 
   tick() {
+    this.leaveIfOld();
     const slept = Date.now() - this.tickedAt > 10 * WATCH_EVERY_MS;
     this.tickedAt = Date.now();
     if (slept || (this.state === 'connected' && Date.now() - this.heardAt > QUIET_MS)) this.areYouThere();
@@ -334,8 +357,9 @@ export class Connection {
       closed: 'disconnected',
     };
     this.state = state;
-    this.text = text || words[state];
-    this.emit('state', { state, node: this.node, text: this.text, moved: state === 'connected' && Boolean(text) });
+    const old = this.old && state === 'connected';
+    this.text = old ? `node ${called(this.node)} is cut off — this may be old` : text || words[state];
+    this.emit('state', { state: old ? 'old' : state, node: this.node, text: this.text, moved: state === 'connected' && Boolean(text) });
   }
 }
 

@@ -13,6 +13,8 @@ export class Feeds {
     this.entities = new Map();
     this.counts = new Map();
     this.numbers = new Map();
+    /** Feeds of which the node says that they may be behind. */
+    this.stale = new Set();
   }
 
   watch(entity, handlers, { token } = {}) {
@@ -58,6 +60,7 @@ export class Feeds {
     clearTimeout(feed.again);
     if (feed.number === null) return;
     this.numbers.delete(feed.number);
+    this.aged(feed, false);
     this.once('unwatch', { feed: feed.number }, () => {}, () => {});
     feed.number = null;
   }
@@ -74,6 +77,7 @@ export class Feeds {
 
   lost() {
     this.numbers.clear();
+    this.stale.clear();
     for (const feed of [...this.entities.values(), ...this.counts.values()]) {
       feed.number = null;
       feed.asking = false;
@@ -153,11 +157,20 @@ export class Feeds {
       this.tell(feed, 'snapshot', feed.current);
     } else if (frame.delta) {
       this.delta(feed, frame.delta);
+    } else if (frame.stale_ms !== undefined) {
+      this.aged(feed, frame.stale_ms > 0);
     } else if (frame.ended) {
       this.numbers.delete(feed.number);
       feed.number = null;
+      this.aged(feed, false);
       this.tell(feed, 'ended', frame.ended);
     }
+  }
+
+  aged(feed, old) {
+    if (old) this.stale.add(feed);
+    else this.stale.delete(feed);
+    this.link.aged(this.stale.size > 0);
   }
 
   delta(feed, delta) {

@@ -104,7 +104,7 @@ function say(text, tone = '') {
 
 function showLink(link) {
   const pill = byId('link');
-  let said = false;
+  let said = '';
   const show = ({ state, text, moved }) => {
     pill.dataset.state = state;
     pill.dataset.node = link.node;
@@ -113,16 +113,16 @@ function showLink(link) {
     if (moved) {
       say(text, 'good');
       setTimeout(() => {
-        if (link.state === 'connected') byId('link-text').textContent = `connected to ${called(link.node)}`;
+        if (link.state === 'connected' && !link.old) byId('link-text').textContent = `connected to ${called(link.node)}`;
       }, TOAST_MS);
-    } else if (state === 'lost' && !said) {
+    } else if ((state === 'lost' || state === 'old') && said !== state) {
       say(text);
     }
-    said = state === 'lost';
+    said = state;
   };
   link.on('state', show);
   show(link);
-  pill.addEventListener('click', () => (link.state === 'connected' ? say(`connected to ${called(link.node)}`) : link.reconnectNow()));
+  pill.addEventListener('click', () => (link.state === 'connected' ? say(link.text) : link.reconnectNow()));
 }
 
 function showBasket(cart) {

@@ -1,6 +1,10 @@
 //! Frames in and out of one connection: read until there is none, written into a buffer, flushed once a turn.
 
-use std::{borrow::Cow, io};
+use std::{
+    borrow::Cow,
+    cell::RefCell,
+    io::{self, Write},
+};
 
 use boxoffice_wire::{Encoding, limits, limits::close};
 use bytes::{Bytes, BytesMut};
@@ -11,7 +15,7 @@ use tokio_tungstenite::tungstenite::{
     protocol::{
         CloseFrame, Role, WebSocketConfig,
         frame::{
-            Frame,
+            FrameHeader,
             coding::{CloseCode, Data, OpCode},
         },
     },
@@ -25,13 +29,15 @@ use crate::{config::Limits, shared::within};
 const READ_BUFFER_BYTES: usize = 1024;
 
 /// Bytes to be written that are handed to the socket without waiting for the flush.
-const WRITE_BUFFER_BYTES: usize = 16 * 1024;
+const UNSENT_BYTES_MAX: usize = 16 * 1024;
 
-/// Longer frames are written in pieces of this size, so that the write buffer, which never shrinks, stays small.
-const FRAGMENT_BYTES: usize = 4 * 1024;
+/// The capacity that a thread keeps for writing frames.
+const KEPT_BYTES: usize = 64 * 1024;
 
-/// The capacity that a connection keeps for writing frames.
-const KEPT_BYTES: usize = 4 * 1024;
+thread_local! {
+    /// The frame being encoded by whichever connection has its turn.
+    static FRAME: RefCell<BytesMut> = RefCell::default();
+}
 
 /// Why a connection ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,8 +64,6 @@ pub(super) enum Received {
 pub(super) struct Frames {
     socket: WebSocket<Socket>,
     encoding: Encoding,
-    /// The frame being written.
-    out: BytesMut,
     /// The socket takes no more for the moment.
     blocked: bool,
 }
@@ -68,11 +72,12 @@ impl Frames {
     pub(super) fn new(stream: TcpStream, read: Bytes, encoding: Encoding) -> Frames {
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER_BYTES)
-            .write_buffer_size(WRITE_BUFFER_BYTES)
+            // The socket has the one buffer for writing, to which the library hands its control frames on at once.
+            .write_buffer_size(0)
             .max_message_size(Some(limits::IMPORT_FRAME_BYTES_MAX))
             .max_frame_size(Some(limits::IMPORT_FRAME_BYTES_MAX));
         let socket = WebSocket::from_raw_socket(Socket::new(stream, read), Role::Server, Some(config));
-        Frames { socket, encoding, out: BytesMut::new(), blocked: false }
+        Frames { socket, encoding, blocked: false }
     }
 
     pub(super) fn encoding(&self) -> Encoding {
@@ -131,35 +136,34 @@ impl Frames {
 
     /// Writes a frame into the buffer.
     pub(super) fn write(&mut self, write: impl FnOnce(Encoding, &mut BytesMut)) -> Result<(), End> {
-        write(self.encoding, &mut self.out);
-        let frame = self.out.split().freeze();
-        self.write_encoded(frame)
+        FRAME.with_borrow_mut(|frame| {
+            frame.clear();
+            write(self.encoding, frame);
+            let written = self.write_encoded(frame);
+            if frame.capacity() > KEPT_BYTES {
+                *frame = BytesMut::new();
+            }
+            written
+        })
     }
 
     /// Writes a frame that is encoded already into the buffer.
-    pub(super) fn write_encoded(&mut self, frame: Bytes) -> Result<(), End> {
+    pub(super) fn write_encoded(&mut self, frame: &[u8]) -> Result<(), End> {
         let opcode = match self.encoding {
             Encoding::Json => Data::Text,
             Encoding::MsgPack => Data::Binary,
         };
-        if frame.len() <= FRAGMENT_BYTES {
-            return self.put(Message::Frame(Frame::message(frame, OpCode::Data(opcode), true)));
-        }
-        self.socket.set_config(|config| config.write_buffer_size = FRAGMENT_BYTES);
-        let mut written = Ok(());
-        for from in (0..frame.len()).step_by(FRAGMENT_BYTES) {
-            let to = (from + FRAGMENT_BYTES).min(frame.len());
-            let opcode = if from == 0 { opcode } else { Data::Continue };
-            let fragment = Frame::message(frame.slice(from..to), OpCode::Data(opcode), to == frame.len());
-            written = written.and_then(|()| self.put(Message::Frame(fragment)));
-        }
-        self.socket.set_config(|config| config.write_buffer_size = WRITE_BUFFER_BYTES);
-        written
+        let header = FrameHeader { opcode: OpCode::Data(opcode), ..FrameHeader::default() };
+        let socket = self.socket.get_mut();
+        header.format(frame.len() as u64, socket).map_err(|_| End::Gone)?;
+        socket.write_all(frame).map_err(|_| End::Gone)?;
+        self.pass_on()
     }
 
     /// Asks for a sign of life.
     pub(super) fn ping(&mut self) -> Result<(), End> {
-        self.put(Message::Ping(Bytes::new()))
+        self.socket.write(Message::Ping(Bytes::new())).map_err(|_| End::Gone)?;
+        self.pass_on()
     }
 
     /// Whether a flush must come before more is written, or the buffer would grow.
@@ -173,9 +177,6 @@ impl Frames {
             match self.socket.flush() {
                 Ok(()) => {
                     self.blocked = false;
-                    if self.out.capacity() > KEPT_BYTES {
-                        self.out = BytesMut::new();
-                    }
                     return Ok(());
                 }
                 Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -204,11 +205,16 @@ impl Frames {
         let _ = within(limits.close_timeout, farewell).await;
     }
 
-    fn put(&mut self, message: Message) -> Result<(), End> {
-        match self.socket.write(message) {
+    /// Has the socket take what there is when it is much.
+    fn pass_on(&mut self) -> Result<(), End> {
+        let socket = self.socket.get_mut();
+        if socket.unsent() < UNSENT_BYTES_MAX {
+            return Ok(());
+        }
+        match socket.flush() {
             Ok(()) => Ok(()),
             // It is in the buffer all the same.
-            Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.blocked = true;
                 Ok(())
             }

@@ -1,4 +1,4 @@
-//! The TCP stream of a connection as a reader and writer that never waits.
+//! The TCP stream of a connection as a reader and writer that never waits. Neither side keeps a buffer that is not in use.
 
 use std::{
     cell::RefCell,
@@ -14,18 +14,29 @@ use super::boundary::Boundary;
 /// Bytes read from a socket with one call: a burst of some hundred requests.
 const READ_BYTES: usize = 32 * 1024;
 
+/// Buffers for writing that a thread keeps for the next connection, and how large they may be. One is in use at a time, but for
+/// peers that do not read.
+const SPARE_BUFFERS: usize = 4;
+const SPARE_BYTES_MAX: usize = 128 * 1024;
+
 thread_local! {
     /// Read into by whichever connection has its turn, so that none needs a buffer of its own.
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
+    /// Written from by whichever connection has its turn.
+    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A stream that gives and takes what there is and says `WouldBlock` for the rest.
+/// A stream that gives what there is, takes everything, and says `WouldBlock` when it can neither give nor pass on.
 pub(super) struct Socket {
     stream: TcpStream,
     /// Read from the stream and not asked for yet.
     rest: Bytes,
     /// The stream had no more when it was last read: asking again before it is readable would be in vain.
     drained: bool,
+    /// To be written: a buffer of the thread's, given back when it is empty.
+    out: Vec<u8>,
+    /// How much of it was written already.
+    sent: usize,
     /// Where in a frame the bytes read so far end.
     pub(super) boundary: Boundary,
     /// All bytes read.
@@ -41,7 +52,7 @@ impl Socket {
         boundary.pass(&read);
         // A copy: even when it is empty, it keeps the whole buffer alive in which the HTTP head came.
         let rest = if read.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(&read) };
-        Socket { stream, rest, drained: false, boundary, bytes_in: 0, bytes_out: 0 }
+        Socket { stream, rest, drained: false, out: Vec::new(), sent: 0, boundary, bytes_in: 0, bytes_out: 0 }
     }
 
     /// Has the runtime that this is called on tell when the stream is ready, and no longer the one before: what watchers
@@ -72,6 +83,11 @@ impl Socket {
     /// Waits until something can be written.
     pub(super) async fn writable(&self) -> io::Result<()> {
         self.stream.writable().await
+    }
+
+    /// How many bytes wait for the flush.
+    pub(super) fn unsent(&self) -> usize {
+        self.out.len() - self.sent
     }
 
     /// Reads and forgets until the peer has closed.
@@ -139,12 +155,32 @@ impl Read for Socket {
 
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.stream.try_write(bytes)?;
-        self.bytes_out += written as u64;
-        Ok(written)
+        if self.out.capacity() == 0 {
+            self.out = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
+        }
+        self.out.extend_from_slice(bytes);
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        while self.sent < self.out.len() {
+            let written = self.stream.try_write(&self.out[self.sent..])?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.sent += written;
+            self.bytes_out += written as u64;
+        }
+        self.sent = 0;
+        let mut out = std::mem::take(&mut self.out);
+        if (1..=SPARE_BYTES_MAX).contains(&out.capacity()) {
+            out.clear();
+            SPARE.with_borrow_mut(|spare| {
+                if spare.len() < SPARE_BUFFERS {
+                    spare.push(out);
+                }
+            });
+        }
         Ok(())
     }
 }

@@ -249,7 +249,7 @@ impl Connection {
             Said::Frame(frame) => {
                 count += 1;
                 if written.is_ok() {
-                    written = frames.write_encoded(frame);
+                    written = frames.write_encoded(&frame);
                 }
             }
             Said::Begun { tag, feed } => answers.push((tag, Ok(feed))),

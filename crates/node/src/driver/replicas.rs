@@ -44,6 +44,10 @@ impl Driver {
         let cell = &self.shared.cells[usize::from(shard)];
         cell.term.store(led.term, Ordering::Relaxed);
         cell.belief.lock().follow(led);
+        if cell.is_led(led.leader.is_some(), self.shared.world.clock.monotonic_ms()) {
+            self.shared.far_feeds.leader_changed(&self.shared, shard);
+            self.shared.feeds.leaders_changed();
+        }
         self.shared.leader_changed(shard, led.leader);
         self.shared.placing.notify_one();
     }

@@ -41,6 +41,10 @@ struct Inside {
     asks: u64,
     /// What was committed since it was asked.
     meanwhile: Option<Commit>,
+    /// Since which monotonic millisecond it is to begin anew and cannot.
+    cut_off_ms: Option<u64>,
+    /// Since which monotonic millisecond it may be behind, when watchers are to know.
+    stale_since_ms: Option<u64>,
 }
 
 enum State {
@@ -52,6 +56,17 @@ enum State {
     Refused(NoFeed),
     /// There is no such entity any more.
     Gone,
+}
+
+/// How old what a channel publishes may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Age {
+    /// Watchers are to know.
+    pub(super) is_stale: bool,
+    /// They were not told, or were told otherwise.
+    pub(super) is_news: bool,
+    /// In how many milliseconds they are to know if nothing comes until then.
+    pub(super) again_ms: Option<u64>,
 }
 
 /// What came of a commit, or of the source's answer.
@@ -100,7 +115,14 @@ impl Channel {
             entity,
             view,
             epoch,
-            inside: Mutex::new(Inside { state: State::Unknown, asked: false, asks: 0, meanwhile: None }),
+            inside: Mutex::new(Inside {
+                state: State::Unknown,
+                asked: false,
+                asks: 0,
+                meanwhile: None,
+                cut_off_ms: None,
+                stale_since_ms: None,
+            }),
             watchers: Mutex::default(),
             lingers: AtomicBool::new(false),
         }
@@ -236,6 +258,7 @@ impl Channel {
             // Whoever has it is behind what was shown here already, and may stay so.
             (Ok(beginning), Some(published)) if beginning.version() < published => Published::Later,
             (Ok(beginning), _) => {
+                inside.cut_off_ms = None;
                 inside.state = State::Open(self.begun_with(beginning));
                 Published::News
             }
@@ -249,6 +272,29 @@ impl Channel {
                 Published::News
             }
         }
+    }
+
+    /// It is to begin anew and cannot yet.
+    pub(super) fn is_cut_off(&self, now_ms: u64) {
+        let mut inside = self.inside.lock();
+        if matches!(inside.state, State::Open(_)) {
+            inside.cut_off_ms.get_or_insert(now_ms);
+        }
+    }
+
+    /// Looks at how old what is published may be: for how long whoever hands in commits is `unled_ms`, or nobody does.
+    /// Watchers are to know from `stale_ms` on.
+    pub(super) fn look_at_age(&self, now_ms: u64, unled_ms: Option<u64>, stale_ms: u64) -> Age {
+        let mut inside = self.inside.lock();
+        if !matches!(inside.state, State::Open(_)) {
+            return Age::default();
+        }
+        let age_ms = inside.cut_off_ms.map(|since_ms| now_ms.saturating_sub(since_ms)).max(unled_ms);
+        let was_stale = inside.stale_since_ms.is_some();
+        inside.stale_since_ms = age_ms.filter(|age_ms| *age_ms >= stale_ms).map(|age_ms| now_ms.saturating_sub(age_ms));
+        let is_stale = inside.stale_since_ms.is_some();
+        let again_ms = age_ms.filter(|_| !is_stale).map(|age_ms| stale_ms - age_ms);
+        Age { is_stale, is_news: is_stale != was_stale, again_ms }
     }
 
     /// How often the source was asked so far.
@@ -280,9 +326,11 @@ impl Channel {
         }
     }
 
-    /// Gives the frames that bring a watcher from `position` to what is published, and moves its position.
-    pub(super) fn pull(&self, position: &mut Position, reader: &mut Reader<'_>) -> Pulled {
+    /// Gives the frames that bring a watcher from `position` to what is published, and moves its position; `told_stale` is
+    /// whether it knows that this may be old.
+    pub(super) fn pull(&self, position: &mut Position, told_stale: &mut bool, reader: &mut Reader<'_>) -> Pulled {
         let mut inside = self.inside.lock();
+        let stale_since_ms = inside.stale_since_ms;
         let line = match &mut inside.state {
             State::Open(line) => line,
             State::Gone | State::Refused(_) | State::Unknown => {
@@ -293,7 +341,10 @@ impl Channel {
         let at = match *position {
             Position::At(at) => Some(at),
             Position::Ahead { version, .. } if version <= line.published() => Some(version),
-            Position::Ahead { until_ms, .. } if (reader.now_ms)() < until_ms => return Pulled::All,
+            Position::Ahead { until_ms, .. } if (reader.now_ms)() < until_ms => {
+                self.tell_age(stale_since_ms, told_stale, reader);
+                return Pulled::All;
+            }
             Position::Ahead { .. } => None,
             Position::Nothing => None,
             Position::Ended => return Pulled::All,
@@ -304,8 +355,20 @@ impl Channel {
         }
         if let (Pulled::All, Some(why)) = (pulled, line.over()) {
             self.end(position, why, reader);
+        } else if pulled == Pulled::All {
+            self.tell_age(stale_since_ms, told_stale, reader);
         }
         pulled
+    }
+
+    /// Tells a watcher that what it sees may be old, or no longer is, unless it knows.
+    fn tell_age(&self, stale_since_ms: Option<u64>, told_stale: &mut bool, reader: &mut Reader<'_>) {
+        if *told_stale != stale_since_ms.is_some() {
+            *told_stale = stale_since_ms.is_some();
+            let stale_ms = stale_since_ms.map_or(0, |since_ms| (reader.now_ms)().saturating_sub(since_ms).max(1));
+            let (encoding, feed) = (reader.encoding, self.feed);
+            reader.give(written(|out| encode::stale(encoding, out, feed, stale_ms)));
+        }
     }
 
     fn end(&self, position: &mut Position, why: &'static str, reader: &mut Reader<'_>) {

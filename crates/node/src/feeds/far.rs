@@ -16,7 +16,7 @@ use boxoffice_core::{
     answer::Purchase,
     id::{Entity, Id},
 };
-use boxoffice_shard::NodeId;
+use boxoffice_shard::{NodeId, ShardId};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,8 @@ enum Message {
     Read(Number, Id, u64, u32),
     /// Those purchases.
     Purchases(Number, Vec<Purchase>),
+    /// Whether the replica where it is watched has a leader, and so hears of what is committed. It has, until it says not.
+    Led(Number, Entity, bool),
 }
 
 /// What a node calls a watch or a question of its own.
@@ -55,6 +57,8 @@ struct Watch {
     number: Number,
     /// While it has not begun.
     asking: Option<Asking>,
+    /// Since which monotonic millisecond the replica there has no leader.
+    unled_since_ms: Option<u64>,
 }
 
 /// How far asking for a beginning has come.
@@ -118,7 +122,7 @@ impl FarFeeds {
             let Asking { none, homes, .. } = asking;
             let rest = asking.rest.clone();
             // Before it is asked, so that the first commit is not taken for a stranger's. Who had it before keeps no watcher.
-            let watch = Watch { node, number, asking: Some(Asking { rest, none, homes }) };
+            let watch = Watch { node, number, asking: Some(Asking { rest, none, homes }), unled_since_ms: None };
             let before = self.at.lock().insert(entity.clone(), watch);
             if let Some(before) = before.filter(|before| before.node != node) {
                 leave(shared, &before, entity);
@@ -199,6 +203,27 @@ impl FarFeeds {
         }
     }
 
+    /// Since when the node where an entity is watched for us has no leader of it; `None` if it is not watched elsewhere.
+    pub(crate) fn unled_since_ms(&self, entity: &Entity) -> Option<Option<u64>> {
+        self.at.lock().get(entity).map(|watch| watch.unled_since_ms)
+    }
+
+    /// A shard of this node has a leader now, or none: whoever watches it here is told.
+    pub(crate) fn leader_changed(&self, shared: &Shared, shard: ShardId) {
+        let watchers = self.watchers.lock();
+        for (entity, nodes) in watchers.iter().filter(|(entity, _)| shared.cell_of(entity).id == shard) {
+            nodes.iter().for_each(|(node, number)| self.say_led(shared, *node, *number, entity));
+        }
+    }
+
+    /// Under the lock of the watchers, so that what is said last is how it is.
+    fn say_led(&self, shared: &Shared, node: NodeId, number: Number, entity: &Entity) {
+        let led = shared.cell_of(entity).unled_since_ms().is_none();
+        if !send(shared, node, &Message::Led(number, entity.clone(), led)) {
+            self.owed.lock().entry(node).or_default().insert(entity.clone(), number);
+        }
+    }
+
     /// A frame of the lane of feeds.
     pub(crate) fn take(&self, shared: &Arc<Shared>, from: NodeId, frame: &[u8]) {
         let message: Message = match codec::read(frame) {
@@ -214,6 +239,13 @@ impl FarFeeds {
                 if is_ours {
                     shared.feeds.commit(vec![commit]);
                 }
+            }
+            Message::Led(number, entity, led) => {
+                let since_ms = (!led).then(|| shared.world.clock.monotonic_ms());
+                if let Some(watch) = self.at.lock().get_mut(&entity).filter(|watch| watch.is(from, number)) {
+                    watch.unled_since_ms = since_ms;
+                }
+                shared.feeds.leaders_changed();
             }
             Message::Read(number, customer, after, limit) => {
                 let found = Watched(Arc::downgrade(shared)).purchases_here(&customer, after, limit);
@@ -252,10 +284,16 @@ impl FarFeeds {
         self.watchers.lock().entry(entity.clone()).or_default().insert(from, number);
         let here = shared.cell_of(&entity).replica_here().is_some();
         let beginning = if here { Watched(Arc::downgrade(shared)).begin_far(&entity) } else { None };
-        if beginning.is_none() {
+        let has_begun = beginning.is_some();
+        if !has_begun {
             self.unwatch(shared, from, &entity, |known| known == number);
         }
-        send(shared, from, &Message::Begun(number, entity, beginning));
+        send(shared, from, &Message::Begun(number, entity.clone(), beginning));
+        let watchers = self.watchers.lock();
+        if has_begun && shared.cell_of(&entity).unled_since_ms().is_some() {
+            self.say_led(shared, from, number, &entity);
+        }
+        drop(watchers);
     }
 
     /// Ends the watch of a node if it is this one.

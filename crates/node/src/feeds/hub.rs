@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -41,6 +44,8 @@ pub(super) struct Hub {
     table: Mutex<Table>,
     /// Channels whose watchers are being told, in turn.
     telling: Mutex<VecDeque<Arc<Channel>>>,
+    /// Some channels may be behind, and their watchers know.
+    some_are_stale: AtomicBool,
     wake: Notify,
 }
 
@@ -58,6 +63,8 @@ struct Table {
     later: [VecDeque<(u64, Later)>; 4],
     /// Channels with watchers that have more than is published, by feed, and until when the last of them waits.
     ahead: BTreeMap<u64, u64>,
+    /// At which monotonic millisecond it is looked at how old things are.
+    ages_ms: Option<u64>,
 }
 
 /// Why a channel is looked at again.
@@ -85,8 +92,10 @@ impl Hub {
                 next_feed: 1,
                 later: Default::default(),
                 ahead: BTreeMap::new(),
+                ages_ms: None,
             }),
             telling: Mutex::default(),
+            some_are_stale: AtomicBool::new(false),
             wake: Notify::new(),
         }
     }
@@ -144,6 +153,7 @@ impl Hub {
         if channel.open(&*self.source) {
             self.await_answer(channel);
         }
+        self.look_at_age_of(&channel.entity);
         self.place(channel, since)
     }
 
@@ -158,6 +168,44 @@ impl Hub {
             self.wake.notify_one();
         }
         placed
+    }
+
+    pub(super) fn leaders_changed(&self) {
+        let soon = self.some_are_stale.load(Ordering::Relaxed);
+        self.look_at_ages_in(if soon { 0 } else { self.settings.stale_ms });
+    }
+
+    /// What begins while nobody leads may be old already.
+    fn look_at_age_of(&self, entity: &Entity) {
+        if self.source.unled_ms(entity).is_some() {
+            self.look_at_ages_in(0);
+        }
+    }
+
+    fn look_at_ages_in(&self, wait_ms: u64) {
+        let at_ms = self.now_ms() + wait_ms;
+        let mut table = self.table.lock();
+        table.ages_ms = Some(table.ages_ms.map_or(at_ms, |before_ms| before_ms.min(at_ms)));
+        drop(table);
+        self.wake.notify_one();
+    }
+
+    /// Has watchers told of what may be old, and of what no longer is.
+    fn look_at_ages(&self, now_ms: u64) {
+        let channels: Vec<_> = self.table.lock().channels.values().cloned().collect();
+        let mut some_are_stale = false;
+        for channel in channels {
+            let unled_ms = self.source.unled_ms(&channel.entity);
+            let age = channel.look_at_age(now_ms, unled_ms, self.settings.stale_ms);
+            some_are_stale |= age.is_stale;
+            if age.is_news {
+                self.tell(&channel);
+            }
+            if let Some(again_ms) = age.again_ms {
+                self.look_at_ages_in(again_ms);
+            }
+        }
+        self.some_are_stale.store(some_are_stale, Ordering::Relaxed);
     }
 
     /// The monotonic millisecond it is.
@@ -279,6 +327,7 @@ impl Hub {
             let published = channel.answered(outcome.clone(), &*self.source);
             self.follow(&channel, published);
         }
+        self.look_at_age_of(entity);
     }
 
     fn publish(&self) {
@@ -301,10 +350,26 @@ impl Hub {
     fn follow(&self, channel: &Arc<Channel>, published: Published) {
         match published {
             Published::Nothing => {}
-            Published::News => self.tell(channel),
-            Published::Asked => self.await_answer(channel),
-            Published::Later => self.look_again(AGAIN_MS, Later::Anew(channel.entity.clone())),
+            Published::News => {
+                self.tell(channel);
+                if self.some_are_stale.load(Ordering::Relaxed) {
+                    self.look_at_ages_in(0);
+                }
+            }
+            Published::Asked => {
+                self.await_answer(channel);
+                self.is_cut_off(channel);
+            }
+            Published::Later => {
+                self.look_again(AGAIN_MS, Later::Anew(channel.entity.clone()));
+                self.is_cut_off(channel);
+            }
         }
+    }
+
+    fn is_cut_off(&self, channel: &Channel) {
+        channel.is_cut_off(self.now_ms());
+        self.look_at_ages_in(self.settings.stale_ms);
     }
 
     /// Has all watchers of a channel told, from where those of it are that are being told.
@@ -322,6 +387,9 @@ impl Hub {
 
     /// Looks at the channels whose time has come; when to look again.
     fn sweep(&self, now_ms: u64) -> Option<u64> {
+        if self.table.lock().ages_ms.take_if(|at_ms| *at_ms <= now_ms).is_some() {
+            self.look_at_ages(now_ms);
+        }
         loop {
             let (due, next_ms) = self.table.lock().due(now_ms);
             match due {
@@ -391,7 +459,10 @@ impl Table {
         let is_due = |queue: &&mut VecDeque<(u64, Later)>| queue.front().is_some_and(|(at_ms, _)| *at_ms <= now_ms);
         match self.later.iter_mut().find(is_due) {
             Some(queue) => (queue.pop_front().map(|(_, later)| later), None),
-            None => (None, self.later.iter().filter_map(|queue| queue.front()).map(|(at_ms, _)| *at_ms).min()),
+            None => {
+                let fronts = self.later.iter().filter_map(|queue| queue.front());
+                (None, fronts.map(|(at_ms, _)| *at_ms).chain(self.ages_ms).min())
+            }
         }
     }
 

@@ -117,6 +117,12 @@ pub trait FeedSource: Send + Sync + 'static {
     /// Whether there may be versions of it that this node is not told of yet.
     fn may_lag(&self, entity: &Entity) -> bool;
 
+    /// For how many milliseconds whoever hands in its commits has heard of nobody who leads its shard, and so of nothing that
+    /// was committed; `None` if somebody leads. [`Feeds::leaders_changed`] says when it is to be asked again.
+    fn unled_ms(&self, _entity: &Entity) -> Option<u64> {
+        None
+    }
+
     /// Nobody watches this entity any more: its commits need not be handed in.
     fn end(&self, entity: &Entity);
 
@@ -134,13 +140,16 @@ pub struct FeedSettings {
     pub linger_ms: u64,
     /// How long the answer of another node is awaited before the next one is asked, in milliseconds.
     pub patience_ms: u64,
+    /// After how many milliseconds without a leader, or without a node to begin anew at, watchers are told that a feed may be
+    /// behind: longer than an election takes.
+    pub stale_ms: u64,
     /// The epoch that versions belong to: another one means that no version from before says anything.
     pub epoch: u64,
 }
 
 impl Default for FeedSettings {
     fn default() -> FeedSettings {
-        FeedSettings { coalesce_ms: 20, linger_ms: 5_000, patience_ms: 300, epoch: 0 }
+        FeedSettings { coalesce_ms: 20, linger_ms: 5_000, patience_ms: 300, stale_ms: 2_000, epoch: 0 }
     }
 }
 
@@ -184,6 +193,11 @@ impl Feeds {
     /// Purchases of a customer after a cursor that another node was asked for. Never waits.
     pub fn turned_to(&self, customer: Id, after: u64, page: Vec<Purchase>) {
         self.hub.turned_to(Entity::Customer(customer), after, page);
+    }
+
+    /// [`FeedSource::unled_ms`] has changed for some entities. Never waits.
+    pub fn leaders_changed(&self) {
+        self.hub.leaders_changed();
     }
 
     /// A connection's side of the hub.

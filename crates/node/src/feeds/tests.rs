@@ -1,6 +1,7 @@
 //! Watchers of every kind rebuild the map of a session and never see a gap, whatever is committed and however they read.
 //! Those of everything else are in `kinds`.
 
+mod age;
 mod counts;
 mod elsewhere;
 mod kinds;
@@ -232,6 +233,7 @@ impl Reader {
                 self.ended += 1;
                 return;
             }
+            Event::Stale(stale_ms) => panic!("{name} is {stale_ms} ms old"),
         }
         let (version, shown) = &self.maps[&name];
         assert_eq!(Some(shown), self.replica.at(&name, *version).as_ref(), "{name} was never so at {version} (P14)");

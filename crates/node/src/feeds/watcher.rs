@@ -62,6 +62,8 @@ struct Watched {
     slot: usize,
     mark: Arc<Mark>,
     standing: Standing,
+    /// The client knows that what it sees may be old.
+    told_stale: bool,
 }
 
 /// How far a feed of the connection has come.
@@ -99,7 +101,7 @@ impl Watcher {
             }
         };
         mark.set();
-        let mut watched = Watched { channel, slot, mark, standing };
+        let mut watched = Watched { channel, slot, mark, standing, told_stale: false };
         let mut watching = watching;
         if let Some(before) = self.feeds.remove(&feed) {
             self.hub.leave(&before.channel, before.slot);
@@ -224,7 +226,7 @@ impl Watcher {
                     bytes_left: bytes_max,
                     frame: &mut frame,
                 };
-                let pulled = watched.channel.pull(position, &mut reader);
+                let pulled = watched.channel.pull(position, &mut watched.told_stale, &mut reader);
                 if pulled == (Pulled::Awaited { newly: true }) {
                     self.hub.await_answer(&watched.channel);
                 }

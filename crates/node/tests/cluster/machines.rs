@@ -127,6 +127,8 @@ impl Watching {
         match event {
             Event::Snapshot(snapshot) => (snapshot.version, snapshot.counts),
             Event::Delta(delta) => (delta.to, delta.counts),
+            // Nobody leads for a while in some stories.
+            Event::Stale(_) => self.next(),
             Event::Ended(ended) => panic!("{ended:?}"),
         }
     }

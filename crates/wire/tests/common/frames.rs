@@ -111,6 +111,8 @@ pub fn server_frames() -> Vec<Sample> {
         sample("purchases snapshot", |encoding, out| encode::snapshot(encoding, out, 3, &purchases_snapshot())),
         sample("purchases delta", |encoding, out| encode::delta(encoding, out, 3, &purchases_delta())),
         sample("ended", |encoding, out| encode::ended(encoding, out, 3, &Ended { name: "not_found".into() })),
+        sample("stale", |encoding, out| encode::stale(encoding, out, 3, 2_300)),
+        sample("current again", |encoding, out| encode::stale(encoding, out, 3, 0)),
         sample("notice", |encoding, out| {
             encode::notice(encoding, out, &Notice { name: "draining".into(), reconnect_ms: Some(1_500) });
         }),

@@ -56,7 +56,7 @@ impl Counter {
                     self.version = delta.to;
                     (delta.counts, None)
                 }
-                Event::Ended(ended) => panic!("{ended:?}"),
+                other @ (Event::Ended(_) | Event::Stale(_)) => panic!("{other:?}"),
             };
             let shown = replica.at(name, self.version).expect("a version that there was");
             assert_eq!(told, counts(&shown.seats), "the counts of {name} at {} (P5)", self.version);

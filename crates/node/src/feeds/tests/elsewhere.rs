@@ -15,6 +15,7 @@ use boxoffice_wire::{
     reply::{Event, ServerFrame},
 };
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::{
     super::{Beginning, Commit, FeedSource, Feeds, News, NoFeed, Said, View, Watcher, Watching},
@@ -26,11 +27,13 @@ const SEATS: usize = 8;
 
 /// A source that is asked and never answers by itself; the story does.
 #[derive(Default)]
-struct Elsewhere {
+pub(super) struct Elsewhere {
     asked: Mutex<Vec<&'static str>>,
     pages: Mutex<Vec<u64>>,
     /// What the next question gets at once.
-    says: Mutex<Option<NoFeed>>,
+    pub(super) says: Mutex<Option<NoFeed>>,
+    /// Since when it has no leader.
+    pub(super) unled_since: Mutex<Option<Instant>>,
 }
 
 impl Elsewhere {
@@ -57,6 +60,10 @@ impl FeedSource for Elsewhere {
         Err(self.asked("elsewhere"))
     }
 
+    fn unled_ms(&self, _entity: &Entity) -> Option<u64> {
+        self.unled_since.lock().map(|since| since.elapsed().as_millis() as u64)
+    }
+
     fn end(&self, _entity: &Entity) {
         self.asked.lock().push("end");
     }
@@ -67,12 +74,12 @@ impl FeedSource for Elsewhere {
     }
 }
 
-fn session() -> Entity {
+pub(super) fn session() -> Entity {
     session_of("hamlet")
 }
 
 /// The session at a version, at which as many seats are sold.
-fn at(version: u64) -> Beginning {
+pub(super) fn at(version: u64) -> Beginning {
     let seats: Vec<SeatState> =
         (0..SEATS as u64).map(|seat| if seat < version { SeatState::Sold } else { SeatState::Free }).collect();
     let mut packed = vec![0; SEATS.div_ceil(4)];
@@ -84,27 +91,28 @@ fn at(version: u64) -> Beginning {
 }
 
 /// The commit that sells the next seat.
-fn to(version: u64) -> Commit {
+pub(super) fn to(version: u64) -> Commit {
     let seats = vec![(version as u32 - 1, SeatState::Sold)];
     Commit { entity: session(), from: version - 1, to: version, news: News::Session { seats, areas: Vec::new() } }
 }
 
-fn await_it(watcher: &mut Watcher, tag: u64) {
+pub(super) fn await_it(watcher: &mut Watcher, tag: u64) {
     assert_eq!(watcher.watch(&session(), View::Whole, None, tag), Ok(Watching::Awaited));
 }
 
 /// What a connection is told.
 #[derive(Debug, PartialEq, Eq)]
-enum Told {
+pub(super) enum Told {
     Begun(u64),
     Refused(u64, NoFeed),
     Snapshot(u64),
     Delta(u64, u64),
     Ended,
+    Stale(u64),
 }
 
 /// Everything that is due; what begins is taken up at once.
-fn told(watcher: &mut Watcher) -> Vec<Told> {
+pub(super) fn told(watcher: &mut Watcher) -> Vec<Told> {
     let mut told = Vec::new();
     loop {
         let mut said = Vec::new();
@@ -130,6 +138,7 @@ fn told(watcher: &mut Watcher) -> Vec<Told> {
                             Told::Delta(delta.from, delta.to)
                         }
                         Event::Ended(_) => Told::Ended,
+                        Event::Stale(stale_ms) => Told::Stale(stale_ms),
                     },
                     other => panic!("{other:?}"),
                 },
@@ -138,7 +147,7 @@ fn told(watcher: &mut Watcher) -> Vec<Told> {
     }
 }
 
-fn begin() -> (Arc<Elsewhere>, Feeds) {
+pub(super) fn begin() -> (Arc<Elsewhere>, Feeds) {
     let source = Arc::new(Elsewhere::default());
     let feeds = hub(&source, 20);
     (source, feeds)

@@ -278,7 +278,7 @@ impl Reader {
                     assert_eq!(Some(delta.from), before, "a gap in the feed of {entity}");
                     self.changed(entity, delta.to, Shown::Product(delta.counts));
                 }
-                Event::Ended(ended) => panic!("{entity} has {ended:?}"),
+                other @ (Event::Ended(_) | Event::Stale(_)) => panic!("{entity} has {other:?}"),
             },
             Entity::Resource(_) => match self.read::<ResourceSnapshot>(event) {
                 Event::Snapshot(ResourceSnapshot { entity, epoch, version, bookings }) => {
@@ -296,7 +296,7 @@ impl Reader {
                     assert!(delta.days.is_sorted_by(|one, other| one < other));
                     self.changed(entity, delta.to, Shown::Resource(delta.bookings));
                 }
-                Event::Ended(ended) => panic!("{entity} has {ended:?}"),
+                other @ (Event::Ended(_) | Event::Stale(_)) => panic!("{entity} has {other:?}"),
             },
             Entity::Cart(_) => match self.read::<CartSnapshot>(event) {
                 Event::Snapshot(CartSnapshot { entity, epoch, version, cart }) => {
@@ -317,6 +317,7 @@ impl Reader {
                     self.ended.push(name.to_string());
                     assert!(self.pull_nothing_of(feed));
                 }
+                Event::Stale(stale_ms) => panic!("{entity} is {stale_ms} ms old"),
             },
             _ => match self.read::<PurchasesSnapshot>(event) {
                 Event::Snapshot(PurchasesSnapshot { entity: of, from, to, purchases }) => {
@@ -329,7 +330,7 @@ impl Reader {
                     assert!(before.is_some() && from < to);
                     self.bought(entity, from, to, &purchases);
                 }
-                Event::Ended(ended) => panic!("{entity} has {ended:?}"),
+                other @ (Event::Ended(_) | Event::Stale(_)) => panic!("{entity} has {other:?}"),
             },
         }
     }

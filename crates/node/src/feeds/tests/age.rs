@@ -1,0 +1,101 @@
+//! What watchers are told of feeds that may be behind.
+
+use tokio::time::Instant;
+
+use super::{
+    super::{Commit, NoFeed, View, Watching},
+    EPOCH,
+    elsewhere::{Elsewhere, Told, at, await_it, begin, session, to, told},
+    since, story, wait,
+};
+use crate::feeds::{Feeds, Watcher};
+
+/// Somebody who has seen version 2.
+async fn watching(feeds: &Feeds) -> Watcher {
+    let mut watcher = feeds.watcher();
+    await_it(&mut watcher, 1);
+    feeds.begun(session(), Ok(at(2)));
+    wait(1).await;
+    assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Snapshot(2)]);
+    watcher
+}
+
+fn is_led(source: &Elsewhere, feeds: &Feeds, led: bool) {
+    *source.unled_since.lock() = (!led).then(Instant::now);
+    feeds.leaders_changed();
+}
+
+#[test]
+fn who_watches_is_told_once_when_nobody_leads_for_long() {
+    story(async {
+        let (source, feeds) = begin();
+        let mut watcher = watching(&feeds).await;
+        is_led(&source, &feeds, false);
+        wait(1_990).await;
+        is_led(&source, &feeds, true);
+        wait(5_000).await;
+        assert!(told(&mut watcher).is_empty(), "an election is no age");
+        is_led(&source, &feeds, false);
+        wait(1_990).await;
+        assert!(told(&mut watcher).is_empty());
+        // Another shard's leader changes.
+        feeds.leaders_changed();
+        wait(20).await;
+        assert_eq!(told(&mut watcher), [Told::Stale(2_010)]);
+        wait(5_000).await;
+        assert!(told(&mut watcher).is_empty());
+        // Whoever comes now is told after the snapshot, or without one.
+        let (mut late, mut resumed) = (feeds.watcher(), feeds.watcher());
+        for (watcher, has) in [(&mut late, None), (&mut resumed, Some(since(EPOCH, 4)))] {
+            let Ok(Watching::Begun(feed)) = watcher.watch(&session(), View::Whole, has, 2) else {
+                panic!("it has begun")
+            };
+            watcher.release(feed);
+        }
+        assert_eq!(told(&mut late), [Told::Snapshot(2), Told::Stale(7_010)]);
+        assert_eq!(told(&mut resumed), [Told::Stale(7_010)]);
+        is_led(&source, &feeds, true);
+        feeds.commit(vec![to(3)]);
+        wait(30).await;
+        for watcher in [&mut watcher, &mut late] {
+            assert_eq!(told(watcher), [Told::Delta(2, 3), Told::Stale(0)]);
+        }
+        assert_eq!(told(&mut resumed), [Told::Stale(0)]);
+    });
+}
+
+#[test]
+fn a_feed_that_begins_where_nobody_leads_is_old_from_the_beginning() {
+    story(async {
+        let (source, feeds) = begin();
+        is_led(&source, &feeds, false);
+        wait(10_000).await;
+        let mut watcher = feeds.watcher();
+        await_it(&mut watcher, 1);
+        feeds.begun(session(), Ok(at(2)));
+        wait(1).await;
+        assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Snapshot(2), Told::Stale(10_001)]);
+    });
+}
+
+#[test]
+fn a_feed_that_cannot_begin_anew_is_old() {
+    story(async {
+        let (source, feeds) = begin();
+        let mut watcher = watching(&feeds).await;
+        *source.says.lock() = Some(NoFeed::Unreachable);
+        feeds.commit(vec![Commit::lost(session())]);
+        wait(1_990).await;
+        assert!(told(&mut watcher).is_empty());
+        wait(20).await;
+        let said = told(&mut watcher);
+        assert!(matches!(said[..], [Told::Stale(2_000..2_020)]), "{said:?}");
+        // A node is there again, and answers after a while.
+        *source.says.lock() = None;
+        wait(400).await;
+        assert!(told(&mut watcher).is_empty());
+        feeds.begun(session(), Ok(at(5)));
+        wait(1).await;
+        assert_eq!(told(&mut watcher), [Told::Snapshot(5), Told::Stale(0)]);
+    });
+}
