@@ -173,20 +173,33 @@ impl Frames {
 
     /// Writes everything out; waits while the peer makes progress.
     pub(super) async fn flush(&mut self, limits: &Limits) -> Result<(), End> {
-        loop {
-            match self.socket.flush() {
-                Ok(()) => {
-                    self.blocked = false;
-                    return Ok(());
-                }
-                Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return Err(End::Gone),
-            }
+        if self.is_flushed()? {
+            return Ok(());
+        }
+        // Boxed, so that a connection whose peer reads keeps no room for waiting.
+        Box::pin(self.flush_in_time(limits)).await
+    }
+
+    async fn flush_in_time(&mut self, limits: &Limits) -> Result<(), End> {
+        while !self.is_flushed()? {
             match within(limits.stall_timeout, self.socket.get_ref().writable()).await {
                 Some(Ok(())) => {}
                 Some(Err(_)) => return Err(End::Gone),
                 None => return Err(End::Stalled),
             }
+        }
+        Ok(())
+    }
+
+    /// Writes out as much as the peer takes; whether that is everything.
+    fn is_flushed(&mut self) -> Result<bool, End> {
+        match self.socket.flush() {
+            Ok(()) => {
+                self.blocked = false;
+                Ok(true)
+            }
+            Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(_) => Err(End::Gone),
         }
     }
 

@@ -312,7 +312,9 @@ impl Thread {
                     Some((its, from)) => {
                         tally.snapshots += 1;
                         tally.versions += version.saturating_sub(from);
-                        if let (Some(begun_us), true) = (self.begun_us, its == *epoch) {
+                        let goes_on = its == *epoch && *version > from;
+                        tally.stale += u64::from(its == *epoch && *version == from);
+                        if let (Some(begun_us), true) = (self.begun_us, goes_on) {
                             let received = since(begun_us, received_us);
                             self.jumps.push(Jump { session, from, to: *version, received });
                         }

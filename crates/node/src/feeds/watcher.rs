@@ -1,9 +1,6 @@
 //! A connection's side of the hub: the feeds it watches, and what of them is due.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use boxoffice_core::id::Entity;
 use boxoffice_wire::{Encoding, request::Since};
@@ -21,7 +18,8 @@ use super::{
 pub struct Watcher {
     hub: Arc<Hub>,
     dirty: Arc<Dirty>,
-    feeds: BTreeMap<u64, Watched>,
+    /// By their numbers. A tree's smallest node has room for eleven, and most connections watch one.
+    feeds: Vec<Watched>,
     /// Feeds to be pulled from, in the order they became dirty.
     due: VecDeque<u64>,
 }
@@ -78,7 +76,7 @@ enum Standing {
 
 impl Watcher {
     pub(super) fn new(hub: Arc<Hub>) -> Watcher {
-        Watcher { hub, dirty: Arc::default(), feeds: BTreeMap::new(), due: VecDeque::new() }
+        Watcher { hub, dirty: Arc::default(), feeds: Vec::new(), due: VecDeque::new() }
     }
 
     /// Watches an entity from what the client has, or from a snapshot. Watching it again sets that anew. Whose cart or
@@ -103,7 +101,9 @@ impl Watcher {
         mark.set();
         let mut watched = Watched { channel, slot, mark, standing, told_stale: false };
         let mut watching = watching;
-        if let Some(before) = self.feeds.remove(&feed) {
+        let place = self.place(feed);
+        if let Ok(place) = place {
+            let before = self.feeds.remove(place);
             self.hub.leave(&before.channel, before.slot);
             // Who waits since before is told together with this one.
             if let Standing::Asked(mut tags, _) = before.standing {
@@ -112,13 +112,24 @@ impl Watcher {
                 watching = Watching::Awaited;
             }
         }
-        self.feeds.insert(feed, watched);
+        let (Ok(place) | Err(place)) = place;
+        self.feeds.insert(place, watched);
         Ok(watching)
+    }
+
+    /// Where a feed is, or would be.
+    fn place(&self, feed: u64) -> Result<usize, usize> {
+        self.feeds.binary_search_by_key(&feed, |watched| watched.channel.feed)
+    }
+
+    fn watched(&mut self, feed: u64) -> Option<&mut Watched> {
+        let place = self.place(feed).ok()?;
+        self.feeds.get_mut(place)
     }
 
     /// The client knows the number of a feed: from now on [`Watcher::pull`] gives its frames.
     pub fn release(&mut self, feed: u64) {
-        if let Some(watched) = self.feeds.get_mut(&feed)
+        if let Some(watched) = self.watched(feed)
             && let Standing::Held(position) = watched.standing
         {
             watched.standing = Standing::Open(position);
@@ -128,7 +139,7 @@ impl Watcher {
 
     /// Ends a feed; says whether it was watched.
     pub fn unwatch(&mut self, feed: u64) -> bool {
-        if matches!(self.feeds.get(&feed), None | Some(Watched { standing: Standing::Asked(..), .. })) {
+        if matches!(self.watched(feed), None | Some(Watched { standing: Standing::Asked(..), .. })) {
             return false;
         }
         self.forget(feed);
@@ -136,7 +147,8 @@ impl Watcher {
     }
 
     fn forget(&mut self, feed: u64) {
-        if let Some(watched) = self.feeds.remove(&feed) {
+        if let Ok(place) = self.place(feed) {
+            let watched = self.feeds.remove(place);
             self.hub.leave(&watched.channel, watched.slot);
         }
     }
@@ -153,7 +165,7 @@ impl Watcher {
 
     /// Whether an entity is watched, in whatever view.
     pub fn is_watching(&self, entity: &Entity) -> bool {
-        self.feeds.values().any(|watched| watched.channel.entity == *entity)
+        self.feeds.iter().any(|watched| watched.channel.entity == *entity)
     }
 
     /// Waits until [`Watcher::pull`] may have something to give.
@@ -191,7 +203,8 @@ impl Watcher {
         say: &mut impl FnMut(Said),
     ) -> bool {
         // It may have been given up since it was marked.
-        let Some(watched) = self.feeds.get_mut(&feed) else { return false };
+        let Ok(place) = self.place(feed) else { return false };
+        let watched = &mut self.feeds[place];
         watched.mark.clear();
         match &mut watched.standing {
             Standing::Asked(tags, since) => {
@@ -241,7 +254,7 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        for watched in self.feeds.values() {
+        for watched in &self.feeds {
             self.hub.leave(&watched.channel, watched.slot);
         }
     }
