@@ -7,6 +7,8 @@ use sync::{Arc, AtomicU64, Ordering};
 
 /// What `mark.rs` is built of, from loom.
 mod sync {
+    use std::task::Waker;
+
     pub(super) use loom::sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -27,22 +29,17 @@ mod sync {
         }
     }
 
-    /// As tokio's, with a thread that waits instead of a task.
-    pub(super) struct Notify(loom::sync::Notify);
+    /// As that of futures.
+    #[derive(Default)]
+    pub(super) struct AtomicWaker(loom::future::AtomicWaker);
 
-    impl Default for Notify {
-        fn default() -> Notify {
-            Notify(loom::sync::Notify::new())
-        }
-    }
-
-    impl Notify {
-        pub(super) fn notify_one(&self) {
-            self.0.notify();
+    impl AtomicWaker {
+        pub(super) fn register(&self, waker: &Waker) {
+            self.0.register_by_ref(waker);
         }
 
-        pub(super) async fn notified(&self) {
-            self.0.wait();
+        pub(super) fn wake(&self) {
+            self.0.wake();
         }
     }
 }

@@ -154,14 +154,15 @@ impl Connection {
                 tokio::task::yield_now().await;
             } else {
                 tokio::select! {
+                    // First what wakes a watcher, so that it looks at nothing else then; it is empty when all was pulled.
                     biased;
+                    () = dirty(self.watcher.as_ref()) => {}
                     phase = next_phase.as_mut() => {
                         self.phase_is(phase)?;
                         next_phase.set(phase_after(shared.phase.clone(), self.known_phase));
                     }
                     () = answered.as_mut() => answered.set(answers.there()),
                     Some(gone) = self.errands.next(), if !self.errands.is_empty() => self.gone_about(gone)?,
-                    () = dirty(self.watcher.as_ref()) => {}
                     () = timer.as_mut() => {}
                     readable = self.frames.readable() => readable?,
                 }

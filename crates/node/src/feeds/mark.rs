@@ -1,15 +1,16 @@
 //! "Something is due": how whoever publishes tells connections, once for all that happens until they look. Its orders of
 //! memory are tried exhaustively in `tests/loom.rs`.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, future::poll_fn, task::Poll};
 
-use super::sync::{Arc, AtomicBool, Mutex, Notify, Ordering};
+use super::sync::{Arc, AtomicBool, AtomicWaker, Mutex, Ordering};
 
 /// Which feeds of a connection have something: each of them once.
 #[derive(Default)]
 pub(super) struct Dirty {
     feeds: Mutex<Vec<u64>>,
-    wake: Notify,
+    /// The task that waits: a connection has one.
+    waiting: AtomicWaker,
 }
 
 impl Dirty {
@@ -20,7 +21,7 @@ impl Dirty {
         drop(feeds);
         // Who has been told of one takes all.
         if first {
-            self.wake.notify_one();
+            self.waiting.wake();
         }
     }
 
@@ -31,9 +32,15 @@ impl Dirty {
 
     /// Waits until there is one.
     pub(super) async fn some(&self) {
-        while self.feeds.lock().is_empty() {
-            self.wake.notified().await;
-        }
+        poll_fn(|context| {
+            if !self.feeds.lock().is_empty() {
+                return Poll::Ready(());
+            }
+            self.waiting.register(context.waker());
+            // Who came between the two looks has woken nobody.
+            if self.feeds.lock().is_empty() { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
     }
 }
 

@@ -5,5 +5,5 @@ pub(super) use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+pub(super) use futures_util::task::AtomicWaker;
 pub(super) use parking_lot::Mutex;
-pub(super) use tokio::sync::Notify;
