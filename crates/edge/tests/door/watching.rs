@@ -1,10 +1,13 @@
 //! Watching: a snapshot, then deltas, on the runtime of the watchers, beside everything else.
 
-use crate::common::{Client, Door, in_both, token};
+use std::time::Duration;
+
+use crate::common::{Client, Door, Sent, in_both, token};
 use boxoffice_core::{
     answer::{CartState, Purchase},
-    id::{Entity, OrderId},
+    id::{Entity, Id, OrderId},
     money::{Currency, Money},
+    seat::SeatState,
     time::Timestamp,
 };
 use boxoffice_edge::Limits;
@@ -217,6 +220,58 @@ async fn who_asks_again_and_again_does_not_wait_for_more_answers_than_feeds() {
         assert_eq!(client.code().await, (Some(5), 109));
         assert_eq!(client.code().await, (Some(6), 109));
         client.is_alive().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watcher_that_does_not_read_is_cut_and_holds_up_nobody() {
+    in_both(|encoding| async move {
+        let door = Door::open(Limits { stall_timeout: Duration::from_millis(300), ..Limits::default() });
+        let mut reader = Client::connect(door.address, encoding).await;
+        let mut slow = Client::connect(door.address, encoding).await;
+        for client in [&mut reader, &mut slow] {
+            watch(client, 1, json!({"entity": "session/hamlet"})).await;
+            assert!(matches!(client.event().await.1, Event::Snapshot(_)));
+        }
+        // The whole house again and again, some kilobytes each time, until kernels keep no more for who does not read.
+        let house: Vec<_> = (0..1_000).map(|seat| (seat, SeatState::Sold)).collect();
+        let hamlet = Entity::Session(Id::new("hamlet").expect("an id"));
+        let mut version = 5;
+        while door.metric("boxoffice_edge_slow_readers_total").await == 0.0 {
+            assert!(version < 20_000, "it would have been cut long ago");
+            for _ in 0..20 {
+                let news = News::Session { seats: house.clone(), areas: Vec::new() };
+                door.node.publish(hamlet.clone(), version, news);
+                let (_, from, to, _) = delta(&mut reader).await;
+                assert_eq!((from, to), (version, version + 1), "who reads is told of each");
+                version = to;
+            }
+        }
+        door.metric_is("boxoffice_edge_sockets", 1.0).await;
+        // What was written before is there, without a gap, and then the end of it.
+        let mut seen = 5;
+        let end = loop {
+            let frame = match slow.next().await {
+                Sent::Frame(frame) => frame,
+                end => break end,
+            };
+            let Ok(ServerFrame::Feed(_, event)) = ServerFrame::read(encoding, &frame) else { panic!("{frame:?}") };
+            match event.read::<Snapshot>(encoding).expect("readable") {
+                Event::Delta(delta) => {
+                    assert_eq!(delta.from, seen, "a gap");
+                    seen = delta.to;
+                }
+                Event::Snapshot(snapshot) => {
+                    assert!(snapshot.version > seen);
+                    seen = snapshot.version;
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(matches!(end, Sent::Closed(4106, _) | Sent::Broken), "{end:?}");
+        assert!(seen < version, "it was told of {seen}, and of nothing while it did not read");
+        reader.is_alive().await;
     })
     .await;
 }
