@@ -116,6 +116,11 @@ impl Neighbour {
         self.standing.borrow().member
     }
 
+    fn may_stand(&self) -> bool {
+        let standing = self.standing.borrow();
+        standing.member || standing.guest
+    }
+
     pub(super) fn address(&self) -> String {
         self.notes.lock().address.clone()
     }
@@ -132,7 +137,7 @@ impl Neighbour {
     /// [`Refusal`] if it may not stand.
     pub(super) fn install(&self, new: Arc<Connection>, program: SmolStr) -> Result<(), Refusal> {
         let mut roads = self.roads.lock();
-        if !(self.is_member() || self.standing.borrow().guest) {
+        if !self.may_stand() {
             return Err(Refusal::NotInTable { node: self.node });
         }
         let road = new.road;
@@ -166,7 +171,11 @@ impl Neighbour {
     fn take_out(&self, roads: &mut [Option<Arc<Connection>>; 2], road: Road, why: &str) {
         let Some(old) = roads[road.index()].take() else { return };
         self.counts.dropped.fetch_add(old.close(), Relaxed);
-        tracing::warn!(node = self.node, ?road, why, "a connection to another node is over");
+        if self.may_stand() {
+            tracing::warn!(node = self.node, ?road, why, "a connection to another node is over");
+        } else {
+            tracing::info!(node = self.node, ?road, why, "left another node");
+        }
         self.notes.lock().refused = None;
         self.stand(|standing| {
             standing.stands[road.index()] = false;

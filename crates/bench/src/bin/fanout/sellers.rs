@@ -25,6 +25,7 @@ use tokio::task::JoinSet;
 use crate::{
     Failed, Options,
     boxoffice::{Boxoffice, sessions, theatre},
+    turn::cpu,
     watchers::Watchers,
 };
 
@@ -49,12 +50,19 @@ const IDLE_SESSIONS: u32 = 50;
 /// Who watch one of the sessions that seats are sold of: it changes about a hundred times a second.
 const ACTIVE: u32 = 1_000;
 
+/// One turn.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Sale {
+    purchases_a_second: f64,
+    /// Of the server, a purchase: what a machine that is busy otherwise changes less.
+    cpu_us: f64,
+}
+
 /// One turn with watchers beside one without.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Pair {
-    /// Purchases a second.
-    without: f64,
-    with: f64,
+    without: Sale,
+    with: Sale,
 }
 
 /// What came of it.
@@ -80,33 +88,33 @@ pub(crate) async fn measure(options: &Options, program: &Path) -> Result<Sellers
     turns.boxoffice.prepare(&house).await?;
     turns.sell(&house).await?;
     for pair in 0..options.pairs {
-        let mut rates = [0.0; 2];
+        let mut sales = [Sale::default(); 2];
         for turn in 0..2 {
             let with = (pair + turn) % 2 == 1;
             let house = turns.spread();
             turns.boxoffice.prepare(&house).await?;
             let watching = if with { Some(turns.watchers(sessions(&quiet), IDLE).await?) } else { None };
-            rates[usize::from(with)] = turns.sell(&house).await?;
+            sales[usize::from(with)] = turns.sell(&house).await?;
             drop(watching);
         }
-        report.idle.push(Pair { without: rates[0], with: rates[1] });
+        report.idle.push(Pair { without: sales[0], with: sales[1] });
         eprintln!("pair {}/{}: {:?}", pair + 1, options.pairs, report.idle.last());
     }
     for pair in 0..options.pairs {
-        let mut rates = [0.0; 2];
+        let mut sales = [Sale::default(); 2];
         for turn in 0..2 {
             let with = (pair + turn) % 2 == 1;
             let house = turns.spread();
             turns.boxoffice.prepare(&house).await?;
             let hot = sessions(&house).into_iter().take(1).collect();
             let mut watching = if with { Some(turns.watchers(hot, ACTIVE).await?) } else { None };
-            rates[usize::from(with)] = turns.sell(&house).await?;
+            sales[usize::from(with)] = turns.sell(&house).await?;
             if let Some(watching) = &mut watching {
-                let seconds = f64::from(options.flows) / rates[1];
+                let seconds = f64::from(options.flows) / sales[1].purchases_a_second;
                 report.active_deliveries_a_second.push(watching.tell(&[])?.deliveries() as f64 / seconds);
             }
         }
-        report.active.push(Pair { without: rates[0], with: rates[1] });
+        report.active.push(Pair { without: sales[0], with: sales[1] });
         eprintln!("pair {}/{} with a hot session: {:?}", pair + 1, options.pairs, report.active.last());
     }
     Ok(report)
@@ -145,8 +153,8 @@ impl Turns {
         Ok(watchers)
     }
 
-    /// Purchases a second while a house is sold.
-    async fn sell(&self, house: &House) -> Result<f64, Failed> {
+    /// Sells a house.
+    async fn sell(&self, house: &House) -> Result<Sale, Failed> {
         let picker = Arc::new(Picker::new(house.clone(), Pick::Next, SEATS, u64::from(self.flows), 1)?);
         let mut clients = Vec::new();
         for _ in 0..CONNECTIONS {
@@ -156,7 +164,8 @@ impl Turns {
         }
         let next = Arc::new(AtomicU32::new(0));
         let flows = self.flows;
-        let start = Instant::now();
+        let pids = self.boxoffice.pids();
+        let (cpu_before, start) = (cpu(&pids)?, Instant::now());
         let mut tasks: JoinSet<Result<(), Failed>> = JoinSet::new();
         for client in 0..CLIENTS {
             let client = clients[client as usize % CONNECTIONS].clone();
@@ -174,7 +183,9 @@ impl Turns {
         while let Some(task) = tasks.join_next().await {
             task??;
         }
-        Ok(f64::from(flows) / start.elapsed().as_secs_f64())
+        let (seconds, used) = (start.elapsed().as_secs_f64(), cpu(&pids)?.saturating_sub(cpu_before));
+        let flows = f64::from(flows);
+        Ok(Sale { purchases_a_second: flows / seconds, cpu_us: used.as_secs_f64() * 1e6 / flows })
     }
 }
 
@@ -202,19 +213,25 @@ impl fmt::Display for Sellers {
         let idle = format!("{IDLE} idle watchers on other sessions");
         let active = format!("{ACTIVE} watchers of one of the sessions that are sold");
         for (what, pairs) in [(idle, &self.idle), (active, &self.active)] {
-            let mut ratios: Vec<f64> = pairs.iter().map(|pair| pair.with / pair.without).collect();
-            let middle = |figure: fn(&Pair) -> f64| {
-                median(&mut pairs.iter().map(figure).collect::<Vec<f64>>()).unwrap_or(f64::NAN)
-            };
-            let (with, without) = (middle(|pair| pair.with), middle(|pair| pair.without));
-            let ratio = median(&mut ratios).unwrap_or(f64::NAN);
-            let (least, most) = ratios
-                .iter()
-                .fold((f64::INFINITY, 0.0_f64), |(least, most), ratio| (least.min(*ratio), most.max(*ratio)));
-            writeln!(
-                f,
-                "{what}: {with:.0} purchases/s, without them {without:.0}; median ratio {ratio:.3} ({least:.3} to {most:.3})."
-            )?;
+            for (unit, figure) in [
+                ("purchases/s", (|sale| sale.purchases_a_second) as fn(&Sale) -> f64),
+                ("µs of the server's processor time a purchase", |sale| sale.cpu_us),
+            ] {
+                let middle = |sale: fn(&Pair) -> &Sale| {
+                    median(&mut pairs.iter().map(|pair| figure(sale(pair))).collect::<Vec<f64>>()).unwrap_or(f64::NAN)
+                };
+                let (with, without) = (middle(|pair| &pair.with), middle(|pair| &pair.without));
+                let mut ratios: Vec<f64> =
+                    pairs.iter().map(|pair| figure(&pair.with) / figure(&pair.without)).collect();
+                let ratio = median(&mut ratios).unwrap_or(f64::NAN);
+                let (least, most) = ratios
+                    .iter()
+                    .fold((f64::INFINITY, 0.0_f64), |(least, most), ratio| (least.min(*ratio), most.max(*ratio)));
+                writeln!(
+                    f,
+                    "{what}: {with:.0} {unit}, without them {without:.0}; median ratio {ratio:.3} ({least:.3} to {most:.3})."
+                )?;
+            }
         }
         let deliveries = median(&mut self.active_deliveries_a_second.clone()).unwrap_or(f64::NAN);
         writeln!(f, "The active ones received {deliveries:.0} frames a second.")
