@@ -1,11 +1,59 @@
-//! Watchers, by hand and with the library.
+//! Watchers, by hand, with the library and at a terminal.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+};
 
 use boxoffice_client::{BestWish, Cart, Client, ClientConfig, Entity, Id, Seat, SeatState, Want, WantedLine, recorded};
 use futures_util::future::join_all;
 use serde_json::json;
+use tokio::{sync::mpsc, time::timeout};
 
 use super::{TOKEN, hold};
 use crate::common::{self, Answer, Dice, Encoding, Home, Map, Port, Theatre, checkout, eventually};
+
+/// The counts of several sessions, at a terminal, while one of them is sold; one of them there is not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn counts_of_sessions_are_followed_line_by_line() {
+    let mut dice = Dice::of_test("counts_of_sessions_are_followed_line_by_line");
+    let home = Home::new();
+    let server = home.start();
+    let buyer = server.port(Encoding::Json).await;
+    let theatres = [
+        Theatre::open_called(&buyer, "royal", "one", 1, (2, 4), None).await,
+        Theatre::open_called(&buyer, "globe", "two", 1, (1, 4), None).await,
+    ];
+    let (one, two) = (theatres[0].session(), theatres[1].session());
+    let mut command = Command::new(common::BOXOFFICE);
+    command.args(["watch", one, two, "nowhere", "--address"]).arg(server.address().to_string());
+    let mut watching = command.stdout(Stdio::piped()).spawn().expect("the program runs");
+    let lines = BufReader::new(watching.stdout.take().expect("it is piped")).lines();
+    let (say, mut lines_said) = mpsc::unbounded_channel();
+    std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| say.send(line)));
+    let mut said = async |words: String| {
+        let found = async {
+            while let Some(line) = lines_said.recv().await {
+                if line.ends_with(&words) {
+                    return;
+                }
+            }
+            panic!("it ended without {words:?}");
+        };
+        timeout(common::PATIENCE, found).await.unwrap_or_else(|_| panic!("{words:?} does not come"));
+    };
+    said("there is no session nowhere".into()).await;
+    for (session, seats) in [(one, 8), (two, 4)] {
+        let token = dice.token();
+        buyer.ask("cart.hold_seats", "1", hold(&token, session, json!([[0, 0], [0, 1]]))).await.ok();
+        said(format!("{} free, 2 held, 0 sold, 0 blocked", seats - 2)).await;
+        buyer.ask("cart.checkout", "2", checkout(&token)).await.ok();
+        said(format!("{} free, 0 held, 2 sold, 0 blocked", seats - 2)).await;
+    }
+    let pid = rustix::process::Pid::from_child(&watching);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+    assert!(watching.wait().expect("it ends").success());
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watchers_see_every_version_and_each_other() {

@@ -203,9 +203,10 @@ pub struct Book {
 /// `boxoffice watch`.
 #[derive(Debug, clap::Args)]
 pub struct Watch {
-    /// Which session; or `product/ID`, `resource/ID`, `customer/ID`: those are told line by line.
-    #[arg(value_name = "SESSION")]
-    pub session: String,
+    /// Which session; or `product/ID`, `resource/ID`, `customer/ID`: those are told line by line. Of several sessions, a line
+    /// for every change of what is free, held and sold.
+    #[arg(value_name = "SESSION", required = true)]
+    pub entities: Vec<String>,
     /// Print every change as a line instead of drawing the map anew.
     #[arg(long)]
     pub lines: bool,

@@ -25,6 +25,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::{
     config::ClientConfig,
+    counts::CountsWatch,
     error::{Error, Reply},
     post::{Letter, Post, SUBMIT_QUEUE, State},
     repeats::{Repeated, Repeats},
@@ -278,6 +279,12 @@ impl Client {
     /// `watch`: follows a session as a stream of consistent maps. It starts when its first map is asked for.
     pub fn watch(&self, session: &Id) -> Watch {
         Watch::new(self.clone(), Entity::Session(session.clone()), None, None)
+    }
+
+    /// `watch` of a list: follows how many places of each session are free, held and sold. It starts when its first counts
+    /// are asked for. A connection follows as many as `limits.feeds` of the server's hello says, all watches together.
+    pub fn watch_counts(&self, sessions: impl IntoIterator<Item = Id>) -> CountsWatch {
+        CountsWatch::new(self.clone(), sessions)
     }
 
     /// `batch`: several commands in one frame, each answered by itself, in their order. Up to 1 000 at once.

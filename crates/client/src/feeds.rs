@@ -36,7 +36,12 @@ pub(crate) struct FeedSource {
 }
 
 pub(crate) fn feed() -> (FeedSink, FeedSource) {
-    let (sender, receiver) = mpsc::channel(WATCH_QUEUE);
+    feed_of(WATCH_QUEUE)
+}
+
+/// Of several feeds, with room for so many frames.
+pub(crate) fn feed_of(frames: usize) -> (FeedSink, FeedSource) {
+    let (sender, receiver) = mpsc::channel(frames);
     let lost = Arc::new(AtomicBool::new(false));
     (FeedSink { frames: sender, lost: Arc::clone(&lost) }, FeedSource { frames: receiver, lost })
 }

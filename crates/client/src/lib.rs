@@ -18,7 +18,7 @@
 //!   away or unreachable: a repeat of what succeeded gets the same answer and changes nothing.
 //! - [`Error::Unknown`] is what is left when the deadline passes in doubt; repeating it with the same request id
 //!   ([`Client::with_request_id`]) is always safe.
-//! - A [`Watch`] gives the seats of a session as consistent maps, version by version, across reconnects.
+//! - A [`Watch`] gives the seats of a session as consistent maps, version by version, across reconnects; a [`CountsWatch`] the counts of many sessions.
 
 // In reading order: what it is told, what it says, the doors, the machine behind them.
 mod config;
@@ -30,6 +30,7 @@ mod client;
 mod cluster;
 mod offer;
 
+mod counts;
 mod live;
 mod map_state;
 mod watch;
@@ -75,6 +76,7 @@ pub use boxoffice_wire::{
 pub use cart::{Cart, gateway, recorded};
 pub use client::{BatchCommand, Client};
 pub use config::{AdminToken, ClientConfig, ShownCustomer};
+pub use counts::{CountsWatch, LiveCounts};
 pub use error::{Error, Reply};
 pub use live::{Applied, Live, LiveCart, LivePurchases, LiveResource, LiveStock};
 pub use map_state::{Change, MapState};

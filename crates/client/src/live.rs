@@ -1,7 +1,7 @@
 //! Products, resources, carts and purchases as they are now, kept up to date from a feed.
 
 use boxoffice_core::{
-    answer::{CartState, CartView, Purchase, StockCounts},
+    answer::{AreaCounts, CartState, CartView, Purchase, StockCounts},
     id::Entity,
     refusal::Refusal,
 };
@@ -161,6 +161,18 @@ pub(crate) fn order(version: u64, from: u64, to: u64) -> Applied {
     } else {
         Applied::Newer
     }
+}
+
+/// Puts areas that changed in the place of what they were.
+///
+/// # Errors
+/// [`Unreadable`] if there is no such area.
+pub(crate) fn merge(areas: &mut [AreaCounts], news: Vec<AreaCounts>) -> Result<(), Unreadable> {
+    for area in news {
+        let mine = areas.iter_mut().find(|mine| mine.area == area.area);
+        *mine.ok_or_else(|| Unreadable("a delta names an area that does not exist".into()))? = area;
+    }
+    Ok(())
 }
 
 /// A resource's calendar: how many bookings, and where it changed. What they are is asked with `resource.bookings`.

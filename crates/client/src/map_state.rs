@@ -11,7 +11,7 @@ use boxoffice_wire::{
     reply::Unreadable,
 };
 
-use crate::live::{Applied, Live, order};
+use crate::live::{Applied, Live, merge, order};
 
 /// The state of every seat of a session at one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,10 +149,7 @@ impl Live for MapState {
         if self.counts != delta.counts {
             return Err(Unreadable(format!("a delta counts {:?} where the map has {:?}", delta.counts, self.counts)));
         }
-        for area in delta.areas {
-            let mine = self.areas.iter_mut().find(|mine| mine.area == area.area);
-            *mine.ok_or_else(|| Unreadable("a delta names an area that does not exist".into()))? = area;
-        }
+        merge(&mut self.areas, delta.areas)?;
         self.change = Change::Seats { from: self.version, seats: delta.changes };
         self.version = delta.to;
         Ok(Applied::Newer)

@@ -13,11 +13,11 @@ use std::{
 };
 
 use boxoffice_wire::{
-    Op,
+    Encoding, Op,
     body::{ClientHello, Unwatch},
     hello::Hello,
     limits::close::{Advice, advice},
-    reply::{FromAnswer, RawEvent, RawVerdict, ServerFrame, Watching, request},
+    reply::{CountsWatching, FromAnswer, RawEvent, RawVerdict, ServerFrame, Watching, request},
 };
 use bytes::{Bytes, BytesMut};
 use rand::{SeedableRng, rngs::SmallRng};
@@ -390,11 +390,9 @@ impl Post {
                 let Some(asker) = self.pending.answered(id) else {
                     return Ok(());
                 };
-                if let (Asker::Watch(_, sink), RawVerdict::Ok(body, _)) = (&asker, verdict)
-                    && let Ok(Watching { feed }) = Watching::from_answer(encoding, body)
-                {
+                if let (Asker::Watch(_, sink), RawVerdict::Ok(body, _)) = (&asker, verdict) {
                     // Noted before the next frame is read, which may be the feed's first.
-                    self.feeds.follow(feed, sink.clone());
+                    granted(encoding, body).into_iter().for_each(|feed| self.feeds.follow(feed, sink.clone()));
                 }
                 asker.tell(Outcome::Answer(frame));
             }
@@ -419,6 +417,15 @@ impl Post {
         }
         Ok(())
     }
+}
+
+/// The feeds that an answer to `watch` grants.
+fn granted(encoding: Encoding, body: &[u8]) -> Vec<u64> {
+    if let Ok(Watching { feed }) = Watching::from_answer(encoding, body) {
+        return vec![feed];
+    }
+    let many = CountsWatching::from_answer(encoding, body);
+    many.map(|many| many.feeds.iter().map(|of| of.feed).collect()).unwrap_or_default()
 }
 
 /// Tells a waiting letter's asker that it was never sent; always true.

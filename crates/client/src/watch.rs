@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// How long to wait before an entity is asked for again after a failure.
-const ASK_AGAIN: Duration = Duration::from_millis(500);
+pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// An entity as a stream of consistent states (the seats of a session, unless said otherwise): a snapshot, then every
 /// change, across reconnects. Slow readers miss versions, never consistency.
@@ -159,7 +159,7 @@ impl<T: Live> Watch<T> {
     }
 }
 
-fn refused(refusal: &Refusal) -> Error {
+pub(crate) fn refused(refusal: &Refusal) -> Error {
     let (code, name) = (refusal.code(), refusal.name().into());
     Error::Refused(Box::new(No { code, name, message: refusal.to_string(), ..No::default() }))
 }

@@ -1,13 +1,16 @@
-//! What has no map, live: a line for every change of a product, a resource or a customer's purchases.
+//! What has no map, live: a line for every change of a product, a resource, a customer's purchases or the counts of sessions.
 
 use std::pin::pin;
 
-use boxoffice_client::{Client, Entity, Error, LivePurchases, LiveResource, LiveStock, Purchase, Timestamp};
+use boxoffice_client::{
+    AreaCounts, Client, Entity, Error, Id, LiveCounts, LivePurchases, LiveResource, LiveStock, Purchase, SeatCounts,
+    Timestamp,
+};
 
-use super::told_to_stop;
+use super::{old, told_to_stop};
 use crate::{
     args::Reach,
-    draw::amount,
+    draw::{self, amount},
     failure::Outcome,
     reach::{date_and_time, now, say, time_of_day},
     words::counted,
@@ -39,6 +42,32 @@ pub async fn watch(client: &Client, entity: &Entity, reach: &Reach) -> Result<bo
         }
     }
     Ok(true)
+}
+
+/// Watches what is free, held and sold of sessions until told to stop.
+pub async fn watch_counts(client: &Client, sessions: Vec<Id>, reach: &Reach) -> Outcome {
+    let mut feed = client.watch_counts(sessions);
+    let mut named = false;
+    follow(reach, async || {
+        let mut lines = vec![counts(feed.next().await?)];
+        if !std::mem::replace(&mut named, true) {
+            lines.extend(feed.missing().map(|session| format!("there is no session {session}")));
+        }
+        Ok(lines)
+    })
+    .await
+}
+
+fn counts(state: &LiveCounts) -> String {
+    let mut words = vec![format!("{}  version {}", state.session(), state.version())];
+    if state.counts() != SeatCounts::default() || state.areas().is_empty() {
+        words.push(draw::counts(&state.counts()));
+    }
+    let area =
+        |AreaCounts { area, free, held, sold }: &AreaCounts| format!("{area}: {free} free, {held} held, {sold} sold");
+    words.extend(state.areas().iter().map(area));
+    words.extend(state.stale_for().map(old));
+    words.join("  ")
 }
 
 /// Prints what comes until told to stop, or until nobody reads any more.

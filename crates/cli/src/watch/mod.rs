@@ -1,4 +1,5 @@
-//! `boxoffice watch`: a session's seats, live; or a product, a resource, a customer's purchases, line by line.
+//! `boxoffice watch`: a session's seats, live; or a product, a resource, a customer's purchases, the counts of several
+//! sessions, line by line.
 
 mod change;
 mod lines;
@@ -28,9 +29,20 @@ const TICK: Duration = Duration::from_millis(250);
 /// How many of the last changes stand below the map.
 const CHANGES_SHOWN: usize = 3;
 
-/// Watches a session until told to stop.
+/// Watches until told to stop.
 pub fn run(args: &Watch) -> Outcome {
-    if let Some(entity) = form::entity(&args.session) {
+    let [entity] = &args.entities[..] else {
+        let sessions = args.entities.iter().map(|text| session_id(text)).collect::<Result<Vec<Id>, Failure>>()?;
+        return reach::block_on(async {
+            let client = args.reach.connect().await?;
+            lines::watch_counts(&client, sessions, &args.reach).await
+        });
+    };
+    session_or_other(args, entity)
+}
+
+fn session_or_other(args: &Watch, entity_or_session: &str) -> Outcome {
+    if let Some(entity) = form::entity(entity_or_session) {
         let watched = reach::block_on(async {
             let client = args.reach.connect().await?;
             lines::watch(&client, &entity, &args.reach).await
@@ -39,7 +51,7 @@ pub fn run(args: &Watch) -> Outcome {
             return Ok(());
         }
     }
-    let id = session_id(&args.session)?;
+    let id = session_id(entity_or_session)?;
     let lines = args.lines || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal();
     reach::block_on(async {
         let client = args.reach.connect().await?;
@@ -130,14 +142,15 @@ impl Watched {
         Ok(line)
     }
 
-    fn page(&self, connected: bool) -> Page {
+    fn page(&self, connected: bool, stale: Option<Duration>) -> Page {
         let look = look();
         let Some(version) = self.version else {
             return Page { head: vec![headline(&self.session), "waiting for the map …".into()], ..Page::default() };
         };
-        let status = match connected {
-            true => draw::paint("live", "32", look.colours),
-            false => draw::paint("reconnecting …", "1;31", look.colours),
+        let status = match (connected, stale) {
+            (true, None) => draw::paint("live", "32", look.colours),
+            (true, Some(age)) => draw::paint(&old(age), "1;31", look.colours),
+            (false, _) => draw::paint("reconnecting …", "1;31", look.colours),
         };
         let head = vec![
             draw::paint(&headline(&self.session), "1", look.colours),
@@ -151,6 +164,11 @@ impl Watched {
         foot.push("q leaves".into());
         Page { head, body: draw::house(&self.plan, &look), foot, cursor: false }
     }
+}
+
+/// What is said of what may be so old.
+fn old(age: Duration) -> String {
+    format!("the node is cut off: this may be {} s old", age.as_secs().max(1))
 }
 
 /// The states of a map of this session.
@@ -176,7 +194,10 @@ async fn in_lines(client: &Client, mut feed: Feed, mut watched: Watched, reach: 
             biased;
             () = &mut stop => return Ok(()),
             map = feed.next() => {
-                let line = watched.take(map.map_err(|error| reach.failure(error))?)?;
+                let mut line = watched.take(map.map_err(|error| reach.failure(error))?)?;
+                if let Some(age) = feed.stale_for() {
+                    line = format!("{line}  {}", old(age));
+                }
                 if !say(&format!("{line}  ({})", draw::counts(&watched.counts))) {
                     // Nobody reads any more.
                     return Ok(());
@@ -199,9 +220,9 @@ async fn on_screen(client: &Client, mut feed: Feed, mut watched: Watched, reach:
     let mut drawn = None;
     loop {
         let connected = client.server().is_some();
-        let state = (connected, watched.version);
+        let state = (connected, watched.version, feed.stale_for().map(|age| age.as_secs()));
         if drawn != Some(state) {
-            screen.show(&watched.page(connected)).map_err(no_terminal)?;
+            screen.show(&watched.page(connected, feed.stale_for())).map_err(no_terminal)?;
             drawn = Some(state);
         }
         tokio::select! {

@@ -1,4 +1,4 @@
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use boxoffice_client::{Currency, Id, Layout, Limits, Money, SeatCounts, SeatState, SessionView, Timestamp};
 use boxoffice_core::layout::{Labels, Row, Run};
@@ -67,7 +67,7 @@ fn the_page_tells_the_state_of_the_connection() {
             cursor: false,
         }
     "#]]
-    .assert_eq(&format!("{:#?}\n", watched.page(true)));
+    .assert_eq(&format!("{:#?}\n", watched.page(true, None)));
     watched.plan.states = vec![SeatState::Free; 8];
     watched.plan.own = BTreeSet::new();
     watched.version = Some(391);
@@ -95,5 +95,7 @@ fn the_page_tells_the_state_of_the_connection() {
             cursor: false,
         }
     "#]]
-    .assert_eq(&format!("{:#?}\n", watched.page(false)));
+    .assert_eq(&format!("{:#?}\n", watched.page(false, None)));
+    let cut_off = watched.page(true, Some(Duration::from_millis(2_300))).head[1].clone();
+    assert!(cut_off.ends_with("the node is cut off: this may be 2 s old"), "{cut_off}");
 }
