@@ -18,7 +18,8 @@
 //!   away or unreachable: a repeat of what succeeded gets the same answer and changes nothing.
 //! - [`Error::Unknown`] is what is left when the deadline passes in doubt; repeating it with the same request id
 //!   ([`Client::with_request_id`]) is always safe.
-//! - A [`Watch`] gives the seats of a session as consistent maps, version by version, across reconnects; a [`CountsWatch`] the counts of many sessions.
+//! - A [`Watch`] gives the seats of a session as consistent maps, version by version, across reconnects; a [`CountsWatch`]
+//!   how many are free in many sessions.
 
 // In reading order: what it is told, what it says, the doors, the machine behind them.
 mod config;
