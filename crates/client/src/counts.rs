@@ -166,7 +166,8 @@ impl CountsWatch {
             }
             if self.missing.len() == self.sessions.len() {
                 self.is_whole = false;
-                return Err(refused(&Refusal::NotFound("none of these sessions".into())));
+                let names: Vec<String> = self.missing.iter().take(3).map(|id| format!("session/{id}")).collect();
+                return Err(refused(&Refusal::NotFound(names.join(" or ").into())));
             }
             let (_, source) = self.feeds.as_mut().expect("it was just asked for");
             let item = if self.owed.is_empty() {
