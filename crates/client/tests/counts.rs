@@ -181,7 +181,7 @@ async fn none_of_them_is_an_error_and_so_is_a_refusal() {
         grant(&mut peer, &request, &[], &["nowhere"], &[]).await;
         peer
     });
-    assert_eq!(none.expect_err("there is none").to_string(), "session/nowhere is not known (701 not_found)");
+    assert_eq!(none.expect_err("there is none").to_string(), "refused: session/nowhere is not known (701 not_found)");
     let (refused, ()) = tokio::join!(watch.next(), async {
         let request = peer.request().await;
         peer.no(&request, Refusal::NotFound("any".into())).await;
