@@ -79,6 +79,8 @@ pub struct Config {
     pub selling_threads: usize,
     /// Threads of the watching runtime.
     pub watching_threads: usize,
+    /// How much they give way to others, 0 to 19.
+    pub watching_nice: i32,
 }
 
 /// A configuration file as it is written: every key may be absent.
@@ -192,6 +194,7 @@ enum OneOrMore {
 struct ThreadSection {
     selling: Option<Spanned<usize>>,
     watching: Option<Spanned<usize>>,
+    watching_nice: Option<Spanned<i32>>,
 }
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -311,6 +314,7 @@ impl Settings {
             page,
             selling_threads: self.within("threads.selling", (0, 1_024), |file| file.threads.selling.as_ref())?,
             watching_threads: self.within("threads.watching", (1, 1_024), |file| file.threads.watching.as_ref())?,
+            watching_nice: self.within("threads.watching_nice", (0, 19), |file| file.threads.watching_nice.as_ref())?,
         })
     }
 

@@ -60,8 +60,8 @@ pub fn run(args: &Serve) -> Outcome {
     let config = settings(args)?;
     start_logging(&args.log, args.log_json)?;
     stop_on_panic();
-    let selling = runtime_of("selling", selling_threads(config.selling_threads))?;
-    let watching = runtime_of("watching", config.watching_threads)?;
+    let selling = runtime_of("selling", selling_threads(config.selling_threads), 0)?;
+    let watching = runtime_of("watching", config.watching_threads, config.watching_nice)?;
     let runtimes = Runtimes { selling: selling.handle().clone(), watching: watching.handle().clone() };
     let outcome = selling.block_on(serve(config, runtimes));
     watching.shutdown_background();
@@ -128,10 +128,19 @@ fn selling_threads(set: usize) -> usize {
     }
 }
 
-fn runtime_of(name: &str, threads: usize) -> Result<runtime::Runtime, Failure> {
+/// A runtime whose threads give way to others by so much: Linux has a niceness for each thread.
+fn runtime_of(name: &str, threads: usize, nice: i32) -> Result<runtime::Runtime, Failure> {
+    let give_way = move || {
+        if nice > 0
+            && let Err(error) = rustix::process::setpriority_process(None, nice)
+        {
+            tracing::warn!(nice, %error, "threads do not give way to others");
+        }
+    };
     runtime::Builder::new_multi_thread()
         .worker_threads(threads)
         .thread_name(name)
+        .on_thread_start(give_way)
         .enable_all()
         .build()
         .map_err(|error| Failure::Node(format!("no threads for {name}: {error}; raise the limit of threads")))
