@@ -1,4 +1,4 @@
-//! A box office in memory on a loopback port: `cargo run --release -p boxoffice-load --example target` prints its address.
+//! A box office in memory on a loopback port: `cargo run --profile bench -p boxoffice-load --example target` prints its address.
 //! A run against it shows what the load generator costs by itself.
 
 #[path = "../tests/common/mod.rs"]
