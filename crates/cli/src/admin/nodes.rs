@@ -63,10 +63,11 @@ pub(super) fn replace(reach: &Reach, node: u64) -> Outcome {
     })
 }
 
-/// The members as a table, and below it what is on its way.
+/// The members as a table, and below it what is on its way. It is the cluster's table, which says nothing of who is well.
 pub(super) fn lines(cluster: &ClusterStatus) -> Vec<String> {
     let mut rows = vec![
-        ["node", "state", "peers at", "clients at", "program", "copies", "votes", "leads", "since"].map(str::to_owned),
+        ["node", "state", "peers at", "clients at", "program", "copies", "votes", "to lead", "since"]
+            .map(str::to_owned),
     ];
     rows.extend(cluster.members.iter().map(|member| row(member, &cluster.places)));
     let mut lines = table(&rows);
@@ -83,6 +84,7 @@ pub(super) fn lines(cluster: &ClusterStatus) -> Vec<String> {
         count => format!("{count} shards are moving:"),
     });
     lines.extend(moving);
+    lines.push("So it is meant to be. Who answers and leads now: `boxoffice admin status`.".into());
     lines
 }
 
@@ -197,15 +199,16 @@ mod tests {
             places: vec![place(0, &["1.1"], &["2.3"], None), place(1, &["2.2", "1.7", "3.5"], &[], Some(&["2.2"]))],
         };
         expect![[r#"
-            node  state              peers at       clients at     program  copies  votes  leads  since
-            1     serving            10.0.0.1:7280  10.0.0.1:7180  0.1.0    2       2      1      2026-12-24 19:30 UTC
-            2     draining           10.0.0.2:7280  10.0.0.2:7180  0.1.0    2       1      1      2026-12-24 19:30 UTC
-            3     joining (no disk)  10.0.0.3:7280  10.0.0.3:7180  0.1.0    1       1      0      2026-12-24 19:30 UTC
+            node  state              peers at       clients at     program  copies  votes  to lead  since
+            1     serving            10.0.0.1:7280  10.0.0.1:7180  0.1.0    2       2      1        2026-12-24 19:30 UTC
+            2     draining           10.0.0.2:7280  10.0.0.2:7180  0.1.0    2       1      1        2026-12-24 19:30 UTC
+            3     joining (no disk)  10.0.0.3:7280  10.0.0.3:7180  0.1.0    1       1      0        2026-12-24 19:30 UTC
 
             2 shards, 3 copies of each wanted
             One voter in each shard until three nodes serve: the loss of its disk loses data.
             One shard is moving:
-              shard 1    2.2 -> 2.2 1.7 3.5: node 1 gets its share"#]]
+              shard 1    2.2 -> 2.2 1.7 3.5: node 1 gets its share
+            So it is meant to be. Who answers and leads now: `boxoffice admin status`."#]]
         .assert_eq(&lines(&cluster).join("\n"));
     }
 }
