@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::http;
+use crate::common::{eventually, http};
 use serde_json::{Value, json};
 
 /// How long the demo may take to begin, and to end.
@@ -37,6 +37,14 @@ impl Demo {
         Demo { child, nodes, control: SocketAddr::from(([127, 0, 0, 1], 0)) }
     }
 
+    /// Looks for the control where the page does.
+    async fn find_control(&mut self) -> Value {
+        let told = self.page_json(0).await;
+        let control = told["demo"].as_str().and_then(|url| url.strip_prefix("http://")).expect("a control");
+        self.control = control.parse().expect("an address");
+        told
+    }
+
     async fn page_json(&self, node: usize) -> Value {
         let (status, text) = http::get(self.nodes[node], "/page.json").await;
         assert_eq!(status, 200, "{text}");
@@ -53,10 +61,10 @@ impl Demo {
         http::raw_post(self.control, path, headers, "").await.0
     }
 
-    /// Ends it as Ctrl-C does.
-    fn end(&mut self) {
+    /// Ends it as Ctrl-C does, or the end of its terminal.
+    fn end(&mut self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+        rustix::process::kill_process(pid, signal).expect("it runs");
         let until = Instant::now() + PATIENCE;
         let status = loop {
             match self.child.try_wait().expect("it is ours") {
@@ -71,7 +79,7 @@ impl Demo {
 
 impl Drop for Demo {
     fn drop(&mut self) {
-        // A test that failed: its nodes end with their pipes at the latest when the machine does, so they are told to.
+        // A test that failed.
         if let Ok(None) = self.child.try_wait() {
             let pid = rustix::process::Pid::from_child(&self.child);
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
@@ -84,9 +92,7 @@ impl Drop for Demo {
 async fn a_demo_sells_at_three_nodes_survives_a_kill_and_leaves_nothing_behind() {
     let files = tempfile::tempdir().expect("a directory");
     let mut demo = Demo::start(files.path());
-    let told = demo.page_json(0).await;
-    let control = told["demo"].as_str().and_then(|url| url.strip_prefix("http://")).expect("a control");
-    demo.control = control.parse().expect("an address");
+    let told = demo.find_control().await;
     assert_eq!(told["nodes"].as_array().map(Vec::len), Some(3), "{told}");
     assert_eq!((&told["gateway"], &told["products"]), (&json!(true), &json!(["programme", "poster"])), "{told}");
 
@@ -117,11 +123,38 @@ async fn a_demo_sells_at_three_nodes_survives_a_kill_and_leaves_nothing_behind()
     let (status, view) = http::post(demo.nodes[1], "cart.get", None, &cart).await;
     assert!(status == 200 && view["ok"]["lines"].as_array().map(Vec::len) == Some(1), "{view}");
 
-    demo.end();
+    demo.end(rustix::process::Signal::INT);
     for node in first.iter().chain(&second) {
         let process = format!("/proc/{}", node["pid"]);
         assert!(!Path::new(&process).exists(), "{node} is left");
     }
-    let left: Vec<_> = files.path().read_dir().expect("a directory").flatten().map(|entry| entry.path()).collect();
+    nothing_is_left_in(files.path());
+}
+
+/// Its terminal is closed: as Ctrl-C. It is killed: it can remove nothing, but its nodes end, also one that was started again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_of_a_demo_end_with_it_however_it_ends() {
+    let files = tempfile::tempdir().expect("a directory");
+    Demo::start(files.path()).end(rustix::process::Signal::HUP);
+    nothing_is_left_in(files.path());
+
+    let mut demo = Demo::start(files.path());
+    demo.find_control().await;
+    assert_eq!(demo.act("/nodes/n2/kill", "").await, 204);
+    assert_eq!(demo.act("/nodes/n2/start", "").await, 204);
+    let nodes = demo.standing().await;
+    assert!(nodes.iter().all(|node| node["running"] == true), "{nodes:?}");
+    demo.child.kill().expect("it runs");
+    demo.child.wait().expect("it is ours");
+    for node in &nodes {
+        // Of a process that has ended and that nobody has asked about this is empty.
+        let command = format!("/proc/{}/cmdline", node["pid"]);
+        let over = async || std::fs::read(&command).map_or(true, |line| line.is_empty()).then_some(());
+        eventually("a node ends with the demo", over).await;
+    }
+}
+
+fn nothing_is_left_in(files: &Path) {
+    let left: Vec<_> = files.read_dir().expect("a directory").flatten().map(|entry| entry.path()).collect();
     assert!(left.is_empty(), "{left:?} are left");
 }

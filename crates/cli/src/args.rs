@@ -126,6 +126,9 @@ pub struct Serve {
     /// Log as JSON, a line each.
     #[arg(long, env = "BOXOFFICE_LOG_JSON")]
     pub log_json: bool,
+    /// Stop when the standard input ends: with whoever started the node and holds its other end.
+    #[arg(long)]
+    pub until_input_ends: bool,
     /// Print the built-in configuration and end.
     #[arg(long)]
     pub print_config: bool,

@@ -136,17 +136,20 @@ fn open(url: &str) {
     }
 }
 
-/// Ctrl-C, and what service managers send; listened to from the start on, so that nothing is left behind.
+/// Ctrl-C, what service managers send, and a terminal that is closed; listened to from the start on, so that nothing is left
+/// behind.
 struct End {
     interrupt: Signal,
     terminate: Signal,
+    hang_up: Signal,
 }
 
 impl End {
     fn listen(runtime: &Runtime) -> Result<End, Failure> {
         let _here = runtime.enter();
         let signal = |kind| unix::signal(kind).map_err(|error| Failure::Node(format!("no signals: {error}")));
-        Ok(End { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        Ok(End { interrupt, terminate, hang_up: signal(SignalKind::hangup())? })
     }
 
     /// Resolves when one of them has come, also if that was long ago.
@@ -154,6 +157,7 @@ impl End {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            _ = self.hang_up.recv() => {}
         }
     }
 }

@@ -17,6 +17,7 @@ use boxoffice_wire::joining;
 use tokio::{
     runtime,
     signal::unix::{self, Signal, SignalKind},
+    sync::oneshot,
 };
 
 use crate::{
@@ -63,7 +64,7 @@ pub fn run(args: &Serve) -> Outcome {
     let selling = runtime_of("selling", selling_threads(config.selling_threads), 0)?;
     let watching = runtime_of("watching", config.watching_threads, config.watching_nice)?;
     let runtimes = Runtimes { selling: selling.handle().clone(), watching: watching.handle().clone() };
-    let outcome = selling.block_on(serve(config, runtimes));
+    let outcome = selling.block_on(serve(config, runtimes, args.until_input_ends));
     watching.shutdown_background();
     selling.shutdown_background();
     outcome
@@ -168,10 +169,10 @@ fn stop_on_panic() {
     }));
 }
 
-async fn serve(config: Config, runtimes: Runtimes) -> Outcome {
+async fn serve(config: Config, runtimes: Runtimes, until_input_ends: bool) -> Outcome {
     let data_dir = config.node.data_dir.clone();
     let fsync = config.node.fsync;
-    let signals = Signals::listen()?;
+    let signals = Signals::listen(until_input_ends)?;
     let mut config = config;
     let world = world(&config, &runtimes)?;
     become_member(&mut config, &world).await?;
@@ -189,7 +190,7 @@ async fn serve(config: Config, runtimes: Runtimes) -> Outcome {
         }
     };
     let address = edge.local_addr();
-    let (stop, stopping) = tokio::sync::oneshot::channel::<()>();
+    let (stop, stopping) = oneshot::channel::<()>();
     let door = async {
         edge.run(async {
             // A sender that is gone says the same.
@@ -346,17 +347,20 @@ async fn ended(handle: &NodeHandle, mut signals: Signals) -> Option<String> {
     }
 }
 
-/// SIGTERM and Ctrl-C. They are heard from when this is made on: whoever reads that the node serves may tell it to stop.
+/// SIGTERM, Ctrl-C and, if that is wanted, the end of the standard input. They are heard from when this is made on: whoever
+/// reads that the node serves may tell it to stop.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    input: Option<oneshot::Receiver<()>>,
 }
 
 impl Signals {
-    fn listen() -> Result<Signals, Failure> {
+    fn listen(to_input: bool) -> Result<Signals, Failure> {
         let listen =
             |kind| unix::signal(kind).map_err(|error| Failure::Node(format!("cannot listen to signals: {error}")));
-        Ok(Signals { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+        let (terminate, interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+        Ok(Signals { terminate, interrupt, input: to_input.then(input_ends).transpose()? })
     }
 
     async fn told_to_stop(&mut self) {
@@ -364,6 +368,21 @@ impl Signals {
             biased;
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
+            // A sender that is gone says the same.
+            _ = async { self.input.as_mut().expect("asked before").await }, if self.input.is_some() => {}
         }
     }
+}
+
+/// Resolves when the standard input has ended. It has a thread of its own: a runtime would wait for its reading.
+fn input_ends() -> Result<oneshot::Receiver<()>, Failure> {
+    let (ended, ends) = oneshot::channel();
+    let read = move || {
+        // An input that fails has ended as well.
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        // The node may be gone already.
+        let _ = ended.send(());
+    };
+    let thread = thread::Builder::new().name("input".into()).spawn(read);
+    thread.map(|_| ends).map_err(|error| Failure::Node(format!("no thread for the standard input: {error}")))
 }

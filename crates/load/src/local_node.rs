@@ -116,7 +116,9 @@ impl LocalNode {
         if let Err(error) = std::fs::write(&file, &launch.config) {
             return Err(LocalNodeError::File { path: file, error });
         }
-        let mut args: Vec<String> = ["serve", "--fsync", launch.fsync, "--config"].map(Into::into).into();
+        // It ends with this process, however that ends: its input is a pipe from here.
+        let mut args: Vec<String> =
+            ["serve", "--until-input-ends", "--fsync", launch.fsync, "--config"].map(Into::into).into();
         args.extend([file.display().to_string(), "--data-dir".into(), data_dir.display().to_string()]);
         args.extend_from_slice(more);
         let (program, log) = (launch.program.clone(), launch.log.clone());
@@ -177,7 +179,7 @@ impl LocalNode {
 
 fn spawn(program: &Path, args: &[String], log: Option<&Path>) -> Result<Child, LocalNodeError> {
     let mut command = Command::new(program);
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped());
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
     if let Some(path) = log {
         let file = File::options().create(true).append(true).open(path);
         command.stderr(file.map_err(|error| LocalNodeError::File { path: path.to_owned(), error })?);
