@@ -1,5 +1,6 @@
 // Every test of the page, in this order: those that end nodes come last.
 
+import './doubt.test.mjs';
 import './seats.test.mjs';
 import './devices.test.mjs';
 import './goods.test.mjs';

@@ -104,6 +104,73 @@ async fn payments_that_come_to_nothing() {
     stage.money_agrees().await;
 }
 
+/// A payment that came to nothing is told again, also when the node was gone in between; the gateway is asked once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_came_to_nothing_is_told_again() {
+    let mut stage = Stage::new("what_came_to_nothing_is_told_again", SOON).await;
+    let pay =
+        |source: &str, on_decline: &str| json!({"payment": {"gateway": {"source": source, "on_decline": on_decline}}});
+    let (kept, gone, other) = (stage.holding(1).await, stage.holding(1).await, stage.holding(1).await);
+    let cases = [
+        (&kept, pay("late-1300+decline", "keep"), 601, "payment_declined"),
+        (&gone, pay("decline", "release"), 601, "payment_declined"),
+        (&other, pay("amount-7", "release"), 603, "amount_mismatch"),
+    ];
+    for (buyer, body, code, name) in &cases {
+        for _ in 0..2 {
+            buyer.ask_as("card 1", "cart.checkout", body.clone()).await.no(*code, name);
+        }
+    }
+    stage = stage.crash().await;
+    for (buyer, body, code, name) in &cases {
+        stage.again(buyer).ask_as("card 1", "cart.checkout", body.clone()).await.no(*code, name);
+    }
+    let ended = |cart: Value| (cart["state"].clone(), cart["ended"].clone());
+    let (kept, gone, other) = (stage.again(&kept), stage.again(&gone), stage.again(&other));
+    assert_eq!(ended(kept.get().await), (json!("active"), Value::Null));
+    let why = json!({"why": "declined", "by": "gateway", "reason": "declined as asked"});
+    assert_eq!(ended(gone.get().await), (json!("canceled"), why));
+    let why = json!({"why": "amount_mismatch", "by": "gateway", "asked": PRICE, "got": 7});
+    assert_eq!(ended(other.get().await), (json!("canceled"), why));
+    charged(&stage.gateway, &kept, &[("declined", 0, 0, 0)]).await;
+    charged(&stage.gateway, &gone, &[("declined", 0, 0, 0)]).await;
+    // Another card is another request; and what was declined stays so.
+    kept.ask_as("card 2", "cart.checkout", pay("ok", "keep")).await.ok();
+    kept.ask_as("card 1", "cart.checkout", pay("late-1300+decline", "keep")).await.no(601, "payment_declined");
+    stage.money_agrees().await;
+}
+
+/// What the buyer did not see is not sold: neither another total nor other lines, nor for another amount than was paid.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_buyer_did_not_see_is_not_sold() {
+    let mut stage = Stage::new("what_the_buyer_did_not_see_is_not_sold", SOON).await;
+    product(&stage.port, "flag", 100, Value::Null).await;
+    let buyer = stage.holding(2).await;
+    buyer.stock("flag", 1).await.ok();
+    let seen = buyer.get().await;
+    let total = 2 * PRICE + 350;
+    assert_eq!(seen["total"]["amount"], total);
+    let release = json!({"cart": buyer.cart(), "line": 2, "reason": "counted wrong"});
+    stage.port.ask("admin.release", "op", release).await.ok();
+    let money = |amount: i64| json!({"amount": amount, "currency": "EUR"});
+    let gateway = |expect: Value| json!({"payment": {"gateway": {"source": "ok"}}, "expect": expect});
+    let no = buyer.ask("cart.checkout", gateway(json!({"total": money(total)}))).await.no(308, "cart_differs");
+    assert_eq!(
+        (&no["expected"], &no["actual"]),
+        (&json!({"total": money(total)}), &json!({"total": money(2 * PRICE)}))
+    );
+    let no = buyer.ask("cart.checkout", gateway(json!({"lines": seen["lines_version"]}))).await.no(308, "cart_differs");
+    let now = buyer.get().await;
+    assert_eq!((&no["expected"]["lines"], &no["actual"]["lines"]), (&seen["lines_version"], &now["lines_version"]));
+    let paid = json!({"payment": {"recorded": {"method": "cash", "transaction_id": "1", "amount": money(total)}}});
+    buyer.ask("cart.checkout", paid).await.no(308, "cart_differs");
+    assert_eq!(now["taken"][0]["line"]["product"], "flag", "{now}");
+    assert_eq!((&now["taken"][0]["by"], &now["taken"][0]["reason"]), (&json!("operator"), &json!("counted wrong")));
+    let order = buyer.ask("cart.checkout", gateway(json!({"lines": now["lines_version"]}))).await.ok();
+    assert_eq!(order["total"]["amount"], 2 * PRICE);
+    stage.money_agrees().await;
+}
+
 /// Refunds go through the gateway as often as it takes, once; by line and whole; what fails is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn money_that_is_paid_back() {

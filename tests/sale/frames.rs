@@ -67,20 +67,21 @@ async fn frame_by_frame(encoding: Encoding) {
     expect(
         json!({"id": 5, "op": "cart.open", "rid": "c1-1", "body": {"token": TOKEN, "customer": "ann"}}),
         json!({"id": 5, "ok": {"id": CART, "state": "active", "customer": "ann", "opened_at": "a time",
-            "deadline": "a time", "lines": []}, "at": at(&[&cart])}),
+            "deadline": "a time", "lines": [], "lines_version": 0}, "at": at(&[&cart])}),
     )
     .await;
     let line = json!({"line": 1, "session": "hamlet-0412", "seats": [[1, 5], [1, 6], [1, 7]], "prices": [1_000, 1_000, 1_000]});
     expect(
         json!({"id": 6, "op": "cart.hold_seats", "rid": "c1-2", "body": hold(TOKEN, "hamlet-0412", json!([[1, 7], [1, 5], [1, 6]]))}),
-        json!({"id": 6, "ok": {"cart": CART, "lines": [line], "currency": "EUR", "deadline": "a time"},
+        json!({"id": 6, "ok": {"cart": CART, "lines": [line], "currency": "EUR", "deadline": "a time", "lines_version": 2},
             "at": at(&[&cart, session])}),
     )
     .await;
     expect(
         json!({"id": 7, "op": "cart.get", "body": {"token": TOKEN, "cart": CART}}),
         json!({"id": 7, "ok": {"id": CART, "state": "active", "customer": "ann", "opened_at": "a time",
-            "deadline": "a time", "lines": [line], "total": {"amount": 3_000, "currency": "EUR"}}, "at": at(&[&cart])}),
+            "deadline": "a time", "lines": [line], "lines_version": 2, "total": {"amount": 3_000, "currency": "EUR"}},
+            "at": at(&[&cart])}),
     )
     .await;
     // Another cart asks for two of them and one more.

@@ -372,6 +372,9 @@ pub enum AdminCommand {
         cart: String,
         /// Which line: its number in `admin audit cart/ID`.
         line: u32,
+        /// Why; the cart's owner is shown it.
+        #[arg(long, default_value = "")]
+        reason: String,
     },
     /// Puts what an order bought back on sale and pays it back.
     Refund {

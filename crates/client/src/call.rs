@@ -17,6 +17,7 @@ use tokio::{
 
 use crate::{
     client::{Client, Shared},
+    doubt::Doubt,
     error::{Error, Reply},
     feeds::FeedSink,
     post::{Asker, Letter, Outcome, State},
@@ -26,8 +27,14 @@ use crate::{
 /// The number of `in_progress`: the first request with this id still decides.
 const IN_PROGRESS: u16 = 106;
 
+/// The number of `payment_pending`.
+const PAYMENT_PENDING: u16 = 602;
+
 /// How long to wait before a repeat if the server has no opinion.
 const REPEAT_AFTER: Duration = Duration::from_millis(100);
+
+/// How often that is doubled at most while a refusal is not the last word.
+const REFUSALS_DOUBLED_MAX: u32 = 4;
 
 /// Room for a usual request.
 const FRAME_BYTES: usize = 256;
@@ -52,26 +59,36 @@ impl Client {
         sink: Option<&FeedSink>,
     ) -> Result<Reply<T>, Error> {
         let deadline = Instant::now() + self.deadline;
-        // Whether one of the attempts may have happened after all, and why the last one that surely did not failed.
-        let mut doubt = false;
+        // Attempts that may have happened after all, and why the last one that surely did not failed.
+        let mut doubt = self.doubt_of(request_id);
         let mut last = Fail::new(FailKind::NotReady).saying("there was no connection before the deadline");
         // Which node it is sent to, counted from this client's own.
         let mut turn = 0;
-        let mut repeated = false;
+        let (mut repeated, mut refusals) = (false, 0);
         loop {
             let outcome = self.attempt(self.at(turn), op, request_id, body, sink, deadline).await?;
+            let place = turn % (1 + self.others.len());
             let (why, wait) = match outcome {
-                Outcome::Answer(frame) => match read(self, &frame)? {
+                Outcome::Answer(frame, connection) => match read(self, &frame)? {
                     reply::Reply::Ok(value, at) => return Ok(Reply { value, at, repeated }),
                     reply::Reply::No(No { code: IN_PROGRESS, .. }) => {
-                        doubt = true;
+                        doubt.add((place, connection));
                         (Why::InProgress, REPEAT_AFTER)
+                    }
+                    reply::Reply::No(no)
+                        if request_id.is_some() && !says_enough(&no) && !doubt.ends_over((place, connection)) =>
+                    {
+                        // An earlier attempt may still be granted: this is not the last word.
+                        refusals += 1;
+                        (Why::Refused, REPEAT_AFTER * (1 << u32::min(refusals, REFUSALS_DOUBLED_MAX)))
                     }
                     reply::Reply::No(no) => return Err(Error::Refused(Box::new(no))),
                     reply::Reply::Fail(fail) => {
-                        doubt |= fail.kind == FailKind::Unknown;
+                        if fail.kind == FailKind::Unknown {
+                            doubt.add((place, connection));
+                        }
                         if matches!(fail.kind, FailKind::Internal | FailKind::ReadOnly) {
-                            return Err(if doubt { Error::Unknown(request_id.cloned()) } else { Error::Failed(fail) });
+                            return Err(self.ended(doubt, request_id, deadline, fail));
                         }
                         let wait = fail.retry_after_ms.map(|millis| Duration::from_millis(millis.into()));
                         let why = Why::failed(fail.kind);
@@ -81,11 +98,11 @@ impl Client {
                 },
                 // The next attempt waits for the next connection.
                 Outcome::Lost => {
-                    doubt = true;
+                    doubt = Doubt::Anywhere;
                     (Why::Lost, Duration::ZERO)
                 }
                 Outcome::Overdue => {
-                    doubt = true;
+                    doubt = Doubt::Anywhere;
                     (Why::Lost, self.deadline)
                 }
                 Outcome::NotSent => (Why::NoConnection, self.deadline),
@@ -95,7 +112,7 @@ impl Client {
             };
             let wait = self.jittered(wait);
             if !self.shared.config.retry || Instant::now() + wait >= deadline {
-                return Err(if doubt { Error::Unknown(request_id.cloned()) } else { Error::Failed(last) });
+                return Err(self.ended(doubt, request_id, deadline, last));
             }
             self.shared.repeats.note(why);
             // What was handed back was not sent.
@@ -105,6 +122,24 @@ impl Client {
                 sleep(wait).await;
             }
         }
+    }
+
+    /// What is in doubt of a request that was made before under the same request id.
+    fn doubt_of(&self, request_id: Option<&SmolStr>) -> Doubt {
+        let Some(request_id) = request_id else { return Doubt::None };
+        self.shared.doubts.lock().expect("nobody panics while looking").of(request_id, Instant::now())
+    }
+
+    /// How a request without an answer ends. One in doubt is remembered, for its caller may make it again.
+    fn ended(&self, doubt: Doubt, request_id: Option<&SmolStr>, deadline: Instant, last: Fail) -> Error {
+        if !doubt.is_some() {
+            return Error::Failed(last);
+        }
+        if let Some(request_id) = request_id {
+            let mut doubts = self.shared.doubts.lock().expect("nobody panics while looking");
+            doubts.keep(request_id.clone(), doubt, deadline);
+        }
+        Error::Unknown(request_id.cloned())
     }
 
     /// The connection of this turn: its own, then those of the others, then its own again.
@@ -177,6 +212,12 @@ impl Shared {
             State::Connecting(_) | State::Connected(_) => Error::Closed("its task has ended".into()),
         }
     }
+}
+
+/// Whether a refusal is to be told even if an earlier attempt may be granted: it says how the payment ended, or that nobody
+/// knows yet.
+fn says_enough(no: &No) -> bool {
+    no.is_outcome() || no.code == PAYMENT_PENDING
 }
 
 fn read<T: FromAnswer>(client: &Client, frame: &Bytes) -> Result<reply::Reply<T>, Unreadable> {

@@ -220,17 +220,32 @@ impl Cart {
     /// `cart.checkout`: buys what it holds, to be sent somewhere.
     ///
     /// # Errors
-    /// As every op: [`Error`]; `payment_declined`, and `payment_pending` if that is not known yet: ask again with the same
-    /// request id.
+    /// As every op: [`Error`]; `payment_declined` and `amount_mismatch`, which every repeat gets again: another card is another
+    /// request id. `payment_pending` if the outcome is not known yet: ask again with the same request id.
     pub async fn checkout_to(
         &self,
         payment: Payment,
         customer: Option<Id>,
         shipping: Option<Shipping>,
     ) -> Result<Reply<OrderView>, Error> {
+        self.checkout_expecting(payment, customer, shipping, None).await
+    }
+
+    /// `cart.checkout`: buys what it holds, if that is what the buyer has seen: what it comes to, or the
+    /// [`CartView::lines_version`].
+    ///
+    /// # Errors
+    /// As every op: [`Error`]; `cart_differs` with both figures if the cart is something else.
+    pub async fn checkout_expecting(
+        &self,
+        payment: Payment,
+        customer: Option<Id>,
+        shipping: Option<Shipping>,
+        expect: Option<body::Figure>,
+    ) -> Result<Reply<OrderView>, Error> {
         let customer = customer.or_else(|| self.customer.clone());
         let (payment, shipping) = (payment.into(), shipping.map(body::ShippingBody::from));
-        let body = body::Checkout { token: self.token, cart: None, payment, customer, shipping };
+        let body = body::Checkout { token: self.token, cart: None, payment, customer, shipping, expect };
         self.client.change(Op::CartCheckout, &body).await
     }
 

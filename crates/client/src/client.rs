@@ -26,6 +26,7 @@ use tokio::sync::{mpsc, watch};
 use crate::{
     config::ClientConfig,
     counts::CountsWatch,
+    doubt::Doubts,
     error::{Error, Reply},
     post::{Letter, Post, SUBMIT_QUEUE, State},
     repeats::{Repeated, Repeats},
@@ -53,6 +54,7 @@ pub(crate) struct Shared {
     /// For the jitter of repeats only.
     pub(crate) rng: Mutex<SmallRng>,
     pub(crate) repeats: Repeated,
+    pub(crate) doubts: Mutex<Doubts>,
 }
 
 impl Client {
@@ -90,6 +92,7 @@ impl Client {
             request_ids: RequestIds::new(),
             rng: Mutex::new(SmallRng::seed_from_u64(random_u64())),
             repeats: Repeated::default(),
+            doubts: Mutex::default(),
         };
         Ok(Client { shared: Arc::new(shared), others: Arc::new([]), deadline, request_id: None })
     }

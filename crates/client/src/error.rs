@@ -21,13 +21,15 @@ pub struct Reply<T> {
 /// Why a request was not granted.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    /// The everyday no; nothing changed.
+    /// The everyday no; nothing changed, unless it says how a payment ended ([`No::is_outcome`]). It is the last word: no
+    /// earlier attempt of the request can be granted any more.
     #[error("refused: {0}")]
     Refused(Box<No>),
     /// It did not work, and did not happen (`internal` excepted, where nobody knows).
     #[error("failed: {0}")]
     Failed(Fail),
-    /// No answer before the deadline: it may or may not have happened. Repeat it with the same request id.
+    /// No answer before the deadline, or only a refusal of a repeat while an earlier attempt may still be granted: it may or
+    /// may not have happened. Repeat it with the same request id.
     #[error("no answer before the deadline; it may or may not have happened: repeat it with the same request id{}", with(.0))]
     Unknown(Option<SmolStr>),
     /// The client is closed, or the server told it to stay away.

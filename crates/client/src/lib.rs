@@ -37,6 +37,7 @@ mod map_state;
 mod watch;
 
 mod back_off;
+mod doubt;
 mod feeds;
 mod link;
 mod pending;
@@ -46,10 +47,10 @@ mod request_id;
 
 pub use boxoffice_core::{
     answer::{
-        AreaCounts, At, BookingState, BookingView, CartAudit, CartState, CartView, CustomerAudit, HallView, Held,
-        LineView, MapView, Order, PricedSeat, ProductAudit, ProductView, Purchase, PurchasesPage, ResourceAudit,
-        ResourceView, SeatCounts, SessionAudit, SessionEntry, SessionView, StockCounts, TitleView, VenueEntry,
-        VenueView, VenuesPage,
+        AreaCounts, At, BookingState, BookingView, CartAudit, CartState, CartView, CustomerAudit, Ended, HallView,
+        Held, LineView, MapView, Order, PricedSeat, ProductAudit, ProductView, Purchase, PurchasesPage, ResourceAudit,
+        ResourceView, SeatCounts, SessionAudit, SessionEntry, SessionView, StockCounts, TakenLine, Taker, TitleView,
+        VenueEntry, VenueView, VenuesPage,
     },
     command::{
         Area, BestWish, Command, CustomerLimit, Every, HoldPolicy, Limits, NewSession, OpeningHours, Payment,
@@ -58,7 +59,9 @@ pub use boxoffice_core::{
     id::{CartId, CartToken, Entity, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
-    payment::{OnDecline, PaymentStatus, RefundRecord, RefundStatus, Settlement, VoidRecord, VoidStatus},
+    payment::{
+        OnDecline, PaymentFailure, PaymentStatus, RefundRecord, RefundStatus, Settlement, VoidRecord, VoidStatus,
+    },
     portion::Content,
     refusal::{Conflict, Shortage},
     seat::{Seat, SeatState},
@@ -66,7 +69,7 @@ pub use boxoffice_core::{
 };
 pub use boxoffice_wire::{
     Encoding, Fail, FailKind,
-    body::{AdminJoin, Position, ResourceBookings, ResourceFreeSlots, SessionSearch, TitleSearch, VenueSearch},
+    body::{AdminJoin, Figure, Position, ResourceBookings, ResourceFreeSlots, SessionSearch, TitleSearch, VenueSearch},
     city::{CityPage, CitySession},
     cluster::{ClusterStatus, CopiesStatus, MemberStatus, PlaceStatus},
     hello::Hello,

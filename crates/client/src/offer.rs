@@ -269,12 +269,13 @@ impl Client {
         self.read(Op::AdminHistory, &body::History { entity, seat, limit, before }).await
     }
 
-    /// `admin.release`: gives a line of somebody's cart back.
+    /// `admin.release`: gives a line of somebody's cart back. Its owner is shown the reason.
     ///
     /// # Errors
     /// As every op: [`Error`].
-    pub async fn admin_release(&self, cart: CartId, line: u32) -> Result<Reply<()>, Error> {
-        self.change(Op::AdminRelease, &body::AdminRelease { cart, line }).await
+    pub async fn admin_release(&self, cart: CartId, line: u32, reason: &str) -> Result<Reply<()>, Error> {
+        let reason = SmolStr::new(reason);
+        self.change(Op::AdminRelease, &body::AdminRelease { cart, line, reason }).await
     }
 
     /// `admin.settle`: says how an attempt to pay ended that the gateway does not tell of.

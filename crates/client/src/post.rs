@@ -86,8 +86,8 @@ impl Asker {
 /// What became of a letter.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// The frame that answers it.
-    Answer(Bytes),
+    /// The frame that answers it, and over the how-manieth connection it came.
+    Answer(Bytes, u64),
     /// It was sent, and the connection broke before an answer.
     Lost,
     /// It was sent, and there was no answer before the deadline.
@@ -115,6 +115,8 @@ pub(crate) struct Post {
     letters: mpsc::Receiver<Letter>,
     state: watch::Sender<State>,
     waiting: VecDeque<Letter>,
+    /// How many connections there were, this one counted.
+    connections: u64,
     pending: Pending,
     feeds: Feeds,
     alarm: Pin<Box<Sleep>>,
@@ -140,6 +142,7 @@ impl Post {
             letters,
             state,
             waiting: VecDeque::new(),
+            connections: 0,
             pending: Pending::default(),
             feeds: Feeds::default(),
             alarm: Box::pin(sleep_until(now + SILENCE_MAX)),
@@ -164,6 +167,7 @@ impl Post {
             let end = match connected {
                 Ok(mut link) => {
                     debug!(address, "connected");
+                    self.connections += 1;
                     self.state.send_replace(State::Connected(None));
                     let end = self.serve(&mut link).await;
                     self.pending.lose();
@@ -394,7 +398,7 @@ impl Post {
                     // Noted before the next frame is read, which may be the feed's first.
                     granted(encoding, body).into_iter().for_each(|feed| self.feeds.follow(feed, sink.clone()));
                 }
-                asker.tell(Outcome::Answer(frame));
+                asker.tell(Outcome::Answer(frame, self.connections));
             }
             ServerFrame::Answer(None, verdict) => {
                 warn!(?verdict, "the server could not read a frame")

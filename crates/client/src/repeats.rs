@@ -21,13 +21,15 @@ pub struct Repeats {
     pub busy: u64,
     /// The first request with the id was still being decided.
     pub in_progress: u64,
+    /// It was refused, and an earlier attempt might still be granted.
+    pub refused: u64,
 }
 
 impl Repeats {
     /// All of them.
     pub fn all(&self) -> u64 {
-        let Repeats { lost, no_connection, unknown, not_ready, draining, busy, in_progress } = self;
-        lost + no_connection + unknown + not_ready + draining + busy + in_progress
+        let Repeats { lost, no_connection, unknown, not_ready, draining, busy, in_progress, refused } = self;
+        lost + no_connection + unknown + not_ready + draining + busy + in_progress + refused
     }
 }
 
@@ -41,6 +43,7 @@ pub(crate) enum Why {
     Draining,
     Busy,
     InProgress,
+    Refused,
 }
 
 impl Why {
@@ -54,11 +57,12 @@ impl Why {
         }
     }
 
-    /// Whether another node may do better.
+    /// Whether another node may do better. A node that did not know the outcome is asked again: only there a refusal of
+    /// the repeat says what became of the first attempt.
     pub(crate) fn goes_elsewhere(self) -> bool {
         match self {
-            Why::Lost | Why::NoConnection | Why::Unknown | Why::NotReady | Why::Draining => true,
-            Why::Busy | Why::InProgress => false,
+            Why::Lost | Why::NoConnection | Why::NotReady | Why::Draining => true,
+            Why::Unknown | Why::Busy | Why::InProgress | Why::Refused => false,
         }
     }
 }
@@ -66,7 +70,7 @@ impl Why {
 /// The same, counted as it happens.
 #[derive(Debug, Default)]
 pub(crate) struct Repeated {
-    by_why: [AtomicU64; 7],
+    by_why: [AtomicU64; 8],
 }
 
 impl Repeated {
@@ -85,6 +89,7 @@ impl Repeated {
             draining: of(Why::Draining),
             busy: of(Why::Busy),
             in_progress: of(Why::InProgress),
+            refused: of(Why::Refused),
         }
     }
 }

@@ -98,6 +98,73 @@ async fn whatever_did_not_happen_is_repeated_with_the_same_request_id() {
     assert_eq!((no.code, no.name.as_str()), (302, "cart_expired"));
 }
 
+/// An attempt over a connection that is gone may still be granted. A refusal of the repeat is no last word then, and a grant
+/// is.
+#[tokio::test]
+async fn a_refusal_over_another_connection_is_not_the_last_word() {
+    let server = Server::new(Encoding::MsgPack).await;
+    let (client, mut peer) = server.connected(server.config()).await;
+    let (session, cart) = (id("hamlet"), Cart::new(&client));
+    let serve = async {
+        let first = peer.request().await;
+        peer.break_off();
+        let mut peer = server.accept().await;
+        for _ in 0..2 {
+            let again = peer.request().await;
+            assert_eq!(again.key, first.key);
+            peer.no(&again, Refusal::CartEmpty).await;
+        }
+        let last = peer.request().await;
+        peer.ok(&last, held(cart.id())).await;
+        peer
+    };
+    let (reply, mut peer) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
+    assert!(reply.expect("the first attempt was granted late").repeated);
+    assert_eq!((client.repeats().lost, client.repeats().refused), (1, 2));
+
+    // Until the deadline, and when the caller asks again with the same request id.
+    let doubtful = cart.with_request_id("mine-2").with_deadline(Duration::from_millis(600));
+    let serve = async {
+        peer.request().await;
+        peer.break_off();
+        let mut peer = server.accept().await;
+        while let Ok(again) = tokio::time::timeout(Duration::from_millis(900), peer.request()).await {
+            peer.no(&again, Refusal::CartEmpty).await;
+        }
+        peer
+    };
+    let (reply, mut peer) = tokio::join!(doubtful.hold_seats(&session, SEATS), serve);
+    assert!(matches!(reply, Err(Error::Unknown(Some(_)))), "{reply:?}");
+    let serve = async {
+        while let Ok(again) = tokio::time::timeout(Duration::from_millis(900), peer.request()).await {
+            peer.no(&again, Refusal::CartEmpty).await;
+        }
+        peer
+    };
+    let (reply, mut peer) = tokio::join!(doubtful.hold_seats(&session, SEATS), serve);
+    assert!(matches!(reply, Err(Error::Unknown(Some(_)))), "{reply:?}");
+
+    // A declined card is remembered by the cart: no attempt can buy any more.
+    let serve = async {
+        peer.request().await;
+        peer.break_off();
+        let mut peer = server.accept().await;
+        let again = peer.request().await;
+        peer.no(&again, Refusal::PaymentDeclined("no money".into())).await;
+        peer
+    };
+    let (reply, mut peer) = tokio::join!(cart.checkout(boxoffice_client::gateway("card", None), None), serve);
+    assert_eq!(reply.expect_err("declined").refusal().map(|no| no.code), Some(601));
+
+    // Another request is another matter.
+    let serve = async {
+        let request = peer.request().await;
+        peer.no(&request, Refusal::CartEmpty).await;
+    };
+    let (reply, ()) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
+    assert_eq!(reply.expect_err("refused").refusal().map(|no| no.code), Some(304));
+}
+
 #[tokio::test]
 async fn a_deadline_in_doubt_is_unknown_and_names_the_request_id() {
     let server = Server::new(Encoding::MsgPack).await;

@@ -4,7 +4,7 @@ use std::{hint::black_box, sync::Arc, time::Duration};
 
 use boxoffice_core::{
     ask::{Ask, Opening},
-    command::{BestWish, CartCommand, Command, Limits, NewSession, Payment, Want, WantedLine},
+    command::{BestWish, CartCommand, Command, Expect, Limits, NewSession, Payment, Want, WantedLine},
     event::{Event, SessionEvent},
     host::{Effect, Host, Input, Turn},
     id::{CartId, Entity, HoldId, Id, Request, RequestHash},
@@ -218,7 +218,11 @@ fn purchase(criterion: &mut Criterion) {
                 };
                 round(1, CartCommand::Hold { lines: vec![wanted], customer: None }, &mut turn);
                 let payment = Payment::Recorded { method: "card".into(), transaction_id: "1".into() };
-                round(2, CartCommand::Checkout { payment, customer: None, shipping: None }, &mut turn);
+                round(
+                    2,
+                    CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default() },
+                    &mut turn,
+                );
                 assert_eq!(turn.events.len(), 1, "delivered");
                 (session, cart, turn)
             },

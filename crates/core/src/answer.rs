@@ -11,7 +11,7 @@ use crate::{
     id::{CartId, Entity, HoldId, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
-    payment::{PaymentStatus, RefundRecord, VoidRecord},
+    payment::{PaymentFailure, PaymentStatus, RefundRecord, VoidRecord},
     portion::{Content, Portion},
     refusal::{Conflict, Refusal},
     seat::Seat,
@@ -407,6 +407,48 @@ pub struct LineView {
     pub late: bool,
 }
 
+/// Why a cart ended without an order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ended {
+    /// It was not touched until its deadline.
+    Expired,
+    /// It reached the highest age of a cart. Touching it would not have helped.
+    TooOld,
+    /// Its owner canceled it.
+    Canceled,
+    /// Its payment came to nothing, and everything was given back.
+    Unpaid(PaymentFailure),
+}
+
+/// Who took a line away from a cart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Taker {
+    /// An operator, with `admin.release`.
+    Operator,
+    /// Its session, which will not take place.
+    Session,
+}
+
+/// Who took a line away from a cart, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenAway {
+    /// Who.
+    pub by: Taker,
+    /// Why, in the operator's words.
+    pub reason: SmolStr,
+}
+
+/// A line that its owner did not give back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenLine {
+    /// The line as it was.
+    pub line: LineView,
+    /// Who took it away.
+    pub by: Taker,
+    /// Why, in the operator's words.
+    pub reason: SmolStr,
+}
+
 /// A cart as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CartView {
@@ -422,10 +464,16 @@ pub struct CartView {
     pub deadline: Timestamp,
     /// Its lines; an expired or canceled cart keeps the ones it ended with.
     pub lines: Vec<LineView>,
+    /// The version of the cart with which lines, quantities or prices changed last; 0 if it never had a line.
+    pub lines_version: u64,
+    /// Lines that were taken away from its owner, the newest [`crate::cart::CART_LINES_MAX`].
+    pub taken: Vec<TakenLine>,
     /// Sum of the lines; absent while there is none.
     pub total: Option<Money>,
     /// The order it became.
     pub order: Option<OrderId>,
+    /// Why it ended, if it did without an order.
+    pub ended: Option<Ended>,
 }
 
 /// Lines just added to a cart.
@@ -439,6 +487,8 @@ pub struct Held {
     pub currency: Currency,
     /// The cart's new deadline.
     pub deadline: Timestamp,
+    /// The new version of the cart's lines.
+    pub lines_version: u64,
 }
 
 /// What a done cart bought; written once, never changed.

@@ -17,13 +17,15 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
-    answer::{At, CartState, Order},
+    answer::{At, CartState, Ended, Order, TakenAway, TakenLine},
     ask::Ask,
     command::{Payment, Shipping},
     event::{CartEvent, GrownLine, NewLine, QuotaClaim, Reserved},
     id::{CartId, Entity, HoldId, Id, Request, RequestHash},
     money::{Currency, Money},
-    payment::{GatewayCall, OnDecline, PaymentKey, PaymentStatus, RefundRecord, VoidRecord, VoidStatus},
+    payment::{
+        GatewayCall, OnDecline, PaymentFailure, PaymentKey, PaymentStatus, RefundRecord, VoidRecord, VoidStatus,
+    },
     portion::{Content, Portion},
     time::Timestamp,
 };
@@ -40,6 +42,10 @@ pub const CART_LINES_MAX: usize = 50;
 /// it must remember stays small.
 pub const CART_REQUESTS_MAX: usize = 1_024;
 
+/// Outcomes of payments a cart remembers beyond that: a cart that takes nothing more can still be paid, and another card be
+/// tried.
+pub const CART_OUTCOMES_MORE: usize = 16;
+
 /// Of a revision: below is counted what is asked for and may never be committed, above what the cart has committed. So
 /// whatever the cart commits outranks everything it ever asked for before.
 const COMMITTED_SHIFT: u32 = 20;
@@ -47,6 +53,15 @@ const COMMITTED_SHIFT: u32 = 20;
 /// The revision of what the cart commits about a hold, above everything that was asked for since.
 pub(crate) fn committed_after(revision: u64) -> u64 {
     ((revision >> COMMITTED_SHIFT) + 1) << COMMITTED_SHIFT
+}
+
+/// Adds to the lines that were taken away. An operator can take as many as the owner adds, so only the newest are kept.
+fn keep_taken(all: &mut Vec<TakenLine>, line: TakenLine) {
+    if all.len() == CART_LINES_MAX {
+        all.remove(0);
+    }
+    all.reserve_exact(1);
+    all.push(line);
 }
 
 /// A cart as kept.
@@ -71,12 +86,16 @@ pub(crate) struct Body {
     customer: Option<Id>,
     ttl_ms: u64,
     deadline: Timestamp,
-    /// It expired because of its age: touching it would not have helped.
-    aged: bool,
+    /// Why it ended, if it did without an order.
+    ended: Option<Box<Ended>>,
     currency: Option<Currency>,
     next_line: u32,
+    /// The version with which lines, quantities or prices changed last.
+    lines_version: u64,
     /// Ascending by number. Of a terminal cart: those it ended with.
     lines: Vec<Line>,
+    /// Lines that were taken away from the owner, oldest first.
+    taken: Vec<TakenLine>,
     remembered: Vec<Memory>,
     /// Of carts that have begun to pay.
     payment: Option<Box<Paying>>,
@@ -267,12 +286,19 @@ impl Cart {
                 body.lines.reserve_exact(lines.len());
                 lines.iter().for_each(|line| body.add(line));
                 grown.iter().for_each(|line| body.grow(line));
+                if !(lines.is_empty() && grown.is_empty()) {
+                    body.lines_version = version;
+                }
                 body.deadline = *deadline;
                 body.remember(version, remembered);
             }
-            CartEvent::LineReduced { line, left, revision, quota_revision, deadline, remembered } => {
+            CartEvent::LineReduced { line, left, revision, quota_revision, deadline, taken, remembered } => {
+                if let Some(taken) = taken {
+                    self.note_taken(*line, taken);
+                }
                 self.reduce(*line, left.as_ref(), *revision, *quota_revision);
                 let body = self.active();
+                body.lines_version = version;
                 body.deadline = *deadline;
                 if let Some(remembered) = remembered {
                     body.remember(version, remembered);
@@ -290,13 +316,12 @@ impl Cart {
             }
             CartEvent::Canceled { at: _, remembered } => {
                 self.active().remember(version, remembered);
-                self.give_up(CartState::Canceled);
+                self.give_up(CartState::Canceled, Ended::Canceled);
             }
             CartEvent::Expired { at, aged } => {
                 let (id, body) = (self.id, self.active());
                 assert!(*at >= body.deadline, "cart {id} expires before its deadline");
-                body.aged = *aged;
-                self.give_up(CartState::Expired);
+                self.give_up(CartState::Expired, if *aged { Ended::TooOld } else { Ended::Expired });
             }
             CartEvent::CheckoutBegun { attempt, at: _, payment, customer, shipping, amount, deadline, request } => {
                 let (payment, customer) = ((**payment).clone(), customer.clone());
@@ -304,8 +329,8 @@ impl Cart {
                 let checkout = Checkout { attempt: *attempt, payment, customer, shipping, amount, request };
                 self.active().begin_checkout(checkout, *deadline);
             }
-            CartEvent::CheckoutAbandoned { at: _, release, void, reference } => {
-                self.abandon(*release, *void, reference.clone());
+            CartEvent::CheckoutAbandoned { at: _, failure, release, void, reference } => {
+                self.abandon(failure.as_ref(), *release, *void, reference.clone());
             }
             CartEvent::CheckedOut { order, reserved, reference, request } => {
                 self.check_out(order, reserved, reference.clone(), *request);
@@ -354,6 +379,13 @@ impl Cart {
     fn paying(&mut self) -> &mut Paying {
         let body = self.body.as_mut().expect("only opened carts are paid");
         body.payment.as_mut().expect("only carts that began to pay have attempts")
+    }
+
+    /// Keeps a line for its owner to see, which is about to be taken away.
+    fn note_taken(&mut self, number: u32, taken: &TakenAway) {
+        let line = self.lines().into_iter().find(|line| line.line == number).expect("only lines of the cart are taken");
+        let TakenAway { by, reason } = taken.clone();
+        keep_taken(&mut self.active().taken, TakenLine { line, by, reason });
     }
 
     fn reduce(&mut self, number: u32, left: Option<&Content>, revision: u64, quota_revision: u64) {
@@ -433,10 +465,10 @@ impl Cart {
         self.outbox.owe(Some(entity.clone()), Ask::Release { hold, revision, left: None, last });
     }
 
-    fn give_up(&mut self, state: CartState) {
+    fn give_up(&mut self, state: CartState, why: Ended) {
         let id = self.id;
         let body = self.active();
-        body.state = state;
+        (body.state, body.ended) = (state, Some(Box::new(why)));
         let (customer, cart_ttl_ms) = (body.customer.clone(), body.ttl_ms);
         let lines = core::mem::take(&mut body.lines);
         // An expired cart owes the release only to who may believe in a later deadline, because another line has made the
@@ -459,14 +491,20 @@ impl Cart {
         self.owe_forgets();
     }
 
-    fn abandon(&mut self, release: bool, void: bool, reference: Option<SmolStr>) {
+    fn abandon(&mut self, failure: Option<&PaymentFailure>, release: bool, void: bool, reference: Option<SmolStr>) {
+        let version = self.version;
         let checkout = self.paying().checkout.take().expect("only a checkout under way is abandoned");
         if void {
             self.owe_void(checkout.attempt, reference);
         }
-        self.body.as_mut().expect("it is being paid").state = CartState::Active;
+        let body = self.body.as_mut().expect("it is being paid");
+        body.state = CartState::Active;
+        if let Some(failure) = failure {
+            body.remember_failure(version, checkout.request, failure);
+        }
         if release {
-            self.give_up(CartState::Canceled);
+            let failure = failure.expect("only a payment that came to nothing ends a cart").clone();
+            self.give_up(CartState::Canceled, Ended::Unpaid(failure));
         }
     }
 
@@ -578,7 +616,9 @@ impl Cart {
         let memories: usize = body.remembered.iter().map(Memory::heap_bytes).sum();
         let memories = memories + body.remembered.capacity() * size_of::<Memory>();
         let sold = body.done.as_ref().map_or(0, |done| done.sold.capacity() * size_of::<At>());
-        contents + lines + memories + sold + self.outbox.heap_bytes()
+        let taken = body.taken.capacity() * size_of::<TakenLine>();
+        let ended = body.ended.as_ref().map_or(0, |_| size_of::<Ended>());
+        contents + lines + taken + ended + memories + sold + self.outbox.heap_bytes()
     }
 }
 
@@ -590,10 +630,12 @@ impl Body {
             customer,
             ttl_ms,
             deadline,
-            aged: false,
+            ended: None,
             currency: None,
             next_line: 1,
+            lines_version: 0,
             lines: Vec::new(),
+            taken: Vec::new(),
             remembered: Vec::new(),
             payment: None,
             done: None,

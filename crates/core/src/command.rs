@@ -14,7 +14,7 @@ mod want;
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    cart::{CartCommand, Payment, Shipping, owns},
+    cart::{CartCommand, Expect, Payment, Shipping, owns},
     cluster::{ClusterCommand, Machine, Move, PROOF_BYTES},
     customer::CustomerCommand,
     directory::{DirectoryCommand, Title},

@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
-    answer::{Answer, At, Order, Purchase},
+    answer::{Answer, At, Order, Purchase, TakenAway},
     ask::{Ask, Opening},
     cluster::{Member, Place},
     command::{NewSession, Payment, ProductDetails, ResourceDetails, Shipping, Title, VenueDetails},
     id::{CartId, Entity, HoldId, Id, OrderId, Request},
     layout::Layout,
     money::{Currency, Money},
-    payment::{PaymentStatus, RefundRecord, RefundStatus, VoidStatus},
+    payment::{PaymentFailure, PaymentStatus, RefundRecord, RefundStatus, VoidStatus},
     portion::Content,
     seat::{Seat, SeatState},
     time::Timestamp,
@@ -572,7 +572,9 @@ pub enum CartEvent {
         quota_revision: u64,
         /// The new deadline of the cart.
         deadline: Timestamp,
-        /// The request; none if an operator or a canceled session took it.
+        /// Who took it, if its owner did not give it back.
+        taken: Option<TakenAway>,
+        /// The request; none if a canceled session took it.
         remembered: Option<Remembered>,
     },
     /// Grown holds did not become lines: they are to be what the lines have. Their inventories are owed releases.
@@ -622,6 +624,8 @@ pub enum CartEvent {
     CheckoutAbandoned {
         /// When.
         at: Timestamp,
+        /// How the payment ended, which is remembered under the checkout's request. `None` if the gateway was not asked.
+        failure: Option<PaymentFailure>,
         /// Whether the cart ends and everything is given back, or it is active again.
         release: bool,
         /// Whether the gateway is owed a void.

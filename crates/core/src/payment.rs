@@ -8,6 +8,7 @@ use smol_str::SmolStr;
 use crate::{
     id::{CartId, OrderId},
     money::Money,
+    refusal::Refusal,
     time::Timestamp,
 };
 
@@ -163,6 +164,35 @@ pub enum OnDecline {
     Release,
     /// The cart is active again until its deadline.
     Keep,
+}
+
+/// Why the payment of a checkout came to nothing: an outcome, which is remembered under the request of the checkout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PaymentFailure {
+    /// It was declined.
+    Declined {
+        /// Whether an operator said so, and not the gateway.
+        by_operator: bool,
+        /// Why, in the gateway's words.
+        reason: SmolStr,
+    },
+    /// The gateway set aside another amount than it was asked for. That is given up.
+    AmountMismatch {
+        /// Minor units asked for.
+        asked: i64,
+        /// Minor units set aside.
+        got: i64,
+    },
+}
+
+impl PaymentFailure {
+    /// What the checkout is answered, now and whenever it is repeated.
+    pub fn refusal(&self) -> Refusal {
+        match self {
+            PaymentFailure::Declined { reason, .. } => Refusal::PaymentDeclined(reason.clone()),
+            PaymentFailure::AmountMismatch { asked, got } => Refusal::AmountMismatch { asked: *asked, got: *got },
+        }
+    }
 }
 
 /// How the money of an order stands: a record beside the order, which itself never changes.

@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 
 use crate::{
     id::{Entity, Id},
-    money::Currency,
+    money::{Currency, Money},
     seat::{Seat, SeatState},
     time::Timestamp,
 };
@@ -23,7 +23,7 @@ pub struct TakenSeat {
     pub state: SeatState,
 }
 
-/// Why a command was refused. Nothing changed.
+/// Why a command was refused. Nothing changed, unless it is an outcome: [`Refusal::is_outcome`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Refusal {
     /// 101: the body is not what the command asks for.
@@ -114,6 +114,9 @@ pub enum Refusal {
     /// 307: the cart has reached the highest age of an active cart.
     #[error("the cart has reached its highest age")]
     HoldAgeExceeded,
+    /// 308: the cart is not what the buyer expects to pay for.
+    #[error("the cart is not as expected: {0}")]
+    CartDiffers(CartDifference),
     /// 401: products have not so many units left; every one that fell short is named.
     #[error("{} of the products are out of stock", .0.len())]
     OutOfStock(Vec<Shortage>),
@@ -247,6 +250,30 @@ pub enum Refusal {
     },
 }
 
+/// What of a cart is not as its buyer expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum CartDifference {
+    /// What it comes to.
+    #[error(
+        "it comes to {} minor units of {:?}, not to {} of {:?}",
+        .actual.amount, .actual.currency, .expected.amount, .expected.currency
+    )]
+    Total {
+        /// What the buyer expects to pay, or has paid.
+        expected: Money,
+        /// What the lines come to.
+        actual: Money,
+    },
+    /// The version of its lines.
+    #[error("its lines are at version {actual}, not at {expected}")]
+    Lines {
+        /// The version that the buyer has seen.
+        expected: u64,
+        /// The version there is.
+        actual: u64,
+    },
+}
+
 /// A product with fewer free units than were asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shortage {
@@ -290,6 +317,12 @@ impl Refusal {
         self.code_and_name().1
     }
 
+    /// Whether it says how a payment ended. The cart remembers that under the request, so a repeat gets the same answer and
+    /// the request can never be granted. Every other refusal is decided afresh when it is repeated.
+    pub fn is_outcome(&self) -> bool {
+        matches!(self, Refusal::PaymentDeclined(_) | Refusal::AmountMismatch { .. })
+    }
+
     fn code_and_name(&self) -> (u16, &'static str) {
         match self {
             Refusal::BadRequest(_) => (101, "bad_request"),
@@ -314,6 +347,7 @@ impl Refusal {
             Refusal::NotYourCart => (305, "not_your_cart"),
             Refusal::TooManyLines(_) => (306, "too_many_lines"),
             Refusal::HoldAgeExceeded => (307, "hold_age_exceeded"),
+            Refusal::CartDiffers(_) => (308, "cart_differs"),
             Refusal::OutOfStock(_) => (401, "out_of_stock"),
             Refusal::BadQuantity(_) => (402, "bad_quantity"),
             Refusal::NoSuchProduct(_) => (403, "no_such_product"),

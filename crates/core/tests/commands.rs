@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use boxoffice_core::{
     command::{
-        CartCommand, ClusterCommand, Command, CustomerCommand, DirectoryCommand, Machine, Move, Payment,
+        CartCommand, ClusterCommand, Command, CustomerCommand, DirectoryCommand, Expect, Machine, Move, Payment,
         ProductCommand, ResourceCommand, SessionCommand, Title, VenueCommand, VenueDetails, Want, WantedLine, When,
     },
     id::{CartId, Entity, Id},
@@ -63,7 +63,10 @@ fn command() -> impl Strategy<Value = Command> {
     });
     let pay = (any::<u128>(), "[a-z]{0,9}").prop_map(|(cart, method)| {
         let payment = Payment::Recorded { method: method.into(), transaction_id: "t".into() };
-        Command::Cart(CartId(cart), CartCommand::Checkout { payment, customer: None, shipping: None })
+        Command::Cart(
+            CartId(cart),
+            CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default() },
+        )
     });
     let put = (id(), ".{0,20}", any::<Option<(i32, i32)>>()).prop_map(|(venue, text, position)| {
         let details = VenueDetails { name: text.clone().into(), city: text.into(), position, comments: "".into() };

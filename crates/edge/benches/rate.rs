@@ -155,6 +155,7 @@ fn held(cart: CartId) -> Answered {
         }],
         currency: Currency::new("EUR").expect("a currency"),
         deadline: Timestamp(1_800_000_000_000),
+        lines_version: 1,
     };
     let at = [Entity::Cart(cart), Entity::Session(session)].map(|entity| At { entity, version: 391, position: 88_213 });
     Answered { answer: Answer::Held(held), at: at.into() }

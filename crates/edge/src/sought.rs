@@ -91,6 +91,7 @@ impl Sought {
             | Refusal::NotYourCart
             | Refusal::TooManyLines(_)
             | Refusal::HoldAgeExceeded
+            | Refusal::CartDiffers(_)
             | Refusal::BadQuantity(_)
             | Refusal::NoSuchProduct(_)
             | Refusal::BadInterval(_)
@@ -200,7 +201,7 @@ fn of_wish(wish: &BestWish, free: u32) -> Fairness {
 #[cfg(test)]
 mod tests {
     use boxoffice_core::{
-        command::{BestWish, CartCommand, Command, Payment, SessionCommand, Want, WantedLine},
+        command::{BestWish, CartCommand, Command, Expect, Payment, SessionCommand, Want, WantedLine},
         id::{CartId, Entity, Id},
         refusal::{Conflict, LineRefusal, Refusal, Shortage, TakenSeat},
         seat::{Seat, SeatSet, SeatState},
@@ -341,7 +342,7 @@ mod tests {
 
     fn paid() -> CartCommand {
         let payment = Payment::Recorded { method: "cash".into(), transaction_id: "".into() };
-        CartCommand::Checkout { payment, customer: None, shipping: None }
+        CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default() }
     }
 
     #[test]

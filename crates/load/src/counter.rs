@@ -85,7 +85,7 @@ impl Counter {
     pub(crate) fn repeats(&self) -> BTreeMap<String, u64> {
         let mut all: BTreeMap<String, u64> = BTreeMap::new();
         for repeats in self.clients.iter().map(Client::repeats) {
-            let Repeats { lost, no_connection, unknown, not_ready, draining, busy, in_progress } = repeats;
+            let Repeats { lost, no_connection, unknown, not_ready, draining, busy, in_progress, refused } = repeats;
             for (why, count) in [
                 ("connection lost", lost),
                 ("no connection", no_connection),
@@ -94,6 +94,7 @@ impl Counter {
                 ("draining", draining),
                 ("busy", busy),
                 ("in progress", in_progress),
+                ("refused in doubt", refused),
             ] {
                 *all.entry(why.into()).or_default() += count;
             }

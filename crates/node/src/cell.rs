@@ -181,6 +181,11 @@ impl ShardCell {
         self.lead.lock().reign.is_some()
     }
 
+    /// The term in which this node leads the shard.
+    pub(crate) fn leads_in(&self) -> Option<u64> {
+        self.lead.lock().reign.map(|reign| reign.epoch.0)
+    }
+
     /// The shard's replica on this node.
     pub(crate) fn replica_here(&self) -> Option<ReplicaId> {
         ReplicaId::from_bits(self.replica_id.load(Ordering::Relaxed))
@@ -189,6 +194,13 @@ impl ShardCell {
     /// Whom to ask at this attempt; `None` if there is no telling.
     pub(crate) fn leader(&self, attempt: u16) -> Option<NodeId> {
         self.belief.lock().leader(attempt)
+    }
+
+    /// The same with the term in which it is believed to lead; 0 if it is only asked whether it does.
+    pub(crate) fn leader_in_term(&self, attempt: u16) -> Option<(NodeId, u64)> {
+        let belief = self.belief.lock();
+        let node = belief.leader(attempt)?;
+        Some((node, belief.term_of(node).unwrap_or(0)))
     }
 
     /// Its part in the shard, as `admin.status` says it.
@@ -229,7 +241,7 @@ impl ShardCell {
     }
 
     /// What became of something sent to the believed leader: one that cannot be reached is not believed to lead any more.
-    pub(crate) fn note_sent(&self, sent: &Result<(), NotSent>) {
+    pub(crate) fn note_sent<T>(&self, sent: &Result<T, NotSent>) {
         if let Err(NotSent::Unreachable(node)) = sent {
             self.belief.lock().unreachable(*node);
         }

@@ -127,7 +127,7 @@ impl Shared {
             return reply.answer(Ok(Err(Refusal::WrongSecret)));
         }
         if self.is_alone() {
-            return self.take_here(command, request, reply);
+            return self.take_here(command, request, None, reply);
         }
         self.calls.begin(self, command, request, reply);
     }
@@ -171,7 +171,14 @@ impl Shared {
     }
 
     /// Takes a command whose entity this node is believed to lead.
-    pub(crate) fn take_here(self: &Arc<Self>, command: Command, request: Option<Request>, reply: ReplyTo) {
+    /// With a term, only if it leads in that one.
+    pub(crate) fn take_here(
+        self: &Arc<Self>,
+        command: Command,
+        request: Option<Request>,
+        term: Option<u64>,
+        reply: ReplyTo,
+    ) {
         // What a gateway says has no request id and changes something all the same.
         let changes = request.is_some() || matches!(command, Command::Cart(_, CartCommand::Paid { .. }));
         if changes && self.read_only.load(Ordering::Relaxed) {
@@ -183,7 +190,8 @@ impl Shared {
             self.metrics.busy.fetch_add(1, Ordering::Relaxed);
             return;
         };
-        if let Err(Input::Command { from, .. }) = self.send(&entity, Input::Command { from, request, command }) {
+        let input = Input::Command { from, request, command };
+        if let Err(Input::Command { from, .. }) = self.send_in(&entity, term, input) {
             from.answer(Err(Failure::NotReady));
         }
     }
@@ -192,8 +200,23 @@ impl Shared {
     /// not lead the entity's shard.
     #[expect(clippy::result_large_err, reason = "it goes back to its sender; a box would cost every command")]
     pub(crate) fn send(self: &Arc<Self>, entity: &Entity, input: Input<Caller>) -> Result<(), Input<Caller>> {
+        self.send_in(entity, None, input)
+    }
+
+    /// The same, if a term is given only while this node leads in it.
+    #[expect(clippy::result_large_err, reason = "as above")]
+    fn send_in(
+        self: &Arc<Self>,
+        entity: &Entity,
+        term: Option<u64>,
+        input: Input<Caller>,
+    ) -> Result<(), Input<Caller>> {
         let cell = self.cell_of(entity);
         let mut lead = cell.lead.lock();
+        let leads_in = lead.reign.map(|reign| reign.epoch.0);
+        if term.is_some_and(|term| leads_in != Some(term)) {
+            return Err(input);
+        }
         let Some(served) = actor::served(self, cell, &mut lead, entity) else { return Err(input) };
         served.queued.fetch_add(1, Ordering::SeqCst);
         // Sent under the lock, so that an actor that leaves its entity has seen every message for it. A closed mailbox

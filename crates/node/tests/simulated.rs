@@ -9,7 +9,9 @@ use std::{
 };
 
 use boxoffice_core::{
-    command::{CartCommand, Command, HoldPolicy, Limits, Payment, ProductCommand, ProductDetails, Want, WantedLine},
+    command::{
+        CartCommand, Command, Expect, HoldPolicy, Limits, Payment, ProductCommand, ProductDetails, Want, WantedLine,
+    },
     id::{CartToken, Entity, Id, Request, RequestHash},
     money::{Currency, Money},
 };
@@ -191,7 +193,7 @@ fn hold(number: u64) -> Command {
 
 fn pay(number: u64) -> Command {
     let payment = Payment::Recorded { method: "card".into(), transaction_id: "1".into() };
-    let checkout = CartCommand::Checkout { payment, customer: None, shipping: None };
+    let checkout = CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default() };
     Command::Cart(CartToken(u128::from(number) + 1).cart(), checkout)
 }
 

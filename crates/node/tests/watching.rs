@@ -11,7 +11,9 @@ use std::{
 
 use boxoffice_core::{
     answer::{Answer, CartState, CartView, StockCounts},
-    command::{CartCommand, Command, HoldPolicy, Limits, Payment, ProductCommand, ProductDetails, Want, WantedLine},
+    command::{
+        CartCommand, Command, Expect, HoldPolicy, Limits, Payment, ProductCommand, ProductDetails, Want, WantedLine,
+    },
     id::{CartToken, Entity, Id, OrderId, Request, RequestHash},
     money::{Currency, Money},
 };
@@ -133,7 +135,11 @@ impl Shop {
 
     fn pay(&self, number: u64) -> OrderId {
         let payment = Payment::Recorded { method: "card".into(), transaction_id: "t".into() };
-        match self.cart(number, CartCommand::Checkout { payment, customer: None, shipping: None }, 2) {
+        match self.cart(
+            number,
+            CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default() },
+            2,
+        ) {
             Answer::Order { order, .. } => order.id,
             other => panic!("{other:?}"),
         }

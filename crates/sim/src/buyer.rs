@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use boxoffice_core::{
     answer::{Answer, LineView, Order},
-    command::{CartCommand, Command, Payment, SessionCommand, WantedLine},
+    command::{CartCommand, Command, Expect, Payment, SessionCommand, WantedLine},
     id::{CartId, CartToken, Entity, Id},
     payment::RefundRecord,
     refusal::Refusal,
@@ -261,7 +261,7 @@ impl Buyer {
         let transaction_id = SmolStr::from(format!("{:x}", story.cart.0));
         let payment = Payment::Recorded { method: "card".into(), transaction_id };
         let customer = self.dice.random_ratio(1, 4).then(|| self.town.customer(&mut self.dice));
-        let checkout = CartCommand::Checkout { payment, customer, shipping: None };
+        let checkout = CartCommand::Checkout { payment, customer, shipping: None, expect: Expect::default() };
         let ended = self.change(story, checkout).await;
         if let Some(answered) = ended.granted() {
             match &answered.answer {

@@ -43,7 +43,9 @@ struct State {
     dice: SmallRng,
     nodes: BTreeMap<NodeId, Station>,
     /// Links that stand, the lower number first.
-    up: BTreeSet<(NodeId, NodeId)>,
+    up: BTreeMap<(NodeId, NodeId), u64>,
+    /// How many links there were.
+    links: u64,
     /// Links that a node no longer wants, as its table says.
     closed: BTreeSet<(NodeId, NodeId)>,
     /// Since when nothing was heard on links that stand, in milliseconds of the run.
@@ -84,7 +86,8 @@ impl Ether {
             fabric: Fabric::default(),
             dice,
             nodes: BTreeMap::new(),
-            up: BTreeSet::new(),
+            up: BTreeMap::new(),
+            links: 0,
             closed: BTreeSet::new(),
             silent: BTreeMap::new(),
         };
@@ -113,7 +116,7 @@ impl Ether {
             let mut state = self.0.state.lock();
             state.nodes.remove(&node);
             state.fabric.end(node);
-            let gone: Vec<_> = state.up.iter().copied().filter(|&(one, other)| one == node || other == node).collect();
+            let gone: Vec<_> = state.up.keys().copied().filter(|&(one, other)| one == node || other == node).collect();
             gone.into_iter().flat_map(|link| state.down(link)).collect()
         };
         tell(told);
@@ -185,7 +188,7 @@ fn link(one: NodeId, other: NodeId) -> (NodeId, NodeId) {
 
 impl State {
     fn arrive(&mut self, Delivery { from, to, lane, frame }: Delivery, told: &mut Told) {
-        if !self.up.contains(&link(from, to)) {
+        if !self.up.contains_key(&link(from, to)) {
             return;
         }
         self.hear(to, Heard::Frame(from, LANES[usize::from(lane)], frame), told);
@@ -202,7 +205,7 @@ impl State {
     /// The link is lost: both hear of it, and what was under way is lost.
     fn down(&mut self, (one, other): (NodeId, NodeId)) -> Told {
         let mut told = Told::new();
-        if self.up.remove(&(one, other)) {
+        if self.up.remove(&(one, other)).is_some() {
             for (from, to) in [(one, other), (other, one)] {
                 self.fabric.drain(from, to);
                 self.hear(to, Heard::Link(from, false), &mut told);
@@ -231,7 +234,7 @@ impl State {
             let wanted = knows(pair.0, pair.1) || knows(pair.1, pair.0);
             let heard = self.is_heard(pair);
             let closed = self.closed.remove(&pair);
-            match (self.up.contains(&pair), wanted && !closed, heard) {
+            match (self.up.contains_key(&pair), wanted && !closed, heard) {
                 (true, false, _) => told.extend(self.down(pair)),
                 (true, true, true) => _ = self.silent.remove(&pair),
                 (true, true, false) => {
@@ -243,7 +246,8 @@ impl State {
                     }
                 }
                 (false, true, true) if self.agree(pair) => {
-                    self.up.insert(pair);
+                    self.links += 1;
+                    self.up.insert(pair, self.links);
                     self.hear(pair.0, Heard::Link(pair.1, true), told);
                     self.hear(pair.1, Heard::Link(pair.0, true), told);
                 }
@@ -292,11 +296,11 @@ impl Net for SimNet {
         state.closed.extend(others.into_iter().map(|other| link(self.node, other)));
     }
 
-    fn send(&self, to: NodeId, lane: Lane, frame: Bytes) -> Result<(), NotSent> {
+    fn send(&self, to: NodeId, lane: Lane, frame: Bytes) -> Result<u64, NotSent> {
         let mut state = self.ether.0.state.lock();
-        if !state.up.contains(&link(self.node, to)) {
+        let Some(connection) = state.up.get(&link(self.node, to)).copied() else {
             return Err(NotSent::Unreachable(to));
-        }
+        };
         let now_us = self.ether.0.trace.begun().elapsed().as_micros() as u64;
         let State { fabric, dice, .. } = &mut *state;
         fabric.send(dice, now_us, Delivery { from: self.node, to, lane: lane as u8, frame });
@@ -305,7 +309,7 @@ impl Net for SimNet {
         if next_us.is_some_and(|next_us| next_us < self.ether.0.looks_us.load(Ordering::Relaxed)) {
             self.ether.0.sent.notify_one();
         }
-        Ok(())
+        Ok(connection)
     }
 
     fn damaged(&self) -> u64 {
@@ -320,7 +324,7 @@ impl Net for SimNet {
             refused: None,
             node,
             address: String::new(),
-            up: state.up.contains(&link(self.node, node)),
+            up: state.up.contains_key(&link(self.node, node)),
             since_ms: 0,
             program: None,
             last_error: None,

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use boxoffice_core::{
     answer::{
-        AreaCounts, At, CartState, CartView, HallView, Held, LineView, MapView, SeatCounts, SessionEntry, SessionView,
-        TitleView, VenueEntry, VenueView, VenuesPage,
+        AreaCounts, At, CartState, CartView, Ended, HallView, Held, LineView, MapView, SeatCounts, SessionEntry,
+        SessionView, TakenLine, Taker, TitleView, VenueEntry, VenueView, VenuesPage,
     },
     command::{Area, CustomerLimit, Limits, Title, VenueDetails},
     id::{CartId, Entity, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
+    payment::PaymentFailure,
     time::Timestamp,
 };
 use serde::{
@@ -303,10 +304,88 @@ struct CartForm {
     deadline: Timestamp,
     #[serde(with = "form")]
     lines: Vec<LineView>,
+    #[serde(default)]
+    lines_version: u64,
+    #[serde(with = "form", default, skip_serializing_if = "Vec::is_empty")]
+    taken: Vec<TakenLine>,
     #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
     total: Option<Money>,
     #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
     order: Option<OrderId>,
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    ended: Option<Ended>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Taker", rename_all = "snake_case")]
+enum TakerForm {
+    Operator,
+    Session,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "TakenLine")]
+struct TakenLineForm {
+    #[serde(with = "form")]
+    line: LineView,
+    #[serde(with = "form")]
+    by: Taker,
+    #[serde(default)]
+    reason: SmolStr,
+}
+
+/// Why a cart ended: a word, who decided it, and what belongs to the word.
+#[derive(Default, Serialize, Deserialize)]
+struct EndedFields {
+    why: SmolStr,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by: Option<SmolStr>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<SmolStr>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    got: Option<i64>,
+}
+
+impl Form for Ended {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = |why: &'static str, by: Option<&'static str>| EndedFields {
+            why: SmolStr::new_static(why),
+            by: by.map(SmolStr::new_static),
+            ..EndedFields::default()
+        };
+        let fields = match self {
+            Ended::Expired => fields("expired", None),
+            Ended::TooOld => fields("too_old", None),
+            Ended::Canceled => fields("canceled", Some("buyer")),
+            Ended::Unpaid(PaymentFailure::Declined { by_operator, reason }) => {
+                let by = if *by_operator { "operator" } else { "gateway" };
+                EndedFields { reason: Some(reason.clone()), ..fields("declined", Some(by)) }
+            }
+            Ended::Unpaid(PaymentFailure::AmountMismatch { asked, got }) => {
+                EndedFields { asked: Some(*asked), got: Some(*got), ..fields("amount_mismatch", Some("gateway")) }
+            }
+        };
+        fields.serialize(serializer)
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Ended, D::Error> {
+        let EndedFields { why, by, reason, asked, got } = EndedFields::deserialize(deserializer)?;
+        match (why.as_str(), asked, got) {
+            ("expired", ..) => Ok(Ended::Expired),
+            ("too_old", ..) => Ok(Ended::TooOld),
+            ("canceled", ..) => Ok(Ended::Canceled),
+            ("declined", ..) => {
+                let (by_operator, reason) = (by.as_deref() == Some("operator"), reason.unwrap_or_default());
+                Ok(Ended::Unpaid(PaymentFailure::Declined { by_operator, reason }))
+            }
+            ("amount_mismatch", Some(asked), Some(got)) => {
+                Ok(Ended::Unpaid(PaymentFailure::AmountMismatch { asked, got }))
+            }
+            _ => Err(serde::de::Error::custom("a cart ends expired, too_old, canceled, declined or amount_mismatch")),
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -320,9 +399,13 @@ struct HeldForm {
     currency: Currency,
     #[serde(with = "form")]
     deadline: Timestamp,
+    #[serde(default)]
+    lines_version: u64,
 }
 
 remote_form! {
+    Taker => TakerForm,
+    TakenLine => TakenLineForm,
     At => AtForm,
     SeatCounts => SeatCountsForm,
     HallView => HallForm,

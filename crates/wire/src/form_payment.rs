@@ -29,6 +29,20 @@ pub struct RecordedPayment {
     pub method: SmolStr,
     /// The payer's reference.
     pub transaction_id: SmolStr,
+    /// How much was paid. A cart that comes to anything else is not sold for it.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub amount: Option<Money>,
+}
+
+/// One of the two figures that a cart is compared by: what its lines come to, or their version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Figure {
+    /// What the lines come to.
+    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<Money>,
+    /// The version of the lines, `lines_version` of the cart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<u64>,
 }
 
 /// A payment to be made through the node's gateway.
@@ -46,7 +60,8 @@ impl From<Payment> for PaymentBody {
     fn from(payment: Payment) -> PaymentBody {
         match payment {
             Payment::Recorded { method, transaction_id } => {
-                PaymentBody { recorded: Some(RecordedPayment { method, transaction_id }), gateway: None }
+                // An order was paid with its total, so it says so once.
+                PaymentBody { recorded: Some(RecordedPayment { method, transaction_id, amount: None }), gateway: None }
             }
             Payment::Gateway { source, on_decline } => {
                 PaymentBody { recorded: None, gateway: Some(GatewayPayment { source, on_decline }) }
@@ -67,7 +82,7 @@ impl Form for Payment {
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Payment, D::Error> {
         match PaymentBody::deserialize(deserializer)? {
-            PaymentBody { recorded: Some(RecordedPayment { method, transaction_id }), gateway: None } => {
+            PaymentBody { recorded: Some(RecordedPayment { method, transaction_id, .. }), gateway: None } => {
                 Ok(Payment::Recorded { method, transaction_id })
             }
             PaymentBody { recorded: None, gateway: Some(GatewayPayment { source, on_decline }) } => {

@@ -1,6 +1,7 @@
 //! What happened, for people: each event of an entity as one word and one sentence.
 
 use boxoffice_core::{
+    answer::{TakenAway, Taker},
     cluster::Replica,
     command::Payment,
     event::{
@@ -241,9 +242,15 @@ fn cart(event: &CartEvent) -> Words {
             let grown = grown.iter().map(|line| format!("line {} is now {}", line.line, content(&line.content)));
             ("added", format!("{}; until {}", listed(new.chain(grown)), instant(*deadline)))
         }
-        CartEvent::LineReduced { line, left, deadline, remembered, .. } => {
+        CartEvent::LineReduced { line, left, deadline, taken, .. } => {
             let left = left.as_ref().map_or_else(|| "nothing; it ended".into(), content);
-            let by = if remembered.is_some() { "" } else { ", by an operator or a canceled session" };
+            let by = taken.as_ref().map_or_else(String::new, |TakenAway { by, reason }| {
+                let by = match by {
+                    Taker::Operator => "an operator",
+                    Taker::Session => "its canceled session",
+                };
+                if reason.is_empty() { format!(", by {by}") } else { format!(", by {by}: {reason}") }
+            });
             ("reduced", format!("line {line} is now {left}{by}; until {}", instant(*deadline)))
         }
         CartEvent::GrowthUndone { lines } => {
@@ -263,11 +270,12 @@ fn cart(event: &CartEvent) -> Words {
             let (how, at) = (paid_by(payment), instant(*at));
             ("checkout_begun", format!("attempt {attempt} at {at}, {} {how}", money(*amount)))
         }
-        CartEvent::CheckoutAbandoned { at, release, void, reference } => {
+        CartEvent::CheckoutAbandoned { at, failure, release, void, reference } => {
+            let why = failure.as_ref().map_or_else(String::new, |failure| format!("{}; ", failure.refusal()));
             let then = if *release { "the cart ends" } else { "the cart goes on" };
             let void = if *void { ", a void is owed" } else { "" };
             let reference = reference.as_ref().map_or_else(String::new, |reference| format!(" of {reference}"));
-            ("checkout_abandoned", format!("at {}: {then}{void}{reference}", instant(*at)))
+            ("checkout_abandoned", format!("at {}: {why}{then}{void}{reference}", instant(*at)))
         }
         CartEvent::CheckedOut { order, .. } => {
             let lines = order.lines.iter().map(|line| format!("{} of {}", content(&line.content), line.entity));

@@ -1,7 +1,7 @@
 //! The body of a no: number, name, words, and the details of its kind.
 
 use boxoffice_core::{
-    refusal::{LineRefusal, Refusal, TakenSeat},
+    refusal::{CartDifference, LineRefusal, Refusal, TakenSeat},
     seat::Seat,
 };
 use serde::{
@@ -9,7 +9,7 @@ use serde::{
     ser::{Error as _, SerializeMap},
 };
 
-use crate::{Rejection, form::On, form_answer::Each};
+use crate::{Rejection, form::On, form_answer::Each, form_payment::Figure};
 
 /// The body of a no.
 pub(crate) enum No<'a> {
@@ -111,6 +111,7 @@ fn details_fields(refusal: &Refusal) -> usize {
         | Refusal::LimitPerOrder { .. }
         | Refusal::AmountMismatch { .. }
         | Refusal::CurrencyFixed { .. }
+        | Refusal::CartDiffers(_)
         | Refusal::QuorumWouldBeLost { .. }
         | Refusal::NodeInUse { .. }
         | Refusal::TooFewLeft { .. } => 2,
@@ -185,6 +186,14 @@ fn details<M: SerializeMap>(map: &mut M, refusal: &Refusal) -> Result<(), M::Err
             map.serialize_entry("max", max)
         }
         Refusal::NoSuchLine(line) => map.serialize_entry("line", line),
+        Refusal::CartDiffers(CartDifference::Total { expected, actual }) => {
+            map.serialize_entry("expected", &Figure { total: Some(*expected), lines: None })?;
+            map.serialize_entry("actual", &Figure { total: Some(*actual), lines: None })
+        }
+        Refusal::CartDiffers(CartDifference::Lines { expected, actual }) => {
+            map.serialize_entry("expected", &Figure { total: None, lines: Some(*expected) })?;
+            map.serialize_entry("actual", &Figure { total: None, lines: Some(*actual) })
+        }
         Refusal::TooManyLines(limit) => map.serialize_entry("limit", limit),
         Refusal::OutOfStock(shortages) => map.serialize_entry("shortages", &On(shortages)),
         Refusal::NoSuchProduct(product) => map.serialize_entry("product", &On(product)),

@@ -19,7 +19,6 @@ use bytes::BytesMut;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use smol_str::SmolStr;
 
-pub use crate::form_order::OrderView;
 use crate::{
     Encoding, Fail, Op,
     city::CityPage,
@@ -30,6 +29,7 @@ use crate::{
     raw,
     status::{HistoryPage, NodeAudit, NodeStatus},
 };
+pub use crate::{form_order::OrderView, form_payment::Figure};
 
 /// A frame of the server that cannot be understood: a newer server, or none at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -232,6 +232,14 @@ impl RawEvent<'_> {
     }
 }
 
+impl No {
+    /// Whether it says how a payment ended, as [`boxoffice_core::refusal::Refusal::is_outcome`]: a repeat gets the same
+    /// answer, and an earlier attempt cannot be granted any more.
+    pub fn is_outcome(&self) -> bool {
+        matches!(self.name.as_str(), "payment_declined" | "amount_mismatch")
+    }
+}
+
 /// A refusal as a client reads it: number and name for life, words for people, details by kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error, Deserialize)]
 #[error("{message} ({code} {name})")]
@@ -288,6 +296,12 @@ pub struct No {
     /// `amount_mismatch`: minor units answered.
     #[serde(default)]
     pub got: Option<i64>,
+    /// `cart_differs`: what the buyer expects.
+    #[serde(default)]
+    pub expected: Option<Figure>,
+    /// `cart_differs`: what there is.
+    #[serde(default)]
+    pub actual: Option<Figure>,
     /// `currency_fixed`: what it is sold in.
     #[serde(default, with = "form")]
     pub currency: Option<Currency>,

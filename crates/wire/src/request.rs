@@ -375,7 +375,7 @@ fn command(encoding: Encoding, op: Op, body: &[u8]) -> Result<(Command, Shape), 
         Op::OrderGet => Command::Cart(read::<body::OrderGet>(encoding, body)?.order.cart(), CartCommand::Order),
         Op::OrderRefund => convert::cart::order_refund(read(encoding, body)?)?,
         Op::CustomerPurchases => convert::cart::customer_purchases(read(encoding, body)?)?,
-        Op::AdminRelease => convert::admin::release(read(encoding, body)?),
+        Op::AdminRelease => convert::admin::release(read(encoding, body)?)?,
         Op::AdminSettle => convert::admin::settle(read(encoding, body)?)?,
         Op::AdminNodes => {
             let body::Empty {} = read(encoding, body)?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use boxoffice_bench::{Alone, euros, id, product};
 use boxoffice_core::{
     command::{
-        Area, CartCommand, Command, Limits, NewSession, Payment, ProductCommand, Rate, ResourceCommand,
+        Area, CartCommand, Command, Expect, Limits, NewSession, Payment, ProductCommand, Rate, ResourceCommand,
         ResourceDetails, VenueCommand, VenueDetails, Want, WantedLine, When,
     },
     id::{CartId, CartToken, Entity},
@@ -115,7 +115,7 @@ fn fill(node: &Alone) {
     node.all((0..SALES).map(|number| (place(HOLDS + number, "full"), 1)));
     node.all((0..SALES).map(|number| {
         let payment = Payment::Recorded { method: "cash".into(), transaction_id: "".into() };
-        let pay = CartCommand::Checkout { payment, customer: None, shipping: None };
+        let pay = CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default() };
         (Command::Cart(cart(HOLDS + number), pay), 2)
     }));
     node.all((0..BOOKINGS).map(|number| (slot(number, "full"), 10 + number)));

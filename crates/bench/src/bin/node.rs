@@ -15,7 +15,9 @@ use std::{
 
 use boxoffice_bench::{Alone, euros, id};
 use boxoffice_core::{
-    command::{CartCommand, Command, Limits, NewSession, Payment, VenueCommand, VenueDetails, Want, WantedLine},
+    command::{
+        CartCommand, Command, Expect, Limits, NewSession, Payment, VenueCommand, VenueDetails, Want, WantedLine,
+    },
     id::{CartToken, Entity, Request, RequestHash},
     layout::{Labels, Layout, Row, Run},
     seat::{Seat, SeatSet},
@@ -123,6 +125,7 @@ impl Buyers {
                 payment: Payment::Recorded { method: "card".into(), transaction_id: "t".into() },
                 customer: None,
                 shipping: None,
+                expect: Expect::default(),
             },
         };
         let request = Request { id: RequestHash(step), body: 0 };

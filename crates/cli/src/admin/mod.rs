@@ -45,7 +45,7 @@ pub fn run(args: &Admin) -> Outcome {
         AdminCommand::CustomerToken { customer, customer_secret, config } => {
             customer::show_token(customer, customer_secret.as_deref(), config.as_deref())
         }
-        AdminCommand::Release { cart, line } => release(&args.reach, cart, *line),
+        AdminCommand::Release { cart, line, reason } => release(&args.reach, cart, *line, reason),
         AdminCommand::Refund { order, lines, reason } => refund(&args.reach, order, lines, reason),
         AdminCommand::Block { session, seats } => set_blocked(&args.reach, session, seats, true),
         AdminCommand::Unblock { session, seats } => set_blocked(&args.reach, session, seats, false),
@@ -252,11 +252,11 @@ fn settle(reach: &Reach, cart: &str, attempt: u32, outcome: (SettleWord, Option<
     })
 }
 
-fn release(reach: &Reach, cart: &str, line: u32) -> Outcome {
+fn release(reach: &Reach, cart: &str, line: u32, reason: &str) -> Outcome {
     let cart = read_cart(cart)?;
     reach::block_on(async {
         let client = reach.connect().await?;
-        client.admin_release(cart, line).await.map_err(|error| reach.failure(error))?;
+        client.admin_release(cart, line, reason).await.map_err(|error| reach.failure(error))?;
         say(&format!("line {line} of cart/{cart} is given back"));
         Ok(())
     })

@@ -9,7 +9,7 @@ mod wish;
 
 use std::{io::IsTerminal, pin::pin};
 
-use boxoffice_client::{BestWish, Cart, Client, Error, Held, Reply, SeatState, SessionView, recorded};
+use boxoffice_client::{BestWish, Cart, Client, Error, Figure, Held, Reply, SeatState, SessionView, recorded};
 
 pub use receipt::refusal;
 
@@ -112,7 +112,9 @@ impl Purchase<'_> {
             return Err(failure);
         }
         // A checkout that is on its way cannot be called back: its answer is waited for.
-        match cart.checkout(recorded(METHOD, cart.id().to_string()), None).await {
+        let (payment, shown) = (recorded(METHOD, cart.id().to_string()), held.lines_version);
+        let expect = Figure { lines: Some(shown), ..Figure::default() };
+        match cart.checkout_expecting(payment, None, None, Some(expect)).await {
             Ok(reply) => {
                 let order = &reply.value;
                 for line in receipt::order(&order.order, order.settling, &self.session.layout, &self.names) {

@@ -142,8 +142,11 @@ fn an_ended_cart_leaves_nothing_on_the_desk() {
         opened_at: Timestamp(0),
         deadline: Timestamp(1_000),
         lines: vec![line(0, 0, &[(0, 1000)])],
+        lines_version: 0,
+        taken: Vec::new(),
         total: None,
         order: None,
+        ended: None,
     };
     desk.take_cart(&cart);
     assert_eq!((desk.holding(), desk.deadline), (true, Some(Timestamp(1_000))));

@@ -185,7 +185,7 @@ pub fn id(text: &str) -> Id {
 
 pub fn held(cart: CartId) -> Answer {
     let currency = Currency::new("EUR").expect("a currency");
-    Answer::Held(Held { cart, lines: Vec::new(), currency, deadline: Timestamp(1) })
+    Answer::Held(Held { cart, lines: Vec::new(), currency, deadline: Timestamp(1), lines_version: 1 })
 }
 
 /// What is to be followed, and from where.

@@ -7,12 +7,14 @@ use smol_str::SmolStr;
 use super::{Cart, Checkout, Line};
 use crate::{
     answer::{CartState, LineView, Order},
-    command::{Payment, Shipping},
+    command::{Expect, Payment, Shipping},
     event::{CartEvent, Reserved},
     id::{Entity, Id, Request},
+    money::Money,
     payment::{GatewayCall, PaymentKey},
+    planted,
     portion::Content,
-    refusal::Refusal,
+    refusal::{CartDifference, Refusal},
     time::{Rules, Timestamp},
 };
 
@@ -27,9 +29,11 @@ impl Cart {
         payment: &Payment,
         customer: Option<&Id>,
         shipping: Option<&Shipping>,
+        expect: &Expect,
     ) -> Result<CartEvent, Refusal> {
         let body = self.may_change()?.ok_or_else(|| self.not_found())?;
         let Some(amount) = self.total_of(&self.lines()) else { return Err(Refusal::CartEmpty) };
+        check_expected(expect, amount, body.lines_version)?;
         let customer = self.customer_with(customer)?;
         let late = body.lines.iter().any(|line| line.hold.is_none());
         let (payment, shipping) = (payment.clone(), shipping.cloned());
@@ -45,6 +49,8 @@ impl Cart {
                     // What cannot be set aside is disowned, and that is remembered.
                     self.may_remember()?;
                 }
+                // So is how the payment ends: there must be room for it before the gateway is asked.
+                self.may_remember_outcome()?;
                 let attempts = body.payment.as_ref().map_or(0, |paying| paying.attempts);
                 // Paying may take a while: it extends the cart's life once, like any other use.
                 let deadline =
@@ -112,5 +118,19 @@ impl Cart {
     pub(crate) fn is_paying(&self, attempt: u32) -> bool {
         self.state() == Some(CartState::CheckingOut)
             && self.checkout().is_some_and(|checkout| checkout.attempt == attempt)
+    }
+}
+
+/// Whether the cart is what its buyer believes to buy. Lines may have been taken away since the buyer saw it.
+fn check_expected(expect: &Expect, total: Money, lines: u64) -> Result<(), Refusal> {
+    if planted::is("an expectation not looked at") {
+        return Ok(());
+    }
+    if let Some(expected) = [expect.total, expect.paid].into_iter().flatten().find(|expected| *expected != total) {
+        return Err(Refusal::CartDiffers(CartDifference::Total { expected, actual: total }));
+    }
+    match expect.lines.filter(|expected| *expected != lines) {
+        Some(expected) => Err(Refusal::CartDiffers(CartDifference::Lines { expected, actual: lines })),
+        None => Ok(()),
     }
 }

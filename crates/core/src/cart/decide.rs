@@ -4,9 +4,9 @@ use alloc::{collections::BTreeMap, vec::Vec};
 
 use smol_str::format_smolstr;
 
-use super::{Body, CART_LINES_MAX, CART_REQUESTS_MAX, Cart, Line, committed_after};
+use super::{Body, CART_LINES_MAX, CART_OUTCOMES_MORE, CART_REQUESTS_MAX, Cart, Line, committed_after, keep_taken};
 use crate::{
-    answer::{Answer, At, CartState, CartView, Held, LineView},
+    answer::{Answer, At, CartState, CartView, Ended, Held, LineView, TakenAway, TakenLine},
     ask::Granted,
     command::{Want, WantedLine},
     event::{CartEvent, GrownLine, NewLine, QuotaClaim, Remembered},
@@ -195,7 +195,8 @@ impl Cart {
                 lines.push(NewLine { entity, hold, quota: asked.quota.clone(), content, ttl_ms });
             }
         }
-        let held = Held { cart: self.id, lines: views, currency, deadline };
+        let lines_version = self.version + events.len() as u64 + 1;
+        let held = Held { cart: self.id, lines: views, currency, deadline, lines_version };
         let answer = if setting { Answer::Cart(self.view_with(&held)) } else { Answer::Held(held) };
         let at = |line: &Asked<'_>| {
             let Granted { version, position, .. } = *line.granted;
@@ -315,10 +316,15 @@ impl Cart {
     }
 
     /// An operator, or a canceled inventory, takes a line away. The cart is not touched by it.
-    pub(crate) fn decide_revoke(&self, number: u32, request: Option<Request>) -> Result<CartEvent, Refusal> {
+    pub(crate) fn decide_revoke(
+        &self,
+        number: u32,
+        taken: TakenAway,
+        request: Option<Request>,
+    ) -> Result<CartEvent, Refusal> {
         let body = self.may_change()?.ok_or_else(|| self.not_found())?;
         self.line(number)?;
-        Ok(self.reduced_until(body.deadline, number, None, request))
+        Ok(self.reduced_until(body.deadline, number, None, Some(taken), request))
     }
 
     fn reduced(
@@ -331,7 +337,7 @@ impl Cart {
     ) -> CartEvent {
         let body = self.body.as_ref().expect("only opened carts have lines");
         let without = if left.is_none() { number } else { 0 };
-        self.reduced_until(body.touched(at, rules, core::iter::empty(), without), number, left, request)
+        self.reduced_until(body.touched(at, rules, core::iter::empty(), without), number, left, None, request)
     }
 
     fn reduced_until(
@@ -339,22 +345,29 @@ impl Cart {
         deadline: Timestamp,
         number: u32,
         left: Option<Content>,
+        taken: Option<TakenAway>,
         request: Option<Request>,
     ) -> CartEvent {
         let HoldsOfLine { hold, quota } = self.line_hold(number).expect("looked up by the caller");
         let revision = hold.map_or(0, |(_, revision)| committed_after(revision));
         let quota_revision = quota.map_or(0, |quota| committed_after(quota.revision));
         let mut view = self.view().expect("an active cart is open");
+        if let Some(taken) = &taken {
+            let line = view.lines.iter().find(|line| line.line == number).expect("looked up by the caller").clone();
+            let TakenAway { by, reason } = taken.clone();
+            keep_taken(&mut view.taken, TakenLine { line, by, reason });
+        }
         for line in view.lines.iter_mut().filter(|line| line.line == number) {
             if let Some(content) = &left {
                 line.content = content.clone();
             }
         }
         view.lines.retain(|line| line.line != number || left.is_some());
+        view.lines_version = self.version + 1;
         view.total = self.total_of(&view.lines);
         view.deadline = deadline;
         let remembered = request.map(|request| Remembered::alone(request, Answer::Cart(view)));
-        CartEvent::LineReduced { line: number, left, revision, quota_revision, deadline, remembered }
+        CartEvent::LineReduced { line: number, left, revision, quota_revision, deadline, taken, remembered }
     }
 
     /// Σ of lines of this cart (P7); `None` of no lines.
@@ -368,7 +381,7 @@ impl Cart {
     pub(crate) fn decide_cancel(&self, at: Timestamp, request: Request) -> Result<CartEvent, Refusal> {
         self.may_change()?.ok_or_else(|| self.not_found())?;
         let mut view = self.view().expect("an active cart is open");
-        view.state = CartState::Canceled;
+        (view.state, view.ended) = (CartState::Canceled, Some(Ended::Canceled));
         Ok(CartEvent::Canceled { at, remembered: Remembered::alone(request, Answer::Cart(view)) })
     }
 
@@ -427,7 +440,7 @@ impl Cart {
         let Some(body) = &self.body else { return Ok(None) };
         match body.state {
             CartState::Active => Ok(Some(body)),
-            CartState::Expired if body.aged => Err(Refusal::HoldAgeExceeded),
+            CartState::Expired if body.ended.as_deref() == Some(&Ended::TooOld) => Err(Refusal::HoldAgeExceeded),
             CartState::Expired => Err(Refusal::CartExpired),
             state @ (CartState::CheckingOut | CartState::Done | CartState::Canceled) => {
                 Err(Refusal::CartNotActive(state.as_str().into()))
@@ -442,9 +455,18 @@ impl Cart {
 
     /// Whether there is room for another request.
     pub(crate) fn may_remember(&self) -> Result<(), Refusal> {
+        self.may_remember_up_to(CART_REQUESTS_MAX)
+    }
+
+    /// Whether there is room for how another payment ends.
+    pub(crate) fn may_remember_outcome(&self) -> Result<(), Refusal> {
+        self.may_remember_up_to(CART_REQUESTS_MAX + CART_OUTCOMES_MORE)
+    }
+
+    fn may_remember_up_to(&self, max: usize) -> Result<(), Refusal> {
         let remembered = self.body.as_ref().map_or(0, |body| body.remembered.len());
-        if remembered + self.disowned.len() >= CART_REQUESTS_MAX {
-            let text = format_smolstr!("the cart has answered {CART_REQUESTS_MAX} requests; use another cart");
+        if remembered + self.disowned.len() >= max {
+            let text = format_smolstr!("the cart has answered {max} requests; use another cart");
             return Err(Refusal::BadRequest(text));
         }
         Ok(())

@@ -9,10 +9,12 @@ use crate::{
     answer::{Answer, Answered, At},
     event::Remembered,
     id::{Entity, Request, RequestHash},
+    payment::PaymentFailure,
+    planted,
     refusal::Refusal,
 };
 
-/// A request that was granted. The answer is packed: most are never asked for again.
+/// A request that has an outcome. The outcome is packed: most are never asked for again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Memory {
     request: Request,
@@ -20,8 +22,9 @@ pub(super) struct Memory {
     answer: Option<Box<[u8]>>,
 }
 
-/// What is kept of an answer: the cart's version with it, where those stood that were asked for it, and the answer itself.
-type Packed = (u64, Vec<At>, Answer);
+/// What is kept of an outcome: the cart's version with it, where those stood that were asked for it, and the answer, or how
+/// the payment ended.
+type Packed = (u64, Vec<At>, Result<Answer, PaymentFailure>);
 
 /// What is remembered of a request.
 pub(crate) enum Recalled {
@@ -29,6 +32,8 @@ pub(crate) enum Recalled {
     Answer(Box<Answered>),
     /// It was the checkout that made the order.
     Order,
+    /// It was a checkout whose payment came to nothing.
+    Failed(PaymentFailure),
 }
 
 impl Memory {
@@ -39,7 +44,7 @@ impl Memory {
 }
 
 impl Cart {
-    /// What is remembered of a request, if it was granted; refused if it had another body.
+    /// What is remembered of a request, if it has an outcome; refused if it had another body.
     pub(crate) fn recall(&self, request: Request) -> Option<Result<Recalled, Refusal>> {
         let body = self.body.as_ref()?;
         let memory = body.remembered.iter().find(|memory| memory.request.id == request.id)?;
@@ -47,21 +52,25 @@ impl Cart {
             return Some(Err(Refusal::RequestIdReused));
         }
         Some(Ok(match &memory.answer {
-            Some(packed) => Recalled::Answer(Box::new(self.unpack(packed))),
+            Some(packed) => self.unpack(packed),
             None => Recalled::Order,
         }))
     }
 
-    fn unpack(&self, packed: &[u8]) -> Answered {
-        let (version, asked, answer): Packed = postcard::from_bytes(packed).expect("what was packed can be unpacked");
+    fn unpack(&self, packed: &[u8]) -> Recalled {
+        let (version, asked, outcome): Packed = postcard::from_bytes(packed).expect("what was packed can be unpacked");
+        let answer = match outcome {
+            Ok(answer) => answer,
+            Err(failure) => return Recalled::Failed(failure),
+        };
         let mut at = Vec::with_capacity(asked.len() + 1);
         // The place in the log is known to those who were there.
         at.push(At { entity: Entity::Cart(self.id), version, position: 0 });
         at.extend(asked);
-        Answered { answer, at }
+        Recalled::Answer(Box::new(Answered { answer, at }))
     }
 
-    /// Whether a request with this id was granted.
+    /// Whether a request with this id has an outcome.
     pub(super) fn remembers(&self, request: RequestHash) -> bool {
         self.body.as_ref().is_some_and(|body| body.remembered.iter().any(|memory| memory.request.id == request))
     }
@@ -71,9 +80,21 @@ impl Body {
     /// Keeps an answer that was given with this version of the cart.
     pub(super) fn remember(&mut self, version: u64, remembered: &Remembered) {
         let Remembered { request, answer, asked } = remembered;
-        let packed: Vec<u8> =
-            postcard::to_allocvec(&(version, asked, answer)).expect("an answer of a cart can be packed");
-        self.keep(Memory { request: *request, answer: Some(packed.into_boxed_slice()) });
+        self.keep_packed(*request, &(version, asked, Ok::<_, PaymentFailure>(answer)));
+    }
+
+    /// Keeps how the payment of a checkout ended, with this version of the cart.
+    pub(super) fn remember_failure(&mut self, version: u64, request: Request, failure: &PaymentFailure) {
+        if planted::is("a decline forgotten") {
+            return;
+        }
+        let asked: &[At] = &[];
+        self.keep_packed(request, &(version, asked, Err::<Answer, _>(failure)));
+    }
+
+    fn keep_packed(&mut self, request: Request, packed: &impl Serialize) {
+        let packed: Vec<u8> = postcard::to_allocvec(packed).expect("an outcome of a cart can be packed");
+        self.keep(Memory { request, answer: Some(packed.into_boxed_slice()) });
     }
 
     pub(super) fn remember_order(&mut self, request: Request) {

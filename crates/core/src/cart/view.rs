@@ -29,7 +29,10 @@ impl Cart {
             deadline: body.deadline,
             total: self.total_of(&lines),
             lines,
+            lines_version: body.lines_version,
+            taken: body.taken.clone(),
             order: self.order().map(|order| order.id),
+            ended: body.ended.as_deref().cloned(),
         })
     }
 
@@ -44,6 +47,7 @@ impl Cart {
         }
         view.total = self.total_of(&view.lines);
         view.deadline = held.deadline;
+        view.lines_version = held.lines_version;
         view
     }
 
@@ -158,6 +162,9 @@ impl Cart {
         if self.checkout().is_some() != (cart.state == CartState::CheckingOut) {
             violations.push(format_smolstr!("the cart is {}, and its checkout says otherwise", cart.state.as_str()));
         }
+        if cart.ended.is_some() != matches!(cart.state, CartState::Canceled | CartState::Expired) {
+            violations.push(format_smolstr!("the cart is {}, and {:?} is why", cart.state.as_str(), cart.ended));
+        }
         let money = self.body.as_ref().and_then(|body| body.done.as_ref());
         let payment = money.map(|done| done.payment.clone());
         let refunds = money.map_or_else(Vec::new, |done| done.refunds.clone());
@@ -174,8 +181,19 @@ impl Cart {
 
     /// A cart that has just been opened, before it is.
     pub(super) fn fresh_view(id: CartId, customer: Option<Id>, at: Timestamp, deadline: Timestamp) -> CartView {
-        let state = CartState::Active;
-        CartView { id, state, customer, opened_at: at, deadline, lines: Vec::new(), total: None, order: None }
+        CartView {
+            id,
+            state: CartState::Active,
+            customer,
+            opened_at: at,
+            deadline,
+            lines: Vec::new(),
+            lines_version: 0,
+            taken: Vec::new(),
+            total: None,
+            order: None,
+            ended: None,
+        }
     }
 
     pub(super) fn lines(&self) -> Vec<LineView> {

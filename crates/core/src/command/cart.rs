@@ -8,6 +8,7 @@ use smol_str::SmolStr;
 use super::want::WantedLine;
 use crate::{
     id::{CartId, CartToken, Id},
+    money::Money,
     payment::{GatewayOutcome, OnDecline, PaymentKey, PaymentStep, Settlement},
     seat::SeatSet,
 };
@@ -56,6 +57,8 @@ pub enum CartCommand {
         customer: Option<Id>,
         /// Where it goes.
         shipping: Option<Shipping>,
+        /// What the buyer believes to buy.
+        expect: Expect,
     },
     /// `order.refund`: the order's lines are back on sale and their price is paid back.
     Refund {
@@ -68,6 +71,8 @@ pub enum CartCommand {
     Revoke {
         /// Which line.
         line: u32,
+        /// Why, in the operator's words.
+        reason: SmolStr,
     },
     /// `admin.settle`: an operator says how an attempt to pay ended.
     Settle {
@@ -89,6 +94,17 @@ pub enum CartCommand {
     Order,
     /// `admin.audit`: state, lines, holds and what is owed to others.
     Audit,
+}
+
+/// What the buyer of a cart believes to buy. A checkout of anything else is refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expect {
+    /// What the lines come to.
+    pub total: Option<Money>,
+    /// The version of the lines, as [`crate::answer::CartView::lines_version`].
+    pub lines: Option<u64>,
+    /// What was paid elsewhere, of a recorded payment.
+    pub paid: Option<Money>,
 }
 
 /// How an order is paid.

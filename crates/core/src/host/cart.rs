@@ -15,10 +15,10 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::{Effect, Input, Stage, Turn, WAITERS_MAX, mail::Mail, speculation::Speculation};
 use crate::{
-    answer::{Answer, Answered, CartState, Outcome},
+    answer::{Answer, Answered, CartState, Outcome, TakenAway, Taker},
     ask::{Ask, Reply},
     cart::{Cart, Recalled, committed_after},
-    command::{CartCommand, Command, Payment, Shipping},
+    command::{CartCommand, Command, Expect, Payment, Shipping},
     event::{CartEvent, Remembered},
     id::{CartId, Entity, HoldId, Id, Request},
     planted,
@@ -48,6 +48,7 @@ struct WaitingCheckout<R> {
     payment: Payment,
     customer: Option<Id>,
     shipping: Option<Shipping>,
+    expect: Expect,
     waiting: Vec<R>,
     until: Timestamp,
 }
@@ -160,6 +161,7 @@ impl<R> CartHost<R> {
             Some(Err(refusal)) => stage.turn.answer(from, Err(refusal)),
             Some(Ok(Recalled::Answer(answered))) => stage.turn.answer(from, Ok(*answered)),
             Some(Ok(Recalled::Order)) => self.settle(stage, from),
+            Some(Ok(Recalled::Failed(failure))) => stage.turn.answer(from, Err(failure.refusal())),
             None => return self.join(stage, from, request),
         }
         None
@@ -224,9 +226,13 @@ impl<R> CartHost<R> {
             CartCommand::Refund { lines, reason } => {
                 cart.decide_refund(stage.at, lines.as_deref(), &reason, Some(request))
             }
-            CartCommand::Revoke { line } => cart.decide_revoke(line, Some(request)),
-            CartCommand::Checkout { payment, customer, shipping } => {
-                return self.check_out_later(stage, from, request, payment, customer, shipping);
+            CartCommand::Revoke { line, reason } => {
+                cart.decide_revoke(line, TakenAway { by: Taker::Operator, reason }, Some(request))
+            }
+            CartCommand::Checkout { payment, customer, shipping, expect } => {
+                let (waiting, until) = (Vec::from([from]), stage.at.after(stage.rules.settle_ms));
+                let checkout = WaitingCheckout { request, payment, customer, shipping, expect, waiting, until };
+                return self.check_out_later(stage, checkout);
             }
             CartCommand::Settle { attempt, outcome } => {
                 let settled = self.settle_attempt(stage, attempt, outcome);
@@ -250,32 +256,22 @@ impl<R> CartHost<R> {
     }
 
     /// Puts a checkout down; it is decided in this turn unless lines are under way.
-    fn check_out_later(
-        &mut self,
-        stage: &mut Stage<'_, R>,
-        from: R,
-        request: Request,
-        payment: Payment,
-        customer: Option<Id>,
-        shipping: Option<Shipping>,
-    ) {
+    fn check_out_later(&mut self, stage: &mut Stage<'_, R>, checkout: WaitingCheckout<R>) {
         let open = stage.entity.cart().map_or(Ok(None), Cart::may_change);
         let refusal = match open {
             // Nobody would ever tell how it ended: it is not begun.
-            _ if !payment.is_recorded() && !stage.rules.gateway => {
+            _ if !checkout.payment.is_recorded() && !stage.rules.gateway => {
                 Refusal::BadRequest("no gateway is configured".into())
             }
             Err(refusal) => refusal,
             Ok(_) if self.checkout.is_some() => Refusal::CartNotActive(CartState::CheckingOut.as_str().into()),
             Ok(None) if self.adding.is_empty() => stage.entity.not_found(),
             Ok(_) => {
-                let until = stage.at.after(stage.rules.settle_ms);
-                let waiting = Vec::from([from]);
-                self.checkout = Some(WaitingCheckout { request, payment, customer, shipping, waiting, until });
+                self.checkout = Some(checkout);
                 return;
             }
         };
-        stage.turn.answer(from, Err(refusal));
+        adding::answer_all(stage, checkout.waiting, Err(refusal));
     }
 
     /// Begins or decides a checkout when nothing is under way any more, or it has waited long enough.
@@ -284,12 +280,14 @@ impl<R> CartHost<R> {
         if !self.checkout.as_ref().is_some_and(|checkout| quiet || stage.at >= checkout.until) {
             return;
         }
-        let WaitingCheckout { request, payment, customer, shipping, waiting, .. } =
+        let WaitingCheckout { request, payment, customer, shipping, expect, waiting, until: _ } =
             self.checkout.take().expect("it is ready");
         let (at, rules) = (stage.at, stage.rules);
         let decided = match stage.entity.cart() {
             None => Err(stage.entity.not_found()),
-            Some(cart) => cart.decide_checkout(at, rules, request, &payment, customer.as_ref(), shipping.as_ref()),
+            Some(cart) => {
+                cart.decide_checkout(at, rules, request, &payment, customer.as_ref(), shipping.as_ref(), &expect)
+            }
         };
         match decided {
             Err(refusal) => adding::answer_all(stage, waiting, Err(refusal)),
@@ -403,7 +401,10 @@ impl<R> CartHost<R> {
         let Some(line) = line else { return Some(self.overdue(stage, from, hold)) };
         let cart = stage.entity.cart().expect("it has the line");
         let event = match cart.state() {
-            Some(CartState::Active) => cart.decide_revoke(line, None).ok(),
+            Some(CartState::Active) => {
+                let taken = TakenAway { by: Taker::Session, reason: reason.clone() };
+                cart.decide_revoke(line, taken, None).ok()
+            }
             Some(CartState::Done) if !cart.is_refunded(line) => {
                 cart.decide_refund(stage.at, Some(&[line]), reason, None).ok()
             }

@@ -104,7 +104,7 @@ fn what_is_over_stays_over() {
             bank says b 1 authorize yes
             bank says b 1 capture yes
             a order -> order of line 1 p 2, total 2.00, Captured, refund 1 of lines [1] 2.00 Refunded
-            b get -> canceled, line 1 p 3, total 3.00
+            b get -> canceled (declined by the gateway: no money), line 1 p 3, total 3.00
             c hold p 9 -> line 1 p 9, until 1800.000
                 0 free, 9 held, 0 sold
             bank -> a-1: authorized 200 captured 200 refunded 200; b-1: declined voided

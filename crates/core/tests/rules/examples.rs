@@ -303,7 +303,7 @@ fn example_11_one_pays_and_one_is_declined() {
                 0 free, 5 held, 5 sold
             b pay -> no: payment_declined, the payment was declined: no money
                 5 free, 0 held, 5 sold
-            b get -> canceled, line 1 p 5, total 5.00
+            b get -> canceled (declined by the gateway: no money), line 1 p 5, total 5.00
             bank -> a-1: authorized 500 captured 500; b-1: declined
         "#]],
     );

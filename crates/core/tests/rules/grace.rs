@@ -206,7 +206,7 @@ fn nothing_comes_back_while_a_payment_is_unknown() {
                 s  ..
                 s  stand 5 free, 0 held, 0 sold
             wait 1
-            a get -> canceled, line 1 p 2, line 2 r 100-200, line 3 s 0.0, line 4 s stand 2, total 34.00
+            a get -> canceled (declined by the gateway: no money), line 1 p 2, line 2 r 100-200, line 3 s 0.0, line 4 s stand 2, total 34.00
         "#]],
     );
 }

@@ -22,12 +22,12 @@ fn a_line_is_taken_while_it_grows() {
                 7 free, 2 held, 0 sold
             stop p
             a set 1 5 -> (waits as #3)
-            a revoke 1 -> active, until 1800.000
+            a revoke 1 -> active, taken by an operator (): line 1 p 2, until 1800.000
             go p
                 9 free, 0 held, 0 sold
             answers
                 #3 no: no_such_line, the cart has no line 1
-            a get -> active, until 1800.000
+            a get -> active, taken by an operator (): line 1 p 2, until 1800.000
             a hold p 1 -> line 2 p 1, until 1800.000
                 8 free, 1 held, 0 sold
         "#]],
@@ -48,12 +48,12 @@ fn a_line_is_taken_while_it_grows() {
                 7 free, 2 held, 0 sold
             freeze p
             a set 1 5 -> (waits as #3)
-            a revoke 1 -> active, until 1800.000
+            a revoke 1 -> active, taken by an operator (): line 1 p 2, until 1800.000
             thaw p
                 9 free, 0 held, 0 sold
             answers
                 #3 no: no_such_line, the cart has no line 1
-            a get -> active, until 1800.000
+            a get -> active, taken by an operator (): line 1 p 2, until 1800.000
             a hold p 1 -> line 2 p 1, until 1800.000
                 8 free, 1 held, 0 sold
         "#]],

@@ -24,6 +24,7 @@ mod lines;
 mod model;
 mod money;
 mod operators;
+mod outcomes;
 #[cfg(feature = "planted")]
 mod planted;
 mod prices;

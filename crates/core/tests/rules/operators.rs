@@ -24,15 +24,15 @@ fn an_operator_gives_a_line_back() {
             a hold p 2 + s 0.0 0.1 for ann -> line 1 p 2, line 2 s 0.0 0.1, until 1800.000
                 p  7 free, 2 held, 0 sold
                 s  aa.
-            a revoke 1 as op -> active, line 2 s 0.0 0.1, total 20.00, until 1800.000
+            a revoke 1 as op -> active, line 2 s 0.0 0.1, total 20.00, taken by an operator (): line 1 p 2, until 1800.000
                 ann  0 orders
                 p  9 free, 0 held, 0 sold
-            a revoke 1 as op -> active, line 2 s 0.0 0.1, total 20.00, until 1800.000
+            a revoke 1 as op -> active, line 2 s 0.0 0.1, total 20.00, taken by an operator (): line 1 p 2, until 1800.000
             a revoke 1 -> no: no_such_line, the cart has no line 1
-            a revoke 2 -> active, until 1800.000
+            a revoke 2 -> active, taken by an operator (): line 1 p 2, taken by an operator (): line 2 s 0.0 0.1, until 1800.000
                 s  ...
             a checkout -> no: cart_empty, the cart is empty
-            a get -> active, until 1800.000
+            a get -> active, taken by an operator (): line 1 p 2, taken by an operator (): line 2 s 0.0 0.1, until 1800.000
         "#]],
     );
 }
@@ -83,7 +83,7 @@ fn a_canceled_session_takes_everything_back() {
             box cancel s -> done
                 s  ..c.
                 s  stand 10 free, 0 held, 0 sold
-            a get -> active, line 2 p 1, total 1.00, until 1800.000
+            a get -> active, line 2 p 1, total 1.00, taken by its session (rain): line 1 s 0.0, until 1800.000
             b order -> order of line 1 s 0.1, line 2 s stand 3, total 25.00, Captured, refund 1 of lines [1] 10.00 Pending, refund 2 of lines [2] 15.00 Pending
             bob -> [1 b 25.00]
             bank open
@@ -144,7 +144,7 @@ fn a_canceled_session_asks_until_its_carts_hear() {
             go a
                 ....
             wait 2
-            a get -> active, until 1800.000
+            a get -> active, taken by its session (rain): line 1 s 0.0, until 1800.000
             b order -> order of line 1 s 0.1, total 10.00, refund 1 of lines [1] 10.00 Recorded
         "#]],
     );
@@ -244,7 +244,7 @@ fn an_operator_settles() {
             b pay -> (waits as #10)
             b settle 1 no -> done
                 p  7 free, 0 held, 2 sold
-            b get -> canceled, line 1 p 1, total 1.00
+            b get -> canceled (declined by an operator: an operator has said so), line 1 p 1, total 1.00
             bank says b 1 authorize yes
             bank -> a-1: authorized 300 captured 300; b-1: authorized 100 voided
         "#]],

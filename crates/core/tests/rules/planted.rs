@@ -10,12 +10,14 @@ use crate::storm::aftermath;
 /// Storms after which a bug that was not found counts as one that is not.
 const STORMS_MAX: u64 = 900;
 
-const BUGS: [&str; 5] = [
+const BUGS: [&str; 7] = [
     "an expiry that beats a sale",
     "a cart that expires early",
     "a sale dropped from the outbox",
     "a repeat taken for new",
     "a hold disowned by its owner",
+    "a decline forgotten",
+    "an expectation not looked at",
 ];
 
 /// After how many storms a bug was found, and what was said.

@@ -122,7 +122,7 @@ fn one_order(commands: &[CartCommand], choices: &[usize]) -> (Town, Vec<usize>) 
 fn growth_release_and_checkout_of_one_line_in_every_order() {
     let set = |quantity| CartCommand::SetQuantity { line: 1, quantity };
     let release = || CartCommand::Release { line: 1, seats: None };
-    let revoke = || CartCommand::Revoke { line: 1 };
+    let revoke = || CartCommand::Revoke { line: 1, reason: "".into() };
     let mut runs = 0;
     for commands in [
         vec![set(5), set(1), check_out()],

@@ -302,7 +302,7 @@ fn histories() -> Vec<(&'static str, Vec<Command>)> {
                 opened(),
                 units(2),
                 opened(),
-                on_cart(CartCommand::Revoke { line: 1 }),
+                on_cart(CartCommand::Revoke { line: 1, reason: "".into() }),
                 opened(),
                 units(1),
                 on_cart(CartCommand::Cancel),
@@ -341,7 +341,7 @@ fn every_other_change_of_an_operator_is_found_by_its_repeat() {
                 let again = say(&mut town, &request, command);
                 let again = again.unwrap_or_else(|no| panic!("{name}: {request} is refused: {no}"));
                 assert_eq!(again, first, "{name}, {request}, {between:?}");
-                let other = Command::Cart(CartId(7), CartCommand::Revoke { line: 9 });
+                let other = Command::Cart(CartId(7), CartCommand::Revoke { line: 9, reason: "".into() });
                 let other = match command.entity() {
                     Entity::Cart(_) => other,
                     Entity::Session(_) => Command::Session(id("s"), SessionCommand::Block(vec![])),

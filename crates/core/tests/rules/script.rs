@@ -14,7 +14,8 @@
 //! | `a hold p 2 + s stand 5 + r 100 200 for ann` | units, places, a slot in seconds; for a customer |
 //! | `a set 1 4` | the quantity of a line |
 //! | `a checkout for ann` `a pay` `a pay keep` | at once; through the gateway, with what becomes of a decline |
-//! | `a refund 1 2` `a revoke 1` `a settle 1 yes` | what they say; an operator releases, or says how an attempt ended |
+//! | `a checkout expect total 3.00` `… lines 4` `… paid 3.00` | refused if the cart is not that; `pay` too |
+//! | `a refund 1 2` `a revoke 1 why` `a settle 1 yes` | what they say; an operator releases, or says how an attempt ended |
 //! | `box cancel s` | the session does not take place |
 //! | `bank authorize no lost deaf more yes` | how the next calls go: declined, done but unheard, unheard, another amount |
 //! | `bank says a 1 authorize yes` | the gateway says by itself; the ledger with `bank` |

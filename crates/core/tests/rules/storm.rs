@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use boxoffice_core::{
     answer::CartState,
     command::{
-        Area, BestWish, CartCommand, Command, CustomerLimit, HoldPolicy, Limits, NewSession, ProductCommand,
+        Area, BestWish, CartCommand, Command, CustomerLimit, Expect, HoldPolicy, Limits, NewSession, ProductCommand,
         ProductDetails, ResourceCommand, SessionCommand, VenueCommand, Want, WantedLine,
     },
     host::Input,
@@ -244,7 +244,10 @@ impl Sea {
             0 => CartCommand::Open { customer: None, ttl_ms: Some(200 + self.dice.roll(2_000)) },
             1 => CartCommand::Get,
             2 => CartCommand::Cancel,
-            3..=5 => CartCommand::Checkout { payment: recorded(), customer: self.customer(), shipping: None },
+            3..=5 => {
+                let (customer, expect) = (self.customer(), self.expect(buyer));
+                CartCommand::Checkout { payment: recorded(), customer, shipping: None, expect }
+            }
             6..=7 => CartCommand::Release { line, seats: None },
             9 => CartCommand::Release { line, seats: Some(self.seats()) },
             10 => {
@@ -262,7 +265,7 @@ impl Sea {
                 let on_decline = [None, Some(OnDecline::Keep), Some(OnDecline::Release)];
                 pay(on_decline[self.dice.roll(3) as usize], self.customer())
             }
-            22 => CartCommand::Revoke { line },
+            22 => CartCommand::Revoke { line, reason: "".into() },
             23 => CartCommand::Refund { lines: self.dice.chance(60).then(|| vec![line]), reason: "storm".into() },
             24 => self.settle(buyer),
             25 if self.dice.chance(4) => {
@@ -278,6 +281,19 @@ impl Sea {
             _ => CartCommand::Hold { lines: vec![self.wanted()], customer: self.customer() },
         };
         Command::Cart(buyer, command)
+    }
+
+    /// What the buyer saw of the cart a moment ago, or nothing.
+    fn expect(&mut self, cart: CartId) -> Expect {
+        let seen = match self.town.kept.get(&Entity::Cart(cart)).as_deref() {
+            Some(State::Cart(cart)) if self.dice.chance(50) => cart.view(),
+            _ => None,
+        };
+        match seen {
+            Some(view) if self.dice.chance(50) => Expect { lines: Some(view.lines_version), ..Expect::default() },
+            Some(view) => Expect { total: view.total, ..Expect::default() },
+            None => Expect::default(),
+        }
     }
 
     /// An operator says of an attempt what is true of it, or that it came to nothing.

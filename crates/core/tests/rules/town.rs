@@ -11,12 +11,13 @@ use std::{
 use boxoffice_core::{
     answer::{Answer, Answered, At, Outcome},
     ask::{Ask, Reply},
-    command::{CartCommand, Command, Payment, ProductCommand, ResourceCommand, SessionCommand, VenueCommand},
+    command::{CartCommand, Command, Expect, Payment, ProductCommand, ResourceCommand, SessionCommand, VenueCommand},
     event::{CustomerEvent, Event, ProductEvent, ResourceEvent, SessionEvent},
     host::{Effect, Host, Input, Turn},
     id::{CartId, Entity, Request, RequestHash, hash64},
     keep::{Kept, State},
     payment::{GatewayCall, PaymentStatus, RefundStatus, VoidStatus},
+    refusal::Refusal,
     time::{Rules, Timestamp},
 };
 
@@ -71,6 +72,10 @@ pub(crate) struct Town {
     lost: BTreeSet<Ticket>,
     /// What was granted, by who decided and request: a repeat must be told the same, with the same versions (P9).
     granted: BTreeMap<Asked, Answered>,
+    /// How payments came to nothing, by who decided and request: a repeat must be told the same, for ever.
+    failed: BTreeMap<Asked, Refusal>,
+    /// What buyers expected to buy.
+    expected: BTreeMap<Ticket, Expect>,
     watchers: Watchers,
     turn: Turn<Ticket>,
 }
@@ -93,6 +98,8 @@ impl Town {
             tickets: BTreeMap::new(),
             lost: BTreeSet::new(),
             granted: BTreeMap::new(),
+            failed: BTreeMap::new(),
+            expected: BTreeMap::new(),
             watchers: Watchers::default(),
             turn: Turn::default(),
         }
@@ -114,6 +121,9 @@ impl Town {
         let ticket = self.tickets.len() as Ticket;
         let asked = request.filter(|_| changes(&command)).map(|request| (command.entity(), request.id, request.body));
         self.tickets.insert(ticket, asked);
+        if let Command::Cart(_, CartCommand::Checkout { expect, .. }) = &command {
+            self.expected.insert(ticket, expect.clone());
+        }
         let to = command.entity();
         self.post(Message { to, input: Input::Command { from: ticket, request, command } });
         ticket
@@ -344,6 +354,7 @@ impl Town {
     }
 
     fn answer(&mut self, ticket: Ticket, outcome: Outcome) {
+        self.check_failure(ticket, &outcome);
         if let Ok(answered) = &outcome {
             for At { entity, version, .. } in &answered.at {
                 let committed = self.kept.get(entity).map_or(0, |state| state.version());
@@ -358,6 +369,24 @@ impl Town {
         assert!(!self.lost.contains(&ticket), "a client of a crashed host was answered");
         let before = self.answers.insert(ticket, outcome);
         assert!(before.is_none(), "ticket {ticket} was answered twice: {before:?}");
+    }
+
+    /// A payment that came to nothing is an outcome: whoever asks again is told the same.
+    fn check_failure(&mut self, ticket: Ticket, outcome: &Outcome) {
+        if let (Some(Expect { total: Some(total), .. }), Ok(Answered { answer: Answer::Order { order, .. }, .. })) =
+            (self.expected.get(&ticket), outcome)
+        {
+            assert_eq!(order.total, *total, "an order that its buyer did not expect");
+        }
+        let Some(Some(asked)) = self.tickets.get(&ticket).cloned() else { return };
+        if let Err(refusal) = outcome
+            && refusal.is_outcome()
+        {
+            let first = self.failed.entry(asked).or_insert_with(|| refusal.clone());
+            assert_eq!(first, refusal, "a payment came to nothing otherwise");
+        } else if let Some(failed) = self.failed.get(&asked) {
+            panic!("a payment that came to nothing ({failed}) is answered {outcome:?}");
+        }
     }
 
     /// P9: whoever asks again is told what was told first, with the versions of that time; but for the places in the log,

@@ -18,6 +18,8 @@ export class Cart {
     this.current = null;
     /** Lines that ran out, until something else is done. */
     this.expired = null;
+    /** A checkout whose outcome is not known: {token, said, body, rid}. */
+    this.unsettled = null;
     this.listeners = new Map();
     this.watching = null;
     this.version = 0;
@@ -79,6 +81,11 @@ export class Cart {
   /** The lines that are held. */
   get lines() {
     return this.current?.lines || [];
+  }
+
+  /** Lines that were taken away, with the reason. */
+  get taken() {
+    return this.current?.taken || [];
   }
 
   /** How many seats, places, units and slots are held. */
@@ -152,12 +159,41 @@ export class Cart {
     return this.setQuantity(line.line, line.quantity);
   }
 
-  /** Pays: the order, or a refusal. */
+  /**
+   * Pays: the order, or a refusal. Only what the page shows is bought. While the outcome of one checkout is not known, the
+   * same card again is the same request; another card is another request.
+   */
   async checkout(body) {
     const { token } = this;
-    const order = await this.command('cart.checkout', body);
-    if (token === this.token) this.forget();
-    return order;
+    const said = JSON.stringify(body);
+    const again = this.unsettled?.token === token && this.unsettled.said === said;
+    const paying = again ? this.unsettled : { token, said, body: this.expecting(body), rid: newRid() };
+    this.paying = true;
+    try {
+      const order = await this.command('cart.checkout', paying.body, paying.rid);
+      this.unsettled = null;
+      if (token === this.token) this.forget();
+      return order;
+    } catch (error) {
+      const open = error.kind === 'fail' || error.name2 === 'payment_pending';
+      if (open) this.unsettled = paying;
+      else if (again) this.unsettled = null;
+      throw error;
+    } finally {
+      this.paying = false;
+    }
+  }
+
+  /** The body of a checkout of what is shown: the lines, and what was paid elsewhere. */
+  expecting(body) {
+    const { lines_version: lines, total } = this.current || {};
+    const recorded = body.payment.recorded && total ? { recorded: { ...body.payment.recorded, amount: total } } : {};
+    return { ...body, payment: { ...body.payment, ...recorded }, ...(lines === undefined ? {} : { expect: { lines } }) };
+  }
+
+  /** Whether a payment is under way. */
+  isPaying() {
+    return this.current?.state === 'checking_out';
   }
 
   async hold(op, body) {
@@ -169,7 +205,7 @@ export class Cart {
       ok = await this.command(op, body);
     } catch (error) {
       // The cart of this device is over (expired, or paid in another page): another one begins.
-      if (error.name2 !== 'cart_expired' && error.name2 !== 'cart_not_active') throw error;
+      if ((error.name2 !== 'cart_expired' && error.name2 !== 'cart_not_active') || this.isPaying()) throw error;
       this.forget();
       ok = await this.command(op, body);
     }
@@ -196,8 +232,8 @@ export class Cart {
     return cart;
   }
 
-  command(op, body) {
-    return this.link.request(op, { token: this.token, ...body }, { rid: newRid(), deadline: COMMAND_WITHIN_MS });
+  command(op, body, rid = newRid()) {
+    return this.link.request(op, { token: this.token, ...body }, { rid, deadline: COMMAND_WITHIN_MS });
   }
 
   /** Waits until the feed shows what an answer told. */
@@ -240,6 +276,10 @@ export class Cart {
     if (cart.state === 'done' || cart.state === 'canceled') {
       this.forget();
       if (cart.state === 'done') this.emit('done', cart);
+      // Whoever waits for the checkout is told there.
+      else if (cart.ended?.why === 'declined' && !this.paying) {
+        this.say('The payment was declined, and what you held is free again.', 'bad');
+      }
       return;
     }
     this.current = cart;

@@ -18,8 +18,19 @@ const PONG_WITHIN_MS = 3_000;
 const AVOID_MS = 15_000;
 const WATCH_EVERY_MS = 1_000;
 
+/** While a refusal is not the last word, the wait before the next repeat doubles up to this. */
+const REFUSED_AGAIN_MAX_MS = 2_000;
+
+/** Refusals that say how a payment ended, or that nobody knows yet: told even if an earlier attempt may be granted. */
+const OUTCOMES = new Set(['payment_declined', 'amount_mismatch', 'payment_pending']);
+
 /** Failures after which the same request is made again. */
 const AGAIN = new Set(['busy', 'not_ready', 'draining', 'unknown', 'in_progress']);
+
+/** Of attempts in doubt: no connection can bring the last word. */
+const ANYWHERE = 'anywhere';
+/** For so long after its deadline an attempt may still be on its way. */
+const LATE_MS = 10_000;
 
 /** Where the versions an answer rests on are found: `ok[AT]`. */
 export const AT = Symbol('at');
@@ -65,6 +76,10 @@ export class Connection {
     this.socket = null;
     this.lastId = 0;
     this.pending = new Map();
+    /** How many connections there were. */
+    this.connections = 0;
+    /** Requests that ended in doubt, by `rid`: {over, until}. */
+    this.doubts = new Map();
     this.listeners = new Map();
     this.avoided = new Map();
     this.failures = 0;
@@ -143,6 +158,9 @@ export class Connection {
   ask(request) {
     request.id = ++this.lastId;
     request.sent = false;
+    request.refused = 0;
+    // Over which connection attempts went that may have been granted; ANYWHERE if over several, or one that is gone.
+    request.doubt = this.doubtOf(request.rid);
     request.timer = setTimeout(() => this.overdue(request), Math.max(0, request.until - Date.now()));
     this.pending.set(request.id, request);
     this.dispatch(request);
@@ -154,7 +172,27 @@ export class Connection {
     const frame = { id: request.id, op: request.op, deadline_ms: deadline, body: request.body };
     if (request.rid) frame.rid = request.rid;
     request.sent = true;
+    request.waits = true;
     this.socket.send(JSON.stringify(frame));
+  }
+
+  /** What is in doubt of a request that is made again under the same `rid`. */
+  doubtOf(rid) {
+    for (const [known, { until }] of this.doubts) if (until <= Date.now()) this.doubts.delete(known);
+    return (rid && this.doubts.get(rid)?.over) || null;
+  }
+
+  /** Nobody knows what became of the last attempt of this request. */
+  inDoubt(request, over = this.connections) {
+    if (request.rid) request.doubt = request.doubt === null || request.doubt === over ? over : ANYWHERE;
+  }
+
+  /**
+   * Whether a refusal is the last word: a node decides the attempts of one connection in their order, and an attempt over
+   * another one may still be on its way.
+   */
+  isFinal(request, name) {
+    return !request.rid || request.doubt === null || request.doubt === this.connections || OUTCOMES.has(name);
   }
 
   settle(request) {
@@ -165,7 +203,10 @@ export class Connection {
 
   overdue(request) {
     this.settle(request);
-    const details = request.sent && request.rid
+    if (request.waits) this.inDoubt(request, ANYWHERE);
+    const unknown = request.rid && request.doubt !== null;
+    if (unknown) this.doubts.set(request.rid, { over: request.doubt, until: Date.now() + LATE_MS });
+    const details = unknown
       ? { code: 902, name: 'unknown', message: 'No answer in time; it may have happened.' }
       : { code: 903, name: 'not_ready', message: 'No node answered in time.' };
     request.reject(new RequestError('fail', details));
@@ -174,6 +215,7 @@ export class Connection {
   answered(frame) {
     const request = this.pending.get(frame.id);
     if (!request) return;
+    request.waits = false;
     const bad = frame.no || frame.fail;
     if (!bad) {
       this.settle(request);
@@ -183,6 +225,13 @@ export class Connection {
       return;
     }
     if (bad.name === 'draining') this.moveOn('draining', jitter(500));
+    if (bad.name === 'unknown' || bad.name === 'in_progress') this.inDoubt(request);
+    if (frame.no && bad.name !== 'in_progress' && !this.isFinal(request, bad.name)) {
+      const wait = Math.min(REFUSED_AGAIN_MAX_MS, 200 * 2 ** request.refused) * (0.5 + Math.random());
+      request.refused += 1;
+      request.again = setTimeout(() => this.dispatch(request), wait);
+      return;
+    }
     if (AGAIN.has(bad.name) && Date.now() < request.until) {
       const wait = (bad.retry_after_ms || 100) * (0.5 + Math.random());
       request.again = setTimeout(() => this.dispatch(request), wait);
@@ -254,6 +303,7 @@ export class Connection {
   greeted(hello) {
     clearTimeout(this.greeting);
     this.failures = 0;
+    this.connections += 1;
     this.clockOffset = Date.parse(hello.time) - Date.now();
     this.limits = hello.limits || {};
     this.node = this.at.node || hello.node;
@@ -272,6 +322,8 @@ export class Connection {
     this.moving = null;
     for (const request of [...this.pending.values()]) {
       clearTimeout(request.again);
+      if (request.waits) this.inDoubt(request, ANYWHERE);
+      request.waits = false;
       if (!request.once) continue;
       this.settle(request);
       request.reject(new RequestError('fail', { code: 903, name: 'not_ready', message: 'the connection was lost' }));

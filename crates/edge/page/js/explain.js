@@ -1,7 +1,5 @@
 // Refusals and failures in the words of a box office.
 
-import { money } from './dom.js';
-
 const TEXTS = {
   seats_taken: () => 'These seats were taken by somebody else a moment ago.',
   seat_blocked: () => 'These seats are not for sale.',
@@ -13,6 +11,7 @@ const TEXTS = {
   cart_expired: () => 'The time of your cart ran out; what it held is free again.',
   cart_not_active: () => 'This cart is closed already.',
   cart_empty: () => 'Nothing is held.',
+  cart_differs: () => 'The cart has changed. Please look at it again before you pay.',
   too_many_lines: ({ limit }) => `A cart has at most ${limit} lines.`,
   hold_age_exceeded: () => 'This cart cannot be kept any longer; please pay, or begin anew.',
   out_of_stock: () => 'There is not so much left of it.',
@@ -21,7 +20,7 @@ const TEXTS = {
   too_soon_or_far: () => 'This time is too soon, or too far away, to be booked.',
   payment_declined: ({ message }) => `The payment was declined${reason(message)}.`,
   payment_pending: () => 'The payment is not decided yet.',
-  amount_mismatch: ({ asked, got }) => (asked?.currency ? `The gateway set aside ${money(got.amount, got.currency)} and not ${money(asked.amount, asked.currency)}.` : 'The gateway set aside another amount.'),
+  amount_mismatch: () => 'The gateway set aside another amount. It is given up.',
   not_found: () => 'There is no such thing (any more).',
   forbidden: () => 'This is another customer’s.',
   rate_limited: () => 'Too much at once; please wait a moment.',

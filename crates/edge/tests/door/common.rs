@@ -299,8 +299,11 @@ pub(crate) fn opened(cart: CartId) -> Answered {
         opened_at: Timestamp(1_000),
         deadline: Timestamp(2_000),
         lines: Vec::new(),
+        lines_version: 0,
+        taken: Vec::new(),
         total: None,
         order: None,
+        ended: None,
     };
     Answered { answer: Answer::Cart(view), at: vec![At { entity: Entity::Cart(cart), version: 1, position: 7 }] }
 }

@@ -235,7 +235,8 @@ impl Books {
         cart.lines = vec![line.clone()];
         cart.total = Some(Money { amount: price.amount * seats.len() as i64, currency: price.currency });
         let at = vec![at(Entity::Cart(id), cart.version), at(Entity::Session(name), session_version)];
-        let held = Held { cart: id, lines: vec![line], currency: price.currency, deadline: deadline() };
+        let held =
+            Held { cart: id, lines: vec![line], currency: price.currency, deadline: deadline(), lines_version: 1 };
         Ok(Answered { answer: Answer::Held(held), at })
     }
 
@@ -339,8 +340,11 @@ impl Cart {
             opened_at: Timestamp(1),
             deadline: deadline(),
             lines: self.lines.clone(),
+            lines_version: 0,
+            taken: Vec::new(),
             total: self.total,
             order: (self.state == CartState::Done).then(|| id.order()),
+            ended: None,
         }
     }
 }

@@ -15,7 +15,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::codec;
 
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 const CRC_BYTES: usize = 4;
 
 /// An entity as it was kept.

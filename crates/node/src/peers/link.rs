@@ -2,7 +2,10 @@
 
 use std::{
     io,
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -31,6 +34,8 @@ const COPIED_BYTES_MAX: usize = 16 * 1024;
 
 /// What others hold of a connection.
 pub(super) struct Connection {
+    /// No other connection of this process has it.
+    pub(super) number: u64,
     pub(super) road: Road,
     /// Which of the two nodes dialed.
     pub(super) dialer: NodeId,
@@ -48,7 +53,9 @@ impl Connection {
     /// The connection with the node that said `hello`.
     pub(super) fn new(hello: &Hello, dialer: NodeId, config: &PeerConfig) -> Arc<Connection> {
         let road = hello.road();
+        static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
         Arc::new(Connection {
+            number: CONNECTIONS.fetch_add(1, Relaxed),
             road,
             dialer,
             life: hello.life,

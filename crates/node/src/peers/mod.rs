@@ -192,7 +192,7 @@ impl Net for TcpNet {
         }
     }
 
-    fn send(&self, to: NodeId, lane: Lane, frame: Bytes) -> Result<(), NotSent> {
+    fn send(&self, to: NodeId, lane: Lane, frame: Bytes) -> Result<u64, NotSent> {
         if frame.len() > self.0.config.frame_bytes_max {
             return Err(NotSent::TooLong { node: to, bytes: frame.len() });
         }

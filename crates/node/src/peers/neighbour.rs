@@ -209,10 +209,11 @@ impl Neighbour {
         self.notes.lock().refused = failure.refusal();
     }
 
-    pub(super) fn send(&self, lane: Lane, frame: Bytes) -> Result<(), NotSent> {
+    pub(super) fn send(&self, lane: Lane, frame: Bytes) -> Result<u64, NotSent> {
         let connection = self.roads.lock()[Road::of(lane).index()].clone();
-        match connection.map_or(Pushed::Closed, |connection| connection.push(lane, frame, &self.counts)) {
-            Pushed::Taken { .. } => Ok(()),
+        let Some(connection) = connection else { return Err(NotSent::Unreachable(self.node)) };
+        match connection.push(lane, frame, &self.counts) {
+            Pushed::Taken { .. } => Ok(connection.number),
             Pushed::Closed => Err(NotSent::Unreachable(self.node)),
             Pushed::Full => {
                 self.counts.dropped.fetch_add(1, Relaxed);

@@ -37,6 +37,12 @@ impl Belief {
         })
     }
 
+    /// The term in which a node is known to lead, or to have led.
+    pub(crate) fn term_of(&self, node: NodeId) -> Option<u64> {
+        let leads_in = [Some(self.follows), self.named].into_iter().flatten();
+        leads_in.filter(|led| led.leader == Some(node)).map(|led| led.term).max()
+    }
+
     fn believed(&self) -> Option<NodeId> {
         let mut leaders = self.named.and_then(|named| named.leader).into_iter().chain(self.follows.leader);
         leaders.find(|node| Some(*node) != self.vain)
@@ -58,8 +64,7 @@ impl Belief {
     /// The node `asked` did not take what was sent to it, and said this; says whether there is somebody else to ask at once.
     /// What is said of the node `here` is not believed: it knows itself whether it leads.
     pub(crate) fn correct(&mut self, asked: NodeId, said: Led, here: NodeId) -> bool {
-        let leads_in = [Some(self.follows), self.named].into_iter().flatten();
-        let term = leads_in.filter(|led| led.leader == Some(asked)).map(|led| led.term).max();
+        let term = self.term_of(asked);
         if said.term > 0 && term.is_some_and(|term| said.term < term) {
             // It has been elected since it said so.
             return false;
@@ -74,7 +79,11 @@ impl Belief {
             self.named = Some(said);
         }
         let now = self.believed();
-        now != before && now.is_some_and(|node| node != asked)
+        if now == Some(asked) {
+            // It leads, in another term than was believed.
+            return self.term_of(asked) > term;
+        }
+        now != before && now.is_some()
     }
 
     /// A node cannot be reached. One that another node named, dead maybe, must not hide the one that the replica here
@@ -152,6 +161,20 @@ mod tests {
         assert_eq!(belief.leader(0), Some(3));
         assert!(belief.correct(3, led(8, 4), HERE));
         assert_eq!(belief.leader(0), Some(4));
+    }
+
+    #[test]
+    fn who_leads_in_another_term_than_was_believed_is_asked_again_at_once() {
+        let mut belief = Belief { homes: vec![2, 3], ..Belief::default() };
+        assert_eq!(belief.term_of(2), None);
+        assert!(belief.correct(2, led(7, 2), HERE), "it leads, and was asked without a term");
+        assert_eq!((belief.leader(0), belief.term_of(2)), (Some(2), Some(7)));
+        assert!(belief.correct(2, led(9, 2), HERE));
+        assert!(!belief.correct(2, led(9, 2), HERE), "nothing new");
+        assert_eq!((belief.leader(0), belief.term_of(2)), (Some(2), Some(9)));
+        let mut belief = following(5, 2);
+        assert!(belief.correct(2, led(7, 2), HERE), "the replica here has not heard of its second election");
+        assert_eq!((belief.leader(0), belief.term_of(2)), (Some(2), Some(7)));
     }
 
     #[test]

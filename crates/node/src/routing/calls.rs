@@ -9,15 +9,20 @@ use std::{
 };
 
 use boxoffice_core::{
+    answer::Outcome,
     command::Command,
     id::{Request, RequestHash},
     planted,
+    refusal::Refusal,
 };
 use boxoffice_shard::{NodeId, ShardId};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use super::{Message, NoAnswer};
+use super::{
+    Message, NoAnswer,
+    doubt::{Doubt, Doubts, Path},
+};
 use crate::{
     door::{self, Failure, ReplySink, ReplyTo},
     shared::Shared,
@@ -49,6 +54,17 @@ struct Table {
     next: u64,
     /// In the order in which they came.
     calls: BTreeMap<u64, Call>,
+    /// Calls that ended in doubt.
+    doubts: Doubts,
+}
+
+impl Table {
+    /// Remembers a call that ends, if it is in doubt.
+    fn remember(&mut self, call: &Call, now_ms: u64) {
+        if let Some(request) = call.request.filter(|_| call.doubt.is_some()) {
+            self.doubts.keep(call.command.entity(), request.id, call.doubt, now_ms);
+        }
+    }
 }
 
 /// One client's command, until it has an outcome.
@@ -62,8 +78,10 @@ struct Call {
     /// How often it was sent: an answer to an earlier attempt that says only that there is none is old news.
     attempt: u16,
     state: State,
-    /// Some attempt may have changed something.
-    uncertain: bool,
+    /// The way of the attempt under way, or of the last one.
+    path: Option<Path>,
+    /// Attempts that may have changed something, of this call and of earlier ones with its request id.
+    doubt: Doubt,
     /// The last word of an attempt that certainly did nothing.
     failure: Failure,
 }
@@ -87,12 +105,43 @@ impl Call {
             State::Waits(at_ms) => self.deadline_ms.min(at_ms),
         }
     }
+
+    /// Begins the attempt after `last`, unless somebody else has begun it, or it is too late: then the client is about to be
+    /// told, and a node that was stopped meanwhile sends nothing for a client that has gone.
+    fn begin_attempt(&mut self, last: u16, now_ms: u64) -> bool {
+        let begins = self.attempt == last && self.deadline_ms > now_ms;
+        if begins {
+            self.attempt = self.attempt.wrapping_add(1);
+        }
+        begins
+    }
+
+    /// Nobody knows what becomes of the attempt under way, or of the last one.
+    fn is_in_doubt(&mut self) {
+        if let Some(path) = self.path.filter(|_| self.request.is_some()) {
+            self.doubt.add(path);
+        }
+    }
+
+    /// Whether what the attempt with this number was told is the last word on the request.
+    fn is_final(&self, attempt: u16, outcome: &Outcome) -> bool {
+        let Err(refusal) = outcome else { return true };
+        if self.request.is_none() || refusal.is_outcome() {
+            return true;
+        }
+        // These say themselves that an attempt is under way.
+        if matches!(refusal, Refusal::InProgress | Refusal::PaymentPending) {
+            return true;
+        }
+        // While a later attempt is under way, that one may be granted.
+        attempt == self.attempt && self.path.is_none_or(|path| self.doubt.ends_with(path))
+    }
 }
 
-/// Where an attempt goes.
+/// Where an attempt goes, and in which term it may be decided there.
 enum Target {
-    Here,
-    At(NodeId),
+    Here(u64),
+    At(NodeId, u64),
     Nowhere,
 }
 
@@ -118,10 +167,14 @@ impl Calls {
         let shard = shared.cell_of(&command.entity()).id;
         let deadline_ms = now_ms + reply.patience_ms();
         let state = State::Waits(now_ms);
-        let (attempt, uncertain, failure) = (0, false, Failure::NotReady);
-        let call = Call { command, request, reply, shard, deadline_ms, attempt, state, uncertain, failure };
+        let (attempt, path, failure) = (0, None, Failure::NotReady);
+        let mut call =
+            Call { command, request, reply, shard, deadline_ms, attempt, state, path, doubt: Doubt::None, failure };
         let id = {
             let mut table = self.table.lock();
+            if let Some(request) = request {
+                call.doubt = table.doubts.of(&call.command.entity(), request.id, now_ms);
+            }
             if table.calls.len() >= CALLS_MAX {
                 drop(table);
                 shared.metrics.busy.fetch_add(1, Ordering::Relaxed);
@@ -136,37 +189,44 @@ impl Calls {
             table.calls.insert(id, call);
             id
         };
-        self.attempt(shared, id, now_ms);
+        self.attempt(shared, (id, 0), now_ms);
         self.some.notify_one();
     }
 
-    /// Sends a call to whoever leads, as far as is known.
-    fn attempt(&self, shared: &Arc<Shared>, id: u64, now_ms: u64) {
+    /// Sends a call to whoever leads, as far as is known. `last` is the call and its last attempt: of several who want to
+    /// begin the next one, the first does.
+    fn attempt(&self, shared: &Arc<Shared>, last: (u64, u16), now_ms: u64) {
+        let (id, last) = last;
         let mut table = self.table.lock();
         let Some(call) = table.calls.get_mut(&id) else { return };
-        call.attempt = call.attempt.wrapping_add(1);
+        if !call.begin_attempt(last, now_ms) {
+            return;
+        }
         let tag = tag_of(id, call.attempt);
         match target(shared, call) {
             Target::Nowhere => call.state = State::Waits(now_ms + AGAIN_MS),
-            Target::Here => {
+            Target::Here(term) => {
                 call.state = State::Here;
+                call.path = Some(Path { node: shared.config.node_id, connection: 0, term });
                 let (command, request) = (call.command.clone(), call.request);
+                let term = request.map(|_| term);
                 // The answer may come before this returns.
                 drop(table);
                 let sink = Arc::new(Sink(Arc::downgrade(shared)));
-                shared.take_here(command, request, ReplyTo::new(sink, tag));
+                shared.take_here(command, request, term, ReplyTo::new(sink, tag));
             }
-            Target::At(node) => {
+            Target::At(node, term) => {
                 let retried = call.attempt > 1 && planted::is("a retry under a new request id");
                 let anew =
                     |request: Request| Request { id: RequestHash(request.id.0 ^ u64::from(call.attempt)), ..request };
                 let request = if retried { call.request.map(anew) } else { call.request };
                 let command = Cow::Borrowed(&call.command);
-                let frame = Message::Call { tag, request, command }.encode();
+                let frame = Message::Call { tag, term, request, command }.encode();
                 let sent = shared.world.net.send(node, Lane::Calls, frame);
                 shared.cells[usize::from(call.shard)].note_sent(&sent);
                 call.state = match sent {
-                    Ok(()) => {
+                    Ok(connection) => {
+                        call.path = Some(Path { node, connection, term });
                         shared.metrics.calls_forwarded.fetch_add(1, Ordering::Relaxed);
                         State::At(node, now_ms)
                     }
@@ -177,30 +237,28 @@ impl Calls {
     }
 
     /// An attempt has come to its end.
-    pub(crate) fn answered(
-        &self,
-        shared: &Arc<Shared>,
-        tag: u64,
-        result: Result<boxoffice_core::answer::Outcome, NoAnswer>,
-    ) {
+    pub(crate) fn answered(&self, shared: &Arc<Shared>, tag: u64, result: Result<Outcome, NoAnswer>) {
         let (id, attempt) = (tag >> 16, tag as u16);
         let now_ms = shared.world.clock.monotonic_ms();
         let mut table = self.table.lock();
         let Some(call) = table.calls.get_mut(&id) else { return };
         let why = match result {
-            Ok(outcome) => {
+            Ok(outcome) if call.is_final(attempt, &outcome) => {
                 let call = table.calls.remove(&id).expect("it was looked at");
                 drop(table);
-                // What is refused may still be granted to an earlier attempt that is late.
-                let is_open = call.uncertain && call.request.is_some() && outcome.is_err();
-                return call.reply.answer(if is_open { Err(Failure::Unknown) } else { Ok(outcome) });
+                return call.reply.answer(Ok(outcome));
             }
+            // The attempt under way may yet be granted.
+            Ok(_) if attempt != call.attempt => return,
+            // What is refused may still be granted to an earlier attempt that is late.
+            Ok(_) => return self.end(table, id, Failure::Unknown, now_ms),
             Err(why) => why,
         };
         if attempt != call.attempt {
             return;
         }
         let mut again_ms = now_ms + AGAIN_MS;
+        let last = call.attempt;
         match why {
             NoAnswer::NotLeader(led) => {
                 if let State::At(asked, _) = call.state {
@@ -210,21 +268,27 @@ impl Calls {
                     }
                 }
             }
-            NoAnswer::Failed(Failure::Unknown) => call.uncertain = true,
+            NoAnswer::Failed(Failure::Unknown) => call.is_in_doubt(),
             NoAnswer::Failed(Failure::Busy) => {
-                let call = table.calls.remove(&id).expect("it was looked at");
-                drop(table);
-                let failure = if call.uncertain { Failure::Unknown } else { Failure::Busy };
-                return call.reply.answer(Err(failure));
+                let failure = if call.doubt.is_some() { Failure::Unknown } else { Failure::Busy };
+                return self.end(table, id, failure, now_ms);
             }
             NoAnswer::Failed(failure) => call.failure = failure,
         }
         call.state = State::Waits(again_ms);
         drop(table);
         if again_ms == now_ms {
-            self.attempt(shared, id, now_ms);
+            self.attempt(shared, (id, last), now_ms);
         }
         self.some.notify_one();
+    }
+
+    /// Ends a call without an outcome. One in doubt is remembered, for its client will ask again.
+    fn end(&self, mut table: MutexGuard<'_, Table>, id: u64, failure: Failure, now_ms: u64) {
+        let call = table.calls.remove(&id).expect("only calls under way end");
+        table.remember(&call, now_ms);
+        drop(table);
+        call.reply.answer(Err(failure));
     }
 
     /// A shard has another leader: what waits for one, or for the old one, is sent to it.
@@ -248,19 +312,21 @@ impl Calls {
 
     fn again(&self, shared: &Arc<Shared>, which: impl Fn(&Call) -> bool) {
         let now_ms = shared.world.clock.monotonic_ms();
-        let ids: Vec<u64> = {
+        let due: Vec<(u64, u16)> = {
             let mut table = self.table.lock();
             let calls = table.calls.iter_mut().filter(|(_, call)| which(call));
             calls
                 .map(|(id, call)| {
-                    call.uncertain |= matches!(call.state, State::At(..));
+                    if let State::At(..) = call.state {
+                        call.is_in_doubt();
+                    }
                     call.state = State::Waits(now_ms);
-                    *id
+                    (*id, call.attempt)
                 })
                 .collect()
         };
-        for id in ids {
-            self.attempt(shared, id, now_ms);
+        for last in due {
+            self.attempt(shared, last, now_ms);
         }
         self.some.notify_one();
     }
@@ -273,23 +339,29 @@ impl Calls {
             let mut table = self.table.lock();
             let overdue = |_: &u64, call: &mut Call| call.deadline_ms <= now_ms;
             over.extend(table.calls.extract_if(.., overdue).map(|(_, call)| call));
+            for call in &mut over {
+                if let State::Here | State::At(..) = call.state {
+                    call.is_in_doubt();
+                }
+                table.remember(call, now_ms);
+            }
             due.extend(table.calls.iter_mut().filter_map(|(id, call)| match call.state {
-                State::Waits(at_ms) if at_ms <= now_ms => Some(*id),
+                State::Waits(at_ms) if at_ms <= now_ms => Some((*id, call.attempt)),
                 // What was sent while a connection was being made may have gone with an earlier one.
                 State::At(_, sent_ms) if now_ms.saturating_sub(sent_ms) >= ATTEMPT_MS => {
-                    call.uncertain = true;
-                    Some(*id)
+                    call.is_in_doubt();
+                    Some((*id, call.attempt))
                 }
                 State::Waits(_) | State::Here | State::At(..) => None,
             }));
         }
         for call in over {
             let sent = matches!(call.state, State::Here | State::At(..));
-            let failure = if call.uncertain || sent { Failure::Unknown } else { call.failure };
+            let failure = if call.doubt.is_some() || sent { Failure::Unknown } else { call.failure };
             call.reply.answer(Err(failure));
         }
-        for id in due {
-            self.attempt(shared, id, now_ms);
+        for last in due {
+            self.attempt(shared, last, now_ms);
         }
         let table = self.table.lock();
         let next_ms = table.calls.values().map(Call::next_ms).min();
@@ -300,11 +372,11 @@ impl Calls {
 /// Who leads a call's shard, as far as is known here.
 fn target(shared: &Arc<Shared>, call: &Call) -> Target {
     let cell = &shared.cells[usize::from(call.shard)];
-    if cell.leads() {
-        return Target::Here;
+    if let Some(term) = cell.leads_in() {
+        return Target::Here(term);
     }
-    match cell.leader(call.attempt) {
-        Some(node) if node != shared.config.node_id => Target::At(node),
+    match cell.leader_in_term(call.attempt) {
+        Some((node, term)) if node != shared.config.node_id => Target::At(node, term),
         Some(_) | None => Target::Nowhere,
     }
 }
@@ -328,5 +400,95 @@ pub(crate) async fn run(weak: Weak<Shared>) {
             }
             None => calls.some.notified().await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_core::{
+        answer::{Answer, Answered},
+        command::CartCommand,
+        id::CartId,
+    };
+
+    use super::*;
+
+    struct Nobody;
+
+    impl ReplySink for Nobody {
+        fn answer(&self, _tag: u64, _result: door::Result) {}
+    }
+
+    fn call(request: Option<Request>) -> Call {
+        Call {
+            command: Command::Cart(CartId(1), CartCommand::Cancel),
+            request,
+            reply: ReplyTo::new(Arc::new(Nobody), 1),
+            shard: 1,
+            deadline_ms: 10_000,
+            attempt: 0,
+            state: State::Waits(0),
+            path: None,
+            doubt: Doubt::None,
+            failure: Failure::NotReady,
+        }
+    }
+
+    fn change() -> Call {
+        call(Some(Request { id: RequestHash(1), body: 1 }))
+    }
+
+    /// The next attempt, along this path.
+    fn goes(call: &mut Call, node: NodeId, connection: u64, term: u64) -> u16 {
+        assert!(call.begin_attempt(call.attempt, 0));
+        call.path = Some(Path { node, connection, term });
+        call.attempt
+    }
+
+    fn no() -> Outcome {
+        Err(Refusal::CartEmpty)
+    }
+
+    #[test]
+    fn of_several_who_begin_the_next_attempt_one_does() {
+        let mut call = change();
+        assert!(call.begin_attempt(0, 0));
+        assert!(!call.begin_attempt(0, 0), "somebody else has begun it");
+        assert!(call.begin_attempt(1, 9_999));
+        assert!(!call.begin_attempt(2, 10_000), "its client is told at this time");
+    }
+
+    #[test]
+    fn a_refusal_is_final_where_no_other_attempt_can_be_granted() {
+        let mut call = change();
+        let first = goes(&mut call, 2, 7, 5);
+        assert!(call.is_final(first, &no()), "there is no other");
+        call.is_in_doubt();
+        let second = goes(&mut call, 2, 7, 5);
+        assert!(!call.is_final(first, &no()), "the second is under way and may be granted");
+        assert!(call.is_final(second, &no()), "after the first, over the same connection, in the same term");
+        call.is_in_doubt();
+        let third = goes(&mut call, 2, 8, 5);
+        assert!(!call.is_final(third, &no()), "the first ones may be late");
+        call.is_in_doubt();
+        let fourth = goes(&mut call, 3, 2, 6);
+        assert!(call.is_final(fourth, &no()), "in a later term than all others");
+    }
+
+    #[test]
+    fn what_else_is_final() {
+        let mut call = change();
+        let first = goes(&mut call, 2, 7, 5);
+        call.is_in_doubt();
+        goes(&mut call, 2, 8, 5);
+        let granted = Answered { answer: Answer::Done, at: Vec::new() };
+        assert!(call.is_final(first, &Ok(granted)));
+        assert!(call.is_final(first, &Err(Refusal::PaymentDeclined("no money".into()))), "it is remembered");
+        assert!(call.is_final(first, &Err(Refusal::PaymentPending)), "it says that nobody knows yet");
+        let mut read = self::call(None);
+        let first = goes(&mut read, 2, 7, 5);
+        read.is_in_doubt();
+        goes(&mut read, 2, 8, 5);
+        assert!(read.is_final(first, &no()), "a read changes nothing");
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use boxoffice_core::{answer::Outcome, host::Input};
 use bytes::Bytes;
 
-use super::{Message, NoAnswer, histories};
+use super::{Led, Message, NoAnswer, histories};
 use crate::{
     cell::ShardCell,
     door::{self, ReplySink, ReplyTo},
@@ -89,13 +89,21 @@ pub(crate) fn not_understood(shared: &Shared, from: NodeId, why: &str) {
 /// Hands a message to where it belongs.
 pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>) {
     match message {
-        Message::Call { tag, request, command } => {
+        Message::Call { tag, term, request, command } => {
             let answers = Arc::new(Answers { shared: Arc::downgrade(shared), to: from });
             let cell = shared.cell_of(&command.entity());
-            if !cell.leads() {
-                return answers.give(tag, Err(NoAnswer::NotLeader(cell.led())));
+            let term = request.map(|_| term);
+            match cell.leads_in() {
+                Some(leads_in) if term.is_none_or(|term| term == leads_in) => {}
+                // In another term than the sender believes, it says in which: the sender must know in which term an attempt
+                // may be decided.
+                Some(term) => {
+                    let led = Led { term, leader: Some(shared.config.node_id) };
+                    return answers.give(tag, Err(NoAnswer::NotLeader(led)));
+                }
+                None => return answers.give(tag, Err(NoAnswer::NotLeader(cell.led()))),
             }
-            shared.take_here(command.into_owned(), request, ReplyTo::new(answers, tag));
+            shared.take_here(command.into_owned(), request, term, ReplyTo::new(answers, tag));
         }
         Message::Answer { tag, result } => shared.calls.answered(shared, tag, result.map(Cow::into_owned)),
         // What is asked would have to be written: it is asked again, of another leader or when there is room.

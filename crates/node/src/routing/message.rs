@@ -23,6 +23,8 @@ pub(crate) enum Message<'a> {
     Call {
         /// The caller's number for this attempt.
         tag: u64,
+        /// The term in which the receiver is believed to lead. A command that changes something is decided in no other.
+        term: u64,
         /// The request, if it changes something.
         request: Option<Request>,
         /// What is asked.

@@ -7,6 +7,7 @@
 mod asked;
 mod belief;
 mod calls;
+mod doubt;
 mod histories;
 mod inbox;
 mod message;

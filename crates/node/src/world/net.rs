@@ -175,11 +175,12 @@ pub trait Net: Send + Sync {
     /// [`Taken::Newcomer`]s, who may link anew. This node itself may be in it.
     fn set_peers(&self, peers: &[Peer]);
 
-    /// Queues `frame` for node `to` and returns at once. Nothing is ever sent to oneself.
+    /// Queues `frame` for node `to` and returns at once: the number of the connection that took it. Frames of one lane with
+    /// the same number come in the order in which they were sent. Nothing is ever sent to oneself.
     ///
     /// # Errors
     /// [`NotSent`] when the frame was dropped here.
-    fn send(&self, to: NodeId, lane: Lane, frame: Bytes) -> Result<(), NotSent>;
+    fn send(&self, to: NodeId, lane: Lane, frame: Bytes) -> Result<u64, NotSent>;
 
     /// How each link of the table is, in the order of the nodes' numbers.
     fn links(&self) -> Vec<LinkStatus>;
@@ -197,7 +198,7 @@ impl Net for NoPeers {
 
     fn set_peers(&self, _peers: &[Peer]) {}
 
-    fn send(&self, to: NodeId, _lane: Lane, _frame: Bytes) -> Result<(), NotSent> {
+    fn send(&self, to: NodeId, _lane: Lane, _frame: Bytes) -> Result<u64, NotSent> {
         Err(NotSent::Unreachable(to))
     }
 

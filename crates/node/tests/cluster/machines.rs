@@ -10,7 +10,8 @@ use std::{
 use boxoffice_core::{
     answer::{Answer, ClusterView, StockCounts},
     command::{
-        CartCommand, ClusterCommand, Command, HoldPolicy, Limits, Machine, Payment, ProductDetails, Want, WantedLine,
+        CartCommand, ClusterCommand, Command, Expect, HoldPolicy, Limits, Machine, Payment, ProductDetails, Want,
+        WantedLine,
     },
     id::{CartToken, Entity, Id, Request, RequestHash},
     money::{Currency, Money},
@@ -23,7 +24,7 @@ use boxoffice_node::{
     identity::{ClusterId, Joining, draw_disk},
     node::{Node, NodeHandle, Runtimes},
     peers::{PeerConfig, TcpNet},
-    world::{MemoryDisk, MemoryStores, Net, Peer, World},
+    world::{Gateway, MemoryDisk, MemoryStores, Net, Peer, World},
 };
 use boxoffice_wire::{
     Encoding,
@@ -41,6 +42,8 @@ pub(crate) struct Machines {
     nodes: BTreeMap<u64, OneMachine>,
     disks: BTreeMap<u64, (MemoryDisk, MemoryStores)>,
     addresses: BTreeMap<u64, String>,
+    /// The payment gateway of all of them, if they have one.
+    gateway: Option<Arc<dyn Gateway>>,
 }
 
 struct OneMachine {
@@ -91,7 +94,7 @@ pub(crate) fn hold(machines: &Machines, node: u64, cart: u64, shelf: u64) {
 
 pub(crate) fn checkout() -> CartCommand {
     let payment = Payment::Recorded { method: "card".into(), transaction_id: "t".into() };
-    CartCommand::Checkout { payment, customer: None, shipping: None }
+    CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default() }
 }
 
 /// Holds a mug and buys it.
@@ -155,7 +158,16 @@ impl Machines {
 
     /// Three nodes with three voters each.
     pub(crate) fn of_three() -> Machines {
-        let mut machines = Machines::new();
+        Machines::new().all_three()
+    }
+
+    /// The same, paying through this gateway.
+    pub(crate) fn with_gateway(gateway: Arc<dyn Gateway>) -> Machines {
+        Machines { gateway: Some(gateway), ..Machines::default() }.all_three()
+    }
+
+    fn all_three(self) -> Machines {
+        let mut machines = self;
         machines.found(1);
         machines.join(2);
         machines.join(3);
@@ -167,7 +179,10 @@ impl Machines {
         let (disk, stores) = self.disks.entry(node).or_default().clone();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-        let alone = World::alone();
+        let mut alone = World::alone();
+        if let Some(gateway) = &self.gateway {
+            alone.gateway = Arc::clone(gateway);
+        }
         let listen = self.addresses.get(&node).map_or("127.0.0.1:0", String::as_str).parse().expect("an address");
         let config = PeerConfig::new(listen, Secret("only we know this secret".into()));
         let net = TcpNet::new(config, runtime.handle().clone(), Arc::clone(&alone.clock), Arc::clone(&alone.rng));

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test reaches the clock as it likes")]
 
 mod machines;
+mod outcomes;
 
 use std::time::Duration;
 

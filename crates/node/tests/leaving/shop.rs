@@ -13,7 +13,8 @@ use std::{
 use boxoffice_core::{
     answer::{Answer, Order},
     command::{
-        CartCommand, Command, Limits, NewSession, Payment, SessionCommand, VenueCommand, VenueDetails, Want, WantedLine,
+        CartCommand, Command, Expect, Limits, NewSession, Payment, SessionCommand, VenueCommand, VenueDetails, Want,
+        WantedLine,
     },
     id::{CartToken, Entity, Id, Request, RequestHash},
     layout::{Labels, Layout, Row, Run},
@@ -344,5 +345,5 @@ fn hold(number: u64) -> CartCommand {
 /// The payer's reference is long, so that few purchases fill a segment of the log.
 fn pay() -> CartCommand {
     let payment = Payment::Recorded { method: "card".into(), transaction_id: "t".repeat(250).into() };
-    CartCommand::Checkout { payment, customer: None, shipping: None }
+    CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default() }
 }

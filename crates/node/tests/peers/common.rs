@@ -171,7 +171,7 @@ impl Node {
     /// Sends, and again while the queue is full or the link is down.
     pub(crate) async fn send(&self, to: NodeId, lane: Lane, frame: Bytes) {
         let full = || match self.net.send(to, lane, frame.clone()) {
-            Ok(()) => true,
+            Ok(_) => true,
             Err(NotSent::Full(_) | NotSent::Unreachable(_)) => false,
             Err(NotSent::TooLong { .. }) => panic!("no frame may be so long"),
         };

@@ -120,7 +120,7 @@ async fn a_reader_that_stands_still_fills_one_queue_and_no_more() {
     let mut refusals = 0;
     until("the queue is full", || {
         match one.net.send(2, Lane::Consensus, frame(taken)) {
-            Ok(()) => (taken, refusals) = (taken + 1, 0),
+            Ok(_) => (taken, refusals) = (taken + 1, 0),
             Err(refused) => {
                 assert_eq!(refused, NotSent::Full(2));
                 refusals += 1;

@@ -36,13 +36,16 @@ pub struct History {
 }
 
 /// Of `admin.release`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdminRelease {
     /// Whose line.
     #[serde(with = "form")]
     pub cart: CartId,
     /// Which line.
     pub line: u32,
+    /// Why: the cart's owner is shown it.
+    #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
+    pub reason: SmolStr,
 }
 
 /// Of `admin.settle`.

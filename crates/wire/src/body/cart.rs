@@ -8,7 +8,7 @@ use boxoffice_core::{
 };
 use serde::{Deserialize, Serialize};
 
-pub use crate::form_payment::{GatewayPayment, PaymentBody, RecordedPayment, ShippingBody};
+pub use crate::form_payment::{Figure, GatewayPayment, PaymentBody, RecordedPayment, ShippingBody};
 use crate::{
     form::{self, AtMost, AtMostIfAny},
     limits::CART_LINES_MAX,
@@ -262,5 +262,8 @@ of_a_cart! {
         /// Where it goes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub shipping: Option<ShippingBody>,
+        /// What the buyer believes to buy: refused if the cart is not that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub expect: Option<Figure>,
     }
 }

@@ -17,8 +17,8 @@ use smol_str::SmolStr;
 
 pub use admin::{AdminJoin, AdminLeave, AdminNode, AdminRelease, AdminSettle, Audit, History};
 pub use cart::{
-    CartOnly, CartOpen, Checkout, GatewayPayment, HoldAll, HoldBest, HoldPlaces, HoldSeats, HoldSlot, HoldStock, Line,
-    PaymentBody, RecordedPayment, Release, SetQuantity, ShippingBody,
+    CartOnly, CartOpen, Checkout, Figure, GatewayPayment, HoldAll, HoldBest, HoldPlaces, HoldSeats, HoldSlot,
+    HoldStock, Line, PaymentBody, RecordedPayment, Release, SetQuantity, ShippingBody,
 };
 pub use catalogue::{HallGet, HallPut, Position, TitlePut, TitleSearch, VenuePut, VenueSearch};
 pub use order::{CustomerPurchases, OrderGet, OrderRefund};

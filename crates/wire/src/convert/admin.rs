@@ -16,7 +16,7 @@ use super::{Converted, limit, text};
 use crate::{
     body::{self, Resume, ResumeBody},
     joining,
-    limits::{FEEDS_MAX, PAYMENT_TEXT_BYTES_MAX},
+    limits::{FEEDS_MAX, PAYMENT_TEXT_BYTES_MAX, REASON_BYTES_MAX},
     rejection::Rejection,
     request::{Call, Since},
 };
@@ -44,8 +44,9 @@ pub(crate) fn history(body: body::History) -> Converted<Call> {
     Ok(Call::History { entity: body.entity, seat: body.seat, limit, before: body.before })
 }
 
-pub(crate) fn release(body: body::AdminRelease) -> Command {
-    Command::Cart(body.cart, CartCommand::Revoke { line: body.line })
+pub(crate) fn release(body: body::AdminRelease) -> Converted<Command> {
+    let reason = text("reason", body.reason, 0, REASON_BYTES_MAX)?;
+    Ok(Command::Cart(body.cart, CartCommand::Revoke { line: body.line, reason }))
 }
 
 pub(crate) fn settle(body: body::AdminSettle) -> Converted<Command> {

@@ -1,7 +1,7 @@
 //! Commands of carts and orders, and what a customer bought.
 
 use boxoffice_core::{
-    command::{BestWish, CartCommand, Command, CustomerCommand, Payment, Shipping, Want, WantedLine, owns},
+    command::{BestWish, CartCommand, Command, CustomerCommand, Expect, Payment, Shipping, Want, WantedLine, owns},
     id::{CartId, CartToken, Entity, Id},
     portion::LINE_QUANTITY_MAX,
     refusal::Refusal,
@@ -158,10 +158,10 @@ pub(crate) fn release(body: body::Release) -> Converted<Command> {
 pub(crate) fn checkout(body: body::Checkout) -> Converted<Command> {
     let cart = cart(body.token, body.cart)?;
     let shipping = body.shipping.map(shipping).transpose()?;
-    Ok(Command::Cart(
-        cart,
-        CartCommand::Checkout { payment: payment(body.payment)?, customer: body.customer, shipping },
-    ))
+    let body::Figure { total, lines } = body.expect.unwrap_or_default();
+    let paid = body.payment.recorded.as_ref().and_then(|recorded| recorded.amount);
+    let (payment, expect) = (payment(body.payment)?, Expect { total, lines, paid });
+    Ok(Command::Cart(cart, CartCommand::Checkout { payment, customer: body.customer, shipping, expect }))
 }
 
 fn payment(payment: body::PaymentBody) -> Converted<Payment> {

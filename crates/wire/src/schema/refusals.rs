@@ -46,6 +46,7 @@ pub const REFUSALS: &[RefusalRow] = &[
     row(305, "not_your_cart", &[], "the token does not open this cart"),
     row(306, "too_many_lines", &["limit"], "the cart has as many lines as a cart may have"),
     row(307, "hold_age_exceeded", &[], "the cart has reached the highest age of an active cart"),
+    row(308, "cart_differs", &["expected", "actual"], "the cart is not what the buyer expects to pay for"),
     row(401, "out_of_stock", &["shortages"], "products have not so many units left"),
     row(402, "bad_quantity", &[], "a quantity that cannot be"),
     row(403, "no_such_product", &["product"], "there is no such product"),

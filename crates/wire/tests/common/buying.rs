@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    answer::{CartState, CartView, Held, LineView, Order, PricedSeat, Purchase, PurchasesPage},
+    answer::{
+        CartState, CartView, Ended, Held, LineView, Order, PricedSeat, Purchase, PurchasesPage, TakenLine, Taker,
+    },
     command::{Payment, Shipping},
     id::Entity,
-    payment::{OnDecline, RefundRecord, RefundStatus},
+    payment::{OnDecline, PaymentFailure, RefundRecord, RefundStatus},
     portion::Content,
 };
 
@@ -39,8 +41,11 @@ pub fn cart_view() -> CartView {
         opened_at: evening(),
         deadline: evening().after(1_800_000),
         lines: vec![line()],
+        lines_version: 0,
+        taken: Vec::new(),
         total: Some(euro(3_000)),
         order: Some(cart().order()),
+        ended: None,
     }
 }
 
@@ -52,13 +57,30 @@ pub fn empty_cart_view() -> CartView {
         opened_at: evening(),
         deadline: evening().after(1_800_000),
         lines: Vec::new(),
+        lines_version: 0,
+        taken: Vec::new(),
         total: None,
         order: None,
+        ended: None,
+    }
+}
+
+/// A cart whose payment was declined, and from which a line had been taken away.
+pub fn ended_cart_view() -> CartView {
+    let failure = PaymentFailure::Declined { by_operator: false, reason: "the card is blocked".into() };
+    CartView {
+        state: CartState::Canceled,
+        lines_version: 4,
+        taken: vec![TakenLine { line: lines().remove(2), by: Taker::Operator, reason: "sold out".into() }],
+        order: None,
+        ended: Some(Ended::Unpaid(failure)),
+        ..cart_view()
     }
 }
 
 pub fn held() -> Held {
-    Held { cart: cart(), lines: vec![line()], currency: euro(0).currency, deadline: evening().after(1_800_000) }
+    let deadline = evening().after(1_800_000);
+    Held { cart: cart(), lines: vec![line()], currency: euro(0).currency, deadline, lines_version: 2 }
 }
 
 pub fn shipping() -> Shipping {

@@ -19,11 +19,11 @@ use boxoffice_wire::{
 use super::{
     HOUR, Sample, area_delta, area_snapshot, booking_view, canceled_session_view, cart, cart_audit, cart_delta,
     cart_snapshot, cart_view, city_page, cluster_view, conflict, counts_delta, counts_snapshot, customer_audit, delta,
-    empty_cart_view, evening, hall_view, held, history_page, id, lines, long_order, map_view, node_audit, order,
-    product_audit, product_delta, product_snapshot, product_view, purchases_delta, purchases_page, purchases_snapshot,
-    refund, refusals, refused_lines, rejections, resource_audit, resource_delta, resource_snapshot, resource_view,
-    sample, session_audit, session_entry, session_view, snapshot, sold_booking, status, title_view, venue_view,
-    venues_page, watching_counts,
+    empty_cart_view, ended_cart_view, evening, hall_view, held, history_page, id, lines, long_order, map_view,
+    node_audit, order, product_audit, product_delta, product_snapshot, product_view, purchases_delta, purchases_page,
+    purchases_snapshot, refund, refusals, refused_lines, rejections, resource_audit, resource_delta, resource_snapshot,
+    resource_view, sample, session_audit, session_entry, session_view, snapshot, sold_booking, status, title_view,
+    venue_view, venues_page, watching_counts,
 };
 
 /// Every frame a server sends.
@@ -41,6 +41,7 @@ pub fn server_frames() -> Vec<Sample> {
         answer("ok map 2,1,0", Answer::Map(map_view()), Shape::ThreeStates),
         answer("ok cart", Answer::Cart(cart_view()), Shape::Plain),
         answer("ok cart, empty", Answer::Cart(empty_cart_view()), Shape::Plain),
+        answer("ok cart, ended", Answer::Cart(ended_cart_view()), Shape::Plain),
         answer("ok held", Answer::Held(held()), Shape::Plain),
         answer("ok session, canceled", Answer::Session(Arc::new(canceled_session_view())), Shape::Plain),
         answer("ok held, of every kind", Answer::Held(Held { lines: lines(), ..held() }), Shape::Plain),

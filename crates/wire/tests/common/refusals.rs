@@ -2,7 +2,7 @@
 
 use boxoffice_core::{
     id::Entity,
-    refusal::{LineRefusal, Refusal, Shortage, TakenSeat},
+    refusal::{CartDifference, LineRefusal, Refusal, Shortage, TakenSeat},
     seat::SeatState,
 };
 use boxoffice_wire::Rejection;
@@ -40,6 +40,7 @@ pub fn refusals() -> Vec<Refusal> {
         Refusal::NotYourCart,
         Refusal::TooManyLines(50),
         Refusal::HoldAgeExceeded,
+        Refusal::CartDiffers(CartDifference::Total { expected: euro(3_000), actual: euro(2_000) }),
         Refusal::OutOfStock(vec![Shortage { product: id("programme"), wanted: 3, free: 1 }]),
         Refusal::BadQuantity("`quantity` is a whole number from 1 to 1000000, not 0".into()),
         Refusal::NoSuchProduct(id("programme")),

@@ -110,13 +110,14 @@ pub fn requests() -> Vec<Sample> {
     let all = body::HoldAll { token: token(), cart: None, customer: None, lines };
     let quantity = body::SetQuantity { token: token(), cart: None, line: 4, quantity: 3.into() };
     let release = body::Release { token: token(), cart: None, line: 1, seats: Some(vec![seat(1, 6)]) };
-    let paid = body::RecordedPayment { method: "card".into(), transaction_id: "4711".into() };
+    let paid = body::RecordedPayment { method: "card".into(), transaction_id: "4711".into(), amount: None };
     let checkout = body::Checkout {
         token: token(),
         cart: None,
         payment: body::PaymentBody { recorded: Some(paid), gateway: None },
         customer: None,
         shipping: Some(shipping().into()),
+        expect: None,
     };
     let refund = body::OrderRefund { order: cart().order(), lines: Some(vec![1, 2]), reason: "the roof leaks".into() };
     let purchases = body::CustomerPurchases { customer: id("ada"), cursor: Some(2), limit: Some(10) };
@@ -185,7 +186,7 @@ pub fn requests() -> Vec<Sample> {
         request(Op::AdminStatus, None, &body::Empty {}),
         request(Op::AdminAudit, None, &body::Audit { entity: Some(Entity::Cart(cart())) }),
         request(Op::AdminHistory, None, &history),
-        request(Op::AdminRelease, rid, &body::AdminRelease { cart: cart(), line: 1 }),
+        request(Op::AdminRelease, rid, &body::AdminRelease { cart: cart(), line: 1, reason: "sold out".into() }),
         request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, authorized)),
         request(Op::AdminNodes, None, &body::Empty {}),
         request(Op::AdminJoin, rid, &join),
@@ -206,6 +207,7 @@ pub fn other_requests() -> Vec<Sample> {
         payment: body::PaymentBody { recorded: None, gateway: Some(gateway) },
         customer: Some(id("ada")),
         shipping: None,
+        expect: Some(body::Figure { total: None, lines: Some(4) }),
     };
     let city = body::SessionSearch { city: Some("London".into()), ..body::SessionSearch::default() };
     let watch = |entity, token, resume| body::Watch { entity: Some(entity), sessions: None, token, resume };

@@ -105,8 +105,11 @@ fn done_cart() -> CartAudit {
         opened_at: Timestamp(1),
         deadline: Timestamp(2_000),
         lines,
+        lines_version: 0,
+        taken: Vec::new(),
         total: Some(total),
         order: Some(BUYER.order()),
+        ended: None,
     };
     CartAudit { cart, holds: vec![], payment: None, refunds: vec![], voids: vec![], owed: 0, violations: vec![] }
 }

@@ -14,7 +14,7 @@ use crate::{
     event::{CartEvent, Reserved},
     host::{Effect, Stage},
     id::{Entity, HoldId, Id},
-    payment::{GatewayCall, GatewayOutcome, OnDecline, PaymentKey, PaymentStep, Settlement},
+    payment::{GatewayCall, GatewayOutcome, OnDecline, PaymentFailure, PaymentKey, PaymentStep, Settlement},
     portion::Content,
     refusal::{Refusal, Shortage},
     time::Timestamp,
@@ -119,7 +119,8 @@ impl<R> CartHost<R> {
             let asked = stage.entity.cart().and_then(Cart::authorization).is_some();
             let void = paying.resumed && asked;
             self.undo(stage, &parts);
-            return self.give_up(stage, GivenUp { release: false, void, reference: None }, refusal);
+            return self
+                .give_up(stage, GivenUp { why: Failure::Short(refusal), release: false, void, reference: None });
         }
         let reserved = |part: &Part| {
             let asked = asked_of(part).expect("every part is granted");
@@ -146,7 +147,7 @@ impl<R> CartHost<R> {
     }
 
     /// The checkout came to nothing.
-    fn give_up(&mut self, stage: &mut Stage<'_, R>, how: GivenUp, refusal: Refusal) {
+    fn give_up(&mut self, stage: &mut Stage<'_, R>, how: GivenUp) {
         let paying = self.paying.take().expect("a checkout is under way");
         let held: Vec<_> = paying.reserve.iter().flat_map(Parts::perhaps_held).collect();
         let reserved = paying.reserved.iter().flat_map(|reserved| {
@@ -164,8 +165,17 @@ impl<R> CartHost<R> {
         if !held.is_empty() {
             self.disown(stage, held);
         }
-        let GivenUp { release, void, reference } = how;
-        stage.entity.apply_cart(CartEvent::CheckoutAbandoned { at: stage.at, release, void, reference }, stage.turn);
+        let GivenUp { why, release, void, reference } = how;
+        let (failure, refusal) = match why {
+            Failure::Short(refusal) => (None, refusal),
+            Failure::Payment(failure) => {
+                let refusal = failure.refusal();
+                (Some(failure), refusal)
+            }
+        };
+        // How the payment ended and what the cart is then are one event: a repeat never finds one without the other.
+        let event = CartEvent::CheckoutAbandoned { at: stage.at, failure, release, void, reference };
+        stage.entity.apply_cart(event, stage.turn);
         answer_all(stage, paying.waiting, Err(refusal));
     }
 
@@ -198,18 +208,18 @@ impl<R> CartHost<R> {
                 }
                 let asked = cart.checkout().expect("it is being paid").amount;
                 if amount != asked {
-                    let refusal = Refusal::AmountMismatch { asked: asked.amount, got: amount.amount };
-                    let release = self.releases(stage);
-                    self.give_up(stage, GivenUp { release, void: true, reference: Some(reference) }, refusal);
+                    let failure = PaymentFailure::AmountMismatch { asked: asked.amount, got: amount.amount };
+                    let (why, release) = (Failure::Payment(failure), self.releases(stage));
+                    self.give_up(stage, GivenUp { why, release, void: true, reference: Some(reference) });
                 } else {
                     self.decide(stage, Some(reference));
                 }
             }
             (PaymentStep::Authorize, GatewayOutcome::Declined { reason } | GatewayOutcome::Failed { reason }) => {
                 if cart.is_paying(key.attempt) && !self.is_reserving() {
+                    let why = Failure::Payment(PaymentFailure::Declined { by_operator: false, reason });
                     let release = self.releases(stage);
-                    let how = GivenUp { release, void: false, reference: None };
-                    self.give_up(stage, how, Refusal::PaymentDeclined(reason));
+                    self.give_up(stage, GivenUp { why, release, void: false, reference: None });
                 }
             }
             (PaymentStep::Authorize, GatewayOutcome::Unknown { .. }) => {
@@ -274,10 +284,11 @@ impl<R> CartHost<R> {
                 Ok(())
             }
             (Settlement::Declined, Some(_)) => {
+                let reason = "an operator has said so".into();
+                let why = Failure::Payment(PaymentFailure::Declined { by_operator: true, reason });
                 let release = self.releases(stage);
                 // The gateway may have set it aside all the same.
-                let how = GivenUp { release, void: true, reference: None };
-                self.give_up(stage, how, Refusal::PaymentDeclined("an operator has said so".into()));
+                self.give_up(stage, GivenUp { why, release, void: true, reference: None });
                 Ok(())
             }
             (Settlement::Declined, None) => cart.decide_stray(attempt, &smol_str::SmolStr::default()).map(|_| ()),
@@ -332,8 +343,17 @@ fn fitting(step: PaymentStep, outcome: GatewayOutcome) -> GatewayOutcome {
     GatewayOutcome::Unknown { reason: smol_str::format_smolstr!("{step:?} was answered with {outcome:?}") }
 }
 
+/// Why a checkout is given up.
+enum Failure {
+    /// What is validated late could not be set aside. Nothing has changed, and a repeat tries again.
+    Short(Refusal),
+    /// The payment came to nothing. A repeat is told so.
+    Payment(PaymentFailure),
+}
+
 /// How a checkout is given up.
 struct GivenUp {
+    why: Failure,
     release: bool,
     void: bool,
     reference: Option<smol_str::SmolStr>,

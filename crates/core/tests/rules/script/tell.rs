@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use boxoffice_core::{
-    answer::{Answer, CartState, CartView, LineView, Outcome},
+    answer::{Answer, CartState, CartView, Ended, LineView, Outcome, TakenLine, Taker},
     id::Entity,
-    payment::{PaymentStatus, RefundRecord},
+    payment::{PaymentFailure, PaymentStatus, RefundRecord},
     portion::Content,
     refusal::Refusal,
     seat::Seat,
@@ -87,11 +87,30 @@ fn tell_refusal(refusal: &Refusal) -> String {
 fn tell_cart(view: &CartView) -> String {
     let lines: Vec<_> = view.lines.iter().map(tell_line).collect();
     let mut said = view.state.as_str().to_owned();
+    match &view.ended {
+        // The state says as much.
+        None | Some(Ended::Expired | Ended::Canceled) => {}
+        Some(Ended::TooOld) => said.push_str(" (too old)"),
+        Some(Ended::Unpaid(PaymentFailure::Declined { by_operator, reason })) => {
+            let by = if *by_operator { "an operator" } else { "the gateway" };
+            write!(said, " (declined by {by}: {reason})").expect("strings take everything");
+        }
+        Some(Ended::Unpaid(PaymentFailure::AmountMismatch { asked, got })) => {
+            write!(said, " ({} asked, {} got)", cents(*asked), cents(*got)).expect("strings take everything");
+        }
+    }
     if !lines.is_empty() {
         write!(said, ", {}", lines.join(", ")).expect("strings take everything");
     }
     if let Some(total) = view.total {
         write!(said, ", total {}", cents(total.amount)).expect("strings take everything");
+    }
+    for TakenLine { line, by, reason } in &view.taken {
+        let by = match by {
+            Taker::Operator => "an operator",
+            Taker::Session => "its session",
+        };
+        write!(said, ", taken by {by} ({reason}): {}", tell_line(line)).expect("strings take everything");
     }
     if view.state == CartState::Active {
         write!(said, ", until {}", seconds(view.deadline)).expect("strings take everything");

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use boxoffice_core::{
     command::{
-        CartCommand, HoldPolicy, Limits, NewSession, Payment, ProductDetails, Rate, ResourceDetails, VenueDetails,
-        WantedLine,
+        CartCommand, Expect, HoldPolicy, Limits, NewSession, Payment, ProductDetails, Rate, ResourceDetails,
+        VenueDetails, WantedLine,
     },
     id::{CartId, Id},
     layout::{Labels, Layout, Row, Run},
@@ -123,11 +123,11 @@ pub(crate) fn hold_lines(lines: Vec<WantedLine>) -> CartCommand {
 
 /// A checkout at once.
 pub(crate) fn check_out() -> CartCommand {
-    CartCommand::Checkout { payment: recorded(), customer: None, shipping: None }
+    CartCommand::Checkout { payment: recorded(), customer: None, shipping: None, expect: Expect::default() }
 }
 
 /// A checkout through the gateway.
 pub(crate) fn pay(on_decline: Option<OnDecline>, customer: Option<Id>) -> CartCommand {
     let payment = Payment::Gateway { source: "card".into(), on_decline };
-    CartCommand::Checkout { payment, customer, shipping: None }
+    CartCommand::Checkout { payment, customer, shipping: None, expect: Expect::default() }
 }

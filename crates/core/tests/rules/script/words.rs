@@ -1,7 +1,7 @@
 //! The words of a script, read into commands.
 
 use boxoffice_core::{
-    command::{Area, BestWish, CartCommand, CustomerLimit, Limits, Want, WantedLine},
+    command::{Area, BestWish, CartCommand, CustomerLimit, Expect, Limits, Payment, Want, WantedLine},
     id::Entity,
     money::Currency,
     payment::{OnDecline, PaymentStep, Settlement},
@@ -31,15 +31,21 @@ pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
         ("release", [line]) => CartCommand::Release { line: number(line), seats: None },
         ("release", [line, seats @ ..]) => CartCommand::Release { line: number(line), seats: Some(seat_set(seats)) },
         ("cancel", []) => CartCommand::Cancel,
-        ("checkout", []) => CartCommand::Checkout { payment: recorded(), customer, shipping: None },
+        ("checkout", expected) => {
+            CartCommand::Checkout { payment: recorded(), customer, shipping: None, expect: expect(expected) }
+        }
         ("pay", []) => pay(None, customer),
         ("pay", ["keep"]) => pay(Some(OnDecline::Keep), customer),
         ("pay", ["release"]) => pay(Some(OnDecline::Release), customer),
+        ("pay", expected @ ["expect", ..]) => {
+            let payment = Payment::Gateway { source: "card".into(), on_decline: None };
+            CartCommand::Checkout { payment, customer, shipping: None, expect: expect(expected) }
+        }
         ("refund", lines) => {
             let lines = (!lines.is_empty()).then(|| lines.iter().map(|line| number(line)).collect());
             CartCommand::Refund { lines, reason: "asked".into() }
         }
-        ("revoke", [line]) => CartCommand::Revoke { line: number(line) },
+        ("revoke", [line, reason @ ..]) => CartCommand::Revoke { line: number(line), reason: reason.join(" ").into() },
         ("settle", [attempt, outcome]) => {
             let outcome = match *outcome {
                 "yes" => Settlement::Authorized { reference: format!("auth-{attempt}").into() },
@@ -52,6 +58,17 @@ pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
         ("order", []) => CartCommand::Order,
         ("audit", []) => CartCommand::Audit,
         _ => panic!("carts do not {verb} {rest:?}"),
+    }
+}
+
+/// What a buyer expects: a total, a version of the lines, or what was paid elsewhere.
+fn expect(words: &[&str]) -> Expect {
+    match words {
+        [] => Expect::default(),
+        ["expect", "total", total] => Expect { total: Some(euros(in_cents(total))), ..Expect::default() },
+        ["expect", "lines", version] => Expect { lines: Some(number(version)), ..Expect::default() },
+        ["expect", "paid", paid] => Expect { paid: Some(euros(in_cents(paid))), ..Expect::default() },
+        _ => panic!("nobody expects {words:?}"),
     }
 }
 

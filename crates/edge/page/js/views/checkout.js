@@ -20,6 +20,7 @@ class CartView {
     Object.assign(this, { root, app });
     this.note = noteBox('cart-note');
     this.lines = h('ul', { class: 'lines', id: 'lines' });
+    this.taken = h('div', { id: 'taken' });
     this.total = h('div', { class: 'total', id: 'total' });
     this.left = h('span', { class: 'timer__left', id: 'countdown' });
     this.timer = h('p', { class: 'timer', role: 'timer', 'aria-label': 'Time left' }, this.left, h('span', { class: 'muted' }, 'left'));
@@ -32,7 +33,7 @@ class CartView {
     this.empty = h('div', { class: 'empty', id: 'empty' });
     fill(root,
       h('div', { class: 'desk__head' }, h('div', {}, h('p', { class: 'eyebrow' }, 'Your cart'), h('h1', {}, 'Held for you')), this.timer),
-      this.note.element, this.full, this.empty);
+      this.note.element, this.taken, this.full, this.empty);
     this.off = app.cart.on('change', () => this.show());
     this.ticking = setInterval(() => this.tick(), 250);
     this.show();
@@ -47,6 +48,7 @@ class CartView {
     const { cart } = this.app;
     const { lines } = cart;
     const holds = lines.length > 0;
+    this.showTaken(cart.current?.total?.currency || '');
     this.full.hidden = !holds;
     this.timer.hidden = !holds;
     this.empty.hidden = holds;
@@ -65,6 +67,19 @@ class CartView {
       : h('p', { class: 'muted small' }, 'The clock starts anew whenever you add or give back something.'));
     this.pay.show({ total: sum, currency, busy: cart.current.state === 'checking_out' });
     this.tick();
+  }
+
+  /** What was taken away stays in sight, with the reason. */
+  showTaken(currency) {
+    const { taken } = this.app.cart;
+    if (taken.length === 0) {
+      fill(this.taken);
+      return;
+    }
+    const why = ({ by, reason }) => h('p', { class: 'muted small' }, `${by === 'session' ? 'It does not take place' : 'The box office took it back'}${reason ? `: ${reason}` : '.'}`);
+    fill(this.taken,
+      h('p', { class: 'notice notice--warn', role: 'status' }, 'No longer in your cart:'),
+      h('ul', { class: 'lines' }, taken.map((each) => lineElement(this.app, each.line, currency, () => why(each)))));
   }
 
   showEmpty() {
@@ -124,6 +139,8 @@ class CartView {
       const order = await this.app.cart.checkout(body);
       this.app.go(`#/order/${order.id}`);
     } catch (error) {
+      // Another card while the first payment is not decided: that one may still buy.
+      if (error.name2 === 'cart_not_active' && this.app.cart.isPaying()) error.name2 = 'payment_pending';
       const tone = error.name2 === 'payment_pending' || error.kind === 'fail' ? 'warn' : 'bad';
       const more = {
         payment_declined: body.payment.gateway?.on_decline === 'keep' ? ' Your seats are still held; you may try another way.' : ' What you held was given back.',

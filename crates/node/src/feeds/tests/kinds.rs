@@ -91,8 +91,11 @@ fn view(number: u128) -> CartView {
         opened_at: Timestamp(1_000),
         deadline: Timestamp(2_000),
         lines: Vec::new(),
+        lines_version: 0,
+        taken: Vec::new(),
         total: None,
         order: None,
+        ended: None,
     }
 }
 

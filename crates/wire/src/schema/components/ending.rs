@@ -32,6 +32,8 @@ pub(super) fn endings() -> Group {
         optional("booking", id()),
         optional("asked", minor_units()),
         optional("got", minor_units()),
+        optional("expected", component("Figure")),
+        optional("actual", component("Figure")),
         optional("currency", component("Currency")),
         optional("session", id()),
         optional("line", about(count(), "Of the cart; in `lines`, of the request, from 0.")),
@@ -68,7 +70,7 @@ pub(super) fn endings() -> Group {
                 ),
             ]),
         ),
-        ("No", about(no, "A refusal: nothing changed.")),
+        ("No", about(no, "A refusal: nothing changed. With 601 and 603 it says how a payment ended.")),
         ("Fail", about(fail, "A failure: nobody said no.")),
         ("Ended", about(item, "How one item of a batch ended.")),
     ]

@@ -8,7 +8,7 @@ use boxoffice_core::{
 
 use super::Group;
 use crate::{
-    body::{GatewayPayment, PaymentBody, RecordedPayment},
+    body::{Figure, GatewayPayment, PaymentBody, RecordedPayment},
     form::Of,
     form_order::OrderView,
     limits::{PAYMENT_TEXT_BYTES_MAX, SHIPPING_BYTES_MAX, SOURCE_BYTES_MAX},
@@ -22,6 +22,11 @@ pub(super) fn orders() -> Group {
     let recorded = object::<RecordedPayment>([
         needed("method", name(PAYMENT_TEXT_BYTES_MAX)),
         needed("transaction_id", text(PAYMENT_TEXT_BYTES_MAX)),
+        optional("amount", about(component("Money"), "What was paid: refused if the cart comes to anything else.")),
+    ]);
+    let figure = object::<Figure>([
+        optional("total", about(component("Money"), "What the lines come to.")),
+        optional("lines", about(count(), "The version of the lines, `lines_version` of the cart.")),
     ]);
     let on_decline = || {
         let words = "What becomes of the cart if it is declined; as the server's rules say if absent.";
@@ -78,6 +83,7 @@ pub(super) fn orders() -> Group {
     ]);
     vec![
         ("RecordedPayment", about(recorded, "Paid elsewhere.")),
+        ("Figure", about(figure, "What a cart is compared by.")),
         (
             "GatewayPayment",
             about(object::<GatewayPayment>([needed("source", source), on_decline()]), "Through the node's gateway."),

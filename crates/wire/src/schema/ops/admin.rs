@@ -5,8 +5,8 @@ use serde_json::json;
 use super::{OpSchema, THIRD_TOKEN, TOKEN, asks, cart::line_number, cart_of, limit};
 use crate::{
     body,
-    limits::PAYMENT_TEXT_BYTES_MAX,
-    schema::build::{about, component, count, either, name, needed, one_of, optional},
+    limits::{PAYMENT_TEXT_BYTES_MAX, REASON_BYTES_MAX},
+    schema::build::{about, component, count, either, name, needed, one_of, optional, text},
 };
 
 pub(super) fn status() -> OpSchema {
@@ -47,7 +47,11 @@ pub(super) fn history() -> OpSchema {
 pub(super) fn release() -> OpSchema {
     asks::<body::AdminRelease>(
         "Give a line of somebody's cart back.",
-        [needed("cart", component("CartId")), needed("line", line_number())],
+        [
+            needed("cart", component("CartId")),
+            needed("line", line_number()),
+            optional("reason", about(text(REASON_BYTES_MAX), "Its owner is shown it.")),
+        ],
     )
     .example(json!({"cart": cart_of(THIRD_TOKEN), "line": 1}))
     .answers(component("Cart"))

@@ -20,6 +20,7 @@ pub(super) fn checkout() -> OpSchema {
             needed("payment", component("Payment")),
             optional("customer", about(id(), "Who buys, if that was not said before.")),
             optional("shipping", component("Shipping")),
+            optional("expect", about(component("Figure"), "Refused if the cart is not that.")),
         ],
     )
     .example(json!({
