@@ -12,8 +12,8 @@ use std::{
 };
 
 use crate::common::{
-    self, Buyers, Dice, Encoding, Faults, Home, PATIENCE, Record, Server, Theatre, eventually, flip, write_control,
-    written_to,
+    self, Buyers, Dice, Encoding, Faults, Home, PATIENCE, Record, Server, Theatre, eventually, flip, lose,
+    write_control, written_to,
 };
 use serde_json::json;
 
@@ -361,6 +361,34 @@ async fn a_failing_sync_ends_the_node() {
     write_control(&home.control_file(), Faults::None);
     let server = home.start();
     record.check(&server, &theatre).await;
+}
+
+/// After a failed sync the next process reads what the disk does not have. What it then says to be there is there, also after
+/// the power has gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_power_cut_after_a_failed_sync_and_a_restart_takes_nothing() {
+    let mut dice = Dice::of_test("a_power_cut_after_a_failed_sync_and_a_restart_takes_nothing");
+    let home = Home::with_config(SMALL).with_faults();
+    let mut server = home.start();
+    let theatre = theatre(&server).await;
+    let mut record = Record::default();
+    for _ in 0..3 {
+        let mut buyers = Buyers::start(&server, &theatre, record, BUYERS, &mut dice).await;
+        buyers.orders(30).await;
+        write_control(&home.control_file(), Faults::SyncFails);
+        let (status, said) = server.ended();
+        assert_eq!(status.code(), Some(NODE), "{said}");
+        record = buyers.stop().await;
+        write_control(&home.control_file(), Faults::None);
+        server = home.start();
+        // From here on this is told.
+        record.check(&server, &theatre).await;
+        server.kill();
+        let lost = lose(&home.control_file());
+        println!("{lost} bytes were lost that nothing had written again");
+        server = home.start();
+        record.check(&server, &theatre).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

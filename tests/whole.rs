@@ -23,3 +23,4 @@ mod repeats;
 mod transcripts;
 
 mod crash;
+mod descriptors;

@@ -10,6 +10,7 @@ mod common;
 mod cluster;
 
 mod clocks;
+mod crowds;
 mod disks;
 mod members;
 mod network;

@@ -2,6 +2,7 @@
 //! a memory of their own, and the check of that memory against what the node says.
 #![allow(dead_code, unused_imports, reason = "each of the tests uses its part")]
 
+mod crowd;
 mod damage;
 mod dice;
 mod gateway;
@@ -24,14 +25,15 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 pub(crate) use buyers::{Buyers, Till};
+pub(crate) use crowd::Crowd;
 pub(crate) use damage::{flip, written_to};
 pub(crate) use dice::Dice;
 pub(crate) use gateway::{Gateway, SECRET};
 pub(crate) use goods::Goods;
 pub(crate) use port::{Answer, Encoding, No, Port};
 pub(crate) use record::{Asked, CartRecord, Granted, Record, Stands};
-pub(crate) use server::{BOXOFFICE, Home, Refused, Server};
-pub(crate) use shim::{Faults, write_control};
+pub(crate) use server::{BOXOFFICE, Home, Refused, Server, with_ulimit};
+pub(crate) use shim::{Faults, lose, write_control};
 pub(crate) use shopper::{Shopper, checkout, recorded};
 pub(crate) use theatre::{Map, SeatName, Theatre, time, written};
 

@@ -109,6 +109,16 @@ impl Home {
         command
     }
 
+    /// The command that serves from here, in a process that may have so many file descriptors.
+    pub(crate) fn limited(&self, descriptors: u64) -> Command {
+        with_ulimit(&self.command(), &format!("-n {descriptors}"))
+    }
+
+    /// The same, of a process that may raise the limit itself.
+    pub(crate) fn limited_softly(&self, descriptors: u64) -> Command {
+        with_ulimit(&self.command(), &format!("-S -n {descriptors}"))
+    }
+
     /// Starts a node and waits until it serves.
     ///
     /// # Panics
@@ -151,6 +161,20 @@ impl Home {
         segments.sort();
         segments
     }
+}
+
+/// The command under a limit of the shell's `ulimit`.
+pub(crate) fn with_ulimit(command: &Command, limit: &str) -> Command {
+    let mut limited = Command::new("sh");
+    limited.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")]);
+    limited.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    limited
 }
 
 /// A node that serves. It is killed when this is dropped.

@@ -1,7 +1,9 @@
 //! The fault library: built once, controlled by a file.
 
 use std::{
+    collections::BTreeMap,
     fs,
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
@@ -57,4 +59,41 @@ pub(crate) fn write_control(control: &Path, faults: Faults) {
     let aside = control.with_extension("new");
     fs::write(&aside, text).expect("a written control file");
     fs::rename(&aside, control).expect("the control file gets its name");
+}
+
+/// The power goes after a sync had failed and the process had ended: what that sync was to write and nothing has written again
+/// since is taken back. How many bytes these were.
+pub(crate) fn lose(control: &Path) -> usize {
+    let noted = PathBuf::from(format!("{}.lost", control.display()));
+    let bytes = fs::read(&noted).expect("a sync has failed");
+    let mut rest = &bytes[..];
+    let mut take = |length: usize| {
+        let (taken, left) = rest.split_at_checked(length)?;
+        rest = left;
+        Some(taken)
+    };
+    let number = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
+    let mut lost: BTreeMap<(PathBuf, u64), u8> = BTreeMap::new();
+    while let Some(kind) = take(1).map(|kind| kind[0]) {
+        let length = number(take(8).expect("a whole note"));
+        let path = PathBuf::from(String::from_utf8_lossy(take(length as usize).expect("a whole note")).into_owned());
+        let (at, bytes) = (number(take(8).expect("a whole note")), number(take(8).expect("a whole note")));
+        let places = (at..at + bytes).map(|at| (path.clone(), at));
+        match kind {
+            // What was lost before is not on the disk either.
+            b'L' => {
+                let before = take(bytes as usize).expect("a whole note");
+                places.zip(before).for_each(|(place, byte)| _ = lost.entry(place).or_insert(*byte));
+            }
+            _ => places.for_each(|place| _ = lost.remove(&place)),
+        }
+    }
+    fs::remove_file(&noted).expect("it was read");
+    // A segment that was being made then was thrown away.
+    lost.retain(|(path, _), _| path.extension().is_none_or(|extension| extension != "tmp"));
+    for ((path, at), byte) in &lost {
+        let file = fs::OpenOptions::new().write(true).open(path).expect("a file that lost something");
+        file.write_all_at(&[*byte], *at).expect("taken back");
+    }
+    lost.len()
 }

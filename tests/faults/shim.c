@@ -12,7 +12,10 @@
  * fault, the last word may name the files it is for (a part of the path; none: all):
  *
  *   enospc [NAME]        what makes a file longer fails with ENOSPC: writes, ftruncate, fallocate
- *   eio [NAME]           fsync and fdatasync fail with EIO; what was held for the file is thrown away
+ *   eio [NAME]           fsync and fdatasync fail with EIO. As on Linux what was held can be read from then on, by
+ *                        later processes too, counts as written, and is lost at the next power cut, unless it is
+ *                        written again and synced. What to take back then is noted in the file CONTROL.lost; the
+ *                        test does it, for no process is there then.
  *   slow MS [NAME]       fsync and fdatasync take MS milliseconds longer
  *   torn BYTES [NAME]    at the next sync with held bytes only the first BYTES of them (in the order of
  *                        writing) reach the file, and the process ends by SIGKILL
@@ -292,6 +295,30 @@ static int put_down(struct file *file, size_t limit) {
     return 0;
 }
 
+/* Notes in CONTROL.lost that a range of `path` was lost (with what the disk has there), or was written durably. All numbers
+ * as this machine has them: kind (1), length of the path (8), path, position (8), bytes (8), and for a loss those bytes. */
+static void note(struct file *file, const char *path, int is_lost) {
+    char name[PATH_MAX];
+    snprintf(name, sizeof name, "%s.lost", control ? control : "");
+    /* Without a loss there is nothing to take back. */
+    int fd = control ? open(name, O_WRONLY | O_APPEND | O_CLOEXEC | (is_lost ? O_CREAT : 0), 0600) : -1;
+    if (fd < 0) return;
+    for (struct held *held = file->first; held; held = held->next) {
+        uint64_t numbers[3] = {strlen(path), held->at, held->bytes};
+        unsigned char kind = is_lost ? 'L' : 'W';
+        unsigned char *before = is_lost ? calloc(1, held->bytes + 1) : NULL;
+        if (before && real_pread(file->fd, before, held->bytes, held->at) < 0) abort();
+        struct iovec parts[5] = {{&kind, 1},
+                                 {&numbers[0], 8},
+                                 {(void *)path, numbers[0]},
+                                 {&numbers[1], 16},
+                                 {before, before ? held->bytes : 0}};
+        if (real_writev(fd, parts, 5) < 0) abort();
+        free(before);
+    }
+    close(fd);
+}
+
 static int synced(int fd, int (*real)(int)) {
     struct stat status;
     char path[PATH_MAX];
@@ -304,7 +331,11 @@ static int synced(int fd, int (*real)(int)) {
     pthread_mutex_lock(&lock);
     struct file *file = known(status.st_dev, status.st_ino);
     if (ordered("eio", path) >= 0) {
-        if (file) forget(file);
+        if (file) {
+            note(file, path, 1);
+            put_down(file, SIZE_MAX);
+            forget(file);
+        }
         pthread_mutex_unlock(&lock);
         errno = EIO;
         return -1;
@@ -320,6 +351,7 @@ static int synced(int fd, int (*real)(int)) {
         }
         failed = put_down(file, SIZE_MAX);
         int error = errno;
+        if (!failed) note(file, path, 0);
         forget(file);
         errno = error;
     }

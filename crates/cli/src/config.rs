@@ -73,6 +73,8 @@ pub struct Config {
     pub peers: Option<PeersConfig>,
     /// Connections of clients at the same time.
     pub connections_max: usize,
+    /// A file says so; else it may be less where there are few file descriptors.
+    pub connections_said: bool,
     /// What the page is told.
     pub page: PageConfig,
     /// Threads of the selling runtime.
@@ -311,11 +313,18 @@ impl Settings {
             origins: self.origins()?,
             connections_max: self
                 .within("limits.connections", (1, 1_000_000), |file| file.limits.connections.as_ref())?,
+            connections_said: self.says(|file| file.limits.connections.is_some()),
             page,
             selling_threads: self.within("threads.selling", (0, 1_024), |file| file.threads.selling.as_ref())?,
             watching_threads: self.within("threads.watching", (1, 1_024), |file| file.threads.watching.as_ref())?,
             watching_nice: self.within("threads.watching_nice", (0, 19), |file| file.threads.watching_nice.as_ref())?,
         })
+    }
+
+    /// Whether a file says so, and not only the built-in configuration.
+    fn says(&self, said: impl Fn(&File) -> bool) -> bool {
+        let (_, files) = self.0.split_last().expect("the built-in configuration is there");
+        files.iter().any(|source| said(&source.file))
     }
 
     /// The number of this node, if a file says one.

@@ -7,6 +7,7 @@ mod args;
 mod book;
 mod config;
 mod demo;
+mod descriptors;
 mod draw;
 mod failure;
 mod import;

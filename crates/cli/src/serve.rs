@@ -14,6 +14,7 @@ use boxoffice_node::{
     world::{Peer, World},
 };
 use boxoffice_wire::joining;
+use rustix::fs::Mode;
 use tokio::{
     runtime,
     signal::unix::{self, Signal, SignalKind},
@@ -23,6 +24,7 @@ use tokio::{
 use crate::{
     args::{FsyncWord, Serve},
     config::{Config, DEFAULT, PeersConfig},
+    descriptors::{self, Shares, Wanted},
     failure::{Failure, Outcome},
     join,
 };
@@ -60,14 +62,40 @@ pub fn run(args: &Serve) -> Outcome {
     }
     let config = settings(args)?;
     start_logging(&args.log, args.log_json)?;
+    // What libraries write into the data directory is for nobody else's eyes either.
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    let (config, shares, limits) = with_descriptors(config)?;
     stop_on_panic();
     let selling = runtime_of("selling", selling_threads(config.selling_threads), 0)?;
     let watching = runtime_of("watching", config.watching_threads, config.watching_nice)?;
     let runtimes = Runtimes { selling: selling.handle().clone(), watching: watching.handle().clone() };
-    let outcome = selling.block_on(serve(config, runtimes, args.until_input_ends));
+    let outcome = selling.block_on(serve(config, (shares, limits), runtimes, args.until_input_ends));
     watching.shutdown_background();
     selling.shutdown_background();
     outcome
+}
+
+/// Raises the limit of file descriptors, and fits what was asked for into it.
+fn with_descriptors(mut config: Config) -> Result<(Config, Shares, Limits), Failure> {
+    let wanted = Wanted {
+        connections: config.connections_max,
+        is_said: config.connections_said,
+        has_peers: config.peers.is_some(),
+        calls: config.node.payments.gateway.as_ref().map_or(0, |gateway| gateway.concurrency),
+    };
+    let shares = descriptors::share(descriptors::raise(), &wanted).map_err(Failure::Usage)?;
+    let limits = descriptors::door(&shares, &wanted);
+    if let Some(gateway) = &mut config.node.payments.gateway
+        && shares.calls < gateway.concurrency
+    {
+        tracing::warn!(
+            calls = shares.calls,
+            configured = gateway.concurrency,
+            "there are file descriptors for fewer calls to the payment gateway than payments.under_way"
+        );
+        gateway.concurrency = shares.calls;
+    }
+    Ok((config, shares, limits))
 }
 
 fn settings(args: &Serve) -> Result<Config, Failure> {
@@ -169,17 +197,21 @@ fn stop_on_panic() {
     }));
 }
 
-async fn serve(config: Config, runtimes: Runtimes, until_input_ends: bool) -> Outcome {
+async fn serve(
+    config: Config,
+    (shares, limits): (Shares, Limits),
+    runtimes: Runtimes,
+    until_input_ends: bool,
+) -> Outcome {
     let data_dir = config.node.data_dir.clone();
     let fsync = config.node.fsync;
     let signals = Signals::listen(until_input_ends)?;
     let mut config = config;
-    let world = world(&config, &runtimes)?;
+    let world = world(&config, &shares, &runtimes)?;
     become_member(&mut config, &world).await?;
     let node = Node::start(config.node.clone(), world, &runtimes).map_err(|error| Failure::Node(error.to_string()))?;
     let handle = node.handle().clone();
-    let Config { listen, admin_token, customer_secret, origins, peers, connections_max, page, .. } = config;
-    let limits = Limits { connections_max, ..Limits::default() };
+    let Config { listen, admin_token, customer_secret, origins, peers, page, .. } = config;
     let edge_config = EdgeConfig { listen, admin_token, customer_secret, origins, limits, page };
     let edge_runtimes = EdgeRuntimes { selling: runtimes.selling, watching: runtimes.watching };
     let edge = match Edge::bind(edge_config, Arc::new(handle.clone()), edge_runtimes) {
@@ -251,7 +283,7 @@ fn secret_of(peers: &PeersConfig) -> Secret {
 }
 
 /// The operating system's, the gateway that the configuration names, and the links to other nodes if there may be some.
-fn world(config: &Config, runtimes: &Runtimes) -> Result<World, Failure> {
+fn world(config: &Config, shares: &Shares, runtimes: &Runtimes) -> Result<World, Failure> {
     let mut world = World::alone();
     if let Some(config) = &config.node.payments.gateway {
         let gateway = HttpGateway::new(config, runtimes.selling.clone());
@@ -264,7 +296,12 @@ fn world(config: &Config, runtimes: &Runtimes) -> Result<World, Failure> {
             key: tls.key.clone(),
             authority: tls.authority.clone(),
         });
-        let links = PeerConfig { tls, ..PeerConfig::new(peers.listen, secret) };
+        let links = PeerConfig {
+            tls,
+            strangers_max: shares.strangers,
+            descriptors_end: shares.ends_of_links(),
+            ..PeerConfig::new(peers.listen, secret)
+        };
         let net = TcpNet::new(links, runtimes.selling.clone(), Arc::clone(&world.clock), Arc::clone(&world.rng));
         world.net = Arc::new(net.map_err(|error| Failure::Node(error.to_string()))?);
     }

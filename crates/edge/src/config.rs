@@ -56,8 +56,13 @@ impl Default for EdgeConfig {
 /// How much, and how long, the door allows.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections at the same time; more are told 503. Below the usual 20 000 descriptors of a process.
+    /// Connections at the same time; more are told 503. Each takes a file descriptor.
     pub connections_max: usize,
+    /// Connections that are being told so at the same time; more are closed without a word.
+    pub turned_away_max: usize,
+    /// A connection whose file descriptor has this number or a higher one is closed, and none is accepted for a moment: the
+    /// rest is for the node's own files and links.
+    pub descriptors_end: u64,
     /// Requests under way on one connection; more are told `busy`.
     pub requests_under_way_max: usize,
     /// Feeds of one connection.
@@ -86,6 +91,8 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             connections_max: 16_384,
+            turned_away_max: 64,
+            descriptors_end: u64::MAX,
             requests_under_way_max: limits::REQUESTS_UNDER_WAY_MAX,
             feeds_max: limits::FEEDS_MAX,
             http_requests_max: 4_096,

@@ -3,6 +3,7 @@
 use std::{
     io,
     net::SocketAddr,
+    os::fd::AsRawFd,
     sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
@@ -43,9 +44,6 @@ const USER_TIMEOUT: Duration = Duration::from_secs(20);
 /// The most an HTTP head may have, in bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// Connections that are being turned away at the same time.
-const TURNED_AWAY_MAX: usize = 64;
-
 /// How long one who is turned away may take to read that.
 const TURN_AWAY: Duration = Duration::from_millis(500);
 
@@ -53,7 +51,7 @@ const TURN_AWAY: Duration = Duration::from_millis(500);
 const NO_ROOM: &str =
     "this node has as many connections as it may have (limits.connections): try another node, or again later\n";
 
-/// How long to wait when the process has no descriptors left.
+/// How long to wait when the process has no file descriptors left for clients.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// How often the counters are read.
@@ -163,7 +161,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 async fn accept(listener: TcpListener, shared: Arc<Shared>, seats: Arc<Semaphore>) {
     let router = TowerToHyperService::new(http::router(Arc::clone(&shared)));
     let mut next_phase = std::pin::pin!(phase_after(shared.phase.clone(), Phase::Open));
-    let leaving = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
+    let leaving = Arc::new(Semaphore::new(shared.config.limits.turned_away_max));
     loop {
         let accepted = tokio::select! {
             biased;
@@ -179,6 +177,14 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, seats: Arc<Semaphore
                 continue;
             }
         };
+        // The system gives out the lowest number that is free, so at least as many are in use.
+        if stream.as_raw_fd() as u64 >= shared.config.limits.descriptors_end {
+            shared.metrics.turned_away.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            drop(stream);
+            tracing::warn!("there is no file descriptor for another client; none is let in for a moment");
+            tokio::time::sleep(ACCEPT_AGAIN).await;
+            continue;
+        }
         let Ok(permit) = Arc::clone(&seats).try_acquire_owned() else {
             shared.metrics.turned_away.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             // With too many of them at once the rest is closed without a word.

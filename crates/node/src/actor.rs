@@ -22,6 +22,7 @@ use crate::{
     codec,
     door::Failure,
     driver::DriverInput,
+    past::PastError,
     shared::Shared,
 };
 
@@ -119,6 +120,10 @@ impl Doorman {
                     serving.host =
                         Some(Host::new(serving.entity.clone(), state, Arc::clone(&self.shared.config.rules)));
                 }
+                // Its callers hear `unknown`, and the next one asks again.
+                Err(PastError::Store(error)) if error.is_full() => {
+                    tracing::warn!(%error, "an entity waits for the store");
+                }
                 // Its callers hear `unknown` when the node goes down.
                 Err(error) => self.shared.inbox.push(DriverInput::Fail(error.into())),
             }
@@ -127,6 +132,9 @@ impl Doorman {
     }
 
     fn take(&mut self, input: Input<Caller>) {
+        if let Some(unread) = self.serving.take_if(|serving| serving.host.is_none()) {
+            self.serve(unread);
+        }
         let Some(serving) = &mut self.serving else { return };
         serving.served.queued.fetch_sub(1, Ordering::SeqCst);
         let mono_ms = self.shared.world.clock.monotonic_ms();

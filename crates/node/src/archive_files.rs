@@ -69,6 +69,8 @@ impl ArchiveFiles {
                 disk.remove(&path).map_err(failed("remove", &path))?;
             }
         }
+        // The process before may have ended between a name and the directory's sync.
+        disk.sync_dir(dir).map_err(failed("sync", dir))?;
         Ok(ArchiveFiles { disk, dir: dir.to_owned() })
     }
 

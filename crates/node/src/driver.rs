@@ -13,6 +13,7 @@ use boxoffice_shard::{
     Write, grows_log,
 };
 use bytes::Bytes;
+use parking_lot::MutexGuard;
 use tokio::{sync::mpsc, time::sleep};
 
 use crate::{
@@ -24,7 +25,7 @@ use crate::{
     error::NodeError,
     feeds::Commit,
     log::{Kind, Log, LogError, Mark},
-    past::{Brought, Keeper, Order, Replay},
+    past::{Brought, Keeper, Order, PastError, Replay},
     peer_frame::{self, Outbox},
     pieces::pieces,
     routing::not_understood,
@@ -38,6 +39,8 @@ mod replicas;
 
 /// The engine's clock tick.
 const TICK_MS: u64 = 100;
+/// When nothing was written for so long, the log is sealed: damage to its last record is then told from an unfinished end.
+const REST_MS: u64 = 1_000;
 /// Deadlines handed to actors in one pass; the rest follow in the next, so that an expiry storm does not stop selling.
 const DUE_MAX: usize = 256;
 /// With more segments than this, shards that keep the oldest from being released are made to cut a snapshot.
@@ -288,6 +291,7 @@ impl Driver {
         {
             self.sync(now_ms)?;
         }
+        self.seal_at_rest(now_ms)?;
         let low = self.low_headroom_bytes().is_some();
         self.set_read_only(low || self.shared.history_full.load(Ordering::Relaxed));
         if std::mem::take(&mut self.left) && !self.leaves {
@@ -312,6 +316,19 @@ impl Driver {
         self.release_log();
         self.hand_over();
         Ok(())
+    }
+
+    /// Gives the last record of a log at rest a witness.
+    fn seal_at_rest(&mut self, now_ms: u64) -> Result<(), NodeError> {
+        if self.unsynced || self.shared.config.fsync == Fsync::Never || now_ms.saturating_sub(self.synced_ms) < REST_MS
+        {
+            return Ok(());
+        }
+        match self.log.seal() {
+            // The next record is one as well.
+            Ok(()) | Err(LogError::Full { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// What is left in the log, in bytes, when there is no room for another segment and most of this one is used.
@@ -505,12 +522,22 @@ impl Driver {
             let in_memory = replica.kept.contains(&entity);
             if !in_memory {
                 let (replay, past) = (&mut self.replays[usize::from(shard)], &self.shared.past);
-                match replay.bring_back(past, &mut replica.kept, position.index, (&entity, &events))? {
+                let brought = loop {
+                    match replay.bring_back(past, &mut replica.kept, position.index, (&entity, &events)) {
+                        Err(PastError::Store(error)) if error.is_full() => {
+                            MutexGuard::unlocked(&mut replica, || self.shared.wait_for_store(&error));
+                        }
+                        brought => break brought?,
+                    }
+                };
+                match brought {
                     Brought::New => {}
                     Brought::Already => continue,
                     Brought::Back => _ = self.shared.metrics.put_back.fetch_add(1, Ordering::Relaxed),
                 }
             }
+            // Somebody may have begun to watch it while the store was waited for.
+            let is_watched = is_watched || replica.watched.contains(&entity);
             let before = if is_watched { Before::of(&replica.kept, &entity, &events) } else { None };
             replica.kept.apply(&entity, events);
             self.commits.extend(before.and_then(|before| before.commit(&replica.kept, entity)));

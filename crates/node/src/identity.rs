@@ -117,9 +117,14 @@ impl DataDirectory {
         let lock_file = path.join(LOCK);
         let lock = disk.lock(&lock_file).map_err(failed("lock", &lock_file))?;
         let lock = lock.ok_or_else(|| IdentityError::InUse { dir: path.to_owned() })?;
+        if let Err(error) = disk.close_to_others(path) {
+            tracing::warn!(dir = %path.display(), %error, "others may be able to read the data directory; make it 0700");
+        }
         let identity = match read(disk, path)? {
             Some(identity) => {
                 check(path, &identity, wanted)?;
+                // The process before may have ended between the file's name and the directory's sync.
+                disk.sync_dir(path).map_err(failed("sync", path))?;
                 identity
             }
             None => {

@@ -6,6 +6,8 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering},
     },
+    thread,
+    time::Duration,
 };
 
 use boxoffice_core::{
@@ -33,15 +35,18 @@ use crate::{
     identity::{ClusterId, DataDirectory},
     inbox::Inbox,
     metrics::Metrics,
-    past::Past,
+    past::{Past, PastError},
     routing::{self, Asked, Calls, Histories, Message as Far, Parked},
     snapshot_files::SnapshotFiles,
     status::Samples,
     streams::Streams,
     tasks::Tasks,
     timers::Timers,
-    world::{Lane, World},
+    world::{Lane, StoreError, World},
 };
+
+/// How long the replication waits before it tries again to read a store for which there is no room.
+const STORE_AGAIN: Duration = Duration::from_millis(100);
 
 /// The shard of the directory: its number is not worked out from a key.
 const DIRECTORY_SHARD: u16 = 0;
@@ -108,6 +113,29 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Asks the store for what the replication cannot go on without. While there is no room to open it the node is
+    /// read-only, and this waits.
+    ///
+    /// # Errors
+    /// Others than want of room.
+    pub(crate) fn patiently<T>(&self, ask: impl Fn(&Past) -> Result<T, PastError>) -> Result<T, PastError> {
+        loop {
+            match ask(&self.past) {
+                Err(PastError::Store(error)) if error.is_full() => self.wait_for_store(&error),
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Nothing is decided, and nobody is to rely on this node, before the store can be read again.
+    pub(crate) fn wait_for_store(&self, error: &StoreError) {
+        if !self.read_only.swap(true, Ordering::Relaxed) {
+            tracing::error!(%error, "the store cannot be read: only reads are served until it can");
+            self.placing.notify_one();
+        }
+        thread::sleep(STORE_AGAIN);
+    }
+
     /// The shard an entity lives in.
     pub(crate) fn cell_of(&self, entity: &Entity) -> &Arc<ShardCell> {
         let shard = match entity {

@@ -83,6 +83,8 @@ impl SnapshotFiles {
             let path = dir.join(unfinished);
             disk.remove(&path).map_err(failed("remove", &path))?;
         }
+        // The process before may have ended between a name and the directory's sync.
+        disk.sync_dir(dir).map_err(failed("sync", dir))?;
         Ok(SnapshotFiles { disk, dir: dir.to_owned() })
     }
 

@@ -17,6 +17,7 @@ use crate::{
     cell::WatchedEntities,
     driver::DriverInput,
     feeds::{Beginning, Commit, DAYS_MAX, FeedSource, News, NoFeed},
+    past::PastError,
     shared::Shared,
 };
 
@@ -152,6 +153,8 @@ fn may_rest(entity: &Entity) -> bool {
 fn resting(shared: &Arc<Shared>, entity: &Entity) -> Option<Arc<State>> {
     match shared.past.get(shared.cell_of(entity).id, entity) {
         Ok(stored) => stored.map(|stored| stored.state),
+        // It is read-only until there is room again; whoever watches asks again.
+        Err(PastError::Store(error)) if error.is_full() => None,
         Err(error) => {
             shared.inbox.push(DriverInput::Fail(error.into()));
             None

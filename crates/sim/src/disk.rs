@@ -59,8 +59,7 @@ impl SimDisk {
         self.files.set_capacity(more.map(|_| u64::MAX));
         let free = self.files.free_bytes(Path::new("/")).unwrap_or(u64::MAX);
         self.files.set_capacity(more.map(|more| u64::MAX - free + more));
-        let used = self.stores.open(Path::new("/data/history"), &StoreSettings::default());
-        let used = used.map_or(0, |store| store.disk_bytes());
+        let used = self.stores.used_bytes();
         self.stores.set_capacity(more.map(|more| used + more));
     }
 

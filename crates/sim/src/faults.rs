@@ -323,10 +323,22 @@ impl Fate {
         if because.is_none() {
             self.toll.lock().violations.push(format!("node {number} ended without a reason: {reason}"));
         }
-        // What a failed sync has left on the disk is anybody's guess.
-        self.machine.power_cut();
+        // What a failed sync has left on the disk is anybody's guess; as long as there is power the next process reads all of
+        // it, and may lose it later.
+        let reads_it = self.dice.random();
+        match reads_it {
+            true => self.machine.kill(),
+            false => self.machine.power_cut(),
+        }
         self.machine.disk().fail_syncs(false);
         self.restart().await;
+        if reads_it && self.dice.random() {
+            let for_ms = self.dice.random_range(0..5_000);
+            sleep(Duration::from_millis(for_ms)).await;
+            self.trace.note(&format!("node {number}: and the power goes"));
+            self.machine.power_cut();
+            self.restart().await;
+        }
     }
 
     async fn restart(&mut self) {

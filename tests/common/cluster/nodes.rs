@@ -24,7 +24,7 @@ use super::{
     faketime,
     links::Links,
 };
-use crate::common::{Answer, Encoding, Faults, Home, PATIENCE, Port, Refused, Server, write_control};
+use crate::common::{Answer, Encoding, Faults, Home, PATIENCE, Port, Refused, Server, with_ulimit, write_control};
 
 /// Few shards: each has its own elections.
 pub(crate) const SHARDS: usize = 4;
@@ -64,6 +64,8 @@ pub(crate) struct Plan {
 
 pub(crate) struct Cluster {
     plan: Plan,
+    /// File descriptors that each process may have, if there is a limit.
+    descriptors: Option<u64>,
     nodes: Vec<Node>,
     pub(crate) links: Links,
     pub(crate) doors: Arc<Doors>,
@@ -105,14 +107,25 @@ fn free_address() -> SocketAddr {
 impl Cluster {
     /// Nodes that serve, with all their replicas where they should be.
     pub(crate) async fn start(plan: Plan) -> Cluster {
-        let mut cluster = Cluster::found(plan).await;
+        Cluster::found(plan).await.started().await
+    }
+
+    /// The same, each with so many file descriptors.
+    pub(crate) async fn start_limited(plan: Plan, descriptors: u64) -> Cluster {
+        let cluster = Cluster { descriptors: Some(descriptors), ..Cluster::found(plan).await };
+        cluster.started().await
+    }
+
+    async fn started(mut self) -> Cluster {
+        let plan = self.plan;
+        let cluster = &mut self;
         let before = Instant::now();
         cluster.start_node(1).await;
         let others: Vec<u64> = (2..=plan.nodes as u64).collect();
         cluster.start_nodes(&others).await;
         cluster.ready().await;
         println!("{} nodes are ready after {:?}", plan.nodes, before.elapsed());
-        cluster
+        self
     }
 
     /// Homes without nodes.
@@ -138,7 +151,7 @@ impl Cluster {
         });
         let nodes: Vec<Node> = nodes.collect();
         let doors = Doors::new(nodes.iter().map(|node| node.client).collect());
-        Cluster { plan, nodes, links, doors }
+        Cluster { plan, descriptors: None, nodes, links, doors }
     }
 
     pub(crate) fn node(&self, id: u64) -> &Node {
@@ -171,7 +184,10 @@ impl Cluster {
         if self.plan.clocks {
             faketime::set_up(&mut command, &self.clock_file(id));
         }
-        command
+        match self.descriptors {
+            Some(descriptors) => with_ulimit(&command, &format!("-n {descriptors}")),
+            None => command,
+        }
     }
 
     /// A command that serves as some node from another home, at other addresses: a stranger.

@@ -44,7 +44,11 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) async fn new(dice: Dice, plan: Plan) -> Stage {
-        let cluster = Cluster::start(plan).await;
+        Stage::of(Cluster::start(plan).await, dice)
+    }
+
+    /// With a cluster that serves.
+    pub(crate) fn of(cluster: Cluster, dice: Dice) -> Stage {
         let theatre = Theatre { sessions: Vec::new(), rows: 0, seats: 0, price: 0, goods: None };
         let record = Record::default();
         Stage { cluster, dice, theatre, record, sells_everything: false, watchers: None, checked: 0, plays: 0 }

@@ -114,9 +114,9 @@ impl Driver {
         let why = || "it was announced, and did not come".to_owned();
         let state = self.shared.streams.received(shard, &received.state);
         let state = state.ok_or_else(|| NodeError::BadSnapshot { shard, why: why() })?;
-        let rests_on = self.shared.past.shard(shard)?.batches;
+        let rests_on = self.store_batches(shard)?;
         // No file may rest on what a power cut takes away.
-        self.shared.past.sync()?;
+        self.shared.patiently(|past| past.sync())?;
         self.snapshots.save_now(&received.meta, rests_on, &state)?;
         self.restoring.insert(shard, state);
         Ok(())
@@ -130,7 +130,7 @@ impl Driver {
         let cut = snapshots::decode_state(&state).map_err(|why| NodeError::BadSnapshot { shard, why })?;
         let kept = Kept::restore(cut);
         let deadline = kept.next_deadline();
-        let rests_on = self.shared.past.shard(shard)?.batches;
+        let rests_on = self.store_batches(shard)?;
         let cell = Arc::clone(&self.shared.cells[usize::from(shard)]);
         let mut replica = cell.replica.lock();
         if !planted::is("a snapshot of a leader that is not taken over") {
@@ -145,6 +145,11 @@ impl Driver {
         self.set_due(shard, deadline);
         self.led_by(shard, Led { term: cell.term.load(Ordering::Relaxed), leader: self.engine.leader(shard) });
         Ok(())
+    }
+
+    /// How many batches the store has of a shard.
+    fn store_batches(&self, shard: ShardId) -> Result<u64, NodeError> {
+        Ok(self.shared.patiently(|past| past.shard(shard))?.batches)
     }
 
     /// Has a snapshot written by the thread that does.

@@ -6,11 +6,14 @@
 //! log's owner when [`Log::wants_checkpoint`], so that no older one is needed for anything else.
 //!
 //! What [`Log::sync`] has returned for is never lost silently: [`Log::open`] delivers it, or names the
-//! damage. What was not synced may be cut off after a power cut, from some record on.
+//! damage. What was not synced may be cut off after a power cut, from some record on. What [`Log::open`]
+//! delivers is durable, also after a sync that failed in an earlier process.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use boxoffice_core::planted;
 
 use crate::world::{Disk, OpenMode, Rng};
 
@@ -126,6 +129,8 @@ pub struct Log {
     active: Used,
     /// Where the next record goes in the active segment.
     at: u64,
+    /// Bytes from there on of which a write that found no room may have left some.
+    remains: u64,
     next_seq: u64,
     synced: u64,
     /// The sequence number of the last record that [`Log::seal`] wrote.
@@ -168,25 +173,27 @@ impl Log {
             return Err(LogError::Missing { dir: dir.to_owned() });
         }
         recovery.created = reads.is_empty();
-        if let Some(cut) = &recovery.cut {
-            let read = reads.iter().find(|read| read.segment.path == cut.file);
-            clear(&read.expect("the cut is in a segment that was read").segment, cut)?;
-        }
 
         if recovery.created {
             reads.push(Read::empty(first_segment(&*disk, &*rng, dir, &config)?));
         }
-        // What stands after the last segment with records is spare.
-        let used = reads.iter().rposition(|read| read.records > 0).unwrap_or(0) + 1;
+        // What stands after the last segment with records, or with the beginning of one, is spare.
+        let is_cut = |read: &Read| recovery.cut.as_ref().is_some_and(|cut| cut.file == read.segment.path);
+        let used = reads.iter().rposition(|read| read.records > 0 || is_cut(read)).unwrap_or(0) + 1;
         let spares = reads.split_off(used);
         let spares = usable_spares(&*disk, dir, spares, config.segment_bytes)?;
-        let active = reads.pop().expect("there is a segment");
+        let mut active = reads.pop().expect("there is a segment");
         let next_number = active.segment.number + spares.len() as u64 + 1;
 
         // The process before may have ended between a write and its sync, or between the name of a
-        // segment and the directory's sync: what was read must not be lost from now on.
-        active.segment.file.sync_data().map_err(LogError::io("sync", &active.segment.path))?;
+        // segment and the directory's sync: what was read must not be lost from now on. A sync that
+        // failed has left pages that count as written: only what is written again is synced.
+        write_again(&mut active)?;
         disk.sync_dir(dir).map_err(LogError::io("sync", dir))?;
+        if let Some(cut) = &recovery.cut {
+            recovery.last_seq += 1;
+            pass_over(&mut active, cut, recovery.last_seq)?;
+        }
 
         let workshop = Workshop::open(disk, rng, dir, config.clone(), spares, next_number)
             .map_err(LogError::io("start the thread for", dir))?;
@@ -197,6 +204,7 @@ impl Log {
             retired: VecDeque::new(),
             sealed: reads.into_iter().map(Used::from).collect(),
             at: active.end as u64,
+            remains: 0,
             active: Used::from(active),
             next_seq: recovery.last_seq + 1,
             synced: recovery.last_seq,
@@ -221,6 +229,7 @@ impl Log {
         if needed > self.record_bytes_max() {
             return Err(LogError::TooLarge { bytes: needed, max: self.record_bytes_max() });
         }
+        self.pass_over_remains()?;
         if kind == Kind::Ordinary && self.would_use_reserve(needed) {
             return Err(self.full(needed));
         }
@@ -256,6 +265,7 @@ impl Log {
     /// As [`Log::append`] and [`Log::sync`].
     pub fn seal(&mut self) -> Result<(), LogError> {
         self.sync()?;
+        self.pass_over_remains()?;
         if self.last_seq() > self.last_seal && self.rest() >= record::LINE as u64 {
             self.last_seal = self.write(None, &[], &[])?;
             self.sync()?;
@@ -389,9 +399,10 @@ impl Log {
         let bytes = self.buffer.len() as u64;
         assert!(bytes <= self.rest(), "record {seq} does not fit where it is written");
         if let Err(error) = self.active.segment.file.write_all_at(&self.buffer, self.at) {
-            // Some file systems need new space even here. The place is written anew by the next
-            // record, and until then it is an unfinished end.
+            // Some file systems need new space even here. A part may be written: an unfinished end, which the next
+            // record passes over.
             if spare::is_no_space(&error) {
+                self.remains = bytes;
                 return Err(self.full(bytes));
             }
             return Err(self.fail("write", error));
@@ -407,6 +418,29 @@ impl Log {
             self.buffer = Vec::new();
         }
         Ok(seq)
+    }
+
+    /// Passes over what a write that found no room may have left: a shorter record in its place would leave its end
+    /// standing, which looks like damage.
+    fn pass_over_remains(&mut self) -> Result<(), LogError> {
+        if planted::is("a record over the remains of a longer one") {
+            self.remains = 0;
+        }
+        if self.remains == 0 {
+            return Ok(());
+        }
+        let place = (self.active.segment.salt, self.at);
+        record::encode_passing_over(&mut self.buffer, place, (self.next_seq, self.synced), self.remains);
+        if let Err(error) = self.active.segment.file.write_all_at(&self.buffer, self.at) {
+            if spare::is_no_space(&error) {
+                return Err(self.full(self.remains));
+            }
+            return Err(self.fail("write", error));
+        }
+        self.at += std::mem::take(&mut self.remains);
+        self.workshop.note_used(self.at);
+        self.next_seq += 1;
+        Ok(())
     }
 
     fn check_usable(&self) -> Result<(), LogError> {
@@ -448,11 +482,28 @@ fn first_segment(disk: &dyn Disk, rng: &dyn Rng, dir: &Path, config: &LogConfig)
     })
 }
 
-/// Writes zeros over an unfinished end, durably, before anything new is written there.
-fn clear(segment: &Segment, cut: &Cut) -> Result<(), LogError> {
-    let zeros = vec![0; cut.bytes as usize];
-    segment.file.write_all_at(&zeros, cut.offset).map_err(LogError::io("clear", &segment.path))?;
-    segment.file.sync_data().map_err(LogError::io("sync", &segment.path))
+/// Makes the records of a segment durable: what nothing vouches for is written again before it is synced.
+fn write_again(read: &mut Read) -> Result<(), LogError> {
+    let Segment { file, path, .. } = &read.segment;
+    let tail = std::mem::take(&mut read.tail);
+    if !planted::is("a log believed as it is read") {
+        let at = (read.end - tail.len()) as u64;
+        file.write_all_at(&tail, at).map_err(LogError::io("write", path))?;
+    }
+    file.sync_data().map_err(LogError::io("sync", path))
+}
+
+/// Passes over an unfinished end, durably, before anything new is written behind it. Zeros in its place would not do:
+/// when their sync fails the next start reads zeros, and a power cut brings the unfinished end back.
+fn pass_over(read: &mut Read, cut: &Cut, seq: u64) -> Result<(), LogError> {
+    let Segment { file, path, salt, .. } = &read.segment;
+    let passed = cut.bytes.next_multiple_of(record::LINE as u64);
+    let mut header = Vec::new();
+    record::encode_passing_over(&mut header, (*salt, cut.offset), (seq, seq - 1), passed);
+    file.write_all_at(&header, cut.offset).map_err(LogError::io("write", path))?;
+    file.sync_data().map_err(LogError::io("sync", path))?;
+    read.end += passed as usize;
+    Ok(())
 }
 
 /// Removes spares from the first of another size on, the last one first: no gap at any time.

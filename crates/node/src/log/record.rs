@@ -33,7 +33,8 @@ pub enum Kind {
     Checkpoint,
 }
 
-/// `None` stands for a seal: a record that says only that all before it is durable.
+/// `None` stands for a seal: a record that says only that all before it is durable. A seal with a body passes over a
+/// place that was never finished: nothing is known of what stands there, so nothing of it is checked.
 fn code(kind: Option<Kind>) -> u8 {
     match kind {
         None => 0,
@@ -68,6 +69,13 @@ pub(super) struct Header {
     pub(super) seq: u64,
     /// The highest sequence number known to be durable when this record was written.
     pub(super) synced: u64,
+}
+
+impl Header {
+    /// Whether it passes over what stands in its body.
+    pub(super) fn passes_over(&self) -> bool {
+        self.kind.is_none() && self.payload_bytes > 0
+    }
 }
 
 /// What is found where a record is looked for.
@@ -125,12 +133,20 @@ pub(super) fn encode(
         seq,
         synced,
     };
-    fields.write(header);
-    close(header, salt, at);
-    let crc = crc32c::crc32c(&header[..CRC_AT]).to_le_bytes();
-    for (byte, crc) in header[CRC_AT..].iter_mut().zip(crc) {
-        *byte ^= crc;
-    }
+    fields.close(header, salt, at);
+}
+
+/// Writes the header of a seal that passes over `passed` bytes at `at` into `out`; what stands behind the header stays as
+/// it is. So a place that was never finished needs no second content: whichever of the two a power cut leaves, the next
+/// record stands behind it.
+pub(super) fn encode_passing_over(out: &mut Vec<u8>, (salt, at): (u64, u64), (seq, synced): (u64, u64), passed: u64) {
+    assert!(synced < seq, "record {seq} says it is durable before it is written");
+    let passed = usize::try_from(passed).expect("less than a segment");
+    assert!(passed >= LINE && passed.is_multiple_of(LINE), "records stand at multiples of {LINE} bytes");
+    let payload_bytes = u32::try_from(passed.saturating_sub(LINE + STAMP)).expect("less than a segment");
+    out.clear();
+    out.resize(LINE, 0);
+    Header { kind: None, marks: 0, payload_bytes, body_crc: 0, seq, synced }.close(out, salt, at);
 }
 
 /// Looks at the place `at` of the raw segment `bytes`.
@@ -150,7 +166,9 @@ pub(super) fn find(bytes: &[u8], at: usize, salt: u64) -> Found {
         return Found::Bad("it is longer than its segment");
     }
     let body = &bytes[at + LINE..at + whole];
-    let good = body.is_empty() || crc32c::crc32c(body) == header.body_crc && has_stamp(body, salt, (at + LINE) as u64);
+    let good = body.is_empty()
+        || header.passes_over()
+        || crc32c::crc32c(body) == header.body_crc && has_stamp(body, salt, (at + LINE) as u64);
     match good {
         true => Found::Whole(header, whole),
         false if is_unwritten(body) => Found::Unwritten("not all of it was written"),
@@ -194,6 +212,16 @@ pub(super) fn open<'a>(
 }
 
 impl Header {
+    /// Writes the whole header that is to stand at `at` into `out`.
+    fn close(&self, out: &mut [u8], salt: u64, at: u64) {
+        self.write(out);
+        close(out, salt, at);
+        let crc = crc32c::crc32c(&out[..CRC_AT]).to_le_bytes();
+        for (byte, crc) in out[CRC_AT..].iter_mut().zip(crc) {
+            *byte ^= crc;
+        }
+    }
+
     fn write(&self, out: &mut [u8]) {
         out[0..4].copy_from_slice(&MAGIC.to_le_bytes());
         out[4] = code(self.kind);
@@ -317,6 +345,18 @@ mod tests {
                 flipped[LINE - 1] ^= 1 << bit;
                 assert!(matches!(find(&flipped, 0, salt), Found::Bad(_)), "salt {salt} bit {bit}");
             }
+        }
+    }
+
+    #[test]
+    fn what_is_passed_over_may_be_anything() {
+        for passed in [64_u64, 128, 4_096] {
+            let mut header = Vec::new();
+            encode_passing_over(&mut header, (SALT, 64), (7, 6), passed);
+            let mut segment = vec![0xA5; 64 + passed as usize];
+            segment[64..128].copy_from_slice(&header);
+            let Found::Whole(found, whole) = find(&segment, 64, SALT) else { panic!("not found: {passed} bytes") };
+            assert_eq!((found.kind, found.seq, whole as u64), (None, 7, passed));
         }
     }
 

@@ -5,7 +5,12 @@
 //! was begun (an older one is synced before). It is cut off, with whatever follows it, and said so.
 //! Every other bad place is *damage*: something that was written whole has changed, and the log is
 //! refused.
+//!
+//! That a record can be read does not say that it is on the disk: after a failed sync the system keeps its pages
+//! as if they were written. Records that no later header says to be durable, the *tail*, are written again, with
+//! the same bytes, before a sync of them means anything.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use super::record::{self, Found, Header, Kind, LINE};
@@ -22,8 +27,10 @@ pub struct Recovery {
     pub records: u64,
     /// Bytes of whole records.
     pub bytes: u64,
-    /// The sequence number of the last whole record, 0 if there is none.
+    /// The sequence number of the last whole record, 0 if there is none. After a cut, of what stands in its place.
     pub last_seq: u64,
+    /// Bytes of whole records that no later record says to be durable: written again when the log is opened.
+    pub tail_bytes: u64,
     /// The unfinished end that was cut off, or would be.
     pub cut: Option<Cut>,
     /// The last record is a seal: all was durable when the log was left.
@@ -57,6 +64,8 @@ pub(super) struct Read {
     /// Where the next record would stand.
     pub(super) end: usize,
     pub(super) records: u64,
+    /// The bytes up to `end` that no later header vouches for.
+    pub(super) tail: Vec<u8>,
 }
 
 /// Reads the log in `dir`, changing nothing. `owner`: whose it must be, `None` for anybody's.
@@ -72,6 +81,7 @@ pub(super) fn read(
         next_seq: (numbers.first() == Some(&1)).then_some(1),
         recovery: Recovery::default(),
         scratch: Vec::new(),
+        in_doubt: VecDeque::new(),
     };
     let mut reads = Vec::with_capacity(numbers.len());
     let mut ended: Option<LogError> = None;
@@ -91,12 +101,16 @@ pub(super) fn read(
         if let Some(damage) = ended {
             return Err(damage);
         }
+        // A segment is synced before the next one is begun.
+        reads.iter_mut().for_each(|read: &mut Read| read.tail = Vec::new());
+        reader.in_doubt.clear();
         let read = reader.segment(segment, &bytes, replay)?;
         if let Some(cut) = &reader.recovery.cut {
             ended = Some(reader.overtaken(&cut.file, read.end, cut.why));
         }
         reads.push(read);
     }
+    reader.recovery.tail_bytes = reads.iter().map(|read| read.tail.len() as u64).sum();
     Ok((reads, reader.recovery))
 }
 
@@ -148,7 +162,7 @@ fn is_zero(bytes: &[u8]) -> bool {
 
 impl Read {
     pub(super) fn empty(segment: Segment) -> Read {
-        Read { segment, marks: Marks::default(), checkpoint_seq: None, end: PAGE, records: 0 }
+        Read { segment, marks: Marks::default(), checkpoint_seq: None, end: PAGE, records: 0, tail: Vec::new() }
     }
 }
 
@@ -158,6 +172,8 @@ struct Reader {
     next_seq: Option<u64>,
     recovery: Recovery,
     scratch: Vec<u8>,
+    /// Sequence numbers and places of the records of this segment that no header so far vouches for.
+    in_doubt: VecDeque<(u64, usize)>,
 }
 
 impl Reader {
@@ -186,6 +202,8 @@ impl Reader {
             break;
         }
         self.recovery.segments += 1;
+        let tail = self.in_doubt.front().map_or(read.end, |&(_, at)| at);
+        read.tail = bytes[tail..read.end].to_vec();
         Ok(read)
     }
 
@@ -201,7 +219,11 @@ impl Reader {
         if let Some(kind) = header.kind {
             replay(Record { seq: header.seq, kind, payload });
         }
-        self.recovery.clean_stop = header.kind.is_none();
+        while self.in_doubt.front().is_some_and(|&(seq, _)| seq <= header.synced) {
+            self.in_doubt.pop_front();
+        }
+        self.in_doubt.push_back((header.seq, read.end));
+        self.recovery.clean_stop = header.kind.is_none() && !header.passes_over();
         read.records += 1;
         self.next_seq = Some(header.seq + 1);
         self.recovery.records += 1;

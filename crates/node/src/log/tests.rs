@@ -201,6 +201,97 @@ fn a_sector_lost_from_a_durable_record_is_damage() {
 }
 
 #[test]
+fn what_a_failed_sync_left_readable_is_durable_once_the_log_is_open() {
+    for lost in 1..4 {
+        let disk = MemoryDisk::new();
+        let (mut log, ..) = open(&disk);
+        put(&mut log, b"durable");
+        log.sync().unwrap();
+        for seed in 0..lost {
+            put(&mut log, &payload(700, seed));
+        }
+        disk.fail_next_sync();
+        assert!(log.sync().is_err());
+        // The next process reads the records and gives them out as durable.
+        disk.process_end();
+        let (mut log, recovery, records) = open(&disk);
+        assert_eq!((recovery.cut, records.len()), (None, 1 + usize::from(lost)));
+        log.sync().unwrap();
+        disk.power_cut(&mut || false);
+        assert_eq!(open(&disk).2, records);
+    }
+}
+
+#[test]
+fn only_what_no_later_record_vouches_for_is_written_again() {
+    let disk = MemoryDisk::new();
+    let (mut log, ..) = open(&disk);
+    for seed in 0..20 {
+        put(&mut log, &payload(5_000, seed));
+        log.sync().unwrap();
+    }
+    drop(log);
+    assert_eq!(look(&disk).unwrap().0.tail_bytes, record::record_bytes(5_000, 0) as u64);
+    let (mut log, ..) = open(&disk);
+    log.seal().unwrap();
+    drop(log);
+    assert_eq!(look(&disk).unwrap().0.tail_bytes, record::LINE as u64);
+}
+
+#[test]
+fn an_end_that_was_cut_stays_cut_when_that_could_not_be_synced() {
+    let disk = MemoryDisk::new();
+    let (mut log, ..) = open(&disk);
+    put(&mut log, b"durable");
+    log.sync().unwrap();
+    put(&mut log, &payload(3_000, 1));
+    let mut sectors = 0;
+    disk.power_cut(&mut || {
+        sectors += 1;
+        sectors != 3
+    });
+    // The sync of the records succeeds, that of the cut fails.
+    disk.fail_sync_after(1);
+    assert!(open_with(&disk, config()).is_err());
+    disk.process_end();
+    let (mut log, recovery, _) = open(&disk);
+    assert_eq!(recovery.cut, None, "it is passed over, as far as this process can see");
+    put(&mut log, b"short");
+    log.sync().unwrap();
+    disk.power_cut(&mut || false);
+    let (recovery, records) = look(&disk).unwrap();
+    assert_eq!(
+        (recovery.cut, records.into_values().collect::<Vec<_>>()),
+        (None, vec![b"durable".to_vec(), b"short".to_vec()])
+    );
+}
+
+#[test]
+fn a_short_write_followed_by_a_shorter_record_is_no_damage() {
+    let long = payload(3_000, 3);
+    for written in [0, 1, 63, 64, 100, 512, 2_000, 3_071] {
+        for then in [0, 1, 500, 3_000, 4_000] {
+            let disk = MemoryDisk::new();
+            let (mut log, ..) = open(&disk);
+            let mut expected = Records::from([(put(&mut log, b"durable"), b"durable".to_vec())]);
+            log.sync().unwrap();
+            disk.cut_next_write(written);
+            let refused = log.append(Kind::Vital, &[&long], &[]);
+            assert!(matches!(refused, Err(LogError::Full { .. })), "{refused:?}");
+            // What is left of it is an unfinished end as long as nothing follows.
+            assert_eq!(look(&disk).unwrap().1, expected);
+            let next = put(&mut log, &payload(then, 4));
+            expected.insert(next, payload(then, 4));
+            assert_eq!(look(&disk).unwrap().1, expected, "{written} bytes, then a record of {then}");
+            log.sync().unwrap();
+            drop(log);
+            disk.power_cut(&mut || false);
+            assert_eq!(open(&disk).2, expected);
+        }
+    }
+}
+
+#[test]
 fn an_unsynced_end_of_many_records_is_cut_from_the_first_hole_on() {
     let disk = MemoryDisk::new();
     let (mut log, _, _) = open(&disk);

@@ -3,6 +3,7 @@
 use std::{
     io,
     net::SocketAddr,
+    os::fd::AsRawFd,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
@@ -26,9 +27,6 @@ use crate::world::NodeId;
 /// Connections the kernel keeps until they are accepted.
 const BACKLOG: i32 = 256;
 
-/// Callers that have not introduced themselves yet: some kilobytes each, for as long as an introduction may take.
-const STRANGERS_MAX: usize = 256;
-
 /// How long to wait when the process has no descriptors left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
@@ -46,7 +44,7 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Lets callers in for as long as it runs.
 pub(super) async fn accept(inner: Arc<Inner>, listener: TcpListener) {
-    let seats = Arc::new(Semaphore::new(STRANGERS_MAX));
+    let seats = Arc::new(Semaphore::new(inner.config.strangers_max));
     loop {
         let (stream, address) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -57,6 +55,14 @@ pub(super) async fn accept(inner: Arc<Inner>, listener: TcpListener) {
                 continue;
             }
         };
+        // The system gives out the lowest number that is free, so at least as many are in use.
+        if stream.as_raw_fd() as u64 >= inner.config.descriptors_end {
+            inner.counts.turned_away.fetch_add(1, Relaxed);
+            drop(stream);
+            tracing::warn!("there is no file descriptor for another node; none is let in for a moment");
+            tokio::time::sleep(ACCEPT_AGAIN).await;
+            continue;
+        }
         inner.counts.accepted.fetch_add(1, Relaxed);
         match Arc::clone(&seats).try_acquire_owned() {
             Ok(seat) => {

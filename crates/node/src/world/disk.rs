@@ -57,6 +57,15 @@ pub trait Disk: Send + Sync {
     /// As the file system says.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
 
+    /// Sees to it that nobody but its owner can look into `dir`, which somebody else may have made. Nothing where there are
+    /// no others.
+    ///
+    /// # Errors
+    /// As the file system says: not the owner's own process, for one.
+    fn close_to_others(&self, _dir: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Bytes that may still be written on the file system that holds `dir`.
     ///
     /// # Errors

@@ -2,6 +2,10 @@
 //!
 //! What it may forget is the worst a real disk may: of each file any subset of the sectors written
 //! since its last sync, of the names in a directory any of the changes since its last sync.
+//!
+//! A failed sync does what Linux does: what was to be written counts as clean from then on. It can be read,
+//! by later processes too, no later sync writes it, and a power cut may take it. Only what is written again is
+//! made durable by the next sync.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -32,7 +36,11 @@ struct State {
     /// Counts power cuts: handles and locks of an earlier time are dead.
     epoch: u64,
     capacity_bytes: Option<u64>,
+    /// The next write puts down only so many bytes, and finds no room for the rest.
+    short_write: Option<usize>,
     syncs_fail: bool,
+    /// So many more syncs of files work, and the one after them fails.
+    syncs_until_one_fails: Option<u64>,
     changes_left: Option<u64>,
     changes: u64,
 }
@@ -48,9 +56,14 @@ enum NameChange {
 struct Content {
     bytes: Vec<u8>,
     durable_length: usize,
-    /// What each sector changed since the last sync held before; nothing for one that was not there or empty.
-    before: BTreeMap<usize, Option<Box<[u8; SECTOR_BYTES]>>>,
+    /// What the disk has of each sector that was changed since the last sync.
+    before: BTreeMap<usize, OnDisk>,
+    /// The same of sectors that a failed sync was to write: they count as written and are not.
+    lost: BTreeMap<usize, OnDisk>,
 }
+
+/// What the disk has of a sector; nothing if it was not there or empty.
+type OnDisk = Option<Box<[u8; SECTOR_BYTES]>>;
 
 impl MemoryDisk {
     /// An empty disk without end.
@@ -66,6 +79,21 @@ impl MemoryDisk {
     /// From now on every sync of a file fails, or works again.
     pub fn fail_syncs(&self, fail: bool) {
         self.state.lock().syncs_fail = fail;
+    }
+
+    /// The next sync of a file fails, and those after it work again.
+    pub fn fail_next_sync(&self) {
+        self.fail_sync_after(0);
+    }
+
+    /// So many more syncs of files work, one fails, and those after it work again.
+    pub fn fail_sync_after(&self, syncs: u64) {
+        self.state.lock().syncs_until_one_fails = Some(syncs);
+    }
+
+    /// The next write puts down only its first `bytes`, never all of them, and is refused as `StorageFull`.
+    pub fn cut_next_write(&self, bytes: usize) {
+        self.state.lock().short_write = Some(bytes);
     }
 
     /// After `changes` more changes (writes, syncs, names) every one fails as if the power had gone,
@@ -88,7 +116,7 @@ impl MemoryDisk {
     }
 
     /// Cuts the power. `keeps` is asked for every unsynced sector, length and change of a name
-    /// whether it had reached the disk. Open files and locks end.
+    /// whether it had reached the disk, and for every sector that a failed sync was to write. Open files and locks end.
     pub fn power_cut(&self, keeps: &mut dyn FnMut() -> bool) {
         self.process_end();
         let mut state = self.state.lock();
@@ -164,6 +192,11 @@ impl Content {
     /// Remembers what the sectors of `from..to` hold before they change.
     fn remember(&mut self, from: usize, to: usize) {
         for sector in from / SECTOR_BYTES..to.div_ceil(SECTOR_BYTES) {
+            if let Some(on_disk) = self.lost.remove(&sector) {
+                // It was never written; now it will be.
+                self.before.insert(sector, on_disk);
+                continue;
+            }
             let bytes = &self.bytes;
             self.before.entry(sector).or_insert_with(|| {
                 let start = (sector * SECTOR_BYTES).min(bytes.len());
@@ -199,12 +232,18 @@ impl Content {
         self.durable_length = self.bytes.len();
     }
 
+    /// The sync fails: its sectors count as written.
+    fn sync_fails(&mut self) {
+        self.lost.append(&mut self.before);
+    }
+
     fn power_cut(&mut self, keeps: &mut dyn FnMut() -> bool) {
         let length = match self.bytes.len() == self.durable_length || keeps() {
             true => self.bytes.len(),
             false => self.durable_length,
         };
-        for (sector, old) in std::mem::take(&mut self.before) {
+        self.sync_fails();
+        for (sector, old) in std::mem::take(&mut self.lost) {
             if keeps() {
                 continue;
             }
@@ -374,13 +413,20 @@ impl DiskFile for MemoryFile {
         let mut state = self.changing()?;
         let length = state.files[self.id].bytes.len();
         state.room_for((at + bytes.len()).saturating_sub(length))?;
+        if let Some(cut) = state.short_write.take() {
+            state.files[self.id].write(&bytes[..cut.min(bytes.len().saturating_sub(1))], at);
+            return Err(ErrorKind::StorageFull.into());
+        }
         state.files[self.id].write(bytes, at);
         Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.changing()?;
-        if state.syncs_fail {
+        let this_one_fails = state.syncs_until_one_fails == Some(0);
+        state.syncs_until_one_fails = state.syncs_until_one_fails.take().and_then(|left| left.checked_sub(1));
+        if state.syncs_fail || this_one_fails {
+            state.files[self.id].sync_fails();
             return Err(io::Error::other("the disk does not sync"));
         }
         state.files[self.id].sync();
@@ -438,6 +484,32 @@ mod tests {
     }
 
     #[test]
+    fn what_a_failed_sync_was_to_write_is_readable_and_lost() {
+        let disk = MemoryDisk::new();
+        let path = Path::new("/data/one");
+        let one = file(&disk, "one");
+        one.write_all_at(&[1; 1_024], 0).unwrap();
+        one.sync_data().unwrap();
+        disk.sync_dir(Path::new("/data")).unwrap();
+        one.write_all_at(&[2; 1_024], 0).unwrap();
+        disk.fail_next_sync();
+        assert!(one.sync_data().is_err());
+        let read = || {
+            let mut bytes = [0; 1_024];
+            disk.open(path, OpenMode::Read).unwrap().read_exact_at(&mut bytes, 0).unwrap();
+            (bytes[0], bytes[600])
+        };
+        // Another process reads it, and its sync has nothing to write but what it writes itself.
+        disk.process_end();
+        assert_eq!(read(), (2, 2));
+        let one = disk.open(path, OpenMode::Write).unwrap();
+        one.write_all_at(&[2; 512], 512).unwrap();
+        one.sync_data().unwrap();
+        disk.power_cut(&mut || false);
+        assert_eq!(read(), (1, 2));
+    }
+
+    #[test]
     fn it_is_full_at_its_capacity() {
         let disk = MemoryDisk::new();
         let one = file(&disk, "one");
@@ -452,5 +524,12 @@ mod tests {
         disk.stop_after(1);
         one.write_all_at(&[3], 0).unwrap();
         assert!(one.write_all_at(&[3], 0).is_err());
+        disk.process_end();
+        let one = disk.open(Path::new("/data/one"), OpenMode::Write).unwrap();
+        disk.cut_next_write(3);
+        assert_eq!(one.write_all_at(&[7; 10], 0).unwrap_err().kind(), ErrorKind::StorageFull);
+        let mut bytes = [0; 4];
+        one.read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!(bytes, [7, 7, 7, 1]);
     }
 }

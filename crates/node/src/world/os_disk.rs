@@ -1,14 +1,53 @@
 //! The operating system's files.
+//!
+//! A process that has no file descriptor left waits until it has one: others give theirs back, and a disk is not broken by
+//! that. What is written is for the eyes of the process's user only.
 
 #![allow(clippy::disallowed_methods, reason = "this is the one door to the system's files")]
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use super::disk::{Disk, DiskFile, DiskLock, OpenMode};
+
+/// The permissions of files: read and written by their owner.
+const FILE_MODE: u32 = 0o600;
+/// The same of directories.
+const DIR_MODE: u32 = 0o700;
+/// How long to wait for a file descriptor before it is tried again.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// Whether this answer of the system says that the process, or the system, has no file descriptor left.
+pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    error.raw_os_error().is_some_and(|code| [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error).contains(&code))
+}
+
+/// Does something that needs a file descriptor, again and again as long as there is none.
+pub(crate) fn with_descriptor<T>(what: &Path, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let mut waits = false;
+    loop {
+        match attempt() {
+            Err(error) if is_out_of_descriptors(&error) => {
+                if !std::mem::replace(&mut waits, true) {
+                    tracing::error!(file = %what.display(), %error, "there is no file descriptor left; waiting for one");
+                }
+                thread::sleep(AGAIN);
+            }
+            done => {
+                if waits {
+                    tracing::warn!(file = %what.display(), "there are file descriptors again");
+                }
+                return done;
+            }
+        }
+    }
+}
 
 /// The real disk.
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,9 +59,9 @@ impl Disk for OsDisk {
         match mode {
             OpenMode::Read => options.read(true),
             OpenMode::Write => options.read(true).write(true),
-            OpenMode::Create => options.read(true).write(true).create_new(true),
+            OpenMode::Create => options.read(true).write(true).create_new(true).mode(FILE_MODE),
         };
-        Ok(Arc::new(OsFile(options.open(path)?)))
+        Ok(Arc::new(OsFile(with_descriptor(path, || options.open(path))?)))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -34,12 +73,12 @@ impl Disk for OsDisk {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        File::open(dir)?.sync_all()
+        with_descriptor(dir, || File::open(dir))?.sync_all()
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(dir)? {
+        for entry in with_descriptor(dir, || fs::read_dir(dir))? {
             let entry = entry?;
             if !entry.file_type()?.is_dir() {
                 // A name that is not text is nobody's here; it is shown with marks in place.
@@ -53,7 +92,7 @@ impl Disk for OsDisk {
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         let missing: Vec<&Path> =
             dir.ancestors().take_while(|place| !place.as_os_str().is_empty() && !place.exists()).collect();
-        fs::create_dir_all(dir)?;
+        DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir)?;
         for place in missing {
             let above = match place.parent() {
                 Some(above) if !above.as_os_str().is_empty() => above,
@@ -64,13 +103,19 @@ impl Disk for OsDisk {
         Ok(())
     }
 
+    fn close_to_others(&self, dir: &Path) -> io::Result<()> {
+        fs::set_permissions(dir, Permissions::from_mode(DIR_MODE))
+    }
+
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
         let space = rustix::fs::statvfs(dir)?;
         Ok(space.f_bavail.saturating_mul(space.f_frsize))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
+        let file = with_descriptor(path, || options.open(path))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Box::new(OsLock { _file: file }))),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -119,5 +164,21 @@ mod tests {
     fn it_keeps_the_promises_of_a_disk() {
         let dir = tempfile::tempdir().unwrap();
         promises::check(&OsDisk, &dir.path().join("data/below"));
+    }
+
+    #[test]
+    fn what_it_makes_is_for_its_owner_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let below = dir.path().join("data/below");
+        OsDisk.create_dir_all(&below).unwrap();
+        let file = below.join("file");
+        drop(OsDisk.open(&file, OpenMode::Create).unwrap());
+        drop(OsDisk.lock(&below.join("lock")).unwrap());
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!([mode(&dir.path().join("data")), mode(&below)], [0o700; 2]);
+        assert_eq!([mode(&file), mode(&below.join("lock"))], [0o600; 2]);
+        fs::set_permissions(&below, Permissions::from_mode(0o755)).unwrap();
+        OsDisk.close_to_others(&below).unwrap();
+        assert_eq!(mode(&below), 0o700);
     }
 }

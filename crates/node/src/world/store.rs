@@ -53,7 +53,8 @@ pub trait Store: Send + Sync {
 
 /// Where stores are opened.
 pub trait Stores: Send + Sync {
-    /// Opens the store in `dir`, making it where there is none.
+    /// Opens the store in `dir`, making it where there is none. What can be read then is durable after the next
+    /// [`Store::sync`], also where a sync has failed in an earlier process.
     ///
     /// # Errors
     /// [`StoreError::Broken`] when it is damaged, [`StoreError::Full`] when there is no room to make it.
@@ -89,6 +90,14 @@ pub enum StoreError {
         /// What it says.
         why: String,
     },
+    /// The process has no file descriptor left for it.
+    #[error("the store {} waits for a file descriptor: {why}; raise the limit of them, or lower limits.connections", .dir.display())]
+    NoDescriptor {
+        /// The store's directory.
+        dir: PathBuf,
+        /// What the system says.
+        why: String,
+    },
     /// It is damaged, or the disk is.
     #[error(
         "the store {} cannot be used: {why}; check the disk; if it is damaged, restore the whole data directory from one backup, \
@@ -104,10 +113,10 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether it is only that the disk is full.
+    /// Whether something has run out that comes back, such as room on the disk: it is to be tried again then.
     pub fn is_full(&self) -> bool {
         match self {
-            StoreError::Full { .. } => true,
+            StoreError::Full { .. } | StoreError::NoDescriptor { .. } => true,
             StoreError::Broken { .. } => false,
         }
     }

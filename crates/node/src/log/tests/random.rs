@@ -24,6 +24,10 @@ enum Step {
     KillAfter(u64),
     /// The disk holds this many segments from now on.
     Capacity(u64),
+    /// After so many syncs one fails.
+    FailSync(u64),
+    /// The next write finds no room after so many bytes.
+    ShortWrite(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -39,6 +43,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..12_u64, any::<u64>()).prop_map(|(after, seed)| Step::PowerCutAfter(after, seed)),
         2 => (0..12_u64).prop_map(Step::KillAfter),
         1 => (1..6_u64).prop_map(Step::Capacity),
+        2 => (0..3_u64).prop_map(Step::FailSync),
+        2 => (0..5_000_usize).prop_map(Step::ShortWrite),
     ]
 }
 
@@ -59,13 +65,15 @@ struct Owner {
     needed_from: u64,
     /// The end that is under way.
     end: Option<End>,
+    /// So many syncs and writes are about to fail.
+    trouble: u32,
 }
 
 impl Owner {
     fn new() -> Owner {
         let disk = MemoryDisk::new();
         let (log, ..) = open(&disk);
-        Owner { disk, log: Some(log), written: Records::new(), synced: 0, needed_from: 0, end: None }
+        Owner { disk, log: Some(log), written: Records::new(), synced: 0, needed_from: 0, end: None, trouble: 0 }
     }
 
     fn step(&mut self, step: Step) {
@@ -79,7 +87,7 @@ impl Owner {
             }
             Step::Seal => {
                 let sealed = self.log.as_mut().expect("open").seal();
-                self.after(sealed.is_ok());
+                self.after(matches!(sealed, Ok(()) | Err(LogError::Full { .. })));
             }
             Step::Release => {
                 let log = self.log.as_mut().expect("open");
@@ -106,7 +114,24 @@ impl Owner {
                 self.disk.set_capacity((segments < 5).then_some(bytes));
                 self.log.as_mut().expect("open").tend();
             }
+            Step::FailSync(after) => {
+                self.disk.fail_sync_after(after);
+                self.trouble += 1;
+            }
+            Step::ShortWrite(bytes) => {
+                self.disk.cut_next_write(bytes);
+                self.trouble += 1;
+            }
         }
+    }
+
+    /// How the process ends that something just failed for; nothing fails without a reason.
+    fn reason(&mut self) -> End {
+        let Owner { end, trouble, .. } = self;
+        end.unwrap_or_else(|| {
+            *trouble = trouble.checked_sub(1).expect("nothing fails while there is power");
+            End::Kill
+        })
     }
 
     fn append(&mut self, kind: Kind, size: usize) {
@@ -115,19 +140,23 @@ impl Owner {
         let bytes = payload(size, seq as u8);
         let mark = Mark { shard: 1, last_index: seq };
         match log.append(kind, &[&bytes], &[mark]) {
-            Ok(given) => assert_eq!(given, seq),
+            // What a write left that found no room is passed over first: that has a number too.
+            Ok(given) => {
+                assert!((seq..=seq + 1).contains(&given), "{given} after {}", seq - 1);
+                self.written.insert(given, bytes);
+            }
             Err(LogError::Full { .. }) => {
-                assert_eq!(log.last_seq(), seq - 1);
+                assert!((seq - 1..=seq).contains(&log.last_seq()));
                 return self.after(true);
             }
             // The power went away within; the record may have reached the disk or not.
-            Err(LogError::Io { .. }) if self.end.is_some() => {
+            Err(LogError::Io { .. }) if self.end.is_some() || self.trouble > 0 => {
+                let seq = log.last_seq() + 1;
                 self.written.insert(seq, bytes);
                 return self.after(false);
             }
             Err(error) => panic!("{error}"),
         }
-        self.written.insert(seq, bytes);
         self.after(true);
     }
 
@@ -135,7 +164,7 @@ impl Owner {
         let log = self.log.as_ref().expect("open");
         self.synced = self.synced.max(log.synced_seq());
         if !done {
-            let end = self.end.expect("nothing fails while there is power");
+            let end = self.reason();
             self.end(end);
         }
     }
@@ -159,13 +188,17 @@ impl Owner {
         let (log, recovery, records) = match opened {
             Ok(opened) => opened,
             // The power went away while the log was opened.
-            Err(LogError::Io { .. }) if self.end.is_some() => {
-                let end = self.end.expect("just seen");
+            Err(LogError::Io { .. }) if self.end.is_some() || self.trouble > 0 => {
+                let end = self.reason();
                 return self.end(end);
             }
             Err(error) => panic!("{error}"),
         };
+        let cut = recovery.cut.as_ref().map(|cut| cut.seq);
+        assert!(cut.is_none_or(|cut| cut > self.synced), "a durable record is cut off");
         assert!(recovery.last_seq >= self.synced, "durable records are gone");
+        // Something else stands in its place.
+        self.written.retain(|seq, _| Some(*seq) != cut);
         assert_eq!(recovery.last_seq, log.last_seq());
         for (seq, bytes) in &records {
             assert_eq!(self.written.get(seq), Some(bytes), "record {seq}");
