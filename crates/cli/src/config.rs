@@ -167,6 +167,7 @@ struct LimitSection {
 #[serde(default, deny_unknown_fields)]
 struct FeedSection {
     tick_ms: Option<Spanned<u64>>,
+    ring: Option<Spanned<usize>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -302,6 +303,7 @@ impl Settings {
                 actor_idle_ms: self
                     .within("limits.actor_idle_ms", (10, DAY_MS), |file| file.limits.actor_idle_ms.as_ref())?,
                 feed_tick_ms: self.within("feeds.tick_ms", (0, 10_000), |file| file.feeds.tick_ms.as_ref())?,
+                feed_depth: self.within("feeds.ring", (1, 65_536), |file| file.feeds.ring.as_ref())?,
                 rules: Arc::new(self.rules()?),
                 payments: PaymentConfig { gateway, webhook_secrets: self.webhook_secrets()? },
                 // What it is in its cluster is worked out when it starts.

@@ -241,6 +241,8 @@ pub struct Granted {
     pub currency: Option<Currency>,
     /// How long carts with this live untouched, if the inventory says so itself.
     pub ttl_ms: Option<u64>,
+    /// How long from now on the inventory believes in the hold before it asks the cart, the grace not counted.
+    pub believed_ms: u64,
     /// How many one order and one customer may have.
     pub limits: Limits,
     /// Nothing is set aside: it will be asked for at the checkout.

@@ -26,8 +26,9 @@ use crate::{
     payment::{
         GatewayCall, OnDecline, PaymentFailure, PaymentKey, PaymentStatus, RefundRecord, VoidRecord, VoidStatus,
     },
+    planted,
     portion::{Content, Portion},
-    time::Timestamp,
+    time::{TIMESTAMP_MAX, Timestamp},
 };
 
 pub(crate) use decide::{Asked, check_wanted};
@@ -150,6 +151,9 @@ struct Line {
     quota: Option<Box<QuotaClaim>>,
     content: Content,
     ttl_ms: Option<u64>,
+    /// Until when those it has holds of may believe in them without asking the cart: the latest deadline that they were
+    /// told, or may have been. It may be later than the cart's, whose life others can make shorter.
+    believed_until: Timestamp,
 }
 
 /// The hold a line rests on; its cart goes without saying.
@@ -289,7 +293,7 @@ impl Cart {
                 if !(lines.is_empty() && grown.is_empty()) {
                     body.lines_version = version;
                 }
-                body.deadline = *deadline;
+                body.live_until(*deadline);
                 body.remember(version, remembered);
             }
             CartEvent::LineReduced { line, left, revision, quota_revision, deadline, taken, remembered } => {
@@ -299,7 +303,7 @@ impl Cart {
                 self.reduce(*line, left.as_ref(), *revision, *quota_revision);
                 let body = self.active();
                 body.lines_version = version;
-                body.deadline = *deadline;
+                body.live_until(*deadline);
                 if let Some(remembered) = remembered {
                     body.remember(version, remembered);
                 }
@@ -428,6 +432,8 @@ impl Cart {
         let body = self.body.as_mut().expect("only opened carts have lines");
         let customer = body.customer.clone();
         let line = body.lines.iter_mut().find(|line| line.number == number).expect("only lines of the cart are undone");
+        // Until when the inventory believes in what it granted, perhaps without being heard, is not known.
+        line.believed_until = TIMESTAMP_MAX;
         let mut owed: Vec<(Entity, Ask)> = Vec::new();
         if let Some(hold) = line.hold.as_mut().filter(|_| revision > 0) {
             assert!(revision > hold.revision, "the growth of line {number} is undone by an old revision");
@@ -469,20 +475,20 @@ impl Cart {
         let id = self.id;
         let body = self.active();
         (body.state, body.ended) = (state, Some(Box::new(why)));
-        let (customer, cart_ttl_ms) = (body.customer.clone(), body.ttl_ms);
+        let (customer, deadline) = (body.customer.clone(), body.deadline);
         let lines = core::mem::take(&mut body.lines);
-        // An expired cart owes the release only to who may believe in a later deadline, because another line has made the
-        // cart's life shorter: anybody else who misses the news asks when the hold is overdue, which is now.
+        // An expired cart owes the release only to those who may believe in a later deadline than its own. The others ask
+        // by themselves if they miss the news: the hold is overdue now.
         let expired = state == CartState::Expired;
-        let shortest = lines.iter().filter_map(|line| line.ttl_ms).min().filter(|ttl_ms| *ttl_ms < cart_ttl_ms);
+        let forgets = planted::is("a deadline that was told and forgotten");
         for line in &lines {
             let release = |hold, revision| Ask::Release { hold, revision, left: None, last: true };
-            let asks_itself = expired && (shortest.is_none() || line.ttl_ms == shortest);
+            let asks_itself = expired && (line.believed_until <= deadline || forgets);
             if let Some(hold) = line.hold.as_ref().filter(|_| !asks_itself) {
                 let ask = release(hold.id(id), committed_after(hold.revision));
                 self.outbox.owe(Some(line.entity.clone()), ask);
             }
-            if let Some(quota) = line.quota.as_ref().filter(|_| !expired || shortest.is_some()) {
+            if let Some(quota) = line.quota.as_ref().filter(|_| !asks_itself) {
                 let to = customer.clone().map(Entity::Customer);
                 self.outbox.owe(to, release(quota.hold, committed_after(quota.revision)));
             }
@@ -502,6 +508,8 @@ impl Cart {
         if let Some(failure) = failure {
             body.remember_failure(version, checkout.request, failure);
         }
+        // While it was being paid, inventories were put off for longer than the cart may have left.
+        body.lines.iter_mut().for_each(|line| line.believed_until = TIMESTAMP_MAX);
         if release {
             let failure = failure.expect("only a payment that came to nothing ends a cart").clone();
             self.give_up(CartState::Canceled, Ended::Unpaid(failure));
@@ -653,6 +661,7 @@ impl Body {
             quota: line.quota.clone().map(Box::new),
             content: line.content.clone(),
             ttl_ms: line.ttl_ms,
+            believed_until: line.believed_until,
         });
         self.next_line += 1;
     }
@@ -670,6 +679,13 @@ impl Body {
             quota.revision = grown.quota_revision;
         }
         line.content = grown.content.clone();
+        line.believed_until = line.believed_until.max(grown.believed_until);
+    }
+
+    /// The cart expires then, if nothing happens before: every inventory may be told so from now on.
+    fn live_until(&mut self, deadline: Timestamp) {
+        self.deadline = deadline;
+        self.lines.iter_mut().for_each(|line| line.believed_until = line.believed_until.max(deadline));
     }
 
     fn begin_checkout(&mut self, checkout: Checkout, deadline: Timestamp) {
@@ -678,7 +694,7 @@ impl Body {
         paying.attempts = checkout.attempt;
         paying.checkout = Some(checkout);
         self.state = CartState::CheckingOut;
-        self.deadline = deadline;
+        self.live_until(deadline);
     }
 }
 

@@ -505,6 +505,8 @@ pub struct NewLine {
     pub content: Content,
     /// How long the inventory lets carts live untouched, if it says so.
     pub ttl_ms: Option<u64>,
+    /// Until when those who granted it may believe in its holds without asking the cart.
+    pub believed_until: Timestamp,
 }
 
 /// The hold of a line on its customer's quota.
@@ -710,4 +712,6 @@ pub struct GrownLine {
     pub quota_revision: u64,
     /// What it has altogether.
     pub content: Content,
+    /// Until when those who granted it may believe in its holds without asking the cart.
+    pub believed_until: Timestamp,
 }

@@ -33,6 +33,9 @@ pub(crate) trait Inventory {
     /// How long a hold of it lives at most while its cart is not touched, in milliseconds; `None` if as long as the cart says.
     fn hold_ttl_ms(&self) -> Option<u64>;
 
+    /// When the cart of a live hold is asked about it; `None` if there is no such hold.
+    fn asks_at(&self, hold: HoldId) -> Option<Timestamp>;
+
     /// The reply to a hold that is live: what it has now.
     fn granted(&self, hold: HoldId) -> Granted;
 

@@ -67,6 +67,8 @@ pub struct NodeConfig {
     pub actor_idle_ms: u64,
     /// Commits of one session within so many milliseconds make one delta of its feed; 0 = one delta a commit.
     pub feed_tick_ms: u64,
+    /// Deltas of a watched entity that are kept for watchers that are behind or come back.
+    pub feed_depth: usize,
     /// Terms of time of carts and holds.
     pub rules: Arc<Rules>,
     /// Who is asked for money, and who may tell of it.
@@ -123,6 +125,7 @@ impl Default for NodeConfig {
             admission: 4_096,
             actor_idle_ms: 5_000,
             feed_tick_ms: 20,
+            feed_depth: 256,
             rules: Arc::new(Rules::default()),
             payments: PaymentConfig::default(),
         }

@@ -175,7 +175,8 @@ impl Node {
 
         // Versions are the same on every replica, and go on across restarts; 52 bits, so that any client can hold them.
         let epoch = (identity.cluster.0 as u64) & ((1 << 52) - 1);
-        let feed_settings = FeedSettings { coalesce_ms: config.feed_tick_ms, epoch, ..FeedSettings::default() };
+        let (coalesce_ms, depth) = (config.feed_tick_ms, config.feed_depth);
+        let feed_settings = FeedSettings { coalesce_ms, depth, epoch, ..FeedSettings::default() };
         let shared = Arc::new_cyclic(|weak: &std::sync::Weak<Shared>| Shared {
             feeds: Feeds::new(Arc::new(Watched(weak.clone())), feed_settings, Arc::clone(&world.clock)),
             inbox: Inbox::default(),

@@ -394,7 +394,7 @@ impl Spectator {
 
 /// Whether a delta follows what is known: it may begin before it, states being absolute, but not after it.
 fn follows(of: &impl std::fmt::Display, version: u64, (from, to): (u64, u64)) -> Result<(), String> {
-    match from == version && to > from {
+    match from <= version && to > version {
         true => Ok(()),
         false => Err(format!("{of}: a delta from {from} to {to} came at {version}")),
     }

@@ -29,6 +29,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) line: Option<u32>,
     /// What was granted of the customer's quota, if there is a limit.
     pub(crate) quota: Option<QuotaClaim>,
+    /// Until when those who granted it may believe in it without asking the cart.
+    pub(crate) believed_until: Timestamp,
 }
 
 /// What a line rests on.
@@ -183,16 +185,17 @@ impl Cart {
         let (mut lines, mut grown, mut views) = (Vec::new(), Vec::new(), Vec::with_capacity(asked.len()));
         for (asked, content) in asked.iter().zip(contents) {
             let Granted { hold, revision, late, ttl_ms, .. } = *asked.granted;
-            let entity = asked.entity.clone();
+            let (entity, believed_until) = (asked.entity.clone(), asked.believed_until);
             let line = asked.line.unwrap_or(number);
             views.push(LineView { line, entity: entity.clone(), content: content.clone(), late });
             if asked.line.is_some() {
                 let quota_revision = asked.quota.as_ref().map_or(0, |quota| quota.revision);
-                grown.push(GrownLine { line, revision, quota_revision, content });
+                grown.push(GrownLine { line, revision, quota_revision, content, believed_until });
             } else {
                 number += 1;
                 let hold = (!late).then_some((hold, revision));
-                lines.push(NewLine { entity, hold, quota: asked.quota.clone(), content, ttl_ms });
+                let quota = asked.quota.clone();
+                lines.push(NewLine { entity, hold, quota, content, ttl_ms, believed_until });
             }
         }
         let lines_version = self.version + events.len() as u64 + 1;

@@ -71,6 +71,10 @@ impl Inventory for Customer {
         None
     }
 
+    fn asks_at(&self, hold: HoldId) -> Option<Timestamp> {
+        self.holds.live(hold).map(|live| live.deadline)
+    }
+
     fn granted(&self, hold: HoldId) -> Granted {
         let live = self.holds.live(hold).expect("only live holds are granted");
         Granted {
@@ -80,6 +84,7 @@ impl Inventory for Customer {
             content: None,
             currency: None,
             ttl_ms: None,
+            believed_ms: 0,
             limits: Limits::default(),
             late: false,
             version: live.version,

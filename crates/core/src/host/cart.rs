@@ -371,9 +371,11 @@ impl<R> CartHost<R> {
     /// Whose is a hold whose time is over? Once "not mine" is said, it can never become a line.
     fn overdue(&mut self, stage: &mut Stage<'_, R>, from: &Entity, hold: HoldId) -> Reply {
         let soon = stage.at.after(stage.rules.ask_again_ms);
-        let expected = self.adding.iter().any(|adding| adding.parts.expects(from, hold))
-            || self.paying.as_ref().is_some_and(|paying| paying.expects(from, hold));
-        if expected {
+        if let Some(adding) = self.adding.iter_mut().find(|adding| adding.parts.expects(from, hold)) {
+            adding.parts.told(from, hold, soon);
+            return Reply::MineUntil { hold, deadline: soon };
+        }
+        if self.paying.as_ref().is_some_and(|paying| paying.expects(from, hold)) {
             return Reply::MineUntil { hold, deadline: soon };
         }
         if let Some(cart) = stage.entity.cart() {

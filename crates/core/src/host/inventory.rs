@@ -298,13 +298,19 @@ fn answer_ask<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, from: E
                 (None, Entity::Customer(id)) => Customer::unknown(id.clone()).decide_hold(at, &ask),
                 (None, _) => Err(Reply::Refused { hold, revision, refusal: entity.not_found() }),
             };
-            match decided {
+            let mut reply = match decided {
                 Err(reply) => reply,
                 Ok(event) => {
                     entity.apply(event, turn);
                     Reply::Granted(entity.inventory().expect("it has just held").granted(hold))
                 }
+            };
+            if let Reply::Granted(granted) = &mut reply {
+                // The cart must know who believes in a longer life than it has.
+                let asks_at = entity.inventory().and_then(|inventory| inventory.asks_at(hold));
+                granted.believed_ms = asks_at.map_or(0, |asks_at| asks_at.0.saturating_sub(at.after(rules.grace_ms).0));
             }
+            reply
         }
         // A stopped leader that goes on may be asked to sell what was held at its successor: it says nothing, and the cart asks
         // again.

@@ -67,6 +67,7 @@ impl Product {
             content: Some(content),
             currency: Some(self.details.price.currency),
             ttl_ms: self.hold_ttl_ms(),
+            believed_ms: 0,
             limits: self.details.limits.clone(),
             late,
             version,
@@ -114,6 +115,10 @@ impl Inventory for Product {
 
     fn hold_ttl_ms(&self) -> Option<u64> {
         self.details.hold_ttl_ms
+    }
+
+    fn asks_at(&self, hold: HoldId) -> Option<Timestamp> {
+        self.holds.live(hold).map(|live| live.deadline)
     }
 
     fn granted(&self, hold: HoldId) -> Granted {

@@ -62,6 +62,10 @@ impl Inventory for Resource {
         self.details.hold_ttl_ms
     }
 
+    fn asks_at(&self, hold: HoldId) -> Option<Timestamp> {
+        self.holds.live(hold).map(|live| live.deadline)
+    }
+
     fn granted(&self, hold: HoldId) -> Granted {
         let live = self.holds.live(hold).expect("only live holds are granted");
         let Time { slot, price } = live.what;
@@ -72,6 +76,7 @@ impl Inventory for Resource {
             content: Some(Content::Slot { begin: slot.begin(), end: slot.end(), price }),
             currency: Some(self.details.rate.currency),
             ttl_ms: self.hold_ttl_ms(),
+            believed_ms: 0,
             limits: self.details.limits.clone(),
             late: false,
             version: live.version,

@@ -43,6 +43,10 @@ impl Inventory for Session {
         self.terms.hold_ttl_ms
     }
 
+    fn asks_at(&self, hold: HoldId) -> Option<Timestamp> {
+        self.book.as_deref()?.holds.live(hold).map(|live| live.deadline)
+    }
+
     fn granted(&self, hold: HoldId) -> Granted {
         let live = self.book.as_deref().and_then(|book| book.holds.live(hold));
         let live = live.expect("only live holds are granted");
@@ -53,6 +57,7 @@ impl Inventory for Session {
             content: Some(self.content(&live.what)),
             currency: Some(self.terms.currency),
             ttl_ms: self.hold_ttl_ms(),
+            believed_ms: 0,
             limits: self.limits(),
             late: false,
             version: live.version,

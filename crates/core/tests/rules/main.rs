@@ -37,4 +37,5 @@ mod repeats;
 mod sizes;
 mod stopped;
 mod storm;
+mod told;
 mod traps;

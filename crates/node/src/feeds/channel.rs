@@ -27,6 +27,8 @@ pub(super) struct Channel {
     /// How much of it.
     pub(super) view: View,
     epoch: u64,
+    /// Deltas that a watcher may be behind.
+    depth: usize,
     inside: Mutex<Inside>,
     watchers: Mutex<Watchers>,
     /// Whether the hub looks at it again when nobody has watched for a while.
@@ -109,12 +111,13 @@ impl Inside {
 }
 
 impl Channel {
-    pub(super) fn new(feed: u64, entity: Entity, view: View, epoch: u64) -> Channel {
+    pub(super) fn new(feed: u64, entity: Entity, view: View, (epoch, depth): (u64, usize)) -> Channel {
         Channel {
             feed,
             entity,
             view,
             epoch,
+            depth,
             inside: Mutex::new(Inside {
                 state: State::Unknown,
                 asked: false,
@@ -177,7 +180,7 @@ impl Channel {
     }
 
     fn begun_with(&self, beginning: Beginning) -> Box<dyn Line> {
-        line::begun(&self.entity, self.view, self.epoch, beginning)
+        line::begun(&self.entity, self.view, (self.epoch, self.depth), beginning)
     }
 
     /// Publishes a commit. A gap in front of it has the feed begun anew, which gives every watcher a snapshot.

@@ -136,7 +136,12 @@ impl Hub {
         let channel = match table.channels.get(&key) {
             Some(channel) => Arc::clone(channel),
             None => {
-                let channel = Arc::new(Channel::new(table.next_feed, entity.clone(), view, self.settings.epoch));
+                let channel = Arc::new(Channel::new(
+                    table.next_feed,
+                    entity.clone(),
+                    view,
+                    (self.settings.epoch, self.settings.depth),
+                ));
                 table.next_feed += 1;
                 table.channels.insert(key, Arc::clone(&channel));
                 channel

@@ -72,20 +72,25 @@ impl Reader<'_> {
     }
 }
 
+/// Deltas of a ring whose snapshots are hardly longer than they.
+const DEPTH_SMALL: usize = 8;
+
 /// A state whose snapshot says all there is to say of it, whatever was missed before.
 pub(super) trait State: Send {
     /// What its snapshots are.
     type Snapshot: SnapshotBody;
 
-    /// Deltas a watcher may be behind before it gets the newest snapshot instead.
-    const DELTAS_MAX: usize;
+    /// Whether a snapshot is hardly longer than a delta: then a short ring is enough.
+    const IS_SMALL: bool;
 
     /// What the deltas of a ring may weigh together: more than that a snapshot says in fewer bytes.
     const WEIGHT_MAX: usize;
 
     fn version(&self) -> u64;
 
-    /// Takes over what is different at version `to`; the delta and what it weighs, `None` if only a snapshot says it.
+    /// Takes over what is different at version `to`; the delta and what it weighs, `None` if only a snapshot says it. A delta
+    /// says how everything is that was touched since the version before, also what is as it was: watchers may have seen a
+    /// version between.
     fn apply(&mut self, to: u64, news: News) -> Option<(DeltaOf<Self>, usize)>;
 
     fn snapshot(&self, entity: &Entity, epoch: u64) -> Self::Snapshot;
@@ -112,8 +117,8 @@ impl<S: State> States<S>
 where
     DeltaOf<S>: Send,
 {
-    fn begun(entity: &Entity, epoch: u64, state: S) -> States<S> {
-        let ring = Ring::new(S::DELTAS_MAX, S::WEIGHT_MAX);
+    fn begun(entity: &Entity, (epoch, depth): (u64, usize), state: S) -> States<S> {
+        let ring = Ring::new(if S::IS_SMALL { depth.min(DEPTH_SMALL) } else { depth }, S::WEIGHT_MAX);
         States { entity: entity.clone(), epoch, state, ring, snapshot: Encoded::default() }
     }
 }
@@ -140,7 +145,7 @@ where
         if at == Some(version) {
             return (at, Pulled::All);
         }
-        if let Some((reached, pulled)) = at.and_then(|at| self.ring.pull(at, reader)) {
+        if let Some((reached, pulled)) = at.and_then(|at| self.ring.pull(at, true, reader)) {
             return (Some(reached), pulled);
         }
         let (encoding, feed) = (reader.encoding, reader.feed);
@@ -155,18 +160,18 @@ where
     }
 }
 
-/// The feed of an entity, from its beginning on.
-pub(super) fn begun(entity: &Entity, view: View, epoch: u64, beginning: Beginning) -> Box<dyn Line> {
+/// The feed of an entity, from its beginning on: of this epoch, and with rings of so many deltas.
+pub(super) fn begun(entity: &Entity, view: View, terms: (u64, usize), beginning: Beginning) -> Box<dyn Line> {
     match beginning {
         Beginning::Session(map) => match view {
-            View::Whole => Box::new(States::begun(entity, epoch, Seats::new(map))),
-            View::Counts => Box::new(States::begun(entity, epoch, Counts(Seats::new(map)))),
+            View::Whole => Box::new(States::begun(entity, terms, Seats::new(map))),
+            View::Counts => Box::new(States::begun(entity, terms, Counts(Seats::new(map)))),
         },
-        Beginning::Product { version, counts } => Box::new(States::begun(entity, epoch, StockAt { version, counts })),
+        Beginning::Product { version, counts } => Box::new(States::begun(entity, terms, StockAt { version, counts })),
         Beginning::Resource { version, bookings } => {
-            Box::new(States::begun(entity, epoch, CalendarAt { version, bookings }))
+            Box::new(States::begun(entity, terms, CalendarAt { version, bookings }))
         }
-        Beginning::Cart { version, cart } => Box::new(States::begun(entity, epoch, CartAt { version, cart })),
+        Beginning::Cart { version, cart } => Box::new(States::begun(entity, terms, CartAt { version, cart })),
         Beginning::Customer { newest } => match entity {
             Entity::Customer(customer) => Box::new(Purchases::begun(customer.clone(), newest)),
             other => panic!("{other} begins as a customer"),

@@ -136,6 +136,9 @@ pub trait FeedSource: Send + Sync + 'static {
 pub struct FeedSettings {
     /// Commits of so many milliseconds are published as one delta; 0 gives a delta for each commit.
     pub coalesce_ms: u64,
+    /// How many deltas of an entity are kept for watchers that are behind or come back; one that has missed more gets a
+    /// snapshot. Of what has snapshots hardly longer than a delta, fewer are kept.
+    pub depth: usize,
     /// How long an entity without watchers is kept, in milliseconds: they may come back.
     pub linger_ms: u64,
     /// How long the answer of another node is awaited before the next one is asked, in milliseconds.
@@ -149,7 +152,7 @@ pub struct FeedSettings {
 
 impl Default for FeedSettings {
     fn default() -> FeedSettings {
-        FeedSettings { coalesce_ms: 20, linger_ms: 5_000, patience_ms: 300, stale_ms: 2_000, epoch: 0 }
+        FeedSettings { coalesce_ms: 20, depth: 256, linger_ms: 5_000, patience_ms: 300, stale_ms: 2_000, epoch: 0 }
     }
 }
 

@@ -118,7 +118,7 @@ impl Line for Purchases {
             if reader.is_full() {
                 return (Some(at), Pulled::More);
             }
-            match self.ring.pull(at, reader) {
+            match self.ring.pull(at, false, reader) {
                 Some((reached, Pulled::All)) => at = reached,
                 Some((reached, pulled)) => return (Some(reached), pulled),
                 None => match self.give_page(at, reader) {

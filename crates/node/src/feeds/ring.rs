@@ -66,9 +66,15 @@ impl<D: DeltaBody> Ring<D> {
         self.weight = 0;
     }
 
-    /// Gives the deltas from `at` on; where the reader is then, and what is left. `None` if none begins there.
-    pub(super) fn pull(&mut self, at: u64, reader: &mut Reader<'_>) -> Option<(u64, Pulled)> {
-        let next = self.deltas.binary_search_by_key(&at, |slot| slot.delta.from()).ok()?;
+    /// Gives the deltas that lead on from `at`; where the reader is then, and what is left. `None` if the ring does not reach
+    /// back to `at`. The first delta may begin before `at` if `overlaps` says that deltas name states and not changes: then
+    /// it says all there is to say about every version inside it.
+    pub(super) fn pull(&mut self, at: u64, overlaps: bool, reader: &mut Reader<'_>) -> Option<(u64, Pulled)> {
+        let next = self.deltas.partition_point(|slot| slot.delta.to() <= at);
+        let from = self.deltas.get(next)?.delta.from();
+        if from > at || (from < at && !overlaps) {
+            return None;
+        }
         let mut at = at;
         for Slot { delta, encoded, .. } in self.deltas.range_mut(next..) {
             if reader.is_full() {

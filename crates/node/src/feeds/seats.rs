@@ -29,18 +29,17 @@ impl Seats {
         Seats { map, seats }
     }
 
-    /// Changes a seat; says whether it is different now.
-    fn change(&mut self, seat: u32, state: SeatState) -> bool {
+    /// Changes a seat.
+    fn change(&mut self, seat: u32, state: SeatState) {
         assert!(seat < self.seats, "seat {seat} of {} is beyond its {} seats", self.map.session, self.seats);
         let before = self.state(seat);
         if before == state {
-            return false;
+            return;
         }
         *count(&mut self.map.counts, before) -= 1;
         *count(&mut self.map.counts, state) += 1;
         let (byte, shift) = place(seat);
         self.map.seats[byte] = self.map.seats[byte] & !(3 << shift) | (state as u8) << shift;
-        true
     }
 
     fn state(&self, seat: u32) -> SeatState {
@@ -57,8 +56,7 @@ impl Seats {
 impl State for Seats {
     type Snapshot = Snapshot;
 
-    /// Five seconds of a busy session.
-    const DELTAS_MAX: usize = 256;
+    const IS_SMALL: bool = false;
     /// Changes of all deltas together.
     const WEIGHT_MAX: usize = 65_536;
 
@@ -67,17 +65,14 @@ impl State for Seats {
     }
 
     fn apply(&mut self, to: u64, news: News) -> Option<(Delta, usize)> {
-        let News::Session { seats: mut changes, mut areas } = news else { panic!("a session is told {news:?}") };
-        changes.retain(|(seat, state)| self.change(*seat, *state));
-        areas.retain(|area| {
+        let News::Session { seats: changes, areas } = news else { panic!("a session is told {news:?}") };
+        for (seat, state) in &changes {
+            self.change(*seat, *state);
+        }
+        for area in &areas {
             let mine = self.map.areas.iter_mut().find(|mine| mine.area == area.area);
-            let mine = mine.unwrap_or_else(|| panic!("{} has no area {}", self.map.session, area.area));
-            let different = *mine != *area;
-            if different {
-                mine.clone_from(area);
-            }
-            different
-        });
+            mine.unwrap_or_else(|| panic!("{} has no area {}", self.map.session, area.area)).clone_from(area);
+        }
         let from = std::mem::replace(&mut self.map.version, to);
         let weight = changes.len() + areas.len();
         Some((Delta { from, to, changes, counts: self.map.counts, areas }, weight))
@@ -101,8 +96,7 @@ pub(super) struct Counts(pub(super) Seats);
 impl State for Counts {
     type Snapshot = CountsSnapshot;
 
-    // A snapshot is hardly longer than a delta.
-    const DELTAS_MAX: usize = 8;
+    const IS_SMALL: bool = true;
     const WEIGHT_MAX: usize = usize::MAX;
 
     fn version(&self) -> u64 {

@@ -19,8 +19,7 @@ pub(super) struct StockAt {
 impl State for StockAt {
     type Snapshot = ProductSnapshot;
 
-    // A snapshot is hardly longer than a delta.
-    const DELTAS_MAX: usize = 8;
+    const IS_SMALL: bool = true;
     const WEIGHT_MAX: usize = usize::MAX;
 
     fn version(&self) -> u64 {
@@ -48,7 +47,7 @@ pub(super) struct CalendarAt {
 impl State for CalendarAt {
     type Snapshot = ResourceSnapshot;
 
-    const DELTAS_MAX: usize = 256;
+    const IS_SMALL: bool = false;
     /// Days of all deltas: who would have to look at so many looks at everything.
     const WEIGHT_MAX: usize = 4 * DAYS_MAX;
 
@@ -80,7 +79,7 @@ impl State for CartAt {
     type Snapshot = CartSnapshot;
 
     // Each delta is a whole cart.
-    const DELTAS_MAX: usize = 8;
+    const IS_SMALL: bool = true;
     const WEIGHT_MAX: usize = usize::MAX;
 
     fn version(&self) -> u64 {

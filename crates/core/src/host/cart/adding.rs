@@ -235,7 +235,7 @@ impl<R> CartHost<R> {
         let all = all_parts(&mut self.adding, &mut self.paying);
         let mut awaited = false;
         for parts in all {
-            awaited = awaited || parts.granted(cart, from, &granted, deadline, stage.turn);
+            awaited = awaited || parts.granted(cart, from, &granted, (stage.at, deadline), stage.turn);
         }
         // What is set aside for the checkout under way is no line yet, and wanted all the same.
         let reserved = || self.paying.as_ref().is_some_and(|paying| paying.expects(from, granted.hold));
@@ -435,7 +435,8 @@ fn all_parts<'a, R>(
 pub(super) fn asked_of(part: &Part) -> Option<Asked<'_>> {
     let PartStage::Granted(granted) = &part.main else { return None };
     let quota = part.quota.as_ref().map(|quota| quota.claim.clone());
-    Some(Asked { entity: &part.entity, granted, line: part.line, quota })
+    let believed_until = part.believed_until;
+    Some(Asked { entity: &part.entity, granted, line: part.line, quota, believed_until })
 }
 
 /// The refusal of a request of so many lines.

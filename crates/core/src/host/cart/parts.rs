@@ -39,6 +39,8 @@ pub(super) struct Part {
     pub(super) quota: Option<QuotaPart>,
     /// Why it will not be, although it was granted.
     pub(super) spoiled: Option<Refusal>,
+    /// Until when the inventory, or the customer, may believe in it without asking the cart.
+    pub(super) believed_until: Timestamp,
 }
 
 /// What is asked of the customer's quota.
@@ -82,6 +84,13 @@ impl Parts {
         })
     }
 
+    /// The inventory was told that this hold may become a line until then.
+    pub(super) fn told(&mut self, entity: &Entity, hold: HoldId, until: Timestamp) {
+        if let Some(place) = self.find(entity, hold) {
+            self.list[place].believed(until);
+        }
+    }
+
     /// Every ask that has not been replied to.
     pub(super) fn asks<R>(&self, deadline: Timestamp) -> Vec<Effect<R>> {
         self.list.iter().filter_map(|part| part.ask(self.customer.as_ref(), deadline)).collect()
@@ -120,18 +129,19 @@ impl Parts {
         grown.collect()
     }
 
-    /// An ask was granted. Whether that was waited for; asks that follow from it are pushed.
+    /// An ask was granted, which is heard `at` this instant. Whether that was waited for; asks that follow from it are pushed.
     pub(super) fn granted<R>(
         &mut self,
         cart: Option<&Cart>,
         entity: &Entity,
         granted: &Granted,
-        deadline: Timestamp,
+        (at, deadline): (Timestamp, Timestamp),
         turn: &mut Turn<R>,
     ) -> bool {
         let Some(place) = self.find(entity, granted.hold) else { return false };
         let customer = self.customer.clone();
         let part = &mut self.list[place];
+        part.believed(at.after(granted.believed_ms));
         if let Entity::Customer(_) = entity {
             let quota = part.quota.as_mut().expect("found by its quota");
             if quota.want().hash() == granted.want_hash && quota.claim.revision == granted.revision {
@@ -181,7 +191,12 @@ impl Part {
             main: Stage::Asked,
             quota: None,
             spoiled: None,
+            believed_until: Timestamp(0),
         }
+    }
+
+    fn believed(&mut self, until: Timestamp) {
+        self.believed_until = self.believed_until.max(until);
     }
 
     fn complete(&self) -> bool {

@@ -1,0 +1,256 @@
+//! What carts told inventories and what has become of it: an ended cart frees everything within the grace, even if the news
+//! of its end is lost (P8). Operators, canceled sessions and shorter times to live make carts die earlier than was told.
+
+use std::collections::BTreeMap;
+
+use boxoffice_core::{
+    ask::Ask,
+    command::{
+        Area, CartCommand, Command, CustomerLimit, Limits, NewSession, ProductCommand, ProductDetails, ResourceCommand,
+        SessionCommand, VenueCommand, Want, WantedLine,
+    },
+    host::Input,
+    id::{CartId, Entity, HoldId, Id},
+    keep::State,
+    payment::OnDecline,
+    seat::{Seat, SeatSet},
+    time::{Rules, Timestamp},
+};
+
+use crate::{
+    script::{details, euros, id, layout, new_session, pay, product, recorded, resource},
+    storm::Dice,
+    town::Town,
+};
+
+const SEEDS: u64 = 600;
+const STEPS: u32 = 120;
+
+#[test]
+fn whatever_an_ended_cart_held_is_free_within_the_grace() {
+    for seed in 0..SEEDS {
+        lives(seed);
+    }
+}
+
+/// Says which seed it was if it ends badly.
+struct Named(u64);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the lives of seed {} ended badly", self.0);
+        }
+    }
+}
+
+/// A town whose messages arrive at once, but for the news that a cart has expired, which never do.
+pub(crate) fn lives(seed: u64) {
+    let _named = Named(seed);
+    let mut lives = Lives::new(seed);
+    for _ in 0..STEPS {
+        lives.step();
+    }
+    lives.pass(20_000);
+}
+
+struct Lives {
+    town: Town,
+    dice: Dice,
+    ends: Ends,
+    requests: u64,
+    /// The cart of each buyer: the next one when it has ended.
+    carts: [u128; 3],
+}
+
+/// The reference: when each cart has ended.
+#[derive(Default)]
+struct Ends(BTreeMap<CartId, Timestamp>);
+
+impl Ends {
+    /// Looks at all carts and all holds, after everything that is due has happened.
+    fn check(&mut self, town: &Town) {
+        for (entity, state) in town.kept.entities() {
+            let (Entity::Cart(id), State::Cart(cart)) = (entity, &**state) else { continue };
+            if cart.terminal() {
+                self.0.entry(*id).or_insert(town.now);
+            }
+        }
+        for (entity, state) in town.kept.entities() {
+            for (hold, deadline) in holds(state) {
+                let Some(ended) = self.0.get(&hold.cart) else { continue };
+                let free_at = ended.after(town.rules().grace_ms);
+                assert!(
+                    town.now < free_at,
+                    "{entity} keeps {hold:?} at {:?} and asks at {deadline:?}; its cart has ended at {ended:?}",
+                    town.now
+                );
+            }
+        }
+    }
+}
+
+fn holds(state: &State) -> Vec<(HoldId, Timestamp)> {
+    let holds = match state {
+        State::Session(session) => session.audit().holds,
+        State::Product(product) => product.audit().holds,
+        State::Resource(resource) => resource.audit().holds,
+        State::Customer(customer) => customer.audit().holds,
+        State::Venue(_) | State::Cart(_) | State::Directory(_) | State::Cluster(_) => Vec::new(),
+    };
+    holds.into_iter().map(|hold| (hold.hold, hold.deadline)).collect()
+}
+
+/// Everything that can happen now, happens; the news of expiries is lost.
+fn rest(town: &mut Town) {
+    for _ in 0..100_000 {
+        town.mail.retain(|message| !matches!(message.input, Input::Ask { ask: Ask::Expired { .. }, .. }));
+        if let Some(message) = town.mail.pop_front() {
+            town.deliver(message);
+        } else if !town.pay() {
+            match town.proposing().first() {
+                Some(entity) => town.commit(entity),
+                None => return,
+            }
+        }
+    }
+    panic!("the town does not come to rest");
+}
+
+impl Lives {
+    fn new(seed: u64) -> Lives {
+        let rules = Rules {
+            hold_ttl_ms: 3_000,
+            hold_ttl_max_ms: 20_000,
+            cart_age_max_ms: 9_000,
+            grace_ms: 100,
+            confirm_ms: 400,
+            settle_ms: 200,
+            ask_again_ms: 50,
+            payment_wait_ms: 300,
+            payment_again_ms: 100,
+            on_decline: OnDecline::Release,
+            gateway: true,
+        };
+        let mut town = Town::new(rules);
+        let layout = layout("aaaa/bbbb");
+        let to_venue = |command| Command::Venue(id("venue"), command);
+        town.send(Some("venue"), to_venue(VenueCommand::Put(details())));
+        town.run();
+        let hall = VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), layout: layout.clone() };
+        town.send(Some("hall"), to_venue(hall));
+        town.run();
+        let limits = Limits { per_order: None, per_customer: Some(CustomerLimit { quota: id("few"), max: 50 }) };
+        for (number, (name, ttl_ms)) in
+            [("s", None), ("t", Some(300)), ("u", Some(900)), ("v", Some(8_000))].iter().enumerate()
+        {
+            let start = 1_000_000 * (number as u64 + 1);
+            let plain = new_session(name, &layout, start, start + 1_000, *ttl_ms);
+            let stand = Area { id: id("stand"), name: "Stand".into(), capacity: 60, price: euros(500) };
+            let limits = if number == 2 { limits.clone() } else { Limits::default() };
+            let session = NewSession { areas: vec![stand], limits, ..plain };
+            town.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
+        }
+        for name in ["p", "q"] {
+            let details = ProductDetails { limits: limits.clone(), ..product(euros(250), 100) };
+            town.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
+        }
+        let room = Box::new(resource(euros(1_200)));
+        town.send(Some("put"), Command::Resource(id("r"), ResourceCommand::Put(room)));
+        town.run();
+        town.bank.dice = Some(Dice(!seed));
+        Lives { town, dice: Dice(seed), ends: Ends::default(), requests: 0, carts: [0, 1, 2] }
+    }
+
+    fn step(&mut self) {
+        match self.dice.roll(10) {
+            0 => {
+                let span_ms = 1 + self.dice.roll(2_000);
+                self.pass(span_ms);
+            }
+            1..4 => {
+                let span_ms = 1 + self.dice.roll(200);
+                self.pass(span_ms);
+            }
+            4 if self.dice.roll(4) == 0 => {
+                let carts: Vec<Entity> = self.carts.iter().map(|cart| Entity::Cart(CartId(*cart))).collect();
+                self.town.crash(&carts[self.dice.roll(3) as usize], 9);
+            }
+            _ => self.send(),
+        }
+        rest(&mut self.town);
+        self.ends.check(&self.town);
+    }
+
+    fn pass(&mut self, span_ms: u64) {
+        let ends = &mut self.ends;
+        self.town.wait(span_ms, |town| {
+            rest(town);
+            ends.check(town);
+        });
+    }
+
+    fn send(&mut self) {
+        self.requests += 1;
+        let request = format!("r{}", self.requests);
+        let command = self.command();
+        self.town.send(Some(&request), command);
+    }
+
+    fn command(&mut self) -> Command {
+        let buyer = self.dice.roll(3) as usize;
+        if self.ends.0.contains_key(&CartId(self.carts[buyer])) {
+            self.carts[buyer] += 3;
+        }
+        let cart = CartId(self.carts[buyer]);
+        let line = 1 + self.dice.roll(5) as u32;
+        let customer = Some(id("ann"));
+        let command = match self.dice.roll(24) {
+            0 => CartCommand::Open { customer: None, ttl_ms: Some(50 + self.dice.roll(6_000)) },
+            1 => CartCommand::Cancel,
+            2 => pay(Some(OnDecline::Keep), customer),
+            3 => CartCommand::Checkout { payment: recorded(), customer, shipping: None },
+            4 | 5 => CartCommand::Release { line, seats: None },
+            6 | 7 => CartCommand::Revoke { line },
+            8 | 9 => CartCommand::SetQuantity { line, quantity: 1 + self.dice.roll(4) as u32 },
+            10 if self.dice.roll(8) == 0 => {
+                return Command::Session(self.session(), SessionCommand::Cancel { reason: "rain".into() });
+            }
+            11 | 12 => {
+                let ttl = [None, Some(150), Some(700), Some(5_000)][self.dice.roll(4) as usize];
+                let name = ["p", "q"][self.dice.roll(2) as usize];
+                let details = ProductDetails { hold_ttl_ms: ttl, ..product(euros(250), 100) };
+                return Command::Product(id(name), ProductCommand::Put(Box::new(details)));
+            }
+            13..16 => {
+                let lines = (0..2).map(|_| self.wanted()).collect();
+                CartCommand::Hold { lines, customer }
+            }
+            _ => CartCommand::Hold { lines: vec![self.wanted()], customer },
+        };
+        Command::Cart(cart, command)
+    }
+
+    fn session(&mut self) -> Id {
+        id(["s", "t", "u", "v"][self.dice.roll(4) as usize])
+    }
+
+    fn wanted(&mut self) -> WantedLine {
+        let quantity = 1 + self.dice.roll(3) as u32;
+        let (entity, want) = match self.dice.roll(8) {
+            0..3 => (Entity::Product(id("p")), Want::Units { quantity, now: false }),
+            3 => (Entity::Product(id("q")), Want::Units { quantity, now: false }),
+            4 => {
+                let begin = Timestamp(self.dice.roll(20) * 1_000);
+                (Entity::Resource(id("r")), Want::Slot { begin, end: begin.after(1_000) })
+            }
+            5 => (Entity::Session(self.session()), Want::Places { area: id("stand"), quantity }),
+            _ => {
+                let seat = Seat { row: self.dice.roll(2) as u16, seat: self.dice.roll(4) as u16 };
+                let seats = SeatSet::new([seat]).expect("one seat");
+                (Entity::Session(self.session()), Want::Seats { seats, best_effort: false })
+            }
+        };
+        WantedLine { entity, want }
+    }
+}
