@@ -86,6 +86,8 @@ pub enum Ask {
     },
     /// Venue to session: open with this.
     Open(Box<Opening>),
+    /// Session to its venue: I am canceled, the hall is free at my time.
+    Vacate,
     /// Venue to directory: this is where I am.
     List {
         /// Name, city and position.
@@ -113,7 +115,7 @@ impl Ask {
             | Ask::Refund { hold }
             | Ask::Overdue { hold }
             | Ask::Revoke { hold, .. } => Some(*hold),
-            Ask::Forget | Ask::Open(_) | Ask::List { .. } | Ask::Post { .. } | Ask::Pay(_) => None,
+            Ask::Forget | Ask::Open(_) | Ask::Vacate | Ask::List { .. } | Ask::Post { .. } | Ask::Pay(_) => None,
         }
     }
 
@@ -197,6 +199,8 @@ pub enum Reply {
     Opened,
     /// To `Open`: a session with this id is open already, with other content.
     OpenRefused,
+    /// To `Vacate`: the hall is free (now, or already).
+    Vacated,
     /// To `List`: listed (now, or already).
     Listed {
         /// The version of the ask.
@@ -221,7 +225,8 @@ impl Reply {
             | Reply::Refunded { hold }
             | Reply::MineUntil { hold, .. }
             | Reply::NotMine { hold } => Some(*hold),
-            Reply::Forgotten | Reply::Opened | Reply::OpenRefused | Reply::Listed { .. } | Reply::Posted { .. } => None,
+            Reply::Forgotten | Reply::Opened | Reply::OpenRefused | Reply::Vacated => None,
+            Reply::Listed { .. } | Reply::Posted { .. } => None,
         }
     }
 }
@@ -268,6 +273,7 @@ impl Reply {
             | Reply::NotMine { .. }
             | Reply::Opened
             | Reply::OpenRefused
+            | Reply::Vacated
             | Reply::Listed { .. }
             | Reply::Posted { .. } => {}
         }

@@ -222,6 +222,16 @@ impl Cart {
         }
     }
 
+    /// Whether nobody has opened it: it only remembers holds that it disowned.
+    pub fn is_tombstone(&self) -> bool {
+        self.body.is_none()
+    }
+
+    /// Whether it has disowned any hold, as every tombstone has.
+    pub(crate) fn has_disowned_any(&self) -> bool {
+        !self.disowned.is_empty()
+    }
+
     /// When it expires if it is not touched; `None` if it cannot expire.
     pub fn deadline(&self) -> Option<Timestamp> {
         let body = self.body.as_ref()?;
@@ -261,6 +271,11 @@ impl Cart {
         &self.outbox
     }
 
+    /// How many messages it owes.
+    pub fn owed(&self) -> u64 {
+        self.outbox.len() as u64
+    }
+
     /// Whether it owes anything, or is in the middle of paying: it is woken when its shard gets a leader.
     pub fn unfinished(&self) -> bool {
         !self.outbox.is_empty() || self.checkout().is_some()
@@ -271,8 +286,9 @@ impl Cart {
         self.version += 1;
         let version = self.version;
         match event {
-            CartEvent::Opened { at, customer, ttl_ms, deadline, remembered } => {
+            CartEvent::Opened { at, customer, ttl_ms, deadline, remembered, known } => {
                 assert!(self.body.is_none(), "cart {} is opened twice", self.id);
+                assert_eq!(*known, version > 1, "cart {} is opened as if it were another", self.id);
                 let mut body = Body::opened(*at, customer.clone(), *ttl_ms, *deadline);
                 if let Some(remembered) = remembered {
                     body.remember(version, remembered);

@@ -91,6 +91,8 @@ pub enum VenueEvent {
     SessionOpened(Id),
     /// The session could not be opened under this id: the hall's time is free again.
     SessionRefused(Id),
+    /// The session has said that it is canceled: the hall's time is free again.
+    SessionCanceled(Id),
     /// The directory has said that it knows the venue as it was at this version.
     Listed {
         /// The venue's version that it was told.
@@ -456,6 +458,8 @@ pub enum SessionEvent {
         /// The request.
         request: Request,
     },
+    /// The venue of the canceled session has said that its hall is free again.
+    Vacated,
     /// The box office keeps these seats off sale.
     SeatsBlocked {
         /// Which, all of them free before.
@@ -487,7 +491,8 @@ impl SessionEvent {
             | SessionEvent::PlacesReleased { .. }
             | SessionEvent::PlacesSold { .. }
             | SessionEvent::Hold(_)
-            | SessionEvent::Canceled { .. } => None,
+            | SessionEvent::Canceled { .. }
+            | SessionEvent::Vacated => None,
         }
     }
 }
@@ -546,6 +551,8 @@ pub enum CartEvent {
         deadline: Timestamp,
         /// The request, unless a hold opened it.
         remembered: Option<Remembered>,
+        /// Things have happened to it: it has disowned holds, and may have left memory since.
+        known: bool,
     },
     /// Lines were added, or grew; the cart was touched.
     LinesAdded {

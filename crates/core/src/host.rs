@@ -13,7 +13,6 @@ use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use crate::{
     answer::Outcome,
     ask::{Ask, Reply},
-    cart::Cart,
     command::Command,
     event::Event,
     id::{Entity, Request},
@@ -175,7 +174,7 @@ pub struct Host<R> {
 
 enum Role<R> {
     Venue(VenueHost<R>),
-    Inventory(InventoryHost),
+    Inventory(InventoryHost<R>),
     Cart(Box<CartHost<R>>),
     Directory,
     Cluster,
@@ -221,11 +220,12 @@ impl<R> Host<R> {
         }
     }
 
-    /// Whether the entity is over and will hardly be asked for again: a cart that is done, canceled or expired.
+    /// Whether the entity is over and will hardly be asked for again: a cart that is done, canceled, expired, or that nobody
+    /// has opened.
     pub fn ended(&self) -> bool {
         match &self.role {
             Role::Venue(_) | Role::Inventory(_) | Role::Directory | Role::Cluster => false,
-            Role::Cart(_) => self.entity.cart().is_some_and(Cart::terminal),
+            Role::Cart(_) => self.entity.cart().is_some_and(|cart| cart.terminal() || cart.is_tombstone()),
         }
     }
 

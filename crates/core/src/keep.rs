@@ -189,12 +189,20 @@ impl State {
         }
     }
 
+    /// Whether it is a cart that nobody has opened.
+    pub fn is_tombstone(&self) -> bool {
+        matches!(self, State::Cart(cart) if cart.is_tombstone())
+    }
+
     /// Whether something is owed to others: the entity is woken when its shard gets a leader.
     pub fn unfinished(&self) -> bool {
         match self {
             State::Venue(venue) => venue.unfinished(),
-            // A canceled one wants everything back.
-            State::Session(session) => session.canceled().is_some() && !session.unwanted(None, 1).is_empty(),
+            // A canceled one wants everything back, and its venue is to know.
+            State::Session(session) => {
+                session.owes_vacating().is_some()
+                    || (session.canceled().is_some() && !session.unwanted(None, 1).is_empty())
+            }
             State::Product(_) | State::Resource(_) | State::Customer(_) => false,
             State::Directory(_) | State::Cluster(_) => false,
             State::Cart(cart) => cart.unfinished(),
@@ -211,6 +219,8 @@ pub struct Kept {
     entries: SharedMap<Entity, Entry>,
     /// Steps of payments that are open, of all carts in memory.
     payments: PaymentCounts,
+    /// Carts in memory that nobody has opened.
+    tombstones: u64,
     /// When which entity is looked at whether it is due: at its deadline or, if that has moved on since, before it. Most
     /// deadlines move on several times; so each is put in order once, and not at every move.
     calls: BTreeSet<(Timestamp, Entity)>,
@@ -280,7 +290,7 @@ impl Kept {
     pub fn apply_in_memory(&mut self, entity: &Entity, events: Vec<Event>) -> Option<Vec<Event>> {
         let Some(entry) = self.entries.get_mut(entity) else { return Some(events) };
         let (owed, left) = (entry.state.unfinished(), entry.state.leaves());
-        let payments = entry.state.payments();
+        let (payments, tombstone) = (entry.state.payments(), entry.state.is_tombstone());
         let state = Arc::make_mut(&mut entry.state);
         for mut event in events {
             self.layouts.share(&mut event);
@@ -288,6 +298,8 @@ impl Kept {
         }
         self.payments.add(state.payments());
         self.payments.subtract(payments);
+        // Nobody closes a cart so that it never was opened.
+        self.tombstones -= u64::from(tombstone && !state.is_tombstone());
         if let Some(deadline) = state.deadline()
             && entry.call.is_none_or(|call| deadline < call)
         {
@@ -362,6 +374,7 @@ impl Kept {
 
     fn insert(&mut self, entity: Entity, state: Arc<State>) {
         self.payments.add(state.payments());
+        self.tombstones += u64::from(state.is_tombstone());
         let call = state.deadline();
         self.calls.extend(call.map(|call| (call, entity.clone())));
         if state.unfinished() {

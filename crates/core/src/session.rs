@@ -159,6 +159,12 @@ impl Session {
         self.book.as_deref()?.canceled.as_deref()
     }
 
+    /// The venue that is owed the news that the session is canceled.
+    pub(crate) fn owes_vacating(&self) -> Option<&Id> {
+        let book = self.book.as_deref()?;
+        (book.canceled.is_some() && !book.vacated).then_some(&self.terms.venue)
+    }
+
     /// Writes what happened. It was decided before, so it cannot fail.
     ///
     /// # Panics
@@ -203,6 +209,10 @@ impl Session {
                 let before = book.canceled.replace(reason.clone());
                 assert!(before.is_none(), "session {} is canceled twice", terms.id);
                 book.changes.remember(*request, self.version, ());
+            }
+            SessionEvent::Vacated => {
+                assert!(book.canceled.is_some(), "session {} leaves its hall and is not canceled", terms.id);
+                book.vacated = true;
             }
             SessionEvent::SeatsBlocked { seats, request } => {
                 book.block(&indexes(layout, seats), layout.seats());

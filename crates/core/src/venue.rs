@@ -66,6 +66,8 @@ struct Booked {
     layout: Arc<Layout>,
     /// The venue's version when it heard that the session is open; `None` while it is owed its opening.
     opened: Option<u64>,
+    /// It will not take place, and has no part of its hall.
+    canceled: bool,
 }
 
 impl Venue {
@@ -130,6 +132,11 @@ impl Venue {
         self.opening.contains(session)
     }
 
+    /// Whether a session has its hall and is not known to be canceled.
+    pub(crate) fn has_hall(&self, session: &Id) -> bool {
+        self.sessions.get(session).is_some_and(|booked| !booked.canceled)
+    }
+
     /// The version with which it heard that a session is open.
     pub(crate) fn opened_at(&self, session: &Id) -> Option<u64> {
         self.sessions.get(session)?.opened
@@ -179,6 +186,15 @@ impl Venue {
                 let hall = self.halls.get_mut(&booked.hall).expect("halls are never removed");
                 hall.bookings.remove(&booked.starts_at);
             }
+            VenueEvent::SessionCanceled(session) => {
+                let booked = self.sessions.get_mut(session).expect("a session that is canceled is booked");
+                assert!(!booked.canceled, "session {session} is canceled twice");
+                booked.canceled = true;
+                let hall = self.halls.get_mut(&booked.session.hall).expect("halls are never removed");
+                let vacated = hall.bookings.remove(&booked.session.starts_at);
+                let own = vacated.as_ref().is_some_and(|(_, own)| own == session);
+                assert!(own, "session {session} leaves a hall that it does not have");
+            }
         }
     }
 
@@ -188,7 +204,7 @@ impl Venue {
         hall.bookings.insert(session.starts_at, (session.ends_at, session.id.clone()));
         self.by_start.insert((session.starts_at, session.id.clone()));
         self.opening.insert(session.id.clone());
-        let booked = Booked { session: session.clone(), layout: Arc::clone(layout), opened: None };
+        let booked = Booked { session: session.clone(), layout: Arc::clone(layout), opened: None, canceled: false };
         let before = self.sessions.insert(session.id.clone(), booked);
         assert!(before.is_none(), "session {} is booked twice", session.id);
     }
@@ -232,14 +248,14 @@ impl Venue {
     }
 
     fn entry(&self, session: &Id) -> SessionEntry {
-        let booked = &self.sessions.get(session).expect("indexed sessions are booked").session;
+        let Booked { session: booked, canceled, .. } = self.sessions.get(session).expect("indexed sessions are booked");
         SessionEntry {
             id: booked.id.clone(),
             hall: booked.hall.clone(),
             title: booked.title.clone(),
             starts_at: booked.starts_at,
             ends_at: booked.ends_at,
-            open: !self.opening.contains(session),
+            open: !self.opening.contains(session) && !canceled,
         }
     }
 
@@ -266,9 +282,10 @@ impl Venue {
             }
         }
         let booked: usize = self.halls.values().map(|hall| hall.bookings.len()).sum();
-        if booked != self.sessions.len() || self.by_start.len() != self.sessions.len() {
+        let canceled = self.sessions.values().filter(|booked| booked.canceled).count();
+        if booked + canceled != self.sessions.len() || self.by_start.len() != self.sessions.len() {
             wrong.push(format_smolstr!(
-                "{} sessions, {booked} bookings, {} indexed",
+                "{} sessions, {canceled} of them canceled, {booked} bookings, {} indexed",
                 self.sessions.len(),
                 self.by_start.len()
             ));

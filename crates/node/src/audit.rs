@@ -151,7 +151,11 @@ impl Books {
             }
             State::Cart(cart) => {
                 // A cart that was never opened is only the memory of a disowned hold.
-                let (Entity::Cart(id), Some(found)) = (entity, cart.audit()) else { return };
+                let (Entity::Cart(id), Some(found)) = (entity, cart.audit()) else {
+                    audit.tombstones += 1;
+                    audit.owed += cart.owed();
+                    return;
+                };
                 self.here.add(&Totals::of(state));
                 cart.open_payments().for_each(|open| self.payment(&open));
                 self.cart(*id, found);

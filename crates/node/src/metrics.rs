@@ -67,8 +67,9 @@ impl Metrics {
         }
     }
 
-    /// The counters in Prometheus' text format, how many payments are open, and how many frames came damaged.
-    pub(crate) fn text(&self, payments: PaymentCounts, damaged: u64) -> String {
+    /// The counters in Prometheus' text format, how many payments are open, how many carts are tombstones, and how many frames
+    /// came damaged.
+    pub(crate) fn text(&self, payments: PaymentCounts, tombstones: u64, damaged: u64) -> String {
         let damaged = AtomicU64::new(damaged);
         let rows: [(&str, &str, &AtomicU64); 22] = [
             ("boxoffice_commands_total", "Commands that came to the door.", &self.commands),
@@ -102,6 +103,7 @@ impl Metrics {
         let gauges = [
             ("boxoffice_payments_pending", "Steps of payments whose outcome is not known yet.", payments.pending),
             ("boxoffice_payments_failed", "Steps of payments that failed and nobody has seen to.", payments.failed),
+            ("boxoffice_cart_tombstones", "Unopened carts that give back holds of refused guests.", tombstones),
         ];
         for (name, help, value) in gauges {
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}");

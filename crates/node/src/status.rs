@@ -130,9 +130,13 @@ impl NodeHandle {
 
     /// The node's counters for a scrape, in Prometheus' text format.
     pub fn metrics_text(&self) -> String {
-        let mut payments = PaymentCounts::default();
-        self.shared.cells.iter().for_each(|cell| payments.add(cell.replica.lock().kept.payments()));
-        self.shared.metrics.text(payments, self.shared.world.net.damaged())
+        let (mut payments, mut tombstones) = (PaymentCounts::default(), 0);
+        for cell in &self.shared.cells {
+            let kept = &cell.replica.lock().kept;
+            payments.add(kept.payments());
+            tombstones += kept.tombstones();
+        }
+        self.shared.metrics.text(payments, tombstones, self.shared.world.net.damaged())
     }
 
     /// How the node is. What only its door knows (connections, answers) is left at 0.
@@ -151,6 +155,7 @@ impl NodeHandle {
             under_way: 0,
             actors: 0,
             carts_archived: 0,
+            tombstones: 0,
             payments_pending: 0,
             payments_failed: 0,
             rates: shared.samples.rates(shared),
@@ -160,10 +165,11 @@ impl NodeHandle {
             status.under_way += cell.under_way() as u64;
             // A store that cannot be read is said by the audit; here the count is what can be had.
             let left = shared.past.shard(cell.id).map(|past| past.totals.carts.iter().sum()).unwrap_or(0);
-            let (entities, payments) = {
+            let (entities, payments, tombstones) = {
                 let kept = &cell.replica.lock().kept;
-                (kept.len() as u64, kept.payments())
+                (kept.len() as u64, kept.payments(), kept.tombstones())
             };
+            status.tombstones += tombstones;
             status.carts_archived += left;
             status.actors += actors;
             status.payments_pending += payments.pending;

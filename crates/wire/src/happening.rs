@@ -77,6 +77,9 @@ fn venue(event: &VenueEvent) -> Words {
         VenueEvent::SessionRefused(id) => {
             ("session_refused", format!("session {id} could not be opened; its time in the hall is free again"))
         }
+        VenueEvent::SessionCanceled(id) => {
+            ("session_canceled", format!("session {id} will not take place; its time in the hall is free again"))
+        }
         VenueEvent::Listed { version } => ("listed", format!("the directory knows it as of version {version}")),
     }
 }
@@ -152,6 +155,7 @@ fn session(event: &SessionEvent) -> Words {
         }
         SessionEvent::PlacesSold { hold, quantity, at } => ("places_sold", sold(hold, *quantity, "places", *at)),
         SessionEvent::Hold(event) => on_hold(event),
+        SessionEvent::Vacated => ("vacated", "its venue has the hall back".into()),
         SessionEvent::Canceled { reason, .. } => ("canceled", format!("it will not take place: {reason}")),
         SessionEvent::SeatsBlocked { seats: blocked, .. } => ("blocked", format!("{}; off sale", seats(blocked))),
         SessionEvent::SeatsUnblocked { seats: freed, .. } => ("unblocked", format!("{}; on sale again", seats(freed))),
@@ -233,7 +237,7 @@ fn customer(event: &CustomerEvent) -> Words {
 
 fn cart(event: &CartEvent) -> Words {
     match event {
-        CartEvent::Opened { at, customer, deadline, ttl_ms: _, remembered: _ } => {
+        CartEvent::Opened { at, customer, deadline, ttl_ms: _, remembered: _, known: _ } => {
             let of = customer.as_ref().map_or_else(String::new, |customer| format!("of {customer}, "));
             ("opened", format!("{of}at {}, until {}", instant(*at), instant(*deadline)))
         }

@@ -40,6 +40,9 @@ pub struct NodeStatus {
     /// Terminal carts that are kept on disk only.
     #[serde(default)]
     pub carts_archived: u64,
+    /// Carts in memory that nobody has opened: they give back what was held for a refused guest.
+    #[serde(default)]
+    pub tombstones: u64,
     /// Authorizations, captures, voids and refunds whose outcome is not known yet.
     #[serde(default)]
     pub payments_pending: u64,
@@ -143,6 +146,9 @@ pub struct NodeAudit {
     pub cart_seats: u64,
     /// Terminal carts that are kept on disk only; they are counted by state as well.
     pub carts_archived: u64,
+    /// Carts in memory that nobody has opened: they give back what was held for a refused guest.
+    #[serde(default)]
+    pub tombstones: u64,
     /// Messages carts still owe others.
     pub owed: u64,
     /// How many orders.

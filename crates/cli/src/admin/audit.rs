@@ -46,6 +46,9 @@ pub fn node(audit: &NodeAudit) -> Vec<String> {
         carts.active, carts.checking_out, carts.done, carts.canceled, carts.expired, audit.owed
     ));
     lines.push(format!("  on disk     {} of them are kept on disk only", audit.carts_archived));
+    if audit.tombstones > 0 {
+        lines.push(format!("  unopened    {} give back what refused guests held", audit.tombstones));
+    }
     lines.push(format!(
         "orders        {} with {} seats; sessions have sold {}",
         audit.orders, audit.order_seats, audit.sold_seats

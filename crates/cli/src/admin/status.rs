@@ -26,6 +26,9 @@ pub fn lines(status: &NodeStatus) -> Vec<String> {
         ),
         format!("shards        {}", roles(status)),
     ];
+    if status.tombstones > 0 {
+        lines.push(format!("unopened      {} carts that give back what refused guests held", status.tombstones));
+    }
     if shards.is_empty() {
         return lines;
     }

@@ -10,7 +10,7 @@ use crate::{
     ask::Granted,
     command::{Want, WantedLine},
     event::{CartEvent, GrownLine, NewLine, QuotaClaim, Remembered},
-    id::{CartId, Entity, HoldId, Id, Request, RequestHash},
+    id::{Entity, HoldId, Id, Request, RequestHash},
     money::{Currency, Money},
     planted,
     portion::{Content, LINE_QUANTITY_MAX, total},
@@ -54,7 +54,7 @@ pub(crate) struct Added {
 impl Cart {
     /// Opens the cart. Nobody has opened it yet.
     pub(crate) fn decide_open(
-        id: CartId,
+        &self,
         at: Timestamp,
         rules: &Rules,
         request: Request,
@@ -67,9 +67,9 @@ impl Cart {
             return Err(Refusal::BadRequest(text));
         }
         let deadline = at.after(ttl_ms.min(rules.cart_age_max_ms));
-        let view = Cart::fresh_view(id, customer.clone(), at, deadline);
+        let view = Cart::fresh_view(self.id, customer.clone(), at, deadline);
         let remembered = Some(Remembered::alone(request, Answer::Cart(view)));
-        Ok(CartEvent::Opened { at, customer, ttl_ms, deadline, remembered })
+        Ok(CartEvent::Opened { at, customer, ttl_ms, deadline, remembered, known: self.version > 0 })
     }
 
     /// Opens the cart, which is open already: it is told as it is, and a repeat is told the same whatever has become of it.
@@ -179,7 +179,8 @@ impl Cart {
         let deadline = self.touched(at, rules, asked.iter().map(|line| line.granted.ttl_ms));
         if self.body.is_none() {
             let (ttl_ms, customer) = (rules.hold_ttl_ms, customer.clone());
-            events.push(CartEvent::Opened { at, customer, ttl_ms, deadline, remembered: None });
+            let known = self.version > 0;
+            events.push(CartEvent::Opened { at, customer, ttl_ms, deadline, remembered: None, known });
         }
         let mut number = self.body.as_ref().map_or(1, |body| body.next_line);
         let (mut lines, mut grown, mut views) = (Vec::new(), Vec::new(), Vec::with_capacity(asked.len()));

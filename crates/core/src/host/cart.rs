@@ -205,7 +205,7 @@ impl<R> CartHost<R> {
         let decided = match command {
             CartCommand::Open { customer, ttl_ms } => match cart.may_change() {
                 Err(refusal) => Err(refusal),
-                Ok(None) => Cart::decide_open(id, stage.at, stage.rules, request, customer, ttl_ms),
+                Ok(None) => cart.decide_open(stage.at, stage.rules, request, customer, ttl_ms),
                 Ok(Some(_)) => cart.decide_open_again(request, customer.as_ref()),
             },
             CartCommand::Hold { .. } | CartCommand::SetQuantity { .. } | CartCommand::Release { .. }
@@ -437,6 +437,7 @@ impl<R> CartHost<R> {
             | Reply::NotMine { .. }
             | Reply::Opened
             | Reply::OpenRefused
+            | Reply::Vacated
             | Reply::Listed { .. } => {}
         }
     }

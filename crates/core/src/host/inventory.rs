@@ -1,11 +1,11 @@
 //! An inventory at work: a session, a product, a resource or a customer. Carts ask it for holds; it asks carts about holds
 //! whose time is over, and, when it is canceled, for everything back.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, vec::Vec};
 
 use smol_str::SmolStr;
 
-use super::{Effect, Input, Stage, Turn, speculation::Speculation};
+use super::{Effect, Input, Stage, Turn, WAITERS_MAX, speculation::Speculation};
 use crate::{
     answer::{Answer, Outcome},
     ask::{Ask, Reply},
@@ -33,32 +33,46 @@ const BATCH_PAUSE_MS: u64 = 5;
 const FIRST: (Timestamp, HoldId) =
     (Timestamp(0), HoldId { cart: CartId(0), request: RequestHash(0), part: 0, attempt: 0 });
 
-/// How far the round of questions about holds has come.
-pub(super) struct InventoryHost {
+/// How far the round of questions about holds has come, and who waits.
+pub(super) struct InventoryHost<R> {
     /// Holds up to here were asked about in this round.
     asked: (Timestamp, HoldId),
     /// Holds and sales up to here were asked back in this round.
     revoked: Option<HoldId>,
     /// When the next round starts from the beginning.
     round_ends: Timestamp,
+    /// Operators who canceled the session, and what they are answered when the hall is free.
+    vacating: Vec<(R, Outcome)>,
 }
 
-impl InventoryHost {
-    pub(super) fn new() -> InventoryHost {
-        InventoryHost { asked: FIRST, revoked: None, round_ends: Timestamp(0) }
+impl<R> InventoryHost<R> {
+    pub(super) fn new() -> InventoryHost<R> {
+        InventoryHost { asked: FIRST, revoked: None, round_ends: Timestamp(0), vacating: Vec::new() }
     }
 
-    pub(super) fn handle<R>(&mut self, stage: &mut Stage<'_, R>, input: Input<R>) {
+    pub(super) fn handle(&mut self, stage: &mut Stage<'_, R>, input: Input<R>) {
         let Stage { entity, rules, at, turn } = stage;
         let (rules, at) = (*rules, *at);
         match input {
             Input::Command { from, request, command } => {
+                let cancels = matches!(command, Command::Session(_, SessionCommand::Cancel { .. }));
                 let outcome = command_outcome(entity, rules, at, request, command, turn);
-                turn.answer(from, outcome);
-                // A session that was just canceled asks its carts.
+                match outcome {
+                    Ok(_) if cancels && entity.session().is_some_and(|it| it.owes_vacating().is_some()) => {
+                        // It asks its venue and its carts at once.
+                        self.round_ends = at;
+                        if self.vacating.len() < WAITERS_MAX {
+                            self.vacating.push((from, outcome));
+                        } else {
+                            turn.answer(from, Err(Refusal::InProgress));
+                        }
+                    }
+                    outcome => turn.answer(from, outcome),
+                }
                 self.ask_carts(entity, rules, at, turn);
             }
             Input::Ask { from, ask } => answer_ask(entity, rules, at, from, ask, turn),
+            Input::Reply { from: _, reply: Reply::Vacated } => self.vacated(entity, turn),
             Input::Reply { from: _, reply } => hear(entity, rules, reply, turn),
             Input::Wake => self.ask_carts(entity, rules, at, turn),
             Input::Paid { key, .. } => panic!("{} was told of payment {key}", entity.entity()),
@@ -67,15 +81,31 @@ impl InventoryHost {
 
     /// What it asks because of holds whose time is over, it asks again from what is kept; not what it wants back.
     pub(super) fn idle(&self, entity: &Speculation) -> bool {
-        !entity.state().is_some_and(crate::keep::State::unfinished)
+        self.vacating.is_empty() && !entity.state().is_some_and(crate::keep::State::unfinished)
     }
 
-    fn ask_carts<R>(&mut self, entity: &Speculation, rules: &Rules, at: Timestamp, turn: &mut Turn<R>) {
+    /// The venue knows that the session is canceled.
+    fn vacated(&mut self, entity: &mut Speculation, turn: &mut Turn<R>) {
+        if entity.session().is_some_and(|session| session.owes_vacating().is_some()) {
+            entity.apply(Event::Session(SessionEvent::Vacated), turn);
+        }
+        for (from, outcome) in core::mem::take(&mut self.vacating) {
+            turn.answer(from, outcome);
+        }
+    }
+
+    fn ask_carts(&mut self, entity: &Speculation, rules: &Rules, at: Timestamp, turn: &mut Turn<R>) {
         let Some(inventory) = entity.inventory() else { return };
         if at >= self.round_ends {
             self.asked = FIRST;
             self.revoked = None;
             self.round_ends = at.after(rules.ask_again_ms);
+            if let Some(crate::keep::State::Session(session)) = entity.state()
+                && let Some(venue) = session.owes_vacating()
+            {
+                // Only after a read: the cancellation may not be committed yet.
+                turn.read.push(Effect::Ask { to: Entity::Venue(venue.clone()), ask: Ask::Vacate });
+            }
         }
         let overdue = inventory.overdue(self.asked, at, ASKED_BATCH);
         let unwanted = inventory.unwanted(self.revoked, ASKED_BATCH);
@@ -268,6 +298,7 @@ fn hear<R>(entity: &mut Speculation, rules: &Rules, reply: Reply, turn: &mut Tur
         | Reply::Forgotten
         | Reply::Opened
         | Reply::OpenRefused
+        | Reply::Vacated
         | Reply::Listed { .. }
         | Reply::Posted { .. } => None,
     };
@@ -372,7 +403,7 @@ fn answer_ask<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, from: E
             }
             Reply::Posted { order: purchase.order }
         }
-        other @ (Ask::Overdue { .. } | Ask::Revoke { .. } | Ask::List { .. } | Ask::Pay(_)) => {
+        other @ (Ask::Overdue { .. } | Ask::Revoke { .. } | Ask::Vacate | Ask::List { .. } | Ask::Pay(_)) => {
             panic!("{} was asked {other:?} by {from}", entity.entity())
         }
     };

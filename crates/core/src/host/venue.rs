@@ -62,9 +62,8 @@ impl<R> VenueHost<R> {
             Input::Reply { from: _, reply: Reply::Listed { version } } => self.listed(stage, version),
             Input::Reply { from, reply } => self.hear(stage.entity, from, reply, stage.turn),
             Input::Paid { key, .. } => panic!("{} was told of payment {key}", stage.entity.entity()),
-            Input::Ask { from, ask } => {
-                panic!("{} was asked {ask:?} by {from}; nobody asks venues", stage.entity.entity())
-            }
+            Input::Ask { from: Entity::Session(session), ask: Ask::Vacate } => self.vacate(stage, session),
+            Input::Ask { from, ask } => panic!("{} was asked {ask:?} by {from}", stage.entity.entity()),
             Input::Wake => {
                 if stage.at >= self.again_at {
                     // Asked again only after a read: what owes it may be under way still.
@@ -151,6 +150,16 @@ impl<R> VenueHost<R> {
         }
     }
 
+    /// A session has said that it is canceled.
+    fn vacate(&mut self, stage: &mut Stage<'_, R>, session: Id) {
+        // It is open, also if the word of that was lost.
+        self.hear(stage.entity, Entity::Session(session.clone()), Reply::Opened, stage.turn);
+        if stage.entity.venue().is_some_and(|venue| venue.has_hall(&session)) {
+            stage.entity.apply_venue(VenueEvent::SessionCanceled(session.clone()), stage.turn);
+        }
+        stage.turn.reply(Entity::Session(session), Reply::Vacated);
+    }
+
     /// Answers as soon as the session is open.
     fn wait(&mut self, entity: &Speculation, from: R, session: &Id, turn: &mut Turn<R>) {
         let opening = entity.venue().is_some_and(|venue| venue.is_opening(session));
@@ -189,6 +198,7 @@ impl<R> VenueHost<R> {
             | Reply::Refunded { .. }
             | Reply::Posted { .. }
             | Reply::Listed { .. }
+            | Reply::Vacated
             | Reply::Forgotten
             | Reply::MineUntil { .. }
             | Reply::NotMine { .. } => return,

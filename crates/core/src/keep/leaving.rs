@@ -7,6 +7,7 @@ use crate::{
     event::{CartEvent, Event},
     id::Entity,
     payment::PaymentCounts,
+    planted,
 };
 
 /// An entity that may leave memory, as it was when it was handed out.
@@ -30,17 +31,20 @@ impl State {
             // With nothing in any cart, only purchases and what was used of quotas are left: history.
             State::Customer(customer) => customer.rests(),
             // What an operator has to see to stays, so that it is counted and found without a look at all that has left.
-            State::Cart(cart) => cart.terminal() && !cart.unfinished() && cart.open_payments().next().is_none(),
+            // A tombstone is not forgotten, for its cart may come back, and a hold that it disowned can never become a line.
+            State::Cart(cart) => {
+                (cart.terminal() || cart.is_tombstone()) && !cart.unfinished() && cart.open_payments().next().is_none()
+            }
         }
     }
 
-    /// Whether the entity may have left once and come back: whoever left had ended.
+    /// Whether the entity may have left once and come back: it had ended, or was a tombstone.
     pub fn may_have_left(&self) -> bool {
         match self {
             State::Venue(_) | State::Session(_) | State::Product(_) | State::Resource(_) => false,
             State::Directory(_) | State::Cluster(_) => false,
             State::Customer(_) => true,
-            State::Cart(cart) => cart.terminal(),
+            State::Cart(cart) => cart.terminal() || cart.has_disowned_any(),
         }
     }
 
@@ -51,7 +55,7 @@ impl State {
             Some(Event::Customer(_)) => false,
             None | Some(Event::Venue(_) | Event::Session(_) | Event::Product(_)) => true,
             Some(Event::Resource(_) | Event::Directory(_) | Event::Cluster(_)) => true,
-            Some(Event::Cart(event)) => matches!(event, CartEvent::Opened { .. }),
+            Some(Event::Cart(event)) => matches!(event, CartEvent::Opened { known: false, .. }),
         }
     }
 }
@@ -63,6 +67,10 @@ impl Kept {
         let names = core::mem::take(&mut self.to_hand_out);
         let taken = names.into_iter().filter_map(|entity| {
             let index = *self.leaving.get(&entity)?;
+            if planted::is("a tombstone that is kept nowhere") && self.tombstone(&entity) {
+                self.forget(&entity, index);
+                return None;
+            }
             let state = Arc::clone(&self.entries.get(&entity)?.state);
             Some(Leaving { entity, state, index })
         });
@@ -76,6 +84,7 @@ impl Kept {
             return false;
         }
         self.leaving.remove(entity);
+        self.tombstones -= u64::from(self.tombstone(entity));
         let entry = self.entries.remove(entity).expect("who leaves is still here");
         assert_eq!(entry.state.payments(), PaymentCounts::default(), "{entity} leaves with an open payment");
         assert!(entry.state.deadline().is_none(), "{entity} has ended and waits for nothing");
@@ -92,6 +101,15 @@ impl Kept {
     pub fn put_back(&mut self, entity: Entity, state: Arc<State>) {
         assert!(!self.contains(&entity), "{entity} is put back and was never away");
         self.insert(entity, state);
+    }
+
+    /// How many tombstones are in memory: carts that nobody has opened and that gave a refused guest's holds back.
+    pub fn tombstones(&self) -> u64 {
+        self.tombstones
+    }
+
+    fn tombstone(&self, entity: &Entity) -> bool {
+        self.entries.get(entity).is_some_and(|entry| entry.state.is_tombstone())
     }
 
     /// How many entities may leave and are still here.

@@ -27,6 +27,8 @@ pub(super) struct Book {
     pub(super) changes: Changes<(), SESSION_CHANGES_MAX>,
     /// Why the session will not take place.
     pub(super) canceled: Option<SmolStr>,
+    /// The venue knows of it.
+    pub(super) vacated: bool,
     #[serde(skip)]
     held: SeatBits,
     #[serde(skip)]

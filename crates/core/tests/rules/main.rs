@@ -38,4 +38,5 @@ mod sizes;
 mod stopped;
 mod storm;
 mod told;
+mod tombstones;
 mod traps;

@@ -1,8 +1,16 @@
 //! What operators do to the carts of others: give lines back, cancel sessions, refund, settle payments.
 
+use boxoffice_core::{
+    answer::{Answer, Answered},
+    command::{Command, SessionCommand, VenueCommand},
+    time::{Rules, Timestamp},
+};
 use expect_test::expect;
 
-use crate::script::check;
+use crate::{
+    script::{check, details, id, layout, new_session},
+    town::Town,
+};
 
 #[test]
 fn an_operator_gives_a_line_back() {
@@ -249,4 +257,77 @@ fn an_operator_settles() {
             bank -> a-1: authorized 300 captured 300; b-1: authorized 100 voided
         "#]],
     );
+}
+
+#[test]
+fn a_canceled_session_frees_its_hall() {
+    check(
+        "hall aa
+         session s 100 50
+         session t 120 50
+         box cancel s
+         session t 120 50
+         session s 100 50
+         session u 149 50
+         box cancel t
+         box cancel t as again
+         session u 149 50",
+        expect![[r#"
+        "#]],
+    );
+}
+
+#[test]
+fn a_canceled_session_tells_its_venue_until_it_hears() {
+    check(
+        "hall aa
+         session s 100 50
+         stop venue
+         box cancel s as cancel
+         wait 3
+         crash s
+         lose venue
+         wait 3
+         box cancel s as cancel
+         go venue
+         wait 1
+         answers
+         session t 120 50
+         box cancel s as cancel",
+        expect![[r#"
+        "#]],
+    );
+}
+
+#[test]
+fn searches_say_that_a_canceled_session_is_not_open() {
+    let mut town = Town::new(Rules::default());
+    let to_venue = |command| Command::Venue(id("venue"), command);
+    let layout = layout("aa");
+    town.send(Some("venue"), to_venue(VenueCommand::Put(details())));
+    let hall = VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), layout: layout.clone() };
+    town.run();
+    town.send(Some("hall"), to_venue(hall));
+    town.run();
+    for (name, start) in [("s", 1_000), ("t", 3_000)] {
+        let session = new_session(name, &layout, start, start + 1_000, None);
+        town.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
+    }
+    town.run();
+    let open = |town: &mut Town| {
+        let (from, to) = (Timestamp(0), Timestamp(10_000));
+        let search = VenueCommand::SearchSessions { hall: None, title: None, from, to, limit: 10, after: None };
+        let ticket = town.send(None, to_venue(search));
+        town.run();
+        let Some(Ok(Answered { answer: Answer::Sessions(found), .. })) = town.answers.get(&ticket) else {
+            panic!("a search is answered")
+        };
+        found.iter().map(|entry| (entry.id.to_string(), entry.open)).collect::<Vec<_>>()
+    };
+    assert_eq!(open(&mut town), [("s".to_string(), true), ("t".to_string(), true)]);
+    let cancel = SessionCommand::Cancel { reason: "rain".into() };
+    let ticket = town.send(Some("cancel"), Command::Session(id("s"), cancel));
+    town.run();
+    assert!(matches!(town.answers[&ticket], Ok(_)), "{:?}", town.answers[&ticket]);
+    assert_eq!(open(&mut town), [("s".to_string(), false), ("t".to_string(), true)]);
 }

@@ -5,12 +5,12 @@ use std::panic::catch_unwind;
 
 use boxoffice_core::planted::plant;
 
-use crate::{storm::aftermath, told::lives};
+use crate::{storm::aftermath, told::lives, tombstones::guests};
 
 /// Storms, or lives, after which a bug that was not found counts as one that is not.
 const STORMS_MAX: u64 = 900;
 
-const BUGS: [(&str, fn(u64)); 8] = [
+const BUGS: [(&str, fn(u64)); 9] = [
     ("an expiry that beats a sale", storm),
     ("a cart that expires early", storm),
     ("a sale dropped from the outbox", storm),
@@ -19,6 +19,7 @@ const BUGS: [(&str, fn(u64)); 8] = [
     ("a decline forgotten", storm),
     ("an expectation not looked at", storm),
     ("a deadline that was told and forgotten", lives),
+    ("a tombstone that is kept nowhere", guests),
 ];
 
 fn storm(seed: u64) {

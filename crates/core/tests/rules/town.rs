@@ -52,6 +52,8 @@ struct Actor {
 pub(crate) struct Town {
     pub(crate) now: Timestamp,
     pub(crate) kept: Kept,
+    /// Tombstones that have left memory.
+    pub(crate) past: BTreeMap<Entity, Arc<State>>,
     pub(crate) mail: VecDeque<Message>,
     /// Calls on their way to the gateway.
     pub(crate) calls: VecDeque<GatewayCall>,
@@ -85,6 +87,7 @@ impl Town {
         Town {
             now: Timestamp(0),
             kept: Kept::new(),
+            past: BTreeMap::new(),
             mail: VecDeque::new(),
             calls: VecDeque::new(),
             bank: Bank::default(),
@@ -139,7 +142,7 @@ impl Town {
     /// Hands a message to its entity's host, which is started if it is not there.
     pub(crate) fn deliver(&mut self, message: Message) {
         let Message { to, input } = message;
-        let state = self.kept.get(&to);
+        let state = self.kept.get(&to).or_else(|| self.past.get(&to).cloned());
         let rules = Arc::clone(&self.rules);
         let actor = self.actors.entry(to.clone()).or_insert_with(|| Actor {
             host: Host::new(to.clone(), state, rules),
@@ -284,9 +287,21 @@ impl Town {
             return;
         }
         self.log.extend(events.iter().map(|event| (entity.clone(), event.clone())));
+        if !self.kept.contains(entity)
+            && let Some(state) = self.past.remove(entity)
+        {
+            assert!(!State::begins(&events), "{entity} begins anew and has left before");
+            self.kept.put_back(entity.clone(), state);
+        }
         self.kept.apply(entity, events.clone());
         self.watchers.see(entity, &events, &self.kept);
         self.check();
+        for leaving in self.kept.take_leaving() {
+            if leaving.state.is_tombstone() {
+                assert!(self.kept.forget(&leaving.entity, leaving.index), "{} may leave", leaving.entity);
+                self.past.insert(leaving.entity, leaving.state);
+            }
+        }
     }
 
     /// Checks every promise that can be checked at any instant.
@@ -510,6 +525,7 @@ pub(crate) fn kind(message: &Message) -> &'static str {
             Ask::Refund { .. } => "refund",
             Ask::Revoke { .. } => "revoke",
             Ask::List { .. } => "list",
+            Ask::Vacate => "vacate",
             Ask::Post { .. } => "post",
             Ask::Pay(_) => "pay",
         },
@@ -525,6 +541,7 @@ pub(crate) fn kind(message: &Message) -> &'static str {
             Reply::Opened => "opened",
             Reply::Refunded { .. } => "refunded",
             Reply::Listed { .. } => "listed",
+            Reply::Vacated => "vacated",
             Reply::Posted { .. } => "posted",
             Reply::OpenRefused => "open_refused",
         },

@@ -251,6 +251,7 @@ impl Backend for Node {
             under_way: 0,
             actors: 0,
             carts_archived: 0,
+            tombstones: 0,
             payments_pending: 0,
             payments_failed: 0,
             rates: Rates::default(),

@@ -31,18 +31,25 @@ fn remembered() -> Remembered {
     Remembered::alone(Request { id: RequestHash(1), body: 1 }, Answer::Done)
 }
 
-/// What happens next to a cart that had so many events: it ends, and now and then somebody asks about a hold of it.
+/// What happens next to a cart that had so many events: it ends, and now and then somebody asks about a hold of it. Every
+/// second one is a tombstone before it is opened.
 fn next(id: CartId, had: u64) -> Vec<Event> {
+    let was_refused = id.0 % 2 == 1;
     let opened = CartEvent::Opened {
         at: Timestamp(1),
         customer: None,
         ttl_ms: 1_000,
         deadline: Timestamp(1_001),
         remembered: None,
+        known: was_refused,
     };
     let hold = |request| HoldId { cart: id, request: RequestHash(request), part: 0, attempt: 0 };
     let session = Entity::Session(Id::new("s").expect("an id"));
     let event = match had {
+        0 if was_refused => CartEvent::Disowned { holds: vec![(session, hold(0), 1)] },
+        1 if was_refused => CartEvent::Delivered { numbers: vec![0], sold: Vec::new() },
+        2 if was_refused => opened,
+        3 if was_refused => CartEvent::Canceled { at: Timestamp(2), remembered: remembered() },
         0 => opened,
         1 => CartEvent::Canceled { at: Timestamp(2), remembered: remembered() },
         had if had % 2 == 0 => CartEvent::Disowned { holds: vec![(session, hold(had), 1)] },

@@ -164,6 +164,7 @@ pub fn status() -> NodeStatus {
         under_way: 17,
         actors: 9,
         carts_archived: 120,
+        tombstones: 6,
         payments_pending: 1,
         payments_failed: 2,
         rates: Rates { requests: 1_000.5, ok: 990.0, ..Rates::default() },

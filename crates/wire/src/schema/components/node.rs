@@ -47,6 +47,10 @@ pub(super) fn node() -> Group {
         needed("under_way", count()),
         needed("actors", count()),
         needed("carts_archived", about(count(), "Ended carts that are kept on disk only.")),
+        needed(
+            "tombstones",
+            about(count(), "Carts nobody has opened that give back what was held for a refused guest."),
+        ),
         needed("payments_pending", about(count(), PENDING)),
         needed("payments_failed", about(count(), FAILED)),
         needed("rates", component("Rates")),
@@ -107,6 +111,7 @@ fn totals() -> Group {
         needed("carts", component("CartTotals")),
         needed("cart_seats", count()),
         needed("carts_archived", count()),
+        needed("tombstones", count()),
         needed("owed", count()),
         needed("orders", count()),
         needed("order_seats", count()),
