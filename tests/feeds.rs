@@ -128,3 +128,82 @@ async fn nobody_is_shown_what_is_not_on_disk() {
     .await;
     assert_eq!((map.free, common::town::stock(&port, "pen").await), (15, [9, 1, 0]));
 }
+
+/// A backup is put back: versions are used again for something else, and whoever watched before is told the new truth at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_restore_watchers_begin_anew() {
+    let mut dice = Dice::of_test("after_a_restore_watchers_begin_anew");
+    let home = Home::new();
+    let server = home.start();
+    let port = Arc::new(server.port(Encoding::Json).await);
+    product(&port, "last", 9, Value::Null).await;
+    let mut buy = async |port: &Arc<Port>| {
+        let buyer = Shopper::new(port, &mut dice);
+        buyer.stock("last", 1).await.ok();
+        buyer.checkout().await.ok();
+    };
+    buy(&port).await;
+    server.stop();
+
+    // A restart keeps the epoch.
+    let epoch = async |server: &common::Server| {
+        let watcher = watch(server, Encoding::Json, "product/last").await;
+        let begun = told(&watcher, |_| true).await;
+        (begun["epoch"].clone(), begun["version"].as_u64().expect("a version"))
+    };
+    let server = home.start();
+    let (before, saved) = epoch(&server).await;
+    server.stop();
+    let server = home.start();
+    assert_eq!(epoch(&server).await, (before.clone(), saved));
+    server.stop();
+
+    let (data, backup) = (home.data_dir(), home.path().join("backup"));
+    let copy = |from: &std::path::Path, to: &std::path::Path| {
+        let done = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().expect("cp runs");
+        assert!(done.success());
+    };
+    copy(&data, &backup);
+    let server = home.start();
+    let port = Arc::new(server.port(Encoding::Json).await);
+    buy(&port).await;
+    buy(&port).await;
+    let (_, lost) = epoch(&server).await;
+    assert!(lost > saved);
+    server.stop();
+    std::fs::remove_dir_all(&data).expect("it is removed");
+    copy(&backup, &data);
+
+    let server = home.start();
+    let watcher = server.port(Encoding::Json).await;
+    let resume = json!({"epoch": before, "version": lost});
+    watcher.read("watch", json!({"entity": "product/last", "resume": resume})).await.ok();
+    let begun = told(&watcher, |_| true).await;
+    assert_eq!(begun["version"], json!(saved), "{begun}");
+    assert_ne!(begun["epoch"], before);
+    server.stop();
+}
+
+/// What one connection sends for one cart happens in the order in which it was sent, without waiting for answers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_of_a_cart_keep_their_order() {
+    let mut dice = Dice::of_test("changes_of_a_cart_keep_their_order");
+    let server = Home::new().start();
+    for encoding in Encoding::BOTH {
+        let port = server.port(encoding).await;
+        let name = format!("rare-{encoding:?}");
+        product(&port, &name, 9, Value::Null).await;
+        let token = dice.token();
+        let take = json!({"token": token, "product": name, "quantity": 2});
+        let (take, less, cancel, late) = tokio::join!(
+            port.ask("cart.hold_stock", "1", take.clone()),
+            port.ask("cart.set_quantity", "2", json!({"token": token, "line": 1, "quantity": 1})),
+            port.ask("cart.cancel", "3", json!({"token": token})),
+            port.ask("cart.hold_stock", "4", take.clone()),
+        );
+        take.ok();
+        assert_eq!(less.ok()["lines"][0]["quantity"], json!(1));
+        assert_eq!(cancel.ok()["state"], json!("canceled"));
+        late.no(301, "cart_not_active");
+    }
+}

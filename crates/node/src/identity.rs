@@ -159,6 +159,11 @@ impl DataDirectory {
         &self.identity
     }
 
+    /// A file of it.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
     /// The directory of the log.
     pub fn log_dir(&self) -> PathBuf {
         self.path.join(LOG)

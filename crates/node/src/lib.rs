@@ -19,6 +19,7 @@ pub mod history;
 pub mod identity;
 mod inbox;
 pub mod inspect;
+mod lineage;
 pub mod log;
 pub mod metrics;
 pub mod past;

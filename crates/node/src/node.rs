@@ -30,6 +30,7 @@ use crate::{
     history::HISTORIES_MAX,
     identity::{DataDirectory, Identity, Wanted},
     inbox::Inbox,
+    lineage::Lineages,
     log::{self, Log, LogConfig, Maker, Start},
     metrics::Metrics,
     past::{Keeper, Order, Past, Replay},
@@ -141,6 +142,7 @@ impl Node {
         let (log, mut records) = open_log(&config, &world, &directory, maker)?;
         let replays = check_past(&past, &cells, &metas, &records)?;
         forget_bad_snapshots(&metas, &mut records);
+        let lineages = Lineages::open(&world, &directory, config.fsync);
         directory.note_log(&*world.disk)?;
         let identity = directory.identity().clone();
 
@@ -173,8 +175,7 @@ impl Node {
         let leftover: Vec<_> = (0..=config.shards).filter(|shard| engine.group(*shard).is_none()).collect();
         leftover.iter().for_each(|shard| past.give_up(*shard));
 
-        // Versions are the same on every replica, and go on across restarts; 52 bits, so that any client can hold them.
-        let epoch = (identity.cluster.0 as u64) & ((1 << 52) - 1);
+        let epoch = lineages.epoch();
         let (coalesce_ms, depth) = (config.feed_tick_ms, config.feed_depth);
         let feed_settings = FeedSettings { coalesce_ms, depth, epoch, ..FeedSettings::default() };
         let shared = Arc::new_cyclic(|weak: &std::sync::Weak<Shared>| Shared {
@@ -198,6 +199,7 @@ impl Node {
             streams: Arc::default(),
             far_feeds: FarFeeds::default(),
             clocks: Clocks::new(&*world.clock),
+            lineages,
             placing: Notify::new(),
             reached: Mutex::default(),
             consensus_waiting: AtomicUsize::new(0),

@@ -146,6 +146,7 @@ pub(crate) async fn run(weak: Weak<Shared>, identity: Identity) {
     };
     loop {
         let Some(shared) = weak.upgrade() else { return };
+        shared.lineages.save(&*shared.world.disk);
         if let Err(error) = keeper.step(&shared) {
             shared.inbox.push(DriverInput::Fail(error));
             return;

@@ -34,6 +34,7 @@ use crate::{
     feeds::{FarFeeds, Feeds},
     identity::{ClusterId, DataDirectory},
     inbox::Inbox,
+    lineage::Lineages,
     metrics::Metrics,
     past::{Past, PastError},
     routing::{self, Asked, Calls, Histories, Message as Far, Parked},
@@ -96,6 +97,8 @@ pub(crate) struct Shared {
     pub(crate) far_feeds: FarFeeds,
     /// What time it is.
     pub(crate) clocks: Clocks,
+    /// To which epoch versions belong.
+    pub(crate) lineages: Lineages,
     /// Something happened that the keeper of places wants to look at.
     pub(crate) placing: tokio::sync::Notify,
     /// Shards led here that have reached the aim of this version.

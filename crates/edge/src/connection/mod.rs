@@ -8,6 +8,7 @@ mod frames;
 
 mod answers;
 mod batch;
+mod turns;
 mod under_way;
 mod watching;
 

@@ -5,7 +5,11 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::{command::Command, id::Request as RequestKey, refusal::Refusal};
+use boxoffice_core::{
+    command::Command,
+    id::{CartId, Request as RequestKey},
+    refusal::Refusal,
+};
 use boxoffice_node::door::{self, Failure, ReplyTo};
 use boxoffice_wire::{
     Call, Fail, FailKind, Op, Rejection, Request,
@@ -19,6 +23,7 @@ use super::{
     batch::Batch,
     frames::End,
     task::{Connection, GoneAbout},
+    turns::{Change, Turns},
     under_way::{Asked, Asker},
 };
 use crate::{
@@ -81,7 +86,8 @@ impl Connection {
                     return self.fail(id, op, FailKind::Busy, now, now);
                 }
                 let (sought, reads_order) = (Sought::of(&command), caller::reads_order(&command));
-                let asked = Asked { asker: Asker::Client(id), op, shape, sought, reads_order, at: now, deadline };
+                let (asker, cart) = (Asker::Client(id), Turns::cart_of(&command, key.as_ref()));
+                let asked = Asked { asker, op, shape, sought, reads_order, cart, at: now, deadline };
                 self.submit(asked, command, key);
                 Ok(())
             }
@@ -212,9 +218,35 @@ impl Connection {
 
     fn submit(&mut self, asked: Asked, command: Command, key: Option<RequestKey>) {
         let left = asked.deadline.saturating_duration_since(asked.at);
+        let cart = asked.cart;
         let tag = self.under_way.submit(asked);
+        let change = Change { tag, command, key };
+        let change = match cart {
+            Some(cart) => self.turns.take(cart, change),
+            None => Some(change),
+        };
+        change.into_iter().for_each(|change| self.hand_in(change, left));
+    }
+
+    fn hand_in(&self, change: Change, left: Duration) {
+        let Change { tag, command, key } = change;
         let reply = ReplyTo::new(Arc::clone(&self.sink), tag).within(left.as_millis() as u64);
         self.shared.backend.submit(command, key, reply);
+    }
+
+    /// A command is over: the change of its cart that waited for it is handed in.
+    pub(super) fn next_turn(&mut self, cart: Option<CartId>, mut tag: u64, now: Instant) {
+        let Some(cart) = cart else { return };
+        while let Some(next) = self.turns.over(cart, tag) {
+            match self.under_way.deadline_of(next.tag) {
+                Some(deadline) => return self.hand_in(next, deadline.saturating_duration_since(now)),
+                // Its client was told long ago that its time is over.
+                None => {
+                    self.under_way.never_submitted();
+                    tag = next.tag;
+                }
+            }
+        }
     }
 
     fn place_for_batch(&mut self) -> Option<usize> {
@@ -243,7 +275,8 @@ impl Connection {
         while let Some((index, item)) = self.batch(place).start() {
             let asker = Asker::Batch { batch: place, item: index };
             let (sought, reads_order) = (Sought::of(&item.command), caller::reads_order(&item.command));
-            let asked = Asked { asker, op: Op::Batch, shape: item.shape, sought, reads_order, at, deadline };
+            let cart = Turns::cart_of(&item.command, item.key.as_ref());
+            let asked = Asked { asker, op: Op::Batch, shape: item.shape, sought, reads_order, cart, at, deadline };
             self.submit(asked, item.command, item.key);
         }
         if let Some(verdicts) = self.batch(place).verdicts() {

@@ -21,6 +21,7 @@ use super::{
     batch::Batch,
     clocks::Clocks,
     frames::{End, Frames, Received},
+    turns::Turns,
     under_way::UnderWay,
     watching::Awaited,
 };
@@ -66,6 +67,7 @@ pub(super) struct Connection {
     pub(super) sink: Arc<dyn ReplySink>,
     taken: Vec<(u64, door::Result)>,
     pub(super) under_way: UnderWay,
+    pub(super) turns: Turns,
     pub(super) batches: Vec<Option<Batch>>,
     pub(super) errands: FuturesUnordered<Pin<Box<dyn Future<Output = GoneAbout> + Send>>>,
     /// Errands that are audits.
@@ -98,6 +100,7 @@ impl Connection {
             answers,
             taken: Vec::new(),
             under_way: UnderWay::default(),
+            turns: Turns::default(),
             batches: Vec::new(),
             errands: FuturesUnordered::new(),
             audits_under_way: 0,
@@ -192,7 +195,9 @@ impl Connection {
         self.answers.take(&mut taken);
         for (tag, result) in taken.drain(..) {
             if let Some(asked) = self.under_way.answered(tag) {
+                let cart = asked.cart;
                 self.answered(asked, result, now)?;
+                self.next_turn(cart, tag, now);
             }
             if self.frames.is_blocked() {
                 self.frames.flush(&self.shared.config.limits).await?;
@@ -227,8 +232,10 @@ impl Connection {
     }
 
     fn check_time(&mut self, now: Instant) -> Result<(), End> {
-        while let Some(asked) = self.under_way.overdue(now) {
+        while let Some((tag, asked)) = self.under_way.overdue(now) {
+            let cart = asked.cart;
             self.overdue(asked, now)?;
+            self.next_turn(cart, tag, now);
         }
         if self.clocks.check(now, &self.shared.config.limits)? {
             self.frames.ping()?;

@@ -1,5 +1,6 @@
 //! The commands of a connection that the node has and has not answered, or whose time is over.
 
+use boxoffice_core::id::CartId;
 use boxoffice_wire::{Op, request::Shape};
 use tokio::time::Instant;
 
@@ -32,6 +33,8 @@ pub(super) struct Asked {
     pub(super) sought: Sought,
     /// Whether it reads an order, which may be another's.
     pub(super) reads_order: bool,
+    /// The cart whose changes it takes turns with.
+    pub(super) cart: Option<CartId>,
     /// When.
     pub(super) at: Instant,
     /// Until when it waits.
@@ -83,17 +86,30 @@ impl UnderWay {
         Some(self.free_slot(slot))
     }
 
-    /// Takes a command whose deadline is over, if there is one.
-    pub(super) fn overdue(&mut self, now: Instant) -> Option<Asked> {
+    /// Takes a command whose deadline is over, if there is one, with its tag.
+    pub(super) fn overdue(&mut self, now: Instant) -> Option<(u64, Asked)> {
         if self.earliest? > now {
             return None;
         }
         let overdue = |slot: &Slot| slot.asked.as_ref().is_some_and(|asked| asked.deadline <= now);
         if let Some(slot) = self.slots.iter().position(overdue) {
-            return Some(self.free_slot(slot as u32));
+            let tag = u64::from(self.slots[slot].used) << 32 | slot as u64;
+            return Some((tag, self.free_slot(slot as u32)));
         }
         self.earliest = self.slots.iter().filter_map(|slot| Some(slot.asked.as_ref()?.deadline)).min();
         None
+    }
+
+    /// Until when a command is waited for; `None` if nobody waits any more.
+    pub(super) fn deadline_of(&self, tag: u64) -> Option<Instant> {
+        let slot = &self.slots[tag as u32 as usize];
+        let asked = slot.asked.as_ref().filter(|_| u64::from(slot.used) == tag >> 32);
+        asked.map(|asked| asked.deadline)
+    }
+
+    /// A command was over before it was handed to the node: there will be no answer.
+    pub(super) fn never_submitted(&mut self) {
+        self.submitted -= 1;
     }
 
     /// When to look for overdue commands; there may be none then.
@@ -123,7 +139,8 @@ mod tests {
     fn asked(id: u64, from: Instant, deadline_ms: u64) -> Asked {
         let deadline = from + Duration::from_millis(deadline_ms);
         let (op, shape, sought) = (Op::CartGet, Shape::Plain, Sought::Nothing);
-        Asked { asker: Asker::Client(id), op, shape, sought, reads_order: false, at: from, deadline }
+        let cart = None;
+        Asked { asker: Asker::Client(id), op, shape, sought, reads_order: false, cart, at: from, deadline }
     }
 
     #[test]
@@ -134,7 +151,9 @@ mod tests {
         let quick = under_way.submit(asked(2, now, 1_000));
         assert!(under_way.overdue(now).is_none());
         let later = now + Duration::from_millis(10);
-        assert_eq!(under_way.overdue(later).map(|asked| asked.asker), Some(Asker::Client(1)));
+        assert_eq!(under_way.deadline_of(slow), Some(later));
+        assert_eq!(under_way.overdue(later).map(|(tag, asked)| (tag, asked.asker)), Some((slow, Asker::Client(1))));
+        assert_eq!(under_way.deadline_of(slow), None);
         assert!(under_way.overdue(later).is_none());
         assert_eq!(under_way.next_deadline(), Some(now + Duration::from_millis(1_000)));
         // The slot serves another request before the late answer comes.
@@ -156,7 +175,7 @@ mod tests {
         let mut found = Vec::new();
         for ms in 0..=100 {
             let at = now + Duration::from_millis(ms);
-            while let Some(asked) = under_way.overdue(at) {
+            while let Some((_, asked)) = under_way.overdue(at) {
                 assert_eq!(asked.deadline, at, "found when it is due");
                 found.push(asked.asker);
             }

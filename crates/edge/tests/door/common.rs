@@ -166,6 +166,11 @@ impl Backend for Node {
             Command::Cart(cart, CartCommand::Open { .. }) => reply.answer(Ok(Ok(opened(cart)))),
             // Waits for the test.
             Command::Cart(_, CartCommand::Get) => self.waiting.lock().push(reply),
+            // Waits for the test as well, and is in the diary.
+            Command::Cart(_, CartCommand::Revoke { line }) => {
+                self.diary.lock().push(format!("revoke {line}"));
+                self.waiting.lock().push(reply);
+            }
             // Nobody ever answers: dropping the reply says so.
             Command::Cart(_, CartCommand::Cancel) => drop(reply),
             Command::Cart(_, CartCommand::Checkout { .. }) => reply.answer(Err(Failure::ReadOnly)),

@@ -121,6 +121,34 @@ async fn more_under_way_than_allowed_is_busy() {
     client.is_alive().await;
 }
 
+/// What is sent one after the other for one cart happens in that order, whatever else is under way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_of_one_cart_take_turns() {
+    let door = Door::open(Limits::default());
+    let mut client = Client::connect(door.address, Encoding::Json).await;
+    let release = |cart: u128, line: u32| json!({"cart": format!("{:032x}", self::cart(cart).0), "line": line});
+    client.send(1, Op::AdminRelease, release(1, 1)).await;
+    client.send(2, Op::AdminRelease, release(1, 2)).await;
+    client.send(3, Op::AdminRelease, release(2, 3)).await;
+    // Its time is over before its turn comes: it never does.
+    let late = client.request(4, Op::AdminRelease, Some("late"), Some(50), &release(1, 4));
+    client.send_frame(&late).await;
+    client.send(5, Op::AdminRelease, release(1, 5)).await;
+    assert_eq!(client.code().await, (Some(4), 902));
+    assert_eq!(*door.node.diary.lock(), ["revoke 1", "revoke 3"]);
+    let answer_one = || {
+        let reply = door.node.waiting.lock().remove(0);
+        reply.answer(Ok(Ok(opened(cart(1)))));
+    };
+    for (id, diary) in [(1, "revoke 2"), (3, "revoke 2"), (2, "revoke 5"), (5, "revoke 5")] {
+        answer_one();
+        assert_eq!(client.code().await, (Some(id), 0));
+        client.is_alive().await;
+        assert_eq!(door.node.diary.lock().last().map(String::as_str), Some(diary));
+    }
+    door.metric_is("boxoffice_edge_requests_under_way", 0.0).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_goes_in_waves() {
     in_both(|encoding| async move {

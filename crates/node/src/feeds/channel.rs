@@ -26,7 +26,6 @@ pub(super) struct Channel {
     pub(super) entity: Entity,
     /// How much of it.
     pub(super) view: View,
-    epoch: u64,
     /// Deltas that a watcher may be behind.
     depth: usize,
     inside: Mutex<Inside>,
@@ -37,6 +36,10 @@ pub(super) struct Channel {
 
 struct Inside {
     state: State,
+    /// The epoch that it begins in the next time.
+    epoch: u64,
+    /// The epoch of what is published.
+    begun_in: u64,
     /// How it begins, or begins anew, was asked for and is not known yet.
     asked: bool,
     /// How often it was asked for.
@@ -89,11 +92,18 @@ pub(super) enum Published {
 pub(super) enum Position {
     /// It needs a snapshot.
     Nothing,
-    /// It has this version.
-    At(u64),
+    /// It has this version, of this epoch.
+    At {
+        /// The epoch.
+        epoch: u64,
+        /// The version.
+        version: u64,
+    },
     /// It has a version the hub has yet to publish: it was told by a node that was quicker, and goes on from there. Or that
     /// was never there, and when it was waited for long enough the watcher gets a snapshot.
     Ahead {
+        /// The epoch.
+        epoch: u64,
         /// The version it has.
         version: u64,
         /// Until which monotonic millisecond that is waited for.
@@ -116,10 +126,11 @@ impl Channel {
             feed,
             entity,
             view,
-            epoch,
             depth,
             inside: Mutex::new(Inside {
                 state: State::Unknown,
+                epoch,
+                begun_in: epoch,
                 asked: false,
                 asks: 0,
                 meanwhile: None,
@@ -137,8 +148,9 @@ impl Channel {
         if matches!(inside.state, State::Open(_)) || inside.asked {
             return false;
         }
+        inside.begun_in = inside.epoch;
         inside.state = match source.begin(&self.entity) {
-            Ok(beginning) => State::Open(self.begun_with(beginning)),
+            Ok(beginning) => State::Open(self.begun_with(inside.epoch, beginning)),
             Err(NoFeed::Asked) => {
                 inside.ask();
                 State::Unknown
@@ -162,25 +174,27 @@ impl Channel {
             State::Refused(why) => return Err(*why),
             State::Gone => return Err(NoFeed::NotFound),
         };
-        let published = line.published();
-        Ok(match self.version_of(since) {
-            Some(version) if version <= published => Position::At(version),
-            Some(version) => may_come().map_or(Position::Nothing, |until_ms| Position::Ahead { version, until_ms }),
+        let (published, epoch) = (line.published(), inside.begun_in);
+        Ok(match self.version_of(epoch, since) {
+            Some(version) if version <= published => Position::At { epoch, version },
+            Some(version) => {
+                may_come().map_or(Position::Nothing, |until_ms| Position::Ahead { epoch, version, until_ms })
+            }
             None => Position::Nothing,
         })
     }
 
     /// What a watcher has of this entity; `None` if that is nothing, or of another epoch.
-    fn version_of(&self, since: Option<Since>) -> Option<u64> {
+    fn version_of(&self, known: u64, since: Option<Since>) -> Option<u64> {
         match (since?, &self.entity) {
             (Since::Cursor(cursor), Entity::Customer(_)) => Some(cursor),
             (Since::Version(_), Entity::Customer(_)) | (Since::Cursor(_), _) => None,
-            (Since::Version(Resume { epoch, version }), _) => (epoch == self.epoch).then_some(version),
+            (Since::Version(Resume { epoch, version }), _) => (epoch == known).then_some(version),
         }
     }
 
-    fn begun_with(&self, beginning: Beginning) -> Box<dyn Line> {
-        line::begun(&self.entity, self.view, (self.epoch, self.depth), beginning)
+    fn begun_with(&self, epoch: u64, beginning: Beginning) -> Box<dyn Line> {
+        line::begun(&self.entity, self.view, (epoch, self.depth), beginning)
     }
 
     /// Publishes a commit. A gap in front of it has the feed begun anew, which gives every watcher a snapshot.
@@ -221,6 +235,16 @@ impl Channel {
         self.begin_with(inside, outcome)
     }
 
+    /// Versions belong to another epoch: it begins anew, at whatever version it has now.
+    pub(super) fn begin_epoch(&self, epoch: u64, source: &dyn FeedSource) -> Published {
+        let mut inside = self.inside.lock();
+        let before = std::mem::replace(&mut inside.epoch, epoch);
+        match before != epoch && matches!(inside.state, State::Open(_)) {
+            true => self.begin_anew(&mut inside, source),
+            false => Published::Nothing,
+        }
+    }
+
     /// The source has answered, or is asked no more.
     pub(super) fn answered(&self, outcome: Result<Beginning, NoFeed>, source: &dyn FeedSource) -> Published {
         let mut inside = self.inside.lock();
@@ -243,7 +267,9 @@ impl Channel {
     /// Whether another view of the entity was told more than is published here: then commits between may never come.
     fn is_behind(&self, inside: &Inside, outcome: &Result<Beginning, NoFeed>) -> bool {
         match (&inside.state, outcome) {
-            (State::Open(line), Ok(beginning)) => line.published() < beginning.version(),
+            (State::Open(line), Ok(beginning)) => {
+                inside.begun_in != inside.epoch || line.published() < beginning.version()
+            }
             _ => false,
         }
     }
@@ -258,11 +284,14 @@ impl Channel {
                 inside.ask();
                 Published::Asked
             }
-            // Whoever has it is behind what was shown here already, and may stay so.
-            (Ok(beginning), Some(published)) if beginning.version() < published => Published::Later,
+            // Whoever has it is behind what was shown here already, and may stay so; in another epoch that says nothing.
+            (Ok(beginning), Some(published)) if inside.begun_in == inside.epoch && beginning.version() < published => {
+                Published::Later
+            }
             (Ok(beginning), _) => {
                 inside.cut_off_ms = None;
-                inside.state = State::Open(self.begun_with(beginning));
+                inside.begun_in = inside.epoch;
+                inside.state = State::Open(self.begun_with(inside.epoch, beginning));
                 Published::News
             }
             (Err(NoFeed::Unreachable), Some(_)) => Published::Later,
@@ -333,7 +362,7 @@ impl Channel {
     /// whether it knows that this may be old.
     pub(super) fn pull(&self, position: &mut Position, told_stale: &mut bool, reader: &mut Reader<'_>) -> Pulled {
         let mut inside = self.inside.lock();
-        let stale_since_ms = inside.stale_since_ms;
+        let (stale_since_ms, begun_in) = (inside.stale_since_ms, inside.begun_in);
         let line = match &mut inside.state {
             State::Open(line) => line,
             State::Gone | State::Refused(_) | State::Unknown => {
@@ -341,8 +370,15 @@ impl Channel {
                 return Pulled::All;
             }
         };
+        if let Position::At { epoch, version } | Position::Ahead { epoch, version, .. } = *position
+            && epoch != begun_in
+            // Cursors are good for ever, unless there never was such a purchase.
+            && (!matches!(self.entity, Entity::Customer(_)) || version > line.published())
+        {
+            *position = Position::Nothing;
+        }
         let at = match *position {
-            Position::At(at) => Some(at),
+            Position::At { version, .. } => Some(version),
             Position::Ahead { version, .. } if version <= line.published() => Some(version),
             Position::Ahead { until_ms, .. } if (reader.now_ms)() < until_ms => {
                 self.tell_age(stale_since_ms, told_stale, reader);
@@ -354,7 +390,7 @@ impl Channel {
         };
         let (reached, pulled) = line.pull(at, reader);
         if let Some(reached) = reached {
-            *position = Position::At(reached);
+            *position = Position::At { epoch: begun_in, version: reached };
         }
         if let (Pulled::All, Some(why)) = (pulled, line.over()) {
             self.end(position, why, reader);

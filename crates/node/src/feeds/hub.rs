@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -37,6 +37,10 @@ const AHEAD_MS: u64 = 60_000;
 pub(super) struct Hub {
     source: Arc<dyn FeedSource>,
     settings: FeedSettings,
+    /// The epoch that versions belong to.
+    epoch: AtomicU64,
+    /// The epoch that the next round of the task begins with.
+    next_epoch: AtomicU64,
     clock: Arc<dyn Clock>,
     /// The only locks that the driver and the links to other nodes take: never held while anything else is waited for.
     inbox: Mutex<Inbox>,
@@ -84,6 +88,8 @@ impl Hub {
         Hub {
             source,
             settings,
+            epoch: AtomicU64::new(settings.epoch),
+            next_epoch: AtomicU64::new(settings.epoch),
             clock,
             inbox: Mutex::default(),
             answers: Mutex::default(),
@@ -136,12 +142,8 @@ impl Hub {
         let channel = match table.channels.get(&key) {
             Some(channel) => Arc::clone(channel),
             None => {
-                let channel = Arc::new(Channel::new(
-                    table.next_feed,
-                    entity.clone(),
-                    view,
-                    (self.settings.epoch, self.settings.depth),
-                ));
+                let channel =
+                    Arc::new(Channel::new(table.next_feed, entity.clone(), view, (self.epoch(), self.settings.depth)));
                 table.next_feed += 1;
                 table.channels.insert(key, Arc::clone(&channel));
                 channel
@@ -242,7 +244,25 @@ impl Hub {
     }
 
     pub(super) fn epoch(&self) -> u64 {
-        self.settings.epoch
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_epoch(&self, epoch: u64) {
+        self.next_epoch.store(epoch, Ordering::Release);
+        self.wake.notify_one();
+    }
+
+    /// Begins a new epoch if there is one: every feed begins anew.
+    fn take_epoch(&self) {
+        let epoch = self.next_epoch.load(Ordering::Acquire);
+        if self.epoch.swap(epoch, Ordering::AcqRel) == epoch {
+            return;
+        }
+        let channels: Vec<_> = self.table.lock().channels.values().cloned().collect();
+        for channel in channels {
+            let published = channel.begin_epoch(epoch, &*self.source);
+            self.follow(&channel, published);
+        }
     }
 
     pub(super) fn counts(&self) -> (usize, usize) {
@@ -272,6 +292,7 @@ impl Hub {
                     None => self.wake.notified().await,
                 }
             }
+            self.take_epoch();
             self.take_answers();
             if !self.inbox.lock().is_empty() {
                 if !self.is_telling() {

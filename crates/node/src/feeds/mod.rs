@@ -213,6 +213,11 @@ impl Feeds {
         self.hub.run().await;
     }
 
+    /// Versions belong to this epoch from now on. Whoever watches begins anew, with a snapshot. Never waits.
+    pub fn set_epoch(&self, epoch: u64) {
+        self.hub.set_epoch(epoch);
+    }
+
     /// The epoch that versions belong to.
     pub fn epoch(&self) -> u64 {
         self.hub.epoch()

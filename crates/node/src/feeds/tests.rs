@@ -159,6 +159,7 @@ struct Reader {
     encoding: Encoding,
     names: BTreeMap<u64, String>,
     maps: BTreeMap<String, (u64, Shown)>,
+    epoch: u64,
     snapshots: usize,
     deltas: usize,
     ended: usize,
@@ -172,6 +173,7 @@ impl Reader {
             encoding,
             names: BTreeMap::new(),
             maps: BTreeMap::new(),
+            epoch: EPOCH,
             snapshots: 0,
             deltas: 0,
             ended: 0,
@@ -179,7 +181,7 @@ impl Reader {
     }
 
     fn watch(&mut self, name: &str) -> Result<u64, NoFeed> {
-        let since = self.maps.get(name).map(|(version, _)| since(EPOCH, *version));
+        let since = self.maps.get(name).map(|(version, _)| since(self.epoch, *version));
         let feed = watch(&mut self.watcher, &session_of(name), since)?;
         self.names.insert(feed, name.to_owned());
         Ok(feed)
@@ -202,7 +204,7 @@ impl Reader {
         let name = self.names[&feed].clone();
         match event.read::<Snapshot>(self.encoding).expect("a readable event") {
             Event::Snapshot(snapshot) => {
-                assert_eq!(snapshot.epoch, EPOCH);
+                assert_eq!(snapshot.epoch, self.epoch);
                 assert_eq!(snapshot.entity.to_string(), format!("session/{name}"));
                 let seats = (0..self.replica.at(&name, 1).expect("the first").seats.len())
                     .map(|seat| state(snapshot.seats[seat / 4] >> (seat % 4 * 2) & 3))
@@ -400,6 +402,41 @@ fn a_resume_from_a_version_inside_a_tick_is_answered_by_the_delta_around_it() {
             assert_eq!(reader.maps, other.maps);
         });
     }
+}
+
+/// The data was set back: what was version 6 is version 3 now, and something else.
+#[test]
+fn another_epoch_begins_every_feed_anew_at_once() {
+    story(async {
+        let replica = Replica::with(&[("hamlet", 10)]);
+        let feeds = hub(&replica, 0);
+        let mut reader = Reader::new(&replica, &feeds, Encoding::Json);
+        reader.watch("hamlet").expect("it is there");
+        for seat in 0..5 {
+            commit(&feeds, &replica, "hamlet", &[(seat, SeatState::Held)]);
+        }
+        wait(1).await;
+        reader.settle();
+        assert_eq!((reader.snapshots, reader.deltas, reader.maps["hamlet"].0), (1, 5, 6));
+        replica.sessions.lock().get_mut(&id("hamlet")).expect("it is there").versions.split_off(&3);
+        replica.change("hamlet", &[(9, SeatState::Sold)], &[]);
+        feeds.set_epoch(EPOCH + 1);
+        reader.epoch = EPOCH + 1;
+        wait(1).await;
+        reader.settle();
+        assert_eq!((reader.snapshots, reader.maps["hamlet"].0), (2, 3), "who watches is told at once");
+        commit(&feeds, &replica, "hamlet", &[(8, SeatState::Sold)]);
+        wait(1).await;
+        reader.settle();
+        assert_eq!((reader.deltas, reader.maps["hamlet"].0), (6, 4));
+        // Who comes back with a version of before is told everything, also if there is such a version again.
+        let mut late = Reader::new(&replica, &feeds, Encoding::MsgPack);
+        late.epoch = EPOCH + 1;
+        let feed = watch(&mut late.watcher, &session_of("hamlet"), Some(since(EPOCH, 4))).expect("it is there");
+        late.names.insert(feed, "hamlet".into());
+        late.settle();
+        assert_eq!((late.snapshots, late.maps["hamlet"].0), (1, 4));
+    });
 }
 
 #[test]

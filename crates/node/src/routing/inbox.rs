@@ -43,10 +43,13 @@ impl PeerInbox for PeerDoor {
         tracing::info!(node, up, "link to another node");
         shared.placing.notify_one();
         if up {
+            let told = Message::Lineage(shared.lineages.linked(node));
+            let _ = shared.world.net.send(node, Lane::Calls, told.encode());
             // A watch may have been asked for by the first of the connections and be lost with it before the other one stood:
             // then there was no link to be lost.
             shared.far_feeds.begin_anew(&shared, node);
         } else {
+            shared.lineages.unlinked(node);
             shared.inbox.push(DriverInput::Engine(boxoffice_shard::Input::Unreachable { node }));
             shared.calls.lost(&shared, node);
             shared.far_histories.lost(node);
@@ -124,6 +127,13 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
         }
         Message::Time { asked_ms, wall_ms: Some(wall_ms) } => {
             shared.clocks.heard(from, asked_ms, shared.world.clock.monotonic_ms(), wall_ms);
+        }
+        Message::Lineage(lineage) => {
+            let Some(others) = shared.lineages.heard(lineage) else { return };
+            shared.feeds.set_epoch(lineage.epoch());
+            for node in others.into_iter().filter(|node| *node != from) {
+                let _ = shared.world.net.send(node, Lane::Calls, Message::Lineage(lineage).encode());
+            }
         }
         Message::Reluctant(reluctant) => {
             let input = boxoffice_shard::Input::Reluctant { node: from, reluctant };

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::belief::Led;
 use super::histories::{NoHistory, Wanted};
-use crate::{codec, door::Failure, history::HistoryFound};
+use crate::{codec, door::Failure, history::HistoryFound, lineage::Lineage};
 
 /// One message of the lane of calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,6 +62,8 @@ pub(crate) enum Message<'a> {
         /// In an answer: the receiver's time, in milliseconds since 1970.
         wall_ms: Option<u64>,
     },
+    /// The epoch that the sender knows, told when a link is up and when it hears of a younger one.
+    Lineage(Lineage),
     /// The sender should not lead anything, or may again.
     Reluctant(bool),
     /// The receiver was drained and has nothing any more: it is about to be no member.

@@ -16,6 +16,15 @@ pub enum OpenMode {
     Create,
 }
 
+/// Where a file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Device, number and birth of the file: a copy has others.
+    pub file: String,
+    /// The start of the machine that it is read in; empty if that is not known.
+    pub boot: String,
+}
+
 /// The file system below a node.
 ///
 /// The names in a directory (created, renamed, removed) are sure to outlive a power cut only after
@@ -78,6 +87,15 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// As the file system says.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>>;
+
+    /// What tells the file at `path` from every copy of it, and the file system's life since the machine started from those
+    /// before. `None` where there is no telling, as on a simulated disk.
+    ///
+    /// # Errors
+    /// As the file system says; `NotFound` when there is no such file.
+    fn place(&self, _path: &Path) -> io::Result<Option<Place>> {
+        Ok(None)
+    }
 
     /// How long the calls since the last `owed` would have blocked, if they did not: a simulated disk returns at once, and
     /// whoever called it waits for so long before going on. Always nothing for a disk that blocks.

@@ -17,7 +17,7 @@ pub mod rng;
 pub mod store;
 
 pub use clock::{Clock, OsClock};
-pub use disk::{Disk, DiskFile, DiskLock, OpenMode};
+pub use disk::{Disk, DiskFile, DiskLock, OpenMode, Place};
 pub use fjall_store::FjallStores;
 pub use gateway::{Gateway, NoGateway};
 pub use memory_disk::MemoryDisk;

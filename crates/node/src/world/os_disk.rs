@@ -7,13 +7,13 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
-use super::disk::{Disk, DiskFile, DiskLock, OpenMode};
+use super::disk::{Disk, DiskFile, DiskLock, OpenMode, Place};
 
 /// The permissions of files: read and written by their owner.
 const FILE_MODE: u32 = 0o600;
@@ -110,6 +110,15 @@ impl Disk for OsDisk {
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
         let space = rustix::fs::statvfs(dir)?;
         Ok(space.f_bavail.saturating_mul(space.f_frsize))
+    }
+
+    fn place(&self, path: &Path) -> io::Result<Option<Place>> {
+        let found = fs::metadata(path)?;
+        // Numbers of files are used again; with its birth it is another file. Some file systems do not know that.
+        let born = found.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+        let file = format!("{}:{}:{}", found.dev(), found.ino(), born.map_or(0, |born| born.as_nanos()));
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
+        Ok(Some(Place { file, boot }))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>> {
