@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use boxoffice_core::{
     ask::Ask,
     command::{
-        Area, CartCommand, Command, CustomerLimit, Limits, NewSession, ProductCommand, ProductDetails, ResourceCommand,
-        SessionCommand, VenueCommand, Want, WantedLine,
+        Area, CartCommand, Command, CustomerLimit, Expect, Limits, NewSession, ProductCommand, ProductDetails,
+        ResourceCommand, SessionCommand, VenueCommand, Want, WantedLine,
     },
     host::Input,
     id::{CartId, Entity, HoldId, Id},
@@ -209,7 +209,7 @@ impl Lives {
             0 => CartCommand::Open { customer: None, ttl_ms: Some(50 + self.dice.roll(6_000)) },
             1 => CartCommand::Cancel,
             2 => pay(Some(OnDecline::Keep), customer),
-            3 => CartCommand::Checkout { payment: recorded(), customer, shipping: None },
+            3 => CartCommand::Checkout { payment: recorded(), customer, shipping: None, expect: Expect::default() },
             4 | 5 => CartCommand::Release { line, seats: None },
             6 | 7 => CartCommand::Revoke { line },
             8 | 9 => CartCommand::SetQuantity { line, quantity: 1 + self.dice.roll(4) as u32 },
