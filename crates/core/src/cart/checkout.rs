@@ -10,7 +10,6 @@ use crate::{
     command::{Expect, Payment, Shipping},
     event::{CartEvent, Reserved},
     id::{Entity, Id, Request},
-    money::Money,
     payment::{GatewayCall, PaymentKey},
     planted,
     portion::Content,
@@ -29,11 +28,9 @@ impl Cart {
         payment: &Payment,
         customer: Option<&Id>,
         shipping: Option<&Shipping>,
-        expect: &Expect,
     ) -> Result<CartEvent, Refusal> {
         let body = self.may_change()?.ok_or_else(|| self.not_found())?;
         let Some(amount) = self.total_of(&self.lines()) else { return Err(Refusal::CartEmpty) };
-        check_expected(expect, amount, body.lines_version)?;
         let customer = self.customer_with(customer)?;
         let late = body.lines.iter().any(|line| line.hold.is_none());
         let (payment, shipping) = (payment.clone(), shipping.cloned());
@@ -59,6 +56,23 @@ impl Cart {
                 let (payment, shipping) = (Box::new(payment), shipping.map(Box::new));
                 Ok(CartEvent::CheckoutBegun { attempt, at, payment, customer, shipping, amount, deadline, request })
             }
+        }
+    }
+
+    /// Whether the cart is what its buyer believes to buy. Lines may have been taken away since the buyer saw it.
+    pub(crate) fn check_expected(&self, expect: &Expect) -> Result<(), Refusal> {
+        if planted::is("an expectation not looked at") {
+            return Ok(());
+        }
+        let Some(actual) = self.total_of(&self.lines()) else { return Err(Refusal::CartEmpty) };
+        let mut totals = [expect.total, expect.paid].into_iter().flatten();
+        if let Some(expected) = totals.find(|expected| *expected != actual) {
+            return Err(Refusal::CartDiffers(CartDifference::Total { expected, actual }));
+        }
+        let actual = self.body.as_ref().map_or(0, |body| body.lines_version);
+        match expect.lines.filter(|expected| *expected != actual) {
+            Some(expected) => Err(Refusal::CartDiffers(CartDifference::Lines { expected, actual })),
+            None => Ok(()),
         }
     }
 
@@ -118,19 +132,5 @@ impl Cart {
     pub(crate) fn is_paying(&self, attempt: u32) -> bool {
         self.state() == Some(CartState::CheckingOut)
             && self.checkout().is_some_and(|checkout| checkout.attempt == attempt)
-    }
-}
-
-/// Whether the cart is what its buyer believes to buy. Lines may have been taken away since the buyer saw it.
-fn check_expected(expect: &Expect, total: Money, lines: u64) -> Result<(), Refusal> {
-    if planted::is("an expectation not looked at") {
-        return Ok(());
-    }
-    if let Some(expected) = [expect.total, expect.paid].into_iter().flatten().find(|expected| *expected != total) {
-        return Err(Refusal::CartDiffers(CartDifference::Total { expected, actual: total }));
-    }
-    match expect.lines.filter(|expected| *expected != lines) {
-        Some(expected) => Err(Refusal::CartDiffers(CartDifference::Lines { expected, actual: lines })),
-        None => Ok(()),
     }
 }

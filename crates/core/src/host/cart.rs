@@ -286,7 +286,8 @@ impl<R> CartHost<R> {
         let decided = match stage.entity.cart() {
             None => Err(stage.entity.not_found()),
             Some(cart) => {
-                cart.decide_checkout(at, rules, request, &payment, customer.as_ref(), shipping.as_ref(), &expect)
+                let decided = cart.decide_checkout(at, rules, request, &payment, customer.as_ref(), shipping.as_ref());
+                decided.and_then(|event| cart.check_expected(&expect).map(|()| event))
             }
         };
         match decided {
