@@ -115,11 +115,12 @@ impl Lineages {
         self.known.lock().lineage.epoch
     }
 
-    /// A link to another node is up: what it is to be told.
-    pub(crate) fn linked(&self, node: NodeId) -> Lineage {
+    /// A link to another node is up: what it is to be told. Nothing but the cluster's first epoch was ever drawn where no disk
+    /// tells a file from its copies.
+    pub(crate) fn linked(&self, node: NodeId) -> Option<Lineage> {
         let mut known = self.known.lock();
         known.linked.insert(node);
-        known.lineage
+        self.told.then_some(known.lineage)
     }
 
     /// A link is lost.

@@ -43,8 +43,9 @@ impl PeerInbox for PeerDoor {
         tracing::info!(node, up, "link to another node");
         shared.placing.notify_one();
         if up {
-            let told = Message::Lineage(shared.lineages.linked(node));
-            let _ = shared.world.net.send(node, Lane::Calls, told.encode());
+            if let Some(lineage) = shared.lineages.linked(node) {
+                let _ = shared.world.net.send(node, Lane::Calls, Message::Lineage(lineage).encode());
+            }
             // A watch may have been asked for by the first of the connections and be lost with it before the other one stood:
             // then there was no link to be lost.
             shared.far_feeds.begin_anew(&shared, node);
