@@ -273,6 +273,16 @@ fn a_canceled_session_frees_its_hall() {
          box cancel t as again
          session u 149 50",
         expect![[r#"
+            hall aa -> done
+            session s 100 50 -> 2 free, 0 held, 0 sold, 0 blocked
+            session t 120 50 -> no: hall_occupied, the hall is occupied at that time by session s
+            box cancel s -> done
+            session t 120 50 -> 2 free, 0 held, 0 sold, 0 blocked
+            session s 100 50 -> 2 free, 0 held, 0 sold, 0 blocked
+            session u 149 50 -> no: hall_occupied, the hall is occupied at that time by session t
+            box cancel t -> done
+            box cancel t as again -> no: session_closed, the session is not on sale: it is canceled already: rain
+            session u 149 50 -> 2 free, 0 held, 0 sold, 0 blocked
         "#]],
     );
 }
@@ -295,6 +305,21 @@ fn a_canceled_session_tells_its_venue_until_it_hears() {
          session t 120 50
          box cancel s as cancel",
         expect![[r#"
+            hall aa -> done
+            session s 100 50 -> 2 free, 0 held, 0 sold, 0 blocked
+            stop venue
+            box cancel s as cancel -> (waits as #3)
+            wait 3
+            crash s
+            lose venue
+            wait 3
+            box cancel s as cancel -> (waits as #4)
+            go venue
+            wait 1
+            answers
+                #4 done
+            session t 120 50 -> 2 free, 0 held, 0 sold, 0 blocked
+            box cancel s as cancel -> done
         "#]],
     );
 }
