@@ -21,7 +21,7 @@ use crate::{
 /// a customer's quotas.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ask {
-    /// Cart to inventory: hold this until the deadline. With a higher revision of a live hold of places, units or a quota:
+    /// Cart to inventory: hold this for so long. With a higher revision of a live hold of places, units or a quota:
     /// hold so many altogether from now on, or keep what it was and refuse.
     Hold {
         /// The hold's id; asking again with it finds the same hold.
@@ -30,8 +30,8 @@ pub enum Ask {
         revision: u64,
         /// What of the inventory.
         want: Want,
-        /// The cart's deadline as it will be if this is granted.
-        deadline: Timestamp,
+        /// How long the cart will still live if this is granted, in milliseconds: the two may keep different time.
+        life_ms: u64,
     },
     /// Cart to inventory: this is left of the hold, the rest is given back. The cart has committed that already.
     Release {
@@ -183,12 +183,12 @@ pub enum Reply {
     },
     /// To `Forget`.
     Forgotten,
-    /// To `Overdue`: it is a line of the cart until this deadline, or sold or released with a message on its way.
-    MineUntil {
+    /// To `Overdue`: it is a line of the cart, or sold or released with a message on its way.
+    MineFor {
         /// Which hold.
         hold: HoldId,
-        /// Ask again after this.
-        deadline: Timestamp,
+        /// How long the cart still lives, in milliseconds: ask again after that.
+        life_ms: u64,
     },
     /// To `Overdue`: the cart has committed that this hold can never become a line.
     NotMine {
@@ -223,7 +223,7 @@ impl Reply {
             | Reply::Released { hold, .. }
             | Reply::Sold { hold, .. }
             | Reply::Refunded { hold }
-            | Reply::MineUntil { hold, .. }
+            | Reply::MineFor { hold, .. }
             | Reply::NotMine { hold } => Some(*hold),
             Reply::Forgotten | Reply::Opened | Reply::OpenRefused | Reply::Vacated => None,
             Reply::Listed { .. } | Reply::Posted { .. } => None,
@@ -269,7 +269,7 @@ impl Reply {
             | Reply::Released { .. }
             | Reply::Refunded { .. }
             | Reply::Forgotten
-            | Reply::MineUntil { .. }
+            | Reply::MineFor { .. }
             | Reply::NotMine { .. }
             | Reply::Opened
             | Reply::OpenRefused

@@ -19,7 +19,7 @@ use crate::{
     keep::State,
     payment::{GatewayCall, GatewayOutcome, PaymentKey, PaymentStep},
     planted,
-    time::{Rules, Timestamp},
+    time::{Moment, Rules, Timestamp},
 };
 
 use cart::CartHost;
@@ -159,7 +159,18 @@ impl<R> Turn<R> {
         if self.events.is_empty() { self.read.push(effect) } else { self.committed.push(effect) }
     }
 
-    /// Asks to be woken at this instant, if not earlier.
+    /// Makes running time true time in what clients are answered.
+    fn tell(&mut self, distance_ms: i64) {
+        for effect in [&mut self.now, &mut self.committed, &mut self.read].into_iter().flatten() {
+            if let Effect::Answer { outcome: Ok(answered), .. } = effect
+                && !planted::is("a deadline told in running time")
+            {
+                answered.answer.told(distance_ms);
+            }
+        }
+    }
+
+    /// Asks to be woken at this instant of running time, if not earlier.
     fn wake(&mut self, at: Timestamp) {
         self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
     }
@@ -184,7 +195,10 @@ enum Role<R> {
 struct Stage<'a, R> {
     entity: &'a mut Speculation,
     rules: &'a Rules,
+    /// The shard's running time.
     at: Timestamp,
+    /// True time.
+    now: Timestamp,
     turn: &'a mut Turn<R>,
 }
 
@@ -207,10 +221,12 @@ impl<R> Host<R> {
     ///
     /// # Panics
     /// If a promise is broken, or an input is addressed to another kind of entity.
-    pub fn handle(&mut self, at: Timestamp, input: Input<R>, turn: &mut Turn<R>) {
+    pub fn handle(&mut self, moment: impl Into<Moment>, input: Input<R>, turn: &mut Turn<R>) {
         assert!(turn.events.is_empty() && turn.committed.is_empty(), "a turn is cleared before it is used again");
         turn.after = self.entity.version();
-        let stage = &mut Stage { entity: &mut self.entity, rules: &self.rules, at, turn };
+        let moment = moment.into();
+        let (at, now) = (moment.at, moment.true_time());
+        let stage = &mut Stage { entity: &mut self.entity, rules: &self.rules, at, now, turn };
         match &mut self.role {
             Role::Venue(host) => host.handle(stage, input),
             Role::Inventory(host) => host.handle(stage, input),
@@ -218,6 +234,7 @@ impl<R> Host<R> {
             Role::Cluster => cluster::handle(stage, input),
             Role::Cart(host) => host.handle(stage, input),
         }
+        turn.tell(moment.distance_ms);
     }
 
     /// Whether the entity is over and will hardly be asked for again: a cart that is done, canceled, expired, or that nobody

@@ -28,7 +28,7 @@ pub(crate) trait Inventory {
     /// A cart asks for a hold, or for more or less of one that it has. The event, or what is replied without one: that it
     /// is so already, that it is refused, that the ask is stale.
     #[expect(clippy::result_large_err, reason = "a reply is no error, and goes on its way at once")]
-    fn decide_hold(&self, at: Timestamp, ask: &HoldAsk<'_>) -> Result<Event, Reply>;
+    fn decide_hold(&self, now: Timestamp, ask: &HoldAsk<'_>) -> Result<Event, Reply>;
 
     /// How long a hold of it lives at most while its cart is not touched, in milliseconds; `None` if as long as the cart says.
     fn hold_ttl_ms(&self) -> Option<u64>;

@@ -35,6 +35,7 @@ mod memory;
 mod seat_bits;
 mod taken;
 mod terms;
+mod told;
 
 pub mod calendar;
 

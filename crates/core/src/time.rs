@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::payment::OnDecline;
 
-/// Milliseconds since 1970-01-01T00:00:00Z.
+/// Milliseconds since 1970-01-01T00:00:00Z: of true time, or, where it says so, of a shard's running time. That one never
+/// steps and carries all deadlines; it means nothing outside its shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(pub u64);
@@ -16,6 +17,34 @@ impl Timestamp {
     /// This instant, `span_ms` later; the end of time if there is no such instant.
     pub fn after(self, span_ms: u64) -> Timestamp {
         Timestamp(self.0.saturating_add(span_ms).min(TIMESTAMP_MAX.0))
+    }
+
+    /// This instant, so far ahead or, if that is negative, behind.
+    pub fn ahead(self, distance_ms: i64) -> Timestamp {
+        Timestamp(self.0.saturating_add_signed(distance_ms))
+    }
+}
+
+/// An instant of a shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// Running time: orders everything, and deadlines are kept in it.
+    pub at: Timestamp,
+    /// True time less running time, in milliseconds.
+    pub distance_ms: i64,
+}
+
+impl Moment {
+    /// True time: for dates, opening hours, notice, and until when something is sold.
+    pub fn true_time(self) -> Timestamp {
+        self.at.ahead(self.distance_ms)
+    }
+}
+
+impl From<Timestamp> for Moment {
+    /// Of a shard whose running time is true time.
+    fn from(at: Timestamp) -> Moment {
+        Moment { at, distance_ms: 0 }
     }
 }
 

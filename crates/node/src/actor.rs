@@ -12,6 +12,7 @@ use boxoffice_core::{
     host::{Effect, Host, Input, Turn},
     id::Entity,
     keep::State,
+    time::{Moment, Timestamp},
 };
 use boxoffice_shard::Input as EngineInput;
 use parking_lot::Mutex;
@@ -139,10 +140,11 @@ impl Doorman {
         serving.served.queued.fetch_sub(1, Ordering::SeqCst);
         let mono_ms = self.shared.world.clock.monotonic_ms();
         serving.served.used_ms.store(mono_ms, Ordering::Relaxed);
-        let at = boxoffice_core::time::Timestamp(serving.reign.time.at(mono_ms));
+        let at = Timestamp(serving.reign.time.at(mono_ms));
+        let moment = Moment { at, distance_ms: serving.cell.distance_ms.load(Ordering::Relaxed) };
         let Some(host) = &mut serving.host else { return };
         self.turn.known = serving.served.committed.load(Ordering::Acquire);
-        host.handle(at, input, &mut self.turn);
+        host.handle(moment, input, &mut self.turn);
 
         let (shard, epoch) = (serving.cell.id, serving.reign.epoch);
         let turn = &mut self.turn;

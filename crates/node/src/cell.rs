@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -39,6 +39,10 @@ pub(crate) struct ShardCell {
     pub(crate) group_id: AtomicU64,
     /// The replica has no vote.
     pub(crate) learns: AtomicBool,
+    /// True time less the shard's running time, in milliseconds, as it was last committed.
+    pub(crate) distance_ms: AtomicI64,
+    /// This node leads the shard, and no majority of its voters confirms its time.
+    pub(crate) unconfirmed: AtomicBool,
     /// How many replicas vote.
     pub(crate) voters: AtomicUsize,
     /// The last entry that the replica here knows to be committed.
@@ -157,6 +161,8 @@ impl ShardCell {
             replica_id: AtomicU64::new(0),
             group_id: AtomicU64::new(0),
             learns: AtomicBool::new(false),
+            distance_ms: AtomicI64::new(0),
+            unconfirmed: AtomicBool::new(false),
             voters: AtomicUsize::new(1),
             committed: AtomicU64::new(0),
             followers: Mutex::default(),

@@ -255,7 +255,7 @@ impl Driver {
         }
         let clock = &self.shared.world.clock;
         let mono_ms = clock.monotonic_ms();
-        let now = Now { wall_ms: self.shared.clocks.for_shards_ms(mono_ms), mono_ms };
+        let now = Now { wall_ms: clock.wall_ms(), mono_ms };
         if now.mono_ms >= self.next_tick_ms {
             self.next_tick_ms = now.mono_ms + TICK_MS;
             self.tick(now.mono_ms)?;
@@ -465,8 +465,8 @@ impl Driver {
         let mut outputs = std::mem::take(&mut self.outputs);
         for output in outputs.drain(..) {
             match output {
-                Output::Apply { shard, position, stamp_ms, turns } => {
-                    self.shared.clocks.stamped(stamp_ms, self.shared.world.clock.monotonic_ms());
+                Output::Apply { shard, position, stamp, turns } => {
+                    self.set_distance(shard, stamp.distance_ms);
                     self.apply(shard, position, &turns)?;
                 }
                 Output::Done { ticket, index, .. } => self.settled.push((ticket, index)),
@@ -481,7 +481,15 @@ impl Driver {
                         ticket.refuse(Failure::NotReady);
                     }
                 }
-                Output::Lead { shard, epoch, time } => self.lead(shard, Reign { epoch, time }),
+                Output::Lead { shard, epoch, time, confirmed } => {
+                    if !confirmed {
+                        tracing::warn!(
+                            shard,
+                            "no majority of the voters agrees what time it is: the shard begins with the earlier clock"
+                        );
+                    }
+                    self.lead(shard, Reign { epoch, time });
+                }
                 Output::Follow { shard, term, leader } => self.follow(shard, term, leader),
                 Output::Restore(received) => self.restore(received)?,
                 Output::SnapshotDue { meta } => self.cut(meta),
@@ -553,6 +561,17 @@ impl Driver {
         self.shared.metrics.entries.fetch_add(1, Ordering::Relaxed);
         self.shared.metrics.turns.fetch_add(count, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// True time less the shard's running time is this from here on.
+    fn set_distance(&self, shard: ShardId, distance_ms: i64) {
+        if planted::is("a correction of the time that nobody hears of") {
+            return;
+        }
+        let was_ms = self.shared.cells[usize::from(shard)].distance_ms.swap(distance_ms, Ordering::Relaxed);
+        if was_ms != distance_ms {
+            tracing::info!(shard, was_ms, distance_ms, "the shard's distance from true time is another one");
+        }
     }
 
     fn set_due(&mut self, shard: ShardId, deadline: Option<Timestamp>) {

@@ -6,7 +6,7 @@
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use boxoffice_core::{event::Event, id::Entity, seat::Seat, time::Timestamp};
-use boxoffice_shard::{EntryKind, Record, ShardId, Turns};
+use boxoffice_shard::{EntryKind, Record, ShardId, Stamp, Turns};
 use boxoffice_wire::happening::is_about;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -268,7 +268,7 @@ fn walk(shared: &Shared, wanted: &Wanted<'_>) -> Result<Option<HistoryFound>, Hi
 }
 
 /// Turns of the entity in one segment, in order: index, stamp, bytes.
-type Turn = (u64, u64, Bytes);
+type Turn = (u64, Stamp, Bytes);
 
 /// The way back through an entity's events.
 struct Back<'a> {
@@ -354,16 +354,17 @@ impl<'a> Back<'a> {
         if let Some(why) = segment.wrong {
             return Err(HistoryError::Undecodable(why));
         }
-        for (index, stamp_ms, turn) in segment.turns.into_iter().rev().filter(|(index, _, _)| *index < self.end) {
+        for (index, stamp, turn) in segment.turns.into_iter().rev().filter(|(index, _, _)| *index < self.end) {
             let (_, events) = codec::decode(&turn).map_err(HistoryError::Undecodable)?;
-            for event in events.into_iter().rev() {
+            for mut event in events.into_iter().rev() {
                 if self.is_done() {
                     return Ok(());
                 }
                 let version = self.version;
                 self.version -= 1;
                 if self.wanted.has(version, &event) {
-                    let time = Timestamp(stamp_ms);
+                    let time = Timestamp(stamp.true_ms());
+                    event.told(stamp.distance_ms);
                     self.found.push(HistoryEntry { shard: self.shard, index, time, version, event });
                 }
             }
@@ -420,11 +421,11 @@ impl<'a> Found<'a> {
     }
 
     fn look(&mut self, index: u64, payload: Bytes) -> Result<(), String> {
-        let (stamp_ms, turns) = Turns::read(payload).map_err(|error| error.to_string())?;
+        let (stamp, turns) = Turns::read(payload).map_err(|error| error.to_string())?;
         for turn in turns.iter() {
             if codec::entity(turn)? == *self.entity {
                 // A copy: a slice would keep everything beside it in memory.
-                self.turns.push((index, stamp_ms, Bytes::copy_from_slice(turn)));
+                self.turns.push((index, stamp, Bytes::copy_from_slice(turn)));
             }
         }
         Ok(())

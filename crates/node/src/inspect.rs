@@ -144,10 +144,10 @@ fn apply(
     see: &mut impl FnMut(&InspectedTurn),
 ) -> Result<(), NodeError> {
     let undecodable = |why| NodeError::Undecodable { shard, index: position.index, why };
-    let (stamp_ms, turns) = Turns::read(payload.clone()).map_err(|error| undecodable(error.to_string()))?;
+    let (stamp, turns) = Turns::read(payload.clone()).map_err(|error| undecodable(error.to_string()))?;
     for turn in turns.iter() {
         let (entity, events) = codec::decode(turn).map_err(undecodable)?;
-        let turn = InspectedTurn { shard, position, at: Timestamp(stamp_ms), entity, events };
+        let turn = InspectedTurn { shard, position, at: Timestamp(stamp.true_ms()), entity, events };
         see(&turn);
         // As a node that starts from it: see `past`.
         if !kept.contains(&turn.entity)

@@ -310,18 +310,23 @@ impl Keeper {
     fn look_at_clocks(&mut self, shared: &Shared) {
         let clock = &*shared.world.clock;
         let now_ms = clock.monotonic_ms();
-        let compares = now_ms >= self.compare_at_ms;
+        let others = self.peers.iter().map(|peer| peer.node);
+        let compares =
+            now_ms >= self.compare_at_ms || shared.clocks.was_set(clock) || shared.clocks.lacks(others, now_ms);
         if compares {
             self.compare_at_ms = now_ms + COMPARE_MS;
             let ask = Message::Time { asked_ms: now_ms, wall_ms: None }.encode();
             self.tell_all(shared, &ask);
         }
-        let off_ms = shared.clocks.look(clock, self.peers.len() + 1);
+        let off_ms = shared.clocks.off_ms(clock);
         if off_ms.is_some() != self.off {
             self.off = off_ms.is_some();
             match off_ms {
                 Some(off_ms) => {
-                    tracing::error!(off_ms, "this machine's clock is off: it is not believed, and leads nothing")
+                    tracing::error!(
+                        off_ms,
+                        "this machine's clock is off: the others agree that it is, so this node leads nothing"
+                    )
                 }
                 None => tracing::warn!("this machine's clock is right again"),
             }

@@ -1,6 +1,6 @@
 //! How a node is: what `admin.status` says.
 
-use std::{collections::VecDeque, sync::atomic::Ordering};
+use std::{collections::VecDeque, fmt::Write as _, sync::atomic::Ordering};
 
 use boxoffice_core::payment::PaymentCounts;
 use boxoffice_wire::{
@@ -136,7 +136,27 @@ impl NodeHandle {
             payments.add(kept.payments());
             tombstones += kept.tombstones();
         }
-        self.shared.metrics.text(payments, tombstones, self.shared.world.net.damaged())
+        let mut text = self.shared.metrics.text(payments, tombstones, self.shared.world.net.damaged());
+        text.push_str(&self.times_text());
+        text
+    }
+
+    /// The time of each shard that has a replica here, in Prometheus' text format.
+    fn times_text(&self) -> String {
+        let (distance, unconfirmed) = ("boxoffice_shard_distance_ms", "boxoffice_shard_time_unconfirmed");
+        let mut text = format!("# HELP {distance} True time less a shard's running time.\n# TYPE {distance} gauge\n");
+        let here = || self.shared.cells.iter().filter(|cell| cell.replica_here().is_some());
+        for cell in here() {
+            let ms = cell.distance_ms.load(Ordering::Relaxed);
+            let _ = writeln!(text, "{distance}{{shard=\"{}\"}} {ms}", cell.id);
+        }
+        let help = "1 where no majority of the voters of a shard led here agrees what time it is.";
+        let _ = writeln!(text, "# HELP {unconfirmed} {help}\n# TYPE {unconfirmed} gauge");
+        for cell in here().filter(|cell| cell.leads()) {
+            let is = u8::from(cell.unconfirmed.load(Ordering::Relaxed));
+            let _ = writeln!(text, "{unconfirmed}{{shard=\"{}\"}} {is}", cell.id);
+        }
+        text
     }
 
     /// How the node is. What only its door knows (connections, answers) is left at 0.
@@ -182,6 +202,8 @@ impl NodeHandle {
                 entities,
                 leader: if cell.leads() { Some(self.identity.node) } else { cell.known_leader() },
                 committed: cell.committed.load(Ordering::Relaxed),
+                distance_ms: cell.distance_ms.load(Ordering::Relaxed),
+                unconfirmed: cell.leads() && cell.unconfirmed.load(Ordering::Relaxed),
                 followers: followers(cell),
             });
         }

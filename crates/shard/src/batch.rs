@@ -1,15 +1,15 @@
 //! The payload of one log entry: the turns of a shard that were proposed in the same pass.
 //!
-//! Layout, little-endian: version 1 byte, count 4, epoch 8, sequence 8, stamp 8; then for each turn its
-//! length (4) and its bytes.
+//! Layout, little-endian: version 1 byte, count 4, epoch 8, sequence 8, stamp 8, distance 8; then for each turn its
+//! length (4) and its bytes. An entry without turns only changes the distance.
 
 use bytes::{Buf, BufMut, Bytes};
 
 use crate::codec::{Malformed, Reader};
 use crate::name::Epoch;
 
-const VERSION: u8 = 1;
-const HEADER_BYTES: usize = 1 + 4 + 8 + 8 + 8;
+const VERSION: u8 = 2;
+const HEADER_BYTES: usize = 1 + 4 + 8 + 8 + 8 + 8;
 const LENGTH_BYTES: usize = 4;
 
 /// What an entry says about itself.
@@ -19,8 +19,26 @@ pub(crate) struct Header {
     pub(crate) epoch: Epoch,
     /// The entry's number within its epoch, counted from 1 without gaps.
     pub(crate) sequence: u64,
-    /// The shard's time when the entry was proposed, milliseconds.
+    /// The shard's running time when the entry was proposed, milliseconds.
     pub(crate) stamp_ms: u64,
+    /// True time less running time, milliseconds.
+    pub(crate) distance_ms: i64,
+}
+
+/// When an entry was proposed, as it says itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// The shard's running time, milliseconds.
+    pub running_ms: u64,
+    /// True time less running time, milliseconds.
+    pub distance_ms: i64,
+}
+
+impl Stamp {
+    /// True time as the shard had it, milliseconds since 1970.
+    pub fn true_ms(self) -> u64 {
+        self.running_ms.saturating_add_signed(self.distance_ms)
+    }
 }
 
 /// The turns of one committed entry, in the order in which they were proposed. Cheap to clone.
@@ -32,20 +50,25 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// How many turns there are, never 0.
-    #[expect(clippy::len_without_is_empty, reason = "an entry without turns is never applied")]
+    /// How many turns there are; 0 if the entry only changes the shard's distance from true time.
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// The turns in an entry's payload, as a log keeps it, and the entry's stamp in milliseconds since 1970: for
-    /// looking at a log that no engine has open.
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The turns in an entry's payload, as a log keeps it, and when it was proposed: for looking at a log that no engine has
+    /// open.
     ///
     /// # Errors
     ///
     /// [`Malformed`] when this is no such payload.
-    pub fn read(payload: Bytes) -> Result<(u64, Turns), Malformed> {
-        open(payload).map(|(header, turns)| (header.stamp_ms, turns))
+    pub fn read(payload: Bytes) -> Result<(Stamp, Turns), Malformed> {
+        let (Header { stamp_ms, distance_ms, .. }, turns) = open(payload)?;
+        Ok((Stamp { running_ms: stamp_ms, distance_ms }, turns))
     }
 
     /// Each turn's bytes, borrowed.
@@ -74,16 +97,16 @@ pub(crate) fn cost(turn: &[u8]) -> usize {
     LENGTH_BYTES + turn.len()
 }
 
-/// Builds the payload of an entry in one allocation. The caller sees to it that there is at least one turn.
+/// Builds the payload of an entry in one allocation.
 pub(crate) fn seal<'a>(header: Header, turns: impl Iterator<Item = &'a [u8]> + Clone) -> Vec<u8> {
     let (count, body) = turns.clone().fold((0u32, 0usize), |(count, body), turn| (count + 1, body + cost(turn)));
-    assert!(count > 0, "an entry without turns");
     let mut payload = Vec::with_capacity(HEADER_BYTES + body);
     payload.put_u8(VERSION);
     payload.put_u32_le(count);
     payload.put_u64_le(header.epoch.0);
     payload.put_u64_le(header.sequence);
     payload.put_u64_le(header.stamp_ms);
+    payload.put_i64_le(header.distance_ms);
     for turn in turns {
         let length = u32::try_from(turn.len()).expect("a turn is limited far below 4 GiB");
         payload.put_u32_le(length);
@@ -104,7 +127,12 @@ pub(crate) fn open(mut payload: Bytes) -> Result<(Header, Turns), Malformed> {
         return Err(Malformed::Unknown { what: "an entry's version", found: version });
     }
     let count = reader.u32()?;
-    let header = Header { epoch: Epoch(reader.u64()?), sequence: reader.u64()?, stamp_ms: reader.u64()? };
+    let header = Header {
+        epoch: Epoch(reader.u64()?),
+        sequence: reader.u64()?,
+        stamp_ms: reader.u64()?,
+        distance_ms: reader.i64()?,
+    };
     check_lengths(count, &payload)?;
     let turns = Turns { count, body: payload };
     Ok((header, turns))
@@ -112,9 +140,6 @@ pub(crate) fn open(mut payload: Bytes) -> Result<(Header, Turns), Malformed> {
 
 fn check_lengths(count: u32, body: &[u8]) -> Result<(), Malformed> {
     const WHAT: &str = "an entry's list of turns";
-    if count == 0 {
-        return Err(Malformed::Contradiction { what: "an entry's count of turns", said: 0, fits: 1 });
-    }
     let mut rest = body;
     for _ in 0..count {
         let short = |missing| Malformed::Short { what: WHAT, missing };
@@ -139,7 +164,8 @@ mod tests {
 
     use super::*;
 
-    const HEADER: Header = Header { epoch: Epoch(3), sequence: 9, stamp_ms: 1_700_000_000_123 };
+    const HEADER: Header =
+        Header { epoch: Epoch(3), sequence: 9, stamp_ms: 1_700_000_000_123, distance_ms: -3_600_000 };
 
     fn sealed(turns: &[Vec<u8>]) -> Vec<u8> {
         seal(HEADER, turns.iter().map(Vec::as_slice))
@@ -148,7 +174,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_sealed_is_what_is_opened(
-            turns in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..20),
+            turns in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..20),
         ) {
             let payload = sealed(&turns);
             prop_assert_eq!(payload.capacity(), payload.len());
@@ -186,8 +212,8 @@ mod tests {
     #[test]
     fn a_payload_of_another_version_is_refused() {
         let mut newer = sealed(&[b"hold a3".to_vec()]);
-        newer[0] = 2;
+        newer[0] = 1;
         let refusal = open(newer.into()).unwrap_err();
-        assert_eq!(refusal, Malformed::Unknown { what: "an entry's version", found: 2 });
+        assert_eq!(refusal, Malformed::Unknown { what: "an entry's version", found: 1 });
     }
 }

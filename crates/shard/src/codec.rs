@@ -89,6 +89,11 @@ impl<'a> Reader<'a> {
         Ok(self.rest.get_u64_le())
     }
 
+    pub(crate) fn i64(&mut self) -> Result<i64, Malformed> {
+        self.need(8)?;
+        Ok(self.rest.get_i64_le())
+    }
+
     pub(crate) fn replica(&mut self) -> Result<ReplicaId, Malformed> {
         let found = self.u64()?;
         ReplicaId::from_bits(found).ok_or(Malformed::Replica { what: self.what, found })

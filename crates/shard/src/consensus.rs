@@ -1,10 +1,10 @@
 //! How raft-rs is set up and what is let in to it.
 
-use protobuf::Message as _;
 use raft::ReadOnlyOption;
-use raft::eraftpb::{Message, MessageType};
+use raft::eraftpb::MessageType;
 
 use crate::config::Config;
+use crate::envelope;
 use crate::name::ReplicaId;
 
 /// One message carries entries of at most this many bytes, or one entry.
@@ -78,13 +78,13 @@ pub(crate) fn is_from_leader(kind: MessageType) -> bool {
 /// room for it can leave such messages and take all others: raft sends them again.
 pub fn grows_log(message: &[u8]) -> bool {
     // What is no message is dropped by whoever takes it.
-    let Ok(message) = Message::parse_from_bytes(message) else { return false };
+    let Some((_, message)) = envelope::open(message) else { return false };
     !message.entries.is_empty() || message.get_msg_type() == MessageType::MsgSnapshot
 }
 
 #[cfg(test)]
 mod tests {
-    use raft::eraftpb::Entry;
+    use raft::eraftpb::{Entry, Message};
 
     use super::*;
 
@@ -94,7 +94,7 @@ mod tests {
             let mut message = Message::default();
             message.set_msg_type(kind);
             message.set_entries(vec![Entry::default(); entries].into());
-            message.write_to_bytes().unwrap()
+            envelope::seal(&message, None)
         };
         assert!(grows_log(&bytes(MessageType::MsgAppend, 1)));
         assert!(grows_log(&bytes(MessageType::MsgSnapshot, 0)));

@@ -1,13 +1,13 @@
 //! All shards of a node, driven together: a pass takes every input, and gives one write and all outputs.
 
 use bytes::Bytes;
-use protobuf::Message as _;
-use raft::eraftpb::Message;
 use slog::Discard;
 
 use crate::aim::Aim;
+use crate::clocks::Clocks;
 use crate::config::Config;
 use crate::consensus::{is_from_leader, travels};
+use crate::envelope;
 use crate::group::Group;
 use crate::input::Input;
 use crate::name::{Epoch, FOUNDING, NODE_MAX, NodeId, Position, ReplicaId, ShardId};
@@ -50,6 +50,7 @@ pub struct Engine<T> {
     // What comes out with the second half of the pass.
     out: Vec<Output<T>>,
     now: Now,
+    clocks: Clocks,
     phase: Phase,
     dropped: u64,
     // What the next write's records are put into.
@@ -93,6 +94,7 @@ impl<T> Engine<T> {
             early: Vec::new(),
             out: Vec::new(),
             now: Now::default(),
+            clocks: Clocks::default(),
             phase: Phase::Step,
             dropped: 0,
             spare: Vec::new(),
@@ -151,7 +153,7 @@ impl<T> Engine<T> {
             let shard = self.touched[place];
             let group = group_of(&mut self.groups, shard);
             let out = (&mut self.early, &mut self.out);
-            if let Err(why) = group.prepare(self.now, &self.config, &mut write, out) {
+            if let Err(why) = group.prepare((self.now, &self.clocks), &self.config, &mut write, out) {
                 self.stop(shard, why);
                 return Write::default();
             }
@@ -194,7 +196,7 @@ impl<T> Engine<T> {
         for place in 0..self.touched.len() {
             let shard = self.touched[place];
             let group = group_of(&mut self.groups, shard);
-            if let Err(why) = group.finish(self.now, &self.config, &mut self.out) {
+            if let Err(why) = group.finish((self.now, &self.clocks), &self.config, &mut self.out) {
                 return self.stop(shard, why);
             }
             if group.has_ready() {
@@ -251,6 +253,11 @@ impl<T> Engine<T> {
     /// The last entry of a shard that was put out.
     pub fn applied(&self, shard: ShardId) -> Option<Position> {
         Some(self.of(shard)?.meta().position)
+    }
+
+    /// True time as a shard has it that this node leads, milliseconds since 1970.
+    pub fn true_ms(&self, shard: ShardId) -> Option<u64> {
+        self.of(shard)?.true_ms(self.now.mono_ms)
     }
 
     /// The epoch in which this node takes proposals for a shard.
@@ -313,7 +320,15 @@ impl<T> Engine<T> {
                 group.unreachable(node);
                 group.has_ready()
             }),
-            Input::Tick => self.all(|group, config, out| group.tick(config, out)),
+            Input::Tick => self.with_clocks(|engine, now, clocks| {
+                engine.all(|group, config, out| group.tick(now, config, clocks, out));
+            }),
+            Input::Clock { node, read } => {
+                self.clocks.hear(node, read);
+                self.with_clocks(|engine, now, clocks| {
+                    engine.all(|group, _, out| group.begin_when_clocks_are_known(now, clocks, out));
+                });
+            }
             Input::SnapshotSaved { shard, replica, index } => {
                 self.with(shard, |group, _, config, _| group.snapshot_saved(config, replica, index));
             }
@@ -355,7 +370,7 @@ impl<T> Engine<T> {
 
     /// Whether the message was one for a replica of this node.
     fn message(&mut self, from: NodeId, shard: ShardId, bytes: &Bytes) -> bool {
-        let Ok(message) = Message::parse_from_bytes(bytes) else { return false };
+        let Some((running_ms, message)) = envelope::open(bytes) else { return false };
         let (Some(sender), Some(to)) = (ReplicaId::from_bits(message.from), ReplicaId::from_bits(message.to)) else {
             return false;
         };
@@ -369,7 +384,9 @@ impl<T> Engine<T> {
             }
         }
         let mut taken = false;
-        self.with(shard, |group, _, config, out| taken = group.message(config, message, out));
+        self.with(shard, |group, now, config, out| {
+            taken = group.message((now, config), (running_ms, message), out);
+        });
         taken
     }
 
@@ -395,6 +412,12 @@ impl<T> Engine<T> {
                 true
             }
         }
+    }
+
+    fn with_clocks(&mut self, act: impl FnOnce(&mut Engine<T>, Now, &Clocks)) {
+        let clocks = std::mem::take(&mut self.clocks);
+        act(self, self.now, &clocks);
+        self.clocks = clocks;
     }
 
     /// Does something with every shard; says of each whether it then has something to do.

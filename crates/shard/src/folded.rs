@@ -65,6 +65,7 @@ impl Folded {
         meta.epoch = header.epoch;
         meta.sequence = header.sequence;
         meta.stamp_ms = header.stamp_ms;
+        meta.distance_ms = header.distance_ms;
         Ok(())
     }
 
@@ -104,7 +105,7 @@ mod tests {
 
     fn follows(term: u64, epoch: u64, sequence: u64, stamp_ms: u64) -> Result<(), String> {
         let epoch = Epoch(epoch);
-        let header = Header { epoch, sequence, stamp_ms };
+        let header = Header { epoch, sequence, stamp_ms, distance_ms: 0 };
         let followed = folded().follow(at(21, term), header);
         followed.map_err(|broken| broken.to_string())
     }

@@ -10,6 +10,7 @@ use raft::eraftpb::{Entry, EntryType, Message, MessageType, Snapshot};
 use raft::{INVALID_INDEX, ProgressState, RawNode, Ready, SnapshotStatus, StateRole};
 
 use crate::aim::Aim;
+use crate::clocks::Clocks;
 use crate::config::Config;
 use crate::consensus::{is_from_leader, raft_config};
 use crate::folded::Folded;
@@ -25,7 +26,7 @@ use crate::restore_error::RestoreError;
 use crate::snapshot::{self, SnapshotMeta};
 use crate::status::{FollowerStatus, GroupStatus, Role};
 use crate::tail::Tail;
-use crate::time::Now;
+use crate::time::{Now, RunningTime};
 
 /// One shard on this node.
 pub(crate) struct Group<T> {
@@ -38,6 +39,11 @@ pub(crate) struct Group<T> {
     // The leader and term last put out.
     told: Option<(Option<NodeId>, u64)>,
     reign: Option<Reign<T>>,
+    // Ticks until a term begins whose voters have not shown their clocks.
+    clocks_awaited: Option<u32>,
+    // The shard's running time as it was last heard, carried on by the monotonic clock; `None` in a process that has heard
+    // of none.
+    running: Option<RunningTime>,
     // The last term in which this node leads, or led, without taking anything more.
     spent: u64,
     // The last name given to reads.
@@ -83,6 +89,8 @@ impl<T> Group<T> {
             written: (revived.term, revived.vote.map_or(0, ReplicaId::bits)),
             told: None,
             reign: None,
+            clocks_awaited: None,
+            running: None,
             spent: 0,
             context: 0,
             lagging: Lagging::default(),
@@ -183,6 +191,8 @@ impl<T> Group<T> {
             applied: self.meta().position.index,
             members,
             aim_version: self.aim.as_ref().map_or(0, |aim| aim.version),
+            distance_ms: self.meta().distance_ms,
+            confirmed: self.reign.as_ref().map(|reign| reign.confirmed),
             followers: self.followers(config),
         }
     }
@@ -204,7 +214,16 @@ impl<T> Group<T> {
     }
 
     /// Whether the message was one for this replica.
-    pub(crate) fn message(&mut self, config: &Config, message: Message, out: &mut Vec<Output<T>>) -> bool {
+    pub(crate) fn message(
+        &mut self,
+        (now, config): (Now, &Config),
+        (running_ms, message): (Option<u64>, Message),
+        out: &mut Vec<Output<T>>,
+    ) -> bool {
+        // One that leads knows better, and what an older term says may come from a leader that stood still.
+        if let Some(running_ms) = running_ms.filter(|_| self.reign.is_none() && message.term >= self.raft.raft.term) {
+            self.hear_running(running_ms, now.mono_ms);
+        }
         let kind = message.get_msg_type();
         if self.is_blank() && !is_from_leader(kind) {
             return false;
@@ -252,7 +271,7 @@ impl<T> Group<T> {
     }
 
     /// Whether there is anything to do after the tick.
-    pub(crate) fn tick(&mut self, config: &Config, out: &mut Vec<Output<T>>) -> bool {
+    pub(crate) fn tick(&mut self, now: Now, config: &Config, clocks: &Clocks, out: &mut Vec<Output<T>>) -> bool {
         let moved = self.raft.tick();
         if moved {
             self.watch(config, out);
@@ -266,7 +285,12 @@ impl<T> Group<T> {
         }
         self.heard.tick();
         self.rest = self.rest.saturating_sub(1);
-        (moved && self.raft.has_ready()) || self.is_spent() || self.has_aim_open(config) || self.is_to_hand_over(config)
+        let timely = self.tick_time(now, clocks, out);
+        timely
+            || (moved && self.raft.has_ready())
+            || self.is_spent()
+            || self.has_aim_open(config)
+            || self.is_to_hand_over(config)
     }
 
     pub(crate) fn snapshot_saved(&mut self, config: &Config, replica: ReplicaId, index: u64) {
@@ -335,7 +359,7 @@ impl<T> Group<T> {
     /// The first half of a pass: appends what was taken, and says what must be sent and written.
     pub(crate) fn prepare(
         &mut self,
-        now: Now,
+        (now, clocks): (Now, &Clocks),
         config: &Config,
         write: &mut Write,
         (early, out): (&mut Vec<Output<T>>, &mut Vec<Output<T>>),
@@ -354,12 +378,13 @@ impl<T> Group<T> {
         if messages.iter().any(|message| message.get_msg_type() == MessageType::MsgAppend) {
             self.news.told(self.raft.raft.raft_log.committed);
         }
-        write.messages.extend(messages.iter().map(|message| self.outgoing(message)));
+        write.messages.extend(messages.iter().map(|message| self.outgoing(message, now)));
         if !ready.snapshot().is_empty() {
             self.receive(ready.snapshot(), write)?;
         }
         if self.may_apply_early(&ready) {
-            self.apply_all(ready.take_committed_entries(), now, early)?;
+            self.apply_all(ready.take_committed_entries(), early)?;
+            self.begin_when_clocks_are_known(now, clocks, out);
         }
         self.write_entries(ready.entries(), write);
         self.write_state(write);
@@ -375,10 +400,15 @@ impl<T> Group<T> {
     }
 
     /// The second half, after the write is durable.
-    pub(crate) fn finish(&mut self, now: Now, config: &Config, out: &mut Vec<Output<T>>) -> Result<(), Broken> {
+    pub(crate) fn finish(
+        &mut self,
+        (now, clocks): (Now, &Clocks),
+        config: &Config,
+        out: &mut Vec<Output<T>>,
+    ) -> Result<(), Broken> {
         if let Some(mut ready) = self.ready.take() {
             let messages = ready.take_persisted_messages();
-            out.extend(messages.iter().map(|message| Output::Message(self.outgoing(message))));
+            out.extend(messages.iter().map(|message| Output::Message(self.outgoing(message, now))));
             if let Some(received) = self.received.take() {
                 self.folded = Folded::new(received.meta.clone());
                 self.saved = received.meta.position.index;
@@ -388,9 +418,10 @@ impl<T> Group<T> {
             let safe = ready.take_read_states();
             let mut light = self.raft.advance_append(ready);
             let messages = light.take_messages();
-            out.extend(messages.iter().map(|message| Output::Message(self.outgoing(message))));
-            self.apply_all(committed, now, out)?;
-            self.apply_all(light.take_committed_entries(), now, out)?;
+            out.extend(messages.iter().map(|message| Output::Message(self.outgoing(message, now))));
+            self.apply_all(committed, out)?;
+            self.apply_all(light.take_committed_entries(), out)?;
+            self.begin_when_clocks_are_known(now, clocks, out);
             self.raft.advance_apply();
             self.forget_applied();
             self.finish_reads(&safe, out);
@@ -409,6 +440,7 @@ impl<T> Group<T> {
         self.raft.has_ready()
             || self.replica_due
             || self.owes_state()
+            || (!self.is_spent() && self.reign.as_ref().is_some_and(Reign::owes_time))
             || (self.restless && self.aim.is_some() && self.leads())
     }
 

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::aim::Aim;
+use crate::clocks::ClockReading;
 use crate::name::{Epoch, NodeId, ReplicaId, ShardId};
 use crate::snapshot::SnapshotMeta;
 
@@ -46,6 +47,14 @@ pub enum Input<T> {
     },
     /// 100 ms have passed.
     Tick,
+    /// Another node has said what its machine's wall clock shows. Nodes are to ask each other when they meet, every second, and
+    /// when a clock was set.
+    Clock {
+        /// The other node.
+        node: NodeId,
+        /// What it said.
+        read: ClockReading,
+    },
     /// A snapshot up to this entry is durable; the entries before it may be forgotten.
     SnapshotSaved {
         /// Whose.

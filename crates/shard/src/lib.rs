@@ -10,10 +10,12 @@
 
 mod aim;
 mod batch;
+mod clocks;
 mod codec;
 mod config;
 mod consensus;
 mod engine;
+mod envelope;
 mod folded;
 mod group;
 mod heard;
@@ -34,7 +36,8 @@ mod tail;
 mod time;
 
 pub use aim::Aim;
-pub use batch::Turns;
+pub use batch::{Stamp, Turns};
+pub use clocks::ClockReading;
 pub use codec::Malformed;
 pub use config::{
     COMMIT_NEWS_MS, Config, ENTRY_BYTES, SNAPSHOT_BYTES, SNAPSHOT_ENTRIES, TAIL_BYTES, TAIL_ENTRIES, TURN_BYTES_MAX,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::batch::Turns;
+use crate::batch::{Stamp, Turns};
 use crate::codec::Malformed;
 use crate::name::{Epoch, NodeId, Position, ReplicaId, ShardId};
 use crate::snapshot::SnapshotMeta;
@@ -139,9 +139,9 @@ pub enum Output<T> {
         shard: ShardId,
         /// The entry; its term is the epoch that proposed it.
         position: Position,
-        /// The shard's time when it was proposed, milliseconds since 1970; never goes back.
-        stamp_ms: u64,
-        /// Its turns.
+        /// The shard's time when it was proposed: running time never goes back; the distance counts from here on.
+        stamp: Stamp,
+        /// Its turns; none if it only changes the distance.
         turns: Turns,
     },
     /// A proposal is committed and its `Apply` was put out before; or a read is safe.
@@ -168,8 +168,11 @@ pub enum Output<T> {
         shard: ShardId,
         /// The leadership that begins.
         epoch: Epoch,
-        /// The shard's time during it.
+        /// The shard's time during it. What is proposed in it comes after an entry that commits its distance.
         time: ShardTime,
+        /// A majority of the voters confirms its true time; otherwise it is the earliest of the clocks that were shown, and is
+        /// corrected once a majority agrees.
+        confirmed: bool,
     },
     /// This node does not lead the shard. All tickets of an epoch before are answered.
     Follow {

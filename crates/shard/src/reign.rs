@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::batch::{self, Header};
+use crate::clocks::TrueTime;
 use crate::config::Config;
 use crate::name::{Epoch, ShardId};
 use crate::output::{Output, Why};
@@ -13,6 +14,10 @@ pub(crate) struct Reign<T> {
     shard: ShardId,
     pub(crate) epoch: Epoch,
     time: ShardTime,
+    // A majority of the voters confirms the true time.
+    pub(crate) confirmed: bool,
+    // The distance is another one than entries say so far.
+    owes_time: bool,
     stamp_ms: u64,
     sequence: u64,
     // Taken in this pass and not yet in an entry.
@@ -36,11 +41,13 @@ struct Reading<T> {
 }
 
 impl<T> Reign<T> {
-    pub(crate) fn new(shard: ShardId, epoch: Epoch, time: ShardTime) -> Reign<T> {
+    pub(crate) fn new(shard: ShardId, epoch: Epoch, time: ShardTime, confirmed: bool) -> Reign<T> {
         Reign {
             shard,
             epoch,
             time,
+            confirmed,
+            owes_time: false,
             stamp_ms: time.base_ms,
             sequence: 0,
             turns: VecDeque::new(),
@@ -68,11 +75,45 @@ impl<T> Reign<T> {
         fits.count().max(usize::from(!self.turns.is_empty()))
     }
 
+    /// The shard's running time.
+    pub(crate) fn running_ms(&self, mono_ms: u64) -> u64 {
+        self.time.at(mono_ms).max(self.stamp_ms)
+    }
+
+    /// True time as the shard has it.
+    pub(crate) fn true_ms(&self, mono_ms: u64) -> u64 {
+        self.time.true_ms(mono_ms)
+    }
+
+    /// Whether an entry must say that the distance is another one.
+    pub(crate) fn owes_time(&self) -> bool {
+        self.owes_time
+    }
+
+    /// The next entry is to say the distance, even if there are no turns.
+    pub(crate) fn owe_time(&mut self) {
+        self.owes_time = true;
+    }
+
+    /// An entry that says it is appended.
+    pub(crate) fn time_appended(&mut self) {
+        self.owes_time = false;
+    }
+
+    /// Compares the shard's time with true time; whether there is something to be said.
+    pub(crate) fn look_at(&mut self, truth: TrueTime, mono_ms: u64) -> bool {
+        self.confirmed = truth.is_confirmed();
+        let corrected = self.time.correct(mono_ms, truth);
+        self.owes_time |= corrected;
+        corrected
+    }
+
     /// The payload of the next entry, with the first `count` turns.
     pub(crate) fn seal(&mut self, count: usize, mono_ms: u64) -> Vec<u8> {
         self.sequence += 1;
         self.stamp_ms = self.stamp_ms.max(self.time.at(mono_ms));
-        let header = Header { epoch: self.epoch, sequence: self.sequence, stamp_ms: self.stamp_ms };
+        let (stamp_ms, distance_ms) = (self.stamp_ms, self.time.distance_ms);
+        let header = Header { epoch: self.epoch, sequence: self.sequence, stamp_ms, distance_ms };
         let turns = self.turns.range(..count);
         batch::seal(header, turns.map(|(events, _)| events.as_slice()))
     }

@@ -1,6 +1,6 @@
 //! What a snapshot says about the log it stands for.
 //!
-//! Layout, little-endian: version 1 byte, shard 2, replica 8, index 8, term 8, stamp 8, epoch 8, sequence 8, placed 8,
+//! Layout, little-endian: version 1 byte, shard 2, replica 8, index 8, term 8, stamp 8, distance 8, epoch 8, sequence 8, placed 8,
 //! auto-leave 1, then four lists of replica ids, each a count (2) and the ids (8 each).
 
 use bytes::{BufMut, Bytes};
@@ -9,7 +9,7 @@ use raft::eraftpb::ConfState;
 use crate::codec::{Malformed, Reader};
 use crate::name::{Epoch, Position, ReplicaId, ShardId};
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 const LENGTH_BYTES: usize = 4;
 
 /// Who replicates a shard, at one place in its log.
@@ -87,8 +87,10 @@ pub struct SnapshotMeta {
     pub replica: ReplicaId,
     /// The last entry that is folded in.
     pub position: Position,
-    /// The stamp of the last turn that is folded in, milliseconds since 1970.
+    /// The running time stamped into the last entry that is folded in, milliseconds.
     pub stamp_ms: u64,
+    /// The shard's distance there: true time less running time, milliseconds.
+    pub distance_ms: i64,
     /// The epoch of the last turn that is folded in.
     pub epoch: Epoch,
     /// The sequence, within that epoch, of the entry it was in.
@@ -107,6 +109,7 @@ impl SnapshotMeta {
             replica,
             position: Position::default(),
             stamp_ms: 0,
+            distance_ms: 0,
             epoch: Epoch::default(),
             sequence: 0,
             placed: 0,
@@ -128,6 +131,7 @@ impl SnapshotMeta {
         out.put_u64_le(self.position.index);
         out.put_u64_le(self.position.term);
         out.put_u64_le(self.stamp_ms);
+        out.put_i64_le(self.distance_ms);
         out.put_u64_le(self.epoch.0);
         out.put_u64_le(self.sequence);
         out.put_u64_le(self.placed);
@@ -156,6 +160,7 @@ impl SnapshotMeta {
             replica: reader.replica()?,
             position: Position { index: reader.u64()?, term: reader.u64()? },
             stamp_ms: reader.u64()?,
+            distance_ms: reader.i64()?,
             epoch: Epoch(reader.u64()?),
             sequence: reader.u64()?,
             placed: reader.u64()?,
@@ -225,6 +230,7 @@ mod tests {
             replica: ReplicaId::new(2, 17),
             position: Position { index: 10_000, term: 4 },
             stamp_ms: 1_700_000_000_123,
+            distance_ms: -5,
             epoch: Epoch(4),
             sequence: 88,
             placed: 12,

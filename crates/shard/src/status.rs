@@ -39,6 +39,10 @@ pub struct GroupStatus {
     pub members: Members,
     /// The version of the aim last told; 0 before the first.
     pub aim_version: u64,
+    /// True time less running time as of the last entry that was put out, milliseconds.
+    pub distance_ms: i64,
+    /// On the leader: whether a majority of the voters confirms its true time. Elsewhere `None`.
+    pub confirmed: Option<bool>,
     /// On the leader: all other members. Elsewhere nobody.
     pub followers: Vec<FollowerStatus>,
 }

@@ -1,33 +1,115 @@
 //! Time as it is handed in, and the time of a shard made from it.
+//!
+//! A shard's time has two parts. Its *running time* is stamped into every entry; it never steps, orders everything, and
+//! all deadlines are kept in it. Its *distance*, one number that entries commit, is true time less running time.
+//!
+//! Within a leadership running time is monotonic time, so a clock that is stepped changes only the distance, and what was
+//! promised to live for 30 minutes lives for 30 minutes. Between two leaderships running time goes on by the monotonic clock
+//! of any replica that has heard of it. Only if no such replica has a part in the election (all nodes were down) does it
+//! go on by the true time that a majority of the voters confirms: what was promised until 20:00 then ends at 20:00.
+
+use crate::clocks::TrueTime;
+
+/// A shard whose time differs from confirmed true time by more than this is corrected, in milliseconds.
+pub(crate) const CORRECT_MS: i64 = 100;
 
 /// What the node's clocks show at the beginning of a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
-    /// Wall clock, milliseconds since 1970; may jump.
+    /// The machine's wall clock, milliseconds since 1970; may jump.
     pub wall_ms: u64,
     /// Monotonic clock, milliseconds since any fixed moment of this process; never goes back.
     pub mono_ms: u64,
 }
 
-/// The time of a shard during one epoch: a base fixed at the election plus monotonic time since, so that
-/// a step of the wall clock moves nothing.
+impl Now {
+    /// The wall clock less the monotonic clock, in milliseconds: constant as long as the wall clock is not set.
+    pub(crate) fn shift_ms(self) -> i64 {
+        (self.wall_ms as i64).saturating_sub(self.mono_ms as i64)
+    }
+}
+
+/// The time of a shard during one epoch: running time is a base plus monotonic time since; true time is the committed
+/// distance ahead of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShardTime {
-    /// The shard's time at the election, milliseconds since 1970: the later of the last stamp and the wall clock.
+    /// The shard's running time at the election, milliseconds.
     pub base_ms: u64,
     /// The monotonic clock at the election, milliseconds.
     pub mono_base_ms: u64,
+    /// True time less running time, milliseconds, as the epoch's entries commit it.
+    pub distance_ms: i64,
 }
 
 impl ShardTime {
-    /// The time of an epoch that begins `now`, after an entry stamped `last_stamp_ms`.
-    pub fn elected(now: Now, last_stamp_ms: u64) -> ShardTime {
-        ShardTime { base_ms: now.wall_ms.max(last_stamp_ms), mono_base_ms: now.mono_ms }
+    /// The time of an epoch that begins `now`, after an entry with this stamp and distance. `lived_ms` is the running time
+    /// that a replica's monotonic clock carried on since it was last heard, if any did.
+    pub(crate) fn begin(
+        now: Now,
+        (stamp_ms, distance_ms): (u64, i64),
+        lived_ms: Option<u64>,
+        truth: TrueTime,
+    ) -> ShardTime {
+        let by_wall_ms = shifted(truth.ms(), distance_ms.saturating_neg());
+        let base_ms = lived_ms.unwrap_or(by_wall_ms).max(stamp_ms);
+        let mut time = ShardTime { base_ms, mono_base_ms: now.mono_ms, distance_ms };
+        time.correct(now.mono_ms, truth);
+        time
     }
 
-    /// The shard's time, milliseconds since 1970, when the monotonic clock shows `mono_ms`.
+    /// The shard's running time, milliseconds, when the monotonic clock shows `mono_ms`.
     pub fn at(&self, mono_ms: u64) -> u64 {
         self.base_ms.saturating_add(mono_ms.saturating_sub(self.mono_base_ms))
+    }
+
+    /// True time as the shard has it, milliseconds since 1970, when the monotonic clock shows `mono_ms`.
+    pub fn true_ms(&self, mono_ms: u64) -> u64 {
+        shifted(self.at(mono_ms), self.distance_ms)
+    }
+
+    /// Follows confirmed true time if it is too far off; whether the distance is another one now. Running time stays.
+    pub(crate) fn correct(&mut self, mono_ms: u64, truth: TrueTime) -> bool {
+        let TrueTime::Confirmed(true_ms) = truth else { return false };
+        let ahead_ms = (true_ms as i64).saturating_sub(self.true_ms(mono_ms) as i64);
+        if ahead_ms.unsigned_abs() <= CORRECT_MS.unsigned_abs() {
+            return false;
+        }
+        self.distance_ms = (true_ms as i64).saturating_sub(self.at(mono_ms) as i64);
+        true
+    }
+}
+
+/// An instant so far ahead; 1970 at the earliest.
+fn shifted(ms: u64, ahead_ms: i64) -> u64 {
+    ms.saturating_add_signed(ahead_ms)
+}
+
+/// The running time of a shard that this node does not lead, as it was last heard, carried on by this node's monotonic
+/// clock. It is never ahead of the leader's by more than the clocks drift.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RunningTime {
+    running_ms: u64,
+    mono_ms: u64,
+}
+
+impl RunningTime {
+    /// Running time as this node heard it just now.
+    pub(crate) fn new(running_ms: u64, mono_ms: u64) -> RunningTime {
+        RunningTime { running_ms, mono_ms }
+    }
+
+    /// The running time now.
+    pub(crate) fn at(&self, mono_ms: u64) -> u64 {
+        self.running_ms.saturating_add(mono_ms.saturating_sub(self.mono_ms))
+    }
+
+    /// Takes a newer reading, unless it was so long on its way that what was known before says more.
+    pub(crate) fn hear(&mut self, running_ms: u64, mono_ms: u64) {
+        // A thousandth for clocks that do not run equally fast.
+        let drift_ms = mono_ms.saturating_sub(self.mono_ms) / 1_000;
+        if running_ms >= self.at(mono_ms).saturating_sub(drift_ms) {
+            *self = RunningTime::new(running_ms, mono_ms);
+        }
     }
 }
 
@@ -35,16 +117,72 @@ impl ShardTime {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_clock_behind_the_last_stamp_starts_at_the_stamp() {
-        let now = Now { wall_ms: 500, mono_ms: 7 };
-        let time = ShardTime::elected(now, 900);
-        assert_eq!((time.at(7), time.at(17), time.at(0)), (900, 910, 900));
+    const HOUR: u64 = 3_600_000;
+
+    fn now(wall_ms: u64) -> Now {
+        Now { wall_ms, mono_ms: 7 }
+    }
+
+    /// Running time and true time at once, and an hour later.
+    fn begun(last: (u64, i64), lived_ms: Option<u64>, truth: TrueTime) -> (u64, u64) {
+        let time = ShardTime::begin(now(truth.ms()), last, lived_ms, truth);
+        assert_eq!((time.at(7 + HOUR), time.true_ms(7 + HOUR)), (time.at(0) + HOUR, time.true_ms(0) + HOUR));
+        (time.at(7), time.true_ms(7))
     }
 
     #[test]
-    fn a_clock_ahead_of_the_last_stamp_is_believed() {
-        let now = Now { wall_ms: 1_500, mono_ms: 7 };
-        assert_eq!(ShardTime::elected(now, 900).at(8), 1_501);
+    fn a_first_epoch_begins_with_true_time() {
+        assert_eq!(begun((0, 0), None, TrueTime::Confirmed(5_000_000)), (5_000_000, 5_000_000));
+    }
+
+    #[test]
+    fn a_stop_moves_nothing_along() {
+        // 90 s after the last stamp, whatever the distance.
+        assert_eq!(begun((5_000_000, 0), None, TrueTime::Confirmed(5_090_000)), (5_090_000, 5_090_000));
+        let away = (2_000_000, 3_000_000);
+        assert_eq!(begun(away, None, TrueTime::Confirmed(5_090_000)), (2_090_000, 5_090_000));
+    }
+
+    #[test]
+    fn clocks_that_were_set_back_while_all_nodes_were_down_change_only_the_distance() {
+        assert_eq!(begun((5_000_000, 0), None, TrueTime::Confirmed(1_000_000)), (5_000_000, 1_000_000));
+    }
+
+    #[test]
+    fn a_replica_that_ran_on_knows_better_than_clocks_that_were_set() {
+        let lived = Some(5_002_000);
+        assert_eq!(begun((5_000_000, 0), lived, TrueTime::Confirmed(5_002_030)), (5_002_000, 5_002_000));
+        assert_eq!(begun((5_000_000, 0), lived, TrueTime::Confirmed(8_602_000)), (5_002_000, 8_602_000));
+        assert_eq!(begun((5_000_000, 0), lived, TrueTime::Confirmed(1_402_000)), (5_002_000, 1_402_000));
+        assert_eq!(begun((5_000_000, 0), Some(4_000_000), TrueTime::Confirmed(5_000_000)), (5_000_000, 5_000_000));
+    }
+
+    #[test]
+    fn voters_that_disagree_begin_with_the_earlier_clock_and_not_before_the_last_stamp() {
+        assert_eq!(begun((5_000_000, 0), None, TrueTime::Unconfirmed(5_080_000)), (5_080_000, 5_080_000));
+        assert_eq!(begun((5_000_000, 0), None, TrueTime::Unconfirmed(1_000_000)), (5_000_000, 5_000_000));
+    }
+
+    #[test]
+    fn a_correction_moves_true_time_and_not_running_time() {
+        let mut time = ShardTime { base_ms: 5_000, mono_base_ms: 0, distance_ms: 0 };
+        assert!(!time.correct(1_000, TrueTime::Confirmed(6_100)), "close enough");
+        assert!(!time.correct(1_000, TrueTime::Unconfirmed(9_000)), "nobody confirms it");
+        assert!(time.correct(1_000, TrueTime::Confirmed(9_000)));
+        assert_eq!((time.at(1_000), time.true_ms(1_000)), (6_000, 9_000));
+        assert!(time.correct(1_000, TrueTime::Confirmed(2_000)));
+        assert_eq!((time.at(1_000), time.true_ms(1_000)), (6_000, 2_000));
+    }
+
+    #[test]
+    fn running_time_is_carried_on_and_a_late_message_does_not_take_it_back() {
+        let mut heard = RunningTime::new(5_000, 100);
+        assert_eq!(heard.at(1_100), 6_000);
+        heard.hear(5_500, 1_100);
+        assert_eq!(heard.at(1_100), 6_000, "half a second on its way");
+        heard.hear(6_400, 1_100);
+        assert_eq!(heard.at(1_200), 6_500, "this one came sooner");
+        heard.hear(1_006_000, 1_001_100);
+        assert_eq!(heard.at(1_001_100), 1_006_000, "this node's clock is a little too fast");
     }
 }

@@ -163,7 +163,7 @@ impl Buyer {
             Ended::Unknown => true,
         };
         if let Ended::Known { outcome: Err(Refusal::CartExpired), acked_ms, .. } = &ended
-            && BEGIN_MS + acked_ms + CLOCKS_MS < story.deadline.0
+            && BEGIN_MS + acked_ms + self.desk.walls.off_ms(*acked_ms) + CLOCKS_MS < story.deadline.0
         {
             story.expired_ms.get_or_insert(*acked_ms);
         }

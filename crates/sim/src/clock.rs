@@ -35,20 +35,21 @@ pub(crate) struct SimClock {
     started: Instant,
     /// How much too fast its monotonic clock is, in millionths.
     drift_ppm: i64,
-    skew: Skew,
+    /// How wrong this wall clock is, and how far all are ahead.
+    skews: [Skew; 2],
 }
 
 impl SimClock {
     /// The clocks of a process that starts now, of a run that began at `begun`.
-    pub(crate) fn new(begun: Instant, drift_ppm: i64, skew: Skew) -> SimClock {
-        SimClock { begun, started: Instant::now(), drift_ppm, skew }
+    pub(crate) fn new(begun: Instant, drift_ppm: i64, skews: [Skew; 2]) -> SimClock {
+        SimClock { begun, started: Instant::now(), drift_ppm, skews }
     }
 }
 
 impl Clock for SimClock {
     fn wall_ms(&self) -> u64 {
         let true_ms = BEGIN_MS + self.begun.elapsed().as_millis() as u64;
-        true_ms.saturating_add_signed(self.skew.get())
+        true_ms.saturating_add_signed(self.skews.iter().map(Skew::get).sum())
     }
 
     fn monotonic_ns(&self) -> u64 {
@@ -66,7 +67,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_jump_moves_the_wall_only() {
         let skew = Skew::default();
-        let clock = SimClock::new(Instant::now(), 100, skew.clone());
+        let clock = SimClock::new(Instant::now(), 100, [skew.clone(), Skew::default()]);
         tokio::time::sleep(Duration::from_secs(1_000)).await;
         assert_eq!(clock.wall_ms(), BEGIN_MS + 1_000_000);
         assert_eq!(clock.monotonic_ms(), 1_000_100);

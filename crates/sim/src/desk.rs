@@ -6,7 +6,7 @@ use std::{
 };
 
 use boxoffice_core::{
-    answer::{Answered, Outcome},
+    answer::{Answer, Answered, Outcome},
     command::Command,
     id::{Request, RequestHash},
     refusal::Refusal,
@@ -19,7 +19,13 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{dice::around, machine::Machine, oracle::Oracle, trace::Trace};
+use crate::{
+    dice::around,
+    machine::Machine,
+    oracle::{Oracle, Times},
+    trace::Trace,
+    walls::Walls,
+};
 
 /// How long one attempt waits for its answer: some are too impatient for any change of leaders.
 const PATIENCES_MS: [u64; 4] = [300, 1_000, 5_000, 5_000];
@@ -41,6 +47,10 @@ pub(crate) struct Desk {
     pub(crate) trace: Arc<Trace>,
     /// What was answered.
     pub(crate) oracle: Mutex<Oracle>,
+    /// What all walls show.
+    pub(crate) walls: Walls,
+    /// How long a cart lives that was just touched, in milliseconds.
+    life_ms: u64,
 }
 
 /// How a change ended.
@@ -86,8 +96,8 @@ impl ReplySink for Slot {
 
 impl Desk {
     /// The way to these machines.
-    pub(crate) fn new(machines: Vec<Arc<Machine>>, trace: Arc<Trace>) -> Desk {
-        Desk { machines, cluster: OnceLock::new(), trace, oracle: Mutex::default() }
+    pub(crate) fn new(machines: Vec<Arc<Machine>>, trace: Arc<Trace>, walls: Walls, life_ms: u64) -> Desk {
+        Desk { machines, cluster: OnceLock::new(), trace, oracle: Mutex::default(), walls, life_ms }
     }
 
     /// Machines that are members of the cluster.
@@ -98,6 +108,11 @@ impl Desk {
     /// The cluster is founded.
     pub(crate) fn set_cluster_id(&self, cluster: u128) {
         self.cluster.set(cluster).expect("a cluster is founded once");
+    }
+
+    /// How long a cart lives that was just touched, in milliseconds.
+    pub(crate) fn life_ms(&self) -> u64 {
+        self.life_ms
     }
 
     /// The cluster's id.
@@ -152,6 +167,11 @@ impl Desk {
                     if let Ok(answered) = &outcome {
                         let mut oracle = self.oracle.lock();
                         oracle.changed((&entity, number), (called_ms, acked_ms), &answered.at);
+                        self.look_at_times(&mut oracle, who, (called_ms, acked_ms), &answered.answer);
+                        if let Answer::Order { order, .. } = &answered.answer {
+                            let wrong = self.walls.wrong_date(order.at, (called_ms, acked_ms));
+                            wrong.into_iter().for_each(|wrong| oracle.violation(format!("{who}: {wrong}")));
+                        }
                     }
                     return Ended::Known { outcome, called_ms, acked_ms, maybe };
                 }
@@ -204,8 +224,17 @@ impl Desk {
     fn read_was(&self, who: &str, command: &Command, called_ms: u64, outcome: &Outcome) {
         self.note(who, command, outcome);
         if let Ok(answered) = outcome {
-            self.oracle.lock().read((called_ms, self.trace.now_ms()), answered);
+            let times = (called_ms, self.trace.now_ms());
+            let mut oracle = self.oracle.lock();
+            oracle.read(times, answered);
+            self.look_at_times(&mut oracle, who, times, &answered.answer);
         }
+    }
+
+    /// What is told of times must fit the walls.
+    fn look_at_times(&self, oracle: &mut Oracle, who: &str, times: Times, answer: &Answer) {
+        let wrong = self.walls.wrong(answer, self.life_ms, times);
+        wrong.into_iter().for_each(|wrong| oracle.violation(format!("{who}: {wrong}")));
     }
 
     fn note(&self, who: &str, command: &Command, outcome: &Outcome) {

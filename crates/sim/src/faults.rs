@@ -24,6 +24,9 @@ const OPERATED_MIN: u64 = 3;
 /// The least time between two blackouts, in milliseconds.
 const BLACKOUT_LEAST_MS: u64 = 20_000;
 
+/// The least time between two settings of all clocks, in milliseconds: long enough to look at what is told by them.
+const SET_LEAST_MS: u64 = 60_000;
+
 /// Processes are looked at so often whether they have ended, in milliseconds.
 const LOOK_MS: u64 = 500;
 
@@ -48,6 +51,10 @@ pub enum Fault {
     FullDisk,
     /// The wall clock jumps.
     ClockJump,
+    /// All wall clocks are set at once.
+    ClocksSet,
+    /// The power of all machines is gone for hours.
+    Outage,
     /// Two nodes do not hear each other for a while.
     Cut,
     /// One node does not hear another for a while.
@@ -98,6 +105,8 @@ impl Fault {
             Fault::FailedSync => "failed sync",
             Fault::FullDisk => "full disk",
             Fault::ClockJump => "clock jump",
+            Fault::ClocksSet => "all clocks set",
+            Fault::Outage => "outage",
             Fault::Cut => "cut",
             Fault::OneWay => "one-way cut",
             Fault::Isolation => "isolation",
@@ -121,8 +130,10 @@ pub struct Swarm {
     pub of_links: Vec<Fault>,
     /// The mean time between two of a machine, or of the links, in milliseconds.
     pub mean_ms: u64,
-    /// At times the power of all machines goes at once.
+    /// At times the power of all machines goes at once, now and then for hours.
     pub has_blackouts: bool,
+    /// At times all wall clocks are set at once.
+    pub sets_clocks: bool,
     /// When everything is healed, processes that run go on as they are.
     pub goes_on: bool,
     /// An operator takes nodes in and out.
@@ -144,7 +155,8 @@ impl Swarm {
         let mean_ms = one_of(&mut dice, &[5_000, 20_000, 60_000]);
         let is_operated = settings.nodes >= OPERATED_MIN && dice.random_ratio(2, 5);
         let (has_blackouts, goes_on) = (dice.random_ratio(1, 4), dice.random());
-        Swarm { of_machines, of_links, mean_ms, has_blackouts, goes_on, is_operated }
+        let sets_clocks = dice.random_ratio(1, 4);
+        Swarm { of_machines, of_links, mean_ms, has_blackouts, sets_clocks, goes_on, is_operated }
     }
 }
 
@@ -224,11 +236,31 @@ pub(crate) async fn befall_all(desk: Arc<Desk>, swarm: Swarm, seed: u64, toll: A
         dark.iter().for_each(|(_, machine, _)| machine.power_cut());
         dark.sort_by_key(|(off_ms, machine, _)| (*off_ms, machine.number));
         let since_ms = desk.trace.now_ms();
+        // Nothing happens while everything is off, so hours of it take no time of the run.
+        if desk.machines.iter().all(|machine| machine.is_off()) && dice.random_ratio(1, 3) {
+            let for_ms = dice.random_range(60_000..4 * 3_600_000);
+            *toll.lock().faults.entry(Fault::Outage).or_default() += 1;
+            desk.trace.note(&format!("all: off for {for_ms} ms more than is told"));
+            desk.walls.were_off(for_ms, since_ms);
+        }
         for (off_ms, machine, _hand) in dark {
             let passed_ms = desk.trace.now_ms() - since_ms;
             sleep(Duration::from_millis(off_ms.saturating_sub(passed_ms))).await;
             start(machine, &toll);
         }
+    }
+}
+
+/// Sets all wall clocks at once, now and then, until it is dropped.
+pub(crate) async fn set_clocks(desk: Arc<Desk>, swarm: Swarm, seed: u64, toll: Arc<Mutex<Toll>>) {
+    let mut dice = dice(seed, "walls", 0);
+    loop {
+        sleep(Duration::from_millis(SET_LEAST_MS + around(&mut dice, swarm.mean_ms))).await;
+        let hour_ms = 3_600_000;
+        let ahead_ms = one_of(&mut dice, &[-hour_ms, -90_000, -1_000, 0, 1_000, 90_000, hour_ms, 24 * hour_ms]);
+        *toll.lock().faults.entry(Fault::ClocksSet).or_default() += 1;
+        desk.trace.note(&format!("all: clocks are set to {ahead_ms} ms ahead"));
+        desk.walls.set_all(ahead_ms, desk.trace.now_ms());
     }
 }
 
@@ -409,11 +441,12 @@ impl Fate {
                 let hour_ms = 3_600_000;
                 let skew = if self.dice.random() { 0 } else { self.dice.random_range(-hour_ms..=hour_ms) };
                 self.machine.skew.set(skew);
+                self.desk.walls.set_one(self.machine.number, skew, self.trace.now_ms());
             }
             Fault::Cut | Fault::OneWay | Fault::Isolation | Fault::SlowLink | Fault::Storm => {
                 unreachable!("{fault:?} befalls links")
             }
-            Fault::Blackout => unreachable!("{fault:?} befalls all machines"),
+            Fault::Blackout | Fault::Outage | Fault::ClocksSet => unreachable!("{fault:?} befalls all machines"),
             Fault::Join | Fault::Drain | Fault::Remove | Fault::LostDisk | Fault::BitRot => {
                 unreachable!("{fault:?} is the operator's work")
             }

@@ -17,6 +17,8 @@ use crate::{
     buyer::{Grant, Stories, Story},
     clock::BEGIN_MS,
     desk::Desk,
+    leftovers,
+    oracle::Times,
     town::{self, SIDE, Town},
 };
 
@@ -44,6 +46,7 @@ pub(crate) async fn judge(
     walls_are_right: bool,
     dice: &mut SmallRng,
 ) -> Seen {
+    leftovers::outlive(desk.life_ms()).await;
     let mut seen = Seen::default();
     let wrong = |what: String| desk.oracle.lock().violation(what);
     for machine in &desk.members() {
@@ -79,11 +82,16 @@ pub(crate) async fn judge(
         }
     }
     seen.carts = audits.len() as u64;
+    let mut orders = BTreeMap::new();
     for story in stories.carts.values() {
         let order = match audits.get(&story.cart).is_some_and(|audit| audit.cart.state == CartState::Done) {
             true => order_of(desk, dice, story.cart).await,
             false => None,
         };
+        orders.extend(order.iter().map(|order| (order.id, Arc::clone(order))));
+        if audits.get(&story.cart).is_some_and(|audit| audit.cart.state == CartState::Active) {
+            wrong(format!("cart {} lives on when its life is over", story.cart));
+        }
         for what in cart(story, audits.get(&story.cart), order.as_deref()) {
             wrong(format!("cart {}: {what}", story.cart));
         }
@@ -99,17 +107,18 @@ pub(crate) async fn judge(
     let mut sales = BTreeMap::new();
     for inventory in town.inventories() {
         let Some(Ok(answered)) = desk.read(dice, "judge", town::audit_of(&inventory)).await else { continue };
-        let (found, violations) = match answered.answer {
-            Answer::SessionAudit(audit) => (audit.sales, audit.violations),
-            Answer::ProductAudit(audit) => (audit.sales, audit.violations),
-            Answer::ResourceAudit(audit) => (audit.sales, audit.violations),
-            Answer::CustomerAudit(audit) => (audit.sales, audit.violations),
+        let (found, holds, violations) = match answered.answer {
+            Answer::SessionAudit(audit) => (audit.sales, audit.holds, audit.violations),
+            Answer::ProductAudit(audit) => (audit.sales, audit.holds, audit.violations),
+            Answer::ResourceAudit(audit) => (audit.sales, audit.holds, audit.violations),
+            Answer::CustomerAudit(audit) => (audit.sales, audit.holds, audit.violations),
             other => {
                 wrong(format!("the audit of {inventory} says {other:?}"));
                 continue;
             }
         };
         violations.iter().for_each(|violation| wrong(format!("{inventory}: {violation}")));
+        holds.iter().for_each(|hold| wrong(format!("{inventory} holds {hold:?} when every life is over")));
         sales.extend(found.into_iter().map(|sale| ((inventory.clone(), sale.hold), sale)));
         if let Entity::Session(session) = &inventory {
             let map = Command::Session(session.clone(), SessionCommand::Map);
@@ -119,6 +128,9 @@ pub(crate) async fn judge(
     }
     for audit in audits.values() {
         sold(audit, &sales).into_iter().for_each(|what| wrong(format!("cart {}: {what}", audit.cart.id)));
+    }
+    for what in leftovers::purchases(desk, town, &orders, dice).await {
+        wrong(what);
     }
     for what in seats(desk, stories, walls_are_right) {
         wrong(what);
@@ -221,7 +233,10 @@ fn seats(desk: &Desk, stories: &Stories, walls_are_right: bool) -> Vec<String> {
     }
     let oracle = desk.oracle.lock();
     for (session, grants) in by_session {
-        let may = |grant: &Grant, now_ms| may_be_free(grant, now_ms, stories, walls_are_right);
+        let may = |grant: &Grant, now_ms| {
+            let wall_ms = BEGIN_MS + now_ms + desk.walls.off_ms(now_ms);
+            may_be_free(grant, (now_ms, wall_ms), stories, walls_are_right)
+        };
         // Who was last told to have each seat.
         let mut has: BTreeMap<Seat, &Grant> = BTreeMap::new();
         let mut later = grants.into_iter().peekable();
@@ -250,13 +265,13 @@ fn seats(desk: &Desk, stories: &Stories, walls_are_right: bool) -> Vec<String> {
     wrong
 }
 
-/// Whether a seat may be somebody else's at `now_ms` of the run.
-fn may_be_free(grant: &Grant, now_ms: u64, stories: &Stories, walls_are_right: bool) -> bool {
+/// Whether a seat may be somebody else's at `now_ms` of the run, when walls showed `wall_ms`.
+fn may_be_free(grant: &Grant, (now_ms, wall_ms): Times, stories: &Stories, walls_are_right: bool) -> bool {
     // A cart that is still under way when the run ends is in no story: nothing is known of it.
     let Some(story) = stories.carts.get(&grant.cart) else { return true };
     let let_go = story.lets_go_ms.is_some_and(|at_ms| at_ms <= now_ms);
     if let_go || story.order.is_some() {
         return let_go;
     }
-    !walls_are_right || story.deadline.0 <= BEGIN_MS + now_ms + CLOCKS_MS
+    !walls_are_right || story.deadline.0 <= wall_ms + CLOCKS_MS
 }

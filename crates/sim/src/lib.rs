@@ -19,6 +19,7 @@ mod spectator;
 mod town;
 
 mod judge;
+mod leftovers;
 mod oracle;
 
 mod clock;
@@ -29,6 +30,7 @@ pub mod fabric;
 mod machine;
 mod panics;
 mod trace;
+mod walls;
 
 pub use faults::{Fault, Swarm};
 pub use judge::Seen;

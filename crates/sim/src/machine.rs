@@ -34,6 +34,7 @@ use crate::{
     ether::Ether,
     settings::Settings,
     trace::Trace,
+    walls::Walls,
 };
 
 /// How long a node may take from its start until it serves, when nothing is in its way.
@@ -66,6 +67,8 @@ pub(crate) struct Machine {
     seed: u64,
     /// How wrong its wall clock is.
     pub(crate) skew: Skew,
+    /// How far all walls are ahead.
+    walls: Skew,
     drift_ppm: i64,
     rng: Arc<SimRng>,
     config: NodeConfig,
@@ -91,7 +94,12 @@ pub(crate) fn address(number: u64) -> String {
 
 impl Machine {
     /// A machine that is off.
-    pub(crate) fn new(number: u64, settings: &Settings, trace: &Arc<Trace>, ether: &Ether) -> Machine {
+    pub(crate) fn new(
+        number: u64,
+        settings: &Settings,
+        (trace, walls): (&Arc<Trace>, &Walls),
+        ether: &Ether,
+    ) -> Machine {
         let mut lots: SmallRng = dice(settings.seed, "machine", number);
         let rules = Rules { hold_ttl_ms: settings.hold_ttl_ms, ..Rules::default() };
         let config = NodeConfig {
@@ -115,6 +123,7 @@ impl Machine {
             disks: AtomicU64::new(1),
             seed: settings.seed,
             skew: Skew::default(),
+            walls: walls.all(),
             drift_ppm: lots.random_range(-200..=200),
             rng: Arc::new(SimRng::new(settings.seed, number)),
             config,
@@ -153,7 +162,7 @@ impl Machine {
 
     fn world(&self) -> World {
         World {
-            clock: Arc::new(SimClock::new(self.trace.begun(), self.drift_ppm, self.skew.clone())),
+            clock: Arc::new(SimClock::new(self.trace.begun(), self.drift_ppm, [self.skew.clone(), self.walls.clone()])),
             rng: Arc::<SimRng>::clone(&self.rng),
             net: Arc::new(self.ether.net(self.number)),
             disk: Arc::new(self.disk()),

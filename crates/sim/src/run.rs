@@ -30,6 +30,7 @@ use crate::{
     spectator::Spectator,
     town::Town,
     trace::Trace,
+    walls::Walls,
 };
 
 /// How long buyers may take after healing to go through with their last carts, in milliseconds.
@@ -132,11 +133,12 @@ async fn simulate(settings: Settings) -> Report {
     let ether = Ether::new(&trace, dice(settings.seed, "ether", 0));
     faults::mend(&ether);
     let carrying = tokio::spawn(ether.clone().carry());
-    let machine = |number| Arc::new(Machine::new(number, &settings, &trace, &ether));
+    let walls = Walls::new();
+    let machine = |number| Arc::new(Machine::new(number, &settings, (&trace, &walls), &ether));
     let swarm = Swarm::draw(&settings);
     let nodes = settings.nodes + if swarm.is_operated { SPARES } else { 0 };
     let machines: Vec<Arc<Machine>> = (1..=nodes).map(machine).collect();
-    let desk = Arc::new(Desk::new(machines, Arc::clone(&trace)));
+    let desk = Arc::new(Desk::new(machines, Arc::clone(&trace), walls, settings.hold_ttl_ms));
     let (town, stories) = (Arc::new(Town::default()), Arc::new(Mutex::new(Stories::default())));
     let mut lots = dice(settings.seed, "run", 0);
 
@@ -157,6 +159,10 @@ async fn simulate(settings: Settings) -> Report {
         .collect();
     if swarm.has_blackouts {
         let befall = faults::befall_all(Arc::clone(&desk), swarm.clone(), settings.seed, Arc::clone(&toll));
+        befalling.push(tokio::spawn(befall));
+    }
+    if swarm.sets_clocks {
+        let befall = faults::set_clocks(Arc::clone(&desk), swarm.clone(), settings.seed, Arc::clone(&toll));
         befalling.push(tokio::spawn(befall));
     }
     let goes_on = swarm.goes_on;
@@ -256,7 +262,7 @@ async fn simulate(settings: Settings) -> Report {
             desk.oracle.lock().violation(format!("somebody who looks on came to no end: {ended:?}"));
         }
     }
-    let walls_are_right = !toll.lock().faults.contains_key(&Fault::ClockJump);
+    let walls_are_right = !toll.lock().faults.contains_key(&Fault::ClockJump) && !desk.walls.were_set();
     let stories = std::mem::take(&mut *stories.lock());
     let seen = match all_serve {
         true => judge(&desk, &town, &stories, walls_are_right, &mut lots).await,

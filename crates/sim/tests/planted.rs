@@ -22,7 +22,7 @@ const SEEDS_MAX: u64 = 40;
 /// Each bug, and the nodes it is looked for with.
 type Bug = (&'static str, u64);
 
-const BUGS: [Bug; 16] = [
+const BUGS: [Bug; 18] = [
     ("an unknown outcome told as none", 3),
     ("an expiry that beats a sale", 3),
     ("an answer before the commit", 1),
@@ -38,6 +38,8 @@ const BUGS: [Bug; 16] = [
     ("a cart that expires early", 1),
     ("a vote forgotten", 3),
     ("actors that outlive a leadership", 3),
+    ("a deadline told in running time", 3),
+    ("a correction of the time that nobody hears of", 1),
     ("a snapshot of a leader that is not taken over", 3),
 ];
 

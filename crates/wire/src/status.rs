@@ -72,6 +72,12 @@ pub struct ShardStatus {
     /// The last position that the replica here knows to be committed.
     #[serde(default)]
     pub committed: u64,
+    /// True time less the shard's running time, in milliseconds. It changes when clocks are set.
+    #[serde(default)]
+    pub distance_ms: i64,
+    /// The node leads it, and no majority of its voters agrees what time it is.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub unconfirmed: bool,
     /// Where the node leads it: every other replica.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub followers: Vec<FollowerStatus>,

@@ -33,11 +33,20 @@ pub fn lines(status: &NodeStatus) -> Vec<String> {
         return lines;
     }
     lines.push(String::new());
-    lines.push(format!("{:>5}  {:<9}  {:>6}  {:>10}  {:>8}", "shard", "role", "term", "applied", "entities"));
+    lines.push(format!(
+        "{:>5}  {:<9}  {:>6}  {:>10}  {:>8}  {:>12}",
+        "shard", "role", "term", "applied", "entities", "distance"
+    ));
     lines.extend(shards.iter().map(|shard| {
         format!(
-            "{:>5}  {:<9}  {:>6}  {:>10}  {:>8}",
-            shard.shard, shard.role, shard.term, shard.applied, shard.entities
+            "{:>5}  {:<9}  {:>6}  {:>10}  {:>8}  {:>12}{}",
+            shard.shard,
+            shard.role,
+            shard.term,
+            shard.applied,
+            shard.entities,
+            format!("{} ms", shard.distance_ms),
+            if shard.unconfirmed { "  time not confirmed" } else { "" }
         )
     }));
     lines

@@ -31,7 +31,18 @@ fn names() -> Names {
 
 fn shard(number: u32, role: &str) -> ShardStatus {
     let (leader, committed, followers) = (Some(1), 391, Vec::new());
-    ShardStatus { shard: number, role: role.into(), term: 2, applied: 391, entities: 12, leader, committed, followers }
+    ShardStatus {
+        shard: number,
+        role: role.into(),
+        term: 2,
+        applied: 391,
+        entities: 12,
+        leader,
+        committed,
+        distance_ms: 0,
+        unconfirmed: false,
+        followers,
+    }
 }
 
 /// A node with shards in these roles.

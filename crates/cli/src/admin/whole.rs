@@ -47,8 +47,10 @@ impl Whole {
         rows.extend(self.cluster.members.iter().map(|member| self.node(member)));
         lines.extend(table(&rows));
         lines.push(String::new());
-        let mut rows =
-            vec![["shard", "leader", "committed", "copies and how many entries they are behind"].map(str::to_owned)];
+        let mut rows = vec![
+            ["shard", "leader", "committed", "distance", "copies and how many entries they are behind"]
+                .map(str::to_owned),
+        ];
         rows.extend(self.cluster.places.iter().map(|place| self.shard(place)));
         lines.extend(table(&rows));
         let moving: Vec<String> =
@@ -75,19 +77,21 @@ impl Whole {
     }
 
     /// A shard as the node says that leads it, of two the one in the later term.
-    fn shard(&self, place: &PlaceStatus) -> [String; 4] {
+    fn shard(&self, place: &PlaceStatus) -> [String; 5] {
         let led = self.nodes.iter().filter_map(|(node, status)| {
             let shards = &status.as_ref().ok()?.shards;
             let led = shards.iter().find(|shard| shard.shard == place.shard && shard.role == "leader")?;
             Some((led.term, *node, led))
         });
         let Some((_, node, led)) = led.max_by_key(|(term, node, _)| (*term, *node)) else {
-            return [place.shard.to_string(), "none known".into(), "?".into(), "?".into()];
+            return [place.shard.to_string(), "none known".into(), "?".into(), "?".into(), "?".into()];
         };
         let wanted = node_of(&place.leader).filter(|wanted| *wanted != node);
         let leader = wanted.map_or(node.to_string(), |wanted| format!("{node}, to be {wanted}"));
         let behind: Vec<String> = led.followers.iter().map(follower).collect();
-        [place.shard.to_string(), leader, led.committed.to_string(), behind.join(", ")]
+        let unconfirmed = if led.unconfirmed { ", not confirmed" } else { "" };
+        let distance = format!("{} ms{unconfirmed}", led.distance_ms);
+        [place.shard.to_string(), leader, led.committed.to_string(), distance, behind.join(", ")]
     }
 }
 

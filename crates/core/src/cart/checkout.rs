@@ -18,11 +18,11 @@ use crate::{
 };
 
 impl Cart {
-    /// Begins a checkout: at once the decision, if nothing has to be asked before it; else the first step, by which lines
+    /// Begins a checkout, in running time and true time: at once the decision, if nothing has to be asked before it; else the first step, by which lines
     /// are frozen.
     pub(crate) fn decide_checkout(
         &self,
-        at: Timestamp,
+        (at, now): (Timestamp, Timestamp),
         rules: &Rules,
         request: Request,
         payment: &Payment,
@@ -38,7 +38,7 @@ impl Cart {
         let free = amount.amount == 0;
         match &payment {
             Payment::Recorded { .. } | Payment::Gateway { .. } if !late && (free || payment.is_recorded()) => {
-                let order = self.order_of(at, customer, payment, shipping);
+                let order = self.order_of(now, customer, payment, shipping);
                 Ok(CartEvent::CheckedOut { order: Arc::new(order), reserved: Vec::new(), reference: None, request })
             }
             Payment::Recorded { .. } | Payment::Gateway { .. } => {

@@ -224,7 +224,7 @@ impl<R> CartHost<R> {
             }
             CartCommand::Cancel => cart.decide_cancel(stage.at, request),
             CartCommand::Refund { lines, reason } => {
-                cart.decide_refund(stage.at, lines.as_deref(), &reason, Some(request))
+                cart.decide_refund(stage.now, lines.as_deref(), &reason, Some(request))
             }
             CartCommand::Revoke { line, reason } => {
                 cart.decide_revoke(line, TakenAway { by: Taker::Operator, reason }, Some(request))
@@ -282,11 +282,12 @@ impl<R> CartHost<R> {
         }
         let WaitingCheckout { request, payment, customer, shipping, expect, waiting, until: _ } =
             self.checkout.take().expect("it is ready");
-        let (at, rules) = (stage.at, stage.rules);
+        let (moment, rules) = ((stage.at, stage.now), stage.rules);
         let decided = match stage.entity.cart() {
             None => Err(stage.entity.not_found()),
             Some(cart) => {
-                let decided = cart.decide_checkout(at, rules, request, &payment, customer.as_ref(), shipping.as_ref());
+                let (customer, shipping) = (customer.as_ref(), shipping.as_ref());
+                let decided = cart.decide_checkout(moment, rules, request, &payment, customer, shipping);
                 decided.and_then(|event| cart.check_expected(&expect).map(|()| event))
             }
         };
@@ -371,24 +372,24 @@ impl<R> CartHost<R> {
 
     /// Whose is a hold whose time is over? Once "not mine" is said, it can never become a line.
     fn overdue(&mut self, stage: &mut Stage<'_, R>, from: &Entity, hold: HoldId) -> Reply {
-        let soon = stage.at.after(stage.rules.ask_again_ms);
+        let soon_ms = stage.rules.ask_again_ms;
         if let Some(adding) = self.adding.iter_mut().find(|adding| adding.parts.expects(from, hold)) {
-            adding.parts.told(from, hold, soon);
-            return Reply::MineUntil { hold, deadline: soon };
+            adding.parts.told(from, hold, stage.at.after(soon_ms));
+            return Reply::MineFor { hold, life_ms: soon_ms };
         }
         if self.paying.as_ref().is_some_and(|paying| paying.expects(from, hold)) {
-            return Reply::MineUntil { hold, deadline: soon };
+            return Reply::MineFor { hold, life_ms: soon_ms };
         }
         if let Some(cart) = stage.entity.cart() {
             match cart.deadline() {
                 Some(deadline) if cart.owns(from, hold) && !planted::is("a hold disowned by its owner") => {
-                    return Reply::MineUntil { hold, deadline };
+                    return Reply::MineFor { hold, life_ms: deadline.0.saturating_sub(stage.at.0) };
                 }
                 None if cart.checkout().is_some() && cart.owns(from, hold) => {
-                    return Reply::MineUntil { hold, deadline: soon };
+                    return Reply::MineFor { hold, life_ms: soon_ms };
                 }
                 _ if cart.outbox().owes_sale(from, hold) && !planted::is("an expiry that beats a sale") => {
-                    return Reply::MineUntil { hold, deadline: soon };
+                    return Reply::MineFor { hold, life_ms: soon_ms };
                 }
                 Some(_) | None if cart.has_disowned(hold) => return Reply::NotMine { hold },
                 Some(_) | None => {}
@@ -409,7 +410,7 @@ impl<R> CartHost<R> {
                 cart.decide_revoke(line, taken, None).ok()
             }
             Some(CartState::Done) if !cart.is_refunded(line) => {
-                cart.decide_refund(stage.at, Some(&[line]), reason, None).ok()
+                cart.decide_refund(stage.now, Some(&[line]), reason, None).ok()
             }
             // It is being paid, or on its way back: the inventory asks again.
             _ => None,
@@ -434,7 +435,7 @@ impl<R> CartHost<R> {
                 _ = self.mail.acknowledge(stage.entity, &from, &reply);
             }
             // Not for carts.
-            Reply::MineUntil { .. }
+            Reply::MineFor { .. }
             | Reply::NotMine { .. }
             | Reply::Opened
             | Reply::OpenRefused
@@ -489,6 +490,11 @@ impl<R> Stage<'_, R> {
     fn cart_id(&self) -> CartId {
         let Entity::Cart(id) = *self.entity.entity() else { panic!("{} is no cart", self.entity.entity()) };
         id
+    }
+
+    /// How long the cart would live if it were touched now, in milliseconds.
+    fn life_ms(&self) -> u64 {
+        self.deadline().0.saturating_sub(self.at.0)
     }
 
     /// The cart's deadline if it were touched now.

@@ -14,13 +14,13 @@ use crate::{
 };
 
 pub(super) fn handle<R>(stage: &mut Stage<'_, R>, input: Input<R>) {
-    let Stage { entity, turn, at, .. } = stage;
+    let Stage { entity, turn, now, .. } = stage;
     match input {
         Input::Command { from, request, command } => {
             let Command::Cluster(command) = command else {
                 panic!("the cluster was handed a command to {}", command.entity());
             };
-            let outcome = outcome(entity, *at, request, command, turn);
+            let outcome = outcome(entity, *now, request, command, turn);
             turn.answer(from, outcome);
         }
         Input::Ask { from, .. } => panic!("the cluster was asked something by {from}, which nobody does"),

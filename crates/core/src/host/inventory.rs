@@ -51,12 +51,12 @@ impl<R> InventoryHost<R> {
     }
 
     pub(super) fn handle(&mut self, stage: &mut Stage<'_, R>, input: Input<R>) {
-        let Stage { entity, rules, at, turn } = stage;
-        let (rules, at) = (*rules, *at);
+        let Stage { entity, rules, at, now, turn } = stage;
+        let (rules, at, now) = (*rules, *at, *now);
         match input {
             Input::Command { from, request, command } => {
                 let cancels = matches!(command, Command::Session(_, SessionCommand::Cancel { .. }));
-                let outcome = command_outcome(entity, rules, at, request, command, turn);
+                let outcome = command_outcome(entity, rules, now, request, command, turn);
                 match outcome {
                     Ok(_) if cancels && entity.session().is_some_and(|it| it.owes_vacating().is_some()) => {
                         // It asks its venue and its carts at once.
@@ -69,11 +69,12 @@ impl<R> InventoryHost<R> {
                     }
                     outcome => turn.answer(from, outcome),
                 }
+                // A session that was just canceled asks its carts.
                 self.ask_carts(entity, rules, at, turn);
             }
-            Input::Ask { from, ask } => answer_ask(entity, rules, at, from, ask, turn),
+            Input::Ask { from, ask } => answer_ask(entity, rules, (at, now), from, ask, turn),
             Input::Reply { from: _, reply: Reply::Vacated } => self.vacated(entity, turn),
-            Input::Reply { from: _, reply } => hear(entity, rules, reply, turn),
+            Input::Reply { from: _, reply } => hear(entity, rules, at, reply, turn),
             Input::Wake => self.ask_carts(entity, rules, at, turn),
             Input::Paid { key, .. } => panic!("{} was told of payment {key}", entity.entity()),
         }
@@ -133,7 +134,7 @@ impl<R> InventoryHost<R> {
 fn command_outcome<R>(
     entity: &mut Speculation,
     rules: &Rules,
-    at: Timestamp,
+    now: Timestamp,
     request: Option<Request>,
     command: Command,
     turn: &mut Turn<R>,
@@ -141,7 +142,7 @@ fn command_outcome<R>(
     match command {
         Command::Session(_, command) => session_outcome(entity, request, command, turn),
         Command::Product(_, command) => product_outcome(entity, rules, request, command, turn),
-        Command::Resource(_, command) => resource_outcome(entity, rules, at, request, command, turn),
+        Command::Resource(_, command) => resource_outcome(entity, rules, now, request, command, turn),
         Command::Customer(id, command) => {
             let unknown;
             let customer = match entity.customer() {
@@ -284,10 +285,10 @@ fn resource_read(resource: &Resource, at: Timestamp, command: ResourceCommand) -
     })
 }
 
-fn hear<R>(entity: &mut Speculation, rules: &Rules, reply: Reply, turn: &mut Turn<R>) {
+fn hear<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, reply: Reply, turn: &mut Turn<R>) {
     let Some(inventory) = entity.inventory() else { return };
     let event = match reply {
-        Reply::MineUntil { hold, deadline } => inventory.decide_extend(hold, deadline.after(rules.grace_ms)),
+        Reply::MineFor { hold, life_ms } => inventory.decide_extend(hold, at.after(life_ms).after(rules.grace_ms)),
         Reply::NotMine { hold } => inventory.decide_disowned(hold),
         Reply::Granted(_)
         | Reply::Refused { .. }
@@ -307,7 +308,14 @@ fn hear<R>(entity: &mut Speculation, rules: &Rules, reply: Reply, turn: &mut Tur
     }
 }
 
-fn answer_ask<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, from: Entity, ask: Ask, turn: &mut Turn<R>) {
+fn answer_ask<R>(
+    entity: &mut Speculation,
+    rules: &Rules,
+    (at, now): (Timestamp, Timestamp),
+    from: Entity,
+    ask: Ask,
+    turn: &mut Turn<R>,
+) {
     let reply = match ask {
         Ask::Expired { hold, revision } => {
             let inventory = entity.inventory();
@@ -316,17 +324,16 @@ fn answer_ask<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, from: E
             }
             return;
         }
-        Ask::Hold { hold, revision, want, deadline } => {
+        Ask::Hold { hold, revision, want, life_ms } => {
             // The cart learns from the grant how long it may live; if it dies with it, nobody waits longer than that, and not
             // for long: a cart that knows the hold says until when when it is asked.
             let own = entity.inventory().and_then(|inventory| inventory.hold_ttl_ms());
-            let deadline = own.map_or(deadline, |ttl_ms| deadline.min(at.after(ttl_ms)));
-            let deadline = deadline.min(at.after(rules.confirm_ms));
+            let deadline = at.after(life_ms.min(own.unwrap_or(u64::MAX)).min(rules.confirm_ms));
             let ask = HoldAsk { hold, revision, want: &want, deadline: deadline.after(rules.grace_ms) };
             let decided = match (entity.inventory(), entity.entity()) {
-                (Some(inventory), _) => inventory.decide_hold(at, &ask),
+                (Some(inventory), _) => inventory.decide_hold(now, &ask),
                 // Customers are what they have done.
-                (None, Entity::Customer(id)) => Customer::unknown(id.clone()).decide_hold(at, &ask),
+                (None, Entity::Customer(id)) => Customer::unknown(id.clone()).decide_hold(now, &ask),
                 (None, _) => Err(Reply::Refused { hold, revision, refusal: entity.not_found() }),
             };
             let mut reply = match decided {

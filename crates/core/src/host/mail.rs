@@ -93,7 +93,7 @@ impl Mail {
     /// Writes down what was acknowledged once nothing more is expected of entities, or the time has come; tells what is
     /// new, and what was not acknowledged in time once more.
     pub(super) fn carry<R>(&mut self, stage: &mut Stage<'_, R>) {
-        let Stage { entity, rules, at, turn } = stage;
+        let Stage { entity, rules, at, turn, .. } = stage;
         let (rules, at) = (*rules, *at);
         let late = self.again_at.is_some_and(|again_at| at >= again_at);
         if !self.acknowledged.is_empty() && (self.told.is_empty() || late) {

@@ -200,7 +200,7 @@ impl<R> VenueHost<R> {
             | Reply::Listed { .. }
             | Reply::Vacated
             | Reply::Forgotten
-            | Reply::MineUntil { .. }
+            | Reply::MineFor { .. }
             | Reply::NotMine { .. } => return,
         };
         for from in self.waiting.remove(&session).unwrap_or_default() {

@@ -37,6 +37,7 @@ mod repeats;
 mod sizes;
 mod stopped;
 mod storm;
+mod time;
 mod told;
 mod tombstones;
 mod traps;

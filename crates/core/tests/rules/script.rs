@@ -26,6 +26,7 @@
 //! | `box block s 0.0` `box unblock s 0.0` `box get s` | the box office |
 //! | `… as r1` | with this request id; every line has its own otherwise |
 //! | `wait 1800` | seconds pass; everything due happens on the way |
+//! | `clock -3600` | clocks were set: true time is so many seconds ahead of running time from now on |
 //! | `stop s` `go s` `lose s` | messages to it are kept back, delivered, lost |
 //! | `freeze s` `thaw s` `crash s` | its commits stop, go on; its host dies with what is not committed |
 //! | `last hold s` | the latest message of that kind to it comes once more |
@@ -116,6 +117,10 @@ impl Play {
             }
         };
         let said = match words[..] {
+            ["clock", seconds] => {
+                self.town.distance_ms = (number::<f64>(seconds) * 1_000.0).round() as i64;
+                String::new()
+            }
             ["wait", seconds] => {
                 self.wait((number::<f64>(seconds) * 1_000.0).round() as u64);
                 String::new()

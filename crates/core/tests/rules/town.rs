@@ -18,7 +18,7 @@ use boxoffice_core::{
     keep::{Kept, State},
     payment::{GatewayCall, PaymentStatus, RefundStatus, VoidStatus},
     refusal::Refusal,
-    time::{Rules, Timestamp},
+    time::{Moment, Rules, Timestamp},
 };
 
 use crate::{bank::Bank, watch::Watchers};
@@ -50,7 +50,10 @@ struct Actor {
 }
 
 pub(crate) struct Town {
+    /// Running time.
     pub(crate) now: Timestamp,
+    /// How far true time is ahead of it.
+    pub(crate) distance_ms: i64,
     pub(crate) kept: Kept,
     /// Tombstones that have left memory.
     pub(crate) past: BTreeMap<Entity, Arc<State>>,
@@ -86,6 +89,7 @@ impl Town {
     pub(crate) fn new(rules: Rules) -> Town {
         Town {
             now: Timestamp(0),
+            distance_ms: 0,
             kept: Kept::new(),
             past: BTreeMap::new(),
             mail: VecDeque::new(),
@@ -152,7 +156,8 @@ impl Town {
         let turn = &mut self.turn;
         turn.clear();
         let woken = matches!(input, Input::Wake);
-        actor.host.handle(self.now, input, turn);
+        let moment = Moment { at: self.now, distance_ms: self.distance_ms };
+        actor.host.handle(moment, input, turn);
         let again = !woken || turn.wake_at.is_none_or(|wake_at| wake_at > self.now);
         assert!(again, "{to} is awake and asks to be woken at {:?} at {:?}", turn.wake_at, self.now);
         actor.wakes.extend(turn.wake_at);
@@ -536,7 +541,7 @@ pub(crate) fn kind(message: &Message) -> &'static str {
             Reply::Released { .. } => "released",
             Reply::Sold { .. } => "sold",
             Reply::Forgotten => "forgotten",
-            Reply::MineUntil { .. } => "mine",
+            Reply::MineFor { .. } => "mine",
             Reply::NotMine { .. } => "not_mine",
             Reply::Opened => "opened",
             Reply::Refunded { .. } => "refunded",

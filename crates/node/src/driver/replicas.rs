@@ -22,6 +22,8 @@ impl Driver {
     pub(super) fn lead(&mut self, shard: ShardId, reign: Reign) {
         let cell = Arc::clone(&self.shared.cells[usize::from(shard)]);
         self.reigns[usize::from(shard)] = Some(reign);
+        // An entry that says so is before everything that is decided in this term.
+        self.set_distance(shard, reign.time.distance_ms);
         cell.lead.lock().reign = Some(reign);
         self.led_by(shard, Led { term: reign.epoch.0, leader: Some(self.shared.config.node_id) });
         let (unfinished, deadline) = {
@@ -66,6 +68,7 @@ impl Driver {
             let voters = &group.members.voters;
             cell.learns.store(!voters.contains(&group.replica), Ordering::Relaxed);
             cell.voters.store(voters.len(), Ordering::Relaxed);
+            cell.unconfirmed.store(group.confirmed == Some(false), Ordering::Relaxed);
         }
     }
 
@@ -129,6 +132,7 @@ impl Driver {
         let state = self.restoring.remove(&shard).expect("it was made durable in this pass");
         let cut = snapshots::decode_state(&state).map_err(|why| NodeError::BadSnapshot { shard, why })?;
         let kept = Kept::restore(cut);
+        self.set_distance(shard, meta.distance_ms);
         let deadline = kept.next_deadline();
         let rests_on = self.store_batches(shard)?;
         let cell = Arc::clone(&self.shared.cells[usize::from(shard)]);

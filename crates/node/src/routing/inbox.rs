@@ -6,6 +6,7 @@ use std::{
 };
 
 use boxoffice_core::{answer::Outcome, host::Input};
+use boxoffice_shard::ClockReading;
 use bytes::Bytes;
 
 use super::{Led, Message, NoAnswer, histories};
@@ -46,6 +47,9 @@ impl PeerInbox for PeerDoor {
             if let Some(lineage) = shared.lineages.linked(node) {
                 let _ = shared.world.net.send(node, Lane::Calls, Message::Lineage(lineage).encode());
             }
+            // A term of the shards may wait for the answer.
+            let ask = Message::Time { asked_ms: shared.world.clock.monotonic_ms(), wall_ms: None };
+            let _ = shared.world.net.send(node, Lane::Calls, ask.encode());
             // A watch may have been asked for by the first of the connections and be lost with it before the other one stood:
             // then there was no link to be lost.
             shared.far_feeds.begin_anew(&shared, node);
@@ -122,12 +126,13 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
             hand_in(shared, from, &to, input);
         }
         Message::Time { asked_ms, wall_ms: None } => {
-            let now_ms = shared.world.clock.monotonic_ms();
-            let answer = Message::Time { asked_ms, wall_ms: Some(shared.clocks.wall_ms(now_ms)) };
+            let answer = Message::Time { asked_ms, wall_ms: Some(shared.world.clock.wall_ms()) };
             let _ = shared.world.net.send(from, Lane::Calls, answer.encode());
         }
         Message::Time { asked_ms, wall_ms: Some(wall_ms) } => {
-            shared.clocks.heard(from, asked_ms, shared.world.clock.monotonic_ms(), wall_ms);
+            let read = ClockReading { asked_ms, answered_ms: shared.world.clock.monotonic_ms(), wall_ms };
+            shared.clocks.heard(from, read);
+            shared.inbox.push(DriverInput::Engine(boxoffice_shard::Input::Clock { node: from, read }));
         }
         Message::Lineage(lineage) => {
             let Some(others) = shared.lineages.heard(lineage) else { return };

@@ -55,11 +55,11 @@ pub(crate) enum Message<'a> {
         /// What.
         reply: Cow<'a, Reply>,
     },
-    /// What is the time there? Answered with what was asked and the receiver's time.
+    /// What does the wall clock show there? Answered with what was asked and the receiver's machine's clock.
     Time {
         /// The asker's monotonic clock, in milliseconds.
         asked_ms: u64,
-        /// In an answer: the receiver's time, in milliseconds since 1970.
+        /// In an answer: the receiver's wall clock, in milliseconds since 1970.
         wall_ms: Option<u64>,
     },
     /// The epoch that the sender knows, told when a link is up and when it hears of a younger one.

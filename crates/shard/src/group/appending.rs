@@ -45,7 +45,7 @@ impl<T> Group<T> {
         let Some(reign) = &mut self.reign else { return };
         loop {
             let count = reign.next_entry(config);
-            if count == 0 {
+            if count == 0 && !reign.owes_time() {
                 return;
             }
             let payload = reign.seal(count, now.mono_ms);
@@ -55,6 +55,7 @@ impl<T> Group<T> {
                 return self.spend();
             }
             reign.appended(count, self.raft.raft.raft_log.last_index());
+            reign.time_appended();
         }
     }
 

@@ -5,23 +5,23 @@ use protobuf::Message as _;
 use raft::eraftpb::{ConfChangeV2, Entry, EntryType};
 use raft::{ReadState, StateRole};
 
+use super::leading::CLOCKS_TICKS;
 use super::{Group, position};
-use crate::batch;
+use crate::batch::{self, Stamp};
 use crate::config::Config;
 use crate::name::Position;
 use crate::output::{Broken, Output};
 use crate::snapshot::Members;
-use crate::time::Now;
 
 impl<T> Group<T> {
-    pub(super) fn apply_all(&mut self, entries: Vec<Entry>, now: Now, out: &mut Vec<Output<T>>) -> Result<(), Broken> {
+    pub(super) fn apply_all(&mut self, entries: Vec<Entry>, out: &mut Vec<Output<T>>) -> Result<(), Broken> {
         for entry in entries {
-            self.apply(entry, now, out)?;
+            self.apply(entry, out)?;
         }
         Ok(())
     }
 
-    fn apply(&mut self, entry: Entry, now: Now, out: &mut Vec<Output<T>>) -> Result<(), Broken> {
+    fn apply(&mut self, entry: Entry, out: &mut Vec<Output<T>>) -> Result<(), Broken> {
         let position = position(&entry);
         self.folded.take(position, entry.data.len())?;
         match entry.get_entry_type() {
@@ -36,7 +36,7 @@ impl<T> Group<T> {
         let begins = leading && !self.is_spent();
         match &mut self.reign {
             Some(reign) => reign.applied(position.index, out),
-            None if begins => self.begin_reign(now, out),
+            None if begins => _ = self.clocks_awaited.get_or_insert(CLOCKS_TICKS),
             None => (),
         }
         Ok(())
@@ -45,7 +45,8 @@ impl<T> Group<T> {
     fn apply_turns(&mut self, position: Position, payload: Bytes, out: &mut Vec<Output<T>>) -> Result<(), Broken> {
         let (header, turns) = batch::open(payload)?;
         self.folded.follow(position, header)?;
-        out.push(Output::Apply { shard: self.shard, position, stamp_ms: header.stamp_ms, turns });
+        let stamp = Stamp { running_ms: header.stamp_ms, distance_ms: header.distance_ms };
+        out.push(Output::Apply { shard: self.shard, position, stamp, turns });
         Ok(())
     }
 

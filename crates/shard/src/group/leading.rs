@@ -1,12 +1,16 @@
 //! Elections, and the epochs they begin and end.
 
 use super::Group;
+use crate::clocks::{Clocks, TrueTime};
 use crate::config::Config;
 use crate::heard::Heard;
 use crate::name::Epoch;
 use crate::output::Output;
 use crate::reign::Reign;
-use crate::time::{Now, ShardTime};
+use crate::time::{Now, RunningTime, ShardTime};
+
+/// How long a term waits for the clocks of those who voted for it at most, ticks.
+pub(super) const CLOCKS_TICKS: u32 = 20;
 
 impl<T> Group<T> {
     /// A voter that is alone need not wait for anybody. Raft refuses as long as members that it knows to be committed
@@ -27,6 +31,9 @@ impl<T> Group<T> {
         if let Some(over) = self.reign.take_if(same) {
             over.end(out);
         }
+        if !leading {
+            self.clocks_awaited = None;
+        }
         let (leader, term) = self.leader();
         if !leading && self.told != Some((leader, term)) {
             self.told = Some((leader, term));
@@ -40,16 +47,76 @@ impl<T> Group<T> {
         self.raft.raft.set_randomized_election_timeout(ticks);
     }
 
-    /// An entry of this node's own term is applied, and so is everything before it.
-    pub(super) fn begin_reign(&mut self, now: Now, out: &mut Vec<Output<T>>) {
+    /// Begins the epoch of a leader that has applied an entry of its own term, and so everything before it, once a majority
+    /// of the voters has shown its clock; whether it began.
+    pub(crate) fn begin_when_clocks_are_known(&mut self, now: Now, clocks: &Clocks, out: &mut Vec<Output<T>>) -> bool {
+        let Some(ticks) = self.clocks_awaited else { return false };
+        if self.reign.is_some() || !self.leads() || self.is_spent() {
+            self.clocks_awaited = None;
+            return false;
+        }
+        let (own, members) = (self.replica.node(), &self.meta().members);
+        let truth = match clocks.true_time(own, now, members) {
+            None if ticks > 0 => return false,
+            // They have voted, so they are there; selling does not stop because they do not tell the time.
+            None => clocks.best_time(own, now, members),
+            Some(truth) => truth,
+        };
+        self.clocks_awaited = None;
+        self.begin_reign(now, truth, out);
+        true
+    }
+
+    /// Once a tick: compares the time of the shard with what its voters' clocks show; whether there is something to do.
+    pub(super) fn tick_time(&mut self, now: Now, clocks: &Clocks, out: &mut Vec<Output<T>>) -> bool {
+        if let Some(ticks) = &mut self.clocks_awaited {
+            *ticks = ticks.saturating_sub(1);
+            return self.begin_when_clocks_are_known(now, clocks, out);
+        }
+        if self.is_spent() || self.raft.raft.lead_transferee.is_some() {
+            return false;
+        }
+        let truth = clocks.best_time(self.replica.node(), now, &self.folded.meta().members);
+        self.reign.as_mut().is_some_and(|reign| reign.look_at(truth, now.mono_ms))
+    }
+
+    /// The running time of the shard, if this node knows it.
+    pub(super) fn running_ms(&self, mono_ms: u64) -> Option<u64> {
+        match &self.reign {
+            Some(reign) => Some(reign.running_ms(mono_ms)),
+            None => self.running.map(|running| running.at(mono_ms)),
+        }
+    }
+
+    /// True time as the shard has it, if this node leads it.
+    pub(crate) fn true_ms(&self, mono_ms: u64) -> Option<u64> {
+        self.reign.as_ref().map(|reign| reign.true_ms(mono_ms))
+    }
+
+    /// A message of another replica says the shard's running time.
+    pub(super) fn hear_running(&mut self, running_ms: u64, mono_ms: u64) {
+        match &mut self.running {
+            Some(running) => running.hear(running_ms, mono_ms),
+            None => self.running = Some(RunningTime::new(running_ms, mono_ms)),
+        }
+    }
+
+    fn begin_reign(&mut self, now: Now, truth: TrueTime, out: &mut Vec<Output<T>>) {
         let epoch = Epoch(self.raft.raft.term);
-        let time = ShardTime::elected(now, self.meta().stamp_ms);
-        self.reign = Some(Reign::new(self.shard, epoch, time));
+        let (stamp_ms, distance_ms) = (self.meta().stamp_ms, self.meta().distance_ms);
+        let lived_ms = self.running.map(|running| running.at(now.mono_ms));
+        let time = ShardTime::begin(now, (stamp_ms, distance_ms), lived_ms, truth);
+        self.running = Some(RunningTime::new(time.base_ms, now.mono_ms));
+        let confirmed = truth.is_confirmed();
+        let reign = self.reign.insert(Reign::new(self.shard, epoch, time, confirmed));
+        if time.distance_ms != distance_ms {
+            reign.owe_time();
+        }
         self.told = None;
         self.heard = Heard::default();
         self.changed = self.meta().position.index;
         self.restless = true;
-        out.push(Output::Lead { shard: self.shard, epoch, time });
+        out.push(Output::Lead { shard: self.shard, epoch, time, confirmed });
     }
 
     /// A leader that is not a member any more leads no more.

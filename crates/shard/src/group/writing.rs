@@ -1,13 +1,14 @@
 //! What a group has to say to its disk and to its peers.
 
-use protobuf::Message as _;
 use raft::eraftpb::{Entry, EntryType, Message, MessageType, Snapshot};
 
 use super::{Group, position};
+use crate::envelope;
 use crate::name::{Position, ReplicaId};
 use crate::output::{Broken, Outgoing, Received, Write};
 use crate::record::{self, EntryKind, Record};
 use crate::snapshot;
+use crate::time::Now;
 
 impl<T> Group<T> {
     pub(super) fn receive(&mut self, found: &Snapshot, write: &mut Write) -> Result<(), Broken> {
@@ -80,14 +81,14 @@ impl<T> Group<T> {
         }
     }
 
-    pub(super) fn outgoing(&mut self, message: &Message) -> Outgoing {
+    pub(super) fn outgoing(&mut self, message: &Message, now: Now) -> Outgoing {
         let to = ReplicaId::from_bits(message.to).expect("raft knows only replicas");
         let snapshot = (message.get_msg_type() == MessageType::MsgSnapshot).then(|| {
             self.lagging.send(to);
             let packed = message.get_snapshot().data.clone();
             snapshot::unpack(packed).expect("it was packed here").1
         });
-        let bytes = message.write_to_bytes().expect("a message fits into memory");
-        Outgoing { to: to.node(), shard: self.shard, snapshot, bytes: bytes.into() }
+        let bytes = envelope::seal(message, self.running_ms(now.mono_ms));
+        Outgoing { to: to.node(), shard: self.shard, snapshot, bytes }
     }
 }

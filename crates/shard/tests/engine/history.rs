@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use boxoffice_shard::{Members, NodeId, Output, Position, Received, ReplicaId, ShardId, SnapshotMeta, Why};
+use boxoffice_shard::{Members, NodeId, Output, Position, Received, ReplicaId, ShardId, SnapshotMeta, Stamp, Why};
 
 use crate::member::{Member, Ticket, ticket_of};
 
@@ -26,7 +26,7 @@ struct Asked {
 
 struct Entry {
     position: Position,
-    stamp_ms: u64,
+    stamp: Stamp,
     turns: Vec<Ticket>,
 }
 
@@ -102,9 +102,9 @@ impl History {
     pub(crate) fn take(&mut self, node: NodeId, output: &Output<Ticket>) {
         write!(self.trace, "{node} {output:?}").unwrap();
         match output {
-            Output::Apply { shard, position, stamp_ms, turns } => {
+            Output::Apply { shard, position, stamp, turns } => {
                 let turns = turns.iter().map(ticket_of).collect();
-                let entry = Entry { position: *position, stamp_ms: *stamp_ms, turns };
+                let entry = Entry { position: *position, stamp: *stamp, turns };
                 self.apply(node, *shard, entry);
             }
             Output::Restore(Received { meta, .. }) => {
@@ -159,7 +159,7 @@ impl History {
         assert!(index > *applied, "node {node} applied {index} of shard {shard} after {applied}");
         *applied = index;
         let first = self.entries.entry((shard, index)).or_insert(Entry { turns: entry.turns.clone(), ..entry });
-        let same = first.position == entry.position && first.stamp_ms == entry.stamp_ms && first.turns == entry.turns;
+        let same = first.position == entry.position && first.stamp == entry.stamp && first.turns == entry.turns;
         assert!(same, "node {node} applied something else at {index} of shard {shard}");
     }
 
@@ -202,9 +202,9 @@ impl History {
         let mut order: BTreeMap<ShardId, Vec<Ticket>> = BTreeMap::new();
         for ((shard, _), entry) in &self.entries {
             let (stamp, term) = last.entry(*shard).or_default();
-            assert!(entry.stamp_ms >= *stamp, "the time of shard {shard} went back");
+            assert!(entry.stamp.running_ms >= *stamp, "the running time of shard {shard} went back");
             assert!(entry.position.term >= *term, "a term of shard {shard} went back");
-            (*stamp, *term) = (entry.stamp_ms, entry.position.term);
+            (*stamp, *term) = (entry.stamp.running_ms, entry.position.term);
             for ticket in &entry.turns {
                 *counts.entry(*ticket).or_default() += 1;
                 order.entry(*shard).or_default().push(*ticket);

@@ -8,4 +8,5 @@ mod member;
 mod moves;
 mod simulation;
 mod stories;
+mod time;
 mod world;

@@ -1,6 +1,6 @@
 //! Stories about members that change: nodes that join, are replaced, removed and late, on a network that loses nothing.
 
-use boxoffice_shard::{Aim, Config, Input, NodeId, Now, Output, ReplicaId, Role};
+use boxoffice_shard::{Aim, ClockReading, Config, Input, NodeId, Now, Output, ReplicaId, Role};
 
 use crate::dice::Dice;
 use crate::member::{Habit, Member, turn_of};
@@ -47,13 +47,26 @@ impl Cluster {
             let off = &self.off;
             let on = self.members.iter_mut().filter(|member| !off.contains(&member.id()));
             on.for_each(|member| member.inbox.push(Input::Tick));
+            self.compare_clocks();
             while self.pass() {}
+        }
+    }
+
+    /// All walls show the same.
+    fn compare_clocks(&mut self) {
+        let read = ClockReading { asked_ms: self.mono_ms, answered_ms: self.mono_ms, wall_ms: 5_000 + self.mono_ms };
+        for node in (1..=self.members.len() as u64).filter(|node| !self.off.contains(node)) {
+            for member in &mut self.members {
+                if member.id() != node {
+                    member.inbox.push(Input::Clock { node, read });
+                }
+            }
         }
     }
 
     /// One round of passes; whether a message is on its way to a node that is on.
     fn pass(&mut self) -> bool {
-        let now = Now { wall_ms: 5_000, mono_ms: self.mono_ms };
+        let now = Now { wall_ms: 5_000 + self.mono_ms, mono_ms: self.mono_ms };
         let mut sent = Vec::new();
         for member in &mut self.members {
             let from = member.id();

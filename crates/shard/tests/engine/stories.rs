@@ -56,15 +56,21 @@ impl Node {
 
 fn draw(output: &Output<&'static str>) -> String {
     match output {
-        Output::Apply { shard, position, stamp_ms, turns } => {
+        Output::Apply { shard, position, stamp, turns } => {
             let turns: Vec<_> = turns.iter().map(String::from_utf8_lossy).collect();
             let (index, term) = (position.index, position.term);
-            format!("{shard}: apply {index}.{term} at {stamp_ms}: {}", turns.join(", "))
+            let (running_ms, distance_ms) = (stamp.running_ms, stamp.distance_ms);
+            match (distance_ms, turns.is_empty()) {
+                (0, false) => format!("{shard}: apply {index}.{term} at {running_ms}: {}", turns.join(", ")),
+                _ => format!("{shard}: apply {index}.{term} at {running_ms}{distance_ms:+}: {}", turns.join(", ")),
+            }
         }
         Output::Done { ticket, shard, index } => format!("{shard}: {ticket} done at {index}"),
         Output::Lost { ticket, shard, why } => format!("{shard}: {ticket} lost, {why:?}"),
-        Output::Lead { shard, epoch, time } => {
-            format!("{shard}: lead {} from {}", epoch.0, time.base_ms)
+        Output::Lead { shard, epoch, time, confirmed: true } => {
+            let ShardTime { base_ms, distance_ms, .. } = time;
+            let away = if *distance_ms == 0 { String::new() } else { format!("{distance_ms:+}") };
+            format!("{shard}: lead {} from {base_ms}{away}", epoch.0)
         }
         Output::Follow { shard, leader, term } => format!("{shard}: follow {leader:?} in {term}"),
         Output::SnapshotDue { meta } => {
@@ -198,7 +204,7 @@ fn what_rests_on_a_refused_turn_is_lost_with_it_and_a_new_epoch_begins() {
 fn a_refusal_by_raft_ends_the_epoch_too() {
     let mut node = Node::with(|config| {
         config.entry_bytes = 20;
-        config.uncommitted_bytes_max = 100;
+        config.uncommitted_bytes_max = 116;
     });
     node.only_pass(vec![]);
     let turns = ["ann", "ben", "cid", "dan"].map(|ticket| propose(1, 1, "hold a3 a4 a5", ticket));
@@ -222,16 +228,17 @@ fn a_restart_applies_the_log_again_and_leads_in_a_new_epoch() {
     let mut node = Node::born();
     node.only_pass(vec![]);
     node.only_pass(vec![propose(1, 1, "hold a3", "ann")]);
-    // A clock that was set back does not take the shard's time with it.
+    // A clock that was set back does not take the shard's running time with it.
     node.now = Now { wall_ms: 1_000, mono_ms: 0 };
     node.restart();
     let expected =
-        ["0: lead 2 from 1000", "1: apply 2.1 at 5000: hold a3", "1: lead 2 from 5000", "2: lead 2 from 1000"];
-    assert_eq!(node.only_pass(vec![]), expected);
+        ["0: lead 2 from 1000", "1: apply 2.1 at 5000: hold a3", "1: lead 2 from 5000-4000", "2: lead 2 from 1000"];
+    assert_eq!(node.pass(vec![]), expected);
+    assert_eq!(node.only_pass(vec![]), ["1: apply 4.2 at 5000-4000: "], "what is proposed comes after the distance");
 }
 
 #[test]
-fn the_time_of_an_epoch_does_not_follow_the_wall_clock() {
+fn running_time_does_not_follow_the_wall_clock_and_the_distance_does() {
     let mut node = Node::born();
     node.only_pass(vec![]);
     let stamps = [(9_000_000, 80), (10, 90), (10, 60)].map(|(wall_ms, mono_ms)| {
@@ -240,8 +247,13 @@ fn the_time_of_an_epoch_does_not_follow_the_wall_clock() {
     });
     let expected = ["apply 2.1 at 5010", "apply 3.1 at 5020", "apply 4.1 at 5020"];
     assert_eq!(stamps, expected.map(|stamp| format!("1: {stamp}: x")));
-    let time = ShardTime { base_ms: 5_000, mono_base_ms: 70 };
+    let time = ShardTime { base_ms: 5_000, mono_base_ms: 70, distance_ms: 0 };
     assert_eq!((time.at(80), time.at(90)), (5_010, 5_020));
+    node.now = Now { wall_ms: 9_000_000, mono_ms: 100 };
+    let expected =
+        ["0: apply 2.1 at 5030+8994970: ", "1: apply 5.1 at 5030+8994970: ", "2: apply 2.1 at 5030+8994970: "];
+    assert_eq!(node.only_pass(vec![Input::Tick]), expected);
+    assert_eq!(node.only_pass(vec![Input::Tick]), [""; 0], "it is said once");
 }
 
 #[test]
@@ -289,7 +301,7 @@ fn a_gap_in_the_sequence_stops_the_node() {
     let twist = |record: Record| match record {
         Record::Entry { shard: 1, position, kind, payload } if position.index == 3 => {
             let mut payload = payload.to_vec();
-            // Little-endian: version 1, count 4, epoch 8, then the sequence.
+            // Little-endian: version 1 byte, count 4, epoch 8, then the sequence.
             assert_eq!(payload[13], 2);
             payload[13] = 3;
             let payload = payload.into();

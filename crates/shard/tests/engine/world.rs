@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use boxoffice_shard::{Config, Input, NodeId, Now, Outgoing, Output, ShardId};
+use boxoffice_shard::{ClockReading, Config, Input, NodeId, Now, Outgoing, Output, ShardId};
 
 use crate::dice::Dice;
 use crate::directory::Directory;
@@ -23,6 +23,7 @@ struct Weather {
     partition: u64,
     transfer: u64,
     clock_jump: u64,
+    all_clocks_jump: u64,
     proposals: u64,
     // Of these four only where there is a directory.
     moves: u64,
@@ -40,6 +41,7 @@ impl Weather {
         partition: 0,
         transfer: 0,
         clock_jump: 0,
+        all_clocks_jump: 0,
         proposals: 2,
         moves: 0,
         lost_disks: 0,
@@ -56,6 +58,7 @@ impl Weather {
             partition: *dice.pick(&[0, 3, 10]),
             transfer: *dice.pick(&[0, 5, 20]),
             clock_jump: *dice.pick(&[0, 5]),
+            all_clocks_jump: *dice.pick(&[0, 1]),
             proposals: *dice.pick(&[1, 4, 12]),
             moves: *dice.pick(&[3, 10, 30]),
             lost_disks: *dice.pick(&[0, 50, 500]),
@@ -64,6 +67,9 @@ impl Weather {
         }
     }
 }
+
+/// What walls show at the beginning.
+const WALL_MS: u64 = 1_700_000_000_000;
 
 struct Clock {
     wall_ms: u64,
@@ -191,6 +197,7 @@ impl World {
         }
         assert!(self.is_converged(), "the members moved on without an aim");
         self.history.check(&self.members);
+        self.check_time();
         self.tally.acknowledged = self.history.acknowledged();
         (self.tally.never, self.tally.unknown) = self.history.lost();
         (self.history.trace.0, self.tally)
@@ -249,6 +256,8 @@ impl World {
         self.deliver();
         self.part();
         self.direct();
+        self.set_clocks();
+        self.compare_clocks();
         for place in 0..self.members.len() {
             self.pass_time(place);
             if self.members[place].engine.is_some() {
@@ -257,6 +266,61 @@ impl World {
                 self.work(place);
             } else if self.down[place] <= self.step {
                 self.start(place);
+            }
+        }
+    }
+
+    /// All wall clocks are set at once, to about the same.
+    fn set_clocks(&mut self) {
+        if self.dice.chance(self.weather.all_clocks_jump) {
+            let wall_ms = WALL_MS + self.dice.below(7_200_000);
+            self.clocks.iter_mut().for_each(|clock| clock.wall_ms = wall_ms + self.dice.below(200));
+        }
+    }
+
+    /// Nodes that hear each other ask each other for the time twice a second.
+    fn compare_clocks(&mut self) {
+        if !self.step.is_multiple_of(50) {
+            return;
+        }
+        let up: Vec<usize> = (0..self.members.len()).filter(|place| self.members[*place].engine.is_some()).collect();
+        for (asker, asked) in up.iter().flat_map(|asker| up.iter().map(move |asked| (*asker, *asked))) {
+            let ids = [asker, asked].map(|place| self.members[place].id());
+            let apart = self.step < self.apart.1 && self.apart.0.contains(&ids[0]) != self.apart.0.contains(&ids[1]);
+            if asker == asked || apart || self.dice.chance(100) {
+                continue;
+            }
+            let slowest_ms = *self.dice.pick(&[10, 10, 1_000]);
+            let round_ms = self.dice.below(slowest_ms);
+            let answered_ms = self.clocks[asker].mono_ms;
+            let asked_ms = answered_ms.saturating_sub(round_ms);
+            let wall_ms = self.clocks[asked].wall_ms - self.dice.below(round_ms + 1);
+            let read = ClockReading { asked_ms, answered_ms, wall_ms };
+            self.members[asker].inbox.push(Input::Clock { node: ids[1], read });
+        }
+    }
+
+    /// Where a majority of a shard's voters has the same time, its leader has it too.
+    fn check_time(&self) {
+        for member in &self.members {
+            let engine = member.engine.as_ref().unwrap();
+            for shard in engine.shards().filter(|shard| member.epochs.contains_key(shard)) {
+                let group = engine.group(shard).unwrap();
+                let walls = group
+                    .members
+                    .voters
+                    .iter()
+                    .map(|voter| self.clocks[usize::try_from(voter.node() - 1).unwrap()].wall_ms);
+                let walls: Vec<u64> = walls.collect();
+                let agree = |wall_ms: u64| walls.iter().filter(|other| other.abs_diff(wall_ms) <= 400).count();
+                let right = walls.iter().filter(|wall_ms| 2 * agree(**wall_ms) > walls.len());
+                let right: Vec<u64> = right.copied().collect();
+                if right.is_empty() {
+                    continue;
+                }
+                let told_ms = engine.true_ms(shard).unwrap();
+                let fits = right.iter().any(|wall_ms| wall_ms.abs_diff(told_ms) <= 1_000);
+                assert!(fits && group.confirmed == Some(true), "shard {shard} says {told_ms} of {walls:?}: {group:?}");
             }
         }
     }
@@ -456,5 +520,6 @@ impl World {
 }
 
 fn clock(dice: &mut Dice) -> Clock {
-    Clock { wall_ms: 1_700_000_000_000 + dice.below(3_600_000), mono_ms: 0, tick_ms: dice.below(100) }
+    let off_ms = if dice.chance(300) { 3_600_000 } else { 300 };
+    Clock { wall_ms: WALL_MS + dice.below(off_ms), mono_ms: 0, tick_ms: dice.below(100) }
 }

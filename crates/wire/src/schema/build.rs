@@ -122,6 +122,11 @@ pub(super) fn count() -> Value {
     json!({"type": "integer", "minimum": 0})
 }
 
+/// A whole number.
+pub(super) fn integer() -> Value {
+    json!({"type": "integer"})
+}
+
 /// Milliseconds that a client asks for.
 pub(super) fn milliseconds() -> Value {
     // Beyond 2⁵³ JSON's numbers are not whole in every language.

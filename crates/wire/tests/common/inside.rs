@@ -157,6 +157,8 @@ pub fn status() -> NodeStatus {
             entities: 12,
             leader: Some(1),
             committed: 88_214,
+            distance_ms: -40,
+            unconfirmed: true,
             followers: vec![FollowerStatus { replica: "2.17".into(), lag: 3, heard: true }],
         }],
         connections: 4,

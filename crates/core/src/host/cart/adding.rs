@@ -136,8 +136,8 @@ impl<R> CartHost<R> {
             Err(refusal) => answer_all(stage, waiting, Err(refusal)),
             Ok(Begun::Written(outcome)) => answer_all(stage, waiting, outcome),
             Ok(Begun::Asked { parts, setting }) => {
-                let deadline = stage.deadline();
-                parts.ask_all(deadline, stage.turn);
+                let life_ms = stage.life_ms();
+                parts.ask_all(life_ms, stage.turn);
                 self.adding.push(Adding { request, waiting, parts, setting });
             }
         }
@@ -230,12 +230,12 @@ impl<R> CartHost<R> {
 
     /// An inventory has granted something.
     pub(super) fn granted(&mut self, stage: &mut Stage<'_, R>, from: &Entity, granted: Granted) {
-        let deadline = stage.deadline();
+        let life_ms = stage.life_ms();
         let cart = stage.entity.cart();
         let all = all_parts(&mut self.adding, &mut self.paying);
         let mut awaited = false;
         for parts in all {
-            awaited = awaited || parts.granted(cart, from, &granted, (stage.at, deadline), stage.turn);
+            awaited = awaited || parts.granted(cart, from, &granted, (stage.at, life_ms), stage.turn);
         }
         // What is set aside for the checkout under way is no line yet, and wanted all the same.
         let reserved = || self.paying.as_ref().is_some_and(|paying| paying.expects(from, granted.hold));
@@ -292,7 +292,7 @@ impl<R> CartHost<R> {
     /// An inventory knows more of a hold than this ask: asks with the next revision or, if it was released before, with the
     /// next attempt.
     pub(super) fn stale(&mut self, stage: &mut Stage<'_, R>, from: &Entity, hold: HoldId, revision: u64, live: bool) {
-        let deadline = stage.deadline();
+        let life_ms = stage.life_ms();
         let all = all_parts(&mut self.adding, &mut self.paying);
         let found = all.filter_map(|parts| Some((parts.find(from, hold)?, parts))).next();
         let Some((place, parts)) = found else { return };
@@ -312,7 +312,7 @@ impl<R> CartHost<R> {
                 Some(quota) if of_quota => quota.claim.revision = next,
                 _ => part.revision = next,
             }
-            return part.ask_in(customer.as_ref(), deadline, stage.turn);
+            return part.ask_in(customer.as_ref(), life_ms, stage.turn);
         }
         if part.grows {
             let gone = Refusal::NoSuchLine(part.line.unwrap_or_default());
@@ -330,7 +330,7 @@ impl<R> CartHost<R> {
         self.disown(stage, Vec::from([(from.clone(), hold, revision)]));
         let next = stage.entity.cart().map(|cart| cart.next_hold(hold.request, hold.part));
         let next = next.expect("a cart that has disowned is kept");
-        let deadline = stage.deadline();
+        let life_ms = stage.life_ms();
         let of_quota = matches!(from, Entity::Customer(_));
         let mut asks = Vec::new();
         let all = all_parts(&mut self.adding, &mut self.paying);
@@ -346,7 +346,7 @@ impl<R> CartHost<R> {
                 (Err(refusal), _) => part.spoiled = Some(refusal.clone()),
             }
             if next.is_ok() {
-                asks.extend(part.ask(customer.as_ref(), deadline));
+                asks.extend(part.ask(customer.as_ref(), life_ms));
             } else {
                 part.main = PartStage::Refused(Refusal::InProgress);
             }
@@ -357,11 +357,11 @@ impl<R> CartHost<R> {
 
     /// Asks again for what was not replied to.
     pub(super) fn ask_again(&mut self, stage: &mut Stage<'_, R>) {
-        let deadline = stage.deadline();
+        let life_ms = stage.life_ms();
         let (at, again_at) = (stage.at, stage.at.after(stage.rules.ask_again_ms));
         let all = all_parts(&mut self.adding, &mut self.paying);
         for parts in all.filter(|parts| at >= parts.again_at) {
-            parts.ask_all(deadline, stage.turn);
+            parts.ask_all(life_ms, stage.turn);
             parts.again_at = again_at;
         }
     }

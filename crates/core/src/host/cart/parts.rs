@@ -92,13 +92,13 @@ impl Parts {
     }
 
     /// Every ask that has not been replied to.
-    pub(super) fn asks<R>(&self, deadline: Timestamp) -> Vec<Effect<R>> {
-        self.list.iter().filter_map(|part| part.ask(self.customer.as_ref(), deadline)).collect()
+    pub(super) fn asks<R>(&self, life_ms: u64) -> Vec<Effect<R>> {
+        self.list.iter().filter_map(|part| part.ask(self.customer.as_ref(), life_ms)).collect()
     }
 
     /// Asks for everything that has not been replied to.
-    pub(super) fn ask_all<R>(&self, deadline: Timestamp, turn: &mut Turn<R>) {
-        self.list.iter().for_each(|part| part.ask_in(self.customer.as_ref(), deadline, turn));
+    pub(super) fn ask_all<R>(&self, life_ms: u64, turn: &mut Turn<R>) {
+        self.list.iter().for_each(|part| part.ask_in(self.customer.as_ref(), life_ms, turn));
     }
 
     /// What is held, or will be if the ask is still on its way, and is no line: entity, hold, revision.
@@ -135,7 +135,7 @@ impl Parts {
         cart: Option<&Cart>,
         entity: &Entity,
         granted: &Granted,
-        (at, deadline): (Timestamp, Timestamp),
+        (at, life_ms): (Timestamp, u64),
         turn: &mut Turn<R>,
     ) -> bool {
         let Some(place) = self.find(entity, granted.hold) else { return false };
@@ -159,7 +159,7 @@ impl Parts {
         }
         part.main = Stage::Granted(granted.clone());
         part.want_quota(cart, granted, customer.as_ref());
-        part.ask_in(customer.as_ref(), deadline, turn);
+        part.ask_in(customer.as_ref(), life_ms, turn);
         true
     }
 
@@ -222,10 +222,10 @@ impl Part {
     }
 
     /// What is to be asked now.
-    pub(super) fn ask<R>(&self, customer: Option<&Id>, deadline: Timestamp) -> Option<Effect<R>> {
+    pub(super) fn ask<R>(&self, customer: Option<&Id>, life_ms: u64) -> Option<Effect<R>> {
         let hold = |to: Entity, hold: HoldId, revision: u64, want: Want| Effect::Ask {
             to,
-            ask: Ask::Hold { hold, revision, want, deadline },
+            ask: Ask::Hold { hold, revision, want, life_ms },
         };
         if let Stage::Asked = self.main {
             return Some(hold(self.entity.clone(), self.hold, self.revision, self.want.clone()));
@@ -238,9 +238,9 @@ impl Part {
     /// Asks now for what no line rests on: a hold that no cart knows is asked about and freed. What a line rests on may
     /// only be changed by what outranks everything committed, so that waits until what was proposed before is: else the
     /// hold could end with less than a line that a crash brings back.
-    pub(super) fn ask_in<R>(&self, customer: Option<&Id>, deadline: Timestamp, turn: &mut Turn<R>) {
+    pub(super) fn ask_in<R>(&self, customer: Option<&Id>, life_ms: u64, turn: &mut Turn<R>) {
         let effects = if self.grows { &mut turn.read } else { &mut turn.now };
-        effects.extend(self.ask(customer, deadline));
+        effects.extend(self.ask(customer, life_ms));
     }
 
     /// The inventory has granted: what it says of limits may ask for a part of the customer's quota.

@@ -92,7 +92,7 @@ impl<R> CartHost<R> {
             Vec::from([Effect::Pay(call)])
         } else {
             let parts = Parts { list, customer, again_at };
-            let asks = parts.asks(stage.deadline());
+            let asks = parts.asks(stage.life_ms());
             paying.reserve = Some(parts);
             asks
         };
@@ -139,7 +139,7 @@ impl<R> CartHost<R> {
     fn decide(&mut self, stage: &mut Stage<'_, R>, reference: Option<smol_str::SmolStr>) {
         let paying = self.paying.take().expect("a checkout is under way");
         let cart = stage.entity.cart().expect("a cart that is checking out is kept");
-        let event = cart.decide_paid(stage.at, paying.reserved, reference);
+        let event = cart.decide_paid(stage.now, paying.reserved, reference);
         stage.entity.apply_cart(event, stage.turn);
         for from in paying.waiting {
             self.settle(stage, from);

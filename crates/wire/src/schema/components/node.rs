@@ -5,7 +5,7 @@ use serde_json::json;
 use super::Group;
 use crate::{
     hello::Durability,
-    schema::build::{about, component, count, flag, list, needed, number, object, optional, time, words},
+    schema::build::{about, component, count, flag, integer, list, needed, number, object, optional, time, words},
     status::{
         CartTotals, CurrencyTotal, FollowerStatus, HistoryEntry, HistoryPage, NodeAudit, NodeStatus, PaymentTotals,
         Rates, SeatTotals, ShardStatus, UnitTotals,
@@ -25,6 +25,11 @@ pub(super) fn node() -> Group {
         needed("entities", count()),
         optional("leader", about(component("Node"), "Who leads it, as far as the node knows.")),
         needed("committed", about(count(), "The last position that the replica here knows to be committed.")),
+        needed(
+            "distance_ms",
+            about(integer(), "True time less the shard's running time; it changes when clocks are set."),
+        ),
+        optional("unconfirmed", about(flag(), "It leads, and no majority of the voters agrees what time it is.")),
         optional("followers", about(list(component("Follower")), "Where the node leads it: every other replica.")),
     ]);
     let follower = object::<FollowerStatus>([

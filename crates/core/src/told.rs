@@ -1,0 +1,77 @@
+//! What is told outside of deadlines: state keeps them in its shard's running time, everyone outside has true time.
+//!
+//! Only here one becomes the other, so a correction of a shard's distance moves every deadline that is told from then on,
+//! also in answers that are remembered, and no state.
+
+use crate::{
+    answer::{Answer, CartView, HoldView},
+    event::{CartEvent, CustomerEvent, Event, HoldEvent, ProductEvent, ResourceEvent, SessionEvent},
+    time::Timestamp,
+};
+
+impl Answer {
+    /// Makes running time true time, which is so far ahead.
+    pub(crate) fn told(&mut self, distance_ms: i64) {
+        if distance_ms == 0 {
+            return;
+        }
+        match self {
+            Answer::Cart(view) => cart(view, distance_ms),
+            Answer::CartAudit(audit) => cart(&mut audit.cart, distance_ms),
+            Answer::Held(held) => shift(&mut held.deadline, distance_ms),
+            Answer::SessionAudit(audit) => holds(&mut audit.holds, distance_ms),
+            Answer::ProductAudit(audit) => holds(&mut audit.holds, distance_ms),
+            Answer::ResourceAudit(audit) => holds(&mut audit.holds, distance_ms),
+            Answer::CustomerAudit(audit) => holds(&mut audit.holds, distance_ms),
+            // Dates of orders, refunds and sales are true time when they are written.
+            _ => {}
+        }
+    }
+}
+
+impl Event {
+    /// Makes running time true time, which is so far ahead: for showing an event to somebody.
+    pub fn told(&mut self, distance_ms: i64) {
+        let deadline = match self {
+            Event::Session(
+                SessionEvent::SeatsHeld { deadline, .. }
+                | SessionEvent::PlacesHeld { deadline, .. }
+                | SessionEvent::Hold(HoldEvent::Extended { deadline, .. }),
+            )
+            | Event::Product(
+                ProductEvent::UnitsHeld { deadline, .. } | ProductEvent::Hold(HoldEvent::Extended { deadline, .. }),
+            )
+            | Event::Resource(
+                ResourceEvent::SlotHeld { deadline, .. } | ResourceEvent::Hold(HoldEvent::Extended { deadline, .. }),
+            )
+            | Event::Customer(
+                CustomerEvent::QuotaHeld { deadline, .. } | CustomerEvent::Hold(HoldEvent::Extended { deadline, .. }),
+            )
+            | Event::Cart(CartEvent::LinesAdded { deadline, .. } | CartEvent::LineReduced { deadline, .. }) => deadline,
+            Event::Cart(CartEvent::Opened { at, deadline, .. } | CartEvent::CheckoutBegun { at, deadline, .. }) => {
+                shift(at, distance_ms);
+                deadline
+            }
+            Event::Cart(
+                CartEvent::Canceled { at, .. }
+                | CartEvent::Expired { at, .. }
+                | CartEvent::CheckoutAbandoned { at, .. },
+            ) => at,
+            _ => return,
+        };
+        shift(deadline, distance_ms);
+    }
+}
+
+fn cart(view: &mut CartView, distance_ms: i64) {
+    shift(&mut view.opened_at, distance_ms);
+    shift(&mut view.deadline, distance_ms);
+}
+
+fn holds(holds: &mut [HoldView], distance_ms: i64) {
+    holds.iter_mut().for_each(|hold| shift(&mut hold.deadline, distance_ms));
+}
+
+fn shift(at: &mut Timestamp, distance_ms: i64) {
+    *at = at.ahead(distance_ms);
+}

@@ -1,0 +1,99 @@
+//! Running time and true time: clocks that are set change what is told and what is open, and no life.
+
+use boxoffice_core::{
+    ask::{Ask, Reply},
+    command::{Command, ProductCommand, Want},
+    event::Event,
+    host::{Effect, Host, Input, Turn},
+    id::{CartId, Entity, HoldId, Request, RequestHash},
+    time::{Moment, Rules, Timestamp},
+};
+use expect_test::expect;
+
+use crate::script::{check, euros, id, product};
+
+#[test]
+fn a_correction_moves_what_is_told_and_no_life() {
+    check(
+        "hall aaa
+         session s 100000 5000
+         clock 3600
+         a hold s 0.0
+         wait 600
+         clock -3600
+         a get
+         a hold s 0.0 as r4
+         wait 1199
+         a get
+         wait 1
+         a get",
+        expect![""],
+    );
+}
+
+#[test]
+fn an_order_keeps_its_date() {
+    check(
+        "product p 9 1.00
+         clock 3600
+         a hold p 1 for ann
+         a checkout
+         clock 0
+         a order
+         ann
+         a refund 1
+         clock 7200
+         a order",
+        expect![""],
+    );
+}
+
+#[test]
+fn a_sale_ends_and_a_resource_opens_by_true_time() {
+    check(
+        "hall aaa
+         session s 1000 5000
+         resource r 12.00
+         clock 5999
+         a hold s 0.0
+         clock 6000
+         b hold s 0.1
+         clock 0
+         b hold s 0.1
+         clock 500
+         c hold r 400 600
+         clock 300
+         c hold r 400 600",
+        expect![""],
+    );
+}
+
+/// A product whose shard is hours away from the cart's.
+#[test]
+fn shards_tell_each_other_how_long_and_not_until_when() {
+    let entity = Entity::Product(id("p"));
+    let mut host: Host<u32> = Host::new(entity, None, Rules::default().into());
+    let mut turn = Turn::default();
+    let moment = |at| Moment { at: Timestamp(at), distance_ms: -9_000_000 };
+    let request = Some(Request { id: RequestHash(1), body: 1 });
+    let put = Command::Product(id("p"), ProductCommand::Put(Box::new(product(euros(100), 9))));
+    host.handle(moment(9_000_000), Input::Command { from: 1, request, command: put }, &mut turn);
+    turn.clear();
+    let cart = CartId(7);
+    let hold = HoldId { cart, request: RequestHash(1), part: 0, attempt: 0 };
+    let ask = Ask::Hold { hold, revision: 1, want: Want::Units { quantity: 1, now: false }, life_ms: 60_000 };
+    host.handle(moment(10_000_000), Input::Ask { from: Entity::Cart(cart), ask }, &mut turn);
+    let deadline = |turn: &Turn<u32>| {
+        let events = turn.events.iter().filter_map(|event| {
+            let Event::Product(event) = event else { return None };
+            Some(format!("{event:?}").split("deadline: ").nth(1)?.to_owned())
+        });
+        events.collect::<String>()
+    };
+    assert!(deadline(&turn).starts_with("Timestamp(10012000)"), "confirmed first: {}", deadline(&turn));
+    assert!(matches!(turn.committed[..], [Effect::Reply { .. }]));
+    turn.clear();
+    let mine = Reply::MineFor { hold, life_ms: 50_000 };
+    host.handle(moment(10_012_000), Input::Reply { from: Entity::Cart(cart), reply: mine }, &mut turn);
+    assert!(deadline(&turn).starts_with("Timestamp(10064000)"), "{}", deadline(&turn));
+}

@@ -1,0 +1,68 @@
+//! What must not be left at the end: carts that live and holds that stand when every life and grace is over, orders that
+//! their customers do not have, and purchases that are no order.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use boxoffice_core::{
+    answer::{Answer, Order},
+    command::{Command, CustomerCommand},
+    id::{Entity, OrderId},
+    time::Rules,
+};
+use rand::rngs::SmallRng;
+use tokio::time::sleep;
+
+use crate::{desk::Desk, town::Town};
+
+/// Messages that are told again, and clocks that do not agree, take so long in addition, in milliseconds.
+const SLACK_MS: u64 = 15_000;
+/// Purchases that one read asks for.
+const PAGE: u32 = 1_000;
+
+/// Waits until every cart that nobody touches is over, and everything it held is free.
+pub(crate) async fn outlive(hold_ttl_ms: u64) {
+    let rules = Rules::default();
+    sleep(Duration::from_millis(hold_ttl_ms + rules.confirm_ms + rules.grace_ms + SLACK_MS)).await;
+}
+
+/// Orders that are not among their customers' purchases, and purchases that are not what was ordered.
+pub(crate) async fn purchases(
+    desk: &Desk,
+    town: &Town,
+    orders: &BTreeMap<OrderId, Arc<Order>>,
+    dice: &mut SmallRng,
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut missing: BTreeMap<OrderId, &Order> =
+        orders.iter().filter(|(_, order)| order.customer.is_some()).map(|(id, order)| (*id, &**order)).collect();
+    for customer in town.customers() {
+        let mut after = 0;
+        loop {
+            let read = Command::Customer(customer.clone(), CustomerCommand::Purchases { after, limit: PAGE });
+            let Some(Ok(answered)) = desk.read(dice, "judge", read).await else { break };
+            let Answer::Purchases(page) = answered.answer else {
+                wrong.push(format!("the purchases of {} are told as something else", Entity::Customer(customer)));
+                break;
+            };
+            for purchase in &page.purchases {
+                match orders.get(&purchase.order) {
+                    Some(order)
+                        if order.customer.as_ref() == Some(&customer)
+                            && (order.at, order.total) == (purchase.at, purchase.total) =>
+                    {
+                        missing.remove(&purchase.order);
+                    }
+                    // What buyers of whom nothing is told have bought is not among the orders.
+                    None => {}
+                    Some(order) => wrong.push(format!("{customer} has {purchase:?} of {order:?}")),
+                }
+            }
+            match page.purchases.last() {
+                Some(last) if last.cursor < page.newest => after = last.cursor,
+                _ => break,
+            }
+        }
+    }
+    wrong.extend(missing.values().map(|order| format!("{:?} has no purchase of {:?}", order.customer, order.id)));
+    wrong
+}
