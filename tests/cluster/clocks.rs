@@ -1,6 +1,10 @@
 //! A node whose clock is wrong by an hour: nobody's hold ends early, no deadline moves back, and the node does not lead.
+//! Clocks that are set together are believed.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use serde_json::{Value, json};
 
@@ -11,6 +15,10 @@ use crate::{
 
 /// In seconds.
 const HOUR: i64 = 3_600;
+/// How long a hold lives, in milliseconds.
+const LIFE_MS: i64 = 1_800_000;
+/// Clocks that are this far apart agree, in milliseconds.
+const AGREE_MS: u64 = 500;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_clock_is_wrong_by_an_hour() {
@@ -51,6 +59,56 @@ async fn a_clock_is_wrong_by_an_hour() {
         check_deadlines(&stage.cluster, &held, &before).await;
     }
     stage.check_everything().await;
+}
+
+/// All clocks are set together while nodes run, then while none does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_clocks_are_set_together() {
+    let plan = Plan { nodes: 3, places: 3, faults: false, clocks: true };
+    let mut stage = Stage::new(Dice::of_test("all_clocks_are_set_together"), plan).await;
+    for seconds in [HOUR, -HOUR, 0] {
+        // A hold lives for half an hour, so that it would be over, or told as such.
+        let held = holds(&mut stage).await;
+        stage.record.carts.extend(held.iter().cloned());
+        stage
+            .story("all clocks are set together", async |cluster, buyers, _| {
+                cluster.running().into_iter().for_each(|id| cluster.set_clock(id, seconds));
+                told_in_true_time(cluster, &held, seconds).await;
+                buyers.orders(10).await;
+            })
+            .await;
+        assert_eq!(stage.cluster.leaders().await.len(), 1 + SHARDS);
+    }
+    // A stop of two minutes: what was promised until 20:00 ends at 20:00.
+    let held = holds(&mut stage).await;
+    stage.record.carts.extend(held.iter().cloned());
+    let before = deadlines(&stage.cluster, &held).await;
+    let nodes = stage.cluster.running();
+    nodes.iter().for_each(|id| stage.cluster.kill(*id));
+    nodes.iter().for_each(|id| stage.cluster.set_clock(*id, 120));
+    stage.cluster.start_nodes(&nodes).await;
+    for (token, (state, deadline)) in deadlines(&stage.cluster, &held).await {
+        let (_, told) = &before[&token];
+        assert!(state == "active" && deadline.abs_diff(*told) <= AGREE_MS, "{state} until {deadline}, told {told}");
+    }
+    let later = holds(&mut stage).await;
+    stage.record.carts.extend(later.iter().cloned());
+    told_in_true_time(&stage.cluster, &later, 120).await;
+    stage.check_everything().await;
+}
+
+/// Carts that were just held are told to live for half an hour from what clocks show.
+async fn told_in_true_time(cluster: &Cluster, held: &[CartRecord], seconds: i64) {
+    eventually("deadlines are told by the clocks that all nodes have", async || {
+        let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64;
+        let until_ms = now_ms + 1_000 * seconds + LIFE_MS;
+        let told = deadlines(cluster, held).await;
+        let fits = |(state, deadline): &(String, u64)| {
+            state == "active" && (until_ms - 120_000..=until_ms + AGREE_MS as i64).contains(&(*deadline as i64))
+        };
+        told.values().all(fits).then_some(())
+    })
+    .await;
 }
 
 /// Carts that are held and never come back.

@@ -311,8 +311,8 @@ impl Keeper {
         let clock = &*shared.world.clock;
         let now_ms = clock.monotonic_ms();
         let others = self.peers.iter().map(|peer| peer.node);
-        let compares =
-            now_ms >= self.compare_at_ms || shared.clocks.was_set(clock) || shared.clocks.lacks(others, now_ms);
+        let lacks = now_ms + COMPARE_MS >= self.compare_at_ms + LOOK_MS && shared.clocks.lacks(others, now_ms);
+        let compares = lacks || now_ms >= self.compare_at_ms || shared.clocks.was_set(clock);
         if compares {
             self.compare_at_ms = now_ms + COMPARE_MS;
             let ask = Message::Time { asked_ms: now_ms, wall_ms: None }.encode();

@@ -4,11 +4,15 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
     time::Duration,
 };
 
 use boxoffice_core::{
+    answer::Answer,
     command::{
         CartCommand, Command, Expect, HoldPolicy, Limits, Payment, ProductCommand, ProductDetails, Want, WantedLine,
     },
@@ -32,15 +36,22 @@ use tokio::{
 /// What the simulated clock shows at first: in 2026.
 const BEGIN_MS: u64 = 1_790_000_000_000;
 
-struct SimulatedClock(Instant);
+struct SimulatedClock {
+    /// When the machine was switched on, and when this process began.
+    begun: Instant,
+    started: Instant,
+    /// How far its wall clock is ahead.
+    ahead_ms: Arc<AtomicI64>,
+}
 
 impl Clock for SimulatedClock {
     fn wall_ms(&self) -> u64 {
-        BEGIN_MS + self.monotonic_ms()
+        (BEGIN_MS + self.begun.elapsed().as_millis() as u64)
+            .saturating_add_signed(self.ahead_ms.load(Ordering::Relaxed))
     }
 
     fn monotonic_ns(&self) -> u64 {
-        self.0.elapsed().as_nanos() as u64
+        self.started.elapsed().as_nanos() as u64
     }
 }
 
@@ -109,6 +120,8 @@ struct Machine {
     disk: MemoryDisk,
     stores: MemoryStores,
     rng: Arc<Counting>,
+    begun: Instant,
+    ahead_ms: Arc<AtomicI64>,
 }
 
 struct Answers(mpsc::UnboundedSender<door::Result>);
@@ -126,7 +139,21 @@ fn id(text: &str) -> Id {
 
 impl Machine {
     fn new() -> Machine {
-        Machine { disk: MemoryDisk::new(), stores: MemoryStores::new(), rng: Arc::new(Counting(Mutex::new(1))) }
+        Machine {
+            disk: MemoryDisk::new(),
+            stores: MemoryStores::new(),
+            rng: Arc::new(Counting(Mutex::new(1))),
+            begun: Instant::now(),
+            ahead_ms: Arc::default(),
+        }
+    }
+
+    fn clock(&self) -> SimulatedClock {
+        SimulatedClock { begun: self.begun, started: Instant::now(), ahead_ms: Arc::clone(&self.ahead_ms) }
+    }
+
+    fn wall_ms(&self) -> u64 {
+        self.clock().wall_ms()
     }
 
     fn start(&self, change: Duration, gate: Gate) -> Node {
@@ -139,7 +166,7 @@ impl Machine {
         };
         let paid = Mutex::new(self.disk.changes());
         let world = World {
-            clock: Arc::new(SimulatedClock(Instant::now())),
+            clock: Arc::new(self.clock()),
             rng: Arc::<Counting>::clone(&self.rng),
             disk: Arc::new(SlowDisk { disk: self.disk.clone(), change, paid }),
             stores: Arc::new(self.stores.clone()),
@@ -283,4 +310,79 @@ async fn it_stops_in_good_order() {
     let node = machine.start(Duration::ZERO, Gate::new());
     ready(&node).await;
     must(&node, hold(1), 1).await;
+}
+
+const HOUR_MS: i64 = 3_600_000;
+const LIFE_MS: u64 = 1_800_000;
+
+/// What a node says of a cart's deadline, or of an order's date.
+async fn told_ms(node: &Node, command: Command, request: u64) -> u64 {
+    match answer(submit(node, command, request)).await {
+        Ok(Ok(answered)) => match answered.answer {
+            Answer::Held(held) => held.deadline.0,
+            Answer::Cart(view) => view.deadline.0,
+            Answer::Order { order, .. } => order.at.0,
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+fn get(number: u64) -> Command {
+    Command::Cart(CartToken(u128::from(number) + 1).cart(), CartCommand::Get)
+}
+
+fn about(told_ms: u64, wanted_ms: u64) {
+    assert!(told_ms.abs_diff(wanted_ms) <= 200, "{told_ms} is told where {wanted_ms} is right");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_and_a_stop_are_told_apart() {
+    let machine = Machine::new();
+    let begin = || async {
+        let node = machine.start(Duration::from_millis(2), Gate::new());
+        ready(&node).await;
+        node
+    };
+    let mut node = begin().await;
+    must(&node, put(), 1).await;
+    for (round, set_ms) in (1..).zip([0, HOUR_MS, -HOUR_MS, 90_000]) {
+        let first = round * 10;
+        let before_ms = told_ms(&node, hold(first), 1).await;
+        about(before_ms, machine.wall_ms() + LIFE_MS);
+
+        // The clock is set while the node runs: lives stay, and what is told follows.
+        let was_ms = machine.ahead_ms.swap(set_ms, Ordering::Relaxed);
+        sleep(Duration::from_secs(1)).await;
+        about(told_ms(&node, get(first), 2).await, before_ms.saturating_add_signed(set_ms - was_ms));
+        about(told_ms(&node, hold(first + 1), 1).await, machine.wall_ms() + LIFE_MS);
+        about(told_ms(&node, pay(first + 1), 2).await, machine.wall_ms());
+
+        // A stop of 90 s: what was promised until 20:00 ends at 20:00.
+        let before_ms = told_ms(&node, get(first), 3).await;
+        let date_ms = told_ms(&node, pay(first + 1), 2).await;
+        drop(node);
+        sleep(Duration::from_secs(90)).await;
+        node = begin().await;
+        about(told_ms(&node, hold(first + 2), 1).await, machine.wall_ms() + LIFE_MS);
+        assert_eq!(told_ms(&node, get(first), 4).await, before_ms);
+        assert_eq!(told_ms(&node, pay(first + 1), 2).await, date_ms, "a date stays what it was");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_set_back_while_the_node_was_down_ends_no_hold_early() {
+    let machine = Machine::new();
+    let node = machine.start(Duration::from_millis(2), Gate::new());
+    ready(&node).await;
+    must(&node, put(), 1).await;
+    must(&node, hold(1), 1).await;
+    drop(node);
+    machine.ahead_ms.store(-HOUR_MS, Ordering::Relaxed);
+    sleep(Duration::from_secs(90)).await;
+    let node = machine.start(Duration::from_millis(2), Gate::new());
+    ready(&node).await;
+    let told_ms = told_ms(&node, get(1), 2).await;
+    let left = machine.wall_ms() + LIFE_MS - 10_000..=machine.wall_ms() + LIFE_MS;
+    assert!(left.contains(&told_ms), "{told_ms} of {left:?}");
 }

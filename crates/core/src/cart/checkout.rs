@@ -18,8 +18,8 @@ use crate::{
 };
 
 impl Cart {
-    /// Begins a checkout, in running time and true time: at once the decision, if nothing has to be asked before it; else the first step, by which lines
-    /// are frozen.
+    /// Begins a checkout, in running time and true time: at once the decision, if nothing has to be asked before it; else
+    /// the first step, by which lines are frozen.
     pub(crate) fn decide_checkout(
         &self,
         (at, now): (Timestamp, Timestamp),

@@ -69,6 +69,10 @@ impl Driver {
             cell.learns.store(!voters.contains(&group.replica), Ordering::Relaxed);
             cell.voters.store(voters.len(), Ordering::Relaxed);
             cell.unconfirmed.store(group.confirmed == Some(false), Ordering::Relaxed);
+            // Where this node leads, the distance may be on its way to be committed, ahead of what is decided by it.
+            if group.confirmed.is_none() {
+                cell.distance_ms.store(group.distance_ms, Ordering::Relaxed);
+            }
         }
     }
 
