@@ -16,7 +16,7 @@ mod error;
 pub use error::IdentityError;
 
 /// The version of the data directory's layout.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 2;
 const FILE: &str = "identity.toml";
 const LOCK: &str = "lock";
 const DISK: &str = "disk";
