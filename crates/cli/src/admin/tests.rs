@@ -79,10 +79,10 @@ fn a_status_is_a_table() {
         payments      1 not settled yet; 2 failed for good and to be seen to
         shards        3 (2 leader, 1 follower), 36 entities
 
-        shard  role         term     applied  entities
-            0  leader          2         391        12
-            1  leader          2         391        12
-            2  follower        2         391        12
+        shard  role         term     applied  entities      distance
+            0  leader          2         391        12          0 ms
+            1  leader          2         391        12          0 ms
+            2  follower        2         391        12          0 ms
     "#]]
     .assert_eq(&(status::lines(&status).join("\n") + "\n"));
 }

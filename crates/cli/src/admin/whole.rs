@@ -173,9 +173,9 @@ mod tests {
             3     serving   10.0.0.3:7180  ready                          0      2
             4     gone      10.0.0.4:7180  gone                           0      0
 
-            shard  leader      committed  copies and how many entries they are behind
-            0      1           391        2.3 0, 3.4 12 (not heard of)
-            1      none known  ?          ?
+            shard  leader      committed  distance  copies and how many entries they are behind
+            0      1           391        0 ms      2.3 0, 3.4 12 (not heard of)
+            1      none known  ?          ?         ?
 
             1 moving:
               shard 1    2.2 3.5 1.7 -> 3.5 1.7 5.9: node 2 is drained"#]]
