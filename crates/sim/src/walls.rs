@@ -130,7 +130,7 @@ mod tests {
     fn held(deadline_ms: i64) -> Answer {
         let deadline = Timestamp(BEGIN_MS.saturating_add_signed(deadline_ms));
         let currency = Currency::new("EUR").expect("a currency");
-        Answer::Held(Held { cart: CartId(1), lines: Vec::new(), currency, deadline })
+        Answer::Held(Held { cart: CartId(1), lines: Vec::new(), currency, deadline, lines_version: 0 })
     }
 
     #[test]
