@@ -211,7 +211,7 @@ impl Lives {
             2 => pay(Some(OnDecline::Keep), customer),
             3 => CartCommand::Checkout { payment: recorded(), customer, shipping: None, expect: Expect::default() },
             4 | 5 => CartCommand::Release { line, seats: None },
-            6 | 7 => CartCommand::Revoke { line },
+            6 | 7 => CartCommand::Revoke { line, reason: "".into() },
             8 | 9 => CartCommand::SetQuantity { line, quantity: 1 + self.dice.roll(4) as u32 },
             10 if self.dice.roll(8) == 0 => {
                 return Command::Session(self.session(), SessionCommand::Cancel { reason: "rain".into() });
