@@ -20,14 +20,27 @@ fn a_correction_moves_what_is_told_and_no_life() {
          clock 3600
          a hold s 0.0
          wait 600
-         clock -3600
+         clock 1800
          a get
-         a hold s 0.0 as r4
          wait 1199
          a get
          wait 1
          a get",
-        expect![""],
+        expect![[r#"
+            hall aaa -> done
+            session s 100000 5000 -> 3 free, 0 held, 0 sold, 0 blocked
+            clock 3600
+            a hold s 0.0 -> line 1 s 0.0, until 5400.000
+                a..
+            wait 600
+            clock 1800
+            a get -> active, line 1 s 0.0, total 10.00, until 3600.000
+            wait 1199
+            a get -> active, line 1 s 0.0, total 10.00, until 3600.000
+            wait 1
+                ...
+            a get -> expired, line 1 s 0.0, total 10.00
+        "#]],
     );
 }
 
@@ -44,7 +57,21 @@ fn an_order_keeps_its_date() {
          a refund 1
          clock 7200
          a order",
-        expect![""],
+        expect![[r#"
+            product p 9 1.00 -> 9 free, 0 held, 0 sold
+            clock 3600
+            a hold p 1 for ann -> line 1 p 1, until 5400.000
+                8 free, 1 held, 0 sold
+            a checkout -> order of line 1 p 1, total 1.00
+                p  8 free, 0 held, 1 sold
+            clock 0
+            a order -> order of line 1 p 1, total 1.00
+            ann -> [1 a 1.00]
+            a refund 1 -> refund 1 of lines [1] 1.00 Recorded
+                p  9 free, 0 held, 0 sold
+            clock 7200
+            a order -> order of line 1 p 1, total 1.00, refund 1 of lines [1] 1.00 Recorded
+        "#]],
     );
 }
 
@@ -64,7 +91,24 @@ fn a_sale_ends_and_a_resource_opens_by_true_time() {
          c hold r 400 600
          clock 300
          c hold r 400 600",
-        expect![""],
+        expect![[r#"
+            hall aaa -> done
+            session s 1000 5000 -> 3 free, 0 held, 0 sold, 0 blocked
+            resource r 12.00 -> 0 bookings
+            clock 5999
+            a hold s 0.0 -> line 1 s 0.0, until 7799.000
+                s  a..
+            clock 6000
+            b hold s 0.1 -> no: session_closed, the session is not on sale: it is over
+            clock 0
+            b hold s 0.1 -> line 1 s 0.1, until 1800.000
+                s  ab.
+            clock 500
+            c hold r 400 600 -> line 1 r 400-600, until 2300.000
+                r  400-600 held
+            clock 300
+            c hold r 400 600 -> no: slot_taken, 1 bookings are in the way: 400-600
+        "#]],
     );
 }
 
