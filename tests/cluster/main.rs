@@ -14,6 +14,7 @@ mod crowds;
 mod disks;
 mod members;
 mod network;
+mod panics;
 mod pauses;
 mod processes;
 mod waits;

@@ -303,7 +303,12 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if thread::panicking() {
-            eprintln!("--- the node said ---\n{}---", self.stderr());
+            return eprintln!("--- the node said ---\n{}---", self.stderr());
         }
+        // A process that this one started may have the pipes still: what was heard so far is enough.
+        let said = self.stderr();
+        let mut contained = said.lines().filter(|line| line.contains("a panic while deciding was contained"));
+        // A contained panic is a failed run, unless it was planted.
+        assert!(contained.all(|line| line.contains("planted:")), "a decision panicked:\n{said}");
     }
 }

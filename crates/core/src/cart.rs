@@ -39,13 +39,17 @@ pub(crate) use outbox::Outbox;
 /// The most lines of a cart.
 pub const CART_LINES_MAX: usize = 50;
 
-/// Requests a cart answers and holds it disowns in its life; beyond this it takes no more holds and releases, so that what
-/// it must remember stays small.
+/// Requests a cart answers, holds it disowns and inventories that may remember released holds of it; beyond this it takes no
+/// more holds and releases, so that what it must remember stays small.
 pub const CART_REQUESTS_MAX: usize = 1_024;
 
 /// Outcomes of payments a cart remembers beyond that: a cart that takes nothing more can still be paid, and another card be
 /// tried.
 pub const CART_OUTCOMES_MORE: usize = 16;
+
+/// Checkouts of more than one step that a cart begins in its life: each asks inventories or a gateway, and a refused one can
+/// be repeated for ever.
+pub const CART_CHECKOUTS_MAX: u32 = 256;
 
 /// Of a revision: below is counted what is asked for and may never be committed, above what the cart has committed. So
 /// whatever the cart commits outranks everything it ever asked for before.
@@ -107,7 +111,10 @@ pub(crate) struct Body {
 /// What a cart knows of its attempts to pay.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Paying {
-    /// How many attempts there were.
+    /// Checkouts that were begun, whatever came of them.
+    begun: u32,
+    /// Attempts for which a gateway may have been asked, the one under way included. A checkout that was refused before it
+    /// was gives its number back.
     attempts: u32,
     /// Attempts whose money was given up, or is to be.
     voids: Vec<VoidRecord>,
@@ -349,8 +356,8 @@ impl Cart {
                 let checkout = Checkout { attempt: *attempt, payment, customer, shipping, amount, request };
                 self.active().begin_checkout(checkout, *deadline);
             }
-            CartEvent::CheckoutAbandoned { at: _, failure, release, void, reference } => {
-                self.abandon(failure.as_ref(), *release, *void, reference.clone());
+            CartEvent::CheckoutAbandoned { at: _, failure, release, asked, void, reference } => {
+                self.abandon(failure.as_ref(), (*release, *asked, *void), reference.clone());
             }
             CartEvent::CheckedOut { order, reserved, reference, request } => {
                 self.check_out(order, reserved, reference.clone(), *request);
@@ -513,9 +520,19 @@ impl Cart {
         self.owe_forgets();
     }
 
-    fn abandon(&mut self, failure: Option<&PaymentFailure>, release: bool, void: bool, reference: Option<SmolStr>) {
+    fn abandon(
+        &mut self,
+        failure: Option<&PaymentFailure>,
+        (release, asked, void): (bool, bool, bool),
+        reference: Option<SmolStr>,
+    ) {
         let version = self.version;
-        let checkout = self.paying().checkout.take().expect("only a checkout under way is abandoned");
+        let paying = self.paying();
+        let checkout = paying.checkout.take().expect("only a checkout under way is abandoned");
+        if !asked {
+            assert!(!void, "attempt {} is given up, and no gateway was asked for it", checkout.attempt);
+            paying.attempts -= 1;
+        }
         if void {
             self.owe_void(checkout.attempt, reference);
         }
@@ -708,6 +725,7 @@ impl Body {
         let paying = self.payment.get_or_insert_default();
         assert_eq!(checkout.attempt, paying.attempts + 1, "attempts to pay are counted");
         paying.attempts = checkout.attempt;
+        paying.begun += 1;
         paying.checkout = Some(checkout);
         self.state = CartState::CheckingOut;
         self.live_until(deadline);

@@ -637,6 +637,8 @@ pub enum CartEvent {
         failure: Option<PaymentFailure>,
         /// Whether the cart ends and everything is given back, or it is active again.
         release: bool,
+        /// Whether a gateway may have been asked: if not, the attempt's number is free again.
+        asked: bool,
         /// Whether the gateway is owed a void.
         void: bool,
         /// The gateway's name for what it set aside, if it is known.

@@ -3,9 +3,12 @@
 //! An actor that has nothing left to do goes to a pool and serves another entity later: starting one costs as much as
 //! ten messages.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
 };
 
 use boxoffice_core::{
@@ -21,9 +24,11 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, ActorRuntime};
 use crate::{
     cell::{Caller, Lead, Reign, Served, ShardCell},
     codec,
+    contain::{self, Panic},
     door::Failure,
     driver::DriverInput,
     past::PastError,
+    recovery::{Cause, Faults, Health},
     shared::Shared,
 };
 
@@ -44,8 +49,11 @@ pub(crate) enum Message {
 /// An entity and the actor's copy of it.
 pub(crate) struct Serving {
     entity: Entity,
-    /// `None` until it is known whether the entity has left memory: the actor looks, not whoever sends to it.
+    /// `None` until it is known whether the entity has left memory: the actor looks, not whoever sends to it. `None` also
+    /// after a panic, until the entity begins anew.
     host: Option<Host<Caller>>,
+    health: Health,
+    faults: Faults,
     cell: Arc<ShardCell>,
     served: Arc<Served>,
     reign: Reign,
@@ -115,19 +123,7 @@ impl Doorman {
     /// What is in neither memory nor the store is new. Nothing can happen to the entity meanwhile: this actor alone decides.
     fn serve(&mut self, mut serving: Box<Serving>) {
         if serving.host.is_none() {
-            match self.shared.past.get(serving.cell.id, &serving.entity) {
-                Ok(stored) => {
-                    let state = stored.map(|stored| stored.state);
-                    serving.host =
-                        Some(Host::new(serving.entity.clone(), state, Arc::clone(&self.shared.config.rules)));
-                }
-                // Its callers hear `unknown`, and the next one asks again.
-                Err(PastError::Store(error)) if error.is_full() => {
-                    tracing::warn!(%error, "an entity waits for the store");
-                }
-                // Its callers hear `unknown` when the node goes down.
-                Err(error) => self.shared.inbox.push(DriverInput::Fail(error.into())),
-            }
+            serving.load(&self.shared, None);
         }
         self.serving = Some(serving);
     }
@@ -140,16 +136,42 @@ impl Doorman {
         serving.served.queued.fetch_sub(1, Ordering::SeqCst);
         let mono_ms = self.shared.world.clock.monotonic_ms();
         serving.served.used_ms.store(mono_ms, Ordering::Relaxed);
+        match &mut serving.health {
+            Health::Well => self.decide(mono_ms, input),
+            Health::Draining(held) => held.push_back(input),
+            Health::Resting(until_ms) if mono_ms < *until_ms => rest(input),
+            Health::Resting(_) => {
+                serving.health = Health::Draining([input].into());
+                self.begin_anew();
+            }
+        }
+    }
+
+    /// Lets the entity decide, and hands on what it said.
+    fn decide(&mut self, mono_ms: u64, input: Input<Caller>) {
+        let Some(serving) = &mut self.serving else { return };
+        if serving.faults.leaves(&input, mono_ms) {
+            return;
+        }
         let at = Timestamp(serving.reign.time.at(mono_ms));
         let moment = Moment { at, distance_ms: serving.cell.distance_ms.load(Ordering::Relaxed) };
         let Some(host) = &mut serving.host else { return };
         self.turn.known = serving.served.committed.load(Ordering::Acquire);
-        host.handle(moment, input, &mut self.turn);
+        let cause = Cause::of(&input);
+        let (entity, turn) = (&serving.entity, &mut self.turn);
+        let decided = contain::decide(|| {
+            #[cfg(debug_assertions)]
+            contain::planted::spring(entity, &input);
+            host.handle(moment, input, turn);
+            if turn.events.is_empty() { Vec::new() } else { codec::encode(entity, &turn.events) }
+        });
+        let events = match decided {
+            Ok(events) => events,
+            Err(panic) => return self.panicked(mono_ms, &cause, &panic),
+        };
 
         let (shard, epoch) = (serving.cell.id, serving.reign.epoch);
-        let turn = &mut self.turn;
         if !turn.events.is_empty() {
-            let events = codec::encode(&serving.entity, &turn.events);
             let versions = (turn.after, turn.after + turn.events.len() as u64);
             turn.events.clear();
             serving.served.in_flight.fetch_add(1, Ordering::SeqCst);
@@ -175,6 +197,58 @@ impl Doorman {
         }
     }
 
+    /// A decision has panicked. What it changed is thrown away, and with it whatever was under way for the entity: its clients
+    /// hear `unknown`, as after a crash, but who had a part in the panic hears `internal`.
+    fn panicked(&mut self, mono_ms: u64, cause: &Cause, panic: &Panic) {
+        let Some(serving) = &mut self.serving else { return };
+        self.shared.metrics.panics_contained.fetch_add(1, Ordering::Relaxed);
+        self.shared.panic_log.note(mono_ms, &serving.entity, panic);
+        serving.faults.note(cause, mono_ms);
+        let turn = std::mem::take(&mut self.turn);
+        for effect in turn.now.into_iter().chain(turn.committed).chain(turn.read) {
+            if let Effect::Answer { to, .. } = effect {
+                to.answer(Err(Failure::Internal));
+            }
+        }
+        let host = serving.host.take();
+        contain::blaming(cause.caller(), || drop(host));
+        serving.health = Health::Draining(VecDeque::new());
+        // Said first, and only then looked whether anything is in flight: whoever settles the last turn looks the other way
+        // round, so one of the two sees it.
+        serving.served.leaving.store(true, Ordering::SeqCst);
+        self.begin_anew();
+    }
+
+    /// Goes on from committed state once all that was proposed is applied. Before that, committed state lacks what others
+    /// may have been told: it would grant a seat twice. If the leadership ends instead, so does this actor.
+    fn begin_anew(&mut self) {
+        let Some(serving) = &mut self.serving else { return };
+        let Health::Draining(held) = &mut serving.health else { return };
+        if serving.served.in_flight.load(Ordering::SeqCst) > 0 {
+            return;
+        }
+        let held = std::mem::take(held);
+        serving.served.leaving.store(false, Ordering::SeqCst);
+        let mono_ms = self.shared.world.clock.monotonic_ms();
+        if let Some(until_ms) = serving.faults.rests_until_ms(mono_ms) {
+            serving.health = Health::Resting(until_ms);
+            self.shared.timers.arm(until_ms, &serving.entity);
+            return held.into_iter().for_each(rest);
+        }
+        let state = serving.cell.replica.lock().kept.get(&serving.entity);
+        serving.load(&self.shared, state);
+        serving.health = Health::Well;
+        // What was under way goes on, as after a change of leaders. A wake that led to the panic comes again as well.
+        for input in [Input::Wake].into_iter().chain(held) {
+            match self.serving.as_mut().map(|serving| &mut serving.health) {
+                Some(Health::Draining(held)) => held.push_back(input),
+                Some(Health::Resting(_)) => rest(input),
+                Some(Health::Well) => self.decide(mono_ms, input),
+                None => return,
+            }
+        }
+    }
+
     /// A cart that has ended and owes nothing is not asked for again soon: its actor is free for the next one.
     fn leave_if_ended(&mut self, myself: &ActorRef<Message>) {
         if self
@@ -188,6 +262,7 @@ impl Doorman {
     }
 
     fn leave(&mut self, myself: &ActorRef<Message>) {
+        self.begin_anew();
         let Some(serving) = &self.serving else { return };
         if serving.host.as_ref().is_none_or(|host| !host.idle()) {
             return;
@@ -206,6 +281,33 @@ impl Doorman {
         drop(lead);
         self.serving = None;
         self.shared.pool.put(myself);
+    }
+}
+
+impl Serving {
+    /// Begins with a committed state; with what the store has if there is none in memory.
+    fn load(&mut self, shared: &Shared, state: Option<Arc<State>>) {
+        let state = match state {
+            Some(state) => Some(state),
+            None => match shared.past.get(self.cell.id, &self.entity) {
+                Ok(stored) => stored.map(|stored| stored.state),
+                // Its callers hear `unknown`, and the next one asks again.
+                Err(PastError::Store(error)) if error.is_full() => {
+                    return tracing::warn!(%error, "an entity waits for the store");
+                }
+                // Its callers hear `unknown` when the node goes down.
+                Err(error) => return shared.inbox.push(DriverInput::Fail(error.into())),
+            },
+        };
+        self.host = Some(Host::new(self.entity.clone(), state, Arc::clone(&shared.config.rules)));
+    }
+}
+
+/// What comes to an entity that panicked again and again: clients are told, others ask again.
+fn rest(input: Input<Caller>) {
+    match input {
+        Input::Command { from, .. } => from.answer(Err(Failure::Internal)),
+        Input::Ask { .. } | Input::Reply { .. } | Input::Paid { .. } | Input::Wake => {}
     }
 }
 
@@ -274,7 +376,15 @@ pub(crate) fn served(
         leaving: AtomicBool::new(false),
         used_ms: AtomicU64::new(shared.world.clock.monotonic_ms()),
     });
-    let serving = Serving { entity: entity.clone(), host, cell: Arc::clone(cell), served: Arc::clone(&served), reign };
+    let serving = Serving {
+        entity: entity.clone(),
+        host,
+        health: Health::Well,
+        faults: Faults::default(),
+        cell: Arc::clone(cell),
+        served: Arc::clone(&served),
+        reign,
+    };
     // A stopped actor's mailbox is closed only while the node goes down; its callers then hear `unknown`.
     let _ = actor.cast(Message::Serve(Box::new(serving)));
     lead.actors.insert(entity.clone(), Arc::clone(&served));

@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 
 use crate::{
     actor::Message,
+    contain::CallerKey,
     door::{self, Failure, ReplyTo},
     routing::{Belief, Led},
     world::NotSent,
@@ -144,7 +145,8 @@ pub(crate) struct Served {
     pub(crate) in_flight: AtomicUsize,
     /// The entity's version up to which everything is committed, as far as this leader has seen.
     pub(crate) committed: AtomicU64,
-    /// The entity has ended; it is to be left as soon as nothing is in flight.
+    /// The actor is to be told as soon as nothing is in flight: to leave an entity that has ended, or to begin anew after a
+    /// panic.
     pub(crate) leaving: AtomicBool,
     /// When it was last sent something, in monotonic milliseconds.
     pub(crate) used_ms: AtomicU64,
@@ -266,6 +268,11 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
+    /// Names the caller while it waits.
+    pub(crate) fn key(&self) -> Option<CallerKey> {
+        self.reply.as_ref().map(ReplyTo::key)
+    }
+
     /// Gives the answer.
     pub(crate) fn answer(mut self, result: door::Result) {
         if let Some(reply) = self.reply.take() {
@@ -276,7 +283,7 @@ impl Caller {
 
 impl Drop for Caller {
     fn drop(&mut self) {
-        // Without an answer, `reply` says `unknown` as it is dropped.
+        // Without an answer, `reply` says `unknown` or `internal` as it is dropped.
         self.cell.admitted.fetch_sub(1, Ordering::Relaxed);
     }
 }

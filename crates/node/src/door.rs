@@ -5,10 +5,12 @@ use std::sync::Arc;
 use boxoffice_core::answer::Outcome;
 use serde::{Deserialize, Serialize};
 
+use crate::contain::{self, CallerKey};
+
 /// How long a caller waits that does not say, in milliseconds.
 pub const PATIENCE_MS: u64 = 10_000;
 
-/// Why a command got no decision. Only [`Failure::Unknown`] may have happened.
+/// Why a command got no decision. Only [`Failure::Unknown`] and [`Failure::Internal`] may have happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Failure {
     /// 901: too much is under way for this shard; it did not happen.
@@ -26,6 +28,9 @@ pub enum Failure {
     /// 905: the disk is full; it did not happen. Reads go on.
     #[error("the disk is full: only reads are served until there is space again")]
     ReadOnly,
+    /// 906: the decision panicked. It is not tried again by itself: it would only panic once more.
+    #[error("a fault of the server; its log says more")]
+    Internal,
 }
 
 /// What a submitted command ends with.
@@ -37,7 +42,8 @@ pub trait ReplySink: Send + Sync + 'static {
     fn answer(&self, tag: u64, result: Result);
 }
 
-/// Where one answer goes. Dropped without an answer it says [`Failure::Unknown`]: a caller is never left waiting.
+/// Where one answer goes. Dropped without an answer it says [`Failure::Unknown`], or [`Failure::Internal`] if a panic is why:
+/// a caller is never left waiting.
 pub struct ReplyTo {
     sink: Option<Arc<dyn ReplySink>>,
     tag: u64,
@@ -57,6 +63,11 @@ impl ReplyTo {
         self
     }
 
+    /// Names the caller among those that wait.
+    pub(crate) fn key(&self) -> CallerKey {
+        self.sink.as_ref().map_or((0, self.tag), |sink| key_of(sink, self.tag))
+    }
+
     /// How long the caller waits, in milliseconds.
     pub(crate) fn patience_ms(&self) -> u64 {
         self.patience_ms
@@ -70,10 +81,15 @@ impl ReplyTo {
     }
 }
 
+fn key_of(sink: &Arc<dyn ReplySink>, tag: u64) -> CallerKey {
+    (Arc::as_ptr(sink).cast::<()>() as usize, tag)
+}
+
 impl Drop for ReplyTo {
     fn drop(&mut self) {
         if let Some(sink) = self.sink.take() {
-            sink.answer(self.tag, Err(Failure::Unknown));
+            let blamed = contain::is_blamed(|| key_of(&sink, self.tag));
+            sink.answer(self.tag, Err(if blamed { Failure::Internal } else { Failure::Unknown }));
         }
     }
 }

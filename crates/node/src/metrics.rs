@@ -52,6 +52,8 @@ pub struct Metrics {
     pub gateway_unknown: AtomicU64,
     /// Authorizations it declined.
     pub gateway_declined: AtomicU64,
+    /// Decisions that panicked and were contained.
+    pub panics_contained: AtomicU64,
 }
 
 impl Metrics {
@@ -71,7 +73,7 @@ impl Metrics {
     /// came damaged.
     pub(crate) fn text(&self, payments: PaymentCounts, tombstones: u64, damaged: u64) -> String {
         let damaged = AtomicU64::new(damaged);
-        let rows: [(&str, &str, &AtomicU64); 22] = [
+        let rows: [(&str, &str, &AtomicU64); 23] = [
             ("boxoffice_commands_total", "Commands that came to the door.", &self.commands),
             ("boxoffice_busy_total", "Commands turned away because too much was under way.", &self.busy),
             ("boxoffice_log_passes_total", "Passes of the replication loop that wrote something.", &self.passes),
@@ -94,6 +96,7 @@ impl Metrics {
             ("boxoffice_gateway_answers_total", "Calls that were answered for certain.", &self.gateway_answers),
             ("boxoffice_gateway_unknown_total", "Calls whose outcome stayed unknown.", &self.gateway_unknown),
             ("boxoffice_gateway_declined_total", "Authorizations that were declined.", &self.gateway_declined),
+            ("boxoffice_panics_contained_total", "Decisions that panicked: please report.", &self.panics_contained),
         ];
         let mut text = String::new();
         for (name, help, value) in rows {

@@ -23,6 +23,7 @@ use crate::{
     cell::{Replica, ShardCell},
     clocks::Clocks,
     config::NodeConfig,
+    contain::PanicLog,
     door::ReplyTo,
     driver::{Driver, DriverInput, Settled},
     error::NodeError,
@@ -185,6 +186,7 @@ impl Node {
             pool: Pool::default(),
             tasks: Tasks::new(runtimes.selling.clone(), runtimes.watching.clone(), gate),
             metrics: Metrics::default(),
+            panic_log: PanicLog::default(),
             samples: Samples::default(),
             draining: AtomicBool::new(false),
             read_only: AtomicBool::new(false),
@@ -291,6 +293,9 @@ impl Drop for Node {
     fn drop(&mut self) {
         let shared = &self.handle.shared;
         if !shared.tasks.only() {
+            // A simulation sees every panic itself.
+            #[cfg(debug_assertions)]
+            crate::contain::planted::check(&shared.metrics);
             return;
         }
         shared.draining.store(true, Ordering::Relaxed);

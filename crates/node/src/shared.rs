@@ -29,6 +29,7 @@ use crate::{
     cell::{Caller, ShardCell},
     clocks::Clocks,
     config::NodeConfig,
+    contain::PanicLog,
     door::{Failure, ReplyTo},
     driver::DriverInput,
     feeds::{FarFeeds, Feeds},
@@ -65,6 +66,7 @@ pub(crate) struct Shared {
     pub(crate) tasks: Tasks,
     pub(crate) feeds: Feeds,
     pub(crate) metrics: Metrics,
+    pub(crate) panic_log: PanicLog,
     pub(crate) samples: Samples,
     /// The node is going down: no new commands.
     pub(crate) draining: AtomicBool,

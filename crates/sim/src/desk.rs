@@ -176,7 +176,7 @@ impl Desk {
                     return Ended::Known { outcome, called_ms, acked_ms, maybe };
                 }
                 Err(failure) => {
-                    maybe |= failure == Failure::Unknown;
+                    maybe |= matches!(failure, Failure::Unknown | Failure::Internal);
                     self.oracle.lock().unanswered(failure);
                     self.trace.note(&format!("{who}: {failure:?}"));
                     let chance = if maybe { gives_up } else { gives_up / GIVES_UP_SOONER };

@@ -91,7 +91,10 @@ impl Oracle {
     pub(crate) fn unanswered(&mut self, failure: Failure) {
         match failure {
             Failure::Unknown => self.unknown += 1,
-            _ => self.turned_away += 1,
+            // The panic itself is the violation.
+            Failure::Internal | Failure::Busy | Failure::NotReady | Failure::Draining | Failure::ReadOnly => {
+                self.turned_away += 1;
+            }
         }
     }
 

@@ -274,7 +274,7 @@ fn cart(event: &CartEvent) -> Words {
             let (how, at) = (paid_by(payment), instant(*at));
             ("checkout_begun", format!("attempt {attempt} at {at}, {} {how}", money(*amount)))
         }
-        CartEvent::CheckoutAbandoned { at, failure, release, void, reference } => {
+        CartEvent::CheckoutAbandoned { at, failure, release, asked: _, void, reference } => {
             let why = failure.as_ref().map_or_else(String::new, |failure| format!("{}; ", failure.refusal()));
             let then = if *release { "the cart ends" } else { "the cart goes on" };
             let void = if *void { ", a void is owed" } else { "" };

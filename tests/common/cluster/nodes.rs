@@ -64,6 +64,8 @@ pub(crate) struct Plan {
 
 pub(crate) struct Cluster {
     plan: Plan,
+    /// Panics that are planted in its nodes.
+    planted: &'static str,
     /// File descriptors that each process may have, if there is a limit.
     descriptors: Option<u64>,
     nodes: Vec<Node>,
@@ -110,6 +112,12 @@ impl Cluster {
         Cluster::found(plan).await.started().await
     }
 
+    /// The same with panics planted in every node, as the node's `contain::planted` takes them.
+    pub(crate) async fn start_planted(plan: Plan, planted: &'static str) -> Cluster {
+        let cluster = Cluster { planted, ..Cluster::found(plan).await };
+        cluster.started().await
+    }
+
     /// The same, each with so many file descriptors.
     pub(crate) async fn start_limited(plan: Plan, descriptors: u64) -> Cluster {
         let cluster = Cluster { descriptors: Some(descriptors), ..Cluster::found(plan).await };
@@ -151,7 +159,7 @@ impl Cluster {
         });
         let nodes: Vec<Node> = nodes.collect();
         let doors = Doors::new(nodes.iter().map(|node| node.client).collect());
-        Cluster { plan, descriptors: None, nodes, links, doors }
+        Cluster { plan, planted: "", descriptors: None, nodes, links, doors }
     }
 
     pub(crate) fn node(&self, id: u64) -> &Node {
@@ -183,6 +191,9 @@ impl Cluster {
         let mut command = node.command(id, node.joins.then_some(door));
         if self.plan.clocks {
             faketime::set_up(&mut command, &self.clock_file(id));
+        }
+        if !self.planted.is_empty() {
+            command.env("BOXOFFICE_PLANTED_PANICS", self.planted);
         }
         match self.descriptors {
             Some(descriptors) => with_ulimit(&command, &format!("-n {descriptors}")),

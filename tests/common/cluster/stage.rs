@@ -44,11 +44,16 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) async fn new(dice: Dice, plan: Plan) -> Stage {
-        Stage::of(Cluster::start(plan).await, dice)
+        Stage::with(dice, Cluster::start(plan).await)
     }
 
     /// With a cluster that serves.
     pub(crate) fn of(cluster: Cluster, dice: Dice) -> Stage {
+        Stage::with(dice, cluster)
+    }
+
+    /// The same with this cluster.
+    pub(crate) fn with(dice: Dice, cluster: Cluster) -> Stage {
         let theatre = Theatre { sessions: Vec::new(), rows: 0, seats: 0, price: 0, goods: None };
         let record = Record::default();
         Stage { cluster, dice, theatre, record, sells_everything: false, watchers: None, checked: 0, plays: 0 }

@@ -2,14 +2,14 @@
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-use smol_str::SmolStr;
+use smol_str::{SmolStr, format_smolstr};
 
-use super::{Cart, Checkout, Line};
+use super::{CART_CHECKOUTS_MAX, Cart, Checkout, Line};
 use crate::{
     answer::{CartState, LineView, Order},
     command::{Expect, Payment, Shipping},
     event::{CartEvent, Reserved},
-    id::{Entity, Id, Request},
+    id::{Entity, HoldId, Id, Request, RequestHash},
     payment::{GatewayCall, PaymentKey},
     planted,
     portion::Content,
@@ -48,10 +48,17 @@ impl Cart {
                 }
                 // So is how the payment ends: there must be room for it before the gateway is asked.
                 self.may_remember_outcome()?;
-                let attempts = body.payment.as_ref().map_or(0, |paying| paying.attempts);
+                let (begun, attempts) = body.payment.as_ref().map_or((0, 0), |paying| (paying.begun, paying.attempts));
+                if begun >= CART_CHECKOUTS_MAX {
+                    let text = format_smolstr!("the cart has begun {CART_CHECKOUTS_MAX} checkouts; use another cart");
+                    return Err(Refusal::BadRequest(text));
+                }
+                for (number, ..) in self.late_lines() {
+                    self.late_hold(request.id, number)?;
+                }
                 // Paying may take a while: it extends the cart's life once, like any other use.
                 let deadline =
-                    if attempts == 0 { body.touched(at, rules, core::iter::empty(), 0) } else { body.deadline };
+                    if begun == 0 { body.touched(at, rules, core::iter::empty(), 0) } else { body.deadline };
                 let attempt = attempts + 1;
                 let (payment, shipping) = (Box::new(payment), shipping.map(Box::new));
                 Ok(CartEvent::CheckoutBegun { attempt, at, payment, customer, shipping, amount, deadline, request })
@@ -96,6 +103,13 @@ impl Cart {
         let lines: &[Line] = self.body.as_ref().map_or(&[], |body| &body.lines);
         let late = lines.iter().filter(|line| line.hold.is_none());
         late.map(|line| (line.number, &line.entity, &line.content))
+    }
+
+    /// The hold that a checkout asks for, for a line that is set aside only then. Refused if there were too many.
+    pub(crate) fn late_hold(&self, request: RequestHash, line: u32) -> Result<HoldId, Refusal> {
+        // Numbers of lines are fewer than requests times lines of a request.
+        let part = u16::try_from(line).map_err(|_| Refusal::BadRequest("the cart has had too many lines".into()))?;
+        self.next_hold(request, part)
     }
 
     /// What the gateway is asked for the checkout under way; `None` if it is not asked.

@@ -116,6 +116,11 @@ impl Cart {
         Ok(HoldId { cart: self.id, request, part, attempt })
     }
 
+    /// A hold that is never asked for.
+    pub(crate) fn no_hold(&self, request: RequestHash) -> HoldId {
+        HoldId { cart: self.id, request, part: u16::MAX, attempt: u16::MAX }
+    }
+
     /// The line that has more of the same interchangeable things: number and what it has.
     pub(crate) fn same_item(&self, entity: &Entity, want: &Want) -> Option<(u32, &Content)> {
         let same = |line: &&Line| {
@@ -469,7 +474,8 @@ impl Cart {
 
     fn may_remember_up_to(&self, max: usize) -> Result<(), Refusal> {
         let remembered = self.body.as_ref().map_or(0, |body| body.remembered.len());
-        if remembered + self.disowned.len() >= max {
+        // A request id that is refused may come again for other inventories: it disowns no more holds, but leaves traces.
+        if remembered + self.disowned.len() + self.traces.len() >= max {
             let text = format_smolstr!("the cart has answered {max} requests; use another cart");
             return Err(Refusal::BadRequest(text));
         }

@@ -319,5 +319,6 @@ pub(crate) fn kind_of(failure: Failure) -> FailKind {
         Failure::NotReady => FailKind::NotReady,
         Failure::Draining => FailKind::Draining,
         Failure::ReadOnly => FailKind::ReadOnly,
+        Failure::Internal => FailKind::Internal,
     }
 }

@@ -269,8 +269,9 @@ impl Calls {
                 }
             }
             NoAnswer::Failed(Failure::Unknown) => call.is_in_doubt(),
-            NoAnswer::Failed(Failure::Busy) => {
-                let failure = if call.doubt.is_some() { Failure::Unknown } else { Failure::Busy };
+            // What panicked here would panic at the next leader as well.
+            NoAnswer::Failed(failure @ (Failure::Busy | Failure::Internal)) => {
+                let failure = if call.doubt.is_some() { Failure::Unknown } else { failure };
                 return self.end(table, id, failure, now_ms);
             }
             NoAnswer::Failed(failure) => call.failure = failure,

@@ -195,6 +195,11 @@ impl Part {
         }
     }
 
+    /// One that cannot even be asked for.
+    pub(super) fn refused(entity: Entity, want: Want, hold: HoldId, refusal: Refusal) -> Part {
+        Part { main: Stage::Refused(refusal), ..Part::new(entity, want, hold) }
+    }
+
     fn believed(&mut self, until: Timestamp) {
         self.believed_until = self.believed_until.max(until);
     }

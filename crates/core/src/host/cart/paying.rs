@@ -75,11 +75,10 @@ impl<R> CartHost<R> {
                 Content::Units { quantity, .. } => Want::Units { quantity: *quantity, now: true },
                 other => panic!("only units are validated at the checkout, not {other:?}"),
             };
-            // Numbers of lines are fewer than requests times lines of a request.
-            let part = u16::try_from(number).expect("a cart has far fewer lines in its life");
-            let hold =
-                cart.next_hold(request, part).unwrap_or_else(|refusal| panic!("{refusal}: fewer than checkouts"));
-            let mut part = Part::new(entity.clone(), want, hold);
+            let mut part = match cart.late_hold(request, number) {
+                Ok(hold) => Part::new(entity.clone(), want, hold),
+                Err(refusal) => Part::refused(entity.clone(), want, cart.no_hold(request), refusal),
+            };
             part.line = Some(number);
             list.push(part);
         }
@@ -97,6 +96,8 @@ impl<R> CartHost<R> {
             asks
         };
         self.paying = Some(paying);
+        // A checkout that goes on at another host may have no hold left to ask for.
+        self.conclude_reserving(stage);
         effects
     }
 
@@ -117,10 +118,10 @@ impl<R> CartHost<R> {
         if let Some(refusal) = shortage(&refusals).or_else(|| one_refusal(refusals, parts.list.len())) {
             // Granted holds can be disowned only while the checkout is under way still: they are no lines yet.
             let asked = stage.entity.cart().and_then(Cart::authorization).is_some();
-            let void = paying.resumed && asked;
+            let asked = paying.resumed && asked;
             self.undo(stage, &parts);
-            return self
-                .give_up(stage, GivenUp { why: Failure::Short(refusal), release: false, void, reference: None });
+            let why = Failure::Short(refusal);
+            return self.give_up(stage, GivenUp { why, release: false, asked, void: asked, reference: None });
         }
         let reserved = |part: &Part| {
             let asked = asked_of(part).expect("every part is granted");
@@ -165,7 +166,7 @@ impl<R> CartHost<R> {
         if !held.is_empty() {
             self.disown(stage, held);
         }
-        let GivenUp { why, release, void, reference } = how;
+        let GivenUp { why, release, asked, void, reference } = how;
         let (failure, refusal) = match why {
             Failure::Short(refusal) => (None, refusal),
             Failure::Payment(failure) => {
@@ -174,7 +175,7 @@ impl<R> CartHost<R> {
             }
         };
         // How the payment ended and what the cart is then are one event: a repeat never finds one without the other.
-        let event = CartEvent::CheckoutAbandoned { at: stage.at, failure, release, void, reference };
+        let event = CartEvent::CheckoutAbandoned { at: stage.at, failure, release, asked, void, reference };
         stage.entity.apply_cart(event, stage.turn);
         answer_all(stage, paying.waiting, Err(refusal));
     }
@@ -210,7 +211,7 @@ impl<R> CartHost<R> {
                 if amount != asked {
                     let failure = PaymentFailure::AmountMismatch { asked: asked.amount, got: amount.amount };
                     let (why, release) = (Failure::Payment(failure), self.releases(stage));
-                    self.give_up(stage, GivenUp { why, release, void: true, reference: Some(reference) });
+                    self.give_up(stage, GivenUp { why, release, asked: true, void: true, reference: Some(reference) });
                 } else {
                     self.decide(stage, Some(reference));
                 }
@@ -219,7 +220,7 @@ impl<R> CartHost<R> {
                 if cart.is_paying(key.attempt) && !self.is_reserving() {
                     let why = Failure::Payment(PaymentFailure::Declined { by_operator: false, reason });
                     let release = self.releases(stage);
-                    self.give_up(stage, GivenUp { why, release, void: false, reference: None });
+                    self.give_up(stage, GivenUp { why, release, asked: true, void: false, reference: None });
                 }
             }
             (PaymentStep::Authorize, GatewayOutcome::Unknown { .. }) => {
@@ -288,7 +289,7 @@ impl<R> CartHost<R> {
                 let why = Failure::Payment(PaymentFailure::Declined { by_operator: true, reason });
                 let release = self.releases(stage);
                 // The gateway may have set it aside all the same.
-                self.give_up(stage, GivenUp { why, release, void: true, reference: None });
+                self.give_up(stage, GivenUp { why, release, asked: true, void: true, reference: None });
                 Ok(())
             }
             (Settlement::Declined, None) => cart.decide_stray(attempt, &smol_str::SmolStr::default()).map(|_| ()),
@@ -355,6 +356,7 @@ enum Failure {
 struct GivenUp {
     why: Failure,
     release: bool,
+    asked: bool,
     void: bool,
     reference: Option<smol_str::SmolStr>,
 }

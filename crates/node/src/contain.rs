@@ -1,0 +1,197 @@
+//! Containment: a panic while an entity decides ends that decision and nothing else.
+//!
+//! Nothing is proposed before a decision has ended, so all that it changed is the actor's own copy, which is thrown away.
+//! A panic anywhere else, above all where committed entries are applied, ends the process: what it would answer could be
+//! wrong.
+
+use std::{
+    any::Any,
+    backtrace::Backtrace,
+    cell::{Cell, RefCell},
+    panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind},
+};
+
+use parking_lot::Mutex;
+
+/// Panics that are logged with their backtrace in each span of time. Those beyond are counted only: a client that repeats
+/// its request must not fill the log.
+const LOGGED_MAX: u32 = 10;
+/// That span, in milliseconds.
+const LOGGED_MS: u64 = 60_000;
+
+thread_local! {
+    static DECIDING: Cell<bool> = const { Cell::new(false) };
+    static SEEN: RefCell<Option<Panic>> = const { RefCell::new(None) };
+    /// The caller whose command is being decided.
+    static BLAMED: Cell<Option<CallerKey>> = const { Cell::new(None) };
+}
+
+/// Names one waiting caller: the address of its sink, and its tag there.
+pub(crate) type CallerKey = (usize, u64);
+
+/// A panic of a decision.
+pub(crate) struct Panic {
+    /// What it said, and where.
+    pub(crate) text: String,
+    backtrace: Option<Backtrace>,
+}
+
+/// For the panic hook of a program that ends at every other panic: whether this one is of a decision. It is caught then, and
+/// the node's log tells it with its backtrace.
+pub fn notes(panic: &PanicHookInfo<'_>) -> bool {
+    if !DECIDING.get() {
+        return false;
+    }
+    // The symbols are looked up only if it is logged.
+    let text = panic.to_string().replace('\n', " ");
+    let seen = Panic { text, backtrace: Some(Backtrace::force_capture()) };
+    SEEN.set(Some(seen));
+    true
+}
+
+/// Runs a decision, and catches its panic. Callers that it drops hear `internal`.
+///
+/// # Errors
+/// The panic. Whatever the decision could change must be thrown away.
+pub(crate) fn decide<T>(decision: impl FnOnce() -> T) -> Result<T, Panic> {
+    DECIDING.set(true);
+    let decided = catch_unwind(AssertUnwindSafe(decision));
+    DECIDING.set(false);
+    decided.map_err(|payload| SEEN.take().unwrap_or_else(|| Panic { text: text_of(&*payload), backtrace: None }))
+}
+
+/// Throws away what a decision of this caller's command had to do with: if the caller is in it, it hears `internal`.
+pub(crate) fn blaming(caller: Option<CallerKey>, discard: impl FnOnce()) {
+    BLAMED.set(caller);
+    discard();
+    BLAMED.set(None);
+}
+
+/// Whether a caller that is dropped without an answer had a part in a panic.
+pub(crate) fn is_blamed(caller: impl FnOnce() -> CallerKey) -> bool {
+    std::thread::panicking() || BLAMED.get().is_some_and(|blamed| blamed == caller())
+}
+
+fn text_of(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic without words").to_owned()
+}
+
+/// Tells the operator of panics, a bounded number of them in words.
+#[derive(Default)]
+pub(crate) struct PanicLog(Mutex<Logged>);
+
+#[derive(Default)]
+struct Logged {
+    since_ms: u64,
+    count: u32,
+}
+
+impl PanicLog {
+    /// Logs a panic of this entity's decision, unless many were logged a moment ago.
+    pub(crate) fn note(&self, now_ms: u64, entity: &boxoffice_core::id::Entity, panic: &Panic) {
+        let count = {
+            let mut logged = self.0.lock();
+            if now_ms.saturating_sub(logged.since_ms) >= LOGGED_MS {
+                *logged = Logged { since_ms: now_ms, count: 0 };
+            }
+            logged.count = logged.count.saturating_add(1);
+            logged.count
+        };
+        let Panic { text, backtrace } = panic;
+        if count <= LOGGED_MAX {
+            let backtrace = backtrace.as_ref().map(ToString::to_string).unwrap_or_default();
+            tracing::error!(%entity, "{CONTAINED}; please report it: {text}\n{backtrace}");
+        }
+        if count == LOGGED_MAX {
+            tracing::error!("more panics like this are only counted for a minute: boxoffice_panics_contained_total");
+        }
+    }
+}
+
+/// How the log line of a contained panic begins.
+const CONTAINED: &str = "a panic while deciding was contained";
+
+/// Panics planted on purpose, to see that they are contained: in builds with debug assertions only.
+#[cfg(debug_assertions)]
+pub mod planted {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use boxoffice_core::host::Input;
+
+    use super::Mutex;
+
+    static PLANTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    /// Panics of those.
+    static SPRUNG: AtomicU64 = AtomicU64::new(0);
+
+    /// From now on every decision of this entity on this kind of input panics; `product/p:command`, `…:ask` or `…:wake`.
+    /// The program takes them from its environment, separated by spaces.
+    pub fn plant(what: &str) {
+        *PLANTED.lock() = what.split_whitespace().map(str::to_owned).collect();
+    }
+
+    /// In tests a contained panic that was not planted is a failed run.
+    pub(crate) fn check(metrics: &crate::metrics::Metrics) {
+        let contained = metrics.panics_contained.load(Ordering::Relaxed);
+        let planted = SPRUNG.load(Ordering::Relaxed);
+        let calm = contained <= planted || std::thread::panicking();
+        assert!(calm, "{contained} decisions panicked and were contained, {planted} of them on purpose");
+    }
+
+    pub(crate) fn spring<R>(entity: &boxoffice_core::id::Entity, input: &Input<R>) {
+        let planted = PLANTED.lock();
+        if planted.is_empty() {
+            return;
+        }
+        let kind = match input {
+            Input::Command { request: Some(_), .. } => "command",
+            Input::Command { request: None, .. } => "read",
+            Input::Ask { .. } => "ask",
+            Input::Reply { .. } => "reply",
+            Input::Paid { .. } => "paid",
+            Input::Wake => "wake",
+        };
+        let spring = planted.contains(&format!("{entity}:{kind}"));
+        drop(planted);
+        if spring {
+            SPRUNG.fetch_add(1, Ordering::Relaxed);
+            panic!("planted: {entity} decides a {kind}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::door::{self, Failure, ReplySink, ReplyTo};
+
+    #[derive(Default)]
+    struct Answers(Mutex<Vec<(u64, door::Result)>>);
+
+    impl ReplySink for Answers {
+        fn answer(&self, tag: u64, result: door::Result) {
+            self.0.lock().push((tag, result));
+        }
+    }
+
+    #[test]
+    fn only_callers_with_a_part_in_a_panic_hear_internal() {
+        let answers = Arc::new(Answers::default());
+        let to = |tag| ReplyTo::new(Arc::clone(&answers) as Arc<dyn ReplySink>, tag);
+        let (deciding, kept, stranger) = (to(1), to(2), to(3));
+        let key = kept.key();
+        let panic = decide(move || {
+            let _here = deciding;
+            panic!("on purpose");
+        });
+        assert_eq!(panic.map(|(): ()| ()).map_err(|panic| panic.text), Err("on purpose".to_owned()));
+        blaming(Some(key), || drop((kept, stranger)));
+        drop(to(2));
+        let failures = [(1, Failure::Internal), (2, Failure::Internal), (3, Failure::Unknown), (2, Failure::Unknown)];
+        assert_eq!(*answers.0.lock(), failures.map(|(tag, failure)| (tag, Err(failure))));
+        assert_eq!(decide(|| 7).ok(), Some(7));
+    }
+}
