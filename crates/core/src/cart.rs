@@ -55,9 +55,12 @@ pub const CART_CHECKOUTS_MAX: u32 = 256;
 /// whatever the cart commits outranks everything it ever asked for before.
 const COMMITTED_SHIFT: u32 = 20;
 
+/// The highest revision that a cart takes up from an inventory: above it there must be room for all that it commits itself.
+pub(crate) const REVISION_MAX: u64 = u64::MAX - (1 << 41);
+
 /// The revision of what the cart commits about a hold, above everything that was asked for since.
 pub(crate) fn committed_after(revision: u64) -> u64 {
-    ((revision >> COMMITTED_SHIFT) + 1) << COMMITTED_SHIFT
+    ((revision >> COMMITTED_SHIFT) + 1).min(u64::MAX >> COMMITTED_SHIFT) << COMMITTED_SHIFT
 }
 
 /// Adds to the lines that were taken away. An operator can take as many as the owner adds, so only the newest are kept.

@@ -57,8 +57,7 @@ impl Cart {
                     self.late_hold(request.id, number)?;
                 }
                 // Paying may take a while: it extends the cart's life once, like any other use.
-                let deadline =
-                    if begun == 0 { body.touched(at, rules, core::iter::empty(), 0) } else { body.deadline };
+                let deadline = if begun == 0 { body.touched(at, rules, core::iter::empty(), 0) } else { body.deadline };
                 let attempt = attempts + 1;
                 let (payment, shipping) = (Box::new(payment), shipping.map(Box::new));
                 Ok(CartEvent::CheckoutBegun { attempt, at, payment, customer, shipping, amount, deadline, request })

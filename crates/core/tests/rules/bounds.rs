@@ -4,7 +4,8 @@ use boxoffice_core::{
     answer::{Answer, Outcome},
     cart::{CART_CHECKOUTS_MAX, CART_LINES_MAX, CART_REQUESTS_MAX},
     command::{
-        CartCommand, Command, HoldPolicy, ProductCommand, ProductDetails, SessionCommand, VenueCommand, Want, WantedLine,
+        CartCommand, Command, HoldPolicy, ProductCommand, ProductDetails, SessionCommand, VenueCommand, Want,
+        WantedLine,
     },
     id::{CartId, CartToken, Entity, Id},
     money::{AMOUNT_MAX, Currency, Money, PRICE_MAX},

@@ -13,6 +13,7 @@ mod catalogue;
 mod checkouts;
 mod crashes;
 mod deadlines;
+mod ends;
 mod examples;
 mod foreign;
 mod grace;

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     answer::Outcome,
     ask::Granted,
-    cart::{Asked, Cart, check_wanted},
+    cart::{Asked, Cart, REVISION_MAX, check_wanted},
     command::{Want, WantedLine},
     host::Stage,
     id::{Entity, HoldId, Id, Request},
@@ -306,7 +306,8 @@ impl<R> CartHost<R> {
         if !waits || revision < asked {
             return;
         }
-        if live {
+        // A hold without room for another revision is given up for another one.
+        if live && revision <= REVISION_MAX {
             let next = revision + 1;
             match &mut part.quota {
                 Some(quota) if of_quota => quota.claim.revision = next,
