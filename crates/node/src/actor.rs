@@ -7,7 +7,7 @@ use std::{
     collections::VecDeque,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
 };
 
@@ -30,6 +30,7 @@ use crate::{
     past::PastError,
     recovery::{Cause, Faults, Health},
     shared::Shared,
+    under_way::UnderWay,
 };
 
 /// Actors waiting for an entity; more than this are stopped instead (8 KB each).
@@ -133,7 +134,7 @@ impl Doorman {
             self.serve(unread);
         }
         let Some(serving) = &mut self.serving else { return };
-        serving.served.queued.fetch_sub(1, Ordering::SeqCst);
+        serving.served.under_way.taken();
         let mono_ms = self.shared.world.clock.monotonic_ms();
         serving.served.used_ms.store(mono_ms, Ordering::Relaxed);
         match &mut serving.health {
@@ -174,7 +175,7 @@ impl Doorman {
         if !turn.events.is_empty() {
             let versions = (turn.after, turn.after + turn.events.len() as u64);
             turn.events.clear();
-            serving.served.in_flight.fetch_add(1, Ordering::SeqCst);
+            serving.served.under_way.proposed();
             let ticket = Ticket {
                 entity: serving.entity.clone(),
                 versions,
@@ -213,9 +214,6 @@ impl Doorman {
         let host = serving.host.take();
         contain::blaming(cause.caller(), || drop(host));
         serving.health = Health::Draining(VecDeque::new());
-        // Said first, and only then looked whether anything is in flight: whoever settles the last turn looks the other way
-        // round, so one of the two sees it.
-        serving.served.leaving.store(true, Ordering::SeqCst);
         self.begin_anew();
     }
 
@@ -224,11 +222,11 @@ impl Doorman {
     fn begin_anew(&mut self) {
         let Some(serving) = &mut self.serving else { return };
         let Health::Draining(held) = &mut serving.health else { return };
-        if serving.served.in_flight.load(Ordering::SeqCst) > 0 {
+        if !serving.served.under_way.rests() {
             return;
         }
         let held = std::mem::take(held);
-        serving.served.leaving.store(false, Ordering::SeqCst);
+        serving.served.under_way.goes_on();
         let mono_ms = self.shared.world.clock.monotonic_ms();
         if let Some(until_ms) = serving.faults.rests_until_ms(mono_ms) {
             serving.health = Health::Resting(until_ms);
@@ -267,14 +265,13 @@ impl Doorman {
         if serving.host.as_ref().is_none_or(|host| !host.idle()) {
             return;
         }
-        serving.served.leaving.store(true, Ordering::SeqCst);
-        // No message can be sent while the lock is held; what was sent before is counted in `queued`. The committed
-        // state is the whole state only when nothing is in flight.
+        // If something is in flight the actor is told when nothing is.
+        let _ = serving.served.under_way.rests();
+        // No message can be sent while the lock is held; what was sent before is counted. The committed state is the whole
+        // state only when nothing is in flight.
         let mut lead = serving.cell.lead.lock();
         let still = lead.reign.is_some_and(|reign| reign.epoch == serving.reign.epoch);
-        let quiet =
-            serving.served.queued.load(Ordering::SeqCst) == 0 && serving.served.in_flight.load(Ordering::SeqCst) == 0;
-        if !still || !quiet {
+        if !still || !serving.served.under_way.is_quiet() {
             return;
         }
         lead.actors.remove(&serving.entity);
@@ -370,10 +367,8 @@ pub(crate) fn served(
     let actor = shared.pool.take(shared);
     let served = Arc::new(Served {
         actor: actor.clone(),
-        queued: AtomicUsize::new(0),
-        in_flight: AtomicUsize::new(0),
+        under_way: UnderWay::default(),
         committed: AtomicU64::new(committed),
-        leaving: AtomicBool::new(false),
         used_ms: AtomicU64::new(shared.world.clock.monotonic_ms()),
     });
     let serving = Serving {

@@ -19,6 +19,7 @@ use crate::{
     contain::CallerKey,
     door::{self, Failure, ReplyTo},
     routing::{Belief, Led},
+    under_way::UnderWay,
     world::NotSent,
 };
 
@@ -139,15 +140,10 @@ pub(crate) struct Reign {
 pub(crate) struct Served {
     /// The actor.
     pub(crate) actor: ActorRef<Message>,
-    /// Messages sent to the entity and not yet handled.
-    pub(crate) queued: AtomicUsize,
-    /// Turns of the entity proposed and not yet applied.
-    pub(crate) in_flight: AtomicUsize,
+    /// Messages and turns that are under way.
+    pub(crate) under_way: UnderWay,
     /// The entity's version up to which everything is committed, as far as this leader has seen.
     pub(crate) committed: AtomicU64,
-    /// The actor is to be told as soon as nothing is in flight: to leave an entity that has ended, or to begin anew after a
-    /// panic.
-    pub(crate) leaving: AtomicBool,
     /// When it was last sent something, in monotonic milliseconds.
     pub(crate) used_ms: AtomicU64,
 }

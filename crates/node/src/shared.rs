@@ -251,7 +251,7 @@ impl Shared {
             return Err(input);
         }
         let Some(served) = actor::served(self, cell, &mut lead, entity) else { return Err(input) };
-        served.queued.fetch_add(1, Ordering::SeqCst);
+        served.under_way.sent();
         // Sent under the lock, so that an actor that leaves its entity has seen every message for it. A closed mailbox
         // drops the input, and whoever waits for its answer hears `unknown`.
         let _ = served.actor.cast(Message::Input(input));
@@ -262,7 +262,7 @@ impl Shared {
     pub(crate) fn wake_if_served(&self, entity: &Entity) {
         let lead = self.cell_of(entity).lead.lock();
         if let Some(served) = lead.actors.get(entity) {
-            served.queued.fetch_add(1, Ordering::SeqCst);
+            served.under_way.sent();
             let _ = served.actor.cast(Message::Input(Input::Wake));
         }
     }
@@ -389,11 +389,8 @@ impl Shared {
             }
             self.carry_out(&entity, effect);
         }
-        if let Some(served) = served {
-            let was = served.in_flight.fetch_sub(1, Ordering::SeqCst);
-            if was == 1 && served.leaving.load(Ordering::SeqCst) {
-                let _ = served.actor.cast(Message::Leave);
-            }
+        if let Some(served) = served.filter(|served| served.under_way.settled()) {
+            let _ = served.actor.cast(Message::Leave);
         }
     }
 }

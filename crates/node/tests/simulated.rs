@@ -11,6 +11,8 @@ use std::{
     time::Duration,
 };
 
+#[cfg(debug_assertions)]
+use boxoffice_core::refusal::Refusal;
 use boxoffice_core::{
     answer::Answer,
     command::{
@@ -19,6 +21,8 @@ use boxoffice_core::{
     id::{CartToken, Entity, Id, Request, RequestHash},
     money::{Currency, Money},
 };
+#[cfg(debug_assertions)]
+use boxoffice_node::contain::planted;
 use boxoffice_node::{
     config::NodeConfig,
     door::{self, Failure, ReplySink, ReplyTo},
@@ -199,22 +203,29 @@ async fn must(node: &Node, command: Command, request: u64) {
 }
 
 fn put() -> Command {
+    put_called("poster", 1_000)
+}
+
+fn put_called(name: &str, stock: u64) -> Command {
     let details = ProductDetails {
         name: "A poster".into(),
         properties: Vec::new(),
         blob: Vec::new(),
         price: Money { amount: 500, currency: Currency::new("EUR").expect("a currency") },
-        stock: 1_000,
+        stock,
         hold: HoldPolicy::AtAdd,
         hold_ttl_ms: None,
         limits: Limits::default(),
     };
-    Command::Product(id("poster"), ProductCommand::Put(Box::new(details)))
+    Command::Product(id(name), ProductCommand::Put(Box::new(details)))
 }
 
 fn hold(number: u64) -> Command {
-    let lines =
-        vec![WantedLine { entity: Entity::Product(id("poster")), want: Want::Units { quantity: 1, now: true } }];
+    hold_of("poster", number)
+}
+
+fn hold_of(name: &str, number: u64) -> Command {
+    let lines = vec![WantedLine { entity: Entity::Product(id(name)), want: Want::Units { quantity: 1, now: true } }];
     Command::Cart(CartToken(u128::from(number) + 1).cart(), CartCommand::Hold { lines, customer: None })
 }
 
@@ -385,4 +396,56 @@ async fn a_clock_that_was_set_back_while_the_node_was_down_ends_no_hold_early() 
     let told_ms = told_ms(&node, get(1), 2).await;
     let left = machine.wall_ms() + LIFE_MS - 10_000..=machine.wall_ms() + LIFE_MS;
     assert!(left.contains(&told_ms), "{told_ms} of {left:?}");
+}
+
+/// The last one of something is held, and that is not durable yet, when a decision about it panics. Who asks for it next is
+/// answered from a state that has the hold.
+#[cfg(debug_assertions)]
+async fn who_begins_anew_after_a_panic_has_all_that_was_proposed() {
+    let node = Machine::new().start(Duration::from_millis(100), Gate::new());
+    ready(&node).await;
+    must(&node, put_called("flyer", 1), 1).await;
+    let first = submit(&node, hold_of("flyer", 1), 1);
+    sleep(Duration::from_millis(10)).await;
+    planted::plant("product/flyer:command");
+    let begin = Instant::now();
+    assert_eq!(answer(submit(&node, put_called("flyer", 1), 2)).await, Err(Failure::Internal));
+    assert_eq!(begin.elapsed(), Duration::ZERO, "the hold is under way still");
+    let second = submit(&node, hold_of("flyer", 2), 1);
+    planted::plant("");
+    assert!(matches!(answer(first).await, Ok(Ok(_))));
+    let refused = answer(second).await;
+    assert!(matches!(&refused, Ok(Err(Refusal::OutOfStock(_)))), "the last one is granted twice: {refused:?}");
+    assert_eq!(node.handle().audit().violations, [""; 0]);
+    assert!(node.handle().metrics_text().contains("boxoffice_panics_contained_total 1\n"));
+    must(&node, put_called("flyer", 2), 3).await;
+    must(&node, hold_of("flyer", 3), 1).await;
+}
+
+/// What panics again by itself rests, ever longer, and says so at once; when it does not any more, it goes on.
+#[cfg(debug_assertions)]
+async fn who_panics_again_by_itself_rests() {
+    let node = Machine::new().start(Duration::from_millis(2), Gate::new());
+    ready(&node).await;
+    must(&node, put_called("ghost", 1), 1).await;
+    planted::plant("product/ghost:command product/ghost:wake");
+    assert_eq!(answer(submit(&node, put_called("ghost", 2), 2)).await, Err(Failure::Internal));
+    planted::plant("product/ghost:wake");
+    let begin = Instant::now();
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(answer(submit(&node, put_called("ghost", 2), 3)).await, Err(Failure::Internal));
+    // The command, two wakes at once, and those after rests of 1, 2, 4 and 8 s.
+    assert!(node.handle().metrics_text().contains("boxoffice_panics_contained_total 7\n"));
+    planted::plant("");
+    sleep(Duration::from_secs(12)).await;
+    must(&node, put_called("ghost", 2), 4).await;
+    println!("well again after {:?}", begin.elapsed());
+}
+
+/// One after the other: what is planted is planted in the whole process.
+#[tokio::test(start_paused = true)]
+#[cfg(debug_assertions)]
+async fn a_panic_of_a_decision_is_contained() {
+    who_begins_anew_after_a_panic_has_all_that_was_proposed().await;
+    who_panics_again_by_itself_rests().await;
 }

@@ -1,0 +1,76 @@
+//! A queue with one reader that sleeps while it is empty: who pushes wakes it, once. Its orders of memory are tried
+//! exhaustively in `tests/loom.rs`; how the reader sleeps is [`super::inbox`]'s business.
+
+use super::sync::{AtomicBool, Mutex, Ordering};
+
+/// Messages in order, and whether their reader sleeps.
+pub(crate) struct Queue<M> {
+    messages: Mutex<Vec<M>>,
+    asleep: AtomicBool,
+    closed: AtomicBool,
+}
+
+impl<M> Default for Queue<M> {
+    fn default() -> Queue<M> {
+        Queue { messages: Mutex::new(Vec::new()), asleep: AtomicBool::new(false), closed: AtomicBool::new(false) }
+    }
+}
+
+impl<M> Queue<M> {
+    /// Adds one message. Whether the reader is to be woken.
+    #[must_use]
+    pub(crate) fn push(&self, message: M) -> bool {
+        self.messages.lock().push(message);
+        // The lock has shown whether the reader, which looks under it as well, sleeps: most of the time it does not.
+        self.asleep.load(Ordering::Acquire) && self.asleep.swap(false, Ordering::AcqRel)
+    }
+
+    /// Says that nothing more will come. Whether the reader is to be woken.
+    #[must_use]
+    pub(crate) fn close(&self) -> bool {
+        self.closed.swap(true, Ordering::AcqRel);
+        self.asleep.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether nothing more will come; what is in the queue may still be taken.
+    pub(crate) fn is_closed(&self) -> bool {
+        // Written, not read: a plain read may be older than what the reader has said before it.
+        self.closed.fetch_or(false, Ordering::AcqRel)
+    }
+
+    /// Moves everything into `into`; `false` if there is nothing.
+    pub(crate) fn take(&self, into: &mut Vec<M>) -> bool {
+        let mut messages = self.messages.lock();
+        if messages.is_empty() {
+            return false;
+        }
+        if into.is_empty() {
+            std::mem::swap(&mut *messages, into);
+        } else {
+            into.append(&mut messages);
+        }
+        true
+    }
+
+    /// Takes what is there; if that is nothing and there will be more, announces that the reader is going to sleep. Whether
+    /// it is.
+    #[must_use]
+    pub(crate) fn falls_asleep(&self, into: &mut Vec<M>) -> bool {
+        if self.take(into) || self.is_closed() {
+            return false;
+        }
+        self.asleep.swap(true, Ordering::AcqRel);
+        // A message, or the end, may have come between the look and the announcement.
+        let came = self.take(into) || self.is_closed();
+        if came {
+            self.asleep.swap(false, Ordering::AcqRel);
+        }
+        !came
+    }
+
+    /// The reader is awake again: takes what is there.
+    pub(crate) fn awakes(&self, into: &mut Vec<M>) {
+        self.asleep.swap(false, Ordering::AcqRel);
+        self.take(into);
+    }
+}

@@ -1,0 +1,60 @@
+//! What is under way for an entity, counted by those who send to it, by its actor and by those who settle its turns. Its
+//! orders of memory are tried exhaustively in `tests/loom.rs`.
+//!
+//! Counters are read by writing to them (nothing is added): a plain read may be older than what the other side has written
+//! since, and both sides would believe that the other one acts.
+
+use super::sync::{AtomicBool, AtomicUsize, Ordering};
+
+/// What an actor must have seen the end of before it leaves its entity, or begins it anew.
+#[derive(Default)]
+pub(crate) struct UnderWay {
+    /// Messages sent to the entity and not yet taken.
+    queued: AtomicUsize,
+    /// Turns of the entity proposed and not yet applied.
+    in_flight: AtomicUsize,
+    /// The actor is to be told when nothing is in flight.
+    waits: AtomicBool,
+}
+
+impl UnderWay {
+    /// A message is sent. Under the lock under which actors leave: one that leaves has seen every message.
+    pub(crate) fn sent(&self) {
+        self.queued.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The actor takes a message.
+    pub(crate) fn taken(&self) {
+        self.queued.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// The actor proposes a turn.
+    pub(crate) fn proposed(&self) {
+        self.in_flight.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A turn is applied, and all that waited for it is carried out. Whether the actor is to be told.
+    #[must_use]
+    pub(crate) fn settled(&self) -> bool {
+        self.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 && self.waits.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing is in flight; if something is, whoever settles the last turn tells the actor.
+    #[must_use]
+    pub(crate) fn rests(&self) -> bool {
+        // Said before it is looked: who settles looks the other way round, so one of the two sees the other.
+        self.waits.swap(true, Ordering::AcqRel);
+        self.in_flight.fetch_add(0, Ordering::AcqRel) == 0
+    }
+
+    /// The actor need not be told any more.
+    pub(crate) fn goes_on(&self) {
+        self.waits.swap(false, Ordering::AcqRel);
+    }
+
+    /// Whether no message is on its way and nothing is in flight. Under the lock under which messages are sent.
+    #[must_use]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.queued.fetch_add(0, Ordering::AcqRel) == 0 && self.in_flight.fetch_add(0, Ordering::AcqRel) == 0
+    }
+}
