@@ -130,7 +130,9 @@ impl Doorman {
     }
 
     fn take(&mut self, input: Input<Caller>) {
-        if let Some(unread) = self.serving.take_if(|serving| serving.host.is_none()) {
+        // After a panic it is not read before all that was proposed is applied.
+        let is_unread = |serving: &mut Box<Serving>| serving.host.is_none() && matches!(serving.health, Health::Well);
+        if let Some(unread) = self.serving.take_if(is_unread) {
             self.serve(unread);
         }
         let Some(serving) = &mut self.serving else { return };
