@@ -10,6 +10,7 @@ mod common;
 mod cluster;
 
 mod clocks;
+mod copies;
 mod crowds;
 mod disks;
 mod members;

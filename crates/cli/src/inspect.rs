@@ -50,7 +50,7 @@ fn print(inspection: &Inspection) {
         recovery.records,
         recovery.bytes,
         recovery.last_seq,
-        if recovery.clean_stop { "stopped in good order" } else { "not stopped in good order" }
+        if recovery.clean_stop { "sealed: all of it was on the disk" } else { "its last record is not sealed" }
     );
     if let Some(cut) = &recovery.cut {
         println!(

@@ -28,6 +28,7 @@ use crate::{
     past::{Brought, Keeper, Order, PastError, Replay},
     peer_frame::{self, Outbox},
     pieces::pieces,
+    placing,
     routing::not_understood,
     shared::Shared,
     snapshots::{self, SnapshotsKept},
@@ -49,6 +50,13 @@ const LOG_SEGMENTS_MAX: usize = 4;
 const NOTED_A_TICK: usize = 8;
 /// The share of a segment that must be left for what is decided already, when the disk has no room for another one.
 const HEADROOM_SHARE: u64 = 2;
+/// How often what other nodes say of their disks is written down, in milliseconds.
+const NEIGHBOURS_MS: u64 = 10_000;
+/// A node that starts takes no part before every other one knows it, but waits no longer than this for those that do not
+/// answer, in milliseconds: longer than it takes until the node with the larger number dials …
+const ABSENT_MS: u64 = 1_500;
+/// … and than this for those that refuse it: one that has come back from an old copy of its disk hears so meanwhile.
+const REFUSED_MS: u64 = 10_000;
 /// A piece of what is written in one pass is at most this share of a segment, if it is more than one record.
 const PIECE_SHARE: usize = 2;
 /// The share of a segment that what others lead must leave when there is no room for another one: for terms and votes.
@@ -132,6 +140,9 @@ pub(crate) struct Driver {
     noted: usize,
     /// Messages of this half of a pass, by node.
     outbox: Outbox,
+    /// When this process began, as long as it takes no part yet.
+    waits_since_ms: Option<u64>,
+    neighbours_ms: u64,
     /// Snapshots that came from other nodes and are durable here, until the engine says what they replace.
     restoring: BTreeMap<ShardId, Bytes>,
 }
@@ -148,6 +159,8 @@ impl Driver {
     ) -> Driver {
         let now_ms = shared.world.clock.monotonic_ms();
         let cells = shared.cells.len();
+        // Who has written nothing but its start has forgotten nothing.
+        let waits = !shared.is_alone() && log.last_seq() > 1;
         Driver {
             shared,
             engine,
@@ -171,6 +184,8 @@ impl Driver {
             leaves: false,
             noted: 0,
             outbox: Outbox::default(),
+            waits_since_ms: waits.then_some(now_ms),
+            neighbours_ms: now_ms,
             restoring: BTreeMap::new(),
         }
     }
@@ -231,12 +246,16 @@ impl Driver {
             match input {
                 // A snapshot that came from another node while there was room for it: it is offered again.
                 DriverInput::Engine(EngineInput::Message { .. }) if room.is_some() => self.left = true,
+                DriverInput::Engine(EngineInput::Message { .. }) if self.waits_since_ms.is_some() => {}
                 DriverInput::Engine(input) => {
                     self.note(&input);
                     self.inputs.push(input);
                 }
                 DriverInput::Consensus { from, frame } => {
                     self.shared.consensus_waiting.fetch_sub(1, Ordering::Relaxed);
+                    if self.waits_since_ms.is_some() {
+                        continue;
+                    }
                     let whole = peer_frame::each(frame, |shard, bytes| {
                         match room.as_mut().is_none_or(|room| room.takes(&bytes)) {
                             true => self.inputs.push(EngineInput::Message { from, shard, bytes }),
@@ -259,7 +278,9 @@ impl Driver {
         if now.mono_ms >= self.next_tick_ms {
             self.next_tick_ms = now.mono_ms + TICK_MS;
             self.tick(now.mono_ms)?;
-            self.inputs.push(EngineInput::Tick);
+            if self.waits_since_ms.is_none() {
+                self.inputs.push(EngineInput::Tick);
+            }
         }
         Ok(Turn { now, is_last })
     }
@@ -292,6 +313,11 @@ impl Driver {
             self.sync(now_ms)?;
         }
         self.seal_at_rest(now_ms)?;
+        self.wait_for_others(now_ms);
+        if now_ms >= self.neighbours_ms + NEIGHBOURS_MS {
+            self.neighbours_ms = now_ms;
+            self.keeper.order(Order::Neighbours);
+        }
         let low = self.low_headroom_bytes().is_some();
         self.set_read_only(low || self.shared.history_full.load(Ordering::Relaxed));
         if std::mem::take(&mut self.left) && !self.leaves {
@@ -316,6 +342,19 @@ impl Driver {
         self.release_log();
         self.hand_over();
         Ok(())
+    }
+
+    /// A node that has just started neither votes nor follows before every other one has let it in: if its disk is an old copy,
+    /// it may have forgotten votes and entries, and whoever knows says so.
+    fn wait_for_others(&mut self, now_ms: u64) {
+        let Some(since_ms) = self.waits_since_ms else { return };
+        let links = self.shared.world.net.links();
+        let is_known = !links.is_empty() && placing::table(&self.shared).is_some() && links.iter().all(|link| link.up);
+        let is_refused = links.iter().any(|link| link.refused.is_some());
+        let wait_ms = if is_refused { REFUSED_MS } else { ABSENT_MS };
+        if is_known || now_ms >= since_ms + wait_ms {
+            self.waits_since_ms = None;
+        }
     }
 
     /// Gives the last record of a log at rest a witness.
@@ -654,7 +693,8 @@ impl Driver {
 
     /// Sends every node its messages, in one frame.
     fn flush(&mut self) {
-        for (to, frame) in self.outbox.take() {
+        self.shared.durable.store(self.log.synced_seq(), Ordering::Relaxed);
+        for (to, frame) in self.outbox.take(self.shared.standing()) {
             // What is not sent is lost like on a broken link: raft sends it again.
             if let Err(reason) = self.shared.world.net.send(to, Lane::Consensus, frame) {
                 tracing::debug!(%reason, "messages were dropped");

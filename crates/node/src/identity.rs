@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::log::Start;
+use crate::witness::{self, Witness};
 use crate::world::{Disk, DiskLock, NodeId, OpenMode, Peer, World};
 
 mod error;
@@ -24,6 +25,8 @@ const LOG: &str = "log";
 const SNAPSHOTS: &str = "snapshots";
 const HISTORY: &str = "history";
 const ARCHIVE: &str = "archive";
+/// More than the table of a cluster's members needs.
+const NEIGHBOURS_BYTES_MAX: u64 = 1 << 20;
 /// More than any identity needs; a longer file is none.
 const FILE_BYTES_MAX: u64 = 4096;
 
@@ -192,6 +195,37 @@ impl DataDirectory {
         self.path.join(ARCHIVE)
     }
 
+    /// What other nodes have said of their disks, as far as it was written down.
+    ///
+    /// # Errors
+    /// [`IdentityError::Io`].
+    pub(crate) fn neighbours(&self, disk: &dyn Disk) -> Result<Witness, IdentityError> {
+        let path = self.path.join(witness::FILE);
+        let file = match disk.open(&path, OpenMode::Read) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Witness::default()),
+            Err(error) => return Err(failed("open", &path)(error)),
+        };
+        let mut bytes = vec![0; file.length().map_err(failed("measure", &path))?.min(NEIGHBOURS_BYTES_MAX) as usize];
+        file.read_exact_at(&mut bytes, 0).map_err(failed("read", &path))?;
+        Ok(Witness::read(&bytes).unwrap_or_else(|why| {
+            // Nobody is recognised by it before they have said something again.
+            tracing::warn!(file = %path.display(), why, "what other nodes have said of their disks cannot be read");
+            Witness::default()
+        }))
+    }
+
+    /// Writes down what other nodes have said of their disks, if there is anything new.
+    ///
+    /// # Errors
+    /// [`IdentityError::Io`].
+    pub(crate) fn note_neighbours(&self, disk: &dyn Disk, witness: &Witness) -> Result<(), IdentityError> {
+        match witness.news() {
+            Some(news) => write_file(disk, &self.path, witness::FILE, &news),
+            None => Ok(()),
+        }
+    }
+
     /// Writes down that the log has been made, once it has.
     ///
     /// # Errors
@@ -231,7 +265,7 @@ pub fn draw_disk(world: &World, path: &Path) -> Result<u128, IdentityError> {
         Err(error) => return Err(failed("open", &file_path)(error)),
     }
     let drawn = world.rng.u128();
-    write_file(disk, path, DISK, &format!("{drawn:032x}\n"))?;
+    write_file(disk, path, DISK, format!("{drawn:032x}\n").as_bytes())?;
     Ok(drawn)
 }
 
@@ -342,11 +376,11 @@ fn write(disk: &dyn Disk, dir: &Path, identity: &Identity) -> Result<(), Identit
     };
     let fields = toml::to_string(&fields).expect("plain fields have a text");
     let text = format!("# Whose data this is. Do not edit: another value loses or mixes data.\n{fields}");
-    write_file(disk, dir, FILE, &text)
+    write_file(disk, dir, FILE, text.as_bytes())
 }
 
 /// Writes a file aside, syncs it and gives it its name: at any time the old one or the new stands.
-fn write_file(disk: &dyn Disk, dir: &Path, name: &str, text: &str) -> Result<(), IdentityError> {
+fn write_file(disk: &dyn Disk, dir: &Path, name: &str, text: &[u8]) -> Result<(), IdentityError> {
     let (aside, path) = (dir.join(format!("{name}.tmp")), dir.join(name));
     match disk.remove(&aside) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -355,7 +389,7 @@ fn write_file(disk: &dyn Disk, dir: &Path, name: &str, text: &str) -> Result<(),
         _ => {}
     }
     let file = disk.open(&aside, OpenMode::Create).map_err(failed("create", &aside))?;
-    file.write_all_at(text.as_bytes(), 0).map_err(failed("write", &aside))?;
+    file.write_all_at(text, 0).map_err(failed("write", &aside))?;
     file.sync_data().map_err(failed("sync", &aside))?;
     disk.rename(&aside, &path).map_err(failed("rename", &aside))?;
     disk.sync_dir(dir).map_err(failed("sync", dir))

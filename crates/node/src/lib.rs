@@ -41,4 +41,5 @@ pub mod tasks;
 mod timers;
 mod under_way;
 mod watched;
+mod witness;
 pub mod world;

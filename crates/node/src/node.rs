@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering},
     },
     thread::{self, JoinHandle},
 };
@@ -140,6 +140,7 @@ impl Node {
         let past = Past::open(&*world.stores, &directory.history_dir(), &config.history_store, owner, &rests)?;
         let archives = ArchiveFiles::open(Arc::clone(&world.disk), &directory.archive_dir())?;
 
+        let witness = directory.neighbours(&*world.disk)?;
         let (log, mut records) = open_log(&config, &world, &directory, maker)?;
         let replays = check_past(&past, &cells, &metas, &records)?;
         forget_bad_snapshots(&metas, &mut records);
@@ -205,6 +206,9 @@ impl Node {
             placing: Notify::new(),
             reached: Mutex::default(),
             consensus_waiting: AtomicUsize::new(0),
+            witness,
+            run: world.rng.u64(),
+            durable: AtomicU64::new(log.synced_seq()),
             turn: AtomicU16::new(0),
             log_dir: directory.log_dir(),
             snapshot_files: files.clone(),
@@ -374,7 +378,7 @@ fn open_log(
     };
     let (disk, rng) = (Arc::clone(&world.disk), Arc::clone(&world.rng));
     let log_config = LogConfig { maker, ..LogConfig::new(identity.disk, config.log_segment_bytes) };
-    let (log, recovery) = Log::open(disk, rng, &directory.log_dir(), log_config, start, &mut replay)?;
+    let (mut log, recovery) = Log::open(disk, rng, &directory.log_dir(), log_config, start, &mut replay)?;
     if let Some((seq, why)) = undecodable {
         return Err(NodeError::UndecodableRecord { seq, why });
     }
@@ -383,6 +387,7 @@ fn open_log(
         tracing::warn!(file = %cut.file.display(), offset = cut.offset, bytes = cut.bytes, why = cut.why,
             "the end of the log was not written whole and was cut off; it was never acknowledged");
     }
+    log.note_start()?;
     Ok((log, records))
 }
 

@@ -4,7 +4,7 @@ use std::{
     borrow::Cow,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering},
     },
     thread,
     time::Duration,
@@ -44,7 +44,8 @@ use crate::{
     streams::Streams,
     tasks::Tasks,
     timers::Timers,
-    world::{Lane, StoreError, World},
+    witness::Witness,
+    world::{Lane, Standing, StoreError, World},
 };
 
 /// How long the replication waits before it tries again to read a store for which there is no room.
@@ -109,6 +110,12 @@ pub(crate) struct Shared {
     pub(crate) consensus_waiting: AtomicUsize,
     /// Spreads what is sent without knowing a leader.
     pub(crate) turn: AtomicU16,
+    /// How far the disks of the others are, as they have said.
+    pub(crate) witness: Witness,
+    /// Drawn when this process began.
+    pub(crate) run: u64,
+    /// Up to which record the log is durable.
+    pub(crate) durable: AtomicU64,
     /// Why the node cannot go on, once it cannot.
     pub(crate) failed: tokio::sync::watch::Sender<Option<String>>,
     /// When it was started, in monotonic milliseconds.
@@ -118,6 +125,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// How far this node's disk is.
+    pub(crate) fn standing(&self) -> Standing {
+        let disk = self._directory.identity().disk as u64;
+        Standing { disk, run: self.run, durable: self.durable.load(Ordering::Relaxed) }
+    }
+
     /// Asks the store for what the replication cannot go on without. While there is no room to open it the node is
     /// read-only, and this waits.
     ///

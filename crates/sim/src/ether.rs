@@ -261,7 +261,13 @@ impl State {
         let takes = |station: &Station, other: &Station| {
             let Local { cluster, node, disk } = other.local;
             let (version, program, table) = (1, "simulated".into(), other.inbox.table());
-            match station.inbox.judge(&PeerHello { cluster, node, disk, version, program, table }) {
+            let standing = other.inbox.standing();
+            match station.inbox.judge(&PeerHello { cluster, node, disk, version, program, table, standing }) {
+                // Whoever was removed is stopped by the operator.
+                Err(not_taken) if not_taken.why.contains("old copy") => {
+                    other.inbox.dismissed(station.local.node, &not_taken.why);
+                    false
+                }
                 Ok(Taken::AsTold) => station.peers.contains(&node),
                 Ok(Taken::Newcomer) => true,
                 Err(_) => false,

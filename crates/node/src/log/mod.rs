@@ -273,6 +273,20 @@ impl Log {
         Ok(())
     }
 
+    /// Writes down, durably, that a process has begun: from now on the last sequence number is higher than any that was
+    /// durable when an earlier process ended.
+    ///
+    /// # Errors
+    /// As [`Log::append`] and [`Log::sync`].
+    pub fn note_start(&mut self) -> Result<(), LogError> {
+        self.pass_over_remains()?;
+        match self.rest() >= record::LINE as u64 {
+            true => self.last_seal = self.write(None, &[], &[])?,
+            false => _ = self.append(Kind::Vital, &[], &[])?,
+        }
+        self.sync()
+    }
+
     /// Whether this segment lacks a checkpoint: append one of [`Kind::Checkpoint`] next.
     pub fn wants_checkpoint(&self) -> bool {
         self.active.checkpoint_seq.is_none()

@@ -36,6 +36,8 @@ pub(crate) enum Order {
     Clear(ShardId),
     /// This segment of the log is needed no more: archive it, then say so.
     Archive(u64),
+    /// Write down what other nodes have said of their disks.
+    Neighbours,
 }
 
 /// The way to the keeper; it ends when this is dropped.
@@ -141,8 +143,15 @@ impl Work {
         if taken.is_empty() && self.orders.is_closed() {
             return None;
         }
+        let shared = self.shared.upgrade()?;
         for order in taken.drain(..) {
             match order {
+                Order::Neighbours => {
+                    // Without it an old copy of a disk is recognised by who does not start again in between.
+                    if let Err(error) = shared._directory.note_neighbours(&*shared.world.disk, &shared.witness) {
+                        tracing::warn!(%error, "what other nodes say of their disks is not written down");
+                    }
+                }
                 Order::Leave(shard, leaving) => self.batches.push((shard, leaving)),
                 Order::Archive(number) => self.segments.push(number),
                 Order::Clear(shard) => {
@@ -152,7 +161,6 @@ impl Work {
                 }
             }
         }
-        let shared = self.shared.upgrade()?;
         let went = match self.step(&shared) {
             Ok(went) => went,
             Err(error) => {

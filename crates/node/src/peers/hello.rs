@@ -20,7 +20,7 @@ use super::queues::Road;
 use crate::{
     codec,
     config::Secret,
-    world::{Local, NodeId, PeerHello, Rng},
+    world::{Local, NodeId, PeerHello, Rng, Standing},
 };
 
 /// The version of what is said on a link, hellos and frames.
@@ -49,6 +49,8 @@ pub(super) struct Hello {
     pub(super) program: SmolStr,
     /// How new its copy of the cluster's table is.
     table: u64,
+    /// How far its disk is.
+    standing: Standing,
 }
 
 /// What cannot be a hello of ours.
@@ -64,7 +66,12 @@ pub(super) enum Unfit {
 
 impl Hello {
     /// What this node says to `to`.
-    pub(super) fn new(local: &Local, life: u64, table: u64, to: NodeId, road: Road, rng: &dyn Rng) -> Hello {
+    pub(super) fn new(
+        (local, life): (&Local, u64),
+        (table, standing): (u64, Standing),
+        (to, road): (NodeId, Road),
+        rng: &dyn Rng,
+    ) -> Hello {
         let mut nonce = [0; 32];
         rng.fill(&mut nonce);
         let index = u8::try_from(road.index()).expect("there are two roads");
@@ -78,6 +85,7 @@ impl Hello {
             road: index,
             program: SmolStr::new_static(concat!("boxoffice ", env!("CARGO_PKG_VERSION"))),
             table,
+            standing,
         }
     }
 
@@ -118,6 +126,7 @@ impl Hello {
             version: VERSION,
             program,
             table: self.table,
+            standing: self.standing,
         }
     }
 }
@@ -198,7 +207,7 @@ mod tests {
     use crate::world::OsRng;
 
     fn hello(node: NodeId, to: NodeId) -> Hello {
-        Hello::new(&Local { cluster: 7, node, disk: 8 }, 9, 3, to, Road::Common, &OsRng)
+        Hello::new((&Local { cluster: 7, node, disk: 8 }, 9), (3, Standing::default()), (to, Road::Common), &OsRng)
     }
 
     #[test]

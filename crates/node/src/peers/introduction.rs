@@ -12,12 +12,12 @@ use super::{
     refusal::{Failure, Refusal},
     tls,
 };
-use crate::world::{NodeId, NotTaken, Taken};
+use crate::world::{NodeId, NotTaken, Standing, Taken};
 
 /// The dialer's side: who answered, when both have proved that they know the secret.
 pub(super) async fn dial(inner: &Inner, ends: &mut Ends, to: NodeId, road: Road) -> Result<Hello, Failure> {
     let began = inner.began();
-    let mine = Hello::new(&began.local, inner.life, inner.inbox().table(), to, road, &*inner.rng).bytes();
+    let mine = Hello::new((&began.local, inner.life), said(inner), (to, road), &*inner.rng).bytes();
     ends.say(Kind::Hello, &mine).await?;
     let heard = ends.hear(Kind::Hello).await?;
     let hello = Hello::read(&heard).map_err(Refusal::Unfit)?;
@@ -67,7 +67,7 @@ pub(super) async fn answer(
     if let Some(certificate) = &ends.certificate {
         tls::check_name(certificate, node).map_err(|what| Refusal::Certificate { node, what })?;
     }
-    let mine = Hello::new(&began.local, inner.life, inner.inbox().table(), node, hello.road(), &*inner.rng).bytes();
+    let mine = Hello::new((&began.local, inner.life), said(inner), (node, hello.road()), &*inner.rng).bytes();
     ends.say(Kind::Hello, &mine).await?;
     let shown = ends.hear(Kind::Proof).await?;
     let transcript = Transcript { secret: &inner.config.secret, dialer: &heard, answerer: &mine };
@@ -84,6 +84,11 @@ pub(super) async fn answer(
     };
     let neighbour = neighbour.ok_or(Refusal::NotInTable { node })?;
     Ok(Caller { neighbour, proof: transcript.proof(Side::Answerer), hello })
+}
+
+/// What a hello says of this node that changes.
+fn said(inner: &Inner) -> (u64, Standing) {
+    (inner.inbox().table(), inner.inbox().standing())
 }
 
 fn judge(inner: &Inner, hello: &Hello) -> Result<Taken, (NotTaken, Refusal)> {

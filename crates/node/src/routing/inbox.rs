@@ -16,7 +16,7 @@ use crate::{
     driver::DriverInput,
     error::NodeError,
     shared::Shared,
-    world::{Lane, NodeId, NotTaken, PeerHello, PeerInbox, Taken},
+    world::{Lane, NodeId, NotTaken, PeerHello, PeerInbox, Standing, Taken},
 };
 
 /// Frames of consensus that wait for the replication thread; what comes beyond is dropped, for raft sends it again.
@@ -67,6 +67,10 @@ impl PeerInbox for PeerDoor {
         self.0.upgrade().map_or(0, |shared| crate::placing::version(&shared))
     }
 
+    fn standing(&self) -> Standing {
+        self.0.upgrade().map_or(Standing::default(), |shared| shared.standing())
+    }
+
     fn judge(&self, hello: &PeerHello) -> Result<Taken, NotTaken> {
         let Some(shared) = self.0.upgrade() else { return Err("the node is going down".to_owned().into()) };
         crate::placing::judge(&shared, hello)
@@ -74,12 +78,16 @@ impl PeerInbox for PeerDoor {
 
     fn dismissed(&self, by: NodeId, why: &str) {
         let Some(shared) = self.0.upgrade() else { return };
-        tracing::error!(by, why, "this node is no member of its cluster any more");
+        tracing::error!(by, why, "another node will not deal with this one again");
         shared.inbox.push(DriverInput::Fail(NodeError::Removed(why.to_owned())));
     }
 }
 
-fn consensus(shared: &Arc<Shared>, from: NodeId, frame: Bytes) {
+fn consensus(shared: &Arc<Shared>, from: NodeId, mut frame: Bytes) {
+    match Standing::take(&mut frame) {
+        Some(standing) => shared.witness.note(from, standing),
+        None => return not_understood(shared, from, "a frame of consensus ends within its beginning"),
+    }
     if shared.consensus_waiting.fetch_add(1, Ordering::Relaxed) >= CONSENSUS_WAITING_MAX {
         shared.consensus_waiting.fetch_sub(1, Ordering::Relaxed);
         shared.metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);

@@ -314,6 +314,30 @@ mod tests {
     }
 
     #[test]
+    fn what_takes_no_write_is_still_read_until_there_is_room_to_open_it_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = StoreSettings::default();
+        let open = RwLock::new(Some(Open::new(dir.path(), &settings).unwrap()));
+        let mut store = FjallStore { dir: dir.path().to_owned(), settings, open, poisoned: AtomicU32::new(0) };
+        let pair = |value: &'static str| [(Bytes::from_static(b"key"), Bytes::from_static(value.as_bytes()))];
+        let found = |store: &FjallStore| store.get(b"key").unwrap().unwrap();
+        store.write(&pair("one")).unwrap();
+        store.sync().unwrap();
+        assert!(store.spent(&fjall::Error::Poisoned).is_full());
+        // There is no room.
+        store.settings.memtable_bytes = u64::MAX / 8;
+        assert!(store.write(&pair("two")).unwrap_err().is_full());
+        assert_eq!(found(&store), "one");
+        store.settings = settings;
+        store.write(&pair("two")).unwrap();
+        store.sync().unwrap();
+        assert_eq!(found(&store), "two");
+        // What happens again and again does not pass.
+        let last = (0..=POISONED_MAX).map(|_| store.spent(&fjall::Error::Poisoned)).last().unwrap();
+        assert!(!last.is_full(), "{last}");
+    }
+
+    #[test]
     fn it_is_closed_when_it_is_dropped_and_refused_when_it_is_open_or_damaged() {
         let dir = tempfile::tempdir().unwrap();
         let settings = StoreSettings::default();

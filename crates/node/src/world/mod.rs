@@ -22,7 +22,9 @@ pub use fjall_store::FjallStores;
 pub use gateway::{Gateway, NoGateway};
 pub use memory_disk::MemoryDisk;
 pub use memory_store::MemoryStores;
-pub use net::{Lane, LinkStatus, Local, Net, NoPeers, NodeId, NotSent, NotTaken, Peer, PeerHello, PeerInbox, Taken};
+pub use net::{
+    Lane, LinkStatus, Local, Net, NoPeers, NodeId, NotSent, NotTaken, Peer, PeerHello, PeerInbox, Standing, Taken,
+};
 pub use os_disk::OsDisk;
 pub use rng::{OsRng, Rng};
 pub use store::{Store, StoreError, StoreSettings, Stores};

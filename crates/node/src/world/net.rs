@@ -6,6 +6,8 @@ use bytes::Bytes;
 use smol_str::SmolStr;
 use tokio::runtime::Handle;
 
+pub use crate::witness::Standing;
+
 /// A node's number in its cluster; never given twice.
 pub type NodeId = u64;
 
@@ -58,6 +60,8 @@ pub struct PeerHello {
     pub program: SmolStr,
     /// How new its copy of the cluster's table is: the table's version; 0 if it has none.
     pub table: u64,
+    /// How far its disk is.
+    pub standing: Standing,
 }
 
 /// How another node is dealt with.
@@ -83,6 +87,11 @@ pub trait PeerInbox: Send + Sync {
 
     /// How new the cluster's table is here, as in [`PeerHello::table`].
     fn table(&self) -> u64;
+
+    /// How far this node's disk is, as in [`PeerHello::standing`].
+    fn standing(&self) -> Standing {
+        Standing::default()
+    }
 
     /// How this node deals with whoever says this of itself; asked each time, before or after the proof.
     ///
