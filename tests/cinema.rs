@@ -195,6 +195,7 @@ async fn a_ragged_hall_and_its_later_edits() {
     let server = home.start();
     let port = Arc::new(server.port(Encoding::MsgPack).await);
     port.ask("venue.put", "v", json!({"id": "old-vic", "name": "Old Vic", "city": "London"})).await.ok();
+    port.ask("title.put", "t", json!({"id": "hamlet", "name": "Hamlet"})).await.ok();
     let hall = |rows: Value| json!({"venue": "old-vic", "id": "main", "name": "Main", "layout": {"rows": rows}});
     let ragged = json!([
         {"label": "A", "category": "stalls", "count": 3},

@@ -118,7 +118,7 @@ async fn times_that_end_before_they_begin_or_last_a_hundred_years() {
     wrong.push(repeat(json!({"every": "month", "until": "2130-01-01"})));
     stage.refuses(wrong, 502, "bad_interval").await;
     let session = |starts_at: &str, ends_at: &str| {
-        let body = json!({"id": "new", "venue": "royal", "hall": "main", "title": "t", "starts_at": starts_at,
+        let body = json!({"id": "new", "venue": "royal", "hall": "main", "title": "hamlet", "starts_at": starts_at,
             "ends_at": ends_at, "prices": {"standard": {"amount": 1, "currency": "EUR"}}});
         ("session.create", body)
     };

@@ -41,7 +41,7 @@ async fn what_cannot_be_sold_or_booked() {
     let resource =
         json!({"id": "new", "name": "New", "zone": "Europe/Berlin", "rate": {"amount": 1, "currency": "EUR"}});
     let resource = |change: Value| ("resource.put", changed(&resource, change));
-    let session = json!({"id": "new", "venue": "arena", "hall": "finals", "title": "t",
+    let session = json!({"id": "new", "venue": "arena", "hall": "finals", "title": "finals",
         "starts_at": "2031-01-01T20:00:00Z", "ends_at": "2031-01-01T22:00:00Z",
         "areas": [{"id": "yard", "capacity": 1, "price": {"amount": 1, "currency": "EUR"}}]});
     let session = |change: Value| ("session.create", changed(&session, change));

@@ -10,7 +10,7 @@ async fn ids_nobody_knows() {
     let mut stage = Stage::new("ids_nobody_knows", Encoding::Json).await;
     let nobody = "99999999999999999999999999999999";
     let times = json!({"starts_at": "2031-01-01T20:00:00.000Z", "ends_at": "2031-01-01T22:00:00.000Z",
-        "prices": {"standard": {"amount": 1, "currency": "EUR"}}, "id": "x", "title": "t"});
+        "prices": {"standard": {"amount": 1, "currency": "EUR"}}, "id": "x", "title": "hamlet"});
     let session = |venue: &str, hall: &str| {
         let mut body = times.clone();
         (body["venue"], body["hall"]) = (venue.into(), hall.into());
@@ -98,7 +98,7 @@ async fn numbers_that_are_too_much() {
     let mut stage = Stage::new("numbers_that_are_too_much", Encoding::MsgPack).await;
     let hall = |layout: Value| json!({"venue": "royal", "id": "big", "name": "Big", "layout": layout});
     let session = |change: Value| {
-        let mut body = json!({"id": "x", "venue": "royal", "hall": "main", "title": "t", "starts_at": 1_000_000,
+        let mut body = json!({"id": "x", "venue": "royal", "hall": "main", "title": "hamlet", "starts_at": 1_000_000,
             "ends_at": 2_000_000, "prices": {"standard": {"amount": 1, "currency": "EUR"}}});
         let fields = change.as_object().expect("fields").clone();
         body.as_object_mut().expect("fields").extend(fields);

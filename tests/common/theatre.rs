@@ -56,6 +56,7 @@ impl Theatre {
         let names: Vec<String> = (0..sessions).map(|number| format!("{title}-{number}")).collect();
         let price = 1_000;
         let mut items = vec![
+            json!({"op": "title.put", "rid": "t", "body": {"id": title, "name": title}}),
             json!({"op": "venue.put", "rid": "v", "body": {"id": venue, "name": "Royal", "city": "Vienna"}}),
             json!({"op": "hall.put", "rid": "h", "body": {
                 "venue": venue, "id": "main", "name": "Main", "layout": {"rows": rows, "seats": seats}

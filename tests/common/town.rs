@@ -17,6 +17,8 @@ pub(crate) async fn event(port: &Port, id: &str, capacity: u64, more: Value) -> 
     port.ask("venue.put", "put-arena", venue).await.ok();
     let hall = json!({"venue": "arena", "id": id, "name": id, "layout": {"rows": []}});
     port.ask("hall.put", &format!("put-hall-{id}"), hall).await.ok();
+    let title = json!({"id": "finals", "name": "The finals"});
+    port.ask("title.put", &format!("put-title-{id}"), title).await.ok();
     let mut body = json!({"id": id, "venue": "arena", "hall": id, "title": "finals",
         "starts_at": time(port, 1_900_000_000_000), "ends_at": time(port, 1_900_010_000_000),
         "areas": [{"id": "yard", "capacity": capacity, "price": {"amount": 1_000, "currency": "EUR"}}]});

@@ -52,6 +52,11 @@ async fn frame_by_frame(encoding: Encoding) {
         json!({"id": 3, "ok": {}, "at": at(&["venue/royal"])}),
     )
     .await;
+    expect(
+        json!({"id": 31, "op": "title.put", "rid": "set-2t", "body": {"id": "hamlet", "name": "Hamlet"}}),
+        json!({"id": 31, "ok": {}, "at": at(&["directory"])}),
+    )
+    .await;
     let created = port
         .exchange_whole(json!({"id": 4, "op": "session.create", "rid": "set-3", "body": {
             "id": "hamlet-0412", "venue": "royal", "hall": "main", "title": "hamlet",

@@ -138,6 +138,11 @@ async fn a_house_is_imported_in_one_batch() {
         json!({"id": id, "venue": "royal", "hall": "main", "title": "lear", "starts_at": time(&port, starts_at),
             "ends_at": time(&port, starts_at + 1_000), "prices": {"standard": {"amount": 1, "currency": "EUR"}}})
     };
+    let no = port.ask("session.create", "x0", session("lear-0", 1_899_999_999_000)).await.no(701, "not_found");
+    assert_eq!(no["message"], "title lear is not known");
+    for title in ["lear", "othello"] {
+        port.ask("title.put", title, json!({"id": title, "name": title})).await.ok();
+    }
     let no = port.ask("session.create", "x1", session("lear-1", 1_900_000_000_500)).await.no(208, "hall_occupied");
     assert_eq!(no["session"], "hamlet-0");
     port.ask("session.create", "x2", session("lear-2", 1_899_999_999_000)).await.ok();

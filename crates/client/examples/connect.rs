@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use boxoffice_client::{
-    Cart, Client, ClientConfig, Currency, Id, Limits, Money, NewSession, Seat, Timestamp, VenueDetails, recorded,
+    Cart, Client, ClientConfig, Currency, Id, Limits, Money, NewSession, Seat, Timestamp, Title, VenueDetails, recorded,
 };
 use boxoffice_core::layout::{Labels, Layout, Row, Run};
 
@@ -22,6 +22,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let details = VenueDetails { name: "The Globe".into(), city: "London".into(), position: None, comments: "".into() };
     client.venue_put(&venue, details).await?;
     client.hall_put(&venue, &hall, "Main", Arc::new(five_rows()?)).await?;
+    let hamlet =
+        Title { name: "Hamlet".into(), director: "".into(), cast: Vec::new(), comments: "".into(), duration_ms: None };
+    client.title_put(&id("hamlet"), hamlet).await?;
     let new = NewSession {
         id: session.clone(),
         hall,
@@ -32,6 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         areas: Vec::new(),
         hold_ttl_ms: None,
         limits: Limits::default(),
+        comments: "".into(),
     };
     client.session_create(&venue, new).await?;
 

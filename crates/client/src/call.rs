@@ -3,8 +3,10 @@
 use std::{sync::atomic::Ordering, time::Duration};
 
 use boxoffice_wire::{
-    Fail, FailKind, Op,
+    Encoding, Fail, FailKind, Op, Rejection,
+    envelope::Envelope,
     reply::{self, FromAnswer, No, ServerFrame, Unreadable, request},
+    version::{self, ADDED, Added},
 };
 use bytes::{Bytes, BytesMut};
 use rand::Rng;
@@ -65,6 +67,8 @@ impl Client {
         // Which node it is sent to, counted from this client's own.
         let mut turn = 0;
         let (mut repeated, mut refusals) = (false, 0);
+        // Nodes that do not know a field of it.
+        let mut too_old = 0;
         loop {
             let outcome = self.attempt(self.at(turn), op, request_id, body, sink, deadline).await?;
             let place = turn % (1 + self.others.len());
@@ -109,6 +113,15 @@ impl Client {
                 // Another node may be there; after a whole round, one of them may be back.
                 Outcome::HandedBack if (turn + 1) % (1 + self.others.len()) != 0 => (Why::NoConnection, Duration::ZERO),
                 Outcome::HandedBack => (Why::NoConnection, REPEAT_AFTER),
+                Outcome::TooOld(why) => {
+                    too_old += 1;
+                    if too_old > self.others.len() {
+                        let is_doubtful = doubt.is_some();
+                        let ended = || self.ended(doubt, request_id, deadline, last);
+                        return Err(if is_doubtful { ended() } else { unsupported(why) });
+                    }
+                    (Why::NoConnection, Duration::ZERO)
+                }
             };
             let wait = self.jittered(wait);
             if !self.shared.config.retry || Instant::now() + wait >= deadline {
@@ -171,7 +184,8 @@ impl Client {
             Some(sink) => Asker::Watch(tell, sink.clone()),
             None => Asker::Caller(tell),
         };
-        let letter = Letter { id, frame: frame.freeze(), deadline, asker };
+        let newest = newest(at.config.encoding, op, &frame);
+        let letter = Letter { id, frame: frame.freeze(), newest, deadline, asker };
         match at.letters.try_send(letter) {
             Ok(()) => {}
             // The one place with a timer of its own: more is asked than can be sent.
@@ -212,6 +226,22 @@ impl Shared {
             State::Connecting(_) | State::Connected(_) => Error::Closed("its task has ended".into()),
         }
     }
+}
+
+/// A field of the request, if not every node knows it.
+fn newest(encoding: Encoding, op: Op, frame: &[u8]) -> Option<Added> {
+    if op != Op::Batch && !ADDED.iter().any(|added| added.op == op) {
+        return None;
+    }
+    let envelope = Envelope::read(encoding, frame).expect("the client writes requests");
+    version::newest(encoding, op, envelope.body?)
+}
+
+/// The refusal of a request that no node there is understands.
+fn unsupported(why: String) -> Error {
+    let rejection = Rejection::UnsupportedVersion(why.into());
+    let (code, name, message) = (rejection.code(), rejection.name().into(), rejection.to_string().into());
+    Error::Refused(Box::new(No { code, name, message, ..No::default() }))
 }
 
 /// Whether a refusal is to be told even if an earlier attempt may be granted: it says how the payment ended, or that nobody

@@ -9,6 +9,7 @@ use boxoffice_core::{
     time::Timestamp,
 };
 use boxoffice_wire::{Op, body, form, reply::OrderView};
+use smol_str::SmolStr;
 
 use crate::{
     client::Client,
@@ -169,8 +170,22 @@ impl Cart {
     /// # Errors
     /// As every op: [`Error`]; `slot_taken` says what is in the way.
     pub async fn hold_slot(&self, resource: &Id, begin: Timestamp, end: Timestamp) -> Result<Reply<Held>, Error> {
-        let (customer, resource) = (self.customer.clone(), resource.clone());
-        let body = body::HoldSlot { token: self.token, cart: None, customer, resource, begin, end };
+        self.hold_slot_with_details(resource, begin, end, "").await
+    }
+
+    /// `cart.hold_slot` with details of the booking, which nodes know since protocol 1.1.
+    ///
+    /// # Errors
+    /// As every op: [`Error`]; `slot_taken` says what is in the way.
+    pub async fn hold_slot_with_details(
+        &self,
+        resource: &Id,
+        begin: Timestamp,
+        end: Timestamp,
+        details: impl AsRef<str>,
+    ) -> Result<Reply<Held>, Error> {
+        let (customer, resource, details) = (self.customer.clone(), resource.clone(), SmolStr::new(details));
+        let body = body::HoldSlot { token: self.token, cart: None, customer, resource, begin, end, details };
         self.client.change(Op::CartHoldSlot, &body).await
     }
 

@@ -201,7 +201,23 @@ impl Client {
         name: impl AsRef<str>,
         layout: Arc<Layout>,
     ) -> Result<Reply<()>, Error> {
-        let body = body::HallPut { venue: venue.clone(), id: id.clone(), name: SmolStr::new(name), layout };
+        self.hall_put_with_comments(venue, id, name, "", layout).await
+    }
+
+    /// `hall.put` with comments, which nodes know since protocol 1.1.
+    ///
+    /// # Errors
+    /// As every op: [`Error`].
+    pub async fn hall_put_with_comments(
+        &self,
+        venue: &Id,
+        id: &Id,
+        name: impl AsRef<str>,
+        comments: impl AsRef<str>,
+        layout: Arc<Layout>,
+    ) -> Result<Reply<()>, Error> {
+        let (name, comments) = (SmolStr::new(name), SmolStr::new(comments));
+        let body = body::HallPut { venue: venue.clone(), id: id.clone(), name, comments, layout };
         self.change(Op::HallPut, &body).await
     }
 
@@ -379,8 +395,18 @@ impl BatchCommand {
         name: impl AsRef<str>,
         layout: Arc<Layout>,
     ) -> BatchCommand {
-        let body = body::HallPut { venue: venue.clone(), id: id.clone(), name: SmolStr::new(name), layout };
+        let (name, comments) = (SmolStr::new(name), SmolStr::default());
+        let body = body::HallPut { venue: venue.clone(), id: id.clone(), name, comments, layout };
         BatchCommand { request_id: SmolStr::new(request_id), body: BatchBody::Hall(body) }
+    }
+
+    /// The same `hall.put` with comments, which nodes know since protocol 1.1. Other commands have theirs already.
+    #[must_use]
+    pub fn with_comments(mut self, comments: impl AsRef<str>) -> BatchCommand {
+        if let BatchBody::Hall(body) = &mut self.body {
+            body.comments = SmolStr::new(comments);
+        }
+        self
     }
 
     /// `session.create`.

@@ -18,6 +18,7 @@ use boxoffice_wire::{
     hello::Hello,
     limits::close::{Advice, advice},
     reply::{CountsWatching, FromAnswer, RawEvent, RawVerdict, ServerFrame, Watching, request},
+    version::Added,
 };
 use bytes::{Bytes, BytesMut};
 use rand::{SeedableRng, rngs::SmallRng};
@@ -57,6 +58,8 @@ const OWN_ID: u64 = 0;
 pub(crate) struct Letter {
     pub(crate) id: u64,
     pub(crate) frame: Bytes,
+    /// A field that not every node knows.
+    pub(crate) newest: Option<Added>,
     pub(crate) deadline: Instant,
     pub(crate) asker: Asker,
 }
@@ -96,6 +99,8 @@ pub(crate) enum Outcome {
     NotSent,
     /// It was never sent, since there is no connection and it was not to wait for one.
     HandedBack,
+    /// It was never sent, since the node is older than a field of it; why, in words.
+    TooOld(String),
 }
 
 /// How the connection is, for all who want to know.
@@ -313,9 +318,17 @@ impl Post {
                 return Ok(false);
             };
             room?;
+            if !self.is_version_known(self.waiting.front().expect("one is waiting")) {
+                // The server's first frame says it.
+                return Ok(false);
+            }
             let letter = self.waiting.pop_front().expect("one is waiting");
             made_room = true;
             if letter.asker.has_gone() {
+                continue;
+            }
+            if let Some(why) = self.too_old_for(&letter) {
+                letter.asker.tell(Outcome::TooOld(why));
                 continue;
             }
             if matches!(letter.asker, Asker::Watch(..)) {
@@ -326,6 +339,20 @@ impl Post {
             self.pending.sent(letter.id, letter.asker, letter.deadline);
         }
         Ok(made_room)
+    }
+
+    /// Whether the node's version is known, or not needed for this letter.
+    fn is_version_known(&self, letter: &Letter) -> bool {
+        letter.newest.is_none() || matches!(&*self.state.borrow(), State::Connected(Some(_)))
+    }
+
+    /// Why the node is not sent this letter, if it does not know a field of it.
+    fn too_old_for(&self, letter: &Letter) -> Option<String> {
+        let newest = letter.newest?;
+        match &*self.state.borrow() {
+            State::Connected(Some(hello)) if hello.minor < newest.minor => Some(newest.refusal(hello.minor)),
+            State::Connected(_) | State::Connecting(_) | State::Closed(_) => None,
+        }
     }
 
     /// Tells the server which feeds nobody reads any more, before another is asked for.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use boxoffice_client::{Cart, Client, ClientConfig, Encoding, FailKind, Repeats, Seat};
+use boxoffice_client::{Cart, Client, ClientConfig, Encoding, FailKind, Repeats, Seat, Timestamp};
 use common::*;
 
 const SEATS: [Seat; 2] = [Seat { row: 1, seat: 5 }, Seat { row: 1, seat: 6 }];
@@ -44,6 +44,40 @@ async fn what_one_node_does_not_do_the_next_one_is_asked() {
     assert_eq!(reply.expect("granted").value.cart, cart.id());
     assert_eq!(client.repeats(), Repeats { not_ready: 1, unknown: 1, busy: 1, draining: 1, ..Repeats::default() });
     assert_eq!(client.repeats().all(), 4);
+}
+
+#[tokio::test]
+async fn a_node_that_does_not_know_a_field_is_not_sent_it() {
+    for encoding in Encoding::ALL {
+        let servers = [Server::new(encoding).await, Server::new(encoding).await];
+        let (old, mut one) = servers[0].connected_as_first_version(servers[0].config()).await;
+        let (new, mut two) = servers[1].connected(servers[1].config()).await;
+        let (room, begin, end) = (id("room-5"), Timestamp(1_000), Timestamp(2_000));
+        // Alone it refuses, and sends nothing.
+        let cart = Cart::new(&old);
+        let error = cart.hold_slot_with_details(&room, begin, end, "with a piano").await.expect_err("it is too old");
+        let no = error.refusal().expect("a refusal");
+        assert_eq!((no.code, no.name.as_str()), (110, "unsupported_version"));
+        let words = "`details` of `cart.hold_slot` needs protocol 1.1, and the node speaks 1.0";
+        assert!(no.message.contains(words), "{}", no.message);
+        one.is_quiet().await;
+        // Without the field it is an old request.
+        let serve = async {
+            let request = one.request().await;
+            one.ok(&request, held(cart.id())).await;
+        };
+        tokio::join!(cart.hold_slot(&room, begin, end), serve).0.expect("granted");
+        // Where another node knows the field, that one is asked.
+        let client = old.with_others([&new]);
+        let cart = Cart::new(&client);
+        let serve = async {
+            let request = two.request().await;
+            assert!(format!("{:?}", request.call).contains("with a piano"), "{request:?}");
+            two.ok(&request, held(cart.id())).await;
+        };
+        tokio::join!(cart.hold_slot_with_details(&room, begin, end, "with a piano"), serve).0.expect("granted");
+        one.is_quiet().await;
+    }
 }
 
 #[tokio::test]

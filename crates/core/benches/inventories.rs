@@ -78,6 +78,7 @@ fn session(sales: u64) -> Arc<Session> {
         areas: vec![Area { id: id("floor"), name: "Floor".into(), capacity: 100_000, price: euros(100) }],
         hold_ttl_ms: None,
         limits: Limits::default(),
+        comments: "".into(),
     };
     let layout = Arc::new(Layout::new(Vec::new(), None).expect("a hall may have no seats"));
     let mut session = Session::opened(&Opening { venue: id("venue"), session, layout });
@@ -96,6 +97,7 @@ fn slot(number: u64) -> ResourceEvent {
         begin: Timestamp(number * 1_800_000),
         end: Timestamp((number + 1) * 1_800_000),
         price: 100,
+        details: "".into(),
         deadline: Timestamp(1_800_000 + number),
     }
 }

@@ -50,6 +50,7 @@ fn session(layout: &Arc<Layout>) -> Arc<State> {
         areas: Vec::new(),
         hold_ttl_ms: None,
         limits: Limits::default(),
+        comments: "".into(),
     };
     let opening = Opening { venue: id("venue"), session, layout: Arc::clone(layout) };
     let opened = Event::Session(SessionEvent::Opened(opening));
@@ -174,7 +175,7 @@ fn bests(criterion: &mut Criterion) {
                             let Entity::Cart(cart) = to else { panic!("holds are of carts") };
                             let hold = HoldId { cart, request: RequestHash(cart.0 as u64), part: 0, attempt: 0 };
                             turn.clear();
-                            let ask = Ask::Release { hold, revision: 2, left: None, last: true };
+                            let ask = Ask::Release { hold, revision: 2, left: None, last: true, expired: false };
                             host.handle(NOW, Input::Ask { from: to, ask }, &mut turn);
                         }
                     },

@@ -273,6 +273,8 @@ pub struct HallView {
     pub id: Id,
     /// What it is called.
     pub name: SmolStr,
+    /// What is said of it.
+    pub comments: SmolStr,
     /// Its seats.
     pub layout: Arc<Layout>,
 }
@@ -313,6 +315,8 @@ pub struct SessionView {
     pub hold_ttl_ms: Option<u64>,
     /// How many one order and one customer may have.
     pub limits: Limits,
+    /// What is said of it.
+    pub comments: SmolStr,
     /// Why it will not take place, if it will not.
     pub canceled: Option<SmolStr>,
     /// Seats by state.

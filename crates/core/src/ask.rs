@@ -43,6 +43,8 @@ pub enum Ask {
         left: Option<Portion>,
         /// The cart is terminal: nothing more will ever be said of this hold, it need not be remembered.
         last: bool,
+        /// The cart's time was over; otherwise it is given back.
+        expired: bool,
     },
     /// Cart to inventory: the cart has expired, and with it the hold. There is no reply, and it is said once: should it be
     /// lost, the inventory asks by itself when the hold is overdue.

@@ -24,6 +24,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::SerializeSeq};
+use smol_str::{SmolStr, format_smolstr};
 
 pub use self::{
     civil::Civil,
@@ -71,6 +72,16 @@ impl fmt::Display for BookingKey {
             BookingKey::Hold(HoldId { cart, request, part, attempt }) => {
                 write!(f, "hold/{cart}/{:016x}/{part}/{attempt}", request.0)
             }
+        }
+    }
+}
+
+impl BookingKey {
+    /// The name that clients are told: the booking's own id, or the text that names the hold.
+    pub fn told(&self) -> SmolStr {
+        match self {
+            BookingKey::Named(id) => SmolStr::new(id.as_str()),
+            BookingKey::Hold(_) => format_smolstr!("{self}"),
         }
     }
 }

@@ -429,7 +429,7 @@ impl Cart {
             assert!(revision > hold.revision, "line {number} is reduced by an old revision");
             hold.revision = revision;
             let (hold, left) = (hold.id(id), left.map(Content::portion));
-            owed.push((line.entity.clone(), Ask::Release { hold, revision, left, last: false }));
+            owed.push((line.entity.clone(), Ask::Release { hold, revision, left, last: false, expired: false }));
         }
         if let Some(content) = left {
             let (before, after) = (line.content.quantity(), content.quantity());
@@ -441,7 +441,10 @@ impl Cart {
             quota.revision = quota_revision;
             let left = left.map(|_| line.quota_portion(&quota));
             let to = Entity::Customer(customer.expect("a quota is somebody's"));
-            owed.push((to, Ask::Release { hold: quota.hold, revision: quota_revision, left, last: false }));
+            owed.push((
+                to,
+                Ask::Release { hold: quota.hold, revision: quota_revision, left, last: false, expired: false },
+            ));
             line.quota = Some(quota);
         }
         if left.is_none() {
@@ -465,7 +468,10 @@ impl Cart {
             assert!(revision > hold.revision, "the growth of line {number} is undone by an old revision");
             hold.revision = revision;
             let left = Some(line.content.portion());
-            owed.push((line.entity.clone(), Ask::Release { hold: hold.id(id), revision, left, last: false }));
+            owed.push((
+                line.entity.clone(),
+                Ask::Release { hold: hold.id(id), revision, left, last: false, expired: false },
+            ));
         }
         if let Some(mut quota) = line.quota.take() {
             if quota_revision > 0 {
@@ -473,7 +479,10 @@ impl Cart {
                 quota.revision = quota_revision;
                 let left = Some(line.quota_portion(&quota));
                 let to = Entity::Customer(customer.expect("a quota is somebody's"));
-                owed.push((to, Ask::Release { hold: quota.hold, revision: quota_revision, left, last: false }));
+                owed.push((
+                    to,
+                    Ask::Release { hold: quota.hold, revision: quota_revision, left, last: false, expired: false },
+                ));
             }
             line.quota = Some(quota);
         }
@@ -494,7 +503,7 @@ impl Cart {
         if !last {
             self.trace(entity);
         }
-        self.outbox.owe(Some(entity.clone()), Ask::Release { hold, revision, left: None, last });
+        self.outbox.owe(Some(entity.clone()), Ask::Release { hold, revision, left: None, last, expired: false });
     }
 
     fn give_up(&mut self, state: CartState, why: Ended) {
@@ -508,7 +517,7 @@ impl Cart {
         let expired = state == CartState::Expired;
         let forgets = planted::is("a deadline that was told and forgotten");
         for line in &lines {
-            let release = |hold, revision| Ask::Release { hold, revision, left: None, last: true };
+            let release = |hold, revision| Ask::Release { hold, revision, left: None, last: true, expired };
             let asks_itself = expired && (line.believed_until <= deadline || forgets);
             if let Some(hold) = line.hold.as_ref().filter(|_| !asks_itself) {
                 let ask = release(hold.id(id), committed_after(hold.revision));

@@ -111,7 +111,7 @@ impl Customer {
                 });
                 self.count(quota, |taken| taken.hold(before, *count));
             }
-            CustomerEvent::QuotaReleased { hold, revision, left, remember } => {
+            CustomerEvent::QuotaReleased { hold, revision, left, remember, .. } => {
                 let live = self.holds.live(*hold).unwrap_or_else(|| panic!("released without a hold: {hold:?}"));
                 let Part { quota, count } = live.what.clone();
                 assert!(*left <= count, "{hold:?} releases down to {left} and has {count}");

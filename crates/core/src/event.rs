@@ -75,6 +75,8 @@ pub enum VenueEvent {
         hall: Id,
         /// What it is called.
         name: SmolStr,
+        /// What is said of it.
+        comments: SmolStr,
         /// Its seats; absent if they are as they were.
         layout: Option<Arc<Layout>>,
         /// The request.
@@ -218,6 +220,8 @@ pub enum ProductEvent {
         left: u32,
         /// Whether the revision is remembered when nothing is left.
         remember: bool,
+        /// Whether the cart's time was over; otherwise it was given back.
+        expired: bool,
     },
     /// All units the hold has left are sold, the hold is over. What is not sold was released by the event before.
     UnitsSold {
@@ -261,6 +265,8 @@ pub enum ResourceEvent {
         end: Timestamp,
         /// Minor units.
         price: i64,
+        /// What was said of it.
+        details: SmolStr,
         /// When the cart is asked about it: the cart's deadline and the grace.
         deadline: Timestamp,
     },
@@ -272,6 +278,8 @@ pub enum ResourceEvent {
         revision: u64,
         /// Whether the revision is remembered.
         remember: bool,
+        /// Whether the cart's time was over; otherwise it was given back.
+        expired: bool,
     },
     /// The hold is sold.
     SlotSold {
@@ -346,6 +354,8 @@ pub enum CustomerEvent {
         left: u32,
         /// Whether the revision is remembered when nothing is left.
         remember: bool,
+        /// Whether the cart's time was over; otherwise it was given back.
+        expired: bool,
     },
     /// What the hold has left is used up for good.
     QuotaSold {
@@ -365,6 +375,22 @@ pub enum CustomerEvent {
     Hold(HoldEvent),
     /// An order is among the purchases, under the next cursor.
     Posted(Purchase),
+}
+
+impl Event {
+    /// The same release, because the cart's time was over.
+    pub(crate) fn by_expiry(mut self) -> Event {
+        if let Event::Session(
+            SessionEvent::SeatsReleased { expired, .. } | SessionEvent::PlacesReleased { expired, .. },
+        )
+        | Event::Product(ProductEvent::UnitsReleased { expired, .. })
+        | Event::Resource(ResourceEvent::SlotReleased { expired, .. })
+        | Event::Customer(CustomerEvent::QuotaReleased { expired, .. }) = &mut self
+        {
+            *expired = true;
+        }
+        self
+    }
 }
 
 /// What happens to sessions.
@@ -395,6 +421,8 @@ pub enum SessionEvent {
         seats: Vec<Seat>,
         /// Whether the revision is remembered after the last seat of the hold is given back.
         remember: bool,
+        /// Whether the cart's time was over; otherwise it was given back.
+        expired: bool,
     },
     /// All seats the hold has left are sold, the hold is over. What is not sold was released by the event before.
     SeatsSold {
@@ -439,6 +467,8 @@ pub enum SessionEvent {
         left: u32,
         /// Whether the revision is remembered when nothing is left.
         remember: bool,
+        /// Whether the cart's time was over; otherwise it was given back.
+        expired: bool,
     },
     /// All places the hold has left are sold, the hold is over. What is not sold was released by the event before.
     PlacesSold {

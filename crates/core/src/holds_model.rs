@@ -335,6 +335,7 @@ pub(crate) fn standing(capacity: u32) -> Session {
         areas: vec![area],
         hold_ttl_ms: None,
         limits: Limits::default(),
+        comments: "".into(),
     };
     let layout = Layout::new(vec![], None).expect("a hall may have no seats").into();
     Session::opened(&Opening { venue: id("venue"), session, layout })

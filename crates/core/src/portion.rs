@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use crate::{
     answer::PricedSeat,
@@ -104,6 +105,8 @@ pub enum Content {
         end: Timestamp,
         /// Minor units for all of it.
         price: i64,
+        /// What was said of it when it was held.
+        details: SmolStr,
     },
 }
 
@@ -171,7 +174,14 @@ impl Content {
         match self {
             Content::Seats(seats) => seats.capacity() * size_of::<PricedSeat>(),
             Content::Places { area, .. } => area.heap_bytes(),
-            Content::Units { .. } | Content::Slot { .. } => 0,
+            Content::Units { .. } => 0,
+            Content::Slot { details, .. } => {
+                if details.is_heap_allocated() {
+                    details.len()
+                } else {
+                    0
+                }
+            }
         }
     }
 }

@@ -100,7 +100,7 @@ impl Product {
                 assert!(before.is_none_or(|before| before.price == *price), "{hold:?} has another price than before");
                 self.taken.hold(before.map_or(0, |before| before.quantity), *quantity);
             }
-            ProductEvent::UnitsReleased { hold, revision, left, remember } => {
+            ProductEvent::UnitsReleased { hold, revision, left, remember, .. } => {
                 let live = self.holds.live(*hold).unwrap_or_else(|| panic!("released without a hold: {hold:?}"));
                 let Units { quantity, price } = live.what;
                 assert!(*left <= quantity, "{hold:?} releases down to {left} and has {quantity}");

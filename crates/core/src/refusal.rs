@@ -283,6 +283,8 @@ pub struct Shortage {
     pub wanted: u32,
     /// How many are free.
     pub free: u64,
+    /// How many are only held, by other lines of carts: they may come back.
+    pub held: u64,
 }
 
 /// A booking in the way, or a time that cannot be.
@@ -294,6 +296,8 @@ pub struct Conflict {
     pub end: Timestamp,
     /// Why: the booking in the way, or what is wrong with the time.
     pub why: SmolStr,
+    /// The booking in the way by the name that `resource.bookings` gives it; none if the time itself is wrong.
+    pub booking: Option<SmolStr>,
 }
 
 /// One line of a request, and why it was refused.

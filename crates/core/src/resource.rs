@@ -56,11 +56,13 @@ pub struct Resource {
 }
 
 /// What one hold has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Time {
     slot: Slot,
     /// Minor units for all of it, captured when it was held.
     price: i64,
+    /// What was said of it.
+    details: SmolStr,
 }
 
 /// What is known of a booking that was made without a cart, besides its time.
@@ -140,8 +142,9 @@ impl Resource {
                 self.put(details);
                 self.puts.remember(*request, self.version, self.booked());
             }
-            ResourceEvent::SlotHeld { hold, revision, want_hash, begin, end, price, deadline } => {
-                let what = Time { slot: slot(*begin, *end), price: *price };
+            ResourceEvent::SlotHeld { hold, revision, want_hash, begin, end, price, details, deadline } => {
+                let slot = slot(*begin, *end);
+                let what = Time { slot, price: *price, details: details.clone() };
                 let kept = Hold {
                     revision: *revision,
                     want_hash: *want_hash,
@@ -151,9 +154,9 @@ impl Resource {
                 };
                 let before = self.holds.hold(*hold, kept);
                 assert!(before.is_none(), "{hold:?} is held already");
-                self.book(BookingKey::Hold(*hold), what.slot);
+                self.book(BookingKey::Hold(*hold), slot);
             }
-            ResourceEvent::SlotReleased { hold, revision, remember } => {
+            ResourceEvent::SlotReleased { hold, revision, remember, .. } => {
                 let time = self.holds.release(*hold, *revision, None, *remember);
                 self.free(&BookingKey::Hold(*hold), time.slot);
             }

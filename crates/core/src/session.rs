@@ -16,6 +16,7 @@ mod tests;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 pub(crate) use areas::check_areas;
 
@@ -66,6 +67,7 @@ struct Terms {
 struct Extras {
     areas: Vec<Area>,
     limits: Limits,
+    comments: SmolStr,
 }
 
 impl Session {
@@ -82,8 +84,11 @@ impl Session {
         let mut all = prices.chain(session.areas.iter().map(|area| &area.price));
         let currency = all.next().unwrap_or_else(|| panic!("session {} has nothing to sell", session.id)).currency;
         assert!(all.all(|price| price.currency == currency), "session {} has two currencies", session.id);
-        let plain = session.areas.is_empty() && session.limits == Limits::default();
-        let extras = || Box::new(Extras { areas: session.areas.clone(), limits: session.limits.clone() });
+        let plain = session.areas.is_empty() && session.limits == Limits::default() && session.comments.is_empty();
+        let extras = || {
+            let (areas, limits, comments) = (session.areas.clone(), session.limits.clone(), session.comments.clone());
+            Box::new(Extras { areas, limits, comments })
+        };
         let terms = Terms {
             venue: venue.clone(),
             id: session.id.clone(),
@@ -115,6 +120,7 @@ impl Session {
                 areas: self.areas().to_vec(),
                 hold_ttl_ms: terms.hold_ttl_ms,
                 limits: self.limits(),
+                comments: self.comments(),
             },
             layout: Arc::clone(&terms.layout),
         }
@@ -132,6 +138,10 @@ impl Session {
 
     fn limits(&self) -> Limits {
         self.terms.extras.as_deref().map(|extras| extras.limits.clone()).unwrap_or_default()
+    }
+
+    fn comments(&self) -> SmolStr {
+        self.terms.extras.as_deref().map(|extras| extras.comments.clone()).unwrap_or_default()
     }
 
     /// How many events it has had.
@@ -190,10 +200,10 @@ impl Session {
                 let kept = Hold { revision, want_hash, deadline, version, what };
                 book.hold(*hold, kept, layout.seats(), areas);
             }
-            SessionEvent::SeatsReleased { hold, revision, seats, remember } => {
+            SessionEvent::SeatsReleased { hold, revision, seats, remember, .. } => {
                 book.release_seats(*hold, *revision, &indexes(layout, seats), *remember);
             }
-            SessionEvent::PlacesReleased { hold, revision, left, remember } => {
+            SessionEvent::PlacesReleased { hold, revision, left, remember, .. } => {
                 book.release_places(*hold, *revision, *left, *remember);
             }
             SessionEvent::SeatsSold { hold, seats, order, at } => {

@@ -4,6 +4,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
     command::{Limits, Want},
+    directory::COMMENTS_BYTES_MAX,
     id::Id,
     money::PRICE_MAX,
     portion::LINE_QUANTITY_MAX,
@@ -13,6 +14,9 @@ use crate::{
 
 /// The longest name of something, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 256;
+
+/// The longest details of a booking, in bytes.
+const DETAILS_BYTES_MAX: usize = 1_024;
 
 /// The most properties of something.
 pub(crate) const PROPERTIES_MAX: usize = 64;
@@ -68,6 +72,22 @@ pub(crate) fn check_limits(limits: &Limits) -> Result<(), Refusal> {
     let customer = limits.per_customer.as_ref().map(|limit| limit.max);
     if limits.per_order == Some(0) || customer == Some(0) {
         return bad("a limit is at least 1; without one, leave it out".into());
+    }
+    Ok(())
+}
+
+/// What is said of a hall or a session.
+pub(crate) fn check_comments(comments: &str) -> Result<(), Refusal> {
+    if comments.len() > COMMENTS_BYTES_MAX {
+        return bad(format_smolstr!("the comments are longer than {COMMENTS_BYTES_MAX} bytes"));
+    }
+    Ok(())
+}
+
+/// What is said of a booking.
+pub(crate) fn check_details(details: &str) -> Result<(), Refusal> {
+    if details.len() > DETAILS_BYTES_MAX {
+        return bad(format_smolstr!("the details are longer than {DETAILS_BYTES_MAX} bytes"));
     }
     Ok(())
 }

@@ -51,6 +51,7 @@ pub struct Venue {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Hall {
     name: SmolStr,
+    comments: SmolStr,
     #[serde(skip, default = "Layout::unset")]
     layout: Arc<Layout>,
     /// By start: the end, and the session. They never overlap.
@@ -161,13 +162,15 @@ impl Venue {
                 self.puts.remember(*request, self.version, ());
             }
             VenueEvent::Listed { version } => self.listed = self.listed.max(*version),
-            VenueEvent::HallPut { hall, name, layout, request } => {
+            VenueEvent::HallPut { hall, name, comments, layout, request } => {
                 let fresh = || {
                     let layout = layout.clone().unwrap_or_else(|| panic!("hall {hall} begins without seats"));
-                    Hall { name: name.clone(), layout, bookings: BTreeMap::new(), puts: Changes::default() }
+                    let (name, comments) = (name.clone(), comments.clone());
+                    Hall { name, comments, layout, bookings: BTreeMap::new(), puts: Changes::default() }
                 };
                 let kept = self.halls.entry(hall.clone()).or_insert_with(fresh);
                 kept.name.clone_from(name);
+                kept.comments.clone_from(comments);
                 if let Some(layout) = layout {
                     kept.layout = Arc::clone(layout);
                 }
@@ -222,7 +225,8 @@ impl Venue {
     pub fn hall(&self, hall: &Id) -> Result<HallView, Refusal> {
         let kept = self.halls.get(hall).ok_or_else(|| Refusal::NotFound(format_smolstr!("hall {hall}")))?;
         let layout = Arc::clone(&kept.layout);
-        Ok(HallView { venue: self.id.clone(), id: hall.clone(), name: kept.name.clone(), layout })
+        let (name, comments) = (kept.name.clone(), kept.comments.clone());
+        Ok(HallView { venue: self.id.clone(), id: hall.clone(), name, comments, layout })
     }
 
     /// A session as it is when it has just been opened.
@@ -241,6 +245,7 @@ impl Venue {
             areas: session.areas,
             hold_ttl_ms: session.hold_ttl_ms,
             limits: session.limits,
+            comments: session.comments,
             canceled: None,
             counts,
             layout,

@@ -79,6 +79,7 @@ impl Backend for Node {
             node: "n1".into(),
             version: "0".into(),
             protocol: 1,
+            minor: 1,
             durability: durability(),
             limits: Default::default(),
             time: Timestamp(0),

@@ -5,7 +5,7 @@
 //! on runtimes of their own: a connection begins on the one and moves to the other with its first `watch`.
 
 // In reading order: what is behind the door, how it is set up, what it counts, the port, the pages, who asks and
-// what they are told, what is waited for and gone about, a connection, the same by HTTP, the page.
+// what they are told, what is waited for, gone about and looked at before, a connection, the same by HTTP, the page.
 pub mod backend;
 pub mod config;
 pub mod metrics;
@@ -24,6 +24,7 @@ mod veil;
 mod waiting;
 
 mod errand;
+mod title;
 
 mod connection;
 

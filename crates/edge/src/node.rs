@@ -13,12 +13,14 @@ use boxoffice_wire::{
     hello::{Hello, Limits},
     limits,
     status::{NodeAudit, NodeStatus},
+    version::PROTOCOL_MINOR,
 };
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
     Backend,
     backend::{Member, Reading},
+    title,
 };
 
 /// How often an audit looks again for violations that may be of a moment only.
@@ -28,7 +30,10 @@ const AUDIT_AGAIN: Duration = Duration::from_millis(100);
 
 impl Backend for NodeHandle {
     fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo) {
-        NodeHandle::submit(self, command, request, reply);
+        match title::needed(&command).cloned() {
+            Some(title) => title::submit(self, title, command, request, reply),
+            None => NodeHandle::submit(self, command, request, reply),
+        }
     }
 
     fn hello(&self) -> Hello {
@@ -37,6 +42,7 @@ impl Backend for NodeHandle {
             node: format_smolstr!("{}", self.identity().node),
             version: SmolStr::new(env!("CARGO_PKG_VERSION")),
             protocol: limits::PROTOCOL_VERSION,
+            minor: PROTOCOL_MINOR,
             durability: self.durability(),
             limits: Limits::default(),
             time: Timestamp(self.now_ms()),

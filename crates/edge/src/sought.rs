@@ -148,7 +148,7 @@ impl Sought {
     /// More units must be wanted than are free, and the product must have been sought. How many are wanted is told by the
     /// refusal: a line that had nothing set aside may be set aside together with what is added to it.
     fn is_short(&self, shortage: &Shortage) -> bool {
-        let Shortage { product, wanted, free } = shortage;
+        let Shortage { product, wanted, free, held: _ } = shortage;
         let sought = match self {
             Sought::Nothing | Sought::Checkout => true,
             Sought::Quantity(quantity) => u64::from(*quantity) > *free,
@@ -172,7 +172,7 @@ impl Sought {
     fn slot(&self, conflicts: &[Conflict]) -> Fairness {
         let Sought::Lines(lines) = self else { return Fairness::Fair };
         let is_right = |line: &WantedLine| {
-            let Want::Slot { begin, end } = line.want else { return false };
+            let Want::Slot { begin, end, .. } = line.want else { return false };
             conflicts.iter().any(|conflict| conflict.begin < end && begin < conflict.end)
         };
         Fairness::fair_if(lines.iter().any(is_right))
@@ -239,7 +239,7 @@ mod tests {
     }
 
     fn slot(begin: u64, end: u64) -> WantedLine {
-        let want = Want::Slot { begin: Timestamp(begin), end: Timestamp(end) };
+        let want = Want::Slot { begin: Timestamp(begin), end: Timestamp(end), details: "".into() };
         WantedLine { entity: Entity::Resource(id("r")), want }
     }
 
@@ -270,12 +270,17 @@ mod tests {
     }
 
     fn short(wanted: u32, free: u64) -> Refusal {
-        Refusal::OutOfStock(vec![Shortage { product: id("p"), wanted, free }])
+        Refusal::OutOfStock(vec![Shortage { product: id("p"), wanted, free, held: 0 }])
     }
 
     fn in_the_way(begin: u64, end: u64) -> Refusal {
         let why = "booking b".into();
-        Refusal::SlotTaken(vec![Conflict { begin: Timestamp(begin), end: Timestamp(end), why }])
+        Refusal::SlotTaken(vec![Conflict {
+            begin: Timestamp(begin),
+            end: Timestamp(end),
+            why,
+            booking: Some("b".into()),
+        }])
     }
 
     #[track_caller]

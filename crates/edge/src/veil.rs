@@ -63,6 +63,7 @@ impl Veil {
     fn over_conflicts(&self, conflicts: Vec<Conflict>) -> Vec<Conflict> {
         let over = |conflict: Conflict| Conflict {
             why: self.renamed(&conflict.why, |cart| self.enciphered(cart)),
+            booking: conflict.booking.map(|name| self.renamed(&name, |cart| self.enciphered(cart))),
             ..conflict
         };
         conflicts.into_iter().map(over).collect()

@@ -10,7 +10,7 @@ use std::{
 
 use boxoffice_client::{
     Area, BatchCommand, Client, Currency, HoldPolicy, Id, Layout, Limits, Money, NewSession, ProductDetails, Rate,
-    ResourceDetails, Timestamp, VenueDetails,
+    ResourceDetails, Timestamp, Title, VenueDetails,
 };
 use boxoffice_core::layout::{Labels, Row, Run};
 use boxoffice_wire::reply::Reply as BatchReply;
@@ -111,6 +111,7 @@ pub(crate) async fn goods(
             position: None,
             comments: "made by a load run".into(),
         };
+        all(counter, "titles", vec![put_title()], 1, progress).await?;
         all(counter, "arena", vec![BatchCommand::venue_put(place.as_str(), &place, details)], 1, progress).await?;
         let floor = Layout::new(Vec::new(), None);
         let floor = floor.map_err(|error| LoadError::Setup { what: "arena", why: error.to_string() })?;
@@ -130,13 +131,14 @@ pub(crate) async fn goods(
             let new = NewSession {
                 id: id.clone(),
                 hall: hall.clone(),
-                title: Id::new("load-run").expect("a good id"),
+                title: title_id(),
                 starts_at: Timestamp(starts_at),
                 ends_at: Timestamp(starts_at + SESSION_MS),
                 prices: Vec::new(),
                 areas: (0..arena.areas).map(area).collect(),
                 hold_ttl_ms: arena.hold_ttl_ms,
                 limits: Limits::default(),
+                comments: "".into(),
             };
             BatchCommand::session_create(id.as_str(), &place, new)
         };
@@ -203,12 +205,30 @@ pub(crate) async fn run(counter: &Counter, house: &House, terms: &Terms, progres
     let halls = (0..house.venues_all()).map(|venue| put_hall(house, venue, &layout)).collect();
     all(counter, "halls", halls, batch, progress).await?;
 
+    all(counter, "titles", vec![put_title()], 1, progress).await?;
     // One session of each venue after the other, so that the sessions of a batch are made side by side.
     let sessions = (0..house.sessions)
         .flat_map(|place| (0..house.venues_all()).map(move |venue| venue * house.sessions + place))
         .map(|session| create_session(house, terms, session, &category))
         .collect();
     all(counter, "sessions", sessions, batch, progress).await
+}
+
+/// What is shown in every session of a run.
+fn title_id() -> Id {
+    Id::new("load-run").expect("a good id")
+}
+
+/// The title, before the sessions that show it.
+fn put_title() -> BatchCommand {
+    let title = Title {
+        name: "A load run".into(),
+        director: "".into(),
+        cast: Vec::new(),
+        comments: "made by a load run".into(),
+        duration_ms: None,
+    };
+    BatchCommand::title_put("load-run", &title_id(), title)
 }
 
 fn put_venue(house: &House, venue: u32) -> BatchCommand {
@@ -248,13 +268,14 @@ fn create_session(house: &House, terms: &Terms, session: u32, category: &Id) -> 
     let new = NewSession {
         id: id.clone(),
         hall: house.hall_id(venue),
-        title: Id::new("load-run").expect("a good id"),
+        title: title_id(),
         starts_at: Timestamp(starts_at),
         ends_at: Timestamp(starts_at + SESSION_MS),
         prices: vec![(category.clone(), terms.price)],
         areas: Vec::new(),
         hold_ttl_ms: terms.hold_ttl_ms,
         limits: Limits::default(),
+        comments: "".into(),
     };
     BatchCommand::session_create(id.as_str(), &house.venue_id(venue), new)
 }

@@ -69,7 +69,7 @@ impl ReplyTo {
     }
 
     /// How long the caller waits, in milliseconds.
-    pub(crate) fn patience_ms(&self) -> u64 {
+    pub fn patience_ms(&self) -> u64 {
         self.patience_ms
     }
 

@@ -104,7 +104,7 @@ impl Town {
         let rows = (0..SIDE).map(|row| Row { label: format!("{row}").into(), section: None, runs: vec![run.clone()] });
         let layout = Arc::new(Layout::new(rows.collect(), None).expect("a good layout"));
         let details = VenueDetails { name: "Theatre".into(), city: "Here".into(), position: None, comments: "".into() };
-        let hall = VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), layout };
+        let hall = VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout };
         for command in [VenueCommand::Put(details), hall] {
             self.must(desk, dice, Command::Venue(id("theatre"), command)).await;
         }
@@ -165,6 +165,7 @@ impl Town {
             areas: vec![area],
             hold_ttl_ms: None,
             limits: Limits::default(),
+            comments: "".into(),
         };
         self.must(desk, dice, Command::Venue(id("theatre"), VenueCommand::CreateSession(new))).await;
         self.sessions.store(number + 1, Ordering::Relaxed);
@@ -220,7 +221,10 @@ impl Town {
                 let entity = Entity::Resource(id(&format!("r{}", dice.random_range(0..RESOURCES))));
                 let begin = BEGIN_MS + LATER_MS + dice.random_range(0..200) * HOUR_MS;
                 let length = *[HOUR_MS, 2 * HOUR_MS].choose(dice).expect("there are some");
-                WantedLine { entity, want: Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + length) } }
+                WantedLine {
+                    entity,
+                    want: Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + length), details: "".into() },
+                }
             }
         }
     }

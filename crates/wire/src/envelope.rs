@@ -6,6 +6,7 @@ use crate::{
     Encoding,
     raw::{self, Malformed},
     rejection::Rejection,
+    strict::Unknown,
 };
 
 /// A request whose body has not been looked at.
@@ -21,6 +22,8 @@ pub struct Envelope<'a> {
     pub deadline_ms: Option<u64>,
     /// The body's bytes, if there is one.
     pub body: Option<&'a [u8]>,
+    /// Fields that no envelope has.
+    pub(crate) unknown: Unknown,
 }
 
 /// A frame that is no request, and the id it had if that could be read.
@@ -46,7 +49,14 @@ impl<'a> Envelope<'a> {
         seen.map_err(|malformed| rejected(malformed.into()))?;
         let number = id.ok_or_else(|| rejected(Rejection::bad_request("`id` is missing")))?;
         let op = parts.op.ok_or_else(|| rejected(Rejection::bad_request("`op` is missing")))?;
-        Ok(Envelope { id: number, op, rid: parts.rid, deadline_ms: parts.deadline_ms, body: parts.body })
+        Ok(Envelope {
+            id: number,
+            op,
+            rid: parts.rid,
+            deadline_ms: parts.deadline_ms,
+            body: parts.body,
+            unknown: parts.unknown,
+        })
     }
 }
 
@@ -58,10 +68,11 @@ pub(crate) struct Parts<'a> {
     pub(crate) rid: Option<Cow<'a, str>>,
     pub(crate) deadline_ms: Option<u64>,
     pub(crate) body: Option<&'a [u8]>,
+    pub(crate) unknown: Unknown,
 }
 
 impl<'a> Parts<'a> {
-    /// Takes one field; what is not known is ignored, `null` is as good as absent.
+    /// Takes one field; `null` is as good as absent. Whether what is not known matters is for the op to say.
     pub(crate) fn take(&mut self, encoding: Encoding, name: &str, value: &'a [u8]) -> Result<(), Malformed> {
         if raw::is_nothing(encoding, value) {
             return Ok(());
@@ -74,7 +85,10 @@ impl<'a> Parts<'a> {
                 once(&mut self.deadline_ms, raw::number(encoding, value), "`deadline_ms` is one whole number")
             }
             "body" => once(&mut self.body, Some(value), "`body` is there once"),
-            _ => Ok(()),
+            _ => {
+                self.unknown.note_field(name, &["id", "op", "rid", "deadline_ms", "body"]);
+                Ok(())
+            }
         }
     }
 }

@@ -48,6 +48,8 @@ struct HallForm {
     #[serde(with = "form")]
     id: Id,
     name: SmolStr,
+    #[serde(default)]
+    comments: SmolStr,
     #[serde(with = "form")]
     layout: Arc<Layout>,
 }
@@ -194,6 +196,8 @@ struct SessionFields {
     #[serde(with = "form", default)]
     limits: Limits,
     #[serde(default)]
+    comments: SmolStr,
+    #[serde(default)]
     canceled: Option<SmolStr>,
     #[serde(with = "form")]
     counts: SeatCounts,
@@ -227,7 +231,7 @@ impl Form for SessionView {
         let limited = !is_unlimited(&self.limits);
         let optional =
             [!self.areas.is_empty(), self.hold_ttl_ms.is_some(), limited, self.canceled.is_some()].map(usize::from);
-        let mut map = serializer.serialize_struct("Session", 9 + optional.iter().sum::<usize>())?;
+        let mut map = serializer.serialize_struct("Session", 10 + optional.iter().sum::<usize>())?;
         map.serialize_field("id", &On(&self.id))?;
         map.serialize_field("venue", &On(&self.venue))?;
         map.serialize_field("hall", &On(&self.hall))?;
@@ -244,6 +248,7 @@ impl Form for SessionView {
         if limited {
             map.serialize_field("limits", &On(&self.limits))?;
         }
+        map.serialize_field("comments", &self.comments)?;
         if let Some(reason) = &self.canceled {
             map.serialize_field("canceled", reason)?;
         }
@@ -271,6 +276,7 @@ impl Form for SessionView {
             areas: fields.areas.into_iter().map(area).collect(),
             hold_ttl_ms: fields.hold_ttl_ms,
             limits: fields.limits,
+            comments: fields.comments,
             canceled: fields.canceled,
             counts: fields.counts,
             area_counts,

@@ -110,6 +110,8 @@ struct ConflictForm {
     #[serde(with = "form")]
     end: Timestamp,
     why: SmolStr,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    booking: Option<SmolStr>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -119,6 +121,8 @@ struct ShortageForm {
     product: Id,
     wanted: u32,
     free: u64,
+    #[serde(default)]
+    held: u64,
 }
 
 remote_form! {

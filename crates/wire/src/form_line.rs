@@ -12,6 +12,7 @@ use serde::{
     de::Error as _,
     ser::{Error as _, SerializeStruct},
 };
+use smol_str::SmolStr;
 
 use crate::{
     form::{self, Form, On},
@@ -36,7 +37,8 @@ impl Form for LineView {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let fields = match &self.content {
             Content::Seats(_) | Content::Units { .. } => 4,
-            Content::Places { .. } | Content::Slot { .. } => 5,
+            Content::Places { .. } => 5,
+            Content::Slot { details, .. } => 5 + usize::from(!details.is_empty()),
         };
         let mut map = serializer.serialize_struct("Line", fields + usize::from(self.late))?;
         map.serialize_field("line", &self.line)?;
@@ -55,10 +57,13 @@ impl Form for LineView {
                 map.serialize_field("quantity", quantity)?;
                 map.serialize_field("price", price)?;
             }
-            Content::Slot { begin, end, price } => {
+            Content::Slot { begin, end, price, details } => {
                 map.serialize_field("begin", &On(begin))?;
                 map.serialize_field("end", &On(end))?;
                 map.serialize_field("price", price)?;
+                if !details.is_empty() {
+                    map.serialize_field("details", details)?;
+                }
             }
         }
         if self.late {
@@ -99,6 +104,8 @@ struct LineFields {
     #[serde(default)]
     price: Option<i64>,
     #[serde(default)]
+    details: SmolStr,
+    #[serde(default)]
     late: bool,
 }
 
@@ -124,7 +131,7 @@ impl LineFields {
             }
             (None, None, Some(resource)) => {
                 let (begin, end) = (self.begin.ok_or("`begin` is missing")?, self.end.ok_or("`end` is missing")?);
-                Ok((Entity::Resource(resource), Content::Slot { begin, end, price: price? }))
+                Ok((Entity::Resource(resource), Content::Slot { begin, end, price: price?, details: self.details }))
             }
             _ => Err("a line is of one `session`, `product` or `resource`"),
         }

@@ -63,7 +63,7 @@ fn venue(event: &VenueEvent) -> Words {
         VenueEvent::Put { details, request: _ } => {
             ("put", format!("called {}, in {}", details.name, or_nowhere(&details.city)))
         }
-        VenueEvent::HallPut { hall, name, layout, request: _ } => {
+        VenueEvent::HallPut { hall, name, layout, .. } => {
             let seats = layout
                 .as_ref()
                 .map_or_else(|| "its seats as they were".to_owned(), |layout| format!("with {} seats", layout.seats()));
@@ -136,8 +136,8 @@ fn session(event: &SessionEvent) -> Words {
         SessionEvent::SeatsHeld { hold, revision, seats: held, deadline, .. } => {
             ("held", format!("{} by {}, until {}", seats(held), holder(hold, *revision), instant(*deadline)))
         }
-        SessionEvent::SeatsReleased { hold, revision, seats: freed, remember: _ } => {
-            ("released", format!("{} of {}", seats(freed), holder(hold, *revision)))
+        SessionEvent::SeatsReleased { hold, revision, seats: freed, expired, .. } => {
+            (ended(*expired), format!("{} of {}", seats(freed), holder(hold, *revision)))
         }
         SessionEvent::SeatsSold { hold, seats: sold, order, at } => {
             ("sold", format!("{} of cart {} by order {order}, decided at {}", seats(sold), hold.cart, instant(*at)))
@@ -150,9 +150,10 @@ fn session(event: &SessionEvent) -> Words {
             let by = holder(hold, *revision);
             ("places_held", format!("{quantity} places in {area} altogether by {by}, until {}", instant(*deadline)))
         }
-        SessionEvent::PlacesReleased { hold, revision, left, remember: _ } => {
-            ("places_released", format!("{} has {left} left", holder(hold, *revision)))
-        }
+        SessionEvent::PlacesReleased { hold, revision, left, expired, .. } => (
+            if *expired { "places_expired" } else { "places_released" },
+            format!("{} has {left} left", holder(hold, *revision)),
+        ),
         SessionEvent::PlacesSold { hold, quantity, at } => ("places_sold", sold(hold, *quantity, "places", *at)),
         SessionEvent::Hold(event) => on_hold(event),
         SessionEvent::Vacated => ("vacated", "its venue has the hall back".into()),
@@ -160,6 +161,11 @@ fn session(event: &SessionEvent) -> Words {
         SessionEvent::SeatsBlocked { seats: blocked, .. } => ("blocked", format!("{}; off sale", seats(blocked))),
         SessionEvent::SeatsUnblocked { seats: freed, .. } => ("unblocked", format!("{}; on sale again", seats(freed))),
     }
+}
+
+/// How a hold came to its end without a sale.
+fn ended(expired: bool) -> &'static str {
+    if expired { "expired" } else { "released" }
 }
 
 fn product(event: &ProductEvent) -> Words {
@@ -172,8 +178,8 @@ fn product(event: &ProductEvent) -> Words {
             let until = instant(*deadline);
             ("held", format!("{quantity} units altogether by {by}, {price} minor units each, until {until}"))
         }
-        ProductEvent::UnitsReleased { hold, revision, left, remember: _ } => {
-            ("released", format!("{} has {left} units left", holder(hold, *revision)))
+        ProductEvent::UnitsReleased { hold, revision, left, expired, .. } => {
+            (ended(*expired), format!("{} has {left} units left", holder(hold, *revision)))
         }
         ProductEvent::UnitsSold { hold, quantity, at } => ("sold", sold(hold, *quantity, "units", *at)),
         ProductEvent::UnitsRefunded { hold } => {
@@ -192,7 +198,7 @@ fn resource(event: &ResourceEvent) -> Words {
             let (when, by, until) = (span(*begin, *end), holder(hold, *revision), instant(*deadline));
             ("held", format!("{when} by {by} for {price} minor units, until {until}"))
         }
-        ResourceEvent::SlotReleased { hold, revision, remember: _ } => ("released", holder(hold, *revision)),
+        ResourceEvent::SlotReleased { hold, revision, expired, .. } => (ended(*expired), holder(hold, *revision)),
         ResourceEvent::SlotSold { hold, at } => {
             ("sold", format!("to order {}, decided at {}", hold.cart.order(), instant(*at)))
         }
@@ -221,9 +227,10 @@ fn customer(event: &CustomerEvent) -> Words {
             let by = holder(hold, *revision);
             ("quota_held", format!("{count} of {quota} altogether by {by}, until {}", instant(*deadline)))
         }
-        CustomerEvent::QuotaReleased { hold, revision, left, remember: _ } => {
-            ("quota_released", format!("{} has {left} left", holder(hold, *revision)))
-        }
+        CustomerEvent::QuotaReleased { hold, revision, left, expired, .. } => (
+            if *expired { "quota_expired" } else { "quota_released" },
+            format!("{} has {left} left", holder(hold, *revision)),
+        ),
         CustomerEvent::QuotaSold { hold, count, at } => ("quota_used", sold(hold, *count, "parts", *at)),
         CustomerEvent::QuotaRefunded { hold } => {
             ("quota_refunded", format!("of order {}; it may be used again", hold.cart.order()))
@@ -411,7 +418,7 @@ mod tests {
         let events = [
             SessionEvent::SeatsBlocked { seats: vec![other], request: Request { id: RequestHash(1), body: 1 } },
             SessionEvent::SeatsHeld { hold, revision: 1, want_hash: 7, seats: vec![seat, other], deadline: at },
-            SessionEvent::SeatsReleased { hold, revision: 2, seats: vec![other], remember: true },
+            SessionEvent::SeatsReleased { hold, revision: 2, seats: vec![other], remember: true, expired: false },
             SessionEvent::SeatsSold { hold, seats: vec![seat], order: OrderId(0xabc), at },
             SessionEvent::SaleRefunded { hold, seats: vec![seat] },
         ]

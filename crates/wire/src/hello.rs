@@ -17,6 +17,9 @@ pub struct Hello {
     pub version: SmolStr,
     /// The version of the protocol.
     pub protocol: u32,
+    /// Its minor version, which grows with every field that requests get; 0 if absent.
+    #[serde(default)]
+    pub minor: u32,
     /// What an ok rests on.
     pub durability: Durability,
     /// What is allowed.

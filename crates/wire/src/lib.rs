@@ -10,6 +10,7 @@ pub mod limits;
 
 pub mod encoding;
 mod raw;
+mod strict;
 
 pub mod form;
 mod form_answer;
@@ -29,6 +30,7 @@ pub mod rejection;
 pub mod body;
 mod convert;
 pub mod request;
+pub mod version;
 
 pub mod city;
 pub mod cluster;

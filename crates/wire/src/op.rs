@@ -165,6 +165,12 @@ ops! {
 }
 
 impl Op {
+    /// Whether fields it does not know are refused: in everything that changes something, so that nothing a client asked for
+    /// is dropped in silence. Reads ignore them.
+    pub fn is_strict(self) -> bool {
+        self.changes() || self == Op::Batch
+    }
+
     /// Whether its frame may be as long as importers need.
     pub fn is_for_importers(self) -> bool {
         matches!(self, Op::Batch | Op::HallPut | Op::ProductPut | Op::ResourcePut)

@@ -23,6 +23,7 @@ use crate::{
     },
     raw,
     rejection::Rejection,
+    strict::{self, Unknown},
 };
 
 /// A request that is worth handing on.
@@ -164,6 +165,7 @@ impl Request {
         if frame.len() > FRAME_BYTES_MAX && !op.is_for_importers() {
             return Err(rejected(too_long(FRAME_BYTES_MAX)));
         }
+        envelope.unknown.refuse_of(op).map_err(rejected)?;
         let rid = envelope.rid.as_deref();
         Request::from_parts(encoding, id, op, rid, envelope.deadline_ms, envelope.body).map_err(rejected)
     }
@@ -236,14 +238,15 @@ fn keyed(id: Option<RequestHash>, command: &Command) -> Option<RequestKey> {
 }
 
 /// What is to be done, by op.
-fn call(encoding: Encoding, op: Op, body: &[u8]) -> Result<(Call, Shape), Rejection> {
+fn call(encoding: Encoding, op: Op, bytes: &[u8]) -> Result<(Call, Shape), Rejection> {
     // Serde would take a list for the fields in their order, and an empty one for an op that needs none.
-    if !raw::is_map(encoding, body) {
+    if !raw::is_map(encoding, bytes) {
         return Err(Rejection::bad_request("the body of a request is a map of fields"));
     }
+    let body = Body { encoding, op, bytes };
     let call = match op {
         Op::Hello => {
-            let hello: body::ClientHello = read(encoding, body)?;
+            let hello: body::ClientHello = body.read()?;
             if hello.client.len() > CLIENT_NAME_BYTES_MAX {
                 let why = format_smolstr!("`client` has at most {CLIENT_NAME_BYTES_MAX} bytes");
                 return Err(Rejection::TooLarge(why));
@@ -251,25 +254,25 @@ fn call(encoding: Encoding, op: Op, body: &[u8]) -> Result<(Call, Shape), Reject
             Call::Hello(hello)
         }
         Op::SessionSearch => {
-            let (search, shape) = convert::session::session_search(read(encoding, body)?)?;
+            let (search, shape) = convert::session::session_search(body.read()?)?;
             let call = match search {
                 Search::Venue(command) => Call::Command(command),
                 Search::City(search) => Call::SearchCity(search),
             };
             return Ok((call, shape));
         }
-        Op::Watch => convert::admin::watch(read(encoding, body)?)?,
+        Op::Watch => convert::admin::watch(body.read()?)?,
         Op::Unwatch => {
-            let body::Unwatch { feed } = read(encoding, body)?;
+            let body::Unwatch { feed } = body.read()?;
             Call::Unwatch { feed }
         }
-        Op::Batch => Call::Batch(items(encoding, body)?),
+        Op::Batch => Call::Batch(items(encoding, bytes)?),
         Op::AdminStatus => Call::Status,
-        Op::AdminAudit => match read::<body::Audit>(encoding, body)?.entity {
+        Op::AdminAudit => match body.read::<body::Audit>()?.entity {
             Some(entity) => Call::Command(convert::admin::audit(entity)?),
             None => Call::AuditNode,
         },
-        Op::AdminHistory => convert::admin::history(read(encoding, body)?)?,
+        Op::AdminHistory => convert::admin::history(body.read()?)?,
         Op::VenuePut
         | Op::VenueGet
         | Op::VenueSearch
@@ -317,7 +320,7 @@ fn call(encoding: Encoding, op: Op, body: &[u8]) -> Result<(Call, Shape), Reject
         | Op::AdminUndrain
         | Op::AdminRemove
         | Op::AdminReplace => {
-            let (command, shape) = command(encoding, op, body)?;
+            let (command, shape) = command(body)?;
             return Ok((Call::Command(command), shape));
         }
     };
@@ -325,103 +328,118 @@ fn call(encoding: Encoding, op: Op, body: &[u8]) -> Result<(Call, Shape), Reject
 }
 
 /// The command of an op that is one.
-fn command(encoding: Encoding, op: Op, body: &[u8]) -> Result<(Command, Shape), Rejection> {
-    let command = match op {
-        Op::VenuePut => convert::catalogue::venue_put(read(encoding, body)?)?,
-        Op::VenueGet => Command::Venue(id(encoding, body)?, VenueCommand::Get),
-        Op::VenueSearch => convert::catalogue::venue_search(read(encoding, body)?)?,
-        Op::HallPut => convert::catalogue::hall_put(read(encoding, body)?)?,
+fn command(body: Body<'_>) -> Result<(Command, Shape), Rejection> {
+    let command = match body.op {
+        Op::VenuePut => convert::catalogue::venue_put(body.read()?)?,
+        Op::VenueGet => Command::Venue(body.id()?, VenueCommand::Get),
+        Op::VenueSearch => convert::catalogue::venue_search(body.read()?)?,
+        Op::HallPut => convert::catalogue::hall_put(body.read()?)?,
         Op::HallGet => {
-            let body::HallGet { venue, id } = read(encoding, body)?;
+            let body::HallGet { venue, id } = body.read()?;
             Command::Venue(venue, VenueCommand::GetHall { hall: id })
         }
-        Op::TitlePut => convert::catalogue::title_put(read(encoding, body)?)?,
-        Op::TitleGet => Command::Directory(DirectoryCommand::GetTitle(id(encoding, body)?)),
-        Op::TitleSearch => return convert::catalogue::title_search(read(encoding, body)?),
-        Op::SessionCreate => convert::session::session_create(read(encoding, body)?)?,
-        Op::SessionGet => Command::Session(id(encoding, body)?, SessionCommand::Get),
-        Op::SessionSearch => match convert::session::session_search(read(encoding, body)?)? {
+        Op::TitlePut => convert::catalogue::title_put(body.read()?)?,
+        Op::TitleGet => Command::Directory(DirectoryCommand::GetTitle(body.id()?)),
+        Op::TitleSearch => return convert::catalogue::title_search(body.read()?),
+        Op::SessionCreate => convert::session::session_create(body.read()?)?,
+        Op::SessionGet => Command::Session(body.id()?, SessionCommand::Get),
+        Op::SessionSearch => match convert::session::session_search(body.read()?)? {
             (Search::Venue(command), shape) => return Ok((command, shape)),
             (Search::City(_), _) => {
                 return Err(Rejection::bad_request("a search over a `city` stands alone in a frame"));
             }
         },
-        Op::SessionMap => return convert::session::session_map(read(encoding, body)?),
-        Op::SessionBlock => convert::session::session_seats(read(encoding, body)?, SessionCommand::Block)?,
-        Op::SessionUnblock => convert::session::session_seats(read(encoding, body)?, SessionCommand::Unblock)?,
-        Op::SessionCancel => convert::session::session_cancel(read(encoding, body)?)?,
-        Op::ProductPut => convert::product::product_put(read(encoding, body)?)?,
-        Op::ProductGet => Command::Product(id(encoding, body)?, ProductCommand::Get),
-        Op::ResourcePut => convert::resource::resource_put(read(encoding, body)?)?,
-        Op::ResourceGet => Command::Resource(id(encoding, body)?, ResourceCommand::Get),
-        Op::ResourceReserve => convert::resource::resource_reserve(read(encoding, body)?)?,
-        Op::ResourceCancel => convert::resource::resource_cancel(read(encoding, body)?),
-        Op::ResourceMove => convert::resource::resource_move(read(encoding, body)?)?,
-        Op::ResourceIsAvailable => convert::resource::resource_is_available(read(encoding, body)?)?,
-        Op::ResourceBookings => return convert::resource::resource_bookings(read(encoding, body)?),
-        Op::ResourceFreeSlots => convert::resource::resource_free_slots(read(encoding, body)?)?,
-        Op::CartOpen => convert::cart::cart_open(read(encoding, body)?)?,
-        Op::CartGet => convert::cart::cart_only(read(encoding, body)?, CartCommand::Get)?,
-        Op::CartHoldSeats => convert::cart::hold_seats(read(encoding, body)?)?,
-        Op::CartHoldBest => convert::cart::hold_best(read(encoding, body)?)?,
-        Op::CartHoldPlaces => convert::cart::hold_places(read(encoding, body)?)?,
-        Op::CartHoldStock => convert::cart::hold_stock(read(encoding, body)?)?,
-        Op::CartHoldSlot => convert::cart::hold_slot(read(encoding, body)?)?,
-        Op::CartHoldAll => convert::cart::hold_all(read(encoding, body)?)?,
-        Op::CartSetQuantity => convert::cart::set_quantity(read(encoding, body)?)?,
-        Op::CartRelease => convert::cart::release(read(encoding, body)?)?,
-        Op::CartCancel => convert::cart::cart_only(read(encoding, body)?, CartCommand::Cancel)?,
-        Op::CartCheckout => convert::cart::checkout(read(encoding, body)?)?,
-        Op::OrderGet => Command::Cart(read::<body::OrderGet>(encoding, body)?.order.cart(), CartCommand::Order),
-        Op::OrderRefund => convert::cart::order_refund(read(encoding, body)?)?,
-        Op::CustomerPurchases => convert::cart::customer_purchases(read(encoding, body)?)?,
-        Op::AdminRelease => convert::admin::release(read(encoding, body)?)?,
-        Op::AdminSettle => convert::admin::settle(read(encoding, body)?)?,
+        Op::SessionMap => return convert::session::session_map(body.read()?),
+        Op::SessionBlock => convert::session::session_seats(body.read()?, SessionCommand::Block)?,
+        Op::SessionUnblock => convert::session::session_seats(body.read()?, SessionCommand::Unblock)?,
+        Op::SessionCancel => convert::session::session_cancel(body.read()?)?,
+        Op::ProductPut => convert::product::product_put(body.read()?)?,
+        Op::ProductGet => Command::Product(body.id()?, ProductCommand::Get),
+        Op::ResourcePut => convert::resource::resource_put(body.read()?)?,
+        Op::ResourceGet => Command::Resource(body.id()?, ResourceCommand::Get),
+        Op::ResourceReserve => convert::resource::resource_reserve(body.read()?)?,
+        Op::ResourceCancel => convert::resource::resource_cancel(body.read()?),
+        Op::ResourceMove => convert::resource::resource_move(body.read()?)?,
+        Op::ResourceIsAvailable => convert::resource::resource_is_available(body.read()?)?,
+        Op::ResourceBookings => return convert::resource::resource_bookings(body.read()?),
+        Op::ResourceFreeSlots => convert::resource::resource_free_slots(body.read()?)?,
+        Op::CartOpen => convert::cart::cart_open(body.read()?)?,
+        Op::CartGet => convert::cart::cart_only(body.read()?, CartCommand::Get)?,
+        Op::CartHoldSeats => convert::cart::hold_seats(body.read()?)?,
+        Op::CartHoldBest => convert::cart::hold_best(body.read()?)?,
+        Op::CartHoldPlaces => convert::cart::hold_places(body.read()?)?,
+        Op::CartHoldStock => convert::cart::hold_stock(body.read()?)?,
+        Op::CartHoldSlot => convert::cart::hold_slot(body.read()?)?,
+        Op::CartHoldAll => convert::cart::hold_all(body.read()?)?,
+        Op::CartSetQuantity => convert::cart::set_quantity(body.read()?)?,
+        Op::CartRelease => convert::cart::release(body.read()?)?,
+        Op::CartCancel => convert::cart::cart_only(body.read()?, CartCommand::Cancel)?,
+        Op::CartCheckout => convert::cart::checkout(body.read()?)?,
+        Op::OrderGet => Command::Cart(body.read::<body::OrderGet>()?.order.cart(), CartCommand::Order),
+        Op::OrderRefund => convert::cart::order_refund(body.read()?)?,
+        Op::CustomerPurchases => convert::cart::customer_purchases(body.read()?)?,
+        Op::AdminRelease => convert::admin::release(body.read()?)?,
+        Op::AdminSettle => convert::admin::settle(body.read()?)?,
         Op::AdminNodes => {
-            let body::Empty {} = read(encoding, body)?;
+            let body::Empty {} = body.read()?;
             Command::Cluster(ClusterCommand::Get)
         }
-        Op::AdminJoin => convert::admin::join(read(encoding, body)?)?,
+        Op::AdminJoin => convert::admin::join(body.read()?)?,
         Op::AdminDrain => {
-            let body::AdminLeave { node, force } = read(encoding, body)?;
+            let body::AdminLeave { node, force } = body.read()?;
             Command::Cluster(ClusterCommand::Drain { node, force })
         }
-        Op::AdminUndrain => Command::Cluster(ClusterCommand::Undrain { node: node(encoding, body)? }),
+        Op::AdminUndrain => Command::Cluster(ClusterCommand::Undrain { node: body.node()? }),
         Op::AdminRemove => {
-            let body::AdminLeave { node, force } = read(encoding, body)?;
+            let body::AdminLeave { node, force } = body.read()?;
             Command::Cluster(ClusterCommand::Remove { node, force })
         }
-        Op::AdminReplace => Command::Cluster(ClusterCommand::Replace { node: node(encoding, body)? }),
+        Op::AdminReplace => Command::Cluster(ClusterCommand::Replace { node: body.node()? }),
         Op::Hello | Op::Watch | Op::Unwatch | Op::Batch | Op::AdminStatus | Op::AdminAudit | Op::AdminHistory => {
-            return Err(Rejection::bad_request(format!("`{}` is no command and stands alone in a frame", op.name())));
+            let name = body.op.name();
+            return Err(Rejection::bad_request(format!("`{name}` is no command and stands alone in a frame")));
         }
     };
     Ok((command, Shape::Plain))
 }
 
-/// The id that is all of a body.
-fn id(encoding: Encoding, body: &[u8]) -> Result<Id, Rejection> {
-    read::<body::Get>(encoding, body).map(|body| body.id)
+/// The bytes of a body, and how strictly they are read.
+#[derive(Clone, Copy)]
+struct Body<'a> {
+    encoding: Encoding,
+    op: Op,
+    bytes: &'a [u8],
 }
 
-/// The member that is all of a body.
-fn node(encoding: Encoding, body: &[u8]) -> Result<u64, Rejection> {
-    read::<body::AdminNode>(encoding, body).map(|body| body.node)
-}
+impl Body<'_> {
+    fn read<T: DeserializeOwned>(self) -> Result<T, Rejection> {
+        let read = if self.op.is_strict() { strict::read } else { Encoding::read };
+        read(self.encoding, self.bytes).map_err(|reason| Rejection::bad_request(format!("body: {reason}")))
+    }
 
-fn read<T: DeserializeOwned>(encoding: Encoding, body: &[u8]) -> Result<T, Rejection> {
-    encoding.read(body).map_err(|reason| Rejection::bad_request(format!("body: {reason}")))
+    /// The id that is all of it.
+    fn id(self) -> Result<Id, Rejection> {
+        self.read::<body::Get>().map(|body| body.id)
+    }
+
+    /// The member that is all of it.
+    fn node(self) -> Result<u64, Rejection> {
+        self.read::<body::AdminNode>().map(|body| body.node)
+    }
 }
 
 /// The items of a batch, each read by itself.
 fn items(encoding: Encoding, body: &[u8]) -> Result<Vec<Result<Item, Rejection>>, Rejection> {
-    let mut list = None;
+    let (mut list, mut unknown) = (None, Unknown::default());
     raw::fields(encoding, body, |name, value| {
-        if name == "items" {
-            list = Some(value);
+        match name {
+            "items" => list = Some(value),
+            _ if raw::is_nothing(encoding, value) => {}
+            _ => unknown.note_field(name, &["items"]),
         }
         Ok(())
     })?;
+    unknown.refuse_of(Op::Batch)?;
     let list = list.ok_or_else(|| Rejection::bad_request("body: `items` is missing"))?;
     let mut elements = Vec::new();
     let mut too_many = false;
@@ -445,7 +463,9 @@ fn item(encoding: Encoding, element: &[u8]) -> Result<Item, Rejection> {
     let mut parts = Parts::default();
     raw::fields(encoding, element, |name, value| parts.take(encoding, name, value))?;
     let op = op(&parts.op.ok_or_else(|| Rejection::bad_request("`op` is missing"))?)?;
+    parts.unknown.refuse_of(op)?;
     let key = request_id(op, parts.rid.as_deref())?;
-    let (command, shape) = command(encoding, op, parts.body.unwrap_or(encoding.empty()))?;
+    let bytes = parts.body.unwrap_or(encoding.empty());
+    let (command, shape) = command(Body { encoding, op, bytes })?;
     Ok(Item { key: keyed(key, &command), shape, command })
 }

@@ -22,7 +22,13 @@ fn read(layout: &str) -> Result<std::sync::Arc<Layout>, String> {
 
 /// The full form, as `hall.get` answers it.
 fn full(layout: std::sync::Arc<Layout>) -> String {
-    let hall = boxoffice_core::answer::HallView { venue: id("globe"), id: id("main"), name: "Main".into(), layout };
+    let hall = boxoffice_core::answer::HallView {
+        venue: id("globe"),
+        id: id("main"),
+        name: "Main".into(),
+        comments: "".into(),
+        layout,
+    };
     let answered =
         boxoffice_core::answer::Answered { answer: boxoffice_core::answer::Answer::Hall(hall), at: Vec::new() };
     let mut out = BytesMut::new();

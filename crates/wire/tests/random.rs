@@ -79,8 +79,9 @@ fn line() -> impl Strategy<Value = LineView> {
     let of_session = (id(), prop_oneof![seats, places]).prop_map(|(id, content)| (Entity::Session(id), content));
     let units = (id(), any::<u32>(), any::<i64>())
         .prop_map(|(id, quantity, price)| (Entity::Product(id), Content::Units { quantity, price }));
-    let slot = (id(), time(), time(), any::<i64>())
-        .prop_map(|(id, begin, end, price)| (Entity::Resource(id), Content::Slot { begin, end, price }));
+    let slot = (id(), time(), time(), any::<i64>()).prop_map(|(id, begin, end, price)| {
+        (Entity::Resource(id), Content::Slot { begin, end, price, details: "".into() })
+    });
     (any::<u32>(), prop_oneof![of_session, units, slot], any::<bool>())
         .prop_map(|(line, (entity, content), late)| LineView { line, entity, content, late })
 }
@@ -177,7 +178,7 @@ proptest! {
     ) {
         let (token, cart, customer) = (common::token(), None, None);
         let resource = product.clone();
-        let slot = body::HoldSlot { token, cart, customer, resource, begin, end };
+        let slot = body::HoldSlot { token, cart, customer, resource, begin, end, details: "".into() };
         let fits = begin < end && end.0 - begin.0 <= 366 * 24 * 60 * 60 * 1000;
         prop_assert_eq!(read(Op::CartHoldSlot, &slot).map(|_| ()), if fits { Ok(()) } else { Err(502) });
         let quantity = boxoffice_wire::quantity::Quantity::Whole(quantity);

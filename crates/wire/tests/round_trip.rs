@@ -160,7 +160,7 @@ fn the_details_of_refusals_are_read() {
         let product = Entity::Product(id("p"));
         let order = no(Refusal::LimitPerOrder { entity: product.clone(), max: 8 }, encoding);
         assert_eq!((order.entity, order.max), (Some(product), Some(8)));
-        let shortages = vec![Shortage { product: id("p"), wanted: 3, free: 1 }];
+        let shortages = vec![Shortage { product: id("p"), wanted: 3, free: 1, held: 6 }];
         assert_eq!(no(Refusal::OutOfStock(shortages.clone()), encoding).shortages, shortages);
         assert_eq!(no(Refusal::NoSuchProduct(id("p")), encoding).product, Some(id("p")));
         assert_eq!(no(Refusal::SlotTaken(vec![conflict()]), encoding).conflicts, [conflict()]);

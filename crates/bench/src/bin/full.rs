@@ -96,6 +96,7 @@ fn arena(number: u64, name: &str) -> Command {
         areas: vec![Area { id: id("floor"), name: "Floor".into(), capacity: 200_000, price: euros(100) }],
         hold_ttl_ms: None,
         limits: Limits::default(),
+        comments: "".into(),
     };
     Command::Venue(id("venue"), VenueCommand::CreateSession(session))
 }
@@ -105,7 +106,7 @@ fn fill(node: &Alone) {
     let details = VenueDetails { name: "V".into(), city: "C".into(), position: None, comments: "".into() };
     node.must(venue(VenueCommand::Put(details)), 1);
     let layout = Layout::new(Vec::new(), None).expect("a hall may have no seats").into();
-    node.must(venue(VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), layout }), 2);
+    node.must(venue(VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout }), 2);
     for (number, name) in ["full", "fresh"].into_iter().enumerate() {
         node.must(arena(number as u64, name), 3 + number as u64);
         node.must(Command::Product(id(name), ProductCommand::Put(Box::new(product()))), 1);

@@ -50,7 +50,7 @@ fn set_up(node: &Alone) {
     let venue = id("v");
     let details = VenueDetails { name: "V".into(), city: "C".into(), position: None, comments: "".into() };
     node.must(Command::Venue(venue.clone(), VenueCommand::Put(details)), 1);
-    let hall = VenueCommand::PutHall { hall: id("h"), name: "H".into(), layout };
+    let hall = VenueCommand::PutHall { hall: id("h"), name: "H".into(), comments: "".into(), layout };
     node.must(Command::Venue(venue, hall), 2);
 }
 
@@ -67,6 +67,7 @@ fn create_sessions(node: &Alone, round: u64) {
             areas: Vec::new(),
             hold_ttl_ms: None,
             limits: Limits::default(),
+            comments: "".into(),
         };
         (Command::Venue(id("v"), VenueCommand::CreateSession(new)), 1_000 + start)
     }));

@@ -64,6 +64,8 @@ struct Hall {
     #[serde(deserialize_with = "Form::read")]
     id: Id,
     name: Option<String>,
+    #[serde(default)]
+    comments: String,
     #[serde(deserialize_with = "Form::read")]
     layout: Arc<Layout>,
 }
@@ -88,6 +90,8 @@ struct Session {
     hold_ttl_ms: Option<u64>,
     #[serde(default, deserialize_with = "Form::read")]
     limits: Limits,
+    #[serde(default)]
+    comments: String,
 }
 
 /// Places without seats, with a price in the file's currency unless it says so.
@@ -211,6 +215,7 @@ impl Venue {
         let hall = |hall: Hall| WantedHall {
             name: hall.name.unwrap_or_else(|| hall.id.to_string()),
             id: hall.id,
+            comments: hall.comments,
             layout: hall.layout,
         };
         let sessions = self.sessions.into_iter().map(|session| session.wanted(currency)).collect::<Result<_, _>>()?;
@@ -257,6 +262,7 @@ impl Session {
             areas,
             hold_ttl_ms: self.hold_ttl_ms,
             limits: self.limits,
+            comments: self.comments,
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use boxoffice_client::{
-    BatchCommand, Client, Error, HallView, Id, Layout, NewSession, Reply, SessionView, Timestamp, VenueView,
+    BatchCommand, Client, Error, HallView, Id, Layout, NewSession, Reply, SessionView, Timestamp, Title, VenueView,
 };
 use boxoffice_wire::{Encoding, Op, body, limits::IMPORT_FRAME_BYTES_MAX, reply};
 use futures_util::{StreamExt, stream};
@@ -86,11 +86,24 @@ pub async fn make(client: &Client, wanted: &Wanted, now: Timestamp) -> Result<Re
 async fn make_things(client: &Client, wanted: &Wanted, report: &mut Report) -> Result<(), Error> {
     let Wanted { titles, products, resources, venues: _ } = wanted;
     let there = read_all(titles, |(id, _)| async { known(client.title_get(id).await) }).await?;
-    let steps = titles.iter().zip(there).map(|((id, title), there)| {
-        let command = || BatchCommand::title_put(client.new_request_id(), id, title.clone());
-        thing_step(format!("title {id} ({})", title.name), there.map(|there| there.title == *title), command)
-    });
-    send(client, steps.collect(), report).await?;
+    let mut steps: Vec<Step> = titles
+        .iter()
+        .zip(there)
+        .map(|((id, title), there)| {
+            let command = || BatchCommand::title_put(client.new_request_id(), id, title.clone());
+            thing_step(format!("title {id} ({})", title.name), there.map(|there| there.title == *title), command)
+        })
+        .collect();
+    // A title that only a session names is made if it is not there, and left as it is if it is.
+    let named = wanted.titles_of_sessions_only();
+    let there = read_all(&named, |id| async { known(client.title_get(id).await) }).await?;
+    for (id, _) in named.iter().zip(there).filter(|(_, there)| there.is_none()) {
+        let name = id.as_str().into();
+        let title = Title { name, director: "".into(), cast: Vec::new(), comments: "".into(), duration_ms: None };
+        let command = || BatchCommand::title_put(client.new_request_id(), id, title);
+        steps.push(thing_step(format!("title {id}"), None, command));
+    }
+    send(client, steps, report).await?;
     let there = read_all(products, |(id, _)| async { known(client.product_get(id).await) }).await?;
     let steps = products.iter().zip(there).map(|((id, details), there)| {
         let command = || BatchCommand::product_put(client.new_request_id(), id, details.clone());
@@ -154,7 +167,10 @@ fn venue_step(client: &Client, venue: &WantedVenue, there: Option<&VenueView>) -
 fn hall_step(client: &Client, venue: &WantedVenue, hall: &WantedHall, there: Option<&HallView>) -> Step {
     let thing = format!("hall {} of {} ({} seats)", hall.id, venue.id, hall.layout.seats());
     let fate = match there {
-        Some(there) if there.name == hall.name && there.layout == hall.layout => {
+        Some(there)
+            if (there.name.as_str(), there.comments.as_str(), &there.layout)
+                == (hall.name.as_str(), hall.comments.as_str(), &hall.layout) =>
+        {
             return Step::settled(Fate::There, thing);
         }
         Some(_) => Fate::Changed,
@@ -169,13 +185,15 @@ fn hall_step(client: &Client, venue: &WantedVenue, hall: &WantedHall, there: Opt
         return Step::settled(Fate::Refused(why), thing);
     }
     let layout = Arc::clone(&hall.layout);
-    let command = BatchCommand::hall_put(client.new_request_id(), &venue.id, &hall.id, &hall.name, layout);
+    let command = BatchCommand::hall_put(client.new_request_id(), &venue.id, &hall.id, &hall.name, layout)
+        .with_comments(&hall.comments);
     Step { fate, thing, command: Some(command), bytes, sellable: None }
 }
 
 fn hall_bytes(venue: &WantedVenue, hall: &WantedHall) -> usize {
-    let (name, layout) = (hall.name.as_str().into(), Arc::clone(&hall.layout));
-    let body = body::HallPut { venue: venue.id.clone(), id: hall.id.clone(), name, layout };
+    let (name, comments) = (hall.name.as_str().into(), hall.comments.as_str().into());
+    let (venue, id, layout) = (venue.id.clone(), hall.id.clone(), Arc::clone(&hall.layout));
+    let body = body::HallPut { venue, id, name, comments, layout };
     let mut frame = Default::default();
     reply::request(Encoding::MsgPack, &mut frame, 0, Op::HallPut, None, None, &body);
     frame.len()
@@ -216,7 +234,7 @@ fn session_step(
         Ok(times) => times,
         Err(why) => return refused(why),
     };
-    let WantedSession { hall, title, areas, hold_ttl_ms, limits, .. } = wanted;
+    let WantedSession { hall, title, areas, hold_ttl_ms, limits, comments, .. } = wanted;
     let thing = format!(
         "session {id} ({} seats in {hall}, {}, {})",
         there.map_or(layout, |there| &there.layout).seats(),
@@ -233,6 +251,7 @@ fn session_step(
         areas: areas.clone(),
         hold_ttl_ms: *hold_ttl_ms,
         limits: limits.clone(),
+        comments: comments.as_str().into(),
     };
     if let Some(there) = there {
         return match differences(venue, &session, there).as_slice() {
@@ -286,6 +305,7 @@ fn differences(venue: &WantedVenue, wanted: &NewSession, there: &SessionView) ->
         ("price", wanted.prices == prices),
         ("area", wanted.areas == there.areas),
         ("limit", wanted.limits == there.limits),
+        ("comment", wanted.comments == there.comments),
         ("hold_ttl_ms", wanted.hold_ttl_ms == there.hold_ttl_ms),
     ]
     .into_iter()

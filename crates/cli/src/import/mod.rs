@@ -88,7 +88,7 @@ fn seats(text: &str, args: &Import) -> Result<Wanted, String> {
     };
     let name = venue.as_str().into();
     let details = VenueDetails { name, city: "".into(), position: None, comments: "".into() };
-    let halls = vec![WantedHall { name: hall.to_string(), id: hall, layout }];
+    let halls = vec![WantedHall { name: hall.to_string(), id: hall, comments: String::new(), layout }];
     let venues = vec![WantedVenue { id: venue, details, only_if_absent: true, halls, sessions }];
     Ok(Wanted { venues, ..Wanted::default() })
 }
@@ -118,6 +118,7 @@ fn session(id: Id, hall: Id, args: &Import) -> Result<WantedSession, String> {
         areas: Vec::new(),
         hold_ttl_ms: None,
         limits: Limits::default(),
+        comments: String::new(),
     })
 }
 

@@ -46,6 +46,8 @@ pub struct WantedHall {
     pub id: Id,
     /// What it is called.
     pub name: String,
+    /// What is said of it.
+    pub comments: String,
     /// Its seats.
     pub layout: Arc<Layout>,
 }
@@ -73,6 +75,18 @@ pub struct WantedSession {
     pub hold_ttl_ms: Option<u64>,
     /// How many one order and one customer may have.
     pub limits: Limits,
+    /// What is said of it.
+    pub comments: String,
+}
+
+impl Wanted {
+    /// The titles that sessions name and the import does not describe, each once.
+    pub fn titles_of_sessions_only(&self) -> Vec<Id> {
+        let sessions = self.venues.iter().flat_map(|venue| &venue.sessions);
+        let named: BTreeSet<&Id> = sessions.map(|session| &session.title).collect();
+        let described: BTreeSet<&Id> = self.titles.iter().map(|(id, _)| id).collect();
+        named.difference(&described).map(|id| (*id).clone()).collect()
+    }
 }
 
 impl WantedSession {

@@ -34,6 +34,7 @@ fn session() -> SessionView {
         areas: Vec::new(),
         hold_ttl_ms: None,
         limits: Limits::default(),
+        comments: "".into(),
         canceled: None,
         area_counts: Vec::new(),
         counts: SeatCounts { free: 8, held: 0, sold: 0, blocked: 0 },

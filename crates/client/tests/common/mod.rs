@@ -10,6 +10,7 @@ use boxoffice_wire::{
     feed::{Delta, Notice, Snapshot},
     hello::{Durability, Hello, Limits},
     request::{Shape, Since},
+    version::PROTOCOL_MINOR,
 };
 use bytes::BytesMut;
 use futures_util::{SinkExt, StreamExt};
@@ -54,10 +55,20 @@ impl Server {
         (client.expect("a connection"), peer)
     }
 
+    /// The same where the server speaks the first version of the protocol.
+    pub async fn connected_as_first_version(&self, config: ClientConfig) -> (Client, Peer) {
+        let (client, peer) = tokio::join!(Client::connect(config), self.accept_with(Hello { minor: 0, ..hello() }));
+        (client.expect("a connection"), peer)
+    }
+
     /// The next connection, with its hellos behind it.
     pub async fn accept(&self) -> Peer {
+        self.accept_with(hello()).await
+    }
+
+    async fn accept_with(&self, hello: Hello) -> Peer {
         let mut peer = timeout(PATIENCE, self.raw_accept()).await.expect("nobody connects");
-        peer.send(|encoding, out| encode::hello(encoding, out, &hello())).await;
+        peer.send(|encoding, out| encode::hello(encoding, out, &hello)).await;
         let greeting = peer.request().await;
         assert_eq!(greeting.op, Op::Hello);
         peer.send(|encoding, out| encode::done(encoding, out, greeting.id)).await;
@@ -225,6 +236,7 @@ fn hello() -> Hello {
         node: "n".into(),
         version: "0".into(),
         protocol: 1,
+        minor: PROTOCOL_MINOR,
         durability: Durability { replicas: 1, fsync: "always".into() },
         limits: Limits::default(),
         time: Timestamp(0),

@@ -73,7 +73,8 @@ impl Calendar {
     /// If the capacity is zero.
     pub fn free_slots(&self, now: Timestamp, search: &FreeSearch, terms: &Terms) -> Result<Vec<Slot>, SmolStr> {
         search.validate()?;
-        let from = terms.earliest(now).map_or(search.from, |earliest| earliest.max(search.from));
+        // What has passed is not offered, also where no notice is needed.
+        let from = search.from.max(now.after(terms.notice_ms));
         // The horizon is for beginnings, the window's end for ends.
         let latest = terms.latest(now).map_or(TIMESTAMP_MAX, |latest| latest.after(search.length_ms));
         let to = search.to.min(latest);

@@ -27,8 +27,8 @@ pub struct Terms {
     pub before_ms: u64,
     /// Time needed after each booking, in milliseconds. It need not be within the hours.
     pub after_ms: u64,
-    /// How long before its beginning a slot is asked for at the latest, in milliseconds. With zero nothing is asked of
-    /// its beginning: what has begun may be booked.
+    /// How long before its beginning a slot is asked for at the latest, in milliseconds. With zero what
+    /// has begun may be booked without a cart; it is neither held nor offered.
     pub notice_ms: u64,
     /// How long before its beginning a slot is asked for at the earliest, in milliseconds; any time if not set.
     pub horizon_ms: Option<u64>,

@@ -16,6 +16,7 @@ use crate::{
     portion::{Content, LINE_QUANTITY_MAX, total},
     refusal::Refusal,
     seat::{HOLD_SEATS_MAX, Seat, SeatSet},
+    terms::check_details,
     time::{Rules, Timestamp},
 };
 
@@ -536,7 +537,7 @@ fn check_line(line: &WantedLine) -> Result<(), Refusal> {
         }
         (Want::Places { quantity: wanted, .. }, Entity::Session(_)) => quantity(*wanted),
         (Want::Units { quantity: wanted, .. }, Entity::Product(_)) => quantity(*wanted),
-        (Want::Slot { begin, end }, Entity::Resource(_)) if begin < end => Ok(()),
+        (Want::Slot { begin, end, details }, Entity::Resource(_)) if begin < end => check_details(details),
         (Want::Slot { .. }, Entity::Resource(_)) => Err(Refusal::BadInterval("it ends before it begins".into())),
         (_, entity) => Err(Refusal::BadRequest(format_smolstr!("{entity} has nothing of the kind"))),
     }

@@ -49,6 +49,8 @@ pub struct NewSession {
     pub hold_ttl_ms: Option<u64>,
     /// How many seats and places one order and one customer may have.
     pub limits: Limits,
+    /// Anything worth saying.
+    pub comments: SmolStr,
 }
 
 /// Interchangeable places of a session.

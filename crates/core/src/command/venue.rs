@@ -21,10 +21,12 @@ pub enum VenueCommand {
         hall: Id,
         /// What it is called.
         name: SmolStr,
+        /// Anything worth saying.
+        comments: SmolStr,
         /// Its seats.
         layout: Arc<Layout>,
     },
-    /// `hall.get`: name and layout.
+    /// `hall.get`: name, comments and layout.
     GetHall {
         /// Which hall.
         hall: Id,

@@ -1,6 +1,7 @@
 //! What a line of a cart asks for.
 
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use crate::{
     id::{Entity, Id, hash64},
@@ -49,6 +50,8 @@ pub enum Want {
         begin: Timestamp,
         /// Up to, exclusive.
         end: Timestamp,
+        /// Anything worth saying; kept with the booking.
+        details: SmolStr,
     },
     /// Part of what a customer may have.
     Quota {
@@ -80,7 +83,9 @@ impl Want {
                 [hash64(area.as_str().as_bytes()), u64::from(*quantity)].into_iter().fold(mix(0, 5), mix)
             }
             Want::Units { quantity, now } => mix(mix(0, if *now { 7 } else { 6 }), u64::from(*quantity)),
-            Want::Slot { begin, end } => [begin.0, end.0].into_iter().fold(mix(0, 8), mix),
+            Want::Slot { begin, end, details } => {
+                [begin.0, end.0, hash64(details.as_bytes())].into_iter().fold(mix(0, 8), mix)
+            }
             Want::Quota { quota, count, max } => {
                 let numbers = u64::from(*count) << 32 | u64::from(*max);
                 [hash64(quota.as_str().as_bytes()), numbers].into_iter().fold(mix(0, 9), mix)

@@ -103,7 +103,7 @@ impl Inventory for Customer {
             Some(Portion::Quota { count, .. }) => live.what.count.min(*count),
             Some(left) => panic!("of {hold:?} is to be left {left:?}"),
         };
-        Some(Event::Customer(CustomerEvent::QuotaReleased { hold, revision, left, remember: !last }))
+        Some(Event::Customer(CustomerEvent::QuotaReleased { hold, revision, left, remember: !last, expired: false }))
     }
 
     fn decide_sell(&self, hold: HoldId, revision: u64, portion: &Portion, order: OrderId, at: Timestamp) -> Vec<Event> {
@@ -116,7 +116,7 @@ impl Inventory for Customer {
         if count == has {
             return vec![sale];
         }
-        let release = CustomerEvent::QuotaReleased { hold, revision, left: count, remember: false };
+        let release = CustomerEvent::QuotaReleased { hold, revision, left: count, remember: false, expired: false };
         vec![Event::Customer(release), sale]
     }
 

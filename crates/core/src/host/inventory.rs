@@ -289,7 +289,8 @@ fn hear<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, reply: Reply,
     let Some(inventory) = entity.inventory() else { return };
     let event = match reply {
         Reply::MineFor { hold, life_ms } => inventory.decide_extend(hold, at.after(life_ms).after(rules.grace_ms)),
-        Reply::NotMine { hold } => inventory.decide_disowned(hold),
+        // The hold was overdue, or it would not have been asked about.
+        Reply::NotMine { hold } => inventory.decide_disowned(hold).map(Event::by_expiry),
         Reply::Granted(_)
         | Reply::Refused { .. }
         | Reply::Stale { .. }
@@ -319,7 +320,9 @@ fn answer_ask<R>(
     let reply = match ask {
         Ask::Expired { hold, revision } => {
             let inventory = entity.inventory();
-            if let Some(event) = inventory.and_then(|it| it.decide_release(hold, revision, None, true)) {
+            if let Some(event) =
+                inventory.and_then(|it| it.decide_release(hold, revision, None, true)).map(Event::by_expiry)
+            {
                 entity.apply(event, turn);
             }
             return;
@@ -358,11 +361,11 @@ fn answer_ask<R>(
         Ask::Release { hold, revision, left: Some(_), .. } if !knows(entity, hold) => {
             Reply::Released { hold, revision }
         }
-        Ask::Release { hold, revision, left, last } => {
+        Ask::Release { hold, revision, left, last, expired } => {
             let inventory = entity.inventory();
             let decided = inventory.and_then(|it| it.decide_release(hold, revision, left.as_ref(), last));
             if let Some(event) = decided {
-                entity.apply(event, turn);
+                entity.apply(if expired { event.by_expiry() } else { event }, turn);
             }
             Reply::Released { hold, revision }
         }

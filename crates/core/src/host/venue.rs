@@ -13,6 +13,7 @@ use crate::{
     event::VenueEvent,
     id::{Entity, Id, Request},
     refusal::Refusal,
+    terms::check_comments,
     time::Timestamp,
     venue::{Creation, Search, Venue},
 };
@@ -226,13 +227,14 @@ fn command_outcome<R>(
             let found = known?.search(&Search { hall, title, from, to, limit, after })?;
             entity.ok(Answer::Sessions(found))
         }
-        VenueCommand::PutHall { hall, name, layout } => {
+        VenueCommand::PutHall { hall, name, comments, layout } => {
             let request = request.ok_or(Refusal::RequestIdMissing)?;
+            check_comments(&comments)?;
             let venue = known?;
             if let Some(known) = venue.hall_answered(&hall, request) {
                 return entity.ok_again(Answer::Done, known?);
             }
-            let event = venue.decide_put_hall(&hall, &name, &layout, request);
+            let event = venue.decide_put_hall(&hall, &name, &comments, &layout, request);
             entity.apply_venue(event, turn);
             entity.ok(Answer::Done)
         }

@@ -86,7 +86,9 @@ impl Product {
         let Units { quantity: had, price } = has.unwrap_or(Units { quantity: 0, price: self.details.price.amount });
         let wanted = quantity.saturating_sub(had);
         if u64::from(wanted) > self.free() {
-            return Err(Refusal::OutOfStock(vec![Shortage { product: self.id.clone(), wanted, free: self.free() }]));
+            let held = self.counts().held - u64::from(had);
+            let product = self.id.clone();
+            return Err(Refusal::OutOfStock(vec![Shortage { product, wanted, free: self.free(), held }]));
         }
         let HoldAsk { hold, revision, deadline, .. } = *ask;
         Ok(ProductEvent::UnitsHeld { hold, revision, want_hash, quantity, price, deadline })
@@ -139,7 +141,7 @@ impl Inventory for Product {
             Some(Portion::Units(left)) => live.what.quantity.min(*left),
             Some(left) => panic!("of {hold:?} is to be left {left:?}"),
         };
-        Some(Event::Product(ProductEvent::UnitsReleased { hold, revision, left, remember: !last }))
+        Some(Event::Product(ProductEvent::UnitsReleased { hold, revision, left, remember: !last, expired: false }))
     }
 
     fn decide_sell(&self, hold: HoldId, revision: u64, portion: &Portion, order: OrderId, at: Timestamp) -> Vec<Event> {
@@ -151,7 +153,7 @@ impl Inventory for Product {
         if quantity == has {
             return vec![sale];
         }
-        let release = ProductEvent::UnitsReleased { hold, revision, left: quantity, remember: false };
+        let release = ProductEvent::UnitsReleased { hold, revision, left: quantity, remember: false, expired: false };
         vec![Event::Product(release), sale]
     }
 

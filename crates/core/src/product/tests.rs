@@ -62,8 +62,8 @@ fn counts(free: u64, held: u64, sold: u64) -> StockCounts {
     StockCounts { free, held, sold }
 }
 
-fn short(wanted: u32, free: u64) -> Refusal {
-    Refusal::OutOfStock(vec![Shortage { product: id("p"), wanted, free }])
+fn short(wanted: u32, free: u64, held: u64) -> Refusal {
+    Refusal::OutOfStock(vec![Shortage { product: id("p"), wanted, free, held }])
 }
 
 fn put(product: &mut Product, change: impl FnOnce(&mut ProductDetails)) -> Result<(), Refusal> {
@@ -90,7 +90,7 @@ fn example_6_up_and_too_much_and_down_to_nothing() {
     assert_eq!(product.counts(), counts(98, 2, 0));
     hold(&mut product, 1, 2, 4).expect("there is stock");
     assert_eq!(product.counts(), counts(96, 4, 0));
-    assert_eq!(hold(&mut product, 1, 3, 1_000), Err(short(996, 96)));
+    assert_eq!(hold(&mut product, 1, 3, 1_000), Err(short(996, 96, 0)));
     assert_eq!(product.counts(), counts(96, 4, 0));
     let events = product.decide_release(hold_id(1), 4, None, false);
     write(&mut product, events);
@@ -101,7 +101,7 @@ fn example_6_up_and_too_much_and_down_to_nothing() {
 fn example_7_the_last_one() {
     let mut product = product(1);
     hold(&mut product, 1, 1, 1).expect("there is one");
-    assert_eq!(hold(&mut product, 2, 1, 1), Err(short(1, 0)));
+    assert_eq!(hold(&mut product, 2, 1, 1), Err(short(1, 0, 1)));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn example_15_a_late_product_is_looked_at_when_it_is_asked_for_now() {
     assert_eq!(granted.content, Some(Content::Units { quantity: 1_000, price: 250 }));
     assert_eq!(hold(&mut late, 1, 1, 0).map_err(|no| no.code()), Err(402));
     assert_eq!(late, before);
-    assert_eq!(ask(&mut late, 1, 1, 1_000, true), Err(short(1_000, 100)));
+    assert_eq!(ask(&mut late, 1, 1, 1_000, true), Err(short(1_000, 100, 0)));
     let granted = ask(&mut late, 1, 1, 100, true).expect("there is stock");
     assert!(!granted.late);
     assert_eq!(late.counts(), counts(0, 100, 0));
@@ -247,7 +247,7 @@ fn quantities_that_cannot_be_and_other_wishes_are_refused() {
         assert_eq!(hold(&mut product, 1, 1, quantity).map_err(|no| no.code()), Err(402));
     }
     hold(&mut product, 1, 1, 1_000_000).expect("as many as a line may have");
-    let want = Want::Slot { begin: Timestamp(1), end: Timestamp(2) };
+    let want = Want::Slot { begin: Timestamp(1), end: Timestamp(2), details: "".into() };
     let ask = HoldAsk { hold: hold_id(2), revision: 1, want: &want, deadline: Timestamp(9) };
     let Err(Reply::Refused { refusal, .. }) = product.decide_hold(Timestamp(1), &ask) else { panic!("granted") };
     assert_eq!(refusal, Refusal::BadRequest("product p has no time".into()));

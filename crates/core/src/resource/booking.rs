@@ -20,12 +20,9 @@ use crate::{
     event::{Remembered, ResourceEvent},
     id::{Entity, Id, Request},
     refusal::{Conflict, Refusal},
-    terms::{bad, check_limits, check_name, check_price, check_properties, check_ttl},
+    terms::{bad, check_details, check_limits, check_name, check_price, check_properties, check_ttl},
     time::{Rules, Timestamp},
 };
-
-/// The longest details of a booking, in bytes.
-const DETAILS_BYTES_MAX: usize = 1_024;
 
 impl Resource {
     /// Creates a resource, or changes the one there is; bookings that exist stay. One that is so already is put all the
@@ -56,9 +53,7 @@ impl Resource {
         details: &SmolStr,
         request: Request,
     ) -> Result<ResourceEvent, Refusal> {
-        if details.len() > DETAILS_BYTES_MAX {
-            return bad(format_smolstr!("the details are longer than {DETAILS_BYTES_MAX} bytes"));
-        }
+        check_details(details)?;
         if self.notes.contains_key(booking) || self.of_series(booking).next().is_some() {
             return Err(Refusal::IdInUse(booking.clone()));
         }
@@ -136,6 +131,7 @@ impl Resource {
             begin: self.place.nearest(missed.begin),
             end: self.place.nearest(missed.end),
             why: format_smolstr!("{}: {}", missed.local, missed.error),
+            booking: None,
         };
         let mut all: Vec<_> = all.into_iter().map(|occurrence| occurrence.map_err(missed)).collect();
         // Who names an instant means it, also one that the clocks show twice.
@@ -189,7 +185,8 @@ impl Resource {
     /// A booking in the way of a slot.
     pub(super) fn conflict(&self, slot: Slot, key: &BookingKey, booked: Slot) -> Conflict {
         let (from, to) = (self.place.show(booked.begin()), self.place.show(booked.end()));
-        Conflict { begin: slot.begin(), end: slot.end(), why: format_smolstr!("{key} is there from {from} to {to}") }
+        let why = format_smolstr!("{key} is there from {from} to {to}");
+        Conflict { begin: slot.begin(), end: slot.end(), why, booking: Some(key.told()) }
     }
 }
 
@@ -207,7 +204,7 @@ pub(super) fn reserved(id: &Id, slot: Slot, details: &SmolStr) -> BookingView {
 
 /// A reason that is no booking.
 fn told(slot: Slot, refusal: &Refusal) -> Conflict {
-    Conflict { begin: slot.begin(), end: slot.end(), why: format_smolstr!("{refusal}") }
+    Conflict { begin: slot.begin(), end: slot.end(), why: format_smolstr!("{refusal}"), booking: None }
 }
 
 /// A recurrence in the calendar's words.

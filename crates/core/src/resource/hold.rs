@@ -13,7 +13,7 @@ use crate::{
     inventory::{HoldAsk, Inventory},
     portion::{Content, Portion},
     refusal::{Conflict, Refusal},
-    terms::unfit,
+    terms::{check_details, unfit},
     time::Timestamp,
 };
 
@@ -36,12 +36,17 @@ impl Resource {
     }
 
     fn decide_slot(&self, at: Timestamp, ask: &HoldAsk<'_>, want_hash: u64) -> Result<ResourceEvent, Refusal> {
-        let Want::Slot { begin, end } = *ask.want else { return Err(unfit("resource", &self.id, ask.want)) };
+        let Want::Slot { begin, end, ref details } = *ask.want else {
+            return Err(unfit("resource", &self.id, ask.want));
+        };
+        check_details(details)?;
         let slot = self.place.asked(&When::Utc { begin, end })?;
+        self.place.check_begin(at, slot)?;
         self.check(at, slot, None)?;
         let price = price(&self.details.rate, slot)?;
         let HoldAsk { hold, revision, deadline, .. } = *ask;
-        Ok(ResourceEvent::SlotHeld { hold, revision, want_hash, begin, end, price, deadline })
+        let details = details.clone();
+        Ok(ResourceEvent::SlotHeld { hold, revision, want_hash, begin, end, price, details, deadline })
     }
 }
 
@@ -68,12 +73,12 @@ impl Inventory for Resource {
 
     fn granted(&self, hold: HoldId) -> Granted {
         let live = self.holds.live(hold).expect("only live holds are granted");
-        let Time { slot, price } = live.what;
+        let Time { slot, price, details } = live.what.clone();
         Granted {
             hold,
             revision: live.revision,
             want_hash: live.want_hash,
-            content: Some(Content::Slot { begin: slot.begin(), end: slot.end(), price }),
+            content: Some(Content::Slot { begin: slot.begin(), end: slot.end(), price, details }),
             currency: Some(self.details.rate.currency),
             ttl_ms: self.hold_ttl_ms(),
             believed_ms: 0,
@@ -90,7 +95,12 @@ impl Inventory for Resource {
             Parting::Unheard => Some(held(HoldEvent::Remembered { hold, revision })),
             // A slot is given back whole or not at all.
             Parting::Live(live) => match left {
-                None => Some(Event::Resource(ResourceEvent::SlotReleased { hold, revision, remember: !last })),
+                None => Some(Event::Resource(ResourceEvent::SlotReleased {
+                    hold,
+                    revision,
+                    remember: !last,
+                    expired: false,
+                })),
                 Some(left) => {
                     assert_eq!(*left, live.what.portion(), "another slot is to be left of {hold:?}");
                     None

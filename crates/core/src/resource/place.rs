@@ -80,6 +80,15 @@ impl Place {
         }
     }
 
+    /// Whether a cart may hold a slot that begins then: time that has passed is not for sale. Who books without a cart may
+    /// also write down what has begun.
+    pub(super) fn check_begin(&self, at: Timestamp, slot: Slot) -> Result<(), Refusal> {
+        if slot.begin() >= at {
+            return Ok(());
+        }
+        Err(self.refusal(&SlotRefusal::TooSoon { earliest: at.after(self.terms.notice_ms) }, Some(slot)))
+    }
+
     /// An instant as the clocks of the place show it.
     pub(super) fn show(&self, instant: Timestamp) -> SmolStr {
         self.zone.civil(instant).map_or_else(|| format_smolstr!("{} ms", instant.0), |local| format_smolstr!("{local}"))

@@ -13,7 +13,7 @@ use crate::{
     command::{Every, Limits, OpeningHours, Rate, Repeat, ResourceDetails, Until, Want, When},
     event::{Event, ResourceEvent},
     holds_model::{euros, id, reread},
-    id::{CartId, Entity, HoldId, Id, Request, RequestHash},
+    id::{CartId, Entity, HoldId, Id, OrderId, Request, RequestHash},
     inventory::{HoldAsk, Inventory},
     portion::{Content, Portion},
     refusal::{Conflict, Refusal},
@@ -80,7 +80,7 @@ fn reserve(resource: &mut Resource, name: &str, when: &When, repeat: Option<&Rep
 }
 
 fn hold(resource: &mut Resource, number: u64, begin: u64, end: u64) -> Result<Granted, Reply> {
-    let want = Want::Slot { begin: Timestamp(begin), end: Timestamp(end) };
+    let want = Want::Slot { begin: Timestamp(begin), end: Timestamp(end), details: "".into() };
     let ask = HoldAsk { hold: hold_id(number), revision: 1, want: &want, deadline: Timestamp(9_000) };
     match resource.decide_hold(NOW, &ask) {
         Ok(event) => {
@@ -122,6 +122,53 @@ fn example_12_touching_bookings_and_one_across_both() {
     reserve(&mut desk, "b", &local("2026-01-01T10:30", "2026-01-02T10:45"), None).expect("they touch");
     let said = reserve(&mut desk, "c", &local("2026-01-01T10:30", "2026-01-02T10:45"), None);
     assert_eq!(in_the_way(said), ["booking/b is there from 2026-01-01T10:30 to 2026-01-02T10:45"]);
+    whole(&desk);
+}
+
+#[test]
+fn the_past_is_neither_held_nor_offered() {
+    let mut desk = resource(|_| {});
+    let no = hold(&mut desk, 1, NOW.0 - 1, HOUR_MS).expect_err("it has begun");
+    let Reply::Refused { refusal, .. } = no else { panic!("{no:?} is no refusal") };
+    assert_eq!((refusal.code(), refusal.name()), (506, "too_soon_or_far"));
+    assert_eq!(desk.version, 1, "a refused hold changes nothing");
+    hold(&mut desk, 2, NOW.0, HOUR_MS).expect("it begins now");
+    whole(&desk);
+    let offered = |desk: &Resource, from| desk.free_slots(NOW, Timestamp(from), Timestamp(24 * HOUR_MS), HOUR_MS, 1);
+    assert_eq!(offered(&desk, 0), Ok(vec![(Timestamp(HOUR_MS), Timestamp(2 * HOUR_MS))]));
+    let empty = resource(|_| {});
+    assert_eq!(offered(&empty, 0), Ok(vec![(NOW, NOW.after(HOUR_MS))]), "it begins now at the earliest");
+    // Who books without a cart may write down what has begun.
+    let mut desk = empty;
+    reserve(&mut desk, "a", &When::Utc { begin: Timestamp(0), end: NOW }, None).expect("it is free");
+}
+
+#[test]
+fn details_of_a_slot_stay_with_it_from_the_hold_to_the_sale() {
+    let mut desk = resource(|_| {});
+    let (begin, end) = (Timestamp(HOUR_MS), Timestamp(2 * HOUR_MS));
+    let asked = |details: &str| Want::Slot { begin, end, details: details.into() };
+    let ask = |desk: &Resource, want: &Want| {
+        desk.decide_hold(NOW, &HoldAsk { hold: hold_id(1), revision: 1, want, deadline: Timestamp(9_000) })
+    };
+    let refused = ask(&desk, &asked(&"x".repeat(1_025))).expect_err("too much is said");
+    assert!(matches!(refused, Reply::Refused { refusal: Refusal::BadRequest(_), .. }), "{refused:?}");
+    let held = ask(&desk, &asked("with a piano")).expect("it is free");
+    write(&mut desk, [held]);
+    assert_eq!(
+        desk.granted(hold_id(1)).content,
+        Some(Content::Slot { begin, end, price: 1_200, details: "with a piano".into() })
+    );
+    assert_ne!(asked("with a piano").hash(), asked("with two").hash(), "another wish under the same hold is noticed");
+    let told = |desk: &Resource| {
+        let all = desk.bookings(begin, end, 10, None).expect("a good window");
+        all.into_iter().map(|booking| (booking.state, booking.details)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&desk), [(BookingState::Held, "with a piano".into())]);
+    whole(&desk);
+    let sold = desk.decide_sell(hold_id(1), 2, &Portion::Slot { begin, end }, OrderId(1), NOW);
+    write(&mut desk, sold);
+    assert_eq!(told(&desk), [(BookingState::Sold, "with a piano".into())]);
     whole(&desk);
 }
 
@@ -287,7 +334,7 @@ fn recurrences_that_cannot_be_are_refused() {
 fn a_cart_pays_for_every_begun_hour() {
     let mut desk = resource(|_| {});
     let granted = hold(&mut desk, 1, 0, HOUR_MS + 1).expect("it is free");
-    let content = Content::Slot { begin: Timestamp(0), end: Timestamp(HOUR_MS + 1), price: 2_400 };
+    let content = Content::Slot { begin: Timestamp(0), end: Timestamp(HOUR_MS + 1), price: 2_400, details: "".into() };
     assert_eq!(granted.content, Some(content));
     let Err(Reply::Refused { refusal, .. }) = hold(&mut desk, 2, HOUR_MS, HOUR_MS + 1) else { panic!("granted") };
     assert_eq!(refusal.code(), 501);
@@ -504,7 +551,7 @@ impl Reference {
         let utc = |begin: u64, length: u64| When::Utc { begin: Timestamp(begin), end: Timestamp(begin + length) };
         match *step {
             Step::Hold { hold: number, revision, begin, length } => {
-                let want = Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + length) };
+                let want = Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + length), details: "".into() };
                 let ask = HoldAsk { hold: hold_id(number), revision, want: &want, deadline: Timestamp(5) };
                 let said = match resource.decide_hold(NOW, &ask) {
                     Ok(event) => {

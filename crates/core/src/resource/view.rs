@@ -108,10 +108,10 @@ impl Resource {
     pub fn audit(&self) -> ResourceAudit {
         let mut violations = self.holds.violations();
         violations.extend(self.calendar.violations(self.widest.capacity, self.widest.buffers()));
-        let held = self.holds.all_live().map(|(hold, live)| (hold, live.what));
-        let sold = self.holds.all_sales().map(|(hold, sale)| (hold, sale.what));
+        let held = self.holds.all_live().map(|(hold, live)| (hold, live.what.slot));
+        let sold = self.holds.all_sales().map(|(hold, sale)| (hold, sale.what.slot));
         let mut owned = 0;
-        for (hold, Time { slot, .. }) in held.chain(sold) {
+        for (hold, slot) in held.chain(sold) {
             owned += 1;
             let booked = self.calendar.slot_of(&BookingKey::Hold(hold));
             if booked != Some(slot) {
@@ -146,13 +146,15 @@ impl Resource {
                 reserved(id, slot, &details)
             }
             BookingKey::Hold(hold) => {
-                let sold = self.holds.sale(*hold).is_some();
+                let (live, sale) = (self.holds.live(*hold), self.holds.sale(*hold));
+                let time = live.map(|live| &live.what).or(sale.map(|sale| &sale.what));
+                let sold = sale.is_some();
                 BookingView {
-                    booking: format_smolstr!("{key}"),
+                    booking: key.told(),
                     begin: slot.begin(),
                     end: slot.end(),
                     state: if sold { BookingState::Sold } else { BookingState::Held },
-                    details: SmolStr::default(),
+                    details: time.map(|time| time.details.clone()).unwrap_or_default(),
                     order: sold.then(|| hold.cart.order()),
                 }
             }

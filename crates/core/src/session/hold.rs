@@ -76,16 +76,18 @@ impl Inventory for Session {
         };
         let event = match (&live.what, left) {
             (Share::Seats(has), None) => {
-                SessionEvent::SeatsReleased { hold, revision, seats: self.seats(has), remember }
+                SessionEvent::SeatsReleased { hold, revision, seats: self.seats(has), remember, expired: false }
             }
             (Share::Seats(has), Some(Portion::Seats(left))) => {
                 let mut seats = self.seats(has);
                 seats.retain(|seat| left.as_slice().binary_search(seat).is_err());
-                SessionEvent::SeatsReleased { hold, revision, seats, remember }
+                SessionEvent::SeatsReleased { hold, revision, seats, remember, expired: false }
             }
-            (Share::Places { .. }, None) => SessionEvent::PlacesReleased { hold, revision, left: 0, remember },
+            (Share::Places { .. }, None) => {
+                SessionEvent::PlacesReleased { hold, revision, left: 0, remember, expired: false }
+            }
             (Share::Places { quantity: has, .. }, Some(Portion::Places { quantity, .. })) => {
-                SessionEvent::PlacesReleased { hold, revision, left: *quantity.min(has), remember }
+                SessionEvent::PlacesReleased { hold, revision, left: *quantity.min(has), remember, expired: false }
             }
             (Share::Seats(_) | Share::Places { .. }, Some(left)) => panic!("of {hold:?} is to be left {left:?}"),
         };
@@ -100,14 +102,21 @@ impl Inventory for Session {
                 let is_sold = |seat: &Seat| wanted.as_slice().binary_search(seat).is_ok();
                 let (sold, rest): (Vec<Seat>, Vec<Seat>) = self.seats(has).into_iter().partition(is_sold);
                 assert_eq!(sold, wanted.as_slice(), "a cart sells seats that {hold:?} does not hold");
-                let release = || SessionEvent::SeatsReleased { hold, revision, seats: rest.clone(), remember: false };
+                let release = || SessionEvent::SeatsReleased {
+                    hold,
+                    revision,
+                    seats: rest.clone(),
+                    remember: false,
+                    expired: false,
+                };
                 ((!rest.is_empty()).then(release), SessionEvent::SeatsSold { hold, seats: sold, order, at })
             }
             (Share::Places { area, quantity: has }, Portion::Places { area: wanted, quantity }) => {
                 let (area, quantity) = (&self.areas()[usize::from(*area)].id, *quantity);
                 assert_eq!(area, wanted, "{hold:?} is sold in another area");
                 assert!((1..=*has).contains(&quantity), "a cart sells {quantity} places of {has} of {hold:?}");
-                let release = || SessionEvent::PlacesReleased { hold, revision, left: quantity, remember: false };
+                let release =
+                    || SessionEvent::PlacesReleased { hold, revision, left: quantity, remember: false, expired: false };
                 ((quantity < *has).then(release), SessionEvent::PlacesSold { hold, quantity, at })
             }
             (Share::Seats(_) | Share::Places { .. }, wanted) => panic!("of {hold:?} is sold {wanted:?}"),

@@ -51,6 +51,7 @@ fn wish(areas: Vec<Area>, limits: Limits, layout: &Layout) -> NewSession {
         areas,
         hold_ttl_ms: None,
         limits,
+        comments: "".into(),
     }
 }
 

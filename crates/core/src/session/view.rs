@@ -30,6 +30,7 @@ impl Session {
             areas: self.areas().to_vec(),
             hold_ttl_ms: terms.hold_ttl_ms,
             limits: self.limits(),
+            comments: self.comments(),
             canceled: self.canceled().map(SmolStr::new),
             counts: self.counts(),
             area_counts: self.area_counts(),

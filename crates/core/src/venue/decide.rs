@@ -14,6 +14,7 @@ use crate::{
     money::{Money, PRICE_MAX},
     refusal::Refusal,
     session::check_areas,
+    terms::check_comments,
     time::{Rules, TIMESTAMP_MAX, Timestamp},
 };
 
@@ -47,13 +48,15 @@ impl Venue {
         &self,
         hall: &Id,
         name: &SmolStr,
+        comments: &SmolStr,
         layout: &Arc<Layout>,
         request: Request,
     ) -> VenueEvent {
         // A layout may be as long as an importer's frame, so it is written when it is another.
         let same = self.halls.get(hall).is_some_and(|kept| kept.layout == *layout);
         let layout = (!same).then(|| Arc::clone(layout));
-        VenueEvent::HallPut { hall: hall.clone(), name: name.clone(), layout, request }
+        let (name, comments) = (name.clone(), comments.clone());
+        VenueEvent::HallPut { hall: hall.clone(), name, comments, layout, request }
     }
 
     /// Books the hall for a session.
@@ -68,6 +71,7 @@ impl Venue {
         let hall = self.halls.get(&session.hall);
         let hall = hall.ok_or_else(|| Refusal::NotFound(format_smolstr!("hall {}", session.hall)))?;
         check_times(rules, session)?;
+        check_comments(&session.comments)?;
         let prices = in_order(&hall.layout, &session.prices)?;
         check_areas(session)?;
         if let Some(other) = hall.conflict(session.starts_at, session.ends_at) {
@@ -149,9 +153,9 @@ fn same(known: &NewSession, wanted: &NewSession) -> bool {
         prices.sort_unstable();
         prices
     };
-    let NewSession { id, hall, title, starts_at, ends_at, prices: _, areas, hold_ttl_ms, limits } = known;
+    let NewSession { id, hall, title, starts_at, ends_at, prices: _, areas, hold_ttl_ms, limits, comments } = known;
     (id, hall, title, starts_at, ends_at, hold_ttl_ms)
         == (&wanted.id, &wanted.hall, &wanted.title, &wanted.starts_at, &wanted.ends_at, &wanted.hold_ttl_ms)
-        && (areas, limits) == (&wanted.areas, &wanted.limits)
+        && (areas, limits, comments) == (&wanted.areas, &wanted.limits, &wanted.comments)
         && prices(known) == prices(wanted)
 }

@@ -30,7 +30,7 @@ pub(crate) fn open(town: &mut Town, layout: &Arc<Layout>, sessions: &[&str]) {
 }
 
 fn put_hall(layout: &Arc<Layout>) -> VenueCommand {
-    VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), layout: Arc::clone(layout) }
+    VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout: Arc::clone(layout) }
 }
 
 fn said(town: &mut Town, command: VenueCommand) -> Outcome {
@@ -121,7 +121,8 @@ fn a_search_goes_by_start_then_id_and_in_pages() {
     let mut town = Town::new(Rules::default());
     let hall = layout("aa");
     open(&mut town, &hall, &["d", "c", "b", "a"]);
-    let other = VenueCommand::PutHall { hall: id("other"), name: "Other".into(), layout: hall.clone() };
+    let other =
+        VenueCommand::PutHall { hall: id("other"), name: "Other".into(), comments: "".into(), layout: hall.clone() };
     said(&mut town, other).expect("a hall");
     let same_time =
         NewSession { hall: id("other"), title: id("other"), ..new_session("0", &hall, 200_000_000, 207_200_000, None) };

@@ -164,7 +164,8 @@ fn town() -> Town {
     let to_venue = |command| Command::Venue(id("venue"), command);
     town.send(Some("venue"), to_venue(VenueCommand::Put(details())));
     town.run();
-    let put = VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), layout: layout.clone() };
+    let put =
+        VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout: layout.clone() };
     town.send(Some("hall"), to_venue(put));
     town.run();
     for (name, starts_at, ttl_ms) in [("s", 1_000_000, None), ("t", 3_000_000, Some(SHORT_TTL_MS))] {

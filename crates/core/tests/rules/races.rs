@@ -40,7 +40,7 @@ fn units(quantity: u32) -> WantedLine {
 fn five_hundred_carts_for_the_last_one() {
     let last_place =
         WantedLine { entity: Entity::Session(id("s")), want: Want::Places { area: id("stand"), quantity: 1 } };
-    let slot = Want::Slot { begin: Timestamp(5_000_000), end: Timestamp(6_000_000) };
+    let slot = Want::Slot { begin: Timestamp(5_000_000), end: Timestamp(6_000_000), details: "".into() };
     let same_slot = WantedLine { entity: Entity::Resource(id("r")), want: slot };
     for (seed, wanted) in (0..).zip([units(1), last_place, same_slot]) {
         let mut town = town(1);

@@ -78,7 +78,10 @@ impl Item {
             }
             Item::Slot(number) => {
                 let begin = Timestamp(1_000_000 + number * 500);
-                WantedLine { entity: Entity::Resource(id("r")), want: Want::Slot { begin, end: begin.after(1_000) } }
+                WantedLine {
+                    entity: Entity::Resource(id("r")),
+                    want: Want::Slot { begin, end: begin.after(1_000), details: "".into() },
+                }
             }
         }
     }

@@ -79,7 +79,8 @@ fn things() -> Vec<Thing> {
         Command::Venue(id("venue"), VenueCommand::Put(VenueDetails { comments: comments.into(), ..details() }))
     };
     let hall = |name: &str, seats: &str| {
-        let put = VenueCommand::PutHall { hall: id("other"), name: name.into(), layout: layout(seats) };
+        let put =
+            VenueCommand::PutHall { hall: id("other"), name: name.into(), comments: "".into(), layout: layout(seats) };
         Command::Venue(id("venue"), put)
     };
     let title = |name: &str| {

@@ -215,7 +215,7 @@ impl Play {
         match words {
             ["hall", picture] => {
                 let (hall, name, layout) = (id("hall"), "Hall".into(), layout(picture));
-                Command::Venue(id("venue"), VenueCommand::PutHall { hall, name, layout })
+                Command::Venue(id("venue"), VenueCommand::PutHall { hall, name, comments: "".into(), layout })
             }
             ["session", name, rest @ ..] => self.session(name, rest),
             ["product", name, stock, price, rest @ ..] => {

@@ -64,7 +64,7 @@ fn an_open_cart_with_one_line_takes_some_hundreds_of_bytes() {
     town.run();
     let seats = SeatSet::new([Seat { row: 0, seat: 0 }, Seat { row: 0, seat: 1 }]).expect("two seats");
     let session = Entity::Session(id("cinema-4711-hall-3"));
-    let slot = Want::Slot { begin: Timestamp(3_600_000), end: Timestamp(7_200_000) };
+    let slot = Want::Slot { begin: Timestamp(3_600_000), end: Timestamp(7_200_000), details: "".into() };
     let lines = [
         ("two seats", session, Want::Seats { seats, best_effort: false }),
         ("one unit", Entity::Product(id("product-4711")), Want::Units { quantity: 1, now: false }),

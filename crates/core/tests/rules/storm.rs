@@ -144,7 +144,10 @@ fn town(rules: Rules) -> Town {
     let to_venue = |command| Command::Venue(id("venue"), command);
     town.send(Some("venue"), to_venue(VenueCommand::Put(details())));
     town.run();
-    town.send(Some("hall"), to_venue(VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), layout }));
+    town.send(
+        Some("hall"),
+        to_venue(VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout }),
+    );
     town.run();
     let [plain, short] = sessions;
     let limits = Limits { per_order: Some(4), per_customer: Some(CustomerLimit { quota: id("few"), max: 5 }) };
@@ -329,7 +332,7 @@ impl Sea {
             }
             4 => {
                 let begin = Timestamp(self.dice.roll(3) * 1_000);
-                let want = Want::Slot { begin, end: begin.after(1_000 + self.dice.roll(1_000)) };
+                let want = Want::Slot { begin, end: begin.after(1_000 + self.dice.roll(1_000)), details: "".into() };
                 return WantedLine { entity: Entity::Resource(id("r")), want };
             }
             5 | 6 => {

@@ -394,7 +394,8 @@ fn a_session_id_belongs_to_one_venue() {
         let to = |command| Command::Venue(id(venue), command);
         town.send(Some("put"), to(VenueCommand::Put(crate::script::details())));
         town.run();
-        let put = VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), layout: hall.clone() };
+        let put =
+            VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout: hall.clone() };
         town.send(Some("hall"), to(put));
         town.run();
         last = town.send(Some("create"), to(VenueCommand::CreateSession(new_session("s", &hall, 1_000, 2_000, None))));

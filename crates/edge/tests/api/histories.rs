@@ -72,6 +72,21 @@ async fn the_history_of_a_seat_is_read_back_from_the_log() {
     let cart = asking.command("admin.history", "10", &json!({"entity": format!("cart/{buyer}")})).await;
     let words: Vec<String> = entries(&cart.json()["ok"]).into_iter().map(|(word, _)| word).collect();
     assert_eq!(words[..3], ["opened", "added", "done"], "{cart:?}");
+    // A hold whose time is over has expired; nobody gave it back.
+    let open = json!({"token": token(3), "ttl_ms": 50});
+    assert_eq!(asking.command("cart.open", "12", &open).await.status, 200);
+    let hold = json!({"token": token(3), "session": SESSION, "seats": [[2, 0]]});
+    assert_eq!(asking.command("cart.hold_seats", "13", &hold).await.status, 200);
+    let of_seat = json!({"entity": entity, "seat": [2, 0]});
+    let words = loop {
+        let told = asking.command("admin.history", "14", &of_seat).await;
+        let words: Vec<String> = entries(&told.json()["ok"]).into_iter().map(|(word, _)| word).collect();
+        if words.len() > 1 {
+            break words;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    };
+    assert_eq!(words, ["held", "expired"]);
     let told = asking.command("admin.history", "11", &json!({"entity": "session/nothing"})).await;
     assert_eq!((told.status, told.code()), (404, 701));
     house.close().await;
@@ -88,6 +103,8 @@ async fn a_city_is_searched_over_all_its_venues() {
     let house = House::open().await;
     let mut asking = Asking::connect(house.address).await;
     let mut wanted = Vec::new();
+    let title = json!({"id": "t", "name": "T"});
+    assert_eq!(asking.command("title.put", "t", &title).await.status, 200);
     for number in 0..3 {
         let venue = format!("kino{number}");
         let put = json!({"id": venue, "name": venue, "city": "Aarhus"});

@@ -80,7 +80,7 @@ impl House {
     /// Makes what the examples of the schemas make.
     pub(crate) async fn furnish(&self) {
         let mut asking = Asking::connect(self.address).await;
-        for op in [Op::VenuePut, Op::HallPut, Op::SessionCreate] {
+        for op in [Op::VenuePut, Op::HallPut, Op::TitlePut, Op::SessionCreate] {
             for (number, example) in schema::of(op).examples.iter().enumerate() {
                 let told = asking.command(op.name(), &format!("{number}"), example).await;
                 assert_eq!(told.status, 200, "{told:?}");

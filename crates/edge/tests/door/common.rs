@@ -232,6 +232,7 @@ impl Backend for Node {
             node: "n1".into(),
             version: "0".into(),
             protocol: 1,
+            minor: 1,
             durability: Durability { replicas: 1, fsync: "never".into() },
             limits: Default::default(),
             time: Timestamp(1_000),
@@ -339,7 +340,7 @@ fn bookings() -> Vec<BookingView> {
 
 fn in_the_way() -> Conflict {
     let why = format!("{} is there from 19 to 22", hold()).into();
-    Conflict { begin: Timestamp(1_000), end: Timestamp(2_000), why }
+    Conflict { begin: Timestamp(1_000), end: Timestamp(2_000), why, booking: Some(hold().into()) }
 }
 
 fn hold() -> String {
@@ -515,6 +516,7 @@ impl Client {
             node: "".into(),
             version: "".into(),
             protocol: 0,
+            minor: 0,
             durability: Durability { replicas: 0, fsync: "".into() },
             limits: Default::default(),
             time: Timestamp(0),

@@ -46,11 +46,9 @@ async fn bad_envelopes_are_answered_by_their_number() {
             (json!({"id": 7, "op": "session.map", "body": {"id": "unknown"}}), Some(7), 701),
             (json!({"id": 8, "op": "unwatch", "body": {"feed": 5}}), Some(8), 701),
             (json!({"id": 9, "op": "watch", "body": {"entity": "session/unknown"}}), Some(9), 701),
-            (
-                json!({"id": 10, "op": "cart.open", "rid": "r", "body": {"token": token, "new": true}, "x": 1}),
-                Some(10),
-                0,
-            ),
+            (json!({"id": 10, "op": "cart.open", "rid": "r", "body": {"token": token, "new": true}}), Some(10), 101),
+            (json!({"id": 11, "op": "cart.open", "rid": "r", "body": {"token": token}, "x": 1}), Some(11), 101),
+            (json!({"id": 12, "op": "cart.open", "rid": "r", "body": {"token": token, "new": null}}), Some(12), 0),
         ] {
             let frame_bytes = client.encoded(&frame);
             client.send_frame(&frame_bytes).await;

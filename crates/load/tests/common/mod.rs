@@ -13,7 +13,9 @@ use boxoffice_core::{
         Answer, Answered, At, CartAudit, CartState, CartView, Held, HoldView, LineView, Order, Outcome, PricedSeat,
         SaleView, SeatCounts, SessionAudit,
     },
-    command::{CartCommand, Command, NewSession, Payment, SessionCommand, VenueCommand, Want, WantedLine},
+    command::{
+        CartCommand, Command, DirectoryCommand, NewSession, Payment, SessionCommand, VenueCommand, Want, WantedLine,
+    },
     id::{CartId, Entity, HoldId, Id, RequestHash},
     layout::Layout,
     money::Money,
@@ -158,6 +160,7 @@ impl BoxOffice {
             Command::Session(id, SessionCommand::Audit) => books.audit_session(&id, self.lie),
             Command::Session(..) => unreachable!("a load run asks sessions for audits only"),
             Command::Cart(id, CartCommand::Open { .. }) => Ok(books.open_cart(id)),
+            Command::Directory(DirectoryCommand::PutTitle(..)) => done(),
             Command::Product(..)
             | Command::Resource(..)
             | Command::Customer(..)
@@ -414,6 +417,7 @@ fn hello() -> Hello {
         node: "n1".into(),
         version: "0".into(),
         protocol: 1,
+        minor: 1,
         durability: durability(),
         limits: Limits::default(),
         time: now(),

@@ -187,7 +187,13 @@ impl Shop {
         let layout = Arc::new(Layout::new(rows.collect(), None).expect("a good layout"));
         let details = VenueDetails { name: "V".into(), city: "C".into(), position: None, comments: "".into() };
         self.must(Command::Venue(id("v"), VenueCommand::Put(details)), 1);
-        self.must(Command::Venue(id("v"), VenueCommand::PutHall { hall: id("h"), name: "H".into(), layout }), 2);
+        self.must(
+            Command::Venue(
+                id("v"),
+                VenueCommand::PutHall { hall: id("h"), name: "H".into(), comments: "".into(), layout },
+            ),
+            2,
+        );
         let currency = Currency::new("EUR").expect("a currency");
         for number in 0..sessions {
             let begin = 4_000_000_000_000 + number * 1_000;
@@ -201,6 +207,7 @@ impl Shop {
                 areas: Vec::new(),
                 hold_ttl_ms: None,
                 limits: Limits::default(),
+                comments: "".into(),
             };
             self.must(Command::Venue(id("v"), VenueCommand::CreateSession(new)), 10 + number);
         }

@@ -7,6 +7,7 @@ use boxoffice_core::{
     time::Timestamp,
 };
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 pub use crate::form_payment::{Figure, GatewayPayment, PaymentBody, RecordedPayment, ShippingBody};
 use crate::{
@@ -139,6 +140,9 @@ of_a_hold! {
         /// Up to, exclusive.
         #[serde(with = "form")]
         pub end: Timestamp,
+        /// Anything worth saying.
+        #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
+        pub details: SmolStr,
     }
 }
 
@@ -197,6 +201,9 @@ pub struct Line {
     /// Up to, exclusive.
     #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Timestamp>,
+    /// Anything worth saying of the slot.
+    #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
+    pub details: SmolStr,
 }
 
 impl From<WantedLine> for Line {
@@ -217,7 +224,7 @@ impl From<WantedLine> for Line {
             }
             Want::Places { area, quantity } => Line { area: Some(area), quantity: Some(quantity.into()), ..none },
             Want::Units { quantity, now: _ } => Line { quantity: Some(quantity.into()), ..none },
-            Want::Slot { begin, end } => Line { begin: Some(begin), end: Some(end), ..none },
+            Want::Slot { begin, end, details } => Line { begin: Some(begin), end: Some(end), details, ..none },
             Want::Quota { .. } => none,
         }
     }

@@ -74,6 +74,9 @@ pub struct HallPut {
     pub id: Id,
     /// What it is called.
     pub name: SmolStr,
+    /// Anything worth saying.
+    #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
+    pub comments: SmolStr,
     /// Its seats.
     #[serde(with = "form")]
     pub layout: Arc<Layout>,

@@ -1,4 +1,5 @@
-//! The bodies of requests: plain shapes, one set for both encodings. Absent and `null` are the same; what is not known is ignored.
+//! The bodies of requests: plain shapes, one set for both encodings. Absent and `null` are the same. Whether
+//! a field that is not known is refused or ignored is for the op to say: see [`crate::Op::is_strict`].
 
 mod admin;
 mod cart;

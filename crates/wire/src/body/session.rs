@@ -46,18 +46,21 @@ pub struct SessionCreate {
     /// How many seats and places one order and one customer may have.
     #[serde(default, skip_serializing_if = "LimitsBody::is_none")]
     pub limits: LimitsBody,
+    /// Anything worth saying.
+    #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
+    pub comments: SmolStr,
 }
 
 impl SessionCreate {
     /// The body that says this.
     pub fn new(venue: Id, session: NewSession) -> SessionCreate {
-        let NewSession { id, hall, title, starts_at, ends_at, prices, areas, hold_ttl_ms, limits } = session;
+        let NewSession { id, hall, title, starts_at, ends_at, prices, areas, hold_ttl_ms, limits, comments } = session;
         let areas = areas
             .into_iter()
             .map(|area| AreaBody { id: area.id, name: area.name, capacity: area.capacity.into(), price: area.price })
             .collect();
         let limits = LimitsBody::from(limits);
-        SessionCreate { id, venue, hall, title, starts_at, ends_at, prices, areas, hold_ttl_ms, limits }
+        SessionCreate { id, venue, hall, title, starts_at, ends_at, prices, areas, hold_ttl_ms, limits, comments }
     }
 }
 

@@ -7,12 +7,15 @@ use boxoffice_core::{
     refusal::Refusal,
     seat::{HOLD_SEATS_MAX, SeatSet},
 };
-use smol_str::format_smolstr;
+use smol_str::{SmolStr, format_smolstr};
 
 use super::{Converted, interval, limit, text};
 use crate::{
     body,
-    limits::{CART_LINES_MAX, PAYMENT_TEXT_BYTES_MAX, REASON_BYTES_MAX, SHIPPING_BYTES_MAX, SOURCE_BYTES_MAX},
+    limits::{
+        CART_LINES_MAX, DETAILS_BYTES_MAX, PAYMENT_TEXT_BYTES_MAX, REASON_BYTES_MAX, SHIPPING_BYTES_MAX,
+        SOURCE_BYTES_MAX,
+    },
     quantity::Quantity,
     rejection::Rejection,
 };
@@ -73,7 +76,12 @@ pub(crate) fn hold_stock(body: body::HoldStock) -> Converted<Command> {
 pub(crate) fn hold_slot(body: body::HoldSlot) -> Converted<Command> {
     let cart = cart(body.token, body.cart)?;
     let (begin, end) = interval(body.begin, body.end)?;
-    Ok(hold(cart, Entity::Resource(body.resource), Want::Slot { begin, end }, body.customer))
+    let details = details(body.details)?;
+    Ok(hold(cart, Entity::Resource(body.resource), Want::Slot { begin, end, details }, body.customer))
+}
+
+fn details(said: SmolStr) -> Converted<SmolStr> {
+    text("details", said, 0, DETAILS_BYTES_MAX)
 }
 
 fn line_quantity(quantity: &Quantity) -> Converted<u32> {
@@ -115,7 +123,8 @@ fn line(line: body::Line) -> Converted<WantedLine> {
         }
         (None, None, Some(resource)) => {
             let (begin, end) = interval(needed("begin", line.begin)?, needed("end", line.end)?)?;
-            Ok(WantedLine { entity: Entity::Resource(resource), want: Want::Slot { begin, end } })
+            let details = details(line.details)?;
+            Ok(WantedLine { entity: Entity::Resource(resource), want: Want::Slot { begin, end, details } })
         }
         _ => Err(Rejection::bad_request("a line is of one `session`, `product` or `resource`")),
     }

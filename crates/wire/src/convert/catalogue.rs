@@ -45,7 +45,9 @@ pub(crate) fn venue_search(body: body::VenueSearch) -> Converted<Command> {
 
 pub(crate) fn hall_put(body: body::HallPut) -> Converted<Command> {
     let name = text("name", body.name, 1, NAME_BYTES_MAX)?;
-    Ok(Command::Venue(body.venue, VenueCommand::PutHall { hall: body.id, name, layout: Arc::clone(&body.layout) }))
+    let comments = text("comments", body.comments, 0, COMMENTS_BYTES_MAX)?;
+    let layout = Arc::clone(&body.layout);
+    Ok(Command::Venue(body.venue, VenueCommand::PutHall { hall: body.id, name, comments, layout }))
 }
 
 pub(crate) fn title_put(body: body::TitlePut) -> Converted<Command> {

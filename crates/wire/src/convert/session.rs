@@ -14,7 +14,7 @@ use smol_str::format_smolstr;
 use super::{Converted, after, limit, limits, one_currency, place, price, text};
 use crate::{
     body,
-    limits::{AREA_CAPACITY_MAX, AREAS_MAX, CATEGORIES_MAX, NAME_BYTES_MAX, REASON_BYTES_MAX},
+    limits::{AREA_CAPACITY_MAX, AREAS_MAX, CATEGORIES_MAX, COMMENTS_BYTES_MAX, NAME_BYTES_MAX, REASON_BYTES_MAX},
     rejection::Rejection,
     request::{CitySearch, Shape},
 };
@@ -36,6 +36,7 @@ pub(crate) fn session_create(body: body::SessionCreate) -> Converted<Command> {
         areas,
         hold_ttl_ms: body.hold_ttl_ms,
         limits: limits(body.limits)?,
+        comments: text("comments", body.comments, 0, COMMENTS_BYTES_MAX)?,
     };
     Ok(Command::Venue(body.venue, VenueCommand::CreateSession(session)))
 }

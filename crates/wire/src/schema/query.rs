@@ -11,7 +11,7 @@ use crate::{Op, Rejection, form::shortened};
 /// The body, as JSON, that the fields of a query string are.
 ///
 /// Text stands as it is; numbers, yes and no, lists and maps as in JSON. What is no field of the op is ignored, as it is in
-/// bodies.
+/// the bodies of reads; only reads are asked so.
 ///
 /// # Errors
 /// `bad_request` for a value that is not of its field's kind, or a field that comes twice.

@@ -29,7 +29,12 @@ pub fn lines() -> Vec<LineView> {
         self::line(),
         line(2, Entity::Session(id("hamlet-0412")), places, false),
         line(3, Entity::Product(id("programme")), Content::Units { quantity: 2, price: 350 }, true),
-        line(4, Entity::Resource(id("room-5")), Content::Slot { begin, end, price: 2_000 }, false),
+        line(
+            4,
+            Entity::Resource(id("room-5")),
+            Content::Slot { begin, end, price: 2_000, details: "with a piano".into() },
+            false,
+        ),
     ]
 }
 

@@ -56,7 +56,7 @@ pub fn venue_view() -> VenueView {
 }
 
 pub fn hall_view() -> HallView {
-    HallView { venue: id("globe"), id: id("main"), name: "Main".into(), layout: layout() }
+    HallView { venue: id("globe"), id: id("main"), name: "Main".into(), comments: "".into(), layout: layout() }
 }
 
 pub fn layout() -> Arc<Layout> {
@@ -121,6 +121,7 @@ pub fn session_view() -> SessionView {
         areas: Vec::new(),
         hold_ttl_ms: Some(600_000),
         limits: Quotas::default(),
+        comments: "first night".into(),
         canceled: None,
         counts: counts(),
         area_counts: Vec::new(),
@@ -223,5 +224,10 @@ pub fn sold_booking() -> BookingView {
 }
 
 pub fn conflict() -> Conflict {
-    Conflict { begin: evening(), end: evening().after(HOUR), why: "booking choir".into() }
+    Conflict {
+        begin: evening(),
+        end: evening().after(HOUR),
+        why: "booking/choir is there".into(),
+        booking: Some("choir".into()),
+    }
 }

@@ -41,7 +41,7 @@ pub fn refusals() -> Vec<Refusal> {
         Refusal::TooManyLines(50),
         Refusal::HoldAgeExceeded,
         Refusal::CartDiffers(CartDifference::Total { expected: euro(3_000), actual: euro(2_000) }),
-        Refusal::OutOfStock(vec![Shortage { product: id("programme"), wanted: 3, free: 1 }]),
+        Refusal::OutOfStock(vec![Shortage { product: id("programme"), wanted: 3, free: 1, held: 6 }]),
         Refusal::BadQuantity("`quantity` is a whole number from 1 to 1000000, not 0".into()),
         Refusal::NoSuchProduct(id("programme")),
         Refusal::SlotTaken(vec![conflict()]),
@@ -73,7 +73,7 @@ pub fn refusals() -> Vec<Refusal> {
 /// Several lines refused at once: it has the number of the first.
 pub fn refused_lines() -> Refusal {
     let seats = vec![TakenSeat { seat: seat(1, 5), state: SeatState::Held }];
-    let shortages = vec![Shortage { product: id("programme"), wanted: 3, free: 1 }];
+    let shortages = vec![Shortage { product: id("programme"), wanted: 3, free: 1, held: 6 }];
     Refusal::Lines(vec![
         LineRefusal { line: 0, refusal: Refusal::SeatsTaken(seats) },
         LineRefusal { line: 3, refusal: Refusal::OutOfStock(shortages) },

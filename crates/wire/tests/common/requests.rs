@@ -30,7 +30,13 @@ pub fn requests() -> Vec<Sample> {
     };
     let session = id("hamlet-0412");
     let (only, hamlet) = (body::CartOnly { token: token(), cart: None }, body::Get { id: session.clone() });
-    let hall = body::HallPut { venue: id("globe"), id: id("main"), name: "Main".into(), layout: layout() };
+    let hall = body::HallPut {
+        venue: id("globe"),
+        id: id("main"),
+        name: "Main".into(),
+        comments: "a curved screen".into(),
+        layout: layout(),
+    };
     let create = NewSession {
         id: session.clone(),
         hall: id("main"),
@@ -41,6 +47,7 @@ pub fn requests() -> Vec<Sample> {
         areas: vec![yard()],
         hold_ttl_ms: None,
         limits: quotas(),
+        comments: "".into(),
     };
     let search = body::SessionSearch {
         venue: Some(id("globe")),
@@ -98,7 +105,15 @@ pub fn requests() -> Vec<Sample> {
     };
     let stock =
         body::HoldStock { token: token(), cart: None, customer: None, product: id("programme"), quantity: 2.into() };
-    let slot = body::HoldSlot { token: token(), cart: None, customer: None, resource: room(), begin, end };
+    let slot = body::HoldSlot {
+        token: token(),
+        cart: None,
+        customer: None,
+        resource: room(),
+        begin,
+        end,
+        details: "with a piano".into(),
+    };
     let line = |session: &str| body::Line { session: Some(id(session)), ..body::Line::default() };
     let lines = vec![
         body::Line { seats: Some(vec![seat(1, 5)]), ..line("hamlet-0412") },

@@ -73,6 +73,7 @@ pub(crate) fn new_session(
         areas: Vec::new(),
         hold_ttl_ms: ttl_ms,
         limits: Limits::default(),
+        comments: "".into(),
     }
 }
 

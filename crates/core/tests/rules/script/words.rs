@@ -79,7 +79,7 @@ fn wanted(words: &[&str]) -> WantedLine {
         (Entity::Product(_), [quantity]) => Want::Units { quantity: number(quantity), now: false },
         (Entity::Resource(_), [begin, end]) => {
             let at = |seconds: &str| Timestamp(number::<u64>(seconds) * 1_000);
-            Want::Slot { begin: at(begin), end: at(end) }
+            Want::Slot { begin: at(begin), end: at(end), details: "".into() }
         }
         (Entity::Session(_), ["some", seats @ ..]) => Want::Seats { seats: seat_set(seats), best_effort: true },
         (Entity::Session(_), [area, quantity]) if !area.contains('.') => {

@@ -28,9 +28,14 @@ pub(super) fn calendar() -> Group {
         needed("begin", time()),
         needed("end", time()),
         needed("why", about(words(), "The booking in the way, or what is wrong with the time.")),
+        optional("booking", about(words(), "The booking in the way, as `resource.bookings` calls it.")),
     ]);
-    let shortage =
-        object::<Of<Shortage>>([needed("product", id()), needed("wanted", count()), needed("free", count())]);
+    let shortage = object::<Of<Shortage>>([
+        needed("product", id()),
+        needed("wanted", about(count(), "How many more were asked for.")),
+        needed("free", count()),
+        needed("held", about(count(), "Only held, by other lines of carts: they may come back.")),
+    ]);
     let available =
         object::<Available>([needed("available", flag()), needed("conflicts", list(component("Conflict")))]);
     let slots = object::<FreeSlots>([needed("slots", list(about(pair(time()), "`[begin, end]`.")))]);

@@ -30,6 +30,7 @@ pub(super) fn carts() -> Group {
         optional("begin", time()),
         optional("end", time()),
         optional("price", about(price(), "Of one place or unit, or of the slot, in minor units.")),
+        optional("details", about(words(), "Of a slot.")),
         optional("late", about(flag(), "Nothing is set aside before the checkout.")),
     ]);
     let line = one_set(

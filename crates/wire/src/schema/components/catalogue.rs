@@ -33,6 +33,7 @@ pub(super) fn catalogue() -> Group {
         needed("venue", id()),
         needed("id", id()),
         needed("name", words()),
+        needed("comments", words()),
         needed("layout", component("Layout")),
     ]);
     let title = object::<Of<TitleView>>([

@@ -40,6 +40,7 @@ pub(super) fn sessions() -> Group {
         optional("areas", list(component("Area"))),
         optional("hold_ttl_ms", count()),
         optional("limits", component("Limits")),
+        needed("comments", words()),
         optional("canceled", about(words(), "Why it will not take place.")),
         needed("counts", component("Counts")),
         needed("layout", component("Layout")),

@@ -58,7 +58,11 @@ pub(super) fn reserve() -> OpSchema {
 pub(super) fn cancel() -> OpSchema {
     asks::<body::ResourceCancel>(
         "End a booking, or all bookings of a series.",
-        [needed("resource", id()), needed("booking", id()), optional("series", flag())],
+        [
+            needed("resource", id()),
+            needed("booking", id()),
+            optional("series", about(flag(), "Whether `booking` is the name of a series: all of it ends.")),
+        ],
     )
     .example(json!({"resource": "room-5", "booking": "choir", "series": true}))
 }
@@ -83,8 +87,8 @@ pub(super) fn bookings() -> OpSchema {
         "The bookings of a time, those in carts and those that were bought as well.",
         [
             needed("resource", id()),
-            needed("from", time()),
-            needed("to", time()),
+            needed("from", about(time(), "Bookings that end after.")),
+            needed("to", about(time(), "Bookings that begin before.")),
             optional("limit", limit()),
             optional("cursor", cursor()),
         ],
@@ -101,8 +105,8 @@ pub(super) fn free_slots() -> OpSchema {
         "The first free slots of a length.",
         [
             needed("resource", id()),
-            needed("from", time()),
-            needed("to", time()),
+            needed("from", about(time(), "No slot begins before.")),
+            needed("to", about(time(), "No slot ends after.")),
             needed("length_ms", milliseconds_up_to(INTERVAL_MS_MAX)),
             optional("count", count),
         ],

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::{OTHER_TOKEN, OpSchema, THIRD_TOKEN, TOKEN, asks, quantity};
 use crate::{
     body,
-    limits::CART_LINES_MAX,
+    limits::{CART_LINES_MAX, DETAILS_BYTES_MAX},
     schema::build::{
-        Field, about, component, flag, id, milliseconds, needed, object, one_set, optional, some, time, whole,
+        Field, about, component, flag, id, milliseconds, needed, object, one_set, optional, some, text, time, whole,
     },
 };
 
@@ -54,7 +54,7 @@ pub(super) fn hold_best() -> OpSchema {
             needed("count", up_to_seats(1)),
             optional("category", id()),
             optional("section", id()),
-            optional("accessible", about(up_to_seats(0), "Exactly so many of them accessible.")),
+            optional("accessible", about(up_to_seats(0), "How many of them are accessible: exactly so many.")),
             optional("split", split()),
         ],
     )
@@ -79,10 +79,16 @@ pub(super) fn hold_stock() -> OpSchema {
 pub(super) fn hold_slot() -> OpSchema {
     holds::<body::HoldSlot>(
         "Hold time of a resource.",
-        [needed("resource", id()), needed("begin", time()), needed("end", about(time(), "Exclusive."))],
+        [
+            needed("resource", id()),
+            needed("begin", time()),
+            needed("end", about(time(), "Exclusive.")),
+            optional("details", details()),
+        ],
     )
     .example(json!({
         "token": TOKEN, "resource": "room-5", "begin": "2099-04-15T09:00:00Z", "end": "2099-04-15T10:30:00Z",
+        "details": "with a piano",
     }))
 }
 
@@ -143,6 +149,10 @@ fn split() -> Value {
     about(flag(), "If no run of neighbours is long enough, take several.")
 }
 
+fn details() -> Value {
+    about(text(DETAILS_BYTES_MAX), "Anything worth saying of the slot.")
+}
+
 fn line() -> Value {
     let line = object::<body::Line>([
         optional("session", id()),
@@ -153,12 +163,13 @@ fn line() -> Value {
         optional("count", up_to_seats(1)),
         optional("category", id()),
         optional("section", id()),
-        optional("accessible", up_to_seats(0)),
+        optional("accessible", about(up_to_seats(0), "How many of them are accessible: exactly so many.")),
         optional("split", split()),
         optional("area", id()),
         optional("quantity", quantity(1)),
         optional("begin", time()),
         optional("end", time()),
+        optional("details", details()),
     ]);
     let line = one_set(
         line,

@@ -52,11 +52,12 @@ pub(super) fn hall_put() -> OpSchema {
             needed("venue", id()),
             needed("id", id()),
             needed("name", name(NAME_BYTES_MAX)),
+            optional("comments", text(COMMENTS_BYTES_MAX)),
             needed("layout", component("WrittenLayout")),
         ],
     )
     .example(json!({"venue": "globe", "id": "main", "name": "Main", "layout": {"rows": 5, "seats": 16}}))
-    .example(json!({"venue": "globe", "id": "studio", "name": "Studio", "layout": {"rows": [
+    .example(json!({"venue": "globe", "id": "studio", "name": "Studio", "comments": "a curved screen", "layout": {"rows": [
         {"label": "A", "section": "stalls", "count": 8, "gaps": [4]},
         {"label": "B", "category": "box", "seats": [{"label": "left", "accessible": true}, null, {"label": "right"}]},
     ]}}))

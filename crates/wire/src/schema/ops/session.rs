@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{OpSchema, asks, by_id, cursor, limit};
 use crate::{
     body,
-    limits::{AREA_CAPACITY_MAX, AREAS_MAX, NAME_BYTES_MAX, REASON_BYTES_MAX},
+    limits::{AREA_CAPACITY_MAX, AREAS_MAX, COMMENTS_BYTES_MAX, NAME_BYTES_MAX, REASON_BYTES_MAX},
     schema::build::{
         about, at_most, component, either, id, milliseconds, name, needed, object, one_of, optional, some, text, time,
         whole,
@@ -30,6 +30,7 @@ pub(super) fn create() -> OpSchema {
     let mut with_yard = hamlet(13);
     with_yard["areas"] =
         json!([{"id": "yard", "name": "Yard", "capacity": 500, "price": {"amount": 500, "currency": "EUR"}}]);
+    with_yard["comments"] = json!("first night");
     with_yard["limits"] = json!({"per_order": 8, "per_customer": {"quota": "hamlet", "max": 12}});
     asks::<body::SessionCreate>(
         "Create a session; it has the hall for its time.",
@@ -44,6 +45,7 @@ pub(super) fn create() -> OpSchema {
             optional("areas", about(at_most(area, AREAS_MAX), "Places without seats.")),
             optional("hold_ttl_ms", milliseconds()),
             optional("limits", component("Limits")),
+            optional("comments", text(COMMENTS_BYTES_MAX)),
         ],
     )
     .example(hamlet(12))
@@ -67,8 +69,8 @@ pub(super) fn search() -> OpSchema {
             optional("city", name(NAME_BYTES_MAX)),
             optional("title", id()),
             optional("hall", about(id(), "With `venue` only.")),
-            optional("from", time()),
-            optional("to", time()),
+            optional("from", about(time(), "Starting at or after.")),
+            optional("to", about(time(), "Starting before.")),
             optional("limit", limit()),
             optional("cursor", cursor()),
         ],

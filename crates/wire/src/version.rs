@@ -1,0 +1,150 @@
+//! The minor version of the protocol: which fields of requests came after 1.0, and which version a request needs.
+//!
+//! A node refuses fields that it does not know in everything that changes something. So a client sends a newer field only to
+//! a node whose `hello` says that it has it.
+
+use crate::{
+    Encoding, Op,
+    limits::PROTOCOL_VERSION,
+    raw::{self, Malformed},
+};
+
+/// The minor version that this program speaks. A node that says none speaks 0.
+pub const PROTOCOL_MINOR: u32 = 1;
+
+/// A field of a request that is newer than 1.0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Added {
+    /// Of which op.
+    pub op: Op,
+    /// The names that lead to it, with `[]` after those of lists: `lines[].details`.
+    pub field: &'static str,
+    /// The minor version that has it first.
+    pub minor: u32,
+}
+
+/// Every field of a request that is newer than 1.0.
+pub const ADDED: &[Added] = &[
+    Added { op: Op::HallPut, field: "comments", minor: 1 },
+    Added { op: Op::SessionCreate, field: "comments", minor: 1 },
+    Added { op: Op::CartHoldSlot, field: "details", minor: 1 },
+    Added { op: Op::CartCheckout, field: "expect", minor: 1 },
+    Added { op: Op::CartCheckout, field: "payment.recorded.amount", minor: 1 },
+    Added { op: Op::AdminRelease, field: "reason", minor: 1 },
+    Added { op: Op::CartHoldAll, field: "lines[].details", minor: 1 },
+];
+
+impl Added {
+    /// Why a node of an older version is not sent it, in words.
+    pub fn refusal(&self, minor: u32) -> String {
+        let (field, op, version) = (self.field, self.op.name(), PROTOCOL_VERSION);
+        let needed = self.minor;
+        format!("`{field}` of `{op}` needs protocol {version}.{needed}, and the node speaks {version}.{minor}")
+    }
+}
+
+/// The newest field in the body of a request, if it has any that is newer than 1.0.
+pub fn newest(encoding: Encoding, op: Op, body: &[u8]) -> Option<Added> {
+    newest_of(ADDED, encoding, op, body)
+}
+
+fn newest_of(added: &[Added], encoding: Encoding, op: Op, body: &[u8]) -> Option<Added> {
+    if op == Op::Batch {
+        return newest_of_batch(added, encoding, body);
+    }
+    let of_op = added.iter().filter(|added| added.op == op);
+    of_op.filter(|added| has(encoding, body, added.field).unwrap_or(false)).max_by_key(|added| added.minor).copied()
+}
+
+fn newest_of_batch(added: &[Added], encoding: Encoding, body: &[u8]) -> Option<Added> {
+    let mut newest: Option<Added> = None;
+    // What cannot be read needs no version: the node says what is wrong with it.
+    let _ = each(encoding, body, "items", &mut |item| {
+        let (mut op, mut body) = (None, None);
+        raw::fields(encoding, item, |name, value| {
+            match name {
+                "op" => op = raw::text(encoding, value).and_then(|name| Op::from_name(&name)),
+                "body" => body = Some(value),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        if let (Some(op), Some(body)) = (op.filter(|op| *op != Op::Batch), body) {
+            let found = newest_of(added, encoding, op, body);
+            newest = newest.into_iter().chain(found).max_by_key(|added| added.minor);
+        }
+        Ok(())
+    });
+    newest
+}
+
+/// Whether there is a value at the end of a path.
+fn has(encoding: Encoding, map: &[u8], path: &str) -> Result<bool, Malformed> {
+    let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
+    let mut found = false;
+    let mut look = |value: &[u8]| {
+        found |= match rest {
+            Some(rest) => has(encoding, value, rest)?,
+            None => !raw::is_nothing(encoding, value),
+        };
+        Ok(())
+    };
+    match name.strip_suffix("[]") {
+        Some(name) => each(encoding, map, name, &mut look)?,
+        None => raw::fields(encoding, map, |field, value| if field == name { look(value) } else { Ok(()) })?,
+    }
+    Ok(found)
+}
+
+/// Calls `look` with the elements of the list that is this field of a map.
+fn each(
+    encoding: Encoding,
+    map: &[u8],
+    name: &str,
+    look: &mut dyn FnMut(&[u8]) -> Result<(), Malformed>,
+) -> Result<(), Malformed> {
+    raw::fields(
+        encoding,
+        map,
+        |field, value| {
+            if field == name { raw::elements(encoding, value, &mut *look) } else { Ok(()) }
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEWER: &[Added] = &[
+        Added { op: Op::CartCheckout, field: "payment.recorded.amount", minor: 1 },
+        Added { op: Op::CartCheckout, field: "expect", minor: 2 },
+        Added { op: Op::CartHoldAll, field: "lines[].details", minor: 3 },
+    ];
+
+    #[track_caller]
+    fn check(op: Op, body: &str, minor: Option<u32>) {
+        let msgpack = rmp_serde::to_vec_named(&serde_json::from_str::<serde_json::Value>(body).expect("JSON"));
+        for (encoding, body) in [(Encoding::Json, body.as_bytes()), (Encoding::MsgPack, &msgpack.expect("MessagePack"))]
+        {
+            let found = newest_of(NEWER, encoding, op, body);
+            assert_eq!(found.map(|added| added.minor), minor, "{encoding:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn the_newest_field_says_which_version_is_needed() {
+        check(Op::CartCheckout, r#"{"payment":{"recorded":{"method":"card"}}}"#, None);
+        check(Op::CartCheckout, r#"{"payment":{"recorded":{"amount":7}}}"#, Some(1));
+        check(Op::CartCheckout, r#"{"payment":{"recorded":{"amount":7}},"expect":{}}"#, Some(2));
+        check(Op::CartCheckout, r#"{"payment":{"gateway":{}},"expect":null}"#, None);
+        check(Op::CartOpen, r#"{"expect":{}}"#, None);
+        check(Op::CartHoldAll, r#"{"lines":[{"product":"a"},{"resource":"b","details":"c"}]}"#, Some(3));
+        check(Op::CartHoldAll, r#"{"lines":7}"#, None);
+        let items =
+            r#"{"op":"cart.checkout","body":{"expect":1}},{"op":"cart.hold_all","body":{"lines":[{"details":"c"}]}}"#;
+        check(Op::Batch, &format!(r#"{{"items":[{items}]}}"#), Some(3));
+        check(Op::Batch, r#"{"items":[{"op":"cart.get"},{"op":"batch","body":{"items":[]}}]}"#, None);
+        check(Op::Batch, r#"{"items":[7]}"#, None);
+    }
+}
