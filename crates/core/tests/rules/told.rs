@@ -137,7 +137,7 @@ impl Lives {
         let to_venue = |command| Command::Venue(id("venue"), command);
         town.send(Some("venue"), to_venue(VenueCommand::Put(details())));
         town.run();
-        let hall = VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), layout: layout.clone() };
+        let hall = VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout: layout.clone() };
         town.send(Some("hall"), to_venue(hall));
         town.run();
         let limits = Limits { per_order: None, per_customer: Some(CustomerLimit { quota: id("few"), max: 50 }) };
@@ -242,7 +242,7 @@ impl Lives {
             3 => (Entity::Product(id("q")), Want::Units { quantity, now: false }),
             4 => {
                 let begin = Timestamp(self.dice.roll(20) * 1_000);
-                (Entity::Resource(id("r")), Want::Slot { begin, end: begin.after(1_000) })
+                (Entity::Resource(id("r")), Want::Slot { begin, end: begin.after(1_000), details: "".into() })
             }
             5 => (Entity::Session(self.session()), Want::Places { area: id("stand"), quantity }),
             _ => {
