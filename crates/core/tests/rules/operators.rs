@@ -330,7 +330,8 @@ fn searches_say_that_a_canceled_session_is_not_open() {
     let to_venue = |command| Command::Venue(id("venue"), command);
     let layout = layout("aa");
     town.send(Some("venue"), to_venue(VenueCommand::Put(details())));
-    let hall = VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout: layout.clone() };
+    let hall =
+        VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout: layout.clone() };
     town.run();
     town.send(Some("hall"), to_venue(hall));
     town.run();

@@ -137,7 +137,12 @@ impl Lives {
         let to_venue = |command| Command::Venue(id("venue"), command);
         town.send(Some("venue"), to_venue(VenueCommand::Put(details())));
         town.run();
-        let hall = VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout: layout.clone() };
+        let hall = VenueCommand::PutHall {
+            hall: id("hall"),
+            name: "Hall".into(),
+            comments: "".into(),
+            layout: layout.clone(),
+        };
         town.send(Some("hall"), to_venue(hall));
         town.run();
         let limits = Limits { per_order: None, per_customer: Some(CustomerLimit { quota: id("few"), max: 50 }) };

@@ -25,7 +25,8 @@ fn town() -> Town {
     let to_venue = |command| Command::Venue(id("venue"), command);
     town.send(Some("venue"), to_venue(VenueCommand::Put(details())));
     town.run();
-    let hall = VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout: layout.clone() };
+    let hall =
+        VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout: layout.clone() };
     town.send(Some("hall"), to_venue(hall));
     town.run();
     for (name, start) in [("s", 1_000), ("t", 3_000)] {
