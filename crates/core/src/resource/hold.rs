@@ -41,8 +41,8 @@ impl Resource {
         };
         check_details(details)?;
         let slot = self.place.asked(&When::Utc { begin, end })?;
-        self.place.check_begin(at, slot)?;
         self.check(at, slot, None)?;
+        self.place.check_begin(at, slot)?;
         let price = price(&self.details.rate, slot)?;
         let HoldAsk { hold, revision, deadline, .. } = *ask;
         let details = details.clone();

@@ -331,7 +331,8 @@ impl Sea {
                 return WantedLine { entity: Entity::Product(id("q")), want: Want::Units { quantity, now: false } };
             }
             4 => {
-                let begin = Timestamp(self.dice.roll(3) * 1_000);
+                // Far ahead: what has begun is not held.
+                let begin = Timestamp(1_000_000_000 + self.dice.roll(3) * 1_000);
                 let want = Want::Slot { begin, end: begin.after(1_000 + self.dice.roll(1_000)), details: "".into() };
                 return WantedLine { entity: Entity::Resource(id("r")), want };
             }

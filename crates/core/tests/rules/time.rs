@@ -88,9 +88,9 @@ fn a_sale_ends_and_a_resource_opens_by_true_time() {
          clock 0
          b hold s 0.1
          clock 500
-         c hold r 400 600
+         c hold r 600 700
          clock 300
-         c hold r 400 600",
+         c hold r 600 700",
         expect![[r#"
             hall aaa -> done
             session s 1000 5000 -> 3 free, 0 held, 0 sold, 0 blocked
@@ -104,10 +104,10 @@ fn a_sale_ends_and_a_resource_opens_by_true_time() {
             b hold s 0.1 -> line 1 s 0.1, until 1800.000
                 s  ab.
             clock 500
-            c hold r 400 600 -> line 1 r 400-600, until 2300.000
-                r  400-600 held
+            c hold r 600 700 -> line 1 r 600-700, until 2300.000
+                r  600-700 held
             clock 300
-            c hold r 400 600 -> no: slot_taken, 1 bookings are in the way: 400-600
+            c hold r 600 700 -> no: slot_taken, 1 bookings are in the way: 600-700
         "#]],
     );
 }

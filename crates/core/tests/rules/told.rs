@@ -246,7 +246,8 @@ impl Lives {
             0..3 => (Entity::Product(id("p")), Want::Units { quantity, now: false }),
             3 => (Entity::Product(id("q")), Want::Units { quantity, now: false }),
             4 => {
-                let begin = Timestamp(self.dice.roll(20) * 1_000);
+                // Far ahead: what has begun is not held.
+                let begin = Timestamp(1_000_000_000 + self.dice.roll(20) * 1_000);
                 (Entity::Resource(id("r")), Want::Slot { begin, end: begin.after(1_000), details: "".into() })
             }
             5 => (Entity::Session(self.session()), Want::Places { area: id("stand"), quantity }),
