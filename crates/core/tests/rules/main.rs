@@ -13,7 +13,6 @@ mod catalogue;
 mod checkouts;
 mod crashes;
 mod deadlines;
-mod ends;
 mod examples;
 mod foreign;
 mod grace;
