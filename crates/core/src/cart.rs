@@ -49,7 +49,7 @@ pub const CART_OUTCOMES_MORE: usize = 16;
 
 /// Checkouts of more than one step that a cart begins in its life: each asks inventories or a gateway, and a refused one can
 /// be repeated for ever.
-pub const CART_CHECKOUTS_MAX: u32 = 256;
+pub const CART_CHECKOUTS_MAX: u32 = 2_048;
 
 /// Of a revision: below is counted what is asked for and may never be committed, above what the cart has committed. So
 /// whatever the cart commits outranks everything it ever asked for before.
