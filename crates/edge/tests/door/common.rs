@@ -167,7 +167,7 @@ impl Backend for Node {
             // Waits for the test.
             Command::Cart(_, CartCommand::Get) => self.waiting.lock().push(reply),
             // Waits for the test as well, and is in the diary.
-            Command::Cart(_, CartCommand::Revoke { line }) => {
+            Command::Cart(_, CartCommand::Revoke { line, .. }) => {
                 self.diary.lock().push(format!("revoke {line}"));
                 self.waiting.lock().push(reply);
             }
