@@ -239,7 +239,8 @@ impl Books {
                 }
                 let Some(audit) = cart.audit() else { return };
                 self.audit.violations.extend(audit.violations.iter().cloned());
-                if audit.cart.state == CartState::Done {
+                // A cart that came back, and stays because a refund failed, has an older record beside its state in memory.
+                if audit.cart.state == CartState::Done && !self.carts.contains_key(&audit.cart.id) {
                     self.order_is_sold(shared, &audit);
                 }
             })?;

@@ -5,18 +5,23 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use boxoffice_core::{
     answer::{Answer, LineView, Order},
     command::{CartCommand, Command, Expect, Payment, SessionCommand, WantedLine},
-    id::{CartId, CartToken, Entity, Id},
-    payment::RefundRecord,
+    id::{CartId, CartToken, Entity, Id, Request},
+    payment::{OnDecline, RefundRecord},
     refusal::Refusal,
     seat::Seat,
     time::Timestamp,
 };
 use parking_lot::Mutex;
-use rand::{Rng, rngs::SmallRng, seq::IteratorRandom};
+use rand::{
+    Rng,
+    rngs::SmallRng,
+    seq::{IndexedRandom, IteratorRandom},
+};
 use smol_str::SmolStr;
 use tokio::{sync::watch, time::sleep};
 
 use crate::{
+    bank::source,
     clock::BEGIN_MS,
     desk::{Desk, Ended},
     dice::{around, dice},
@@ -24,11 +29,17 @@ use crate::{
     oracle::Times,
     portions::{seats_of, shrink},
     settings::Settings,
-    town::Town,
+    town::{Town, audit_of},
 };
 
 /// One time in so many an unknown outcome is left unknown.
 const GIVES_UP: u32 = 12;
+/// One granted change in so many is asked for once more, later.
+const REPEATS: u32 = 6;
+/// That is, when so many others wait to be.
+const LATER: usize = 1;
+/// In peace, what was given back is free after so long, in milliseconds.
+const FREED_MS: u64 = 5_000;
 /// One time in so many a buyer hesitates until its cart is about to expire, or has.
 const HESITATES: u32 = 40;
 /// So long, in thousandths of its cart's life.
@@ -45,12 +56,16 @@ pub(crate) struct Story {
     pub(crate) lines: BTreeMap<u32, LineView>,
     /// The last deadline told: it may only have been put off since.
     pub(crate) deadline: Timestamp,
+    /// A line that is not known of may have shortened the cart's life.
+    pub(crate) forgets_deadline: bool,
     /// It was told that it has expired, when in truth its deadline was ahead; in milliseconds of the run.
     pub(crate) expired_ms: Option<u64>,
     /// When something was first asked for that gives a seat back, in milliseconds of the run.
     pub(crate) lets_go_ms: Option<u64>,
     /// A checkout was asked for.
     pub(crate) asked_checkout: bool,
+    /// How many checkouts were asked for, and whether the last was told for certain that its payment came to nothing.
+    pub(crate) declined: bool,
     /// It was told that it is canceled.
     pub(crate) canceled: bool,
     /// The order it was told of.
@@ -68,14 +83,21 @@ impl Story {
             doubtful: false,
             lines: BTreeMap::new(),
             deadline: Timestamp(0),
+            forgets_deadline: false,
             expired_ms: None,
             lets_go_ms: None,
             asked_checkout: false,
+            declined: false,
             canceled: false,
             order: None,
             refunds: BTreeMap::new(),
             asked_refund: false,
         }
+    }
+
+    /// Until when the cart lives for certain.
+    pub(crate) fn lives_until(&self) -> Timestamp {
+        if self.forgets_deadline { Timestamp(0) } else { self.deadline }
     }
 
     fn lets_go(&mut self, now_ms: u64) {
@@ -116,6 +138,10 @@ pub(crate) struct Buyer {
     dice: SmallRng,
     think_ms: u64,
     hold_ttl_ms: u64,
+    /// One checkout in so many hundred is paid through the gateway.
+    gateway_percent: u32,
+    /// What was granted, and is asked for once more some time.
+    granted: Vec<(Command, Request)>,
 }
 
 impl Buyer {
@@ -129,13 +155,17 @@ impl Buyer {
     ) -> Buyer {
         let dice = dice(settings.seed, "buyer", number);
         let Settings { think_ms, hold_ttl_ms, .. } = *settings;
-        Buyer { name: format!("buyer {number}"), desk, town, stories, dice, think_ms, hold_ttl_ms }
+        let name = format!("buyer {number}");
+        let gateway_percent = settings.gateway_percent();
+        let granted = Vec::new();
+        Buyer { name, desk, town, stories, dice, think_ms, hold_ttl_ms, gateway_percent, granted }
     }
 
     /// Buys until told to stop; a cart that is begun is gone through with.
     pub(crate) async fn buy(mut self, stop: watch::Receiver<bool>) {
         while !*stop.borrow() {
             let story = self.cart().await;
+            self.town.leaves(story.cart);
             self.stories.lock().carts.insert(story.cart, story);
             self.think().await;
         }
@@ -153,17 +183,28 @@ impl Buyer {
             // What it says is judged by the oracle.
             let _ = self.desk.read(&mut self.dice, &self.name, map).await;
         }
+        if self.granted.len() > LATER
+            && let Some((command, request)) = self.granted.pop()
+        {
+            self.desk.repeat(&mut self.dice, &self.name, command, request).await;
+        }
     }
 
     async fn change(&mut self, story: &mut Story, command: CartCommand) -> Ended {
-        let ended = self.desk.change(&mut self.dice, &self.name, Command::Cart(story.cart, command), GIVES_UP).await;
+        let again = Command::Cart(story.cart, command);
+        let ended = self.desk.change(&mut self.dice, &self.name, again.clone(), GIVES_UP).await;
         story.doubtful |= match &ended {
             Ended::Known { outcome, maybe, .. } => *maybe && outcome.is_err(),
             Ended::Not => false,
             Ended::Unknown => true,
         };
+        if let Ended::Known { outcome: Ok(_), request, .. } = &ended
+            && self.dice.random_ratio(1, REPEATS)
+        {
+            self.granted.push((again, *request));
+        }
         if let Ended::Known { outcome: Err(Refusal::CartExpired), acked_ms, .. } = &ended
-            && BEGIN_MS + acked_ms + self.desk.walls.off_ms(*acked_ms) + CLOCKS_MS < story.deadline.0
+            && BEGIN_MS + acked_ms + self.desk.walls.off_ms(*acked_ms) + CLOCKS_MS < story.lives_until().0
         {
             story.expired_ms.get_or_insert(*acked_ms);
         }
@@ -172,6 +213,7 @@ impl Buyer {
 
     async fn cart(&mut self) -> Story {
         let mut story = Story::new(CartToken(self.dice.random()).cart());
+        self.town.fills(story.cart);
         if self.dice.random_ratio(1, 4) {
             let customer = Some(self.town.customer(&mut self.dice));
             self.change(&mut story, CartCommand::Open { customer, ttl_ms: None }).await;
@@ -215,14 +257,16 @@ impl Buyer {
                 lines.push(wanted);
             }
         }
-        let customer = self.dice.random_ratio(1, 2).then(|| self.town.customer(&mut self.dice));
+        let customer = self.dice.random_ratio(3, 4).then(|| self.town.customer(&mut self.dice));
         let ended = self.change(story, CartCommand::Hold { lines, customer }).await;
+        story.forgets_deadline |= matches!(&ended, Ended::Known { maybe: true, .. } | Ended::Unknown);
         let Some(answered) = ended.granted() else { return };
         let Answer::Held(held) = &answered.answer else {
             return self.desk.oracle.lock().violation(format!("a hold was answered {answered:?}"));
         };
         let Ended::Known { called_ms, acked_ms, .. } = ended else { return };
-        story.deadline = story.deadline.max(held.deadline);
+        // A line of something with a shorter life has shortened that of all.
+        story.deadline = held.deadline;
         let mut stories = self.stories.lock();
         for line in &held.lines {
             story.lines.insert(line.line, line.clone());
@@ -251,18 +295,49 @@ impl Buyer {
             CartCommand::SetQuantity { quantity, .. } => *quantity,
             _ => 0,
         };
+        let entity = story.lines[&line].entity.clone();
         if self.change(story, command).await.granted().is_some() {
             shrink(&mut story.lines, line, quantity);
+            if story.lines.values().all(|line| line.entity != entity) {
+                self.is_freed(story, &[entity]).await;
+            }
         }
     }
 
     async fn check_out(&mut self, story: &mut Story) {
+        let through_gateway = self.dice.random_range(0..100) < self.gateway_percent;
+        self.pay(story, through_gateway).await;
+        // Another try with another card.
+        if story.declined && self.dice.random() {
+            self.think().await;
+            self.pay(story, true).await;
+        }
+    }
+
+    async fn pay(&mut self, story: &mut Story, through_gateway: bool) {
         story.asked_checkout = true;
-        let transaction_id = SmolStr::from(format!("{:x}", story.cart.0));
-        let payment = Payment::Recorded { method: "card".into(), transaction_id };
+        let payment = if through_gateway {
+            // Declined, it may give everything back.
+            story.lets_go(self.desk.trace.now_ms());
+            let on_decline = *[None, Some(OnDecline::Keep), Some(OnDecline::Release)]
+                .choose(&mut self.dice)
+                .expect("there are some");
+            Payment::Gateway { source: source(&mut self.dice).into(), on_decline }
+        } else {
+            let transaction_id = SmolStr::from(format!("{:x}", story.cart.0));
+            Payment::Recorded { method: "card".into(), transaction_id }
+        };
         let customer = self.dice.random_ratio(1, 4).then(|| self.town.customer(&mut self.dice));
         let checkout = CartCommand::Checkout { payment, customer, shipping: None, expect: Expect::default() };
         let ended = self.change(story, checkout).await;
+        story.declined = matches!(
+            &ended,
+            Ended::Known {
+                outcome: Err(Refusal::PaymentDeclined(_) | Refusal::AmountMismatch { .. }),
+                maybe: false,
+                ..
+            }
+        );
         if let Some(answered) = ended.granted() {
             match &answered.answer {
                 Answer::Order { order, .. } => story.order = Some(Arc::clone(order)),
@@ -275,6 +350,33 @@ impl Buyer {
         story.lets_go(self.desk.trace.now_ms());
         let ended = self.change(story, CartCommand::Cancel).await;
         story.canceled = ended.granted().is_some();
+        if story.canceled {
+            let entities: Vec<Entity> = story.lines.values().map(|line| line.entity.clone()).collect();
+            self.is_freed(story, &entities).await;
+        }
+    }
+
+    /// Where nothing is in the way, what was given back is free soon: nobody has to ask for it.
+    async fn is_freed(&mut self, story: &Story, entities: &[Entity]) {
+        if self.desk.peace_ms.get().is_none() || story.doubtful {
+            return;
+        }
+        sleep(Duration::from_millis(FREED_MS)).await;
+        for entity in entities {
+            let Some(Ok(answered)) = self.desk.read(&mut self.dice, &self.name, audit_of(entity)).await else {
+                continue;
+            };
+            let holds = match answered.answer {
+                Answer::SessionAudit(audit) => audit.holds,
+                Answer::ProductAudit(audit) => audit.holds,
+                Answer::ResourceAudit(audit) => audit.holds,
+                other => panic!("the audit of {entity} says {other:?}"),
+            };
+            if let Some(hold) = holds.iter().find(|hold| hold.hold.cart == story.cart) {
+                let what = format!("{entity} has {hold:?} still, {FREED_MS} ms after it was given back");
+                self.desk.oracle.lock().violation(what);
+            }
+        }
     }
 
     async fn refund(&mut self, story: &mut Story) {

@@ -34,6 +34,9 @@ const LATE_MS: u64 = 100;
 /// Who is certain that nothing happened gives up so many times as often.
 const GIVES_UP_SOONER: u32 = 4;
 
+/// How often something is tried that was granted already.
+const REPEATS: usize = 4;
+
 /// Longer than any trouble: so long a read is tried.
 const READ_MS: u64 = 600_000;
 
@@ -43,6 +46,8 @@ pub(crate) struct Desk {
     pub(crate) machines: Vec<Arc<Machine>>,
     /// The cluster's id, once it is founded.
     cluster: OnceLock<u128>,
+    /// When everything was healed, in milliseconds of the run.
+    pub(crate) peace_ms: OnceLock<u64>,
     /// What happens.
     pub(crate) trace: Arc<Trace>,
     /// What was answered.
@@ -66,6 +71,8 @@ pub(crate) enum Ended {
         acked_ms: u64,
         /// An attempt before it ended without anybody knowing how: if this is a refusal, that one may still take effect.
         maybe: bool,
+        /// What it was asked with.
+        request: Request,
     },
     /// It did not happen.
     Not,
@@ -97,7 +104,8 @@ impl ReplySink for Slot {
 impl Desk {
     /// The way to these machines.
     pub(crate) fn new(machines: Vec<Arc<Machine>>, trace: Arc<Trace>, walls: Walls, life_ms: u64) -> Desk {
-        Desk { machines, cluster: OnceLock::new(), trace, oracle: Mutex::default(), walls, life_ms }
+        let (cluster, peace_ms, oracle) = (OnceLock::new(), OnceLock::new(), Mutex::default());
+        Desk { machines, cluster, peace_ms, trace, oracle, walls, life_ms }
     }
 
     /// Machines that are members of the cluster.
@@ -161,7 +169,13 @@ impl Desk {
             let acked_ms = self.trace.now_ms();
             match result {
                 // The first attempt is still under way.
-                Ok(Err(Refusal::InProgress)) => maybe = true,
+                Ok(Err(Refusal::InProgress | Refusal::PaymentPending)) => {
+                    maybe = true;
+                    // A gateway may be away for longer than anybody waits.
+                    if dice.random_range(0..gives_up.saturating_mul(4)) == 0 {
+                        return Ended::Unknown;
+                    }
+                }
                 Ok(outcome) => {
                     self.note(who, &command, &outcome);
                     if let Ok(answered) = &outcome {
@@ -173,7 +187,7 @@ impl Desk {
                             wrong.into_iter().for_each(|wrong| oracle.violation(format!("{who}: {wrong}")));
                         }
                     }
-                    return Ended::Known { outcome, called_ms, acked_ms, maybe };
+                    return Ended::Known { outcome, called_ms, acked_ms, maybe, request };
                 }
                 Err(failure) => {
                     maybe |= matches!(failure, Failure::Unknown | Failure::Internal);
@@ -184,6 +198,31 @@ impl Desk {
                         return if maybe { Ended::Unknown } else { Ended::Not };
                     }
                 }
+            }
+            sleep(Duration::from_millis(around(dice, 500))).await;
+        }
+    }
+
+    /// A change that was granted, asked for once more: it is told the same, or nothing is known of it.
+    pub(crate) async fn repeat(&self, dice: &mut SmallRng, who: &str, command: Command, request: Request) {
+        let entity = command.entity();
+        for _ in 0..REPEATS {
+            match self.attempt(dice, command.clone(), Some(request)).await {
+                Ok(Err(Refusal::InProgress)) => {}
+                Ok(outcome) => {
+                    self.note(who, &command, &outcome);
+                    let mut oracle = self.oracle.lock();
+                    match outcome {
+                        Ok(answered) => oracle.told_again((&entity, request.body), &answered.at),
+                        Err(refusal) => {
+                            oracle.violation(format!(
+                                "{who}: {command:?} was granted, and its repeat is refused: {refusal}"
+                            ));
+                        }
+                    }
+                    return;
+                }
+                Err(failure) => self.oracle.lock().unanswered(failure),
             }
             sleep(Duration::from_millis(around(dice, 500))).await;
         }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use boxoffice_core::{
-    answer::{Answer, CartAudit, CartState, Order, SaleView},
+    answer::{Answer, CartAudit, CartState, LineView, Order, SaleView},
     command::{Command, SessionCommand},
     id::{CartId, Entity, HoldId, Id, OrderId},
     portion::Portion,
@@ -14,12 +14,13 @@ use rand::rngs::SmallRng;
 use tokio::time::sleep;
 
 use crate::{
+    bank::Bank,
     buyer::{Grant, Stories, Story},
     clock::BEGIN_MS,
     desk::Desk,
     leftovers,
     oracle::Times,
-    town::{self, SIDE, Town},
+    town::{self, Town},
 };
 
 /// How long after healing everything that is owed must have been delivered, in milliseconds.
@@ -41,7 +42,7 @@ pub struct Seen {
 /// Looks at everything; what is wrong goes to the oracle.
 pub(crate) async fn judge(
     desk: &Desk,
-    town: &Town,
+    (town, bank): (&Town, &Bank),
     stories: &Stories,
     walls_are_right: bool,
     dice: &mut SmallRng,
@@ -50,7 +51,8 @@ pub(crate) async fn judge(
     let mut seen = Seen::default();
     let wrong = |what: String| desk.oracle.lock().violation(what);
     for machine in &desk.members() {
-        settle(desk, machine.number, || machine.handle().map(|handle| handle.audit().owed)).await;
+        let owed = || machine.handle().map(|handle| handle.audit()).map(|audit| audit.owed + audit.payments_pending);
+        settle(desk, machine.number, owed).await;
         let Some(handle) = machine.handle() else {
             wrong(format!("node {} does not serve at the end", machine.number));
             continue;
@@ -67,6 +69,12 @@ pub(crate) async fn judge(
         seen.orders = seen.orders.max(audit.orders);
         desk.trace.note(&format!("node {}: {audit:?}", machine.number));
         audit.violations.iter().for_each(|violation| wrong(format!("node {}: {violation}", machine.number)));
+        // Looked at before any cart is asked: one that is asked looks at the time.
+        let left = audit.carts.active + audit.carts.checking_out + audit.holds;
+        if walls_are_right && left > 0 {
+            let (carts, holds, number) = (audit.carts, audit.holds, machine.number);
+            wrong(format!("node {number}: {carts:?} and {holds} holds are left when every life is over"));
+        }
     }
 
     let mut audits = BTreeMap::new();
@@ -92,7 +100,7 @@ pub(crate) async fn judge(
         if audits.get(&story.cart).is_some_and(|audit| audit.cart.state == CartState::Active) {
             wrong(format!("cart {} lives on when its life is over", story.cart));
         }
-        for what in cart(story, audits.get(&story.cart), order.as_deref()) {
+        for what in cart(story, audits.get(&story.cart), order.as_deref(), town) {
             wrong(format!("cart {}: {what}", story.cart));
         }
         if let Some(expired_ms) = story.expired_ms.filter(|_| walls_are_right) {
@@ -103,6 +111,8 @@ pub(crate) async fn judge(
             ));
         }
     }
+
+    bank.judge(&audits, &orders).into_iter().for_each(&wrong);
 
     let mut sales = BTreeMap::new();
     for inventory in town.inventories() {
@@ -132,7 +142,7 @@ pub(crate) async fn judge(
     for what in leftovers::purchases(desk, town, &orders, dice).await {
         wrong(what);
     }
-    for what in seats(desk, stories, walls_are_right) {
+    for what in seats(desk, stories, walls_are_right, town) {
         wrong(what);
     }
     seen
@@ -162,7 +172,7 @@ async fn order_of(desk: &Desk, dice: &mut SmallRng, cart: CartId) -> Option<Arc<
 }
 
 /// What is wrong with a cart, by what its buyer was told.
-fn cart(story: &Story, audit: Option<&CartAudit>, order: Option<&Order>) -> Vec<String> {
+fn cart(story: &Story, audit: Option<&CartAudit>, order: Option<&Order>, town: &Town) -> Vec<String> {
     let mut wrong = Vec::new();
     let Some(audit) = audit else {
         if !story.lines.is_empty() || story.order.is_some() || story.canceled {
@@ -187,13 +197,22 @@ fn cart(story: &Story, audit: Option<&CartAudit>, order: Option<&Order>) -> Vec<
             wrong.push(format!("its buyer was told of {told:?}, and it has {refunded:?}"));
         }
     }
-    if !story.asked_refund && !audit.refunds.is_empty() {
+    if story.declined && order.is_some() {
+        wrong.push(format!("its buyer was told that the payment was declined, and it has {order:?}"));
+    }
+    let of_canceled = |line: &LineView| matches!(&line.entity, Entity::Session(id) if town.canceled_ms(id).is_some());
+    let given_back = order.is_some_and(|order| order.lines.iter().any(of_canceled));
+    if !story.asked_refund && !given_back && !audit.refunds.is_empty() {
         wrong.push(format!("nobody asked for {:?}", audit.refunds));
     }
     if !story.doubtful && state != CartState::Active {
-        let told: Vec<_> = story.lines.values().map(|line| (line.line, &line.entity, &line.content)).collect();
+        // What the staff wanted back may be there or not.
+        let stays = |line: &&LineView| !town.may_be_gone(story.cart, line.line, &line.entity);
+        let told = story.lines.values().filter(stays);
+        let told: Vec<_> = told.map(|line| (line.line, &line.entity, &line.content)).collect();
         let has = order.map_or(&audit.cart.lines, |order| &order.lines);
-        let has: Vec<_> = has.iter().map(|line| (line.line, &line.entity, &line.content)).collect();
+        let has = has.iter().filter(stays);
+        let has: Vec<_> = has.map(|line| (line.line, &line.entity, &line.content)).collect();
         if told != has && state != CartState::CheckingOut {
             wrong.push(format!("it is {state:?}; its buyer was told of {told:?}, and it has {has:?}"));
         }
@@ -225,7 +244,7 @@ fn sold(audit: &CartAudit, sales: &BTreeMap<(Entity, HoldId), SaleView>) -> Vec<
 }
 
 /// What is wrong with the seats: from one cart to the next, and in every map that was read, in the order of versions.
-fn seats(desk: &Desk, stories: &Stories, walls_are_right: bool) -> Vec<String> {
+fn seats(desk: &Desk, stories: &Stories, walls_are_right: bool, town: &Town) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut by_session: BTreeMap<&Id, BTreeMap<u64, Vec<&Grant>>> = BTreeMap::new();
     for grant in &stories.grants {
@@ -235,7 +254,7 @@ fn seats(desk: &Desk, stories: &Stories, walls_are_right: bool) -> Vec<String> {
     for (session, grants) in by_session {
         let may = |grant: &Grant, now_ms| {
             let wall_ms = BEGIN_MS + now_ms + desk.walls.off_ms(now_ms);
-            may_be_free(grant, (now_ms, wall_ms), stories, walls_are_right)
+            may_be_free(grant, (now_ms, wall_ms), stories, walls_are_right, town)
         };
         // Who was last told to have each seat.
         let mut has: BTreeMap<Seat, &Grant> = BTreeMap::new();
@@ -254,8 +273,7 @@ fn seats(desk: &Desk, stories: &Stories, walls_are_right: bool) -> Vec<String> {
             }
             let Some((map, times)) = read else { continue };
             for grant in has.values() {
-                let number = usize::from(grant.seat.row) * usize::from(SIDE) + usize::from(grant.seat.seat);
-                let state = map.seats[number / 4] >> (number % 4 * 2) & 3;
+                let state = town::state_in(&map.seats, grant.seat);
                 if state == SeatState::Free as u8 && !may(grant, times.1) {
                     wrong.push(format!("{session} at version {upto}, read at {times:?}: free although {grant:?}"));
                 }
@@ -266,12 +284,16 @@ fn seats(desk: &Desk, stories: &Stories, walls_are_right: bool) -> Vec<String> {
 }
 
 /// Whether a seat may be somebody else's at `now_ms` of the run, when walls showed `wall_ms`.
-fn may_be_free(grant: &Grant, (now_ms, wall_ms): Times, stories: &Stories, walls_are_right: bool) -> bool {
+fn may_be_free(grant: &Grant, (now_ms, wall_ms): Times, stories: &Stories, walls_are_right: bool, town: &Town) -> bool {
+    let canceled = town.canceled_ms(&grant.session).is_some_and(|at_ms| at_ms <= now_ms);
+    if canceled || town.taken_from(grant.cart).is_some_and(|at_ms| at_ms <= now_ms) {
+        return true;
+    }
     // A cart that is still under way when the run ends is in no story: nothing is known of it.
     let Some(story) = stories.carts.get(&grant.cart) else { return true };
     let let_go = story.lets_go_ms.is_some_and(|at_ms| at_ms <= now_ms);
     if let_go || story.order.is_some() {
         return let_go;
     }
-    !walls_are_right || story.deadline.0 <= wall_ms + CLOCKS_MS
+    !walls_are_right || story.lives_until().0 <= wall_ms + CLOCKS_MS
 }

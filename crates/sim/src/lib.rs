@@ -11,11 +11,13 @@ mod cluster;
 mod faults;
 mod operator;
 
+mod bank;
 mod buyer;
 mod curious;
 mod desk;
 mod portions;
 mod spectator;
+mod staff;
 mod town;
 
 mod judge;

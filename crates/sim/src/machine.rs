@@ -11,14 +11,14 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::{command::Command, id::Request, time::Rules};
+use boxoffice_core::{command::Command, id::Request};
 use boxoffice_node::{
     config::{Fsync, NodeConfig},
     door::{Failure, ReplyTo},
     identity::{ClusterId, Joining, draw_disk},
     node::{Node, NodeHandle},
     tasks::Gate,
-    world::{NoGateway, Peer, World},
+    world::{Peer, World},
 };
 use parking_lot::Mutex;
 use rand::{Rng, rngs::SmallRng};
@@ -28,6 +28,7 @@ use tokio::{
 };
 
 use crate::{
+    bank::{Bank, Counter},
     clock::{SimClock, Skew},
     dice::{SimRng, dice},
     disk::SimDisk,
@@ -73,6 +74,7 @@ pub(crate) struct Machine {
     rng: Arc<SimRng>,
     config: NodeConfig,
     ether: Ether,
+    bank: Arc<Bank>,
     trace: Arc<Trace>,
     process: Mutex<Process>,
     /// Processes so far.
@@ -99,9 +101,10 @@ impl Machine {
         settings: &Settings,
         (trace, walls): (&Arc<Trace>, &Walls),
         ether: &Ether,
+        bank: &Arc<Bank>,
     ) -> Machine {
         let mut lots: SmallRng = dice(settings.seed, "machine", number);
-        let rules = Rules { hold_ttl_ms: settings.hold_ttl_ms, ..Rules::default() };
+        let rules = settings.rules();
         let config = NodeConfig {
             data_dir: PathBuf::from("/data"),
             node_id: number,
@@ -128,6 +131,7 @@ impl Machine {
             rng: Arc::new(SimRng::new(settings.seed, number)),
             config,
             ether: ether.clone(),
+            bank: Arc::clone(bank),
             trace: Arc::clone(trace),
             process: Mutex::default(),
             lives: AtomicU64::new(0),
@@ -167,7 +171,7 @@ impl Machine {
             net: Arc::new(self.ether.net(self.number)),
             disk: Arc::new(self.disk()),
             stores: Arc::new(self.disk()),
-            gateway: Arc::new(NoGateway),
+            gateway: Arc::new(Counter(Arc::clone(&self.bank))),
         }
     }
 

@@ -10,7 +10,7 @@ use boxoffice_core::{
 };
 use boxoffice_node::door::Failure;
 
-use crate::spectator::shown_by;
+use crate::{spectator::shown_by, town::QUOTA_MAX};
 
 /// Violations told in words; of more only the number counts.
 const TOLD_MAX: usize = 20;
@@ -38,6 +38,8 @@ type Key<'a> = (&'a Entity, u64);
 #[derive(Default)]
 pub(crate) struct Oracle {
     entities: BTreeMap<Entity, Line>,
+    /// At which versions of which entities each request was granted: whoever repeats it is told the same (P9).
+    granted: BTreeMap<(Entity, u64), Vec<(Entity, u64)>>,
     /// Whole maps that were read, by session and version.
     pub(crate) maps: BTreeMap<(Id, u64), (MapView, Times)>,
     /// Everything that watchers were shown, by entity and version; of a session the map and the counts.
@@ -101,6 +103,7 @@ impl Oracle {
     /// A change was granted.
     pub(crate) fn changed(&mut self, (entity, request): Key<'_>, (called_ms, acked_ms): Times, at: &[At]) {
         self.changes += 1;
+        self.told_again((entity, request), at);
         for At { entity: of, version, position } in at.iter().filter(|at| at.position != 0) {
             let line = self.entities.entry(of.clone()).or_default();
             let before = line.before(called_ms);
@@ -136,6 +139,25 @@ impl Oracle {
         }
     }
 
+    /// Of an entity that a request was granted by, a repeat names the same version. An order may have been sold by more of them
+    /// since, and by one several times.
+    pub(crate) fn told_again(&mut self, (entity, request): Key<'_>, at: &[At]) {
+        let now: Vec<(Entity, u64)> = at.iter().map(|at| (at.entity.clone(), at.version)).collect();
+        let known = self.granted.entry((entity.clone(), request)).or_insert_with(|| now.clone());
+        fn only<'a>(all: &'a [(Entity, u64)], of: &Entity) -> Option<&'a (Entity, u64)> {
+            let mut found = all.iter().filter(|(entity, _)| entity == of);
+            found.next().filter(|_| found.next().is_none())
+        }
+        let differs = |(of, _): &&(Entity, u64)| match (only(known, of), only(&now, of)) {
+            (Some(before), Some(again)) => before != again,
+            _ => false,
+        };
+        if now.iter().any(|at| differs(&at)) {
+            let what = format!("request {request} of {entity} was granted at {known:?}, and told again at {now:?}");
+            self.violation(what);
+        }
+    }
+
     /// A watcher was shown this: at a version there is one state, wherever it is looked at.
     pub(crate) fn shown(&mut self, who: &str, entity: Entity, version: u64, shown: Shown) {
         self.sights += 1;
@@ -168,6 +190,14 @@ impl Oracle {
                 self.violation(format!(
                     "{entity} was read at version {version}, {times:?}, when version {before} had been answered"
                 ));
+            }
+        }
+        if let Answer::CustomerAudit(audit) = &answered.answer {
+            for (quota, held, sold) in &audit.quotas {
+                if held + sold > QUOTA_MAX.into() {
+                    let what = format!("{} has {held} and bought {sold} of {quota}, more than one may", audit.customer);
+                    self.violation(what);
+                }
             }
         }
         if let Answer::Map(map) = &answered.answer {

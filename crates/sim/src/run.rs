@@ -8,7 +8,6 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use rand::Rng;
 use tokio::{
     runtime::Builder,
     sync::watch,
@@ -16,6 +15,7 @@ use tokio::{
 };
 
 use crate::{
+    bank::Bank,
     buyer::{Buyer, Stories},
     cluster,
     desk::Desk,
@@ -28,6 +28,7 @@ use crate::{
     panics,
     settings::Settings,
     spectator::Spectator,
+    staff::{self, Staff},
     town::Town,
     trace::Trace,
     walls::Walls,
@@ -133,13 +134,14 @@ async fn simulate(settings: Settings) -> Report {
     let ether = Ether::new(&trace, dice(settings.seed, "ether", 0));
     faults::mend(&ether);
     let carrying = tokio::spawn(ether.clone().carry());
-    let walls = Walls::new();
-    let machine = |number| Arc::new(Machine::new(number, &settings, (&trace, &walls), &ether));
+    let (walls, bank) = (Walls::new(), Bank::new(&settings, &trace));
+    let machine = |number| Arc::new(Machine::new(number, &settings, (&trace, &walls), &ether, &bank));
     let swarm = Swarm::draw(&settings);
     let nodes = settings.nodes + if swarm.is_operated { SPARES } else { 0 };
     let machines: Vec<Arc<Machine>> = (1..=nodes).map(machine).collect();
     let desk = Arc::new(Desk::new(machines, Arc::clone(&trace), walls, settings.hold_ttl_ms));
-    let (town, stories) = (Arc::new(Town::default()), Arc::new(Mutex::new(Stories::default())));
+    bank.tells(&desk);
+    let (town, stories) = (Arc::new(Town::new(settings.hold_ttl_ms)), Arc::new(Mutex::new(Stories::default())));
     let mut lots = dice(settings.seed, "run", 0);
 
     cluster::assemble(&desk, settings.nodes as usize, &toll, &mut lots).await;
@@ -192,10 +194,13 @@ async fn simulate(settings: Settings) -> Report {
         while !*stopped.borrow() {
             sleep(Duration::from_millis(SESSION_MS)).await;
             open_town.next_session(&desk_of_town, &mut lots).await;
-            let product = lots.random_range(0..3);
+            let product = open_town.product(&mut lots);
             open_town.restock(&desk_of_town, &mut lots, product).await;
         }
     }));
+
+    let staff = Staff::new(&settings, Arc::clone(&desk), Arc::clone(&town));
+    let at_work = tokio::spawn(staff.work(stop.subscribe()));
 
     let is_broken = || panics::any() || !toll.lock().violations.is_empty() || !desk.oracle.lock().violations.is_empty();
     for _ in 0..60 * settings.minutes {
@@ -211,6 +216,7 @@ async fn simulate(settings: Settings) -> Report {
     }
     trace.note("everything is healed");
     faults::mend(&ether);
+    bank.heal();
     stop_operator.send_replace(true);
     desk.machines.iter().for_each(|machine| faults::heal(machine));
     // What cannot go on says so.
@@ -238,6 +244,8 @@ async fn simulate(settings: Settings) -> Report {
     let all_serve = desk.members().iter().all(serves);
     if all_serve {
         cluster::settled(&desk, &toll, &mut lots).await;
+        // It is the first.
+        let _ = desk.peace_ms.set(desk.trace.now_ms());
         sleep(Duration::from_millis(HEALED_MS)).await;
     }
     stop.send_replace(true);
@@ -251,6 +259,17 @@ async fn simulate(settings: Settings) -> Report {
             desk.oracle.lock().violation(format!("a buyer was not served after everything was healed: {ended:?}"));
         }
     }
+    let blocked = match timeout(Duration::from_millis(LAST_CARTS_MS), at_work).await {
+        Ok(Ok(blocked)) => blocked,
+        ended => {
+            if all_serve {
+                desk.oracle
+                    .lock()
+                    .violation(format!("the staff was not served after everything was healed: {ended:?}"));
+            }
+            staff::Blocked::new()
+        }
+    };
     stop_looking.send_replace(true);
     for spectator in looking {
         if !all_serve {
@@ -265,7 +284,11 @@ async fn simulate(settings: Settings) -> Report {
     let walls_are_right = !toll.lock().faults.contains_key(&Fault::ClockJump) && !desk.walls.were_set();
     let stories = std::mem::take(&mut *stories.lock());
     let seen = match all_serve {
-        true => judge(&desk, &town, &stories, walls_are_right, &mut lots).await,
+        true => {
+            let seen = judge(&desk, (&town, &bank), &stories, walls_are_right, &mut lots).await;
+            staff::judge(&desk, &town, &blocked, &mut lots).await;
+            seen
+        }
         false => Seen::default(),
     };
 

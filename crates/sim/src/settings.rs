@@ -1,8 +1,9 @@
 //! What a run is: everything that happens in it follows from these.
 
+use boxoffice_core::{payment::OnDecline, time::Rules};
 use rand::Rng;
 
-use crate::dice::dice;
+use crate::{dice::dice, faults::one_of};
 
 /// How long carts may live: so short that most trouble outlives them, or so long that most of them outlive it.
 const HOLD_TTLS_MS: [u64; 3] = [6_000, 20_000, 60_000];
@@ -63,6 +64,26 @@ impl Settings {
             ttl_ms => ttl_ms,
         };
         Settings { nodes, hold_ttl_ms, ..self }
+    }
+
+    /// How many checkouts of a hundred are paid through the gateway.
+    pub(crate) fn gateway_percent(&self) -> u32 {
+        one_of(&mut dice(self.seed, "gateway", 0), &[0, 30, 80])
+    }
+
+    /// The terms of time and of paying, the same for all nodes: as usual, or so short that inventories often ask carts about
+    /// their holds, and a gateway is often asked again.
+    pub(crate) fn rules(&self) -> Rules {
+        let mut dice = dice(self.seed, "rules", 0);
+        Rules {
+            hold_ttl_ms: self.hold_ttl_ms,
+            grace_ms: one_of(&mut dice, &[200, 2_000]),
+            confirm_ms: one_of(&mut dice, &[700, 3_000, 10_000]),
+            ask_again_ms: one_of(&mut dice, &[300, 1_000]),
+            payment_again_ms: one_of(&mut dice, &[500, 2_000]),
+            on_decline: one_of(&mut dice, &[OnDecline::Release, OnDecline::Keep]),
+            ..Rules::default()
+        }
     }
 
     /// The command that does it again.

@@ -1,8 +1,11 @@
 //! What is sold in a run: a theatre whose sessions follow each other, an area in each, products, resources, quotas.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use boxoffice_core::{
@@ -11,12 +14,13 @@ use boxoffice_core::{
         Area, BestWish, Command, CustomerLimit, HoldPolicy, Limits, NewSession, ProductCommand, ProductDetails, Rate,
         ResourceCommand, ResourceDetails, VenueCommand, VenueDetails, Want, WantedLine,
     },
-    id::{Entity, Id},
+    id::{CartId, Entity, Id},
     layout::{Labels, Layout, Row, Run},
     money::{Currency, Money},
     seat::{Seat, SeatSet},
     time::Timestamp,
 };
+use parking_lot::Mutex;
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 
 use crate::{
@@ -28,14 +32,15 @@ use crate::{
 pub(crate) const SIDE: u16 = 8;
 /// Places of a session's area.
 const PLACES: u32 = 60;
-/// Products; of the last units are set aside only at the checkout.
-const PRODUCTS: u64 = 3;
+/// Products: the first has a quota; of the third, units are set aside only at the checkout; the fourth has both; how the last
+/// is sold changes each time it is put.
+const PRODUCTS: u64 = 5;
 /// Resources.
 const RESOURCES: u64 = 2;
 /// Customers.
 const CUSTOMERS: u64 = 12;
-/// How much of a quota a customer may have.
-const QUOTA_MAX: u32 = 6;
+/// How much of any quota a customer may have.
+pub(crate) const QUOTA_MAX: u32 = 6;
 /// So long from the begin of a run is what is booked in it, so that no jump of a clock makes it past.
 const LATER_MS: u64 = 400 * 24 * 3_600_000;
 const HOUR_MS: u64 = 3_600_000;
@@ -47,6 +52,14 @@ pub(crate) struct Town {
     sessions: AtomicU64,
     /// Sessions are `s0`, `s1` and so on; the newest two are sold.
     puts: AtomicU64,
+    /// How long carts live by the rules, in milliseconds.
+    hold_ttl_ms: u64,
+    /// Carts that buyers fill.
+    carts: Mutex<Vec<CartId>>,
+    /// Lines of carts that the staff has asked back, and when it first did.
+    taken: Mutex<BTreeMap<(CartId, u32), u64>>,
+    /// Sessions that the staff has asked to cancel, and when.
+    canceled: Mutex<BTreeMap<Id, u64>>,
 }
 
 /// An id.
@@ -62,6 +75,71 @@ fn euros(amount: i64) -> Money {
 }
 
 impl Town {
+    /// A town in which carts live so long.
+    pub(crate) fn new(hold_ttl_ms: u64) -> Town {
+        Town { hold_ttl_ms, ..Town::default() }
+    }
+
+    /// A buyer begins to fill a cart.
+    pub(crate) fn fills(&self, cart: CartId) {
+        self.carts.lock().push(cart);
+    }
+
+    /// A buyer is done with a cart.
+    pub(crate) fn leaves(&self, cart: CartId) {
+        self.carts.lock().retain(|filled| *filled != cart);
+    }
+
+    /// A cart that somebody fills.
+    pub(crate) fn some_cart(&self, dice: &mut SmallRng) -> Option<CartId> {
+        self.carts.lock().choose(dice).copied()
+    }
+
+    /// The staff is about to take a line away.
+    pub(crate) fn takes_away(&self, cart: CartId, line: u32, now_ms: u64) {
+        self.taken.lock().entry((cart, line)).or_insert(now_ms);
+    }
+
+    /// When the staff first wanted this line.
+    pub(crate) fn taken_away(&self, cart: CartId, line: u32) -> Option<u64> {
+        self.taken.lock().get(&(cart, line)).copied()
+    }
+
+    /// When the staff first wanted any line of this cart.
+    pub(crate) fn taken_from(&self, cart: CartId) -> Option<u64> {
+        self.taken.lock().range((cart, 0)..=(cart, u32::MAX)).map(|(_, at_ms)| *at_ms).min()
+    }
+
+    /// The staff is about to cancel a session.
+    pub(crate) fn cancels(&self, session: &Id, now_ms: u64) {
+        self.canceled.lock().entry(session.clone()).or_insert(now_ms);
+    }
+
+    /// When the staff wanted to cancel this session.
+    pub(crate) fn canceled_ms(&self, session: &Id) -> Option<u64> {
+        self.canceled.lock().get(session).copied()
+    }
+
+    /// Sessions that the staff wanted to cancel.
+    pub(crate) fn canceled(&self) -> Vec<Id> {
+        self.canceled.lock().keys().cloned().collect()
+    }
+
+    /// Whether a line may have been taken away by somebody else than its buyer.
+    pub(crate) fn may_be_gone(&self, cart: CartId, line: u32, entity: &Entity) -> bool {
+        let canceled = matches!(entity, Entity::Session(session) if self.canceled_ms(session).is_some());
+        canceled || self.taken_away(cart, line).is_some()
+    }
+
+    /// A time to live of one session's or product's own, or none.
+    fn own_ttl_ms(&self, dice: &mut SmallRng) -> Option<u64> {
+        match dice.random_range(0..4) {
+            0 => Some(self.hold_ttl_ms / 2),
+            1 => Some(self.hold_ttl_ms * 3 / 4),
+            _ => None,
+        }
+    }
+
     /// Sessions that were opened.
     pub(crate) fn sessions(&self) -> u64 {
         self.sessions.load(Ordering::Relaxed)
@@ -135,15 +213,17 @@ impl Town {
     /// Puts a product, with more units each time.
     pub(crate) async fn restock(&self, desk: &Desk, dice: &mut SmallRng, number: u64) {
         let stock = 40 * (1 + self.puts.fetch_add(1, Ordering::Relaxed));
-        let per_customer = (number == 0).then(|| CustomerLimit { quota: id("posters"), max: QUOTA_MAX });
+        let limited = [0, 3].contains(&number);
+        let per_customer = limited.then(|| CustomerLimit { quota: id("posters"), max: QUOTA_MAX });
+        let late = [2, 3].contains(&number) || (number + 1 == PRODUCTS && dice.random());
         let details = ProductDetails {
             name: "Poster".into(),
             properties: Vec::new(),
             blob: Vec::new(),
             price: euros(100 + stock as i64),
             stock,
-            hold: if number + 1 == PRODUCTS { HoldPolicy::AtCheckout } else { HoldPolicy::AtAdd },
-            hold_ttl_ms: None,
+            hold: if late { HoldPolicy::AtCheckout } else { HoldPolicy::AtAdd },
+            hold_ttl_ms: self.own_ttl_ms(dice),
             limits: Limits { per_order: None, per_customer },
         };
         let put = ProductCommand::Put(Box::new(details));
@@ -154,6 +234,8 @@ impl Town {
     pub(crate) async fn next_session(&self, desk: &Desk, dice: &mut SmallRng) {
         let number = self.sessions();
         let begin = BEGIN_MS + LATER_MS + number * HOUR_MS;
+        // Of every other session a customer may have only so much.
+        let per_customer = (number % 2 == 1).then(|| CustomerLimit { quota: id("guests"), max: QUOTA_MAX });
         let area = Area { id: id("floor"), name: "Floor".into(), capacity: PLACES, price: euros(300) };
         let new = NewSession {
             id: id(&format!("s{number}")),
@@ -163,8 +245,8 @@ impl Town {
             ends_at: Timestamp(begin + HOUR_MS),
             prices: vec![(id("standard"), euros(1_000))],
             areas: vec![area],
-            hold_ttl_ms: None,
-            limits: Limits::default(),
+            hold_ttl_ms: self.own_ttl_ms(dice),
+            limits: Limits { per_order: None, per_customer },
             comments: "".into(),
         };
         self.must(desk, dice, Command::Venue(id("theatre"), VenueCommand::CreateSession(new))).await;
@@ -178,6 +260,11 @@ impl Town {
         if let Ended::Known { outcome: Err(refusal), .. } = ended {
             desk.oracle.lock().violation(format!("the town was refused {told}: {refusal}"));
         }
+    }
+
+    /// Some product.
+    pub(crate) fn product(&self, dice: &mut SmallRng) -> u64 {
+        dice.random_range(0..PRODUCTS)
     }
 
     /// Somebody.
@@ -241,6 +328,12 @@ pub(crate) fn audit_of(entity: &Entity) -> Command {
         Entity::Cart(id) => Command::Cart(*id, CartCommand::Audit),
         other => panic!("{other} has no audit"),
     }
+}
+
+/// The state of a seat in a whole map: two bits a seat.
+pub(crate) fn state_in(seats: &[u8], seat: Seat) -> u8 {
+    let number = usize::from(seat.row) * usize::from(SIDE) + usize::from(seat.seat);
+    seats[number / 4] >> (number % 4 * 2) & 3
 }
 
 /// Whether nobody ever heard of it.

@@ -22,7 +22,7 @@ const SEEDS_MAX: u64 = 40;
 /// Each bug, and the nodes it is looked for with.
 type Bug = (&'static str, u64);
 
-const BUGS: [Bug; 18] = [
+const BUGS: [Bug; 25] = [
     ("an unknown outcome told as none", 3),
     ("an expiry that beats a sale", 3),
     ("an answer before the commit", 1),
@@ -41,6 +41,13 @@ const BUGS: [Bug; 18] = [
     ("a deadline told in running time", 3),
     ("a correction of the time that nobody hears of", 1),
     ("a snapshot of a leader that is not taken over", 3),
+    ("deadlines not known after a snapshot", 1),
+    ("what is owed not known after a snapshot", 1),
+    ("a session's request ids missing from a snapshot", 1),
+    ("a purchase dropped from the outbox", 1),
+    ("a release never told", 1),
+    ("\"not mine\" told before it is committed", 3),
+    ("a quota that does not count what is sold", 1),
 ];
 
 /// What was found of a bug: in which seed, and what was said first.

@@ -11,6 +11,7 @@ use crate::{
     holds::{Known, Parting},
     id::{CartId, HoldId, Id, OrderId},
     inventory::{HoldAsk, Inventory},
+    planted,
     portion::Portion,
     refusal::Refusal,
     terms::{bad, check_quantity, unfit},
@@ -36,7 +37,8 @@ impl Customer {
         if has.is_some_and(|has| has.quota != *quota) {
             return bad("a hold stays in its quota".into());
         }
-        let taken = self.taken(quota).all();
+        let taken = self.taken(quota);
+        let taken = if planted::is("a quota that does not count what is sold") { taken.held } else { taken.all() };
         let had = has.map_or(0, |has| has.count);
         // Less than before is always fine: the limit may have become smaller since.
         if count > had && taken - u64::from(had) + u64::from(count) > u64::from(max) {

@@ -365,8 +365,12 @@ impl<R> CartHost<R> {
             Ask::Revoke { hold, reason } => self.revoked(stage, &from, hold, &reason),
             other => panic!("{} was asked {other:?} by {from}", stage.entity.entity()),
         };
-        if let Some(reply) = reply {
-            stage.turn.reply(from, reply);
+        match reply {
+            Some(reply @ Reply::NotMine { .. }) if planted::is("\"not mine\" told before it is committed") => {
+                stage.turn.now.push(Effect::Reply { to: from, reply });
+            }
+            Some(reply) => stage.turn.reply(from, reply),
+            None => {}
         }
     }
 
@@ -426,6 +430,7 @@ impl<R> CartHost<R> {
             Reply::Stale { hold, revision, live } => self.stale(stage, &from, hold, revision, live),
             Reply::Released { .. } => {
                 let stray = self.mail.acknowledge(stage.entity, &from, &reply).is_none();
+                let stray = stray && !planted::is("late releases never forgotten");
                 if stray && stage.entity.cart().is_some_and(Cart::terminal) {
                     // A release that came late may be remembered although the inventory was told to forget.
                     stage.turn.read.push(Effect::Ask { to: from, ask: Ask::Forget });

@@ -11,6 +11,7 @@ use crate::{
     ask::{Ask, Reply},
     event::{CartEvent, Owed},
     id::Entity,
+    planted,
     time::{Rules, Timestamp},
 };
 
@@ -114,7 +115,8 @@ impl Mail {
                 told = true;
             } else if self.is_due(*number, owed, at, late) {
                 // Only after a read: what owes it may not be committed yet.
-                turn.read.push(effect(owed));
+                let effects = if planted::is("resends before a read") { &mut turn.now } else { &mut turn.read };
+                effects.push(effect(owed));
                 told = true;
             }
         }

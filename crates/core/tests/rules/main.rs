@@ -1,6 +1,7 @@
 //! The rules at work: stories, interleavings, random commands against a model, sizes.
 
 mod bank;
+mod lives;
 mod town;
 mod watch;
 
@@ -23,6 +24,7 @@ mod lifetimes;
 mod lines;
 mod model;
 mod money;
+mod mutations;
 mod operators;
 mod outcomes;
 #[cfg(feature = "planted")]

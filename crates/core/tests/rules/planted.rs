@@ -1,29 +1,46 @@
 //! The test of the storms: bugs planted on purpose, one at a time. Every one must be found, and it is said after how many
-//! storms and by what. `cargo test -p boxoffice-core --features planted --test rules planted -- --nocapture`.
+//! storms and by what. `cargo test -p boxoffice-core --features planted --test rules planted -- --nocapture`;
+//! `BOXOFFICE_BUG` names one, `BOXOFFICE_BUGS` says how many of the list: the first are found soonest.
 
 use std::panic::catch_unwind;
 
 use boxoffice_core::planted::plant;
 
-use crate::{storm::aftermath, told::lives, tombstones::guests};
+use crate::{
+    mutations,
+    storm::{aftermath, operated_aftermath, quiet_aftermath},
+    told::lives,
+    tombstones::guests,
+};
 
 /// Storms, or lives, after which a bug that was not found counts as one that is not.
-const STORMS_MAX: u64 = 900;
+const STORMS_MAX: u64 = 3_000;
 
-const BUGS: [(&str, fn(u64)); 9] = [
+const BUGS: [(&str, fn(u64)); 18] = [
+    ("a sale dropped from the outbox", storm),
+    ("a release never told", storm),
+    ("resends before a read", storm),
     ("an expiry that beats a sale", storm),
     ("a cart that expires early", storm),
-    ("a sale dropped from the outbox", storm),
     ("a repeat taken for new", storm),
     ("a hold disowned by its owner", storm),
     ("a decline forgotten", storm),
     ("an expectation not looked at", storm),
     ("a deadline that was told and forgotten", lives),
     ("a tombstone that is kept nowhere", guests),
+    ("a quota that does not count what is sold", storm),
+    ("a partial release that ignores revisions", storm),
+    ("a void left out when a resumed checkout falls short", storm),
+    ("late releases never forgotten", storm),
+    ("a `still mine` that shortens", storm),
+    ("a purchase dropped from the outbox", storm),
+    ("\"not mine\" told before it is committed", storm),
 ];
 
 fn storm(seed: u64) {
     aftermath(seed);
+    quiet_aftermath(seed);
+    operated_aftermath(seed);
 }
 
 /// After how many storms a bug was found, and what was said.
@@ -41,7 +58,9 @@ fn hunt(bug: &'static str, run: fn(u64)) -> Option<(u64, String)> {
 #[test]
 fn every_planted_bug_is_found() {
     let mut missed = Vec::new();
-    for (bug, run) in BUGS {
+    let name = std::env::var("BOXOFFICE_BUG").unwrap_or_default();
+    let count = std::env::var("BOXOFFICE_BUGS").map_or(BUGS.len(), |text| text.parse().expect("a number"));
+    for (bug, run) in BUGS.into_iter().filter(|(bug, _)| bug.contains(&name)).take(count) {
         match hunt(bug, run) {
             Some((storms, said)) => {
                 println!("{bug}: {storms} storms: {}", said.chars().take(140).collect::<String>());
@@ -50,4 +69,32 @@ fn every_planted_bug_is_found() {
         }
     }
     assert_eq!(missed, [""; 0], "not found in {STORMS_MAX} storms");
+}
+
+/// Each story of a line that could be changed ends otherwise when it is.
+#[test]
+fn every_story_fails_with_its_bug() {
+    let stories: [(&str, fn()); 7] = [
+        ("a quota that does not count what is sold", mutations::a_quota_counts_what_is_sold),
+        (
+            "a partial release that ignores revisions",
+            mutations::a_partial_release_that_comes_again_takes_nothing_from_what_was_added_since,
+        ),
+        ("resends before a read", mutations::what_is_not_committed_is_not_told_again_either),
+        (
+            "a void left out when a resumed checkout falls short",
+            mutations::a_resumed_checkout_that_falls_short_gives_up_what_may_have_been_set_aside,
+        ),
+        ("every disowned hold released as the last", mutations::a_disowned_hold_is_remembered_until_its_cart_has_ended),
+        ("a `still mine` that shortens", mutations::an_old_still_mine_does_not_shorten_a_life),
+        ("late releases never forgotten", mutations::a_late_release_is_forgotten),
+    ];
+    let missed = stories.into_iter().filter(|(bug, story)| {
+        plant(Some(bug));
+        let ended = catch_unwind(story);
+        plant(None);
+        ended.is_ok()
+    });
+    let missed: Vec<&str> = missed.map(|(bug, _)| bug).collect();
+    assert_eq!(missed, [""; 0], "a story ends as it should although there is a bug");
 }

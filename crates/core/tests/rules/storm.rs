@@ -26,6 +26,8 @@ use crate::{
 
 const SEEDS: u64 = 900;
 const STEPS: u32 = 300;
+/// How much a customer may have of what is limited.
+const QUOTA_MAX: u32 = 5;
 
 #[test]
 fn storms() {
@@ -50,6 +52,13 @@ fn storms_of_crashes() {
     }
 }
 
+#[test]
+fn storms_of_operators() {
+    for seed in 0..SEEDS / 2 {
+        storm(seed, Weather::OF_OPERATORS);
+    }
+}
+
 /// How often what happens, in hundredths.
 #[derive(Clone, Copy)]
 struct Weather {
@@ -57,10 +66,13 @@ struct Weather {
     lose: u32,
     double: u32,
     pass: u32,
+    /// Of the commands, those of operators that take away, cancel, and change terms.
+    operators: u32,
 }
 
 impl Weather {
-    const ROUGH: Weather = Weather { crash: 3, lose: 8, double: 10, pass: 6 };
+    const ROUGH: Weather = Weather { crash: 3, lose: 8, double: 10, pass: 6, operators: 0 };
+    const OF_OPERATORS: Weather = Weather { operators: 25, pass: 14, ..Weather::ROUGH };
 }
 
 /// Numbers from a seed: SplitMix64.
@@ -127,6 +139,18 @@ pub(crate) fn midst(seed: u64, steps: u32) -> Town {
     sea.town
 }
 
+/// What is left after a storm in which operators do a lot.
+#[cfg(feature = "planted")]
+pub(crate) fn operated_aftermath(seed: u64) -> Town {
+    storm(seed, Weather::OF_OPERATORS)
+}
+
+/// What is left after a storm in which no message and no host is lost.
+#[cfg(feature = "planted")]
+pub(crate) fn quiet_aftermath(seed: u64) -> Town {
+    storm(seed, Weather { crash: 0, lose: 0, ..Weather::ROUGH })
+}
+
 /// What is left after a rough storm.
 pub(crate) fn aftermath(seed: u64) -> Town {
     storm(seed, Weather::ROUGH)
@@ -136,6 +160,7 @@ pub(crate) fn aftermath(seed: u64) -> Town {
 /// validated at the checkout and limited per customer, as the places are; and a room.
 fn town(rules: Rules) -> Town {
     let mut town = Town::new(rules);
+    town.quota_max = Some(u64::from(QUOTA_MAX));
     let layout = layout("aaaa/bbB");
     let sessions = [
         new_session("s", &layout, 1_000_000, 2_000_000, None),
@@ -150,7 +175,7 @@ fn town(rules: Rules) -> Town {
     );
     town.run();
     let [plain, short] = sessions;
-    let limits = Limits { per_order: Some(4), per_customer: Some(CustomerLimit { quota: id("few"), max: 5 }) };
+    let limits = Limits { per_order: Some(4), per_customer: Some(CustomerLimit { quota: id("few"), max: QUOTA_MAX }) };
     let stand = Area { id: id("stand"), name: "Stand".into(), capacity: 6, price: euros(500) };
     let short = NewSession { areas: vec![stand], limits: limits.clone(), ..short };
     for session in [plain, short] {
@@ -204,7 +229,7 @@ impl Sea {
             }
         }
         match self.dice.roll(10) {
-            0 | 1 => self.send(),
+            0 | 1 => self.send(weather),
             2 if !self.town.calls.is_empty() => _ = self.town.pay(),
             2..6 => self.deliver(weather),
             _ => self.commit(),
@@ -223,7 +248,7 @@ impl Sea {
         }
     }
 
-    fn send(&mut self) {
+    fn send(&mut self, weather: Weather) {
         let (request, command) = match self.sent.len() as u64 {
             many if many > 0 && self.dice.chance(35) => self.sent[self.dice.roll(many) as usize].clone(),
             many => {
@@ -232,7 +257,8 @@ impl Sea {
                     1.. if self.dice.chance(3) => self.sent[self.dice.roll(many) as usize].0.clone(),
                     _ => format!("r{many}"),
                 };
-                (request, self.command())
+                let command = if self.dice.chance(weather.operators) { self.operator() } else { self.command() };
+                (request, command)
             }
         };
         self.sent.push((request.clone(), command.clone()));
@@ -240,10 +266,30 @@ impl Sea {
         self.tickets.insert(ticket);
     }
 
+    /// What operators do to carts and to what they have, beside what they do in any storm.
+    fn operator(&mut self) -> Command {
+        let line = 1 + self.dice.roll(3) as u32;
+        match self.dice.roll(12) {
+            0 => {
+                let ttl_ms = Some(2_000 + self.dice.roll(6_000));
+                Command::Cart(buyer(self.dice.roll(4)), CartCommand::Open { customer: None, ttl_ms })
+            }
+            1..=3 => {
+                let hold_ttl_ms = self.dice.chance(60).then(|| 200 + self.dice.roll(3_000));
+                let details = ProductDetails { hold_ttl_ms, ..product(euros(250), 5 + self.dice.roll(3)) };
+                Command::Product(id("p"), ProductCommand::Put(Box::new(details)))
+            }
+            4 if self.dice.chance(10) => {
+                Command::Session(self.session(), SessionCommand::Cancel { reason: "storm".into() })
+            }
+            _ => Command::Cart(buyer(self.dice.roll(4)), CartCommand::Revoke { line, reason: "".into() }),
+        }
+    }
+
     fn command(&mut self) -> Command {
         let buyer = buyer(self.dice.roll(4));
         let line = 1 + self.dice.roll(4) as u32;
-        let command = match self.dice.roll(33) {
+        let command = match self.dice.roll(34) {
             0 => CartCommand::Open { customer: None, ttl_ms: Some(200 + self.dice.roll(2_000)) },
             1 => CartCommand::Get,
             2 => CartCommand::Cancel,
@@ -268,17 +314,18 @@ impl Sea {
                 let on_decline = [None, Some(OnDecline::Keep), Some(OnDecline::Release)];
                 pay(on_decline[self.dice.roll(3) as usize], self.customer())
             }
-            22 => CartCommand::Revoke { line, reason: "".into() },
+            22 | 27 => CartCommand::Revoke { line, reason: "".into() },
             23 => CartCommand::Refund { lines: self.dice.chance(60).then(|| vec![line]), reason: "storm".into() },
             24 => self.settle(buyer),
             25 if self.dice.chance(4) => {
                 let reason = "storm".into();
                 return Command::Session(self.session(), SessionCommand::Cancel { reason });
             }
-            26 if self.dice.chance(30) => {
+            26 if self.dice.chance(60) => {
                 let late = self.dice.chance(50);
                 let hold = if late { HoldPolicy::AtCheckout } else { HoldPolicy::AtAdd };
-                let details = ProductDetails { hold, ..product(euros(250), 4 + self.dice.roll(3)) };
+                let hold_ttl_ms = self.dice.chance(50).then(|| 200 + self.dice.roll(1_500));
+                let details = ProductDetails { hold, hold_ttl_ms, ..product(euros(250), 4 + self.dice.roll(3)) };
                 return Command::Product(id("p"), ProductCommand::Put(Box::new(details)));
             }
             _ => CartCommand::Hold { lines: vec![self.wanted()], customer: self.customer() },

@@ -21,7 +21,7 @@ use boxoffice_core::{
     time::{Moment, Rules, Timestamp},
 };
 
-use crate::{bank::Bank, watch::Watchers};
+use crate::{bank::Bank, lives::Lives, watch::Watchers};
 
 /// A client's place at the counter: where its answer goes.
 pub(crate) type Ticket = u32;
@@ -61,6 +61,8 @@ pub(crate) struct Town {
     /// Calls on their way to the gateway.
     pub(crate) calls: VecDeque<GatewayCall>,
     pub(crate) bank: Bank,
+    /// How much any customer may have of any quota, where that is the same for all.
+    pub(crate) quota_max: Option<u64>,
     /// Whether calls reach the gateway at all.
     pub(crate) bank_open: bool,
     /// Every message that was ever posted, to be delivered once more by tests.
@@ -82,6 +84,7 @@ pub(crate) struct Town {
     /// What buyers expected to buy.
     expected: BTreeMap<Ticket, Expect>,
     watchers: Watchers,
+    lives: Lives,
     turn: Turn<Ticket>,
 }
 
@@ -95,6 +98,7 @@ impl Town {
             mail: VecDeque::new(),
             calls: VecDeque::new(),
             bank: Bank::default(),
+            quota_max: None,
             bank_open: true,
             posted: Vec::new(),
             answers: BTreeMap::new(),
@@ -108,6 +112,7 @@ impl Town {
             failed: BTreeMap::new(),
             expected: BTreeMap::new(),
             watchers: Watchers::default(),
+            lives: Lives::default(),
             turn: Turn::default(),
         }
     }
@@ -300,6 +305,7 @@ impl Town {
         }
         self.kept.apply(entity, events.clone());
         self.watchers.see(entity, &events, &self.kept);
+        self.lives.see(self.now, entity, &events, &self.kept, &self.rules);
         self.check();
         for leaving in self.kept.take_leaving() {
             if leaving.state.is_tombstone() {
@@ -314,6 +320,18 @@ impl Town {
         let audit = self.kept.audit();
         assert_eq!(audit.violations, [""; 0], "at {:?}", self.now);
         self.check_charged();
+        self.check_quotas();
+    }
+
+    /// No customer has more than may be had, held and sold together.
+    fn check_quotas(&self) {
+        let Some(max) = self.quota_max else { return };
+        for (entity, state) in self.kept.entities() {
+            let State::Customer(customer) = &**state else { continue };
+            for (quota, held, sold) in customer.audit().quotas {
+                assert!(held + sold <= max, "{entity} has {held} and bought {sold} of {quota}, of which {max} may be");
+            }
+        }
     }
 
     /// P11: who was charged has an order that says so; who paid back or gave up can show it.
@@ -380,6 +398,7 @@ impl Town {
                 let committed = self.kept.get(entity).map_or(0, |state| state.version());
                 assert!(*version <= committed, "answered {answered:?} before version {committed} of {entity}");
             }
+            self.lives.answered(answered);
             self.check_order(ticket, &answered.answer);
             if let Some(Some(asked)) = self.tickets.get(&ticket).cloned() {
                 self.check_own_versions(&asked.0, answered);

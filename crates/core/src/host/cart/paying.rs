@@ -15,6 +15,7 @@ use crate::{
     host::{Effect, Stage},
     id::{Entity, HoldId, Id},
     payment::{GatewayCall, GatewayOutcome, OnDecline, PaymentFailure, PaymentKey, PaymentStep, Settlement},
+    planted,
     portion::Content,
     refusal::{Refusal, Shortage},
     time::Timestamp,
@@ -119,9 +120,10 @@ impl<R> CartHost<R> {
             // Granted holds can be disowned only while the checkout is under way still: they are no lines yet.
             let asked = stage.entity.cart().and_then(Cart::authorization).is_some();
             let asked = paying.resumed && asked;
+            let void = asked && !planted::is("a void left out when a resumed checkout falls short");
             self.undo(stage, &parts);
             let why = Failure::Short(refusal);
-            return self.give_up(stage, GivenUp { why, release: false, asked, void: asked, reference: None });
+            return self.give_up(stage, GivenUp { why, release: false, asked, void, reference: None });
         }
         let reserved = |part: &Part| {
             let asked = asked_of(part).expect("every part is granted");

@@ -1,0 +1,145 @@
+//! How long holds live (P8), judged after every commit. What an ended cart had is freed by a message that is owed until it is
+//! acknowledged, or its inventory asks about it in time; nothing that was said of a hold shortens its life; and no cart
+//! expires before the deadline that its client was told.
+
+use std::collections::BTreeMap;
+
+use boxoffice_core::{
+    answer::{Answer, Answered, CartState, HoldView},
+    event::{CartEvent, CustomerEvent, Event, HoldEvent, ProductEvent, ResourceEvent, SessionEvent},
+    id::{CartId, Entity, HoldId},
+    keep::{Kept, State},
+    time::{Rules, Timestamp},
+};
+
+/// What is known of lives so far.
+#[derive(Default)]
+pub(crate) struct Lives {
+    /// When each hold was granted, or granted more.
+    granted: BTreeMap<(Entity, HoldId), Timestamp>,
+    /// When each inventory is going to ask about a hold.
+    asks: BTreeMap<(Entity, HoldId), Timestamp>,
+    /// When each cart expired or was canceled.
+    ended: BTreeMap<CartId, Timestamp>,
+    /// The deadline a cart's clients were told last, and the cart's version then.
+    told: BTreeMap<CartId, (u64, Timestamp)>,
+    /// The version of a cart at which a line with a shorter life may have come.
+    shortened: BTreeMap<CartId, u64>,
+}
+
+impl Lives {
+    /// A client was answered.
+    pub(crate) fn answered(&mut self, answered: &Answered) {
+        let (cart, deadline) = match &answered.answer {
+            Answer::Held(held) => (held.cart, Some(held.deadline)),
+            Answer::Cart(view) => (view.id, Some(view.deadline).filter(|_| view.state == CartState::Active)),
+            _ => return,
+        };
+        let (version, told) = (answered.at[0].version, self.told.entry(cart).or_default());
+        if let Some(deadline) = deadline.filter(|_| version > told.0) {
+            *told = (version, deadline);
+        }
+    }
+
+    /// These events were just committed.
+    pub(crate) fn see(&mut self, now: Timestamp, entity: &Entity, events: &[Event], kept: &Kept, rules: &Rules) {
+        for event in events {
+            if let Some(HoldEvent::Extended { hold, deadline }) = of_hold(event) {
+                let asks = self.asks.get(&(entity.clone(), *hold));
+                assert!(asks.is_none_or(|asks| deadline > asks), "{event:?} shortens a life, which is until {asks:?}");
+            }
+        }
+        match (entity, kept.get(entity).as_deref()) {
+            (Entity::Cart(id), Some(State::Cart(cart))) => {
+                self.see_cart(*id, cart.version(), events);
+                if matches!(cart.state(), Some(CartState::Canceled | CartState::Expired)) {
+                    self.ended.entry(*id).or_insert(now);
+                    for (inventory, state) in kept.entities() {
+                        self.check_freed(inventory, state, Some(*id), kept, rules);
+                    }
+                }
+            }
+            (_, Some(state)) => {
+                let holds = holds(state);
+                for event in events {
+                    if let Some(hold) = grants(event) {
+                        self.granted.insert((entity.clone(), hold), now);
+                    }
+                }
+                self.asks.retain(|(of, _), _| of != entity);
+                self.asks.extend(holds.iter().map(|hold| ((entity.clone(), hold.hold), hold.deadline)));
+                self.check_freed(entity, state, None, kept, rules);
+            }
+            (_, None) => {}
+        }
+    }
+
+    fn see_cart(&mut self, id: CartId, version: u64, events: &[Event]) {
+        for (event, version) in events.iter().zip(version + 1 - events.len() as u64..) {
+            match event {
+                Event::Cart(CartEvent::LinesAdded { .. }) => _ = self.shortened.insert(id, version),
+                Event::Cart(CartEvent::Expired { at, .. }) => {
+                    let Some((told, deadline)) = self.told.get(&id) else { continue };
+                    let shortened = self.shortened.get(&id).is_some_and(|shortened| shortened > told);
+                    assert!(shortened || at >= deadline, "{id} was told {deadline:?} at {told} and expired at {at:?}");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What ended carts have of this inventory is on its way back.
+    fn check_freed(&self, inventory: &Entity, state: &State, of: Option<CartId>, kept: &Kept, rules: &Rules) {
+        for HoldView { hold, deadline, .. } in holds(state) {
+            if of.is_some_and(|of| of != hold.cart) {
+                continue;
+            }
+            let Some(ended) = self.ended.get(&hold.cart) else { continue };
+            let cart = kept.get(&Entity::Cart(hold.cart));
+            let owed = match cart.as_deref() {
+                Some(State::Cart(cart)) => cart.owes_release(inventory, hold),
+                _ => false,
+            };
+            // In the middle of a checkout an inventory is told to ask again after a while, whatever the deadline.
+            let asks = ended.after(rules.ask_again_ms + rules.grace_ms);
+            let granted = self.granted.get(&(inventory.clone(), hold)).copied().unwrap_or_default();
+            let late = granted.after(rules.confirm_ms + rules.grace_ms);
+            assert!(
+                owed || deadline <= asks.max(late),
+                "{inventory} has {hold:?} until {deadline:?}, of a cart that ended at {ended:?} (P8)"
+            );
+        }
+    }
+}
+
+/// The live holds of an inventory.
+fn holds(state: &State) -> Vec<HoldView> {
+    match state {
+        State::Session(session) => session.audit().holds,
+        State::Product(product) => product.audit().holds,
+        State::Resource(resource) => resource.audit().holds,
+        State::Customer(customer) => customer.audit().holds,
+        State::Venue(_) | State::Cart(_) | State::Directory(_) | State::Cluster(_) => Vec::new(),
+    }
+}
+
+fn of_hold(event: &Event) -> Option<&HoldEvent> {
+    match event {
+        Event::Session(SessionEvent::Hold(event))
+        | Event::Product(ProductEvent::Hold(event))
+        | Event::Resource(ResourceEvent::Hold(event))
+        | Event::Customer(CustomerEvent::Hold(event)) => Some(event),
+        _ => None,
+    }
+}
+
+/// The hold that was granted, or granted more.
+fn grants(event: &Event) -> Option<HoldId> {
+    match event {
+        Event::Session(SessionEvent::SeatsHeld { hold, .. } | SessionEvent::PlacesHeld { hold, .. })
+        | Event::Product(ProductEvent::UnitsHeld { hold, .. })
+        | Event::Resource(ResourceEvent::SlotHeld { hold, .. })
+        | Event::Customer(CustomerEvent::QuotaHeld { hold, .. }) => Some(*hold),
+        _ => None,
+    }
+}

@@ -1,0 +1,229 @@
+//! Lines of the rules that could be changed without any test noticing: each has a story here that then ends otherwise. The
+//! changes themselves are planted bugs, in `planted`.
+
+use boxoffice_core::{
+    command::{CartCommand, Command, ProductCommand, Want, WantedLine},
+    id::Entity,
+    time::Rules,
+};
+use expect_test::expect;
+
+use crate::{
+    script::{cart, check, euros, hold_lines, id, product},
+    town::{Town, kind},
+};
+
+#[test]
+pub(crate) fn a_quota_counts_what_is_sold() {
+    check(
+        "product p 100 1.00 quota few 3
+         a hold p 2 for ann
+         a checkout
+         b hold p 2 for ann
+         b hold p 1 for ann
+         c hold p 1 for ann",
+        expect![[r#"
+            product p 100 1.00 quota few 3 -> 100 free, 0 held, 0 sold
+            a hold p 2 for ann -> line 1 p 2, until 1800.000
+                p  98 free, 2 held, 0 sold
+            a checkout -> order of line 1 p 2, total 2.00
+                ann  few 0 held 2 sold, 1 orders
+                p  98 free, 0 held, 2 sold
+            b hold p 2 for ann -> no: limit_per_customer, a customer may have 3 of few and has 2
+            b hold p 1 for ann -> line 1 p 1, until 1800.000
+                ann  few 1 held 2 sold, 1 orders
+                p  97 free, 1 held, 2 sold
+            c hold p 1 for ann -> no: limit_per_customer, a customer may have 3 of few and has 3
+        "#]],
+    );
+}
+
+#[test]
+pub(crate) fn a_partial_release_that_comes_again_takes_nothing_from_what_was_added_since() {
+    check(
+        "product p 9 1.00
+         a hold p 3
+         a set 1 2
+         a set 1 3
+         again release p
+         a checkout",
+        expect![[r#"
+            product p 9 1.00 -> 9 free, 0 held, 0 sold
+            a hold p 3 -> line 1 p 3, until 1800.000
+                6 free, 3 held, 0 sold
+            a set 1 2 -> active, line 1 p 2, total 2.00, until 1800.000
+                7 free, 2 held, 0 sold
+            a set 1 3 -> active, line 1 p 3, total 3.00, until 1800.000
+                6 free, 3 held, 0 sold
+            again release p
+            a checkout -> order of line 1 p 3, total 3.00
+                6 free, 0 held, 3 sold
+        "#]],
+    );
+}
+
+/// The decision is proposed, and never committed: nobody may sell because of it, however long the cart waits for them.
+#[test]
+pub(crate) fn what_is_not_committed_is_not_told_again_either() {
+    check(
+        "product p 9 1.00
+         a hold p 3
+         freeze a
+         a checkout
+         wait 5
+         crash a
+         thaw a
+         a get",
+        expect![[r#"
+            product p 9 1.00 -> 9 free, 0 held, 0 sold
+            a hold p 3 -> line 1 p 3, until 1800.000
+                6 free, 3 held, 0 sold
+            freeze a
+            a checkout -> (waits as #3)
+            wait 5
+            crash a
+            thaw a
+            a get -> active, line 1 p 3, total 3.00, until 1800.000
+        "#]],
+    );
+}
+
+/// The leader that began the checkout may have asked the gateway before it was gone: its successor cannot know.
+#[test]
+pub(crate) fn a_resumed_checkout_that_falls_short_gives_up_what_may_have_been_set_aside() {
+    check(
+        "product p 9 1.00
+         product q 1 1.00 late
+         a hold q 1
+         stop q
+         a pay keep
+         crash a
+         stop a
+         lose q
+         go q
+         b hold q 1
+         b pay
+         go a
+         wait 2
+         a get
+         bank",
+        expect![[r#"
+            product p 9 1.00 -> 9 free, 0 held, 0 sold
+            product q 1 1.00 late -> 1 free, 0 held, 0 sold
+            a hold q 1 -> line 1 q 1 late, until 1800.000
+            stop q
+            a pay keep -> (waits as #4)
+            crash a
+            stop a
+            lose q
+            go q
+            b hold q 1 -> line 1 q 1 late, until 1800.000
+            b pay -> order of line 1 q 1, total 1.00, Authorized
+                q  0 free, 0 held, 1 sold
+            go a
+            wait 2
+            a get -> active, line 1 q 1 late, total 1.00, until 1800.000
+            bank -> a-1: voided; b-1: authorized 100 captured 100
+        "#]],
+    );
+}
+
+/// The cart goes on without a line that was on its way. Its inventory hears that it is disowned, and then of the line.
+#[test]
+pub(crate) fn a_disowned_hold_is_remembered_until_its_cart_has_ended() {
+    check(
+        "product p 9 1.00
+         hall aaaa
+         session s
+         a hold p 1
+         stop s
+         a hold s 0.0
+         bank shut
+         a pay
+         wait 2
+         lose s
+         again release s
+         again hold s
+         stop a
+         go s
+         go a
+         bank open
+         wait 2
+         a get",
+        expect![[r#"
+            product p 9 1.00 -> 9 free, 0 held, 0 sold
+            hall aaaa -> done
+            session s -> 4 free, 0 held, 0 sold, 0 blocked
+            a hold p 1 -> line 1 p 1, until 1800.000
+                p  8 free, 1 held, 0 sold
+            stop s
+            a hold s 0.0 -> (waits as #5)
+            bank shut
+            a pay -> (waits as #6)
+            wait 2
+            lose s
+            again release s
+            again hold s
+            go s
+            bank open
+                p  8 free, 0 held, 1 sold
+            wait 2
+            a get -> done, line 1 p 1, total 1.00
+        "#]],
+    );
+}
+
+/// A cart that is touched lives longer than its inventory was told before: what was told comes a second time, late.
+#[test]
+pub(crate) fn an_old_still_mine_does_not_shorten_a_life() {
+    check(
+        "product p 9 1.00
+         a hold p 1
+         wait 12
+         wait 1000
+         a set 1 1
+         wait 900
+         again mine p
+         wait 800
+         a get",
+        expect![[r#"
+            product p 9 1.00 -> 9 free, 0 held, 0 sold
+            a hold p 1 -> line 1 p 1, until 1800.000
+                8 free, 1 held, 0 sold
+            wait 12
+            wait 1000
+            a set 1 1 -> active, line 1 p 1, total 1.00, until 2812.000
+            wait 900
+            again mine p
+            wait 800
+            a get -> active, line 1 p 1, total 1.00, until 2812.000
+        "#]],
+    );
+}
+
+/// A release that comes late, after its inventory was told to forget the cart, is remembered for nobody.
+#[test]
+pub(crate) fn a_late_release_is_forgotten() {
+    let mut town = Town::new(Rules::default());
+    let put = ProductCommand::Put(Box::new(product(euros(100), 9)));
+    town.send(Some("put"), Command::Product(id("p"), put));
+    let line = WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity: 2, now: false } };
+    town.send(Some("hold"), Command::Cart(cart("a"), hold_lines(vec![line.clone()])));
+    town.run();
+    town.send(Some("release"), Command::Cart(cart("a"), CartCommand::Release { line: 1, seats: None }));
+    town.run();
+    town.send(Some("again"), Command::Cart(cart("a"), hold_lines(vec![line])));
+    town.send(Some("cancel"), Command::Cart(cart("a"), CartCommand::Cancel));
+    town.run();
+    let product = Entity::Product(id("p"));
+    let remembered = |town: &Town| match town.kept.get(&product).as_deref() {
+        Some(boxoffice_core::keep::State::Product(product)) => product.remembered_releases(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(remembered(&town), 0, "the cart has ended");
+    let mut releases = town.posted.iter().filter(|message| message.to == product && kind(message) == "release");
+    let late = releases.next().expect("a line was given back").clone();
+    town.post(late);
+    town.run();
+    assert_eq!(remembered(&town), 0, "it came late");
+}

@@ -1,0 +1,371 @@
+//! The payment gateway of a run, with faults of its own: calls are lost, slow, answered late or not at all, declined, decided
+//! after a while and told by webhook, told twice; and for a while nobody is there. It keeps to the contract of
+//! `docs/payments.md`: a step is done once, however often it is asked for, and a void ends an attempt whatever its state.
+//! Nobody may be charged without a sale, and no order stays unpaid (P11).
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock, Weak},
+    time::Duration,
+};
+
+use boxoffice_core::{
+    answer::{CartAudit, CartState, Order},
+    command::{CartCommand, Command, Payment},
+    id::{CartId, OrderId},
+    money::Money,
+    payment::{GatewayCall, GatewayOutcome, PaymentKey, PaymentStatus, PaymentStep, RefundStatus, VoidStatus},
+};
+use boxoffice_node::world::gateway::{Gateway, OnOutcome};
+use parking_lot::Mutex;
+use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
+use tokio::time::sleep;
+
+use crate::{
+    desk::Desk,
+    dice::{around, dice},
+    settings::Settings,
+    trace::Trace,
+};
+
+/// How long a node waits for an answer of its gateway, in milliseconds.
+const TIMEOUT_MS: u64 = 4_000;
+/// How long a message takes to the gateway or back when nothing is in its way, in milliseconds, at most.
+const WAY_MS: u64 = 60;
+/// How often the gateway tells of a step that nobody acknowledges.
+const WEBHOOKS_MAX: usize = 5;
+
+/// What goes wrong, in hundredths of the calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Moods {
+    /// The call never arrives.
+    deaf: u32,
+    /// It is done, and the answer is lost.
+    unheard: u32,
+    /// The call arrives late, at times after the node has given it up.
+    slow: u32,
+    /// It is decided after a while, and told then.
+    pending: u32,
+    /// The gateway tells of it by itself, at any time later and as often as it likes.
+    told: u32,
+    /// The payer's side says no.
+    declined: u32,
+    /// Another amount is set aside.
+    differs: u32,
+    /// A capture, void or refund fails for good.
+    fails: u32,
+    /// Calls come while nobody is there: so long, in milliseconds, of every [`OUTAGE_EVERY_MS`].
+    away_ms: u64,
+}
+
+/// How often the gateway goes away, in milliseconds.
+const OUTAGE_EVERY_MS: u64 = 120_000;
+
+/// The money of one attempt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Account {
+    authorized: Option<i64>,
+    captured: Option<i64>,
+    voided: bool,
+    refunded: BTreeMap<u32, i64>,
+}
+
+#[derive(Default)]
+struct Books {
+    accounts: BTreeMap<PaymentKey, Account>,
+    /// What was said for good, by attempt and step, with the call it was said to.
+    said: BTreeMap<(PaymentKey, u32), (GatewayCall, GatewayOutcome)>,
+    /// What must not be.
+    wrong: Vec<String>,
+}
+
+/// The gateway. All machines ask the same one.
+pub(crate) struct Bank {
+    moods: Mutex<Moods>,
+    dice: Mutex<SmallRng>,
+    books: Mutex<Books>,
+    trace: Arc<Trace>,
+    desk: OnceLock<Weak<Desk>>,
+}
+
+/// A machine's way to the gateway.
+pub(crate) struct Counter(pub(crate) Arc<Bank>);
+
+impl Gateway for Counter {
+    fn call(&self, call: GatewayCall, done: OnOutcome) {
+        tokio::spawn(Arc::clone(&self.0).serve(call, done));
+    }
+}
+
+impl Bank {
+    /// With the faults that the seed says.
+    pub(crate) fn new(settings: &Settings, trace: &Arc<Trace>) -> Arc<Bank> {
+        let mut lots = dice(settings.seed, "bank", 0);
+        let mut some = |most: u32| if lots.random() { lots.random_range(0..=most) } else { 0 };
+        let moods = Moods {
+            deaf: some(20),
+            unheard: some(20),
+            slow: some(20),
+            pending: some(20),
+            told: some(30),
+            declined: some(30),
+            differs: some(8),
+            fails: some(8),
+            away_ms: 1_000 * u64::from(some(60)),
+        };
+        trace.note(&format!("bank: {moods:?}"));
+        let (books, desk) = (Mutex::default(), OnceLock::new());
+        Arc::new(Bank { moods: Mutex::new(moods), dice: Mutex::new(lots), books, trace: Arc::clone(trace), desk })
+    }
+
+    /// Where it tells of what it decided by itself.
+    pub(crate) fn tells(&self, desk: &Arc<Desk>) {
+        self.desk.set(Arc::downgrade(desk)).expect("there is one desk");
+    }
+
+    /// Ends all trouble with it. What it has refused for good stays refused.
+    pub(crate) fn heal(&self) {
+        let Moods { declined, .. } = *self.moods.lock();
+        *self.moods.lock() = Moods { declined, ..Moods::default() };
+    }
+
+    /// One time in a hundred so often.
+    fn happens(&self, mood: impl Fn(&Moods) -> u32) -> bool {
+        let hundredths = mood(&self.moods.lock());
+        self.dice.lock().random_range(0..100) < hundredths
+    }
+
+    fn is_away(&self) -> bool {
+        self.trace.now_ms() % OUTAGE_EVERY_MS < self.moods.lock().away_ms
+    }
+
+    /// The way of one call there and back.
+    async fn serve(self: Arc<Self>, call: GatewayCall, done: OnOutcome) {
+        let way_ms = self.dice.lock().random_range(1..=WAY_MS);
+        let slow_ms = if self.happens(|moods| moods.slow) { around(&mut self.dice.lock(), TIMEOUT_MS) } else { 0 };
+        let (unheard, pending) = (self.happens(|moods| moods.unheard), self.happens(|moods| moods.pending));
+        let (deaf, told) = (self.happens(|moods| moods.deaf), self.happens(|moods| moods.told));
+        if deaf || self.is_away() {
+            sleep(Duration::from_millis(TIMEOUT_MS)).await;
+            return done(unknown());
+        }
+        let there_ms = way_ms + slow_ms;
+        if pending || there_ms > TIMEOUT_MS {
+            // Nobody waits for the answer any more when it is decided.
+            sleep(Duration::from_millis(there_ms.min(TIMEOUT_MS))).await;
+            done(unknown());
+            let later_ms = around(&mut self.dice.lock(), TIMEOUT_MS).min(60_000);
+            sleep(Duration::from_millis(there_ms.saturating_sub(TIMEOUT_MS) + later_ms)).await;
+            let outcome = self.hear(&call);
+            if pending {
+                self.tell(&call, outcome).await;
+            }
+            return;
+        }
+        sleep(Duration::from_millis(there_ms)).await;
+        let outcome = self.hear(&call);
+        if unheard {
+            sleep(Duration::from_millis(TIMEOUT_MS - there_ms)).await;
+            done(unknown());
+        } else {
+            sleep(Duration::from_millis(way_ms)).await;
+            done(outcome.clone());
+        }
+        while told {
+            let later_ms = around(&mut self.dice.lock(), 10_000).min(90_000);
+            sleep(Duration::from_millis(later_ms)).await;
+            self.tell(&call, outcome.clone()).await;
+            if self.dice.lock().random() {
+                return;
+            }
+        }
+    }
+
+    /// Tells by itself how a step ended, until somebody has heard it.
+    async fn tell(&self, call: &GatewayCall, outcome: GatewayOutcome) {
+        let (key, step) = (call.key(), call.step());
+        for _ in 0..WEBHOOKS_MAX {
+            let Some(desk) = self.desk.get().and_then(Weak::upgrade) else { return };
+            let mut lots = SmallRng::clone(&self.dice.lock());
+            // What was drawn is not drawn again.
+            let _: u64 = self.dice.lock().random();
+            let paid = CartCommand::Paid { key, step, outcome: outcome.clone() };
+            if desk.attempt(&mut lots, Command::Cart(key.cart, paid), None).await.is_ok() {
+                return;
+            }
+            sleep(Duration::from_millis(around(&mut lots, 3_000))).await;
+        }
+    }
+
+    /// Hears a call. What was done before is said again.
+    fn hear(&self, call: &GatewayCall) -> GatewayOutcome {
+        let (refuses, differs) = match call.step() {
+            PaymentStep::Authorize => (self.happens(|moods| moods.declined), self.happens(|moods| moods.differs)),
+            PaymentStep::Capture | PaymentStep::Void | PaymentStep::Refund(_) => {
+                (self.happens(|moods| moods.fails), false)
+            }
+        };
+        let books = &mut *self.books.lock();
+        let place = (call.key(), number(call.step()));
+        if let Some((known, outcome)) = books.said.get(&place) {
+            if !same(known, call) {
+                books.wrong.push(format!("the gateway is asked for {call:?} after {known:?}"));
+            }
+            return outcome.clone();
+        }
+        let outcome = books.act(call, refuses, differs);
+        self.trace.note(&format!("bank: {} {:?}: {outcome:?}", call.key(), call.step()));
+        books.said.insert(place, (call.clone(), outcome.clone()));
+        outcome
+    }
+
+    /// What is wrong with the money, when nothing is owed any more: by the gateway's books, and by those of the carts.
+    pub(crate) fn judge(
+        &self,
+        audits: &BTreeMap<CartId, CartAudit>,
+        orders: &BTreeMap<OrderId, Arc<Order>>,
+    ) -> Vec<String> {
+        let books = self.books.lock();
+        let mut wrong = books.wrong.clone();
+        let mut charged: BTreeMap<CartId, PaymentKey> = BTreeMap::new();
+        for (key, account) in &books.accounts {
+            let Some(audit) = audits.get(&key.cart) else {
+                if account.authorized.is_some() && !account.voided {
+                    wrong.push(format!("{key}: {account:?}, and there is no such cart"));
+                }
+                continue;
+            };
+            let order = orders.get(&key.cart.order());
+            wrong.extend(account.judge(audit, order.map(Arc::as_ref), *key));
+            if account.captured.is_some()
+                && let Some(other) = charged.insert(key.cart, *key)
+            {
+                wrong.push(format!("{key} and {other} are charged for one order"));
+            }
+        }
+        for order in orders.values() {
+            let cart = order.id.cart();
+            let Some(audit) = audits.get(&cart) else { continue };
+            let asked = matches!(order.payment, Payment::Gateway { .. }) && order.total.amount > 0;
+            let failed = matches!(audit.payment, Some(PaymentStatus::CaptureFailed { .. }));
+            if asked && !failed && !charged.contains_key(&cart) {
+                wrong.push(format!("the order of {cart} is not paid: {:?}", audit.payment));
+            }
+            if !asked && audit.payment != Some(PaymentStatus::Recorded) {
+                wrong.push(format!("the order of {cart} was paid elsewhere, and says {:?}", audit.payment));
+            }
+        }
+        for audit in audits.values() {
+            let pending = audit.voids.iter().any(|void| void.status == VoidStatus::Pending)
+                || audit.refunds.iter().any(|refund| refund.status == RefundStatus::Pending);
+            let open = pending || audit.payment == Some(PaymentStatus::Authorized);
+            if open || audit.cart.state == CartState::CheckingOut {
+                wrong.push(format!("a payment is open at the end: {audit:?}"));
+            }
+        }
+        wrong
+    }
+}
+
+impl Books {
+    fn act(&mut self, call: &GatewayCall, refuses: bool, differs: bool) -> GatewayOutcome {
+        let account = self.accounts.entry(call.key()).or_default();
+        let no = |text: &str| GatewayOutcome::Failed { reason: text.into() };
+        match call {
+            GatewayCall::Authorize { .. } if account.voided || refuses => {
+                GatewayOutcome::Declined { reason: "no money".into() }
+            }
+            GatewayCall::Authorize { amount, .. } => {
+                let amount = Money { amount: amount.amount + i64::from(differs), ..*amount };
+                account.authorized = Some(amount.amount);
+                GatewayOutcome::Authorized { reference: format!("auth-{}", call.key()).into(), amount }
+            }
+            GatewayCall::Capture { amount, .. } => {
+                if account.voided || account.authorized != Some(amount.amount) {
+                    self.wrong.push(format!("{call:?} of what was given up or never set aside: {account:?}"));
+                }
+                if refuses {
+                    return no("closed");
+                }
+                account.captured = Some(amount.amount);
+                GatewayOutcome::Captured
+            }
+            GatewayCall::Void { .. } => {
+                if account.captured.is_some() {
+                    self.wrong.push(format!("{call:?} of what was taken: {account:?}"));
+                }
+                if refuses {
+                    return no("closed");
+                }
+                account.voided = true;
+                GatewayOutcome::Voided
+            }
+            GatewayCall::Refund { refund, amount, .. } => {
+                let Some(captured) = account.captured else { return no("never taken") };
+                let before: i64 = account.refunded.values().sum();
+                if before + amount.amount > captured {
+                    self.wrong.push(format!("{call:?} is more than was taken: {account:?}"));
+                }
+                if refuses {
+                    return no("closed");
+                }
+                account.refunded.insert(*refund, amount.amount);
+                GatewayOutcome::Refunded
+            }
+        }
+    }
+}
+
+impl Account {
+    /// What is wrong with the money of one attempt.
+    fn judge(&self, audit: &CartAudit, order: Option<&Order>, key: PaymentKey) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let mut says = |what: &str| wrong.push(format!("{key} {what}: {self:?}, {audit:?}"));
+        let void = audit.voids.iter().find(|void| void.attempt == key.attempt).map(|void| &void.status);
+        let failed = matches!(audit.payment, Some(PaymentStatus::CaptureFailed { .. }))
+            || matches!(void, Some(VoidStatus::Failed { .. }));
+        if self.authorized.is_some() && self.captured.is_none() && !self.voided && !failed {
+            says("is set aside for ever");
+        }
+        if self.voided && void != Some(&VoidStatus::Voided) {
+            says("was given up, and its cart does not say so");
+        }
+        if let Some(captured) = self.captured {
+            if order.is_none_or(|order| order.total.amount != captured) {
+                says("was charged, and there is no order of it");
+            }
+            if audit.payment != Some(PaymentStatus::Captured) {
+                says("was charged, and its order does not say so");
+            }
+            let paid_back = audit.refunds.iter().filter(|refund| refund.status == RefundStatus::Refunded);
+            if paid_back.map(|refund| refund.amount.amount).sum::<i64>() != self.refunded.values().sum::<i64>() {
+                says("paid back something else than its order says");
+            }
+        }
+        wrong
+    }
+}
+
+fn unknown() -> GatewayOutcome {
+    GatewayOutcome::Unknown { reason: "no answer".into() }
+}
+
+/// A step's number within its attempt.
+fn number(step: PaymentStep) -> u32 {
+    match step {
+        PaymentStep::Authorize => 0,
+        PaymentStep::Capture => 1,
+        PaymentStep::Void => 2,
+        PaymentStep::Refund(refund) => 2 + refund,
+    }
+}
+
+/// Whether a call is another try of the same: a void may have learned the reference meanwhile.
+fn same(known: &GatewayCall, call: &GatewayCall) -> bool {
+    matches!((known, call), (GatewayCall::Void { .. }, GatewayCall::Void { .. })) || known == call
+}
+
+/// What a buyer has from the gateway.
+pub(crate) fn source(dice: &mut SmallRng) -> &'static str {
+    ["visa", "cash card", "bank transfer"].choose(dice).expect("there are some")
+}

@@ -1,0 +1,177 @@
+//! The box office: keeps seats off sale and puts them back, takes lines out of carts, cancels sessions, changes the terms of
+//! products; and asks a second time, much later, for what was granted: it must be told the same, and nothing may change.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use boxoffice_core::{
+    answer::Answer,
+    command::{CartCommand, Command, SessionCommand},
+    id::{Entity, Id, Request},
+    seat::{Seat, SeatState},
+};
+use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
+use tokio::{sync::watch, time::sleep};
+
+use crate::{
+    desk::{Desk, Ended},
+    dice::{around, dice},
+    settings::Settings,
+    town::{self, SIDE, Town},
+};
+
+/// The pause between two pieces of work is around one of these, in milliseconds.
+const PAUSES_MS: [u64; 3] = [1_000, 4_000, 15_000];
+/// How long after a grant it is asked for again, in milliseconds, around.
+const REPEATS_MS: u64 = 20_000;
+/// How long after everything was sold what canceled sessions had may take to come back, in milliseconds.
+const COMES_BACK_MS: u64 = 60_000;
+
+/// Seats that were kept off sale for certain, by session; `None` where that is not certain any more.
+pub(crate) type Blocked = BTreeMap<Id, BTreeMap<Seat, Option<()>>>;
+
+/// Whoever does it.
+pub(crate) struct Staff {
+    desk: Arc<Desk>,
+    town: Arc<Town>,
+    dice: SmallRng,
+    pause_ms: u64,
+    blocked: Blocked,
+    /// What was granted: asked for again when the time has come.
+    granted: Vec<(u64, Command, Request)>,
+}
+
+impl Staff {
+    /// The staff of this run.
+    pub(crate) fn new(settings: &Settings, desk: Arc<Desk>, town: Arc<Town>) -> Staff {
+        let mut dice = dice(settings.seed, "staff", 0);
+        let pause_ms = *PAUSES_MS.choose(&mut dice).expect("there are some");
+        Staff { desk, town, dice, pause_ms, blocked: Blocked::new(), granted: Vec::new() }
+    }
+
+    /// Works until told to stop; gives what is kept off sale.
+    pub(crate) async fn work(mut self, stop: watch::Receiver<bool>) -> Blocked {
+        while !*stop.borrow() {
+            sleep(Duration::from_millis(around(&mut self.dice, self.pause_ms))).await;
+            match self.dice.random_range(0..40) {
+                0..12 => self.block().await,
+                12..18 => self.unblock().await,
+                18..28 => self.take_away().await,
+                28 => self.cancel().await,
+                _ => self.repeat().await,
+            }
+        }
+        self.blocked
+    }
+
+    async fn change(&mut self, command: Command) -> Ended {
+        let ended = self.desk.change(&mut self.dice, "staff", command.clone(), 8).await;
+        if let Ended::Known { outcome: Ok(_), request, .. } = &ended {
+            let at_ms = self.desk.trace.now_ms() + around(&mut self.dice, REPEATS_MS);
+            self.granted.push((at_ms, command, *request));
+        }
+        ended
+    }
+
+    async fn block(&mut self) {
+        let session = self.town.session(&mut self.dice);
+        let seat = |dice: &mut SmallRng| Seat { row: dice.random_range(0..SIDE), seat: dice.random_range(0..SIDE) };
+        let mut seats: Vec<Seat> = (0..self.dice.random_range(1..4)).map(|_| seat(&mut self.dice)).collect();
+        seats.sort();
+        seats.dedup();
+        self.set(session, seats, true).await;
+    }
+
+    async fn unblock(&mut self) {
+        let sessions: Vec<&Id> = self.blocked.iter().filter(|(_, seats)| !seats.is_empty()).map(|(id, _)| id).collect();
+        let Some(session) = sessions.choose(&mut self.dice).map(|id| Id::clone(id)) else { return };
+        let seat = *self.blocked[&session].keys().next().expect("looked at above");
+        self.set(session, vec![seat], false).await;
+    }
+
+    /// Keeps seats off sale, or puts them back.
+    async fn set(&mut self, session: Id, seats: Vec<Seat>, off: bool) {
+        let command = match off {
+            true => SessionCommand::Block(seats.clone()),
+            false => SessionCommand::Unblock(seats.clone()),
+        };
+        let ended = self.change(Command::Session(session.clone(), command)).await;
+        let known = self.blocked.entry(session).or_default();
+        let certain = match ended {
+            Ended::Known { outcome: Ok(_), .. } => true,
+            Ended::Known { maybe: false, .. } | Ended::Not => return,
+            Ended::Known { maybe: true, .. } | Ended::Unknown => false,
+        };
+        for seat in seats {
+            // What is not certain once may still land later.
+            let doubtful = known.get(&seat) == Some(&None);
+            match (certain && !doubtful, off) {
+                (true, true) => _ = known.insert(seat, Some(())),
+                (true, false) => _ = known.remove(&seat),
+                (false, _) => _ = known.insert(seat, None),
+            }
+        }
+    }
+
+    /// An operator's release of a line of somebody's cart.
+    async fn take_away(&mut self) {
+        let Some(cart) = self.town.some_cart(&mut self.dice) else { return };
+        let line = self.dice.random_range(1..5);
+        self.town.takes_away(cart, line, self.desk.trace.now_ms());
+        self.change(Command::Cart(cart, CartCommand::Revoke { line, reason: "broken seat".into() })).await;
+    }
+
+    /// The older of the sessions that are sold does not take place.
+    async fn cancel(&mut self) {
+        let [older, _] = &self.town.sold_now()[..] else { return };
+        self.town.cancels(older, self.desk.trace.now_ms());
+        let cancel = SessionCommand::Cancel { reason: "rain".into() };
+        self.change(Command::Session(older.clone(), cancel)).await;
+    }
+
+    /// Asks once more for something that was granted a while ago.
+    async fn repeat(&mut self) {
+        let now_ms = self.desk.trace.now_ms();
+        let Some(place) = self.granted.iter().position(|(at_ms, ..)| *at_ms <= now_ms) else { return };
+        let (_, command, request) = self.granted.swap_remove(place);
+        self.desk.repeat(&mut self.dice, "staff", command, request).await;
+    }
+}
+
+/// What is wrong at the end: what canceled sessions had must have come back, and what was kept off sale still is.
+pub(crate) async fn judge(desk: &Desk, town: &Town, blocked: &Blocked, dice: &mut SmallRng) {
+    for session in town.canceled() {
+        let until_ms = desk.trace.now_ms() + COMES_BACK_MS;
+        let entity = Entity::Session(session.clone());
+        loop {
+            let Some(Ok(answered)) = desk.read(dice, "judge", town::audit_of(&entity)).await else { break };
+            let Answer::SessionAudit(audit) = answered.answer else { break };
+            let map = Command::Session(session.clone(), SessionCommand::Get);
+            let Some(Ok(view)) = desk.read(dice, "judge", map).await else { break };
+            let is_canceled = matches!(&view.answer, Answer::Session(view) if view.canceled.is_some());
+            if !is_canceled || (audit.holds.is_empty() && audit.sales.is_empty()) {
+                // It may not have been canceled after all: who asked for it has given up.
+                break;
+            }
+            if desk.trace.now_ms() > until_ms {
+                let what = format!("{entity} was canceled and still has {:?} and {:?}", audit.holds, audit.sales);
+                desk.oracle.lock().violation(what);
+                break;
+            }
+            sleep(Duration::from_millis(1_000)).await;
+        }
+    }
+    for (session, seats) in blocked {
+        let Some(Ok(answered)) = desk.read(dice, "judge", Command::Session(session.clone(), SessionCommand::Map)).await
+        else {
+            continue;
+        };
+        let Answer::Map(map) = answered.answer else { continue };
+        for seat in seats.iter().filter(|(_, certain)| certain.is_some()).map(|(seat, _)| *seat) {
+            let state = town::state_in(&map.seats, seat);
+            if state != SeatState::Blocked as u8 {
+                let what = format!("{seat:?} of {session} was kept off sale, and is in state {state}");
+                desk.oracle.lock().violation(what);
+            }
+        }
+    }
+}
