@@ -144,15 +144,11 @@ impl Oracle {
     pub(crate) fn told_again(&mut self, (entity, request): Key<'_>, at: &[At]) {
         let now: Vec<(Entity, u64)> = at.iter().map(|at| (at.entity.clone(), at.version)).collect();
         let known = self.granted.entry((entity.clone(), request)).or_insert_with(|| now.clone());
-        fn only<'a>(all: &'a [(Entity, u64)], of: &Entity) -> Option<&'a (Entity, u64)> {
-            let mut found = all.iter().filter(|(entity, _)| entity == of);
-            found.next().filter(|_| found.next().is_none())
-        }
-        let differs = |(of, _): &&(Entity, u64)| match (only(known, of), only(&now, of)) {
+        let differs = |of: &Entity| match (only(known, of), only(&now, of)) {
             (Some(before), Some(again)) => before != again,
             _ => false,
         };
-        if now.iter().any(|at| differs(&at)) {
+        if now.iter().any(|(of, _)| differs(of)) {
             let what = format!("request {request} of {entity} was granted at {known:?}, and told again at {now:?}");
             self.violation(what);
         }
@@ -214,6 +210,12 @@ impl Oracle {
             }
         }
     }
+}
+
+/// The version of an entity that is named once.
+fn only(all: &[(Entity, u64)], of: &Entity) -> Option<u64> {
+    let mut found = all.iter().filter(|(entity, _)| entity == of);
+    found.next().filter(|_| found.next().is_none()).map(|(_, version)| *version)
 }
 
 #[cfg(test)]
