@@ -240,7 +240,7 @@ fn newest(encoding: Encoding, op: Op, frame: &[u8]) -> Option<Added> {
 /// The refusal of a request that no node there is understands.
 fn unsupported(why: String) -> Error {
     let rejection = Rejection::UnsupportedVersion(why.into());
-    let (code, name, message) = (rejection.code(), rejection.name().into(), rejection.to_string().into());
+    let (code, name, message) = (rejection.code(), rejection.name().into(), rejection.to_string());
     Error::Refused(Box::new(No { code, name, message, ..No::default() }))
 }
 

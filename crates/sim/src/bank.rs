@@ -171,13 +171,12 @@ impl Bank {
             sleep(Duration::from_millis(way_ms)).await;
             done(outcome.clone());
         }
-        while told {
+        let mut more = told;
+        while more {
             let later_ms = around(&mut self.dice.lock(), 10_000).min(90_000);
             sleep(Duration::from_millis(later_ms)).await;
             self.tell(&call, outcome.clone()).await;
-            if self.dice.lock().random() {
-                return;
-            }
+            more = self.dice.lock().random();
         }
     }
 
