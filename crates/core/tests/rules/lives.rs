@@ -19,6 +19,10 @@ pub(crate) struct Lives {
     granted: BTreeMap<(Entity, HoldId), Timestamp>,
     /// When each inventory is going to ask about a hold.
     asks: BTreeMap<(Entity, HoldId), Timestamp>,
+    /// When a cart said of a hold that it is its own for so long.
+    said: BTreeMap<(Entity, HoldId, u64), Timestamp>,
+    /// How late an inventory heard that at most, in milliseconds: so much longer it believes in the hold.
+    late_ms: BTreeMap<(Entity, HoldId), u64>,
     /// When each cart expired or was canceled.
     ended: BTreeMap<CartId, Timestamp>,
     /// The deadline a cart's clients were told last, and the cart's version then.
@@ -39,6 +43,18 @@ impl Lives {
         if let Some(deadline) = deadline.filter(|_| version > told.0) {
             *told = (version, deadline);
         }
+    }
+
+    /// A cart says that a hold is its own for so long.
+    pub(crate) fn says(&mut self, now: Timestamp, to: &Entity, hold: HoldId, life_ms: u64) {
+        self.said.entry((to.clone(), hold, life_ms)).or_insert(now);
+    }
+
+    /// An inventory hears that.
+    pub(crate) fn hears(&mut self, now: Timestamp, inventory: &Entity, hold: HoldId, life_ms: u64) {
+        let said = self.said.get(&(inventory.clone(), hold, life_ms)).copied().unwrap_or(now);
+        let late_ms = self.late_ms.entry((inventory.clone(), hold)).or_default();
+        *late_ms = (*late_ms).max(now.0 - said.0);
     }
 
     /// These events were just committed.
@@ -101,8 +117,10 @@ impl Lives {
                 _ => false,
             };
             // In the middle of a checkout an inventory is told to ask again after a while, whatever the deadline.
-            let asks = ended.after(rules.ask_again_ms + rules.grace_ms);
-            let granted = self.granted.get(&(inventory.clone(), hold)).copied().unwrap_or_default();
+            let key = (inventory.clone(), hold);
+            let late_ms = self.late_ms.get(&key).copied().unwrap_or_default();
+            let asks = ended.after(rules.ask_again_ms + rules.grace_ms + late_ms);
+            let granted = self.granted.get(&key).copied().unwrap_or_default();
             let late = granted.after(rules.confirm_ms + rules.grace_ms);
             assert!(
                 owed || deadline <= asks.max(late),

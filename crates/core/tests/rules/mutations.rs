@@ -164,7 +164,9 @@ pub(crate) fn a_disowned_hold_is_remembered_until_its_cart_has_ended() {
             lose s
             again release s
             again hold s
+            stop a
             go s
+            go a
             bank open
                 p  8 free, 0 held, 1 sold
             wait 2
@@ -178,25 +180,27 @@ pub(crate) fn a_disowned_hold_is_remembered_until_its_cart_has_ended() {
 pub(crate) fn an_old_still_mine_does_not_shorten_a_life() {
     check(
         "product p 9 1.00
+         a open 20
          a hold p 1
          wait 12
-         wait 1000
+         wait 7
          a set 1 1
-         wait 900
+         wait 3.5
          again mine p
-         wait 800
+         wait 10
          a get",
         expect![[r#"
             product p 9 1.00 -> 9 free, 0 held, 0 sold
-            a hold p 1 -> line 1 p 1, until 1800.000
+            a open 20 -> active, until 20.000
+            a hold p 1 -> line 1 p 1, until 20.000
                 8 free, 1 held, 0 sold
             wait 12
-            wait 1000
-            a set 1 1 -> active, line 1 p 1, total 1.00, until 2812.000
-            wait 900
+            wait 7
+            a set 1 1 -> active, line 1 p 1, total 1.00, until 39.000
+            wait 3.5
             again mine p
-            wait 800
-            a get -> active, line 1 p 1, total 1.00, until 2812.000
+            wait 10
+            a get -> active, line 1 p 1, total 1.00, until 39.000
         "#]],
     );
 }

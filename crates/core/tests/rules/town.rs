@@ -162,7 +162,15 @@ impl Town {
         turn.clear();
         let woken = matches!(input, Input::Wake);
         let moment = Moment { at: self.now, distance_ms: self.distance_ms };
+        if let Input::Reply { reply: Reply::MineFor { hold, life_ms }, .. } = &input {
+            self.lives.hears(self.now, &to, *hold, *life_ms);
+        }
         actor.host.handle(moment, input, turn);
+        for effect in turn.now.iter().chain(&turn.committed).chain(&turn.read) {
+            if let Effect::Reply { to, reply: Reply::MineFor { hold, life_ms } } = effect {
+                self.lives.says(self.now, to, *hold, *life_ms);
+            }
+        }
         let again = !woken || turn.wake_at.is_none_or(|wake_at| wake_at > self.now);
         assert!(again, "{to} is awake and asks to be woken at {:?} at {:?}", turn.wake_at, self.now);
         actor.wakes.extend(turn.wake_at);
