@@ -412,6 +412,7 @@ fn another_epoch_begins_every_feed_anew_at_once() {
         let feeds = hub(&replica, 0);
         let mut reader = Reader::new(&replica, &feeds, Encoding::Json);
         reader.watch("hamlet").expect("it is there");
+        reader.settle();
         for seat in 0..5 {
             commit(&feeds, &replica, "hamlet", &[(seat, SeatState::Held)]);
         }
