@@ -91,7 +91,7 @@ impl MemoryDisk {
         self.state.lock().syncs_until_one_fails = Some(syncs);
     }
 
-    /// The next write puts down only its first `bytes`, never all of them, and is refused as `StorageFull`.
+    /// The next write puts down only the sectors within its first `bytes`, never all of them, and is refused as `StorageFull`.
     pub fn cut_next_write(&self, bytes: usize) {
         self.state.lock().short_write = Some(bytes);
     }
@@ -414,7 +414,9 @@ impl DiskFile for MemoryFile {
         let length = state.files[self.id].bytes.len();
         state.room_for((at + bytes.len()).saturating_sub(length))?;
         if let Some(cut) = state.short_write.take() {
-            state.files[self.id].write(&bytes[..cut.min(bytes.len().saturating_sub(1))], at);
+            // Room is found sector by sector.
+            let end = (at + cut.min(bytes.len().saturating_sub(1))) / SECTOR_BYTES * SECTOR_BYTES;
+            state.files[self.id].write(&bytes[..end.saturating_sub(at)], at);
             return Err(ErrorKind::StorageFull.into());
         }
         state.files[self.id].write(bytes, at);
@@ -526,10 +528,10 @@ mod tests {
         assert!(one.write_all_at(&[3], 0).is_err());
         disk.process_end();
         let one = disk.open(Path::new("/data/one"), OpenMode::Write).unwrap();
-        disk.cut_next_write(3);
-        assert_eq!(one.write_all_at(&[7; 10], 0).unwrap_err().kind(), ErrorKind::StorageFull);
-        let mut bytes = [0; 4];
+        disk.cut_next_write(600);
+        assert_eq!(one.write_all_at(&[7; 900], 0).unwrap_err().kind(), ErrorKind::StorageFull);
+        let mut bytes = [0; 514];
         one.read_exact_at(&mut bytes, 0).unwrap();
-        assert_eq!(bytes, [7, 7, 7, 1]);
+        assert_eq!((bytes[0], bytes[511], bytes[512]), (7, 7, 1));
     }
 }

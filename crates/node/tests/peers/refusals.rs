@@ -37,7 +37,9 @@ fn hello(version: u16, node: u64, to: u64) -> Vec<u8> {
 
 /// The same for one of the two connections of a link.
 fn hello_of(version: u16, node: u64, to: u64, road: u8) -> Vec<u8> {
-    let said = ([7_u8; 32], CLUSTER, node, 5_u128, 99_u64, to, road, "forger", TABLE);
+    // How far its disk is: its number, the process, the last record.
+    let standing = (5_u64, 1_u64, 1_u64);
+    let said = ([7_u8; 32], CLUSTER, node, 5_u128, 99_u64, to, road, "forger", TABLE, standing);
     [b"boxoffic", &version.to_le_bytes()[..], &postcard::to_allocvec(&said).unwrap()].concat()
 }
 

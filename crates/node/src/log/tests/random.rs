@@ -67,13 +67,24 @@ struct Owner {
     end: Option<End>,
     /// So many syncs and writes are about to fail.
     trouble: u32,
+    /// The log could not be opened the last time: what was not durable may be passed over already.
+    was_refused: bool,
 }
 
 impl Owner {
     fn new() -> Owner {
         let disk = MemoryDisk::new();
         let (log, ..) = open(&disk);
-        Owner { disk, log: Some(log), written: Records::new(), synced: 0, needed_from: 0, end: None, trouble: 0 }
+        Owner {
+            disk,
+            log: Some(log),
+            written: Records::new(),
+            synced: 0,
+            needed_from: 0,
+            end: None,
+            trouble: 0,
+            was_refused: false,
+        }
     }
 
     fn step(&mut self, step: Step) {
@@ -189,6 +200,7 @@ impl Owner {
             Ok(opened) => opened,
             // The power went away while the log was opened.
             Err(LogError::Io { .. }) if self.end.is_some() || self.trouble > 0 => {
+                self.was_refused = true;
                 let end = self.reason();
                 return self.end(end);
             }
@@ -199,6 +211,10 @@ impl Owner {
         assert!(recovery.last_seq >= self.synced, "durable records are gone");
         // Something else stands in its place.
         self.written.retain(|seq, _| Some(*seq) != cut);
+        if std::mem::take(&mut self.was_refused) {
+            let synced = self.synced;
+            self.written.retain(|seq, _| *seq <= synced || records.contains_key(seq));
+        }
         assert_eq!(recovery.last_seq, log.last_seq());
         for (seq, bytes) in &records {
             assert_eq!(self.written.get(seq), Some(bytes), "record {seq}");
