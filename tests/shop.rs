@@ -101,9 +101,9 @@ async fn units_from_the_shelf_to_the_order() {
         assert_eq!((&cart["lines"][0]["quantity"], &cart["total"]["amount"]), (&json!(4), &json!(1_400)));
         assert_eq!(stock(&port, &book).await, [95, 4, 1]);
         let no = buyer.set(1, 1_000).await.no(401, "out_of_stock");
-        assert_eq!(no["shortages"], json!([{"product": book, "wanted": 996, "free": 95}]));
+        assert_eq!(no["shortages"], json!([{"product": book, "wanted": 996, "free": 95, "held": 0}]));
         let no = buyer.stock(&book, 96).await.no(401, "out_of_stock");
-        assert_eq!(no["shortages"], json!([{"product": book, "wanted": 96, "free": 95}]));
+        assert_eq!(no["shortages"], json!([{"product": book, "wanted": 96, "free": 95, "held": 0}]));
         assert_eq!((stock(&port, &book).await, &buyer.get().await["lines"]), ([95, 4, 1], &cart["lines"]));
         assert_eq!(buyer.set(1, 3).await.ok()["lines"][0]["quantity"], 3);
         stock_is(&port, &book, [96, 3, 1]).await;
@@ -115,7 +115,7 @@ async fn units_from_the_shelf_to_the_order() {
         let (first, second) = (Shopper::new(&port, &mut dice), Shopper::new(&port, &mut dice));
         first.stock(&map, 1).await.ok();
         let no = second.stock(&map, 1).await.no(401, "out_of_stock");
-        assert_eq!(no["shortages"], json!([{"product": map, "wanted": 1, "free": 0}]));
+        assert_eq!(no["shortages"], json!([{"product": map, "wanted": 1, "free": 0, "held": 1}]));
         first.cancel().await.ok();
         stock_is(&port, &map, [1, 0, 0]).await;
         second.stock(&map, 1).await.ok();
@@ -149,7 +149,7 @@ async fn what_a_shop_must_not_do() {
     // An add that fails gives back what it got and nothing else: the line keeps its three, others get nothing.
     let lines = json!([{"product": "pen", "quantity": 4}, {"product": "ink", "quantity": 3}]);
     let no = buyer.ask("cart.hold_all", json!({"lines": lines})).await.no(401, "out_of_stock");
-    assert_eq!(no["shortages"], json!([{"product": "ink", "wanted": 3, "free": 2}]), "{no}");
+    assert_eq!(no["shortages"], json!([{"product": "ink", "wanted": 3, "free": 2, "held": 0}]), "{no}");
     stock_is(&port, "pen", [7, 3, 0]).await;
     stock_is(&port, "ink", [2, 0, 0]).await;
     assert_eq!(buyer.get().await["lines"], json!([{"line": 1, "product": "pen", "quantity": 3, "price": 350}]));
@@ -229,7 +229,7 @@ async fn a_cart_that_is_validated_late() {
     buyer.stock("warm", 10).await.ok();
     assert_eq!((stock(&port, "hot-1").await, stock(&port, "hot-2").await), ([100, 0, 0], [100, 0, 0]));
     let no = buyer.checkout().await.no(401, "out_of_stock");
-    assert_eq!(no["shortages"], json!([{"product": "hot-1", "wanted": 1_000, "free": 100}]), "{no}");
+    assert_eq!(no["shortages"], json!([{"product": "hot-1", "wanted": 1_000, "free": 100, "held": 0}]), "{no}");
     stock_is(&port, "hot-1", [100, 0, 0]).await;
     stock_is(&port, "hot-2", [100, 0, 0]).await;
     assert_eq!((buyer.state().await.as_str(), stock(&port, "warm").await), ("active", [90, 10, 0]));
@@ -245,7 +245,10 @@ async fn a_cart_that_is_validated_late() {
     late.stock("hot-1", 1).await.ok();
     late.stock("hot-2", 91).await.ok();
     let no = late.checkout().await.no(401, "out_of_stock");
-    let gone = json!([{"product": "hot-1", "wanted": 1, "free": 0}, {"product": "hot-2", "wanted": 91, "free": 90}]);
+    let gone = json!([
+        {"product": "hot-1", "wanted": 1, "free": 0, "held": 0},
+        {"product": "hot-2", "wanted": 91, "free": 90, "held": 0},
+    ]);
     assert_eq!(no["shortages"], gone);
     late.cancel().await.ok();
     assert_eq!(audit(&port).await["stock"], json!({"free": 180, "held": 0, "sold": 120}));

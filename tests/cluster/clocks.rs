@@ -114,7 +114,7 @@ async fn told_in_true_time(cluster: &Cluster, held: &[CartRecord], seconds: i64)
 
 /// Carts that are held and never come back.
 async fn holds(stage: &mut Stage) -> Vec<CartRecord> {
-    let held = stage.play(1, (10, 2), None).await;
+    let held = stage.play(1, (10, 2), Some(LIFE_MS as u64)).await;
     let anywhere = stage.cluster.anywhere(stage.dice.next());
     let mut carts = Vec::new();
     for row in 0..held.rows {

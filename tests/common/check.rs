@@ -1,12 +1,15 @@
 //! The check: what the node says against what the buyers were told. Nothing acknowledged is missing, nothing is there
 //! twice, what nobody knew happened once or not at all.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 
 use super::{
-    Theatre, eventually,
+    PATIENCE, Theatre, eventually, eventually_within,
     port::{Answer, Encoding, Port},
     record::{Asked, CartRecord, Line, Record, Stands},
     server::Server,
@@ -15,6 +18,9 @@ use super::{
 
 /// Requests under way at once while everything is read back.
 const AT_ONCE: usize = 64;
+
+/// How long a node doubts that a request cannot be granted any more.
+const DOUBT: Duration = Duration::from_secs(60);
 
 impl Record {
     /// Checks everything, after resolving what is unknown by repeating it.
@@ -199,7 +205,8 @@ async fn resolve(port: &Port, cart: &mut CartRecord) -> Answer {
         Answer::Fail(901..=904) => None,
         answer => Some(answer),
     };
-    let first = eventually("an answer to a repeat", repeat).await;
+    // A node tells a refusal from a late grant only when its doubt is over, a minute after the last uncertain attempt.
+    let first = eventually_within("an answer to a repeat", DOUBT + PATIENCE, repeat).await;
     match &first {
         Answer::Ok(body, _) => {
             let second = eventually("an answer to a second repeat", repeat).await.ok();

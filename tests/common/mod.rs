@@ -44,13 +44,17 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 ///
 /// # Panics
 /// If it is not there in [`PATIENCE`]; the message says what was waited for.
-pub(crate) async fn eventually<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+pub(crate) async fn eventually<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
+    eventually_within(what, PATIENCE, ask).await
+}
+
+pub(crate) async fn eventually_within<T>(what: &str, patience: Duration, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + patience;
     loop {
         if let Some(answer) = ask().await {
             return answer;
         }
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain: {what}");
+        assert!(Instant::now() < deadline, "waited {patience:?} in vain: {what}");
         sleep(Duration::from_millis(5)).await;
     }
 }

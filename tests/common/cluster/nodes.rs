@@ -124,6 +124,15 @@ impl Cluster {
         cluster.started().await
     }
 
+    /// Ends all nodes and starts them again without what was planted.
+    pub(crate) async fn restart_unplanted(&mut self) {
+        self.planted = "";
+        let nodes = self.running();
+        nodes.iter().for_each(|id| self.kill(*id));
+        self.start_nodes(&nodes).await;
+        self.ready().await;
+    }
+
     async fn started(mut self) -> Cluster {
         let plan = self.plan;
         let cluster = &mut self;

@@ -333,28 +333,33 @@ fn recurrences_that_cannot_be_are_refused() {
 #[test]
 fn a_cart_pays_for_every_begun_hour() {
     let mut desk = resource(|_| {});
-    let granted = hold(&mut desk, 1, 0, HOUR_MS + 1).expect("it is free");
-    let content = Content::Slot { begin: Timestamp(0), end: Timestamp(HOUR_MS + 1), price: 2_400, details: "".into() };
+    let granted = hold(&mut desk, 1, HOUR_MS, 2 * HOUR_MS + 1).expect("it is free");
+    let (begin, end) = (Timestamp(HOUR_MS), Timestamp(2 * HOUR_MS + 1));
+    let content = Content::Slot { begin, end, price: 2_400, details: "".into() };
     assert_eq!(granted.content, Some(content));
-    let Err(Reply::Refused { refusal, .. }) = hold(&mut desk, 2, HOUR_MS, HOUR_MS + 1) else { panic!("granted") };
+    let Err(Reply::Refused { refusal, .. }) = hold(&mut desk, 2, 2 * HOUR_MS, 2 * HOUR_MS + 1) else {
+        panic!("granted")
+    };
     assert_eq!(refusal.code(), 501);
-    let portion = Portion::Slot { begin: Timestamp(0), end: Timestamp(HOUR_MS + 1) };
+    let portion = Portion::Slot { begin, end };
     assert_eq!(desk.decide_release(hold_id(1), 2, Some(&portion), false), None, "all of it is left");
     let order = hold_id(1).cart.order();
     let events = desk.decide_sell(hold_id(1), 2, &portion, order, Timestamp(5));
     write(&mut desk, events);
-    let booked = desk.bookings(Timestamp(0), Timestamp(1), 1, None).expect("a good window");
+    let booked = desk.bookings(begin, Timestamp(HOUR_MS + 1), 1, None).expect("a good window");
     assert_eq!((booked[0].state, booked[0].order), (BookingState::Sold, Some(order)));
     let events = desk.decide_refund(hold_id(1));
     write(&mut desk, events);
-    hold(&mut desk, 2, HOUR_MS, HOUR_MS + 1).expect("it is free again");
+    hold(&mut desk, 2, 2 * HOUR_MS, 2 * HOUR_MS + 1).expect("it is free again");
     let flat = resource(|details| details.rate.per_ms = None);
     assert_eq!(
-        hold(&mut flat.clone(), 1, 0, 9 * HOUR_MS).map(|all| all.content.map(|all| all.amount())),
+        hold(&mut flat.clone(), 1, HOUR_MS, 10 * HOUR_MS).map(|all| all.content.map(|all| all.amount())),
         Ok(Some(1_200))
     );
     let mut dear = resource(|details| details.rate = Rate { per_ms: Some(1), ..details.rate });
-    let Err(Reply::Refused { refusal, .. }) = hold(&mut dear, 1, 0, 1_000_000_000) else { panic!("granted") };
+    let Err(Reply::Refused { refusal, .. }) = hold(&mut dear, 1, HOUR_MS, 1_000_000_000 + HOUR_MS) else {
+        panic!("granted")
+    };
     assert_eq!(refusal.code(), 502, "more than a price may be");
     whole(&desk);
 }
@@ -553,7 +558,8 @@ impl Reference {
             Step::Hold { hold: number, revision, begin, length } => {
                 let want = Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + length), details: "".into() };
                 let ask = HoldAsk { hold: hold_id(number), revision, want: &want, deadline: Timestamp(5) };
-                let said = match resource.decide_hold(NOW, &ask) {
+                // Nothing that is asked for has begun.
+                let said = match resource.decide_hold(Timestamp(0), &ask) {
                     Ok(event) => {
                         write(resource, [event]);
                         Ok(())

@@ -32,8 +32,8 @@ pub(crate) struct Lives {
 }
 
 impl Lives {
-    /// A client was answered.
-    pub(crate) fn answered(&mut self, answered: &Answered) {
+    /// A client was answered, by a shard so far from true time: deadlines are told in that.
+    pub(crate) fn answered(&mut self, answered: &Answered, distance_ms: i64) {
         let (cart, deadline) = match &answered.answer {
             Answer::Held(held) => (held.cart, Some(held.deadline)),
             Answer::Cart(view) => (view.id, Some(view.deadline).filter(|_| view.state == CartState::Active)),
@@ -41,7 +41,7 @@ impl Lives {
         };
         let (version, told) = (answered.at[0].version, self.told.entry(cart).or_default());
         if let Some(deadline) = deadline.filter(|_| version > told.0) {
-            *told = (version, deadline);
+            *told = (version, Timestamp(deadline.0.saturating_add_signed(-distance_ms)));
         }
     }
 

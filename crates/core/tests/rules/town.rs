@@ -406,7 +406,7 @@ impl Town {
                 let committed = self.kept.get(entity).map_or(0, |state| state.version());
                 assert!(*version <= committed, "answered {answered:?} before version {committed} of {entity}");
             }
-            self.lives.answered(answered);
+            self.lives.answered(answered, self.distance_ms);
             self.check_order(ticket, &answered.answer);
             if let Some(Some(asked)) = self.tickets.get(&ticket).cloned() {
                 self.check_own_versions(&asked.0, answered);

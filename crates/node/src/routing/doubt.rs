@@ -74,9 +74,12 @@ pub(super) struct Doubts {
 }
 
 impl Doubts {
-    /// Keeps one.
+    /// Keeps one. A repeat that adds no attempt to it does not prolong it: however often its client asks, it ends.
     pub(super) fn keep(&mut self, entity: Entity, request: RequestHash, doubt: Doubt, now_ms: u64) {
         self.forget(now_ms);
+        if self.of(&entity, request, now_ms) == doubt {
+            return;
+        }
         while self.order.len() >= DOUBTS_MAX {
             self.forget_first();
         }
@@ -153,7 +156,8 @@ mod tests {
         assert_eq!(doubts.of(&other, request, 1_000), Doubt::None, "requests of others have nothing to do with it");
         doubts.keep(one.clone(), request, Doubt::Many(4), 31_000);
         assert_eq!(doubts.of(&one, request, 1_000 + DOUBT_MS), Doubt::Many(4), "kept again since");
-        assert_eq!(doubts.of(&one, request, 31_000 + DOUBT_MS), Doubt::None);
+        doubts.keep(one.clone(), request, Doubt::Many(4), 32_000);
+        assert_eq!(doubts.of(&one, request, 31_000 + DOUBT_MS), Doubt::None, "a repeat does not prolong it");
         assert_eq!((doubts.known.len(), doubts.order.len()), (0, 0));
     }
 
