@@ -92,8 +92,8 @@ async fn a_decision_that_panics_fails_one_request() {
     let told = stage.cluster.running().into_iter().map(|id| stage.cluster.said(id)).collect::<String>();
     assert!(told.contains("planted: product/frail decides a command"), "the log tells what: {told}");
     assert!(told.contains("boxoffice_node::"), "the log tells where: {told}");
-    stage.end(buyers).await;
     // A release for the product whose asks panic is owed as long as they do.
     stage.cluster.restart_unplanted().await;
+    stage.end(buyers).await;
     stage.check_everything().await;
 }
