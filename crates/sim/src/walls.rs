@@ -138,8 +138,8 @@ mod tests {
     fn a_deadline_that_is_not_now_and_life_is_wrong() {
         let walls = Walls::new();
         let wrong = |walls: &Walls, told_ms| walls.wrong(&held(told_ms), 60_000, (100_000, 100_300)).is_some();
-        assert!(!wrong(&walls, 160_000) && !wrong(&walls, 161_200));
-        assert!(wrong(&walls, 158_000) && wrong(&walls, 162_000) && wrong(&walls, 100_000));
+        assert!(!wrong(&walls, 160_000) && !wrong(&walls, 161_200) && !wrong(&walls, 130_000));
+        assert!(wrong(&walls, 128_000) && wrong(&walls, 162_000) && wrong(&walls, 100_000));
         walls.set_all(3_600_000, 50_000);
         assert!(!wrong(&walls, 3_760_000) && wrong(&walls, 160_000));
         walls.set_one(2, 5, 90_000);
