@@ -16,7 +16,10 @@ use crate::{
 /// Storms, or lives, after which a bug that was not found counts as one that is not.
 const STORMS_MAX: u64 = 3_000;
 
-const BUGS: [(&str, fn(u64)); 17] = [
+/// A bug, and a run of the seed that finds it.
+type Bug = (&'static str, fn(u64));
+
+const BUGS: [Bug; 17] = [
     ("a sale dropped from the outbox", storm),
     ("a release never told", storm),
     ("resends before a read", storm),
