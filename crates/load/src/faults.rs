@@ -15,7 +15,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 use crate::{
     LoadError,
     counter::Counter,
-    flow::{End, Flow},
+    flow::{End, Flow, UNKNOWN},
     keeper::Keeper,
     plan::Plan,
     report::{Added, Kill, Latency, Outages, Spread},
@@ -30,6 +30,8 @@ const ASK_LIMIT: Duration = Duration::from_secs(2);
 
 /// How long after a kill flows are looked at, in microseconds.
 const AROUND_US: u64 = 5_000_000;
+/// What begins so many microseconds after a kill may still be sent to the killed node.
+const NOTICED_US: u64 = 250_000;
 
 /// Fewer nodes have no majority without one.
 const NODES_MIN: usize = 3;
@@ -285,13 +287,15 @@ pub(crate) fn report(done: Done, counter: &Counter, plan: &Plan, flows: &[Flow])
     let mut kills = Vec::new();
     for (number, killed) in done.kills.iter().enumerate() {
         let next = begins.get(number + 1).copied().unwrap_or(u64::MAX);
+        let last = number.checked_sub(1).map_or(0, |last| begins[last] + NOTICED_US);
         let until_us =
             killed.whole_us.map_or(end_us, |whole| whole.max(killed.at_us + AROUND_US)).min(next).min(end_us);
         let mut times = Times::default();
         for (shard, beats) in (1..).zip(&beats) {
             times.add(killed.led.contains(&shard), beats, killed.at_us, until_us);
         }
-        kills.push(kill(killed, &times, plan, flows, until_us));
+        let in_doubt = in_doubt(flows, last, killed.at_us);
+        kills.push(Kill { in_doubt, ..kill(killed, &times, plan, flows, until_us) });
         all.led_next.extend(times.led_next);
         all.led_gap.extend(times.led_gap);
         all.others_next.extend(times.others_next);
@@ -348,6 +352,14 @@ fn longest_gap(beats: &[Span], from_us: u64, until_us: u64) -> u64 {
     longest.max(until_us.saturating_sub(last_us))
 }
 
+/// Flows that were under way at this kill and not yet at the last one, and ended without anybody knowing their outcome: a
+/// refused repeat is not the last word on a request that the killed node may have passed on.
+fn in_doubt(flows: &[Flow], last_us: u64, at_us: u64) -> u64 {
+    let under_way = |flow: &&Flow| (last_us..at_us + NOTICED_US).contains(&flow.started_us) && flow.ended_us >= at_us;
+    let unknown = |flow: &&Flow| matches!(&flow.end, End::Failed(why) if **why == *UNKNOWN);
+    flows.iter().filter(under_way).filter(unknown).count() as u64
+}
+
 fn kill(killed: &Killed, times: &Times, plan: &Plan, flows: &[Flow], until_us: u64) -> Kill {
     let since = |us: Option<u64>| us.map(|us| us.saturating_sub(killed.at_us) as f64 / 1_000.0);
     // What was under way when it happened counts as well.
@@ -385,11 +397,15 @@ fn kill(killed: &Killed, times: &Times, plan: &Plan, flows: &[Flow], until_us: u
         refused,
         failed,
         failed_elsewhere,
+        in_doubt: 0,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use boxoffice_core::id::CartId;
+    use boxoffice_workload::history::CartRecord;
+
     use super::*;
 
     fn beats(returned_ms: &[u64]) -> Vec<Span> {
@@ -414,5 +430,22 @@ mod tests {
         times.add(true, &spans, 100_000, 2_000_000);
         assert_eq!((times.led_next, times.led_gap), (vec![700_000], vec![1_200_000]));
         assert!(times.others_next.is_empty());
+    }
+
+    #[test]
+    fn only_what_was_under_way_at_a_kill_is_left_in_doubt_by_it() {
+        let flow = |started_us, ended_us, why: &str| {
+            let flow = Flow::new(started_us, started_us, CartRecord::new(CartId(1)));
+            Flow { ended_us, end: End::Failed(why.into()), ..flow }
+        };
+        let kill_us = 1_000_000;
+        let count = |flow| in_doubt(&[flow], 0, kill_us);
+        assert_eq!(count(flow(999_000, 11_000_000, UNKNOWN)), 1);
+        assert_eq!(count(flow(kill_us + NOTICED_US - 1, 11_000_000, UNKNOWN)), 1);
+        assert_eq!(count(flow(kill_us + NOTICED_US, 11_000_000, UNKNOWN)), 0, "it began too late");
+        assert_eq!(count(flow(1_000, 999_000, UNKNOWN)), 0, "it had ended");
+        assert_eq!(count(flow(999_000, 11_000_000, "busy")), 0, "it knows that it failed");
+        let flow = flow(999_000, 11_000_000, UNKNOWN);
+        assert_eq!(in_doubt(&[flow], kill_us + NOTICED_US, 5_000_000), 0, "it counts for the first kill");
     }
 }

@@ -29,6 +29,9 @@ pub(crate) enum End {
     Failed(Box<str>),
 }
 
+/// Why a flow failed whose client gave up without knowing the outcome of its last request.
+pub(crate) const UNKNOWN: &str = "unknown";
+
 /// A flow that has ended. Times are microseconds since the run's start.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
@@ -111,7 +114,7 @@ fn ended(error: &Error) -> End {
     match error {
         Error::Refused(no) => End::Refused(no.name.as_str().into()),
         Error::Failed(fail) => End::Failed(fail.kind.name().into()),
-        Error::Unknown(_) => End::Failed("unknown".into()),
+        Error::Unknown(_) => End::Failed(UNKNOWN.into()),
         Error::Closed(_) => End::Failed("closed".into()),
         Error::Protocol(_) => End::Failed("not of the protocol".into()),
     }

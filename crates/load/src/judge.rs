@@ -22,9 +22,11 @@ pub(crate) fn beside(
     verdict.passed = verdict.reasons.is_empty();
 }
 
-/// Judges a run.
-pub(crate) fn judge(expect: &Expect, flows: &Flows, audit: &Audit) -> Verdict {
+/// Judges a run. Flows that a kill left in doubt are told apart from those that failed: while the first attempt may still be
+/// granted, nobody may say that it was refused, and the audit looks at what became of them.
+pub(crate) fn judge(expect: &Expect, flows: &Flows, in_doubt: u64, audit: &Audit) -> Verdict {
     let mut reasons = Vec::new();
+    let failed = flows.failed_all().saturating_sub(in_doubt);
     if !flows.add_up() {
         reasons.push(format!(
             "{} flows were offered, but {} bought, {} were refused, {} went away and {} failed: some were dropped",
@@ -43,7 +45,7 @@ pub(crate) fn judge(expect: &Expect, flows: &Flows, audit: &Audit) -> Verdict {
     compare("done", expect.done.map(grouped), grouped(flows.done));
     compare("refused", expect.refused.map(grouped), grouped(flows.refused_all()));
     compare("abandoned", expect.abandoned.map(grouped), grouped(flows.abandoned));
-    compare("failed", expect.failed.map(grouped), grouped(flows.failed_all()));
+    compare("failed", expect.failed.map(grouped), grouped(failed));
     compare("seats sold", expect.seats_sold.map(grouped), grouped(flows.seats_sold));
     compare("units sold", expect.units_sold.map(grouped), grouped(flows.units_sold));
     compare("units left", expect.units_left.map(grouped), grouped(audit.findings.units_free));
@@ -67,7 +69,8 @@ pub(crate) fn judge(expect: &Expect, flows: &Flows, audit: &Audit) -> Verdict {
     };
     add(flows.refused_all(), "refused");
     add(flows.abandoned, "abandoned");
-    add(flows.failed_all(), "failed");
+    add(failed, "failed");
+    add(in_doubt, "in doubt after a kill");
     parts.push(format!("{} twice", grouped(findings.count(Breach::Twice))));
     parts.push(format!("{} refused while free", grouped(findings.count(Breach::RefusedWhileFree))));
     parts.push(format!("{} lost", grouped(findings.count(Breach::Lost))));
@@ -88,7 +91,7 @@ mod tests {
     #[test]
     fn a_good_run_is_told_in_one_line() {
         let expect = Expect { done: Some(25_000), refused: Some(0), total: Some(125_000_000), ..Expect::default() };
-        let verdict = judge(&expect, &flows(), &Audit::default());
+        let verdict = judge(&expect, &flows(), 0, &Audit::default());
         assert!(verdict.passed, "{:?}", verdict.reasons);
         assert_eq!(verdict.line, "25 000 sold, 0 twice, 0 refused while free, 0 lost");
     }
@@ -96,15 +99,27 @@ mod tests {
     #[test]
     fn what_is_not_as_expected_fails_it() {
         let expect = Expect { done: Some(1), total: Some(1_000), ..Expect::default() };
-        let verdict = judge(&expect, &flows(), &Audit::default());
+        let verdict = judge(&expect, &flows(), 0, &Audit::default());
         assert!(!verdict.passed);
         assert_eq!(verdict.reasons, ["done: 25 000, expected 1", "total: 1 250 000.00, expected 10.00"]);
     }
 
     #[test]
     fn a_dropped_flow_fails_it() {
-        let verdict = judge(&Expect::default(), &Flows { done: 24_999, ..flows() }, &Audit::default());
+        let verdict = judge(&Expect::default(), &Flows { done: 24_999, ..flows() }, 0, &Audit::default());
         assert!(!verdict.passed && verdict.reasons[0].contains("some were dropped"), "{:?}", verdict.reasons);
+    }
+
+    #[test]
+    fn what_a_kill_left_in_doubt_has_not_failed() {
+        let expect = Expect { failed: Some(0), ..Expect::default() };
+        let failed = [("unknown".to_owned(), 2)].into();
+        let flows = Flows { offered: 25_002, failed, ..flows() };
+        let verdict = judge(&expect, &flows, 2, &Audit::default());
+        assert!(verdict.passed, "{:?}", verdict.reasons);
+        assert_eq!(verdict.line, "25 000 sold, 2 in doubt after a kill, 0 twice, 0 refused while free, 0 lost");
+        let verdict = judge(&expect, &flows, 1, &Audit::default());
+        assert_eq!(verdict.reasons, ["failed: 1, expected 0"]);
     }
 
     #[test]
@@ -112,7 +127,7 @@ mod tests {
         let mut audit = Audit::default();
         audit.findings.add(Breach::Twice, || "seat".into());
         audit.findings.add(Breach::Miscounted, || "counts".into());
-        let verdict = judge(&Expect::default(), &flows(), &audit);
+        let verdict = judge(&Expect::default(), &flows(), 0, &audit);
         assert!(!verdict.passed);
         assert_eq!(verdict.line, "25 000 sold, 1 twice, 0 refused while free, 0 lost, 1 other breaches");
         assert_eq!(verdict.reasons, ["twice: 1 times", "miscounted: 1 times"]);

@@ -26,7 +26,7 @@ use crate::{
     plan::Plan,
     progress::Progress,
     reads,
-    report::{FORMAT, Machine, Memory, Report, Times},
+    report::{FORMAT, Machine, Memory, Outages, Report, Times},
     scenario::{Scenario, ScenarioError},
     setup::{self, Terms},
     storm,
@@ -340,7 +340,8 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
         report.watchers = Some(watchers);
     }
     report.times.audit_s = begun.elapsed().as_secs_f64();
-    report.verdict = judge::judge(&report.scenario.expect, &report.flows, &report.audit);
+    let in_doubt = report.outages.as_ref().map_or(0, Outages::in_doubt);
+    report.verdict = judge::judge(&report.scenario.expect, &report.flows, in_doubt, &report.audit);
     judge::beside(report.reads.as_ref(), report.watchers.as_ref(), report.outages.as_ref(), &mut report.verdict);
     progress.clear();
     Ok(report)

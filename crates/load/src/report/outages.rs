@@ -62,6 +62,10 @@ pub struct Kill {
     pub failed: BTreeMap<String, u64>,
     /// Of those, flows that had nothing to do with shards which the killed node led.
     pub failed_elsewhere: u64,
+    /// Flows that were under way at the kill and whose clients gave up without knowing the outcome. The audit looks at what
+    /// became of them.
+    #[serde(default)]
+    pub in_doubt: u64,
 }
 
 /// A node that was added. Times are milliseconds since it was started.
@@ -110,6 +114,11 @@ impl fmt::Display for Spread {
 }
 
 impl Outages {
+    /// Flows that a kill left in doubt until their deadline.
+    pub fn in_doubt(&self) -> u64 {
+        self.kills.iter().map(|kill| kill.in_doubt).sum()
+    }
+
     /// All of it in lines for people.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
