@@ -22,7 +22,7 @@ const AGREE_MS: u64 = 500;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_clock_is_wrong_by_an_hour() {
-    let plan = Plan { nodes: 3, places: 3, faults: false, clocks: true };
+    let plan = Plan { nodes: 3, places: 3, faults: false, clocks: true, gateway: false };
     let mut stage = Stage::new(Dice::of_test("a_clock_is_wrong_by_an_hour"), plan).await;
     for (name, seconds) in [("a clock is an hour ahead", HOUR), ("a clock is an hour behind", -HOUR)] {
         // Half an hour is what a hold lives, so that a shard that believed the clock would end them all.
@@ -64,7 +64,7 @@ async fn a_clock_is_wrong_by_an_hour() {
 /// All clocks are set together while nodes run, then while none does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_clocks_are_set_together() {
-    let plan = Plan { nodes: 3, places: 3, faults: false, clocks: true };
+    let plan = Plan { nodes: 3, places: 3, faults: false, clocks: true, gateway: false };
     let mut stage = Stage::new(Dice::of_test("all_clocks_are_set_together"), plan).await;
     for seconds in [HOUR, -HOUR, 0] {
         // A hold lives for half an hour, so that it would be over, or told as such.

@@ -1,6 +1,6 @@
 //! A disk that was put back from an old copy: the node has forgotten what it acknowledged, and is not let in.
 
-use std::{fs, path::Path, time::Duration};
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::sleep;
@@ -68,17 +68,14 @@ async fn old_copies_of_disks_are_recognised() {
 /// Copies a node's disk as it is when the node was told to stop, and starts the node again.
 async fn take_copy(cluster: &mut Cluster, node: u64, buyers: &mut Buyers) {
     cluster.terminate(node);
-    let data = cluster.home(node).data_dir();
-    copy(&data, &data.with_extension("copy"));
+    cluster.copy_disk(node);
     cluster.start_node(node).await;
     buyers.orders(5).await;
 }
 
 /// Puts the copy in the place of the disk; the node must not serve from it, and must say what to do.
 async fn refused(cluster: &mut Cluster, node: u64) {
-    let data = cluster.home(node).data_dir();
-    fs::remove_dir_all(&data).expect("a data directory");
-    fs::rename(data.with_extension("copy"), &data).expect("a copy");
+    cluster.put_copy_back(node);
     let refused = cluster.refused(cluster.command(node)).await;
     println!("refused: {}", refused.stderr.trim());
     assert_eq!(refused.code, Some(REFUSED), "{}", refused.stderr);
@@ -92,16 +89,4 @@ async fn replace(cluster: &mut Cluster, node: u64) {
     cluster.lose_disk(node);
     cluster.admin("admin.replace", json!({"node": node})).await;
     cluster.start_node(node).await;
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir(to).expect("a place for the copy");
-    for entry in fs::read_dir(from).expect("a directory") {
-        let (entry, place) =
-            (entry.expect("an entry").path(), |name: &Path| to.join(name.file_name().expect("a name")));
-        match entry.is_dir() {
-            true => copy(&entry, &place(&entry)),
-            false => _ = fs::copy(&entry, place(&entry)).expect("a copied file"),
-        }
-    }
 }

@@ -10,7 +10,7 @@ use crate::{
     common::{Answer, Dice, Faults, flip, written_to},
 };
 
-const PLAN: Plan = Plan { nodes: 3, places: 3, faults: true, clocks: false };
+const PLAN: Plan = Plan { nodes: 3, places: 3, faults: true, clocks: false, gateway: false };
 
 /// How much longer a slow disk takes to sync, in milliseconds.
 const SLOW_MS: u32 = 1_000;

@@ -24,7 +24,7 @@ mod weather;
 use cluster::Plan;
 
 /// Three nodes.
-const THREE: Plan = Plan { nodes: 3, places: 3, faults: false, clocks: false };
+const THREE: Plan = Plan { nodes: 3, places: 3, faults: false, clocks: false, gateway: false };
 
 /// The number a node ends with that its cluster does not let in.
 const REFUSED: i32 = 1;

@@ -41,7 +41,7 @@ async fn pages_know(cluster: &Cluster, nodes: &[u64]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_come_and_go() {
-    let plan = Plan { nodes: 3, places: 5, faults: false, clocks: false };
+    let plan = Plan { nodes: 3, places: 5, faults: false, clocks: false, gateway: false };
     let mut stage = Stage::new(Dice::of_test("members_come_and_go"), plan).await;
     stage
         .story("a fourth node comes", async |cluster, buyers, _| {

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 
 use super::{
     Dice, PATIENCE, eventually,
+    paying::{fails_for_good, source},
     port::{Answer, Encoding, Port},
     record::{Asked, CartRecord, Granted, Record, Stands},
     server::Server,
@@ -196,13 +197,17 @@ impl Buyer {
             let body = json!({"token": cart.token});
             self.ask(&mut cart, "cart.cancel", body).await;
         }
-        if cart.stands == Stands::Active && !cart.lines.is_empty() {
-            let payment = json!({"recorded": {"method": "card", "transaction_id": cart.token[..8]}});
-            let body = json!({"token": cart.token, "payment": payment});
-            self.ask(&mut cart, "cart.checkout", body).await;
+        // A card that is declined may leave the cart as it is; then it is another one's turn.
+        for _ in 0..2 {
+            if cart.stands == Stands::Active && !cart.lines.is_empty() {
+                let payment = self.payment(&mut cart);
+                let body = json!({"token": cart.token, "payment": payment});
+                self.ask(&mut cart, "cart.checkout", body).await;
+            }
         }
         if let Some((order, _)) = cart.order.clone()
             && self.theatre.goods.is_some()
+            && !cart.sources.iter().any(|source| fails_for_good(source))
             && self.dice.percent(15)
         {
             let mut body = json!({"order": order, "reason": "ill"});
@@ -212,6 +217,18 @@ impl Buyer {
             self.ask(&mut cart, "order.refund", body).await;
         }
         cart
+    }
+
+    /// How the cart is paid: elsewhere, or through the gateway where there is one.
+    fn payment(&mut self, cart: &mut CartRecord) -> Value {
+        let goods = self.theatre.goods.as_ref();
+        if !goods.is_some_and(|goods| goods.through_gateway) || self.dice.percent(65) {
+            return json!({"recorded": {"method": "card", "transaction_id": cart.token[..8]}});
+        }
+        let source = source(&mut self.dice);
+        cart.sources.push(source.to_owned());
+        let on_decline = if self.dice.percent(50) { "keep" } else { "release" };
+        json!({"gateway": {"source": source, "on_decline": on_decline}})
     }
 
     /// What to hold: named seats, the best there are, or seats of two sessions; or, where more is sold, something else, or

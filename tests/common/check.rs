@@ -19,6 +19,9 @@ use super::{
 /// Requests under way at once while everything is read back.
 const AT_ONCE: usize = 64;
 
+/// The gateway has not told yet.
+const PENDING: u64 = 602;
+
 /// How long a node doubts that a request cannot be granted any more.
 const DOUBT: Duration = Duration::from_secs(60);
 
@@ -179,6 +182,7 @@ async fn check_cart(port: &Port, cart: &CartRecord, versions: &BTreeMap<String, 
     };
     assert_eq!((body["id"].as_str(), body["state"].as_str()), (Some(id.as_str()), Some(state)), "{cart:?}");
     assert_eq!(Line::read_all(&body["lines"]), cart.lines, "{cart:?}");
+    assert!(cart.ended.is_none_or(|why| body["ended"]["why"] == why), "{body}: {cart:?}");
     let entity = format!("cart/{id}");
     let told = versions.get(&entity).copied().unwrap_or_default();
     assert!(
@@ -203,6 +207,7 @@ async fn resolve(port: &Port, cart: &mut CartRecord) -> Answer {
     let asked = cart.unknown.take().expect("something is unknown");
     let repeat = async || match port.ask(asked.op, &asked.rid, written(port.encoding(), &asked.body)).await {
         Answer::Fail(901..=904) => None,
+        Answer::No(no) if no.code == PENDING => None,
         answer => Some(answer),
     };
     // A node tells a refusal from a late grant only when its doubt is over, a minute after the last uncertain attempt.
@@ -216,9 +221,10 @@ async fn resolve(port: &Port, cart: &mut CartRecord) -> Answer {
         // set aside before.
         Answer::No(no) => {
             let taken = match asked.op {
-                "cart.set_quantity" => matches!(no.code, 205 | 401),
-                "cart.checkout" => no.code == 401 && cart.lines.values().any(|line| line.late),
-                op => op.starts_with("cart.hold_") && matches!(no.code, 201 | 205 | 206 | 401 | 501),
+                "cart.set_quantity" => matches!(no.code, 205 | 209 | 401),
+                "cart.checkout" if matches!(no.code, 209 | 401) => cart.lines.values().any(|line| line.late),
+                "cart.checkout" => matches!(no.code, 601 | 603) && !cart.sources.is_empty(),
+                op => op.starts_with("cart.hold_") && matches!(no.code, 201 | 205 | 206 | 209 | 401 | 501),
             };
             assert!(taken, "{} {} is refused: {}", asked.op, asked.body, no.body);
         }

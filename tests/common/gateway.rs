@@ -10,6 +10,7 @@ use std::{
     time::SystemTime,
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::task::block_in_place;
 
@@ -87,6 +88,20 @@ impl Gateway {
         self.child.kill().expect("a child that can be killed");
         self.child.wait().expect("a child");
         self.address
+    }
+
+    /// It stands still: whoever asks waits.
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// It goes on.
+    pub(crate) fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("a child that can be signalled");
     }
 
     /// Its ledger.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Dice, eventually,
-    port::Port,
+    port::{Answer, Port},
     record::{CartRecord, Record, What},
     theatre::{read_time, written},
     town::{event, product, purchases, room},
@@ -16,6 +16,9 @@ use super::{
 /// Units of each product, and places of the area: less than buyers would like.
 const STOCK: u64 = 200;
 const CAPACITY: u64 = 400;
+
+/// How many units of the limited products one customer may have.
+const CUSTOMER_MAX: u64 = 40;
 
 /// The first hour that is booked, and how many there are.
 const FROM_MS: u64 = 1_900_800_000_000;
@@ -28,11 +31,14 @@ const PAGE: usize = 1_000;
 /// Everything that is sold in one play besides seats.
 #[derive(Clone, Debug)]
 pub(crate) struct Goods {
-    /// Of the last one nothing is set aside before the checkout.
+    /// The first and the last are limited per customer, together; of the last two nothing is set aside before the checkout.
     products: Vec<String>,
+    quota: String,
     event: String,
     rooms: Vec<String>,
     customers: Vec<String>,
+    /// Whether some of it is paid through the gateway.
+    pub(crate) through_gateway: bool,
 }
 
 impl Goods {
@@ -40,21 +46,29 @@ impl Goods {
     pub(crate) async fn open(port: &Port, number: usize) -> Goods {
         let named = |kind: &str, count: usize| (0..count).map(|each| format!("{kind}-{number}-{each}")).collect();
         let goods = Goods {
-            products: named("product", 3),
+            products: named("product", 4),
+            quota: format!("quota-{number}"),
             event: format!("event-{number}"),
             rooms: named("room", 2),
             customers: named("customer", 4),
+            through_gateway: false,
         };
-        let (late, plain) = goods.products.split_last().expect("some products");
-        for name in plain {
-            product(port, name, STOCK, Value::Null).await;
+        for (place, name) in goods.products.iter().enumerate() {
+            let mut more = json!({"hold": if place < 2 { "at_add" } else { "at_checkout" }});
+            if goods.is_limited(name) {
+                more["limits"] = json!({"per_customer": {"quota": goods.quota, "max": CUSTOMER_MAX}});
+            }
+            product(port, name, STOCK, more).await;
         }
-        product(port, late, STOCK, json!({"hold": "at_checkout"})).await;
         event(port, &goods.event, CAPACITY, Value::Null).await;
         for name in &goods.rooms {
             room(port, name, Value::Null).await;
         }
         goods
+    }
+
+    fn is_limited(&self, product: &String) -> bool {
+        [self.products.first(), self.products.last()].contains(&Some(product))
     }
 
     /// Somebody who buys; half of the time nobody says who it is.
@@ -64,7 +78,9 @@ impl Goods {
 
     /// Something to hold, some of it together with these seats; or more or less of what the cart has.
     pub(crate) fn wish(&self, dice: &mut Dice, cart: &CartRecord, seats: Value) -> (&'static str, Value) {
-        let units = |dice: &mut Dice| json!({"product": any(dice, &self.products), "quantity": 1 + dice.below(5)});
+        // Where customers are limited, a buyer has to say who buys.
+        let products = if cart.customer.is_some() { &self.products[..] } else { &self.products[1..3] };
+        let units = |dice: &mut Dice| json!({"product": any(dice, products), "quantity": 1 + dice.below(5)});
         let places = |dice: &mut Dice| json!({"session": self.event, "area": "yard", "quantity": 1 + dice.below(6)});
         let slot = |dice: &mut Dice| {
             let begin = FROM_MS + dice.below(HOURS as usize) as u64 * HOUR_MS;
@@ -141,6 +157,7 @@ impl Goods {
             })
             .await;
         }
+        self.check_quotas(port, record).await;
         for customer in &self.customers {
             let theirs = record.carts.iter().filter(|cart| cart.customer.as_ref() == Some(customer));
             let orders: BTreeSet<String> =
@@ -150,6 +167,37 @@ impl Goods {
                 let all: BTreeSet<String> = told.iter().cloned().collect();
                 assert_eq!(all.len(), told.len(), "an order stands twice: {told:?}");
                 (all == orders).then_some(())
+            })
+            .await;
+        }
+    }
+}
+
+impl Goods {
+    /// No customer has more of the limited products than one may, and the customers count as we do.
+    async fn check_quotas(&self, port: &Port, record: &Record) {
+        for customer in &self.customers {
+            let mut counted = [0; 2];
+            for (line, sold) in
+                record.carts.iter().filter(|cart| cart.customer.as_ref() == Some(customer)).flat_map(CartRecord::has)
+            {
+                let product = line.of.strip_prefix("product/").map(str::to_owned);
+                if product.is_some_and(|product| self.is_limited(&product)) {
+                    counted[usize::from(sold)] += line.quantity().expect("units");
+                }
+            }
+            assert!(
+                counted.iter().sum::<u64>() <= CUSTOMER_MAX,
+                "{customer} has {counted:?} of at most {CUSTOMER_MAX}"
+            );
+            eventually(&format!("{customer} has {counted:?} of the quota"), async || {
+                let audit = port.read("admin.audit", json!({"entity": format!("customer/{customer}")})).await;
+                let Answer::Ok(audit, _) = audit else { return (counted == [0; 2]).then_some(()) };
+                assert_eq!(audit["violations"], json!([]), "{audit}");
+                let quotas = audit["quotas"].as_array().expect("quotas").iter();
+                let mut told = quotas.filter(|quota| quota["quota"] == self.quota.as_str());
+                let told = told.next().map_or(json!([0, 0]), |quota| json!([quota["held"], quota["sold"]]));
+                (told == json!(counted)).then_some(())
             })
             .await;
         }

@@ -9,6 +9,7 @@ mod gateway;
 mod goods;
 pub(crate) mod http;
 mod pack;
+pub(crate) mod paying;
 mod port;
 mod server;
 mod shim;
@@ -31,11 +32,11 @@ pub(crate) use dice::Dice;
 pub(crate) use gateway::{Gateway, SECRET};
 pub(crate) use goods::Goods;
 pub(crate) use port::{Answer, Encoding, No, Port};
-pub(crate) use record::{Asked, CartRecord, Granted, Record, Stands};
+pub(crate) use record::{Asked, CartRecord, Granted, Line, Record, Stands};
 pub(crate) use server::{BOXOFFICE, Home, Refused, Server, with_ulimit};
 pub(crate) use shim::{Faults, lose, write_control};
 pub(crate) use shopper::{Shopper, checkout, recorded};
-pub(crate) use theatre::{Map, SeatName, Theatre, time, written};
+pub(crate) use theatre::{Map, SeatName, Theatre, read_time, time, written};
 
 /// How long anything that must happen may take: far more than it should, so that a busy machine fails no test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

@@ -74,6 +74,12 @@ pub(crate) struct CartRecord {
     pub(crate) granted: Option<(Asked, Value)>,
     /// A request that may or may not have happened; nothing was asked for this cart after it.
     pub(crate) unknown: Option<Asked>,
+    /// Why it was canceled, once it was.
+    pub(crate) ended: Option<&'static str>,
+    /// What the gateway was told to do with each payment that was asked for, in order.
+    pub(crate) sources: Vec<String>,
+    /// The order was paid through the gateway.
+    pub(crate) by_gateway: bool,
 }
 
 /// A line of a cart or an order.
@@ -189,6 +195,9 @@ impl CartRecord {
             refunded: BTreeSet::new(),
             granted: None,
             unknown: None,
+            ended: None,
+            sources: Vec::new(),
+            by_gateway: false,
         }
     }
 
@@ -203,6 +212,11 @@ impl CartRecord {
         sold.into_iter().flat_map(move |sold| lines.clone().map(move |(_, line)| (line, sold)))
     }
 
+    /// What was paid back of its order.
+    pub(crate) fn paid_back(&self) -> i64 {
+        self.refunded.iter().map(|line| self.lines[line].total()).sum()
+    }
+
     /// What its lines cost.
     pub(crate) fn total(&self) -> i64 {
         self.lines.values().map(Line::total).sum()
@@ -213,6 +227,15 @@ impl CartRecord {
         if answer.is_unknown() {
             self.unknown = Some(asked);
             return;
+        }
+        if let (Answer::No(no), "cart.checkout") = (answer, asked.op) {
+            // A payment that came to nothing is an outcome: everything is given back, unless the buyer wanted to keep it.
+            let keeps = asked.body["payment"]["gateway"]["on_decline"] == "keep";
+            match no.code {
+                601 if !keeps => (self.stands, self.ended) = (Stands::Canceled, Some("declined")),
+                603 if !keeps => (self.stands, self.ended) = (Stands::Canceled, Some("amount_mismatch")),
+                _ => {}
+            }
         }
         let Answer::Ok(body, _) = answer else { return };
         let context = || format!("{} {} of {}: {body}", asked.op, asked.body, self.token);
@@ -261,7 +284,7 @@ impl CartRecord {
             }
             "cart.cancel" => {
                 assert_eq!(body["state"], "canceled", "{}", context());
-                self.stands = Stands::Canceled;
+                (self.stands, self.ended) = (Stands::Canceled, Some("canceled"));
             }
             "cart.checkout" => {
                 // What was to be set aside at the checkout has been.
@@ -270,6 +293,7 @@ impl CartRecord {
                 let total = body["total"]["amount"].as_i64().expect("a total");
                 assert_eq!(total, self.total(), "{}", context());
                 self.stands = Stands::Done;
+                self.by_gateway = asked.body["payment"].get("gateway").is_some();
                 self.order = Some((body["id"].as_str().expect("an order").to_owned(), total));
             }
             "order.refund" => {
@@ -299,6 +323,18 @@ impl Record {
             Answer::No(no) => *self.refused.entry(no.code).or_default() += 1,
             Answer::Fail(code) => *self.refused.entry(*code).or_default() += 1,
             Answer::Gone => *self.refused.entry(0).or_default() += 1,
+        }
+    }
+
+    /// Adds what others were told who sell beside the buyers; the times of their requests are their own affair.
+    pub(crate) fn add(&mut self, other: Record) {
+        self.carts.extend(other.carts);
+        for (entity, version) in other.versions {
+            let highest = self.versions.entry(entity).or_default();
+            *highest = version.max(*highest);
+        }
+        for (code, times) in other.refused {
+            *self.refused.entry(code).or_default() += times;
         }
     }
 

@@ -7,8 +7,14 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     cluster::{Cluster, Weather},
-    common::{Buyers, Dice, Faults},
+    common::{Buyers, Dice, Faults as Disk, Gateway},
 };
+
+/// The name of clocks that are set.
+pub(crate) const CLOCK: &str = "wrong clock";
+
+/// How a node ends that is refused by others.
+const REFUSED: i32 = 1;
 
 /// What may happen. With the fault library a kill is a power cut.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +55,10 @@ enum Fault {
     LostDisk(u64),
     /// A node comes, and this one is drained.
     Relief(u64),
+    /// The payment gateway stands still.
+    Gateway,
+    /// A node's disk is copied while the node is off; a later time the copy takes the disk's place.
+    OldCopy(u64),
 }
 
 /// Seconds by which a clock is off, one at a time: a hold lives for half an hour, and none may end because of it even where
@@ -66,7 +76,7 @@ impl Fault {
         let slow = Weather::Slow(Duration::from_millis(delay));
         let quiet = if dice.percent(50) { Weather::Silent } else { Weather::Cut };
         let bad = [quiet, quiet, slow, Weather::Trickle][dice.below(4)];
-        let whole = if long { 136 } else { 125 };
+        let whole = if long { 150 } else { 132 };
         match dice.below(whole) {
             0..12 => Fault::PowerCut(node),
             12..16 => Fault::AllPowerCut,
@@ -84,7 +94,9 @@ impl Fault {
             100..108 => Fault::Bridge(from),
             108..114 => Fault::FailedSync(node),
             114..125 => Fault::Clock(node, CLOCKS[dice.below(CLOCKS.len())]),
-            125..131 => Fault::LostDisk(node),
+            125..132 => Fault::Gateway,
+            132..138 => Fault::LostDisk(node),
+            138..145 => Fault::OldCopy(node),
             _ => Fault::Relief(node),
         }
     }
@@ -106,9 +118,11 @@ impl Fault {
             Fault::Corrupt(..) => "changed byte",
             Fault::Bridge(_) => "bridge",
             Fault::FailedSync(_) => "failed sync",
-            Fault::Clock(..) => "wrong clock",
+            Fault::Clock(..) => CLOCK,
             Fault::LostDisk(_) => "lost disk",
             Fault::Relief(_) => "relief",
+            Fault::Gateway => "gateway stands still",
+            Fault::OldCopy(_) => "old copy",
         }
     }
 
@@ -117,11 +131,11 @@ impl Fault {
         match self {
             Fault::PowerCut(node) => cluster.kill(node),
             Fault::AllPowerCut => cluster.running().into_iter().for_each(|node| cluster.kill(node)),
-            Fault::TornRecord(node, bytes) => cluster.fault(node, Faults::Torn(bytes)),
+            Fault::TornRecord(node, bytes) => cluster.fault(node, Disk::Torn(bytes)),
             Fault::Restart(node) => cluster.terminate_anyhow(node),
             Fault::Pause(node) => cluster.pause(node),
-            Fault::FullDisk(node) => cluster.fault(node, Faults::NoSpace),
-            Fault::SlowDisk(node, ms) => cluster.fault(node, Faults::SlowSync(ms)),
+            Fault::FullDisk(node) => cluster.fault(node, Disk::NoSpace),
+            Fault::SlowDisk(node, ms) => cluster.fault(node, Disk::SlowSync(ms)),
             Fault::OneWay(from, to, weather) => cluster.links.set(from, to, weather),
             Fault::Between(one, other, weather) => cluster.links.both(one, other, weather),
             Fault::Alone(node, weather) => cluster.links.around(node, weather),
@@ -135,57 +149,81 @@ impl Fault {
                     cluster.links.both(one, other, Weather::Cut);
                 }
             }
-            Fault::FailedSync(node) => cluster.fault(node, Faults::SyncFails),
+            Fault::FailedSync(node) => cluster.fault(node, Disk::SyncFails),
             Fault::Clock(node, seconds) => {
                 all.into_iter().for_each(|node| cluster.set_clock(node, 0));
                 cluster.set_clock(node, seconds);
             }
             Fault::LostDisk(node) => lose_disk(cluster, node).await,
             Fault::Relief(node) => relieve(cluster, node).await,
+            Fault::Gateway => cluster.gateway.iter().for_each(Gateway::pause),
+            Fault::OldCopy(node) => copy_or_put_back(cluster, node).await,
         }
     }
 }
 
-/// Faults for so long, some at the same time as others; then all of it is healed. How often what happened.
-pub(crate) async fn strike(
-    cluster: &mut Cluster,
-    buyers: &mut Buyers,
-    dice: &mut Dice,
-    (time, long): (Duration, bool),
-) -> BTreeMap<&'static str, u64> {
-    let (began, mut struck) = (Instant::now(), BTreeMap::new());
-    while began.elapsed() < time {
-        // Who lost power by itself does not run any more.
-        cluster.down();
-        let running = cluster.running();
-        if !running.is_empty() {
-            let fault = Fault::drawn(dice, &running, &cluster.wanted(), long);
-            let orders = buyers.count();
-            println!("{:>6} ms: {fault:?} with {running:?} running, {orders} orders", began.elapsed().as_millis());
-            *struck.entry(fault.name()).or_default() += 1;
-            fault.strike(cluster).await;
+/// How faults befall in a round.
+pub(crate) struct Faults {
+    /// How long.
+    pub(crate) time: Duration,
+    /// Whether there is time for those that take some.
+    pub(crate) long: bool,
+    /// Whether clocks may be set.
+    pub(crate) clocks: bool,
+}
+
+impl Faults {
+    /// Faults, some at the same time as others; then all of it is healed. How often what happened.
+    pub(crate) async fn strike(
+        self,
+        cluster: &mut Cluster,
+        buyers: &mut Buyers,
+        dice: &mut Dice,
+    ) -> BTreeMap<&'static str, u64> {
+        let (began, mut struck) = (Instant::now(), BTreeMap::new());
+        while began.elapsed() < self.time {
+            // Who lost power by itself does not run any more.
+            cluster.down();
+            let running = cluster.running();
+            if !running.is_empty() {
+                let fault = self.drawn(dice, &running, &cluster.wanted());
+                let orders = buyers.count();
+                println!("{:>6} ms: {fault:?} with {running:?} running, {orders} orders", began.elapsed().as_millis());
+                *struck.entry(fault.name()).or_default() += 1;
+                fault.strike(cluster).await;
+            }
+            sleep(Duration::from_millis(100 + mostly_little(dice, 2_500))).await;
+            buyers.check();
+            // Some faults end, others meet the next one.
+            if dice.percent(60) {
+                heal(cluster).await;
+            }
         }
-        sleep(Duration::from_millis(100 + mostly_little(dice, 2_500))).await;
-        buyers.check();
-        // Some faults end, others meet the next one.
-        if dice.percent(60) {
-            heal(cluster).await;
+        heal(cluster).await;
+        // Whose disk did not sync may only end now.
+        cluster.all_answer().await;
+        struck
+    }
+
+    fn drawn(&self, dice: &mut Dice, running: &[u64], all: &[u64]) -> Fault {
+        loop {
+            let fault = Fault::drawn(dice, running, all, self.long);
+            if self.clocks || !matches!(fault, Fault::Clock(..)) {
+                return fault;
+            }
         }
     }
-    heal(cluster).await;
-    // Whose disk did not sync may only end now.
-    cluster.all_answer().await;
-    struck
 }
 
 /// Ends every fault, and starts whoever is down.
 async fn heal(cluster: &mut Cluster) {
     cluster.links.heal();
     for node in cluster.wanted() {
-        cluster.fault(node, Faults::None);
+        cluster.fault(node, Disk::None);
         cluster.set_clock(node, 0);
     }
     cluster.resume_all();
+    cluster.gateway.iter().for_each(Gateway::resume);
     cluster.start_down().await;
 }
 
@@ -198,6 +236,30 @@ async fn lose_disk(cluster: &mut Cluster, node: u64) {
     cluster.lose_disk(node);
     cluster.admin("admin.replace", json!({"node": node})).await;
     cluster.start_node(node).await;
+}
+
+/// Copies a node's disk, or puts the copy in its place: the node must not be let in with it, and says what to do.
+async fn copy_or_put_back(cluster: &mut Cluster, node: u64) {
+    heal(cluster).await;
+    cluster.all_answer().await;
+    cluster.ready().await;
+    let Some(copied) = cluster.copied() else {
+        // Its power goes, or it is told to stop: both leave a disk that it may start from.
+        cluster.terminate_anyhow(node);
+        cluster.copy_disk(node);
+        return cluster.start_node(node).await;
+    };
+    cluster.kill(copied);
+    cluster.put_copy_back(copied);
+    let refused = cluster.refused(cluster.command(copied)).await;
+    assert_eq!(refused.code, Some(REFUSED), "node {copied} has an old disk: {}", refused.stderr);
+    for said in ["an old copy of its disk", &format!("admin replace {copied}")] {
+        assert!(refused.stderr.contains(said), "{said:?} is not said: {}", refused.stderr);
+    }
+    println!("node {copied} was refused with an old copy of its disk");
+    cluster.lose_disk(copied);
+    cluster.admin("admin.replace", json!({"node": copied})).await;
+    cluster.start_node(copied).await;
 }
 
 /// A node comes, if there is one left that may, and another one goes.

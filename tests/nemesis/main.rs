@@ -10,6 +10,8 @@ mod common;
 mod cluster;
 
 mod faults;
+mod guests;
+mod staff;
 mod wanted;
 
 use std::{
@@ -20,6 +22,9 @@ use std::{
 
 use cluster::{Plan, Stage};
 use common::Dice;
+use faults::{CLOCK, Faults};
+use guests::Guests;
+use staff::Staff;
 use tokio::time::Instant;
 use wanted::Wanted;
 
@@ -49,7 +54,8 @@ fn main() {
 
 async fn run(wanted: Wanted) {
     let began = Instant::now();
-    let plan = Plan { nodes: wanted.nodes, places: wanted.nodes + NEWCOMERS, faults: true, clocks: true };
+    let plan =
+        Plan { nodes: wanted.nodes, places: wanted.nodes + NEWCOMERS, faults: true, clocks: true, gateway: true };
     let mut stage = Stage::new(Dice::new(wanted.seed), plan).await;
     stage.sells_everything = true;
     let mut struck: BTreeMap<&'static str, u64> = BTreeMap::new();
@@ -58,17 +64,29 @@ async fn run(wanted: Wanted) {
         rounds += 1;
         let round = Instant::now();
         let mut buyers = stage.begin().await;
+        let (staff, guests) = (Staff::begin(&mut stage, rounds).await, Guests::begin(&mut stage, rounds).await);
         buyers.orders(10).await;
         let faulty = Instant::now();
-        let time = (wanted.round, wanted.is_long());
-        for (name, count) in faults::strike(&mut stage.cluster, &mut buyers, &mut stage.dice, time).await {
+        // Told deadlines are held against true time where no clock is wrong.
+        let faults = Faults { time: wanted.round, long: wanted.is_long(), clocks: stage.dice.percent(50) };
+        let befell = faults.strike(&mut stage.cluster, &mut buyers, &mut stage.dice).await;
+        let clocks_were_set = befell.contains_key(CLOCK);
+        for (name, count) in befell {
             *struck.entry(name).or_default() += count;
         }
         let healed = Instant::now();
+        staff.stop();
+        guests.stop();
         stage.cluster.ready().await;
         let ready = healed.elapsed();
         buyers.orders(10).await;
-        stage.end(buyers).await;
+        stage
+            .end_with(buyers, async |stage| {
+                for own in [guests.end(stage, clocks_were_set).await, staff.end().await] {
+                    stage.record.add(own);
+                }
+            })
+            .await;
         let gap_ms = stage.record.longest_gap_ms(faulty);
         longest_ms = longest_ms.max(gap_ms);
         println!(

@@ -92,7 +92,10 @@ impl Anywhere {
             let answer = self.ask_once(op, rid, &body, TRY.min(deadline - Instant::now())).await;
             match answer {
                 Answer::Ok(..) => return answer,
-                Answer::No(ref no) if no.code == 106 => may_have_happened = true,
+                // It is under way, here or at the gateway.
+                Answer::No(ref no) if matches!(no.code, 106 | 602) => may_have_happened = true,
+                // What came of a payment is remembered under its request id: nothing else can come of it.
+                Answer::No(ref no) if matches!(no.code, 601 | 603) => return answer,
                 Answer::No(_) if may_have_happened => break,
                 Answer::No(_) => return answer,
                 Answer::Gone | Answer::Fail(902 | 906) => may_have_happened = true,

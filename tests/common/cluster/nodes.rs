@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::{SocketAddr, TcpListener},
+    path::Path,
     process::Command,
     sync::{
         Arc,
@@ -23,17 +24,15 @@ use super::{
     anywhere::{Anywhere, Doors},
     faketime,
     links::Links,
+    standing::Standing,
 };
-use crate::common::{Answer, Encoding, Faults, Home, PATIENCE, Port, Refused, Server, with_ulimit, write_control};
+use crate::common::{
+    Answer, Encoding, Faults, Gateway, Home, PATIENCE, Port, Refused, SECRET as GATEWAY_SECRET, Server, with_ulimit,
+    write_control,
+};
 
 /// Few shards: each has its own elections.
 pub(crate) const SHARDS: usize = 4;
-
-/// How many replicas a shard has where there are nodes enough.
-const REPLICAS: usize = 3;
-
-/// How many voters the directory has at most.
-const DIRECTORY_VOTERS: usize = 5;
 
 /// What only the nodes of one cluster know.
 pub(crate) const SECRET: &str = "known-to-these-nodes-only";
@@ -41,7 +40,18 @@ pub(crate) const SECRET: &str = "known-to-these-nodes-only";
 /// Small segments and frequent snapshots: a node that was away for a while gets one. Holds that outlive the longest run: what
 /// nobody gave back is there when all is counted.
 const CONFIG: &str =
-    "[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 300\n\n[carts]\nhold_ttl_ms = 10_800_000\n\n";
+    "[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 300\n\n[carts]\nhold_ttl_ms = 10_800_000\n";
+
+/// How long after a grant its cart is asked about it, with a gateway, in milliseconds.
+pub(crate) const CONFIRM_MS: u64 = 3_000;
+
+/// Configuration of payments through this gateway, behind that of carts. It is asked again soon, so that nothing is open for long.
+fn through(gateway: SocketAddr) -> String {
+    format!(
+        "confirm_ms = {CONFIRM_MS}\n\n[payments]\nurl = \"http://{gateway}\"\nwebhook_secret = \"{GATEWAY_SECRET}\"\n\
+         timeout_ms = 600\nagain_ms = 50\nwait_ms = 1_000\n\n"
+    )
+}
 
 /// How long one question to one node may take before it is asked again.
 const SOON: Duration = Duration::from_secs(2);
@@ -60,6 +70,8 @@ pub(crate) struct Plan {
     pub(crate) faults: bool,
     /// With clocks that can be set.
     pub(crate) clocks: bool,
+    /// With a payment gateway beside them, and what a crash leaves behind free again after seconds.
+    pub(crate) gateway: bool,
 }
 
 pub(crate) struct Cluster {
@@ -71,6 +83,8 @@ pub(crate) struct Cluster {
     nodes: Vec<Node>,
     pub(crate) links: Links,
     pub(crate) doors: Arc<Doors>,
+    /// It tells the first node of payments.
+    pub(crate) gateway: Option<Gateway>,
 }
 
 /// Where a node lives, whether it runs or not.
@@ -149,14 +163,17 @@ impl Cluster {
     pub(crate) async fn found(plan: Plan) -> Cluster {
         let peers: Vec<SocketAddr> = (0..plan.places).map(|_| free_address()).collect();
         let links = Links::new(&peers).await;
-        let nodes = (1..).zip(peers).map(|(id, peers)| {
+        let clients: Vec<SocketAddr> = peers.iter().map(|_| free_address()).collect();
+        let gateway = plan.gateway.then(|| Gateway::telling(clients[0]));
+        let more = gateway.as_ref().map_or_else(String::new, |gateway| through(gateway.address()));
+        let nodes = (1..).zip(peers).zip(&clients).map(|((id, peers), &client)| {
             let links = format!("[peers]\nlisten = \"{peers}\"\n\n{}", links.routes(id));
-            let home = Home::with_config(&format!("[node]\nshards = {SHARDS}\n\n{CONFIG}{links}"));
+            let home = Home::with_config(&format!("[node]\nshards = {SHARDS}\n\n{CONFIG}{more}{links}"));
             let home = if plan.faults { home.with_faults() } else { home };
             Node {
                 id,
                 home,
-                client: free_address(),
+                client,
                 peers,
                 joins: id != 1,
                 server: None,
@@ -168,7 +185,7 @@ impl Cluster {
         });
         let nodes: Vec<Node> = nodes.collect();
         let doors = Doors::new(nodes.iter().map(|node| node.client).collect());
-        Cluster { plan, planted: "", descriptors: None, nodes, links, doors }
+        Cluster { plan, planted: "", descriptors: None, nodes, links, doors, gateway }
     }
 
     pub(crate) fn node(&self, id: u64) -> &Node {
@@ -398,7 +415,33 @@ impl Cluster {
         let data = self.home(id).data_dir();
         std::fs::remove_dir_all(&data).expect("a data directory");
         std::fs::create_dir_all(&data).expect("an empty directory");
+        // A copy of the lost one is another disk than the table knows from now on.
+        match std::fs::remove_dir_all(data.with_extension("copy")) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("the copy stays: {error}"),
+            Ok(()) | Err(_) => {}
+        }
         self.joins(id);
+    }
+
+    /// Copies the disk of a node that does not run.
+    pub(crate) fn copy_disk(&self, id: u64) {
+        assert!(self.node(id).server.is_none(), "node {id} runs");
+        let data = self.home(id).data_dir();
+        copy(&data, &data.with_extension("copy"));
+    }
+
+    /// A node whose disk was copied, and not lost or put back since.
+    pub(crate) fn copied(&self) -> Option<u64> {
+        let has_copy = |id: &u64| self.home(*id).data_dir().with_extension("copy").exists();
+        self.running().into_iter().find(has_copy)
+    }
+
+    /// The copy takes the place of the disk of a node that does not run.
+    pub(crate) fn put_copy_back(&self, id: u64) {
+        assert!(self.node(id).server.is_none(), "node {id} runs");
+        let data = self.home(id).data_dir();
+        std::fs::remove_dir_all(&data).expect("a data directory");
+        std::fs::rename(data.with_extension("copy"), &data).expect("a copy");
     }
 
     fn signal(&self, id: u64, signal: Signal) {
@@ -560,6 +603,18 @@ impl Cluster {
     }
 }
 
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).expect("a place for the copy");
+    for entry in std::fs::read_dir(from).expect("a directory") {
+        let entry = entry.expect("an entry").path();
+        let place = to.join(entry.file_name().expect("a name"));
+        match entry.is_dir() {
+            true => copy(&entry, &place),
+            false => _ = std::fs::copy(&entry, place).expect("a copied file"),
+        }
+    }
+}
+
 /// Whether a node ended because its disk does not sync, and said so.
 fn is_of_disk(code: Option<i32>, said: &str) -> bool {
     // The store looks at the free space before it begins; the faulty disk shows it as free.
@@ -599,84 +654,4 @@ fn serve(
         command.args(["--join", &join.to_string()]);
     }
     command
-}
-
-/// What several nodes said at about the same time.
-struct Standing {
-    statuses: BTreeMap<u64, Value>,
-    table: Value,
-}
-
-impl Standing {
-    fn check_ready(&self) -> Result<(), String> {
-        for (id, status) in &self.statuses {
-            if status["state"] != "ready" {
-                return Err(format!("node {id} is {}", status["state"]));
-            }
-        }
-        let members = self.table["members"].as_array().ok_or("no members")?;
-        let serving: BTreeSet<u64> = members
-            .iter()
-            .filter(|member| member["state"] == "serving")
-            .filter_map(|member| member["node"].as_u64())
-            .collect();
-        if let Some(other) = self.statuses.keys().find(|id| !serving.contains(id)) {
-            return Err(format!("node {other} does not serve yet: {members:?}"));
-        }
-        let places = self.table["places"].as_array().ok_or("no places")?;
-        for place in places {
-            let shard = place["shard"].as_u64().ok_or("a shard without a number")?;
-            let most = if shard == 0 { DIRECTORY_VOTERS } else { REPLICAS };
-            // Two voters tolerate no more than one, and four no more than three.
-            let nodes = serving.len().min(most);
-            let wanted = nodes - usize::from(nodes % 2 == 0);
-            let voters = place["voters"].as_array().map_or(0, Vec::len);
-            if voters != wanted || place.get("from").is_some_and(|from| !from.is_null()) {
-                return Err(format!("shard {shard} is to have {wanted} voters: {place}"));
-            }
-        }
-        for shard in 0..places.len() as u64 {
-            let led = |status: &&Value| role(status, shard).is_some_and(|role| role == "leader");
-            match self.statuses.values().filter(led).count() {
-                1 => {}
-                leaders => return Err(format!("shard {shard} has {leaders} leaders")),
-            }
-        }
-        Ok(())
-    }
-
-    fn check_applied(&self) -> Result<(), String> {
-        let mut applied: BTreeMap<u64, BTreeMap<u64, u64>> = BTreeMap::new();
-        for (id, status) in &self.statuses {
-            for shard in status["shards"].as_array().ok_or("no shards")? {
-                let number = |name: &str| shard[name].as_u64().ok_or(format!("no {name}: {shard}"));
-                // A node also tells of shards it has no replica of.
-                if self.has_replica(*id, number("shard")?) {
-                    applied.entry(number("shard")?).or_default().insert(*id, number("applied")?);
-                }
-            }
-        }
-        for (shard, nodes) in applied {
-            if nodes.values().collect::<BTreeSet<_>>().len() > 1 {
-                return Err(format!("shard {shard} is applied up to {nodes:?}"));
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Standing {
-    fn has_replica(&self, node: u64, shard: u64) -> bool {
-        let replicas = |place: &Value| {
-            let all = ["voters", "learners"].into_iter().filter_map(|kind| place[kind].as_array()).flatten();
-            all.filter_map(|replica| replica.as_str()?.split_once('.')?.0.parse::<u64>().ok()).any(|id| id == node)
-        };
-        let places = self.table["places"].as_array();
-        places.into_iter().flatten().any(|place| place["shard"] == shard && replicas(place))
-    }
-}
-
-fn role(status: &Value, shard: u64) -> Option<&str> {
-    let shards = status["shards"].as_array()?;
-    shards.iter().find(|replica| replica["shard"] == shard)?["role"].as_str()
 }

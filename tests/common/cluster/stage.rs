@@ -1,6 +1,6 @@
 //! A cluster, buyers who ask at any node, watchers at each, and everything that must hold once a fault is over.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -38,7 +38,9 @@ pub(crate) struct Stage {
     pub(crate) sells_everything: bool,
     watchers: Option<Watchers>,
     /// Carts that were checked at every node already.
-    checked: usize,
+    pub(super) checked: usize,
+    /// Steps of payments that had failed for good, and that an operator has seen to.
+    pub(super) settled: BTreeSet<String>,
     plays: usize,
 }
 
@@ -56,7 +58,17 @@ impl Stage {
     pub(crate) fn with(dice: Dice, cluster: Cluster) -> Stage {
         let theatre = Theatre { sessions: Vec::new(), rows: 0, seats: 0, price: 0, goods: None };
         let record = Record::default();
-        Stage { cluster, dice, theatre, record, sells_everything: false, watchers: None, checked: 0, plays: 0 }
+        Stage {
+            cluster,
+            dice,
+            theatre,
+            record,
+            sells_everything: false,
+            watchers: None,
+            checked: 0,
+            settled: BTreeSet::new(),
+            plays: 0,
+        }
     }
 
     /// New sessions, so that there is something to sell, and buyers of them.
@@ -64,7 +76,9 @@ impl Stage {
         self.theatre = self.play(8, (30, 40), None).await;
         if self.sells_everything {
             let port = self.cluster.port(self.cluster.running()[0]).await;
-            self.theatre.goods = Some(Goods::open(&port, self.plays).await);
+            let mut goods = Goods::open(&port, self.plays).await;
+            goods.through_gateway = self.cluster.gateway.is_some();
+            self.theatre.goods = Some(goods);
         }
         let nodes: Vec<_> = self.cluster.running().into_iter().map(|id| (id, self.cluster.client(id))).collect();
         self.watchers = Some(Watchers::start(nodes, &self.theatre));
@@ -143,6 +157,7 @@ impl Stage {
                 self.record.check_repeats(&port).await;
             }
         }
+        self.check_money(&nodes).await;
         self.checked = carts;
         self.check_audits(&nodes).await;
         self.check_watchers(&nodes).await;

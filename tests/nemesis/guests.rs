@@ -1,0 +1,381 @@
+//! Guests whose holds live for seconds: most of them never come back. What they are told of deadlines is judged by this
+//! process's clocks: nobody else gets what is theirs before, and everything is free a grace after.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until},
+};
+
+use crate::{
+    cluster::{Anywhere, CONFIRM_MS, Stage},
+    common::{
+        Answer, Asked, CartRecord, Dice, Granted, Line, Port, Record, SeatName, Stands, Theatre, eventually, read_time,
+        town::product,
+    },
+};
+
+/// Guests at once.
+const GUESTS: usize = 4;
+
+/// How long what they hold lives, in milliseconds: seats, and units as the product is put now and then.
+const SEATS_MS: u64 = 2_500;
+const UNITS_MS: [u64; 2] = [1_000, 3_500];
+
+/// More than guests ever hold.
+const STOCK: u64 = 1_000_000;
+
+/// How long one request is tried.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A told deadline may be off by so much: clocks agree within half a second, and stamps are taken at the beginning of a turn.
+const TOLERANCE_MS: u64 = 1_000;
+
+/// How long after a hold's deadline its inventory asks the cart about it.
+const GRACE_MS: u64 = 2_000;
+
+/// What asking again takes besides, after everything was healed.
+const SLACK_MS: u64 = 8_000;
+
+/// All guests of a round.
+pub(crate) struct Guests {
+    theatre: Theatre,
+    product: String,
+    told: Arc<Mutex<Told>>,
+    stop: Arc<AtomicBool>,
+    tasks: JoinSet<()>,
+}
+
+/// What they were told.
+#[derive(Default)]
+struct Told {
+    record: Record,
+    /// Who had a seat for certain, and when.
+    had: BTreeMap<(String, SeatName), Vec<Had>>,
+    /// What is wrong unless clocks were set in this round.
+    wrong: Vec<String>,
+    deadlines: usize,
+    /// When the last request was made.
+    last: Option<Instant>,
+}
+
+/// From an answer to the told deadline, or to when it was given back; in true milliseconds.
+#[derive(Debug)]
+struct Had {
+    cart: String,
+    from_ms: u64,
+    until_ms: u64,
+}
+
+impl Guests {
+    /// New sessions and a product, and guests of them.
+    pub(crate) async fn begin(stage: &mut Stage, round: usize) -> Guests {
+        let theatre = stage.play(2, (5, 8), Some(SEATS_MS)).await;
+        let product = format!("sweets-{round}");
+        let port = stage.cluster.port(stage.cluster.running()[0]).await;
+        self::product(&port, &product, STOCK, json!({"hold_ttl_ms": UNITS_MS[0]})).await;
+        let (told, stop, mut tasks) = (Arc::default(), Arc::new(AtomicBool::new(false)), JoinSet::new());
+        for number in 0..GUESTS {
+            let guest = Guest {
+                till: stage.cluster.anywhere(stage.dice.next()),
+                theatre: theatre.clone(),
+                product: product.clone(),
+                dice: Dice::new(stage.dice.next()),
+                told: Arc::clone(&told),
+                requests: 0,
+            };
+            tasks.spawn(guest.go_on(Arc::clone(&stop), number == 0));
+        }
+        Guests { theatre, product, told, stop, tasks }
+    }
+
+    /// Nobody comes any more.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Relaxed);
+    }
+
+    /// Waits until every life is over and judges what they were told, and what is left. Hands over their carts.
+    pub(crate) async fn end(mut self, stage: &Stage, clocks_were_set: bool) -> Record {
+        self.stop();
+        while let Some(ended) = self.tasks.join_next().await {
+            ended.expect("a guest");
+        }
+        let mut told = std::mem::take(&mut *self.told.lock().expect("no panic"));
+        let life_ms = SEATS_MS.max(UNITS_MS[1]).max(CONFIRM_MS);
+        let over = told.last.map_or_else(Instant::now, |last| last + Duration::from_millis(life_ms + GRACE_MS));
+        // Everything is healed by now, so that nothing but asking again takes time.
+        let latest = over.max(Instant::now()) + Duration::from_millis(SLACK_MS);
+        let port = stage.cluster.port(stage.cluster.running()[0]).await;
+        while let Some(held) = self.held(&port).await {
+            assert!(Instant::now() < latest, "{held} is still held when every life and grace are over (P8)");
+            sleep(Duration::from_millis(50)).await;
+        }
+        sleep_until(over).await;
+        for cart in &mut told.record.carts {
+            settle(&port, cart).await;
+        }
+        self.check_sold(&port, &told.record).await;
+        told.record.check_order();
+        let overlaps: Vec<String> = told.had.iter_mut().filter_map(overlap).collect();
+        told.wrong.extend(overlaps);
+        println!(
+            "{} carts of guests, {} orders, {} deadlines judged{}",
+            told.record.carts.len(),
+            told.record.orders(),
+            told.deadlines,
+            if clocks_were_set { " by life only: clocks were set" } else { "" }
+        );
+        assert!(clocks_were_set || told.wrong.is_empty(), "deadlines were told and not kept (P8): {:#?}", told.wrong);
+        told.record
+    }
+
+    /// What is still held.
+    async fn held(&self, port: &Port) -> Option<String> {
+        for session in &self.theatre.sessions {
+            let map = self.theatre.map(port, session).await;
+            if map.held > 0 {
+                return Some(format!("{session} {}", map.seats));
+            }
+        }
+        let product = port.read("product.get", json!({"id": self.product})).await.ok();
+        (product["counts"]["held"] != 0).then(|| product.to_string())
+    }
+
+    /// Sold is what they bought and nothing else.
+    async fn check_sold(&self, port: &Port, record: &Record) {
+        let sold = || record.carts.iter().flat_map(CartRecord::has).filter(|(_, sold)| *sold);
+        let units: u64 =
+            sold().filter(|(line, _)| line.of.starts_with("product/")).filter_map(|(line, _)| line.quantity()).sum();
+        for session in &self.theatre.sessions {
+            let mut seats = vec!['.'; usize::from(self.theatre.rows * self.theatre.seats)];
+            let of = format!("session/{session}");
+            for seat in sold().filter(|(line, _)| line.of == of).flat_map(|(line, _)| line.seats()) {
+                assert_eq!(
+                    std::mem::replace(&mut seats[self.theatre.index(seat)], 's'),
+                    '.',
+                    "{seat:?} was sold twice"
+                );
+            }
+            let seats: String = seats.into_iter().collect();
+            eventually(&format!("of {session} is sold {seats}"), async || {
+                (self.theatre.map(port, session).await.seats == seats).then_some(())
+            })
+            .await;
+        }
+        let counts = json!({"free": STOCK - units, "held": 0, "sold": units});
+        eventually(&format!("{} is {counts}", self.product), async || {
+            (port.read("product.get", json!({"id": self.product})).await.ok()["counts"] == counts).then_some(())
+        })
+        .await;
+    }
+}
+
+/// Two who had the same seat at the same time.
+fn overlap(((session, seat), had): (&(String, SeatName), &mut Vec<Had>)) -> Option<String> {
+    had.sort_by_key(|had| had.from_ms);
+    let both = had.windows(2).find(|pair| pair[0].until_ms > pair[1].from_ms && pair[0].cart != pair[1].cart)?;
+    Some(format!("{seat:?} of {session} was somebody else's before its time: {both:?}"))
+}
+
+/// What became of a cart nobody touches any more: what the nodes say, if that may be.
+async fn settle(port: &Port, cart: &mut CartRecord) {
+    let unknown = cart.unknown.take();
+    let body = match port.read("cart.get", json!({"token": cart.token})).await {
+        Answer::Ok(body, _) => body,
+        Answer::No(no) if no.code == 701 && cart.id.is_none() => return,
+        other => panic!("{other:?}: {cart:?}"),
+    };
+    let state = body["state"].as_str().expect("a state");
+    match unknown {
+        None if cart.stands == Stands::Active => {
+            assert_eq!(state, "expired", "its time is over: {body} {cart:?}");
+            cart.stands = Stands::Expired;
+        }
+        None => {}
+        // What was given back is no line of it any more; check what can be known.
+        Some(asked) => match state {
+            "done" => {
+                assert_eq!(asked.op, "cart.checkout", "nobody bought it: {body} {cart:?}");
+                let order = port.read("order.get", json!({"order": body["order"]})).await.ok();
+                let versions = BTreeMap::new();
+                cart.note(asked, &Answer::Ok(order, versions));
+                // A repeat would be answered as it was decided, not as it stands now.
+                cart.granted = None;
+            }
+            "canceled" => {
+                assert_eq!(asked.op, "cart.cancel", "nobody canceled it: {body} {cart:?}");
+                cart.note(asked, &Answer::Ok(body, BTreeMap::new()));
+            }
+            "expired" => {
+                assert_ne!(cart.stands, Stands::Done, "{body} {cart:?}");
+                // The request may have happened before: its lines are what the cart says.
+                if asked.op.starts_with("cart.hold_") {
+                    cart.id = Some(body["id"].as_str().expect("a cart").to_owned());
+                    cart.lines = Line::read_all(&body["lines"]);
+                }
+                cart.stands = Stands::Expired;
+            }
+            other => panic!("its time is over, and it is {other}: {body} {cart:?}"),
+        },
+    }
+}
+
+struct Guest {
+    till: Anywhere,
+    theatre: Theatre,
+    product: String,
+    dice: Dice,
+    told: Arc<Mutex<Told>>,
+    requests: u32,
+}
+
+impl Guest {
+    async fn go_on(mut self, stop: Arc<AtomicBool>, puts: bool) {
+        while !stop.load(Relaxed) {
+            if puts && self.dice.percent(15) {
+                self.put().await;
+            }
+            let cart = self.one_cart().await;
+            self.told.lock().expect("no panic").record.carts.push(cart);
+            self.pause(200).await;
+        }
+    }
+
+    async fn pause(&mut self, most_ms: usize) {
+        sleep(Duration::from_millis(self.dice.below(most_ms) as u64)).await;
+    }
+
+    /// What is held from now on lives longer or shorter. Whether it was put, nobody has to know.
+    async fn put(&mut self) {
+        let life_ms = UNITS_MS[self.dice.below(2)];
+        let price = json!({"amount": 100 + self.dice.below(50), "currency": "EUR"});
+        let body =
+            json!({"id": self.product, "name": "Sweets", "price": price, "stock": STOCK, "hold_ttl_ms": life_ms});
+        self.requests += 1;
+        let rid = format!("put-{}-{}", self.product, self.requests);
+        let answer = self.till.ask_within("product.put", &rid, body, PATIENCE).await;
+        assert!(!matches!(answer, Answer::No(_)), "{answer:?}");
+    }
+
+    async fn one_cart(&mut self) -> CartRecord {
+        let mut cart = CartRecord::new(self.dice.token());
+        let mut own = Own::default();
+        self.hold(&mut cart, &mut own).await;
+        if cart.lines.is_empty() {
+            return cart;
+        }
+        if self.dice.percent(20) {
+            self.pause(1_500).await;
+            self.hold(&mut cart, &mut own).await;
+        }
+        match self.dice.below(10) {
+            // Most never come back.
+            0..6 => {}
+            6..8 => {
+                self.pause(800).await;
+                // From now on it may be anybody's.
+                own.end_ms = Some(now_ms());
+                self.ask(&mut cart, &mut own, "cart.cancel", json!({})).await;
+            }
+            _ => {
+                self.pause(2_800).await;
+                let payment = json!({"recorded": {"method": "cash", "transaction_id": cart.token[..8]}});
+                self.ask(&mut cart, &mut own, "cart.checkout", json!({"payment": payment})).await;
+                if cart.order.is_some() {
+                    own.end_ms = Some(u64::MAX);
+                }
+            }
+        }
+        let until_ms = own.end_ms.unwrap_or_else(|| own.deadline_ms.saturating_sub(TOLERANCE_MS));
+        let mut told = self.told.lock().expect("no panic");
+        for (session, seat, from_ms) in own.seats {
+            told.had.entry((session, seat)).or_default().push(Had { cart: cart.token.clone(), from_ms, until_ms });
+        }
+        cart
+    }
+
+    async fn hold(&mut self, cart: &mut CartRecord, own: &mut Own) {
+        let (theatre, dice) = (self.theatre.clone(), &mut self.dice);
+        let session = &theatre.sessions[dice.below(theatre.sessions.len())];
+        let (row, count) = (dice.below(theatre.rows.into()) as u16, 1 + dice.below(2) as u16);
+        let first = dice.below(usize::from(theatre.seats - count) + 1) as u16;
+        let seats: Vec<SeatName> = (first..first + count).map(|seat| (row, seat)).collect();
+        let (seats, units) =
+            (json!({"session": session, "seats": seats}), json!({"product": self.product, "quantity": 2}));
+        match dice.below(10) {
+            0..6 => self.ask(cart, own, "cart.hold_seats", seats).await,
+            6..8 => self.ask(cart, own, "cart.hold_stock", units).await,
+            _ => self.ask(cart, own, "cart.hold_all", json!({"lines": [seats, units]})).await,
+        }
+    }
+
+    async fn ask(&mut self, cart: &mut CartRecord, own: &mut Own, op: &'static str, mut body: Value) {
+        if cart.unknown.is_some() {
+            return;
+        }
+        body["token"] = cart.token.as_str().into();
+        self.requests += 1;
+        let rid = format!("{}-{}", &cart.token[..12], self.requests);
+        let (called, called_ms) = (std::time::Instant::now(), now_ms());
+        let answer = self.till.ask_within(op, &rid, body.clone(), PATIENCE).await;
+        let answered_ms = now_ms();
+        let mut told = self.told.lock().expect("no panic");
+        told.last = Some(Instant::now());
+        told.record.note(&answer);
+        match &answer {
+            Answer::Ok(held, at) if op.starts_with("cart.hold_") => {
+                let granted =
+                    Granted { op, rid: rid.clone(), called, answered: std::time::Instant::now(), at: at.clone() };
+                told.record.granted.push(granted);
+                let deadline_ms = read_time(&held["deadline"]);
+                // The shortest life of what is in the cart is the cart's.
+                let lines = Line::read_all(&held["lines"]);
+                let of = |kind: &str| lines.values().chain(cart.lines.values()).any(|line| line.of.starts_with(kind));
+                let units = of("product/").then_some(UNITS_MS);
+                let (mut least, mut most) = units.map_or((u64::MAX, u64::MAX), |[short, long]| (short, long));
+                if of("session/") {
+                    (least, most) = (least.min(SEATS_MS), most.min(SEATS_MS));
+                }
+                let (from, to) = (called_ms + least - TOLERANCE_MS, answered_ms + most + TOLERANCE_MS);
+                told.deadlines += 1;
+                if !(from..=to).contains(&deadline_ms) {
+                    told.wrong.push(format!("{op} from {called_ms} to {answered_ms} was told {deadline_ms}: {held}"));
+                }
+                own.deadline_ms = deadline_ms;
+                for line in lines.values() {
+                    let Some(session) = line.of.strip_prefix("session/") else { continue };
+                    own.seats.extend(line.seats().map(|seat| (session.to_owned(), seat, answered_ms)));
+                }
+            }
+            Answer::No(no) if matches!(no.code, 301 | 302) && answered_ms + TOLERANCE_MS < own.deadline_ms => {
+                told.wrong.push(format!("{op} was refused at {answered_ms}, before {}: {}", own.deadline_ms, no.body));
+            }
+            _ => {}
+        }
+        drop(told);
+        cart.note(Asked { op, rid, body }, &answer);
+    }
+}
+
+/// What a guest has for certain.
+#[derive(Default)]
+struct Own {
+    deadline_ms: u64,
+    /// With when the answer came.
+    seats: Vec<(String, SeatName, u64)>,
+    /// When it ended before its deadline, or that it never does.
+    end_ms: Option<u64>,
+}
+
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970").as_millis() as u64
+}
