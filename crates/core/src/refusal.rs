@@ -248,6 +248,10 @@ pub enum Refusal {
         /// How many others serve.
         serving: u64,
     },
+    /// 906: whoever was to decide failed, and nothing came of this ask. Clients hear it as a failure, not as a "no": they must
+    /// not take it for the last word on what they want.
+    #[error("a fault of the server, which its log tells")]
+    Internal,
 }
 
 /// What of a cart is not as its buyer expects.
@@ -327,6 +331,15 @@ impl Refusal {
         matches!(self, Refusal::PaymentDeclined(_) | Refusal::AmountMismatch { .. })
     }
 
+    /// Whether a decision failed that this one rests on.
+    pub fn is_internal(&self) -> bool {
+        match self {
+            Refusal::Internal => true,
+            Refusal::Lines(lines) => lines.iter().any(|line| line.refusal == Refusal::Internal),
+            _ => false,
+        }
+    }
+
     fn code_and_name(&self) -> (u16, &'static str) {
         match self {
             Refusal::BadRequest(_) => (101, "bad_request"),
@@ -379,6 +392,7 @@ impl Refusal {
             Refusal::TooManyNodes { .. } => (809, "too_many_nodes"),
             Refusal::WrongSecret => (810, "wrong_secret"),
             Refusal::TooFewLeft { .. } => (811, "too_few_left"),
+            Refusal::Internal => (906, "internal"),
         }
     }
 }

@@ -115,7 +115,8 @@ impl Sought {
             | Refusal::NodeInUse { .. }
             | Refusal::TooManyNodes { .. }
             | Refusal::WrongSecret
-            | Refusal::TooFewLeft { .. } => Fairness::Fair,
+            | Refusal::TooFewLeft { .. }
+            | Refusal::Internal => Fairness::Fair,
         }
     }
 

@@ -12,9 +12,11 @@ use std::{
 };
 
 use boxoffice_core::{
+    ask::{Ask, Reply},
     host::{Effect, Host, Input, Turn},
     id::Entity,
     keep::State,
+    refusal::Refusal,
     time::{Moment, Timestamp},
 };
 use boxoffice_shard::Input as EngineInput;
@@ -142,7 +144,7 @@ impl Doorman {
         match &mut serving.health {
             Health::Well => self.decide(mono_ms, input),
             Health::Draining(held) => held.push_back(input),
-            Health::Resting(until_ms) if mono_ms < *until_ms => rest(input),
+            Health::Resting(until_ms) if mono_ms < *until_ms => self.rest(input),
             Health::Resting(_) => {
                 serving.health = Health::Draining([input].into());
                 self.begin_anew();
@@ -154,13 +156,13 @@ impl Doorman {
     fn decide(&mut self, mono_ms: u64, input: Input<Caller>) {
         let Some(serving) = &mut self.serving else { return };
         if serving.faults.leaves(&input, mono_ms) {
-            return;
+            return self.rest(input);
         }
         let at = Timestamp(serving.reign.time.at(mono_ms));
         let moment = Moment { at, distance_ms: serving.cell.distance_ms.load(Ordering::Relaxed) };
         let Some(host) = &mut serving.host else { return };
         self.turn.known = serving.served.committed.load(Ordering::Acquire);
-        let cause = Cause::of(&input);
+        let (cause, failed) = (Cause::of(&input), failure_of(&input));
         let (entity, turn) = (&serving.entity, &mut self.turn);
         let decided = contain::decide(|| {
             #[cfg(debug_assertions)]
@@ -170,7 +172,7 @@ impl Doorman {
         });
         let events = match decided {
             Ok(events) => events,
-            Err(panic) => return self.panicked(mono_ms, &cause, &panic),
+            Err(panic) => return self.panicked(mono_ms, &cause, failed, &panic),
         };
 
         let (shard, epoch) = (serving.cell.id, serving.reign.epoch);
@@ -201,8 +203,9 @@ impl Doorman {
     }
 
     /// A decision has panicked. What it changed is thrown away, and with it whatever was under way for the entity: its clients
-    /// hear `unknown`, as after a crash, but who had a part in the panic hears `internal`.
-    fn panicked(&mut self, mono_ms: u64, cause: &Cause, panic: &Panic) {
+    /// hear `unknown`, as after a crash, but who had a part in the panic hears `internal`; an entity that asked for a hold is
+    /// told with `failed`.
+    fn panicked(&mut self, mono_ms: u64, cause: &Cause, failed: Option<Effect<Caller>>, panic: &Panic) {
         let Some(serving) = &mut self.serving else { return };
         self.shared.metrics.panics_contained.fetch_add(1, Ordering::Relaxed);
         self.shared.panic_log.note(mono_ms, &serving.entity, panic);
@@ -213,6 +216,7 @@ impl Doorman {
                 to.answer(Err(Failure::Internal));
             }
         }
+        failed.into_iter().for_each(|failed| self.shared.carry_out(&serving.entity, failed));
         let host = serving.host.take();
         contain::blaming(cause.caller(), || drop(host));
         serving.health = Health::Draining(VecDeque::new());
@@ -233,7 +237,7 @@ impl Doorman {
         if let Some(until_ms) = serving.faults.rests_until_ms(mono_ms) {
             serving.health = Health::Resting(until_ms);
             self.shared.timers.arm(until_ms, &serving.entity);
-            return held.into_iter().for_each(rest);
+            return held.into_iter().for_each(|input| self.rest(input));
         }
         let state = serving.cell.replica.lock().kept.get(&serving.entity);
         serving.load(&self.shared, state);
@@ -242,10 +246,21 @@ impl Doorman {
         for input in [Input::Wake].into_iter().chain(held) {
             match self.serving.as_mut().map(|serving| &mut serving.health) {
                 Some(Health::Draining(held)) => held.push_back(input),
-                Some(Health::Resting(_)) => rest(input),
+                Some(Health::Resting(_)) => self.rest(input),
                 Some(Health::Well) => self.decide(mono_ms, input),
                 None => return,
             }
+        }
+    }
+
+    /// What comes to an entity that panicked again and again, or from one that panics it: it is told so, and nothing is decided.
+    fn rest(&self, input: Input<Caller>) {
+        let Some(serving) = &self.serving else { return };
+        if let Some(failed) = failure_of(&input) {
+            self.shared.carry_out(&serving.entity, failed);
+        }
+        if let Input::Command { from, .. } = input {
+            from.answer(Err(Failure::Internal));
         }
     }
 
@@ -302,12 +317,12 @@ impl Serving {
     }
 }
 
-/// What comes to an entity that panicked again and again: clients are told, others ask again.
-fn rest(input: Input<Caller>) {
-    match input {
-        Input::Command { from, .. } => from.answer(Err(Failure::Internal)),
-        Input::Ask { .. } | Input::Reply { .. } | Input::Paid { .. } | Input::Wake => {}
-    }
+/// What an entity that asks for a hold hears if the decision on it fails: its client need not wait. Everything else is asked
+/// again until it is decided.
+fn failure_of(input: &Input<Caller>) -> Option<Effect<Caller>> {
+    let Input::Ask { from, ask: Ask::Hold { hold, revision, .. } } = input else { return None };
+    let reply = Reply::Refused { hold: *hold, revision: *revision, refusal: Refusal::Internal };
+    Some(Effect::Reply { to: from.clone(), reply })
 }
 
 /// Actors without an entity.

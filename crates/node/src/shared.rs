@@ -284,6 +284,7 @@ impl Shared {
     pub(crate) fn carry_out(self: &Arc<Self>, from: &Entity, effect: Effect<Caller>) {
         // An ask or reply that cannot be delivered is lost like one on a broken link: the asker asks again.
         match effect {
+            Effect::Answer { to, outcome: Err(refusal) } if refusal.is_internal() => to.answer(Err(Failure::Internal)),
             Effect::Answer { to, mut outcome } => {
                 // Only the node knows the epoch its watchers resume in.
                 if let Ok(Answered { answer: Answer::Map(map), .. }) = &mut outcome {

@@ -135,6 +135,7 @@ fn details_fields(refusal: &Refusal) -> usize {
         | Refusal::RequestIdMissing
         | Refusal::RequestIdReused
         | Refusal::InProgress
+        | Refusal::Internal
         | Refusal::Forbidden(_)
         | Refusal::SessionClosed(_)
         | Refusal::CartNotActive(_)
@@ -225,6 +226,7 @@ fn details<M: SerializeMap>(map: &mut M, refusal: &Refusal) -> Result<(), M::Err
         | Refusal::RequestIdMissing
         | Refusal::RequestIdReused
         | Refusal::InProgress
+        | Refusal::Internal
         | Refusal::Forbidden(_)
         | Refusal::SessionClosed(_)
         | Refusal::CartNotActive(_)

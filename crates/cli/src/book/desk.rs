@@ -19,6 +19,8 @@ pub struct Desk {
     pub plan: Plan,
     /// What is held.
     pub lines: Vec<LineView>,
+    /// The version of the cart's lines when they were last told.
+    pub lines_version: u64,
     /// Until when.
     pub deadline: Option<Timestamp>,
     /// What there is to say.
@@ -40,6 +42,7 @@ impl Desk {
             plan: Plan { prices: session.prices.clone(), states: Vec::new(), own: Default::default(), layout },
             session,
             lines: Vec::new(),
+            lines_version: 0,
             deadline: None,
             message: String::new(),
             typed: String::new(),
@@ -60,6 +63,7 @@ impl Desk {
             CartState::Done | CartState::Canceled | CartState::Expired => false,
         };
         self.set_lines(if live { cart.lines.clone() } else { Vec::new() });
+        self.lines_version = cart.lines_version;
         self.deadline = self.holding().then_some(cart.deadline);
     }
 

@@ -3,7 +3,7 @@
 use std::{future::Future, pin::Pin, time::Duration};
 
 use boxoffice_client::{
-    Cart, CartState, CartView, Client, Error, Held, Reply, SessionView, Timestamp, Watch as Feed, recorded,
+    Cart, CartState, CartView, Client, Error, Figure, Held, Reply, SessionView, Timestamp, Watch as Feed, recorded,
 };
 use crossterm::event::EventStream;
 use futures_util::StreamExt;
@@ -210,6 +210,7 @@ impl Sale<'_> {
                 let mut lines = std::mem::take(&mut self.desk.lines);
                 lines.extend(held.lines);
                 self.desk.set_lines(lines);
+                self.desk.lines_version = held.lines_version;
                 self.desk.deadline = Some(held.deadline);
             }
             Err(error) => self.note(error),
@@ -251,7 +252,10 @@ impl Sale<'_> {
     async fn buy(&mut self) -> Result<Option<Vec<String>>, Failure> {
         let cart = self.cart.clone();
         let payment = recorded(METHOD, cart.id().to_string());
-        match self.meanwhile(async { cart.checkout(payment, None).await }).await? {
+        // The lines that were told last may lack some that were taken away before: the total tells.
+        let total = receipt::total(&self.desk.lines, self.desk.currency());
+        let expect = Figure { lines: Some(self.desk.lines_version), total: Some(total) };
+        match self.meanwhile(async { cart.checkout_expecting(payment, None, None, Some(expect)).await }).await? {
             Ok(Reply { value: bought, .. }) => {
                 let layout = &self.desk.session.layout;
                 Ok(Some(receipt::order(&bought.order, bought.settling, layout, &self.desk.names)))
@@ -274,7 +278,7 @@ impl Sale<'_> {
         match error.refusal() {
             Some(no) => {
                 self.desk.message = receipt::refusal(no, &self.desk.session.layout, &self.desk.names);
-                if matches!(no.name.as_str(), "cart_expired" | "cart_not_active") {
+                if matches!(no.name.as_str(), "cart_expired" | "cart_not_active" | "cart_differs") {
                     self.look_at = Some(Instant::now());
                 }
             }

@@ -15,6 +15,7 @@ mod checkouts;
 mod crashes;
 mod deadlines;
 mod examples;
+mod failures;
 mod foreign;
 mod grace;
 mod grants;

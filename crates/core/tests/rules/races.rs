@@ -10,9 +10,11 @@ use boxoffice_core::{
     time::{Rules, Timestamp},
 };
 
+use expect_test::expect;
+
 use crate::{
     catalogue::open,
-    script::{cart, check_out, euros, hold_lines, id, layout, new_session, product, resource},
+    script::{cart, check, check_out, euros, hold_lines, id, layout, new_session, product, resource},
     storm::Dice,
     town::Town,
 };
@@ -163,4 +165,44 @@ fn growth_release_and_checkout_of_one_line_in_every_order() {
     }
     println!("{runs} orders");
     assert!(runs > 1_000, "{runs} orders");
+}
+
+/// A crash took the request and left its hold. The inventory asks about that, and the request comes again at the same moment:
+/// what is given back comes first, so the request is not refused because of itself.
+#[test]
+fn a_repeat_does_not_meet_the_hold_of_its_first_attempt() {
+    check(
+        "resource r 12.00
+         a open
+         freeze a
+         a hold r 100 200 as one
+         crash a
+         thaw a
+         stop a
+         wait 13
+         freeze a
+         go a
+         a hold r 100 200 as one
+         thaw a
+         answers
+         a get",
+        expect![[r#"
+            resource r 12.00 -> 0 bookings
+            a open -> active, until 1800.000
+            freeze a
+            a hold r 100 200 as one -> (waits as #3)
+                100-200 held
+            crash a
+            thaw a
+            stop a
+            wait 13
+            freeze a
+            go a
+            a hold r 100 200 as one -> (waits as #4)
+            thaw a
+            answers
+                #4 line 1 r 100-200, until 1813.000
+            a get -> active, line 1 r 100-200, total 12.00, until 1813.000
+        "#]],
+    );
 }

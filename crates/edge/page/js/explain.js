@@ -14,7 +14,9 @@ const TEXTS = {
   cart_differs: () => 'The cart has changed. Please look at it again before you pay.',
   too_many_lines: ({ limit }) => `A cart has at most ${limit} lines.`,
   hold_age_exceeded: () => 'This cart cannot be kept any longer; please pay, or begin anew.',
-  out_of_stock: () => 'There is not so much left of it.',
+  out_of_stock: ({ shortages = [] }) => (shortages.some(({ held }) => held > 0)
+    ? 'There is not so much left of it. Some is in other carts and may come back.'
+    : 'There is not so much left of it.'),
   slot_taken: () => 'Somebody else has this time.',
   outside_hours: () => 'It is closed at this time.',
   too_soon_or_far: () => 'This time is too soon, or too far away, to be booked.',

@@ -53,7 +53,7 @@ async function describe(app, line, title, about) {
     if (name) title.textContent = name;
   } else if (line.resource) {
     title.textContent = titled(line.resource);
-    about.textContent = `${moment(line.begin)} – ${clock(line.end)}`;
+    about.textContent = `${moment(line.begin)} – ${clock(line.end)}${line.details ? ` · ${line.details}` : ''}`;
     const { name } = await app.catalogue.resource(line.resource);
     if (name) title.textContent = name;
   }

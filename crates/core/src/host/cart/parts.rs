@@ -96,9 +96,11 @@ impl Parts {
         self.list.iter().filter_map(|part| part.ask(self.customer.as_ref(), life_ms)).collect()
     }
 
-    /// Asks for everything that has not been replied to.
+    /// Asks for everything that has not been replied to, in its order.
     pub(super) fn ask_all<R>(&self, life_ms: u64, turn: &mut Turn<R>) {
-        self.list.iter().for_each(|part| part.ask_in(self.customer.as_ref(), life_ms, turn));
+        let waits = self.list.iter().any(Part::waits);
+        let effects = if waits { &mut turn.read } else { &mut turn.now };
+        effects.extend(self.asks(life_ms));
     }
 
     /// What is held, or will be if the ask is still on its way, and is no line: entity, hold, revision.
@@ -222,7 +224,8 @@ impl Part {
         match &self.main {
             Stage::Asked => true,
             Stage::Granted(granted) => !granted.late,
-            Stage::Refused(_) => false,
+            // Where a decision failed, an earlier ask may have been granted.
+            Stage::Refused(refusal) => *refusal == Refusal::Internal,
         }
     }
 
@@ -240,11 +243,17 @@ impl Part {
         Some(hold(to, quota.claim.hold, quota.claim.revision, quota.want()))
     }
 
-    /// Asks now for what no line rests on: a hold that no cart knows is asked about and freed. What a line rests on may
-    /// only be changed by what outranks everything committed, so that waits until what was proposed before is: else the
-    /// hold could end with less than a line that a crash brings back.
+    /// Whether it is asked for only when what was proposed before is committed. What a line rests on may only be changed by
+    /// what outranks everything committed: else the hold could end with less than a line that a crash brings back. And what
+    /// is given back of an earlier attempt comes before the next one, or would stand in its way. A hold that no cart knows is
+    /// asked about and freed, so everything else is asked for at once.
+    fn waits(&self) -> bool {
+        self.grows || self.hold.attempt > 0
+    }
+
+    /// Asks for it, at once or when it may be.
     pub(super) fn ask_in<R>(&self, customer: Option<&Id>, life_ms: u64, turn: &mut Turn<R>) {
-        let effects = if self.grows { &mut turn.read } else { &mut turn.now };
+        let effects = if self.waits() { &mut turn.read } else { &mut turn.now };
         effects.extend(self.ask(customer, life_ms));
     }
 
@@ -292,7 +301,7 @@ impl QuotaPart {
     }
 
     fn perhaps(&self) -> bool {
-        matches!(self.stage, Stage::Asked | Stage::Granted(_))
+        matches!(self.stage, Stage::Asked | Stage::Granted(_) | Stage::Refused(Refusal::Internal))
     }
 }
 
