@@ -1,6 +1,6 @@
 //! How many file descriptors the process may have, and what they are for.
 //!
-//! A client costs one, and whoever likes may connect. So a part is kept for the node itself, which the door cannot take: without
+//! A client costs one, and anybody may connect. So a part is kept for the node itself, which the door cannot take: without
 //! a descriptor the log begins no segment and the store reads nothing.
 
 use boxoffice_edge::Limits;

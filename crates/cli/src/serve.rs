@@ -63,7 +63,7 @@ pub fn run(args: &Serve) -> Outcome {
     }
     let config = settings(args)?;
     start_logging(&args.log, args.log_json)?;
-    // What libraries write into the data directory is for nobody else's eyes either.
+    // What libraries write into the data directory is not for other users to read either.
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     let (config, shares, limits) = with_descriptors(config)?;
     stop_on_panic();

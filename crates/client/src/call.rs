@@ -140,7 +140,7 @@ impl Client {
     /// What is in doubt of a request that was made before under the same request id.
     fn doubt_of(&self, request_id: Option<&SmolStr>) -> Doubt {
         let Some(request_id) = request_id else { return Doubt::None };
-        self.shared.doubts.lock().expect("nobody panics while looking").of(request_id, Instant::now())
+        self.shared.doubts.lock().expect("no thread panics while it holds the lock").of(request_id, Instant::now())
     }
 
     /// How a request without an answer ends. One in doubt is remembered, for its caller may make it again.
@@ -149,7 +149,7 @@ impl Client {
             return Error::Failed(last);
         }
         if let Some(request_id) = request_id {
-            let mut doubts = self.shared.doubts.lock().expect("nobody panics while looking");
+            let mut doubts = self.shared.doubts.lock().expect("no thread panics while it holds the lock");
             doubts.keep(request_id.clone(), doubt, deadline);
         }
         Error::Unknown(request_id.cloned())
