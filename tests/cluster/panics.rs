@@ -9,8 +9,8 @@ use crate::{
     THREE,
     cluster::{Cluster, Stage},
     common::{
-        Answer, Dice, Port, eventually, http,
-        town::{product, stock},
+        Answer, Dice, Port, http,
+        town::{product, stock_is},
     },
 };
 
