@@ -1,5 +1,12 @@
 //! The node: actors and I/O around the pure crates. It reaches the outside only through [`world::World`].
 
+/// Plants a bug in whatever runs on this thread, in these crates and those below; or none.
+#[cfg(feature = "planted")]
+pub fn plant(bug: Option<&'static str>) {
+    boxoffice_core::planted::plant(bug);
+    boxoffice_shard::planted::plant(bug);
+}
+
 // In reading order: the door, who answers, how it becomes durable, the world.
 pub mod config;
 pub mod door;
@@ -23,6 +30,7 @@ pub mod inspect;
 mod lineage;
 pub mod log;
 pub mod metrics;
+pub mod overheard;
 pub mod past;
 mod peer_frame;
 pub mod peers;

@@ -25,6 +25,7 @@ mod name;
 mod news;
 mod output;
 pub mod placement;
+pub mod planted;
 mod record;
 mod reign;
 mod replay;

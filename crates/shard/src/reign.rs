@@ -7,6 +7,7 @@ use crate::clocks::TrueTime;
 use crate::config::Config;
 use crate::name::{Epoch, ShardId};
 use crate::output::{Output, Why};
+use crate::planted;
 use crate::time::ShardTime;
 
 /// One epoch of one shard, on the node that leads it.
@@ -102,6 +103,9 @@ impl<T> Reign<T> {
 
     /// Compares the shard's time with true time; whether there is something to be said.
     pub(crate) fn look_at(&mut self, truth: TrueTime, mono_ms: u64) -> bool {
+        if !self.confirmed && planted::is("a term that begins with the last stamp and stays there") {
+            return false;
+        }
         self.confirmed = truth.is_confirmed();
         let corrected = self.time.correct(mono_ms, truth);
         self.owes_time |= corrected;

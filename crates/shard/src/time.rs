@@ -8,7 +8,8 @@
 //! of any replica that has heard of it. Only if no such replica has a part in the election (all nodes were down) does it
 //! go on by the true time that a majority of the voters confirms: what was promised until 20:00 then ends at 20:00.
 
-use crate::clocks::TrueTime;
+use crate::clocks::{AGREE_MS, TrueTime};
+use crate::planted;
 
 /// A shard whose time differs from confirmed true time by more than this is corrected, in milliseconds.
 pub(crate) const CORRECT_MS: i64 = 100;
@@ -72,6 +73,9 @@ impl ShardTime {
         let TrueTime::Confirmed(true_ms) = truth else { return false };
         let ahead_ms = (true_ms as i64).saturating_sub(self.true_ms(mono_ms) as i64);
         if ahead_ms.unsigned_abs() <= CORRECT_MS.unsigned_abs() {
+            return false;
+        }
+        if ahead_ms.abs() > AGREE_MS && planted::is("clocks set together are never believed") {
             return false;
         }
         self.distance_ms = (true_ms as i64).saturating_sub(self.at(mono_ms) as i64);

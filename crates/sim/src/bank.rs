@@ -25,6 +25,7 @@ use crate::{
     desk::Desk,
     dice::{around, dice},
     settings::Settings,
+    tally::Tally,
     trace::Trace,
 };
 
@@ -77,6 +78,8 @@ struct Books {
     said: BTreeMap<(PaymentKey, u32), (GatewayCall, GatewayOutcome)>,
     /// What must not be.
     wrong: Vec<String>,
+    /// How often what went wrong.
+    tally: Tally,
 }
 
 /// The gateway. All machines ask the same one.
@@ -135,6 +138,15 @@ impl Bank {
         self.dice.lock().random_range(0..100) < hundredths
     }
 
+    /// How often what went wrong.
+    pub(crate) fn tally(&self) -> Tally {
+        self.books.lock().tally.clone()
+    }
+
+    fn count(&self, what: &'static str) {
+        self.books.lock().tally.count(what);
+    }
+
     fn is_away(&self) -> bool {
         self.trace.now_ms() % OUTAGE_EVERY_MS < self.moods.lock().away_ms
     }
@@ -145,13 +157,16 @@ impl Bank {
         let slow_ms = if self.happens(|moods| moods.slow) { around(&mut self.dice.lock(), TIMEOUT_MS) } else { 0 };
         let (unheard, pending) = (self.happens(|moods| moods.unheard), self.happens(|moods| moods.pending));
         let (deaf, told) = (self.happens(|moods| moods.deaf), self.happens(|moods| moods.told));
+        self.count("gateway: calls");
         if deaf || self.is_away() {
+            self.count("gateway: calls lost");
             sleep(Duration::from_millis(TIMEOUT_MS)).await;
             return done(unknown());
         }
         let there_ms = way_ms + slow_ms;
         if pending || there_ms > TIMEOUT_MS {
             // Nobody waits for the answer any more when it is decided.
+            self.count("gateway: decided after the node's time-out");
             sleep(Duration::from_millis(there_ms.min(TIMEOUT_MS))).await;
             done(unknown());
             let later_ms = around(&mut self.dice.lock(), TIMEOUT_MS).min(60_000);
@@ -165,6 +180,7 @@ impl Bank {
         sleep(Duration::from_millis(there_ms)).await;
         let outcome = self.hear(&call);
         if unheard {
+            self.count("gateway: answers lost");
             sleep(Duration::from_millis(TIMEOUT_MS - there_ms)).await;
             done(unknown());
         } else {
@@ -183,6 +199,7 @@ impl Bank {
     /// Tells by itself how a step ended, until somebody has heard it.
     async fn tell(&self, call: &GatewayCall, outcome: GatewayOutcome) {
         let (key, step) = (call.key(), call.step());
+        self.count("gateway: webhooks");
         for _ in 0..WEBHOOKS_MAX {
             let Some(desk) = self.desk.get().and_then(Weak::upgrade) else { return };
             let mut lots = SmallRng::clone(&self.dice.lock());
@@ -213,6 +230,9 @@ impl Bank {
             return outcome.clone();
         }
         let outcome = books.act(call, refuses, differs);
+        if refuses || differs {
+            books.tally.count(if differs { "gateway: other amounts" } else { "gateway: refusals" });
+        }
         self.trace.note(&format!("bank: {} {:?}: {outcome:?}", call.key(), call.step()));
         books.said.insert(place, (call.clone(), outcome.clone()));
         outcome

@@ -6,7 +6,7 @@ use std::{
 };
 
 use boxoffice_core::{
-    answer::{Answer, Answered, Outcome},
+    answer::{Answer, Answered, CartAudit, CartState, Claim, Outcome},
     command::Command,
     id::{Request, RequestHash},
     refusal::Refusal,
@@ -21,6 +21,7 @@ use tokio::{
 
 use crate::{
     dice::around,
+    ether::Ether,
     machine::Machine,
     oracle::{Oracle, Times},
     trace::Trace,
@@ -54,6 +55,8 @@ pub(crate) struct Desk {
     pub(crate) oracle: Mutex<Oracle>,
     /// What all walls show.
     pub(crate) walls: Walls,
+    /// The links.
+    pub(crate) ether: Ether,
     /// How long a cart lives that was just touched, in milliseconds.
     life_ms: u64,
 }
@@ -103,9 +106,14 @@ impl ReplySink for Slot {
 
 impl Desk {
     /// The way to these machines.
-    pub(crate) fn new(machines: Vec<Arc<Machine>>, trace: Arc<Trace>, walls: Walls, life_ms: u64) -> Desk {
+    pub(crate) fn new(
+        machines: Vec<Arc<Machine>>,
+        (trace, ether): (Arc<Trace>, Ether),
+        walls: Walls,
+        life_ms: u64,
+    ) -> Desk {
         let (cluster, peace_ms, oracle) = (OnceLock::new(), OnceLock::new(), Mutex::default());
-        Desk { machines, cluster, peace_ms, trace, oracle, walls, life_ms }
+        Desk { machines, cluster, peace_ms, trace, oracle, walls, ether, life_ms }
     }
 
     /// Machines that are members of the cluster.
@@ -178,6 +186,7 @@ impl Desk {
                 }
                 Ok(outcome) => {
                     self.note(who, &command, &outcome);
+                    self.oracle.lock().tally.ended(&command, &outcome);
                     if let Ok(answered) = &outcome {
                         let mut oracle = self.oracle.lock();
                         oracle.changed((&entity, number), (called_ms, acked_ms), &answered.at);
@@ -203,8 +212,14 @@ impl Desk {
         }
     }
 
-    /// A change that was granted, asked for once more: it is told the same, or nothing is known of it.
-    pub(crate) async fn repeat(&self, dice: &mut SmallRng, who: &str, command: Command, request: Request) {
+    /// A change that was granted, or refused for good, asked for once more: it is told the same, or nothing is known of it.
+    pub(crate) async fn repeat(
+        &self,
+        dice: &mut SmallRng,
+        who: &str,
+        command: Command,
+        (request, refused): (Request, Option<Refusal>),
+    ) {
         let entity = command.entity();
         for _ in 0..REPEATS {
             match self.attempt(dice, command.clone(), Some(request)).await {
@@ -212,9 +227,14 @@ impl Desk {
                 Ok(outcome) => {
                     self.note(who, &command, &outcome);
                     let mut oracle = self.oracle.lock();
-                    match outcome {
-                        Ok(answered) => oracle.told_again((&entity, request.body), &answered.at),
-                        Err(refusal) => {
+                    oracle.tally.count(if refused.is_none() { "repeats" } else { "repeats of declines" });
+                    match (outcome, refused) {
+                        (Ok(answered), None) => oracle.told_again((&entity, request.body), &answered.at),
+                        (Err(refusal), Some(before)) if refusal == before => {}
+                        (outcome, Some(before)) => {
+                            oracle.violation(format!("{who}: {command:?} was told {before}, and then {outcome:?}"));
+                        }
+                        (Err(refusal), None) => {
                             oracle.violation(format!(
                                 "{who}: {command:?} was granted, and its repeat is refused: {refusal}"
                             ));
@@ -268,6 +288,21 @@ impl Desk {
             oracle.read(times, answered);
             self.look_at_times(&mut oracle, who, times, &answered.answer);
         }
+    }
+
+    /// What is wrong with the holds of a cart that lives or has become an order: one that it had disowned before then is no
+    /// line. Of what an order has bought, the inventory may have asked once more before it was sold.
+    pub(crate) fn disowned(&self, audit: &CartAudit, before_ms: u64) -> Option<String> {
+        if !matches!(audit.cart.state, CartState::Active | CartState::Done) || !self.ether.disowns(audit.cart.id) {
+            return None;
+        }
+        self.oracle.lock().tally.count("carts looked at that had disowned a hold");
+        let told = |claim: &&Claim| self.ether.disowned_ms(claim.hold, &claim.entity);
+        let disowned = |claim: &&Claim| told(claim).filter(|at_ms| *at_ms < before_ms);
+        let line =
+            audit.holds.iter().filter(|claim| claim.portion.is_some()).find(|claim| disowned(claim).is_some())?;
+        let at_ms = disowned(&line);
+        Some(format!("cart {} has {line:?}, of which it said {at_ms:?} that it is not its own", audit.cart.id))
     }
 
     /// What is told of times must fit the walls.

@@ -46,6 +46,17 @@ impl SimDisk {
         SimDisk { files: MemoryDisk::new(), stores: MemoryStores::new(), pace: Arc::new(pace) }
     }
 
+    /// Another disk with the same content, as somebody copies it while no process uses it.
+    pub(crate) fn copy(&self, dice: SmallRng) -> SimDisk {
+        let empty = SimDisk::new(dice);
+        SimDisk { files: self.files.copy(), stores: self.stores.copy(), pace: empty.pace }
+    }
+
+    /// The next write finds no room after so many bytes.
+    pub(crate) fn cut_next_write(&self, bytes: usize) {
+        self.files.cut_next_write(bytes);
+    }
+
     /// From now on each change (write, sync, name) takes up to so long, or as long as on a quick disk if that is more.
     pub(crate) fn set_pace(&self, change: Duration) {
         self.pace.change_us.store(QUICK_US.max(change.as_micros() as u64), Ordering::Relaxed);
@@ -59,6 +70,7 @@ impl SimDisk {
 
     /// From now on there is room for `more` bytes of files and as much in stores, or without end.
     pub(crate) fn set_room(&self, more: Option<u64>) {
+        self.files.cut_no_write();
         self.files.set_capacity(more.map(|_| u64::MAX));
         let free = self.files.free_bytes(Path::new("/")).unwrap_or(u64::MAX);
         self.files.set_capacity(more.map(|more| u64::MAX - free + more));

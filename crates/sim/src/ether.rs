@@ -9,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+use boxoffice_core::id::{CartId, Entity, HoldId, RequestHash};
+use boxoffice_node::overheard::{Overheard, overhear};
 use boxoffice_node::world::{Lane, LinkStatus, Local, Net, NodeId, NotSent, Peer, PeerHello, PeerInbox, Taken};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -30,6 +32,8 @@ const LOOK_MS: u64 = 100;
 pub(crate) struct Ether(Arc<Inside>);
 
 struct Inside {
+    /// Whoever does something to the links has them in hand.
+    hand: tokio::sync::Mutex<()>,
     trace: Arc<Trace>,
     state: Mutex<State>,
     /// Something was sent that arrives before the carrier looks again.
@@ -48,8 +52,27 @@ struct State {
     links: u64,
     /// Links that a node no longer wants, as its table says.
     closed: BTreeSet<(NodeId, NodeId)>,
+    /// Ways on which the last messages of a process that was killed are still under way: who receives them hears of its end
+    /// afterwards.
+    dying: BTreeSet<(NodeId, NodeId)>,
+    /// Nodes that are to be killed when they have sent so many more messages, and who is told then.
+    aims: BTreeMap<NodeId, Aim>,
+    /// Holds that their carts said not to be theirs, to which inventory, and when in milliseconds of the run.
+    disowned: BTreeMap<HoldId, (Entity, u64)>,
     /// Since when nothing was heard on links that stand, in milliseconds of the run.
     silent: BTreeMap<(NodeId, NodeId), u64>,
+}
+
+/// A node that is to be killed.
+struct Aim {
+    /// By messages of this kind; of any, if absent.
+    kind: Option<&'static str>,
+    /// How many it sends before the last.
+    left: u64,
+    /// It has sent it: nothing it says is heard any more.
+    is_struck: bool,
+    /// Who kills it.
+    struck: Arc<Notify>,
 }
 
 /// A process that is linked.
@@ -89,10 +112,24 @@ impl Ether {
             up: BTreeMap::new(),
             links: 0,
             closed: BTreeSet::new(),
+            dying: BTreeSet::new(),
+            aims: BTreeMap::new(),
+            disowned: BTreeMap::new(),
             silent: BTreeMap::new(),
         };
         let (state, looks_us) = (Mutex::new(state), AtomicU64::new(0));
-        Ether(Arc::new(Inside { trace: Arc::clone(trace), state, sent: Notify::new(), looks_us }))
+        Ether(Arc::new(Inside {
+            hand: tokio::sync::Mutex::default(),
+            trace: Arc::clone(trace),
+            state,
+            sent: Notify::new(),
+            looks_us,
+        }))
+    }
+
+    /// Whoever does something to the links has them in hand.
+    pub(crate) fn hand(&self) -> &tokio::sync::Mutex<()> {
+        &self.0.hand
     }
 
     /// A node's way into it.
@@ -110,16 +147,69 @@ impl Ether {
         self.change(|fabric| fabric.set_weather(weather));
     }
 
-    /// A process has ended: its links go with it.
+    /// A process has ended: its links go with it, and what is under way.
     pub(crate) fn end(&self, node: NodeId) {
         let told = {
             let mut state = self.0.state.lock();
             state.nodes.remove(&node);
+            state.aims.remove(&node);
             state.fabric.end(node);
+            state.dying.retain(|&(_, to)| to != node);
             let gone: Vec<_> = state.up.keys().copied().filter(|&(one, other)| one == node || other == node).collect();
             gone.into_iter().flat_map(|link| state.down(link)).collect()
         };
         tell(told);
+    }
+
+    /// A process was killed: what it has sent arrives, as the kernel has it already, and its links go afterwards.
+    pub(crate) fn end_of_process(&self, node: NodeId) {
+        {
+            let mut state = self.0.state.lock();
+            state.nodes.remove(&node);
+            state.aims.remove(&node);
+            state.fabric.end_of_receiver(node);
+            state.dying.retain(|&(_, to)| to != node);
+            let gone: Vec<_> = state.up.keys().copied().filter(|&(one, other)| one == node || other == node).collect();
+            for (one, other) in gone {
+                state.up.remove(&(one, other));
+                state.silent.remove(&(one, other));
+                state.dying.insert((node, if one == node { other } else { one }));
+            }
+        }
+        self.0.sent.notify_one();
+    }
+
+    /// A node is to be killed when it has sent so many more messages, of this kind or of any; [`Ether::struck`] is to be waited
+    /// for.
+    pub(crate) fn aim(&self, node: NodeId, kind: Option<&'static str>, left: u64) {
+        let aim = Aim { kind, left, is_struck: false, struck: Arc::new(Notify::new()) };
+        self.0.state.lock().aims.insert(node, aim);
+    }
+
+    /// When a cart said to an inventory that this hold is not its own, in milliseconds of the run.
+    pub(crate) fn disowned_ms(&self, hold: HoldId, of: &Entity) -> Option<u64> {
+        self.0.state.lock().disowned.get(&hold).filter(|(entity, _)| entity == of).map(|(_, at_ms)| *at_ms)
+    }
+
+    /// Whether a cart said so of any of its holds.
+    pub(crate) fn disowns(&self, cart: CartId) -> bool {
+        let of = |request, part, attempt| HoldId { cart, request: RequestHash(request), part, attempt };
+        let (first, last) = (of(0, 0, 0), of(u64::MAX, u16::MAX, u16::MAX));
+        self.0.state.lock().disowned.range(first..=last).next().is_some()
+    }
+
+    /// Nobody aims at this node any more; whether it has sent its last message and is still there.
+    pub(crate) fn spare(&self, node: NodeId) -> bool {
+        self.0.state.lock().aims.remove(&node).is_some_and(|aim| aim.is_struck)
+    }
+
+    /// Resolves when a node that was aimed at has sent its last message.
+    pub(crate) async fn struck(&self, node: NodeId) {
+        let aimed = self.0.state.lock().aims.get(&node).map(|aim| Arc::clone(&aim.struck));
+        match aimed {
+            Some(struck) => struck.notified().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// A process stands still: nothing is heard of it, and what comes for it waits.
@@ -151,6 +241,7 @@ impl Ether {
                 for delivery in state.fabric.arrived(now_us) {
                     state.arrive(delivery, &mut told);
                 }
+                state.bury(&mut told);
                 if now_us / 1_000 >= look_ms {
                     look_ms = now_us / 1_000 + LOOK_MS;
                     state.look(now_us / 1_000, &mut told);
@@ -176,6 +267,10 @@ impl Ether {
     }
 }
 
+fn overhear_if(lane: Lane, frame: &[u8]) -> Option<Overheard> {
+    matches!(lane, Lane::Calls).then(|| overhear(frame)).flatten()
+}
+
 fn tell(told: Told) {
     for (inbox, heard) in told {
         heard.tell(&*inbox);
@@ -188,10 +283,20 @@ fn link(one: NodeId, other: NodeId) -> (NodeId, NodeId) {
 
 impl State {
     fn arrive(&mut self, Delivery { from, to, lane, frame }: Delivery, told: &mut Told) {
-        if !self.up.contains_key(&link(from, to)) {
+        if !self.up.contains_key(&link(from, to)) && !self.dying.contains(&(from, to)) {
             return;
         }
         self.hear(to, Heard::Frame(from, LANES[usize::from(lane)], frame), told);
+    }
+
+    /// Whoever has heard the last of a process that was killed hears of its end.
+    fn bury(&mut self, told: &mut Told) {
+        let heard: Vec<_> =
+            self.dying.iter().copied().filter(|&(from, to)| !self.fabric.is_under_way(from, to)).collect();
+        for (from, to) in heard {
+            self.dying.remove(&(from, to));
+            self.hear(to, Heard::Link(from, false), told);
+        }
     }
 
     fn hear(&mut self, node: NodeId, heard: Heard, told: &mut Told) {
@@ -245,7 +350,7 @@ impl State {
                         told.extend(self.down(pair));
                     }
                 }
-                (false, true, true) if self.agree(pair) => {
+                (false, true, true) if self.is_buried(pair) && self.agree(pair) => {
                     self.links += 1;
                     self.up.insert(pair, self.links);
                     self.hear(pair.0, Heard::Link(pair.1, true), told);
@@ -254,6 +359,11 @@ impl State {
                 (false, ..) => {}
             }
         }
+    }
+
+    /// Whether neither has still to hear of the other's end.
+    fn is_buried(&self, (one, other): (NodeId, NodeId)) -> bool {
+        !self.dying.contains(&(one, other)) && !self.dying.contains(&(other, one))
     }
 
     /// Whether both deal with each other.
@@ -308,6 +418,21 @@ impl Net for SimNet {
             return Err(NotSent::Unreachable(to));
         };
         let now_us = self.ether.0.trace.begun().elapsed().as_micros() as u64;
+        if state.aims.get(&self.node).is_some_and(|aim| aim.is_struck) {
+            return Ok(connection);
+        }
+        if let Some(Overheard { kind, disowned }) = overhear_if(lane, &frame) {
+            if let Some((to, hold)) = disowned {
+                state.disowned.entry(hold).or_insert((to, now_us / 1_000));
+            }
+            if let Some(aim) = state.aims.get_mut(&self.node).filter(|aim| aim.kind.is_none_or(|of| of == kind)) {
+                aim.is_struck = aim.left == 0;
+                aim.left = aim.left.saturating_sub(1);
+                if aim.is_struck {
+                    aim.struck.notify_one();
+                }
+            }
+        }
         let State { fabric, dice, .. } = &mut *state;
         fabric.send(dice, now_us, Delivery { from: self.node, to, lane: lane as u8, frame });
         let next_us = fabric.next_us();

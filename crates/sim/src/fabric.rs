@@ -104,6 +104,17 @@ impl Fabric {
         self.last_us.retain(|&(one, other, _), _| one != node && other != node);
     }
 
+    /// A node was killed: what is under way to it is lost, what it has sent arrives.
+    pub fn end_of_receiver(&mut self, node: NodeId) {
+        self.under_way.retain(|_, delivery| delivery.to != node);
+        self.last_us.retain(|&(_, other, _), _| other != node);
+    }
+
+    /// Whether something is under way this way.
+    pub fn is_under_way(&self, from: NodeId, to: NodeId) -> bool {
+        self.under_way.values().any(|delivery| (delivery.from, delivery.to) == (from, to))
+    }
+
     /// Sends a frame at `now_us`.
     pub fn send(&mut self, dice: &mut SmallRng, now_us: u64, delivery: Delivery) {
         let (from, to) = (delivery.from, delivery.to);

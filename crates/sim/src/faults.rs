@@ -3,7 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
+use rand::{
+    Rng,
+    rngs::SmallRng,
+    seq::{IndexedRandom, SliceRandom},
+};
 use tokio::time::sleep;
 
 use crate::{
@@ -27,6 +31,20 @@ const BLACKOUT_LEAST_MS: u64 = 20_000;
 /// The least time between two settings of all clocks, in milliseconds: long enough to look at what is told by them.
 const SET_LEAST_MS: u64 = 60_000;
 
+/// Around twice as long lies between two outages, in milliseconds.
+const OUTAGE_LEAST_MS: u64 = 25_000;
+
+/// A node is killed when it has sent up to so many messages.
+const AIMED_MESSAGES: u64 = 20;
+/// Or a few of these.
+const AIMED_AT: [Option<&str>; 8] =
+    [None, None, Some("hold"), Some("granted"), Some("overdue"), Some("not mine"), Some("not mine"), Some("sell")];
+/// It is killed anyway when it does not send so many within this, in milliseconds.
+const AIMED_MS: u64 = 5_000;
+
+/// What a slow link takes at the most, in milliseconds.
+pub(crate) const SLOWEST_MS: u64 = 5_000;
+
 /// Processes are looked at so often whether they have ended, in milliseconds.
 const LOOK_MS: u64 = 500;
 
@@ -35,6 +53,8 @@ const LOOK_MS: u64 = 500;
 pub enum Fault {
     /// The process is killed; what it wrote stays.
     Kill,
+    /// The process is killed when it has just sent a message to another node, which arrives.
+    AimedKill,
     /// The power goes: what was not synced may be lost.
     PowerCut,
     /// The power goes in the middle of writing.
@@ -73,6 +93,8 @@ pub enum Fault {
     Remove,
     /// A node loses its disk and comes back.
     LostDisk,
+    /// A node is started on a copy of its disk that is minutes old.
+    OldCopy,
     /// A bit of a disk changes by itself.
     BitRot,
 }
@@ -82,8 +104,9 @@ impl Fault {
     pub const OF_LINKS: [Fault; 5] = [Fault::Cut, Fault::OneWay, Fault::Isolation, Fault::SlowLink, Fault::Storm];
 
     /// What befalls machines.
-    pub const OF_MACHINES: [Fault; 8] = [
+    pub const OF_MACHINES: [Fault; 9] = [
         Fault::Kill,
+        Fault::AimedKill,
         Fault::PowerCut,
         Fault::TornWrite,
         Fault::Pause,
@@ -97,6 +120,7 @@ impl Fault {
     pub fn as_str(self) -> &'static str {
         match self {
             Fault::Kill => "kill",
+            Fault::AimedKill => "kill after a message",
             Fault::PowerCut => "power cut",
             Fault::TornWrite => "torn write",
             Fault::Blackout => "blackout",
@@ -116,6 +140,7 @@ impl Fault {
             Fault::Drain => "drain",
             Fault::Remove => "removal",
             Fault::LostDisk => "lost disk",
+            Fault::OldCopy => "old copy of a disk",
             Fault::BitRot => "bit rot",
         }
     }
@@ -132,6 +157,8 @@ pub struct Swarm {
     pub mean_ms: u64,
     /// At times the power of all machines goes at once, now and then for hours.
     pub has_blackouts: bool,
+    /// At times all machines are off for minutes or hours.
+    pub has_outages: bool,
     /// At times all wall clocks are set at once.
     pub sets_clocks: bool,
     /// When everything is healed, processes that run go on as they are.
@@ -155,8 +182,12 @@ impl Swarm {
         let mean_ms = one_of(&mut dice, &[5_000, 20_000, 60_000]);
         let is_operated = settings.nodes >= OPERATED_MIN && dice.random_ratio(2, 5);
         let (has_blackouts, goes_on) = (dice.random_ratio(1, 4), dice.random());
-        let sets_clocks = dice.random_ratio(1, 4);
-        Swarm { of_machines, of_links, mean_ms, has_blackouts, sets_clocks, goes_on, is_operated }
+        let (has_outages, sets_clocks) = (dice.random_ratio(1, 3), dice.random_ratio(1, 3));
+        // As long as some clock is wrong, nobody can tell what is to be told.
+        if (has_outages || sets_clocks) && of_machines.len() > 1 && dice.random_ratio(3, 4) {
+            of_machines.retain(|fault| *fault != Fault::ClockJump);
+        }
+        Swarm { of_machines, of_links, mean_ms, has_blackouts, has_outages, sets_clocks, goes_on, is_operated }
     }
 }
 
@@ -185,6 +216,7 @@ pub(crate) async fn befall_links(
     let mut dice = dice(seed, "links", 0);
     loop {
         sleep(Duration::from_millis(around(&mut dice, swarm.mean_ms))).await;
+        let _hand = ether.hand().lock().await;
         let fault = one_of(&mut dice, &swarm.of_links);
         let one = dice.random_range(1..=nodes);
         let other = (one + dice.random_range(0..nodes - 1)) % nodes + 1;
@@ -200,7 +232,7 @@ pub(crate) async fn befall_links(
         ether.change(|fabric| ways.iter().for_each(|&(from, to)| _ = fabric.cut(from, to)));
         match fault {
             Fault::SlowLink => {
-                let more_us = one_of(&mut dice, &[50_000, 500_000, 5_000_000]);
+                let more_us = one_of(&mut dice, &[50_000, 500_000, 1_000 * SLOWEST_MS]);
                 ether.change(|fabric| fabric.set_slow(one, other, more_us));
             }
             Fault::Storm => {
@@ -251,6 +283,47 @@ pub(crate) async fn befall_all(desk: Arc<Desk>, swarm: Swarm, seed: u64, toll: A
     }
 }
 
+/// Now and then all machines are off for a while that takes no time of the run, until it is dropped: then [`heal`] is to
+/// follow.
+pub(crate) async fn befall_outages(desk: Arc<Desk>, seed: u64, toll: Arc<Mutex<Toll>>) {
+    let mut dice = dice(seed, "outages", 0);
+    loop {
+        sleep(Duration::from_millis(OUTAGE_LEAST_MS + around(&mut dice, OUTAGE_LEAST_MS))).await;
+        let members = loop {
+            let members = desk.members();
+            let is_free = |machine: &Arc<Machine>| machine.hand.try_lock().is_ok();
+            if members.iter().all(is_free) {
+                break members;
+            }
+            sleep(Duration::from_millis(LOOK_MS)).await;
+        };
+        // Nobody else has run since they were looked at.
+        let mut dark: Vec<_> =
+            members.iter().filter_map(|machine| Some((machine, machine.hand.try_lock().ok()?))).collect();
+        let is_planned = dice.random();
+        for (machine, _) in &dark {
+            // Who is sick says so before it is stopped.
+            match is_planned && machine.failure().is_none() {
+                true => machine.kill(),
+                false => machine.power_cut(),
+            }
+            machine.disk().fail_syncs(false);
+        }
+        if desk.machines.iter().all(|machine| machine.is_off()) {
+            let longest_ms = one_of(&mut dice, &[20_000, 300_000, 4 * 3_600_000]);
+            let for_ms = dice.random_range(longest_ms / 10..longest_ms);
+            *toll.lock().faults.entry(Fault::Outage).or_default() += 1;
+            desk.trace.note(&format!("all: off for {for_ms} ms, planned: {is_planned}"));
+            desk.walls.were_off(for_ms, desk.trace.now_ms());
+        }
+        dark.shuffle(&mut dice);
+        for (machine, _hand) in dark {
+            sleep(Duration::from_millis(dice.random_range(0..2_000))).await;
+            start(machine, &toll);
+        }
+    }
+}
+
 /// Sets all wall clocks at once, now and then, until it is dropped.
 pub(crate) async fn set_clocks(desk: Arc<Desk>, swarm: Swarm, seed: u64, toll: Arc<Mutex<Toll>>) {
     let mut dice = dice(seed, "walls", 0);
@@ -286,11 +359,11 @@ pub(crate) async fn befall(
     machine: Arc<Machine>,
     swarm: Swarm,
     seed: u64,
-    (desk, town): (Arc<Desk>, Arc<Town>),
+    (desk, town, ether): (Arc<Desk>, Arc<Town>, Ether),
     toll: Arc<Mutex<Toll>>,
 ) {
     let (dice, trace) = (dice(seed, "fate", machine.number), Arc::clone(&desk.trace));
-    let mut fate = Fate { dice, machine, desk, town, trace, toll };
+    let mut fate = Fate { dice, machine, desk, town, ether, trace, toll };
     loop {
         let rest_ms = around(&mut fate.dice, swarm.mean_ms);
         fate.rest(rest_ms).await;
@@ -309,6 +382,7 @@ struct Fate {
     machine: Arc<Machine>,
     desk: Arc<Desk>,
     town: Arc<Town>,
+    ether: Ether,
     trace: Arc<Trace>,
     toll: Arc<Mutex<Toll>>,
 }
@@ -401,6 +475,22 @@ impl Fate {
                 self.machine.kill();
                 self.restart().await;
             }
+            Fault::AimedKill => {
+                let kind = one_of(&mut self.dice, &AIMED_AT);
+                let messages = self.dice.random_range(0..if kind.is_some() { 3 } else { AIMED_MESSAGES });
+                self.ether.aim(self.machine.number, kind, messages);
+                let struck = tokio::select! {
+                    biased;
+                    () = self.ether.struck(self.machine.number) => true,
+                    // It talks to nobody, or has ended.
+                    _ = self.machine.failed() => false,
+                    () = sleep(Duration::from_millis(AIMED_MS)) => false,
+                };
+                self.trace.note(&format!("node {}: after {kind:?}: {struck}", self.machine.number));
+                self.machine.kill();
+                self.machine.disk().fail_syncs(false);
+                self.restart().await;
+            }
             Fault::PowerCut => {
                 self.machine.power_cut();
                 self.restart().await;
@@ -418,7 +508,12 @@ impl Fate {
             }
             Fault::Pause => {
                 self.machine.pause();
-                sleep(Duration::from_millis(around(&mut self.dice, 10_000).min(90_000))).await;
+                // Every third is over before anybody else is elected.
+                let for_ms = match self.dice.random_ratio(1, 3) {
+                    true => self.dice.random_range(1..900),
+                    false => around(&mut self.dice, 10_000).min(90_000),
+                };
+                sleep(Duration::from_millis(for_ms)).await;
                 self.goes_on().await;
             }
             Fault::SlowDisk => {
@@ -434,6 +529,9 @@ impl Fate {
             }
             Fault::FullDisk => {
                 self.machine.disk().set_room(Some(self.dice.random_range(0..400_000)));
+                if self.dice.random() {
+                    self.machine.disk().cut_next_write(self.dice.random_range(0..5_000));
+                }
                 self.watch(20_000, Some(fault)).await;
                 self.machine.disk().set_room(None);
             }
@@ -447,7 +545,7 @@ impl Fate {
                 unreachable!("{fault:?} befalls links")
             }
             Fault::Blackout | Fault::Outage | Fault::ClocksSet => unreachable!("{fault:?} befalls all machines"),
-            Fault::Join | Fault::Drain | Fault::Remove | Fault::LostDisk | Fault::BitRot => {
+            Fault::Join | Fault::Drain | Fault::Remove | Fault::LostDisk | Fault::OldCopy | Fault::BitRot => {
                 unreachable!("{fault:?} is the operator's work")
             }
         }

@@ -112,6 +112,10 @@ pub(crate) async fn judge(
         }
     }
 
+    for story in stories.carts.values() {
+        let (Some(audit), Some(before_ms)) = (audits.get(&story.cart), story.checkout_ms) else { continue };
+        desk.disowned(audit, before_ms).into_iter().for_each(&wrong);
+    }
     bank.judge(&audits, &orders).into_iter().for_each(&wrong);
 
     let mut sales = BTreeMap::new();

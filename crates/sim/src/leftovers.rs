@@ -6,16 +6,23 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use boxoffice_core::{
     answer::{Answer, Order},
     command::{Command, CustomerCommand},
-    id::{Entity, OrderId},
+    id::{CartId, Entity, OrderId},
     time::Rules,
 };
+use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use tokio::time::sleep;
 
-use crate::{desk::Desk, town::Town};
+use crate::{
+    buyer::Stories,
+    desk::Desk,
+    town::{Town, audit_of},
+};
 
 /// Messages that are told again, and clocks that do not agree, take so long in addition, in milliseconds.
 const SLACK_MS: u64 = 15_000;
+/// How long after its cart's deadline and the grace a hold may stand when nothing is in the way, in milliseconds.
+pub(crate) const OVERDUE_MS: u64 = 10_000;
 /// Purchases that one read asks for.
 const PAGE: u32 = 1_000;
 
@@ -23,6 +30,48 @@ const PAGE: u32 = 1_000;
 pub(crate) async fn outlive(hold_ttl_ms: u64) {
     let rules = Rules::default();
     sleep(Duration::from_millis(hold_ttl_ms + rules.confirm_ms + rules.grace_ms + SLACK_MS)).await;
+}
+
+/// Holds of carts that have expired long ago, although nothing is in the way any more: whatever deadline was told of them, they
+/// end soon after their cart.
+pub(crate) async fn overdue(
+    desk: &Desk,
+    town: &Town,
+    stories: &Mutex<Stories>,
+    grace_ms: u64,
+    dice: &mut SmallRng,
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if !desk.walls.were_never_set() {
+        return wrong;
+    }
+    let now_ms = desk.trace.now_ms();
+    let over: BTreeMap<CartId, u64> = {
+        let stories = stories.lock();
+        let left = stories.carts.values().filter(|story| story.is_left_to_expire());
+        let left = left.filter(|story| town.taken_from(story.cart).is_none());
+        let over = left.map(|story| (story.cart, desk.walls.run_ms(story.deadline) + grace_ms + OVERDUE_MS));
+        over.filter(|(_, over_ms)| *over_ms < now_ms).collect()
+    };
+    for inventory in town.inventories() {
+        let Some(Ok(answered)) = desk.read(dice, "judge", audit_of(&inventory)).await else { continue };
+        let holds = match answered.answer {
+            Answer::SessionAudit(audit) => audit.holds,
+            Answer::ProductAudit(audit) => audit.holds,
+            Answer::ResourceAudit(audit) => audit.holds,
+            Answer::CustomerAudit(audit) => audit.holds,
+            _ => continue,
+        };
+        for hold in holds {
+            if let Some(over_ms) = over.get(&hold.hold.cart) {
+                wrong.push(format!(
+                    "{inventory} has {hold:?} still at {now_ms} ms, which must have ended at {over_ms} ms"
+                ));
+            }
+        }
+    }
+    desk.oracle.lock().tally.add("carts whose holds must have ended", over.len() as u64);
+    wrong
 }
 
 /// Orders that are not among their customers' purchases, and purchases that are not what was ordered.

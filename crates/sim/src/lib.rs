@@ -23,6 +23,7 @@ mod town;
 mod judge;
 mod leftovers;
 mod oracle;
+mod tally;
 
 mod clock;
 mod dice;
@@ -34,8 +35,11 @@ mod panics;
 mod trace;
 mod walls;
 
+#[cfg(feature = "planted")]
+pub use boxoffice_node::plant;
 pub use faults::{Fault, Swarm};
 pub use judge::Seen;
 pub use many::{Summary, run_many};
 pub use run::{Report, run};
 pub use settings::Settings;
+pub use tally::Tally;

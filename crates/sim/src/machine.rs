@@ -149,6 +149,17 @@ impl Machine {
         *self.disk.lock() = SimDisk::new(dice(self.seed, "disk", number));
     }
 
+    /// A copy of its disk, of a machine that is off.
+    pub(crate) fn copy_disk(&self) -> SimDisk {
+        let number = self.number << 32 | self.disks.fetch_add(1, Ordering::Relaxed);
+        self.disk().copy(dice(self.seed, "disk", number))
+    }
+
+    /// It has this disk from now on.
+    pub(crate) fn put_disk(&self, disk: SimDisk) {
+        *self.disk.lock() = disk;
+    }
+
     /// What it is to the cluster.
     pub(crate) fn role(&self) -> Role {
         *self.role.lock()
@@ -248,22 +259,22 @@ impl Machine {
 
     /// Ends the process where it stands: a kill. What it wrote stays.
     pub(crate) fn kill(&self) {
-        self.end("is killed");
+        self.end("is killed", Ether::end_of_process);
         self.disk().process_end();
     }
 
     /// The power goes.
     pub(crate) fn power_cut(&self) {
-        self.end("loses its power");
+        self.end("loses its power", Ether::end);
         self.disk().power_cut();
     }
 
-    fn end(&self, how: &str) {
+    fn end(&self, how: &str, of_links: fn(&Ether, u64)) {
         let process = std::mem::take(&mut *self.process.lock());
         if process.node.is_some() {
             self.trace.note(&format!("node {} {how}", self.number));
         }
-        self.ether.end(self.number);
+        of_links(&self.ether, self.number);
         // Whoever waits for an answer hears `unknown`; outside the lock, since that may call back.
         drop(process);
     }

@@ -14,6 +14,7 @@ use crate::{
     faults::Fault,
     run::{Report, run},
     settings::Settings,
+    tally::Tally,
 };
 
 /// What came of many runs.
@@ -39,6 +40,8 @@ pub struct Summary {
     pub carts: u64,
     /// Orders there were at the end.
     pub orders: u64,
+    /// How often what happened.
+    pub tally: Tally,
     /// What happened in all runs, as one number, whatever their order.
     pub hash: u64,
     /// Runs that broke a promise, by seed.
@@ -60,6 +63,7 @@ impl Summary {
         self.turned_away += report.turned_away;
         self.carts += report.seen.carts;
         self.orders += report.seen.orders;
+        self.tally.append(&report.tally);
         if !report.violations.is_empty() {
             self.failed.insert(report.settings.seed, report);
         }
@@ -80,6 +84,8 @@ impl fmt::Display for Summary {
         writeln!(f, "faults: {}", if faults.is_empty() { "none".into() } else { faults.join(", ") })?;
         writeln!(f, "operations: {} changes, {} reads; {} sights of watchers", self.changes, self.reads, self.sights)?;
         writeln!(f, "unknown outcomes: {}; turned away: {}", self.unknown, self.turned_away)?;
+        let tally: Vec<String> = self.tally.iter().map(|(what, times)| format!("{what} {times}")).collect();
+        writeln!(f, "among them: {}", tally.join(", "))?;
         writeln!(f, "in the end: {} carts, {} orders", self.carts, self.orders)?;
         writeln!(f, "trace: {:016x}", self.hash)?;
         writeln!(f, "violations: {} runs", self.failed.len())?;

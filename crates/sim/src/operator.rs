@@ -16,6 +16,7 @@ use crate::{
     cluster,
     desk::Desk,
     dice::{around, dice},
+    ether::Ether,
     faults::{Fault, Toll, one_of},
     machine::{Machine, Role, address},
     settings::Settings,
@@ -25,10 +26,19 @@ use crate::{
 const REST_MS: u64 = 15_000;
 /// How often the cluster is asked how far it has come, in milliseconds.
 const LOOK_MS: u64 = 1_000;
+/// How old a copy of a disk is that is put back, in milliseconds.
+const COPY_AGE_MS: std::ops::Range<u64> = 5_000..120_000;
+/// How long a neighbour lags at most when one is put back, in milliseconds.
+const LAG_MS: u64 = 20_000;
+/// A node on an old copy must be refused within this, in milliseconds.
+const REFUSED_MS: u64 = 30_000;
+/// How often it is tried to have everything else in order for that.
+const ORDER_TRIES: u64 = 120;
 
 /// Who does it, and to whom.
 struct Operator {
     desk: Arc<Desk>,
+    ether: Ether,
     toll: Arc<Mutex<Toll>>,
     dice: SmallRng,
     stop: watch::Receiver<bool>,
@@ -37,12 +47,13 @@ struct Operator {
 /// Works until told to stop; what is begun is gone through with.
 pub(crate) async fn operate(
     desk: Arc<Desk>,
+    ether: Ether,
     toll: Arc<Mutex<Toll>>,
     settings: Settings,
     mut stop: watch::Receiver<bool>,
 ) {
     let dice = dice(settings.seed, "operator", 0);
-    let mut operator = Operator { desk, toll, dice, stop: stop.clone() };
+    let mut operator = Operator { desk, ether, toll, dice, stop: stop.clone() };
     loop {
         let rest_ms = REST_MS + around(&mut operator.dice, 30_000).min(180_000);
         tokio::select! {
@@ -90,11 +101,12 @@ impl Operator {
         let members = self.desk.members();
         let machine = Arc::clone(members.choose(&mut self.dice).expect("a cluster has members"));
         let spare = self.desk.machines.iter().find(|machine| machine.role() == Role::Spare).cloned();
-        match (self.dice.random_range(0..5), spare) {
+        match (self.dice.random_range(0..7), spare) {
             (0, Some(spare)) => self.exchange(spare, machine).await,
             (1, Some(spare)) => self.remove(machine, spare).await,
             (2, _) => self.rot(machine).await,
             (3, Some(spare)) if members.len() < 5 => self.add(spare).await,
+            (5.., _) => self.put_back(machine).await,
             _ => self.replace(machine).await,
         }
     }
@@ -183,6 +195,83 @@ impl Operator {
             sleep(Duration::from_millis(LOOK_MS)).await;
         }
         self.joins(machine).await;
+    }
+
+    /// A node is stopped and its disk copied; later it is started on that copy, at times beside a neighbour that lags. Whoever
+    /// knows what it has forgotten must refuse it, and say what to do; then that is done. Nobody can know it if a majority that
+    /// is up has forgotten it or never heard of it, so all others are in order meanwhile.
+    async fn put_back(&mut self, machine: Arc<Machine>) {
+        let copy = {
+            let _hand = machine.hand.lock().await;
+            if !machine.is_member() {
+                return;
+            }
+            machine.power_cut();
+            let copy = machine.copy_disk();
+            self.starts(&machine);
+            copy
+        };
+        let age_ms = self.dice.random_range(COPY_AGE_MS);
+        sleep(Duration::from_millis(age_ms)).await;
+        let ether = self.ether.clone();
+        let _links = ether.hand().lock().await;
+        let members = self.desk.members();
+        let mut tries = 0;
+        let hands = loop {
+            let serves = |machine: &Arc<Machine>| machine.handle().is_some_and(|handle| handle.ready().is_ok());
+            let hands: Vec<_> = members.iter().filter_map(|machine| machine.hand.try_lock().ok()).collect();
+            if hands.len() == members.len() && members.iter().all(serves) {
+                break hands;
+            }
+            drop(hands);
+            tries += 1;
+            if tries > ORDER_TRIES || self.desk.members().len() != members.len() {
+                return self.desk.trace.note("the operator: nothing is put back while others are not in order");
+            }
+            sleep(Duration::from_millis(LOOK_MS / 2)).await;
+        };
+        let others: Vec<u64> =
+            members.iter().map(|other| other.number).filter(|node| *node != machine.number).collect();
+        let lagging = if self.dice.random() { others.choose(&mut self.dice).copied() } else { None };
+        let ways = |node: u64| self.desk.machines.iter().map(move |other| (node, other.number)).filter(|(a, b)| a != b);
+        if let Some(node) = lagging {
+            self.desk.trace.note(&format!("the operator: node {node} lags"));
+            ether.change(|fabric| {
+                ways(node).for_each(|(one, other)| _ = (fabric.cut(one, other), fabric.cut(other, one)))
+            });
+            let lag_ms = self.dice.random_range(0..LAG_MS);
+            sleep(Duration::from_millis(lag_ms)).await;
+        }
+        self.note(Fault::OldCopy, &machine);
+        machine.power_cut();
+        machine.put_disk(copy);
+        let started = machine.start();
+        if let Some(node) = lagging {
+            ether.change(|fabric| {
+                ways(node).for_each(|(one, other)| _ = (fabric.mend(one, other), fabric.mend(other, one)))
+            });
+        }
+        let refused = match started {
+            Err(reason) => Some(reason),
+            Ok(()) => tokio::select! {
+                biased;
+                reason = machine.failed() => Some(reason),
+                () = sleep(Duration::from_millis(REFUSED_MS)) => None,
+            },
+        };
+        let node = machine.number;
+        self.desk.trace.note(&format!("node {node} on an old copy: {refused:?}"));
+        match refused {
+            Some(reason) if reason.contains("admin replace") => {}
+            refused => self.violation(format!(
+                "node {node} was started on a copy of its disk {age_ms} ms old, beside {lagging:?} that lags: {refused:?}"
+            )),
+        }
+        // The one of this machine is still in hand.
+        let of_machine = members.iter().position(|other| other.number == node);
+        let _hand = hands.into_iter().enumerate().find(|(place, _)| Some(*place) == of_machine);
+        drop(_links);
+        self.replaces(&machine).await;
     }
 
     /// A byte of what is on a node's disk changes by itself. It starts without what is damaged only if it has it twice.

@@ -10,7 +10,7 @@ use boxoffice_core::{
 };
 use boxoffice_node::door::Failure;
 
-use crate::{spectator::shown_by, town::QUOTA_MAX};
+use crate::{spectator::shown_by, tally::Tally, town::QUOTA_MAX};
 
 /// Violations told in words; of more only the number counts.
 const TOLD_MAX: usize = 20;
@@ -54,6 +54,8 @@ pub(crate) struct Oracle {
     pub(crate) unknown: u64,
     /// Attempts that were turned away.
     pub(crate) turned_away: u64,
+    /// How often what happened.
+    pub(crate) tally: Tally,
     /// What must not be.
     pub(crate) violations: Vec<String>,
 }

@@ -23,12 +23,14 @@ use crate::{
     ether::Ether,
     faults::{self, Fault, Swarm, Toll},
     judge::{Seen, judge},
+    leftovers,
     machine::Machine,
     operator::operate,
     panics,
     settings::Settings,
     spectator::Spectator,
     staff::{self, Staff},
+    tally::Tally,
     town::Town,
     trace::Trace,
     walls::Walls,
@@ -50,8 +52,10 @@ const OPERATION_MS: u64 = 600_000;
 const SPECTATORS: u64 = 4;
 /// How long all of it may take besides, in milliseconds: nothing is waited for that long.
 const ALL_MS: u64 = 3 * 3_600_000;
-/// A new session is opened so often, in milliseconds.
-const SESSION_MS: u64 = 120_000;
+/// A product is put again so often, in milliseconds.
+const RESTOCK_MS: u64 = 12_000;
+/// With one in so many a new session is opened.
+const SESSIONS: u64 = 5;
 
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +78,8 @@ pub struct Report {
     pub unknown: u64,
     /// Attempts that were turned away.
     pub turned_away: u64,
+    /// How often what happened.
+    pub tally: Tally,
     /// What there was at the end.
     pub seen: Seen,
     /// What must not be; empty if every promise was kept.
@@ -122,6 +128,7 @@ impl Report {
             sights: 0,
             unknown: 0,
             turned_away: 0,
+            tally: Tally::default(),
             seen: Seen::default(),
             violations: vec![why.into()],
         }
@@ -139,7 +146,7 @@ async fn simulate(settings: Settings) -> Report {
     let swarm = Swarm::draw(&settings);
     let nodes = settings.nodes + if swarm.is_operated { SPARES } else { 0 };
     let machines: Vec<Arc<Machine>> = (1..=nodes).map(machine).collect();
-    let desk = Arc::new(Desk::new(machines, Arc::clone(&trace), walls, settings.hold_ttl_ms));
+    let desk = Arc::new(Desk::new(machines, (Arc::clone(&trace), ether.clone()), walls, settings.hold_ttl_ms));
     bank.tells(&desk);
     let (town, stories) = (Arc::new(Town::new(settings.hold_ttl_ms)), Arc::new(Mutex::new(Stories::default())));
     let mut lots = dice(settings.seed, "run", 0);
@@ -151,16 +158,21 @@ async fn simulate(settings: Settings) -> Report {
     let (stop_operator, operator_stops) = watch::channel(false);
     let operating = swarm
         .is_operated
-        .then(|| tokio::spawn(operate(Arc::clone(&desk), Arc::clone(&toll), settings, operator_stops)));
+        .then(|| tokio::spawn(operate(Arc::clone(&desk), ether.clone(), Arc::clone(&toll), settings, operator_stops)));
     let of_machines = desk.machines.iter().filter(|_| !swarm.of_machines.is_empty());
     let mut befalling: Vec<_> = of_machines
         .map(|machine| {
-            let (machine, swarm, sold) = (Arc::clone(machine), swarm.clone(), (Arc::clone(&desk), Arc::clone(&town)));
+            let sold = (Arc::clone(&desk), Arc::clone(&town), ether.clone());
+            let (machine, swarm) = (Arc::clone(machine), swarm.clone());
             tokio::spawn(faults::befall(machine, swarm, settings.seed, sold, Arc::clone(&toll)))
         })
         .collect();
     if swarm.has_blackouts {
         let befall = faults::befall_all(Arc::clone(&desk), swarm.clone(), settings.seed, Arc::clone(&toll));
+        befalling.push(tokio::spawn(befall));
+    }
+    if swarm.has_outages {
+        let befall = faults::befall_outages(Arc::clone(&desk), settings.seed, Arc::clone(&toll));
         befalling.push(tokio::spawn(befall));
     }
     if swarm.sets_clocks {
@@ -191,9 +203,14 @@ async fn simulate(settings: Settings) -> Report {
     let (desk_of_town, open_town) = (Arc::clone(&desk), Arc::clone(&town));
     buying.push(tokio::spawn(async move {
         let mut lots = dice(settings.seed, "town", 0);
-        while !*stopped.borrow() {
-            sleep(Duration::from_millis(SESSION_MS)).await;
-            open_town.next_session(&desk_of_town, &mut lots).await;
+        for round in 1.. {
+            if *stopped.borrow() {
+                break;
+            }
+            sleep(Duration::from_millis(RESTOCK_MS)).await;
+            if round % SESSIONS == 0 {
+                open_town.next_session(&desk_of_town, &mut lots).await;
+            }
             let product = open_town.product(&mut lots);
             open_town.restock(&desk_of_town, &mut lots, product).await;
         }
@@ -206,7 +223,7 @@ async fn simulate(settings: Settings) -> Report {
     for _ in 0..60 * settings.minutes {
         sleep(Duration::from_secs(1)).await;
         if settings.hurried && is_broken() {
-            return end(settings, &desk, &toll, Seen::default()).await;
+            return end(settings, &desk, &bank, &toll, Seen::default()).await;
         }
     }
     for fate in befalling {
@@ -219,13 +236,15 @@ async fn simulate(settings: Settings) -> Report {
     bank.heal();
     stop_operator.send_replace(true);
     desk.machines.iter().for_each(|machine| faults::heal(machine));
+    // What is not heard any more is not to go on as if it had been.
+    desk.machines.iter().filter(|machine| ether.spare(machine.number)).for_each(|machine| machine.kill());
     // What cannot go on says so.
     sleep(Duration::from_millis(FAILING_MS)).await;
     for machine in &desk.machines {
         faults::revive(machine, goes_on, &toll);
     }
     if settings.hurried && is_broken() {
-        return end(settings, &desk, &toll, Seen::default()).await;
+        return end(settings, &desk, &bank, &toll, Seen::default()).await;
     }
     if let Some(operating) = operating {
         let ended = timeout(Duration::from_millis(OPERATION_MS), operating).await;
@@ -246,6 +265,9 @@ async fn simulate(settings: Settings) -> Report {
         cluster::settled(&desk, &toll, &mut lots).await;
         // It is the first.
         let _ = desk.peace_ms.set(desk.trace.now_ms());
+        sleep(Duration::from_millis(leftovers::OVERDUE_MS)).await;
+        let wrong = leftovers::overdue(&desk, &town, &stories, settings.rules().grace_ms, &mut lots).await;
+        wrong.into_iter().for_each(|wrong| desk.oracle.lock().violation(wrong));
         sleep(Duration::from_millis(HEALED_MS)).await;
     }
     stop.send_replace(true);
@@ -293,17 +315,20 @@ async fn simulate(settings: Settings) -> Report {
     };
 
     carrying.abort();
-    end(settings, &desk, &toll, seen).await
+    end(settings, &desk, &bank, &toll, seen).await
 }
 
 /// Ends every process, and says what came of the run.
-async fn end(settings: Settings, desk: &Desk, toll: &Mutex<Toll>, seen: Seen) -> Report {
+async fn end(settings: Settings, desk: &Desk, bank: &Bank, toll: &Mutex<Toll>, seen: Seen) -> Report {
     for machine in &desk.machines {
         machine.kill();
     }
     // Actors end in their own turn.
     sleep(Duration::from_millis(1)).await;
     let (oracle, toll) = (desk.oracle.lock(), toll.lock());
+    let mut tally = oracle.tally.clone();
+    tally.append(&bank.tally());
+    tally.append(&desk.walls.tally());
     let violations = toll.violations.iter().chain(&oracle.violations).cloned().collect();
     violations_are_traced(&desk.trace, &violations);
     Report {
@@ -316,6 +341,7 @@ async fn end(settings: Settings, desk: &Desk, toll: &Mutex<Toll>, seen: Seen) ->
         sights: oracle.sights,
         unknown: oracle.unknown,
         turned_away: oracle.turned_away,
+        tally,
         seen,
         violations,
     }

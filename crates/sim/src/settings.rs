@@ -5,8 +5,9 @@ use rand::Rng;
 
 use crate::{dice::dice, faults::one_of};
 
-/// How long carts may live: so short that most trouble outlives them, or so long that most of them outlive it.
-const HOLD_TTLS_MS: [u64; 3] = [6_000, 20_000, 60_000];
+/// How long carts may live: so short that deadlines pass in the middle of everything, so short that most trouble outlives
+/// them, or so long that most of them outlive it.
+const HOLD_TTLS_MS: [u64; 5] = [1_000, 2_000, 6_000, 20_000, 60_000];
 
 /// The settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub struct Settings {
     pub carts: u64,
     /// Shards.
     pub shards: u16,
-    /// How long carts live untouched, in milliseconds; 0: as the seed says, from seconds to a minute.
+    /// How long carts live untouched, in milliseconds; 0: as the seed says, from one second to a minute.
     pub hold_ttl_ms: u64,
     /// The longest pause of a buyer between two commands is around this, in milliseconds.
     pub think_ms: u64,

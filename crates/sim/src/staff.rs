@@ -53,10 +53,10 @@ impl Staff {
         while !*stop.borrow() {
             sleep(Duration::from_millis(around(&mut self.dice, self.pause_ms))).await;
             match self.dice.random_range(0..40) {
-                0..12 => self.block().await,
-                12..18 => self.unblock().await,
-                18..28 => self.take_away().await,
-                28 => self.cancel().await,
+                0..9 => self.block().await,
+                9..15 => self.unblock().await,
+                15..28 => self.take_away().await,
+                28..30 => self.cancel().await,
                 _ => self.repeat().await,
             }
         }
@@ -133,7 +133,7 @@ impl Staff {
         let now_ms = self.desk.trace.now_ms();
         let Some(place) = self.granted.iter().position(|(at_ms, ..)| *at_ms <= now_ms) else { return };
         let (_, command, request) = self.granted.swap_remove(place);
-        self.desk.repeat(&mut self.dice, "staff", command, request).await;
+        self.desk.repeat(&mut self.dice, "staff", command, (request, None)).await;
     }
 }
 

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use crate::{
     clock::{BEGIN_MS, Skew},
     oracle::Times,
+    tally::Tally,
 };
 
 /// What is told may be off by so much, in milliseconds: clocks that agree, and those that are not corrected yet.
@@ -36,6 +37,32 @@ struct Changes {
     outages: Vec<(u64, u64)>,
     /// All clocks were set while processes ran.
     were_set: bool,
+    /// How often told times were judged.
+    tally: Tally,
+}
+
+impl Changes {
+    /// Whether all clocks have been right since long before something was asked.
+    fn steady(&self, called_ms: u64) -> bool {
+        self.odd.is_empty() && self.last_ms.is_none_or(|last_ms| last_ms + FINDS_OUT_MS < called_ms)
+    }
+
+    /// How much longer than the run knows all machines were off in between.
+    fn off_between(&self, (called_ms, acked_ms): Times) -> i64 {
+        let between = self.outages.iter().filter(|(at_ms, _)| (called_ms..=acked_ms).contains(at_ms));
+        between.map(|(_, for_ms)| *for_ms as i64).sum()
+    }
+
+    /// A time that was told just now is judged.
+    fn judged(&mut self, what: &'static str, called_ms: u64) {
+        self.tally.count(what);
+        if self.outages.last().is_some_and(|(at_ms, _)| at_ms + FINDS_OUT_MS > called_ms) {
+            self.tally.count("of these within 30 s of an outage");
+        }
+        if self.were_set {
+            self.tally.count("of these after all clocks were set");
+        }
+    }
 }
 
 impl Walls {
@@ -69,8 +96,8 @@ impl Walls {
     pub(crate) fn were_off(&self, for_ms: u64, now_ms: u64) {
         self.all.set(self.all.get() + for_ms as i64);
         let mut changes = self.changes.lock();
-        changes.last_ms = Some(now_ms);
         changes.outages.push((now_ms, for_ms));
+        changes.tally.add("simulated seconds of outages", for_ms / 1_000);
     }
 
     /// How much time outages have taken, until then, that the run knows nothing of.
@@ -83,15 +110,31 @@ impl Walls {
         self.changes.lock().were_set
     }
 
+    /// When walls show this instant, in milliseconds of the run, if they are not set before.
+    pub(crate) fn run_ms(&self, at: Timestamp) -> u64 {
+        at.0.saturating_sub(BEGIN_MS).saturating_add_signed(-self.all.get())
+    }
+
+    /// Whether no clock was ever set in this run: what was told once stays true.
+    pub(crate) fn were_never_set(&self) -> bool {
+        self.changes.lock().last_ms.is_none()
+    }
+
+    /// How often told times were judged.
+    pub(crate) fn tally(&self) -> Tally {
+        self.changes.lock().tally.clone()
+    }
+
     /// What is wrong with the times an answer tells, if all clocks were right from long before it was asked.
     pub(crate) fn wrong(&self, answer: &Answer, life_ms: u64, (called_ms, acked_ms): Times) -> Option<String> {
-        let changes = self.changes.lock();
-        let steady = changes.odd.is_empty() && changes.last_ms.is_none_or(|last_ms| last_ms + FINDS_OUT_MS < called_ms);
-        if !steady {
+        let mut changes = self.changes.lock();
+        if !changes.steady(called_ms) {
             return None;
         }
+        // Whoever was told before an outage was told by the walls of that time.
+        let off_ms = changes.off_between((called_ms, acked_ms));
         let run_ms = |at: Timestamp| at.0 as i64 - BEGIN_MS as i64 - self.all.get();
-        let (from_ms, to_ms) = (called_ms as i64 - TOLD_MS, acked_ms as i64 + TOLD_MS);
+        let (from_ms, to_ms) = (called_ms as i64 - TOLD_MS - off_ms, acked_ms as i64 + TOLD_MS);
         let (told_ms, fits) = match answer {
             Answer::Held(held) => {
                 let told_ms = run_ms(held.deadline);
@@ -105,6 +148,7 @@ impl Walls {
             }
             _ => return None,
         };
+        changes.judged("told deadlines judged", called_ms);
         (!fits).then(|| {
             format!("a deadline is told as {told_ms} ms of the run, asked at {called_ms} and answered at {acked_ms} ms")
         })
@@ -112,11 +156,15 @@ impl Walls {
 
     /// What is wrong with the date of an order that was just decided.
     pub(crate) fn wrong_date(&self, at: Timestamp, (called_ms, acked_ms): Times) -> Option<String> {
-        let changes = self.changes.lock();
-        let steady = changes.odd.is_empty() && changes.last_ms.is_none_or(|last_ms| last_ms + FINDS_OUT_MS < called_ms);
+        let mut changes = self.changes.lock();
+        if !changes.steady(called_ms) {
+            return None;
+        }
+        changes.judged("dates judged", called_ms);
+        let off_ms = changes.off_between((called_ms, acked_ms));
         let told_ms = at.0 as i64 - BEGIN_MS as i64 - self.all.get();
-        let fits = (called_ms as i64 - TOLD_MS..=acked_ms as i64 + TOLD_MS).contains(&told_ms);
-        (steady && !fits).then(|| {
+        let fits = (called_ms as i64 - TOLD_MS - off_ms..=acked_ms as i64 + TOLD_MS).contains(&told_ms);
+        (!fits).then(|| {
             format!("an order is dated {told_ms} ms of the run, asked for at {called_ms} and answered at {acked_ms} ms")
         })
     }
@@ -140,6 +188,10 @@ mod tests {
         let wrong = |walls: &Walls, told_ms| walls.wrong(&held(told_ms), 60_000, (100_000, 100_300)).is_some();
         assert!(!wrong(&walls, 160_000) && !wrong(&walls, 161_200) && !wrong(&walls, 130_000));
         assert!(wrong(&walls, 128_000) && wrong(&walls, 162_000) && wrong(&walls, 100_000));
+        walls.were_off(3_600_000, 90_000);
+        assert!(!wrong(&walls, 3_760_000) && wrong(&walls, 160_000), "what is told right after an outage is right");
+        walls.were_off(1_000_000, 100_100);
+        assert!(!wrong(&walls, 3_760_000) && !wrong(&walls, 4_760_000), "before or after");
         walls.set_all(3_600_000, 50_000);
         assert!(!wrong(&walls, 3_760_000) && wrong(&walls, 160_000));
         walls.set_one(2, 5, 90_000);

@@ -25,7 +25,7 @@ pub struct MemoryDisk {
     state: Arc<Mutex<State>>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct State {
     directories: BTreeSet<PathBuf>,
     names: BTreeMap<PathBuf, usize>,
@@ -52,7 +52,7 @@ enum NameChange {
     Rename(PathBuf, PathBuf, usize),
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Content {
     bytes: Vec<u8>,
     durable_length: usize,
@@ -69,6 +69,14 @@ impl MemoryDisk {
     /// An empty disk without end.
     pub fn new() -> MemoryDisk {
         MemoryDisk::default()
+    }
+
+    /// Another disk with the same bytes, which no process uses.
+    pub fn copy(&self) -> MemoryDisk {
+        let mut state = self.state.lock().clone();
+        state.locks.clear();
+        state.epoch += 1;
+        MemoryDisk { state: Arc::new(Mutex::new(state)) }
     }
 
     /// From now on the files may hold `bytes` together; more is refused as `StorageFull`.
@@ -94,6 +102,11 @@ impl MemoryDisk {
     /// The next write puts down only the sectors within its first `bytes`, never all of them, and is refused as `StorageFull`.
     pub fn cut_next_write(&self, bytes: usize) {
         self.state.lock().short_write = Some(bytes);
+    }
+
+    /// No write is cut any more.
+    pub fn cut_no_write(&self) {
+        self.state.lock().short_write = None;
     }
 
     /// After `changes` more changes (writes, syncs, names) every one fails as if the power had gone,

@@ -18,7 +18,7 @@ pub struct MemoryStores {
     state: Arc<Mutex<State>>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct State {
     stores: BTreeMap<PathBuf, Content>,
     /// Counts crashes: what was opened at an earlier time is dead.
@@ -29,7 +29,7 @@ struct State {
     changes: u64,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Content {
     pairs: BTreeMap<Bytes, Bytes>,
     /// What each batch since the last sync has replaced.
@@ -43,6 +43,13 @@ impl MemoryStores {
     /// No store yet, and room without end.
     pub fn new() -> MemoryStores {
         MemoryStores::default()
+    }
+
+    /// Other stores with the same content, which no process uses.
+    pub fn copy(&self) -> MemoryStores {
+        let mut state = self.state.lock().clone();
+        state.epoch += 1;
+        MemoryStores { state: Arc::new(Mutex::new(state)) }
     }
 
     /// From now on keys and values may be `bytes` together; more is refused as full.

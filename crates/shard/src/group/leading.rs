@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::heard::Heard;
 use crate::name::Epoch;
 use crate::output::Output;
+use crate::planted;
 use crate::reign::Reign;
 use crate::time::{Now, RunningTime, ShardTime};
 
@@ -57,6 +58,10 @@ impl<T> Group<T> {
         }
         let (own, members) = (self.replica.node(), &self.meta().members);
         let truth = match clocks.true_time(own, now, members) {
+            _ if planted::is("a term that begins with the last stamp and stays there") => {
+                let last_ms = self.meta().stamp_ms.saturating_add_signed(self.meta().distance_ms);
+                TrueTime::Unconfirmed(if last_ms > 0 { last_ms } else { now.wall_ms })
+            }
             None if ticks > 0 => return false,
             // They have voted, so they are there; selling does not stop because they do not tell the time.
             None => clocks.best_time(own, now, members),

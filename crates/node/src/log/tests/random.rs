@@ -271,3 +271,34 @@ proptest! {
         }
     }
 }
+
+/// Bugs planted in the log, which the simulation does not reach or hardly ever: each is found by random owners.
+#[cfg(feature = "planted")]
+#[test]
+fn planted_bugs_are_found() {
+    use boxoffice_core::planted::plant;
+    use proptest::strategy::ValueTree as _;
+    use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+
+    for bug in ["a record over the remains of a longer one", "a log believed as it is read"] {
+        let found = (1..=40_u8).find(|seed| {
+            let random = TestRng::from_seed(RngAlgorithm::ChaCha, &[*seed; 32]);
+            let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), random);
+            let steps = proptest::collection::vec(step(), 1..80).new_tree(&mut runner).expect("steps").current();
+            let run = |bug| {
+                plant(bug);
+                let ended = std::panic::catch_unwind(|| {
+                    let mut owner = Owner::new();
+                    steps.iter().cloned().for_each(|step| owner.step(step));
+                    owner.step(Step::Kill);
+                });
+                plant(None);
+                ended.is_ok()
+            };
+            assert!(run(None), "owner {seed} finds something without a bug");
+            !run(Some(bug))
+        });
+        println!("{bug}: after {found:?} random owners");
+        assert!(found.is_some(), "{bug} is not found");
+    }
+}
