@@ -125,10 +125,20 @@ impl Spectator {
             self.pull(1 << 20);
             let Some(what) = self.misses().await else { return };
             if self.desk.trace.now_ms() > until_ms {
-                return self.wrong(&format!("{SEES_ALL_MS} ms after all was done {what}"));
+                return self.wrong(&format!("{SEES_ALL_MS} ms after all was done {what}; {}", self.stands()));
             }
             sleep(Duration::from_millis(500)).await;
         }
+    }
+
+    /// Where it sits and what it watches there, in words.
+    fn stands(&self) -> String {
+        let Some(seat) = &self.seat else { return "it sits nowhere".into() };
+        let known = seat.feeds.iter().chain(&seat.awaited);
+        let known: Vec<String> = known.map(|(feed, (entity, view))| format!("{feed}: {entity} {view:?}")).collect();
+        let (node, stale, status) =
+            (seat.machine.number, &seat.stale, seat.machine.handle().map(|handle| handle.status()));
+        format!("it sits at node {node} and watches {known:?}, behind {stale:?}; {status:?}")
     }
 
     fn wrong(&self, what: &str) {
