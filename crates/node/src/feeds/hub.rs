@@ -282,7 +282,8 @@ impl Hub {
         let mut next_ms = self.now_ms();
         loop {
             let look_ms = self.sweep(self.now_ms());
-            if !self.is_telling() {
+            // What could not be published a moment ago, because watchers were being told, has woken this already.
+            if !self.is_telling() && self.inbox.lock().is_empty() {
                 match look_ms {
                     Some(until_ms) => tokio::select! {
                         biased;

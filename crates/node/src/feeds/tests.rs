@@ -47,6 +47,8 @@ struct Replica {
     out_of_reach: AtomicBool,
     /// Who answers has only their first version.
     behind: AtomicBool,
+    /// What happens the next time that a feed begins.
+    on_begin: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 struct Session {
@@ -105,17 +107,7 @@ impl Replica {
         *self.sessions.lock()[&id(name)].versions.last_key_value().expect("there is a first version").0
     }
 
-    fn is_watched(&self, name: &str) -> bool {
-        self.sessions.lock()[&id(name)].watched
-    }
-}
-
-impl FeedSource for Replica {
-    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
-        if self.out_of_reach.load(Ordering::Relaxed) {
-            return Err(NoFeed::Unreachable);
-        }
-        let Entity::Session(id) = entity else { return Err(NoFeed::NotFound) };
+    fn beginning(&self, id: &Id) -> Result<Beginning, NoFeed> {
         let mut sessions = self.sessions.lock();
         let found = sessions.get_mut(id).ok_or(NoFeed::NotFound)?;
         found.watched = true;
@@ -130,6 +122,23 @@ impl FeedSource for Replica {
         }
         let (version, counts, areas) = (*version, counts(seats), areas.clone());
         Ok(Beginning::Session(MapView { session: id.clone(), epoch: 0, version, counts, areas, seats: packed }))
+    }
+
+    fn is_watched(&self, name: &str) -> bool {
+        self.sessions.lock()[&id(name)].watched
+    }
+}
+
+impl FeedSource for Replica {
+    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+        if self.out_of_reach.load(Ordering::Relaxed) {
+            return Err(NoFeed::Unreachable);
+        }
+        let Entity::Session(id) = entity else { return Err(NoFeed::NotFound) };
+        let beginning = self.beginning(id);
+        let happens = self.on_begin.lock().take();
+        happens.into_iter().for_each(|happens| happens());
+        beginning
     }
 
     fn may_lag(&self, _entity: &Entity) -> bool {
@@ -367,6 +376,33 @@ fn a_tick_makes_one_delta_of_many_commits() {
         wait(2).await;
         reader.settle();
         assert_eq!((reader.deltas, reader.maps["hamlet"].0), (2, 12));
+    });
+}
+
+/// While the hub publishes, an answer comes and a commit of something else: they wake it once. The commit is published when
+/// the tick is over, also if nothing else ever happens.
+#[test]
+fn what_comes_while_others_are_being_told_is_published() {
+    story(async {
+        let replica = Replica::with(&[("hamlet", 10), ("lear", 10)]);
+        let feeds = hub(&replica, 20);
+        let mut reader = Reader::new(&replica, &feeds, Encoding::Json);
+        for name in ["hamlet", "lear"] {
+            reader.watch(name).expect("it is there");
+        }
+        reader.settle();
+        let (busy, others) = (feeds.clone(), Arc::clone(&replica));
+        *replica.on_begin.lock() = Some(Box::new(move || {
+            // What is published of one is behind.
+            others.change("lear", &[(1, SeatState::Held)], &[]);
+            let newer = others.begin(&session_of("lear"));
+            commit(&busy, &others, "hamlet", &[(2, SeatState::Held)]);
+            busy.begun(session_of("lear"), newer);
+        }));
+        feeds.commit(vec![Commit::lost(session_of("hamlet"))]);
+        wait(100).await;
+        reader.settle();
+        assert_eq!((reader.maps["hamlet"].0, reader.maps["lear"].0), (2, 2));
     });
 }
 
