@@ -16,6 +16,7 @@ use crate::{answer::ClusterView, changes::Changes, event::ClusterEvent, id::Requ
 
 pub(crate) use decide::found;
 pub use member::{Member, MemberState};
+use place::GENERATIONS;
 pub use place::{Copies, Place, Replica};
 
 /// The highest id of a member.

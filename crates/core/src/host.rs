@@ -10,6 +10,8 @@ mod venue;
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
+use smol_str::format_smolstr;
+
 use crate::{
     answer::Outcome,
     ask::{Ask, Reply},
@@ -19,7 +21,8 @@ use crate::{
     keep::State,
     payment::{GatewayCall, GatewayOutcome, PaymentKey, PaymentStep},
     planted,
-    time::{Moment, Rules, Timestamp},
+    refusal::Refusal,
+    time::{Moment, Rules, TIMESTAMP_MAX, Timestamp},
 };
 
 use cart::CartHost;
@@ -172,7 +175,19 @@ impl<R> Turn<R> {
 
     /// Asks to be woken at this instant of running time, if not earlier.
     fn wake(&mut self, at: Timestamp) {
+        // After the end of time nothing comes later than now.
+        if at >= TIMESTAMP_MAX {
+            return;
+        }
         self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
+    }
+}
+
+/// An entity that cannot count another event takes nothing more: it says so to clients, and nothing to others.
+fn refuse_full<R>(stage: &mut Stage<'_, R>, input: Input<R>) {
+    if let Input::Command { from, .. } = input {
+        let text = format_smolstr!("{} has changed as often as can be counted; use another", stage.entity.entity());
+        stage.turn.answer(from, Err(Refusal::BadRequest(text)));
     }
 }
 
@@ -227,6 +242,9 @@ impl<R> Host<R> {
         let moment = moment.into();
         let (at, now) = (moment.at, moment.true_time());
         let stage = &mut Stage { entity: &mut self.entity, rules: &self.rules, at, now, turn };
+        if stage.entity.state().is_some_and(State::is_full) {
+            return refuse_full(stage, input);
+        }
         match &mut self.role {
             Role::Venue(host) => host.handle(stage, input),
             Role::Inventory(host) => host.handle(stage, input),

@@ -21,6 +21,7 @@ use crate::{
     inventory::Inventory,
     layout::Layout,
     payment::PaymentCounts,
+    planted,
     portion::Portion,
     product::Product,
     resource::Resource,
@@ -36,6 +37,9 @@ pub use leaving::Leaving;
 
 /// An entity that was named as due is named again after so many milliseconds, unless its state has changed.
 pub const DUE_AGAIN_MS: u64 = 1_000;
+
+/// How many events an entity may have, and messages to others. One turn has far fewer than there are numbers above it.
+const COUNT_MAX: u64 = u64::MAX - (1 << 32);
 
 /// What is kept of one entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +128,15 @@ impl State {
             State::Directory(directory) => directory.version(),
             State::Cluster(cluster) => cluster.version(),
         }
+    }
+
+    /// Whether it has had as many events, or messages to others, as can be counted with room for those of one turn.
+    pub(crate) fn is_full(&self) -> bool {
+        let messages = match self {
+            State::Cart(cart) => cart.outbox().next(),
+            _ => 0,
+        };
+        self.version().max(messages) >= COUNT_MAX && !planted::is("a count that goes on for ever")
     }
 
     /// The side of it that carts hold things of, if it has one.
@@ -325,7 +338,8 @@ impl Kept {
     /// again after [`DUE_AGAIN_MS`], unless its state has changed by then: nobody is named twice in one burst, and no
     /// entity that cannot go on keeps others from being named.
     pub fn due(&mut self, now: Timestamp, max: usize, out: &mut Vec<Entity>) {
-        let again = now.after(DUE_AGAIN_MS);
+        // Also after the end of time it is later than now.
+        let again = Timestamp(now.0.saturating_add(DUE_AGAIN_MS));
         for _ in 0..max {
             if self.calls.first().is_none_or(|(call, _)| *call > now) {
                 return;

@@ -16,7 +16,10 @@ use super::{
     widened,
     zone::Zone,
 };
-use crate::time::{TIMESTAMP_MAX, Timestamp};
+use crate::{
+    planted,
+    time::{TIMESTAMP_MAX, Timestamp},
+};
 
 /// The most free slots one search finds.
 pub const FREE_SLOTS_MAX: usize = 1_000;
@@ -74,7 +77,8 @@ impl Calendar {
     pub fn free_slots(&self, now: Timestamp, search: &FreeSearch, terms: &Terms) -> Result<Vec<Slot>, SmolStr> {
         search.validate()?;
         // What has passed is not offered, also where no notice is needed.
-        let from = search.from.max(now.after(terms.notice_ms));
+        let from = if planted::is("a slot in the past") { now.min(search.from) } else { now };
+        let from = search.from.max(from.after(terms.notice_ms));
         // The horizon is for beginnings, the window's end for ends.
         let latest = terms.latest(now).map_or(TIMESTAMP_MAX, |latest| latest.after(search.length_ms));
         let to = search.to.min(latest);

@@ -47,9 +47,11 @@ impl Cart {
                     self.may_remember()?;
                 }
                 // So is how the payment ends: there must be room for it before the gateway is asked.
-                self.may_remember_outcome()?;
+                if !planted::is("outcomes of payments without a bound") {
+                    self.may_remember_outcome()?;
+                }
                 let (begun, attempts) = body.payment.as_ref().map_or((0, 0), |paying| (paying.begun, paying.attempts));
-                if begun >= CART_CHECKOUTS_MAX {
+                if begun >= CART_CHECKOUTS_MAX && !planted::is("checkouts without a bound") {
                     let text = format_smolstr!("the cart has begun {CART_CHECKOUTS_MAX} checkouts; use another cart");
                     return Err(Refusal::BadRequest(text));
                 }
@@ -58,7 +60,9 @@ impl Cart {
                 }
                 // Paying may take a while: it extends the cart's life once, like any other use.
                 let deadline = if begun == 0 { body.touched(at, rules, core::iter::empty(), 0) } else { body.deadline };
-                let attempt = attempts + 1;
+                let Some(attempt) = attempts.checked_add(1) else {
+                    return Err(Refusal::BadRequest("the cart has tried to pay too often; use another cart".into()));
+                };
                 let (payment, shipping) = (Box::new(payment), shipping.map(Box::new));
                 Ok(CartEvent::CheckoutBegun { attempt, at, payment, customer, shipping, amount, deadline, request })
             }

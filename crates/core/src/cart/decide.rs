@@ -110,7 +110,8 @@ impl Cart {
 
     /// The hold to ask for next, for a request and part. Refused if there were too many.
     pub(crate) fn next_hold(&self, request: RequestHash, part: u16) -> Result<HoldId, Refusal> {
-        let attempt = self.disowned.get(&(request, part)).copied().unwrap_or(0);
+        let again = planted::is("a hold id used again") && self.body.is_none();
+        let attempt = self.disowned.get(&(request, part)).copied().filter(|_| !again).unwrap_or(0);
         if attempt == u16::MAX {
             return Err(Refusal::BadRequest("too many attempts with this request id; use another".into()));
         }
@@ -176,6 +177,10 @@ impl Cart {
         if self.body.as_ref().map_or(0, |body| body.lines.len()) + fresh > CART_LINES_MAX {
             return Err(Refusal::TooManyLines(CART_LINES_MAX as u32));
         }
+        let next_line = self.body.as_ref().map_or(1, |body| body.next_line);
+        if next_line.checked_add(fresh as u32).is_none() {
+            return Err(Refusal::BadRequest("the cart has had too many lines; use another cart".into()));
+        }
         let currency = self.one_currency(asked)?;
         let contents: Vec<Content> = asked.iter().map(|line| self.content_of(line)).collect();
         self.check_limits(asked, &contents)?;
@@ -188,7 +193,7 @@ impl Cart {
             let known = self.version > 0;
             events.push(CartEvent::Opened { at, customer, ttl_ms, deadline, remembered: None, known });
         }
-        let mut number = self.body.as_ref().map_or(1, |body| body.next_line);
+        let mut number = next_line;
         let (mut lines, mut grown, mut views) = (Vec::new(), Vec::new(), Vec::with_capacity(asked.len()));
         for (asked, content) in asked.iter().zip(contents) {
             let Granted { hold, revision, late, ttl_ms, .. } = *asked.granted;
@@ -476,7 +481,8 @@ impl Cart {
     fn may_remember_up_to(&self, max: usize) -> Result<(), Refusal> {
         let remembered = self.body.as_ref().map_or(0, |body| body.remembered.len());
         // A request id that is refused may come again for other inventories: it disowns no more holds, but leaves traces.
-        if remembered + self.disowned.len() + self.traces.len() >= max {
+        let traces = if planted::is("traces without a bound") { 0 } else { self.traces.len() };
+        if remembered + self.disowned.len() + traces >= max {
             let text = format_smolstr!("the cart has answered {max} requests; use another cart");
             return Err(Refusal::BadRequest(text));
         }

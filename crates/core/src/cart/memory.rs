@@ -85,7 +85,8 @@ impl Body {
 
     /// Keeps how the payment of a checkout ended, with this version of the cart.
     pub(super) fn remember_failure(&mut self, version: u64, request: Request, failure: &PaymentFailure) {
-        if planted::is("a decline forgotten") {
+        let differs = matches!(failure, PaymentFailure::AmountMismatch { .. });
+        if planted::is("a decline forgotten") || (differs && planted::is("another amount forgotten")) {
             return;
         }
         let asked: &[At] = &[];

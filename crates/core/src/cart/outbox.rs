@@ -31,6 +31,11 @@ impl Outbox {
         self.entries.len()
     }
 
+    /// The number of the next message.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
     /// Everything owed, in the order in which it was.
     pub(crate) fn entries(&self) -> &[(u64, Owed)] {
         &self.entries

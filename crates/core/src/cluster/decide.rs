@@ -5,12 +5,14 @@ use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 use smol_str::{SmolStr, format_smolstr};
 
 use super::{
-    ADDRESS_BYTES_MAX, Cluster, Copies, FIRST_GENERATION, Member, MemberState, NODE_MAX, REPLICAS_MAX, Replica,
+    ADDRESS_BYTES_MAX, Cluster, Copies, FIRST_GENERATION, GENERATIONS, Member, MemberState, NODE_MAX, REPLICAS_MAX,
+    Replica,
 };
 use crate::{
     command::{Machine, Move},
     event::ClusterEvent,
     id::Request,
+    planted,
     refusal::Refusal,
     time::Timestamp,
 };
@@ -206,6 +208,9 @@ impl Cluster {
                 && before.possible().flat_map(Copies::all).any(|old| old.node == node && self.is_whole(old)) =>
             {
                 Err(bad("a node that a shard may still be leaving does not get it again before it has left"))
+            }
+            None if *next_generation >= GENERATIONS && !planted::is("a generation that names another node") => {
+                Err(bad("every generation of replicas was given; found another cluster"))
             }
             None => {
                 let generation = *next_generation;

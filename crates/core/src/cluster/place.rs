@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Bits of a replica's id that count generations.
 const GENERATION_BITS: u32 = 40;
 
+/// How many generations there are: the id of a replica has room for no more beside its node.
+pub(super) const GENERATIONS: u64 = 1 << GENERATION_BITS;
+
 /// One copy of a shard on one node. A copy that comes after one that was removed, or whose disk was lost, is another
 /// replica: an acknowledgement of the earlier one can never be taken for one of its own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

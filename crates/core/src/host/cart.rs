@@ -235,8 +235,15 @@ impl<R> CartHost<R> {
                 return self.check_out_later(stage, checkout);
             }
             CartCommand::Settle { attempt, outcome } => {
+                let before = stage.entity.version();
                 let settled = self.settle_attempt(stage, attempt, outcome);
-                settled.map(|()| CartEvent::Granted(Remembered::alone(request, Answer::Done)))
+                let again = stage.entity.version() == before;
+                settled.and_then(|()| {
+                    // What is to be settled is limited; that it was settled already can be said for ever.
+                    let cart = stage.entity.cart().filter(|_| again && !planted::is("settlements without a bound"));
+                    cart.map_or(Ok(()), Cart::may_remember_outcome)?;
+                    Ok(CartEvent::Granted(Remembered::alone(request, Answer::Done)))
+                })
             }
             CartCommand::Get | CartCommand::Order | CartCommand::Audit | CartCommand::Paid { .. } => {
                 panic!("{command:?} has no request id")

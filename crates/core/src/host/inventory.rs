@@ -9,6 +9,7 @@ use super::{Effect, Input, Stage, Turn, WAITERS_MAX, speculation::Speculation};
 use crate::{
     answer::{Answer, Outcome},
     ask::{Ask, Reply},
+    cart::REVISION_MAX,
     command::{Command, CustomerCommand, ProductCommand, ResourceCommand, SessionCommand},
     customer::Customer,
     event::{Event, SessionEvent},
@@ -335,6 +336,10 @@ fn answer_ask<R>(
             let deadline = at.after(life_ms.min(own.unwrap_or(u64::MAX)).min(rules.confirm_ms));
             let ask = HoldAsk { hold, revision, want: &want, deadline: deadline.after(rules.grace_ms) };
             let decided = match (entity.inventory(), entity.entity()) {
+                // Above it there must be room for what the cart commits about the hold.
+                _ if revision > REVISION_MAX && !planted::is("a revision that nothing outranks") => {
+                    Err(Reply::Refused { hold, revision, refusal: too_often_changed() })
+                }
                 (Some(inventory), _) => inventory.decide_hold(now, &ask),
                 // Customers are what they have done.
                 (None, Entity::Customer(id)) => Customer::unknown(id.clone()).decide_hold(now, &ask),
@@ -423,6 +428,11 @@ fn answer_ask<R>(
         }
     };
     turn.reply(from, reply);
+}
+
+/// A hold has as many revisions as can be counted.
+fn too_often_changed() -> Refusal {
+    Refusal::BadRequest("the hold was changed too often; release the line and ask for it again".into())
 }
 
 /// Whether this much was held, as far as is known here.

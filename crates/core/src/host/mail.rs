@@ -74,8 +74,8 @@ impl Mail {
             return;
         }
         let (tries, again_at) = self.paying.entry(number).or_default();
-        *again_at = Some(at.after(rules.payment_again_ms << (*tries).min(DOUBLED_MAX)));
-        *tries += 1;
+        *again_at = Some(at.after(rules.payment_again_ms.saturating_mul(1 << (*tries).min(DOUBLED_MAX))));
+        *tries = tries.saturating_add(1);
     }
 
     /// Whether every sale was acknowledged.

@@ -12,6 +12,7 @@ use crate::{
     directory::Listing,
     event::VenueEvent,
     id::{Entity, Id, Request},
+    planted,
     refusal::Refusal,
     terms::check_comments,
     time::Timestamp,
@@ -155,7 +156,8 @@ impl<R> VenueHost<R> {
     fn vacate(&mut self, stage: &mut Stage<'_, R>, session: Id) {
         // It is open, also if the word of that was lost.
         self.hear(stage.entity, Entity::Session(session.clone()), Reply::Opened, stage.turn);
-        if stage.entity.venue().is_some_and(|venue| venue.has_hall(&session)) {
+        let keeps = planted::is("a canceled session that keeps its hall");
+        if !keeps && stage.entity.venue().is_some_and(|venue| venue.has_hall(&session)) {
             stage.entity.apply_venue(VenueEvent::SessionCanceled(session.clone()), stage.turn);
         }
         stage.turn.reply(Entity::Session(session), Reply::Vacated);

@@ -107,10 +107,11 @@ impl Resource {
         })
     }
 
-    /// What there is to a time: nothing in the way, or all that is.
+    /// What there is to a time: nothing in the way, or all that is. Time that has passed is not to be had.
     pub(crate) fn is_available(&self, at: Timestamp, when: &When) -> Result<Vec<Conflict>, Refusal> {
         let slot = self.place.asked(when)?;
-        let closed = self.place.check(at, slot).err().map(|refusal| told(slot, &refusal));
+        let may = self.place.check(at, slot).and_then(|()| self.place.check_begin(at, slot));
+        let closed = may.err().map(|refusal| told(slot, &refusal));
         Ok(closed.into_iter().chain(self.conflicts(slot, None)).take(CONFLICTS_MAX).collect())
     }
 

@@ -9,6 +9,7 @@ use crate::{
     calendar::{Civil, CivilError, Date, Hours, OpenTime, Slot, SlotRefusal, Terms, Zone},
     command::{Rate, ResourceDetails, When},
     money::PRICE_MAX,
+    planted,
     refusal::Refusal,
     time::Timestamp,
 };
@@ -83,7 +84,7 @@ impl Place {
     /// Whether a cart may hold a slot that begins then: time that has passed is not for sale. Who books without a cart may
     /// also write down what has begun.
     pub(super) fn check_begin(&self, at: Timestamp, slot: Slot) -> Result<(), Refusal> {
-        if slot.begin() >= at {
+        if slot.begin() >= at || planted::is("a slot in the past") {
             return Ok(());
         }
         Err(self.refusal(&SlotRefusal::TooSoon { earliest: at.after(self.terms.notice_ms) }, Some(slot)))

@@ -147,7 +147,7 @@ impl Inventory for Session {
 
     fn decide_disowned(&self, hold: HoldId) -> Option<Event> {
         let live = self.book.as_deref()?.holds.live(hold)?;
-        self.decide_release(hold, live.revision + 1, None, true)
+        self.decide_release(hold, live.revision.saturating_add(1), None, true)
     }
 
     fn decide_forget(&self, cart: CartId) -> Option<Event> {

@@ -55,6 +55,14 @@ pub(crate) fn word(step: PaymentStep) -> &'static str {
 }
 
 impl Bank {
+    /// Attempts have numbers from now on that are so much higher.
+    pub(crate) fn raise(&mut self, attempts: u32) {
+        let raised = |key: PaymentKey| PaymentKey { attempt: key.attempt + attempts, ..key };
+        self.accounts =
+            std::mem::take(&mut self.accounts).into_iter().map(|(key, account)| (raised(key), account)).collect();
+        self.said.iter_mut().for_each(|(key, ..)| *key = raised(*key));
+    }
+
     /// The next calls of this kind go so.
     pub(crate) fn plan(&mut self, kind: &'static str, moods: &[Mood]) {
         self.plan.entry(kind).or_default().extend(moods);

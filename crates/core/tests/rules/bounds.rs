@@ -2,19 +2,21 @@
 
 use boxoffice_core::{
     answer::{Answer, Outcome},
-    cart::{CART_CHECKOUTS_MAX, CART_LINES_MAX, CART_REQUESTS_MAX},
+    cart::{CART_CHECKOUTS_MAX, CART_LINES_MAX, CART_OUTCOMES_MORE, CART_REQUESTS_MAX},
     command::{
         CartCommand, Command, HoldPolicy, ProductCommand, ProductDetails, SessionCommand, VenueCommand, Want,
         WantedLine,
     },
     id::{CartId, CartToken, Entity, Id},
     money::{AMOUNT_MAX, Currency, Money, PRICE_MAX},
+    payment::{OnDecline, Settlement},
     refusal::{LineRefusal, Refusal},
     seat::{HOLD_SEATS_MAX, Seat, SeatSet, SeatSetError},
     time::{Rules, Timestamp},
 };
 
 use crate::{
+    bank::Mood,
     catalogue::open,
     script::{check_out, details, euros, hold_lines, id, layout, new_session, pay, product},
     town::Town,
@@ -338,7 +340,7 @@ fn units_of(name: &str, quantity: u32) -> WantedLine {
 }
 
 #[test]
-fn a_checkout_that_is_refused_again_and_again_is_refused_in_words_at_last() {
+pub(crate) fn a_checkout_that_is_refused_again_and_again_is_refused_in_words_at_last() {
     for gateway in [false, true] {
         let mut town = late_shop(&[("p", 5), ("q", 0)]);
         assert!(say(&mut town, "hold", hold_lines(vec![units_of("p", 1), units_of("q", 1)])).is_ok());
@@ -346,7 +348,10 @@ fn a_checkout_that_is_refused_again_and_again_is_refused_in_words_at_last() {
         let mut refused = 0;
         let refusal = loop {
             match say(&mut town, "pay", checkout()) {
-                Err(Refusal::OutOfStock(_)) => refused += 1,
+                Err(Refusal::OutOfStock(_)) => {
+                    refused += 1;
+                    assert!(refused <= CART_CHECKOUTS_MAX, "checkouts have no bound");
+                }
                 Err(refusal) => break refusal,
                 Ok(answer) => panic!("sold: {answer:?}"),
             }
@@ -361,7 +366,7 @@ fn a_checkout_that_is_refused_again_and_again_is_refused_in_words_at_last() {
 }
 
 #[test]
-fn a_checkout_that_was_refused_before_a_gateway_was_asked_is_no_attempt() {
+pub(crate) fn a_checkout_that_was_refused_before_a_gateway_was_asked_is_no_attempt() {
     let mut town = late_shop(&[("p", 5), ("q", 0)]);
     assert!(say(&mut town, "hold", hold_lines(vec![units_of("p", 1), units_of("q", 1)])).is_ok());
     for turn in 0..3 {
@@ -376,7 +381,7 @@ fn a_checkout_that_was_refused_before_a_gateway_was_asked_is_no_attempt() {
 }
 
 #[test]
-fn traces_of_a_request_id_that_comes_with_other_bodies_are_bounded() {
+pub(crate) fn traces_of_a_request_id_that_comes_with_other_bodies_are_bounded() {
     let names: Vec<String> = (0..1_100).map(|number| format!("p{number}")).collect();
     let mut town = Town::new(Rules::default());
     for (name, stock) in names.iter().map(|name| (name.as_str(), 1)).chain([("gone", 0)]) {
@@ -394,4 +399,30 @@ fn traces_of_a_request_id_that_comes_with_other_bodies_are_bounded() {
     let last = refusals.last().expect("many were refused");
     assert!(matches!(last, Err(Refusal::BadRequest(why)) if why.contains("use another cart")), "{last:?}");
     assert_eq!(town.kept.audit().units.held, 0);
+}
+
+/// That a step is over can be said again and again, under new request ids. Each is remembered.
+#[test]
+pub(crate) fn what_is_settled_already_is_settled_again_so_often_and_no_more() {
+    let mut town = shop(100, 10);
+    assert!(say(&mut town, "hold", hold_lines(vec![units(1)])).is_ok());
+    town.bank.plan("authorize", &[Mood::DoesUnheard]);
+    town.bank.plan("void", &[Mood::Refuses]);
+    town.send(Some("pay"), Command::Cart(CartId(1), pay(Some(OnDecline::Keep), None)));
+    town.run();
+    let settle = |outcome| CartCommand::Settle { attempt: 1, outcome };
+    assert!(say(&mut town, "not", settle(Settlement::Declined)).is_ok());
+    let bound = CART_REQUESTS_MAX + CART_OUTCOMES_MORE;
+    let refused = (0..=bound).find_map(|number| {
+        let said = say(&mut town, &format!("again {number}"), settle(Settlement::Declined));
+        said.err().map(|refusal| (number, refusal))
+    });
+    let (number, refusal) = refused.expect("what is remembered has a bound");
+    assert!(matches!(&refusal, Refusal::BadRequest(why) if why.contains("use another cart")), "{refusal:?}");
+    // How the payment ended, and what the operator said first, are remembered as well.
+    assert_eq!(number, bound - 3);
+    assert!(say(&mut town, "again 7", settle(Settlement::Declined)).is_ok(), "a repeat is no new request");
+    // What is still to be settled is taken also by a full cart.
+    assert!(say(&mut town, "by hand", settle(Settlement::Voided)).is_ok());
+    assert_eq!(town.kept.payments().failed, 0);
 }

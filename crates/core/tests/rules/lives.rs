@@ -32,6 +32,14 @@ pub(crate) struct Lives {
 }
 
 impl Lives {
+    /// Nothing is known of what was before, so every hold counts as granted now.
+    pub(crate) fn begin_again(&mut self, now: Timestamp, kept: &Kept) {
+        *self = Lives::default();
+        for (entity, state) in kept.entities() {
+            self.granted.extend(holds(state).iter().map(|hold| ((entity.clone(), hold.hold), now)));
+        }
+    }
+
     /// A client was answered, by a shard so far from true time: deadlines are told in that.
     pub(crate) fn answered(&mut self, answered: &Answered, distance_ms: i64) {
         let (cart, deadline) = match &answered.answer {

@@ -14,8 +14,10 @@ mod catalogue;
 mod checkouts;
 mod crashes;
 mod deadlines;
+mod ends;
 mod examples;
 mod failures;
+mod far;
 mod foreign;
 mod grace;
 mod grants;
@@ -28,6 +30,7 @@ mod money;
 mod mutations;
 mod operators;
 mod outcomes;
+mod past;
 #[cfg(feature = "planted")]
 mod planted;
 mod prices;

@@ -260,7 +260,7 @@ fn an_operator_settles() {
 }
 
 #[test]
-fn a_canceled_session_frees_its_hall() {
+pub(crate) fn a_canceled_session_frees_its_hall() {
     check(
         "hall aa
          session s 100 50

@@ -18,7 +18,7 @@ use crate::{
 };
 
 #[test]
-fn a_decline_is_told_again() {
+pub(crate) fn a_decline_is_told_again() {
     check(
         "product p 9 1.00
          a hold p 2
@@ -156,7 +156,7 @@ fn what_cannot_be_set_aside_is_no_outcome() {
 }
 
 #[test]
-fn lines_that_were_taken_away_stay_visible() {
+pub(crate) fn lines_that_were_taken_away_stay_visible() {
     check(
         "hall aaaa
          session s
@@ -274,7 +274,7 @@ fn view(town: &mut Town) -> CartView {
 /// Every declined card is remembered, so there is room for it before the gateway is asked: nobody is charged for an
 /// outcome that cannot be kept.
 #[test]
-fn a_cart_that_cannot_remember_an_outcome_asks_no_gateway() {
+pub(crate) fn a_cart_that_cannot_remember_an_outcome_asks_no_gateway() {
     let mut town = shop();
     buy(&mut town, "hold", units(1)).expect("there are some");
     let mut answered = 1;

@@ -61,7 +61,7 @@ fn storms_of_operators() {
 
 /// How often what happens, in hundredths.
 #[derive(Clone, Copy)]
-struct Weather {
+pub(crate) struct Weather {
     crash: u32,
     lose: u32,
     double: u32,
@@ -71,8 +71,8 @@ struct Weather {
 }
 
 impl Weather {
-    const ROUGH: Weather = Weather { crash: 3, lose: 8, double: 10, pass: 6, operators: 0 };
-    const OF_OPERATORS: Weather = Weather { operators: 25, pass: 14, ..Weather::ROUGH };
+    pub(crate) const ROUGH: Weather = Weather { crash: 3, lose: 8, double: 10, pass: 6, operators: 0 };
+    pub(crate) const OF_OPERATORS: Weather = Weather { operators: 25, pass: 14, ..Weather::ROUGH };
 }
 
 /// Numbers from a seed: SplitMix64.
@@ -87,7 +87,7 @@ impl Dice {
         (mixed ^ (mixed >> 31)) % sides
     }
 
-    fn chance(&mut self, hundredths: u32) -> bool {
+    pub(crate) fn chance(&mut self, hundredths: u32) -> bool {
         self.roll(100) < u64::from(hundredths)
     }
 }
@@ -114,7 +114,7 @@ fn storm(seed: u64, weather: Weather) -> Town {
     sea.town
 }
 
-fn rules() -> Rules {
+pub(crate) fn rules() -> Rules {
     Rules {
         hold_ttl_ms: 1_000,
         hold_ttl_max_ms: 10_000,
@@ -191,22 +191,26 @@ fn town(rules: Rules) -> Town {
     town
 }
 
-struct Sea {
-    town: Town,
-    dice: Dice,
+pub(crate) struct Sea {
+    pub(crate) town: Town,
+    pub(crate) dice: Dice,
     /// What clients have sent: they repeat it when they hear nothing, and sometimes when they do.
     sent: Vec<(String, Command)>,
-    tickets: BTreeSet<Ticket>,
+    pub(crate) tickets: BTreeSet<Ticket>,
 }
 
 impl Sea {
     fn new(seed: u64) -> Sea {
-        let mut town = town(rules());
+        Sea::of(town(rules()), seed)
+    }
+
+    /// A storm over a town that is there already.
+    pub(crate) fn of(mut town: Town, seed: u64) -> Sea {
         town.bank.dice = Some(Dice(!seed));
         Sea { town, dice: Dice(seed), sent: Vec::new(), tickets: BTreeSet::new() }
     }
 
-    fn step(&mut self, weather: Weather) {
+    pub(crate) fn step(&mut self, weather: Weather) {
         if self.dice.chance(weather.pass) {
             let span = 1 + self.dice.roll(150);
             let until = match self.town.next_wake() {
@@ -440,7 +444,7 @@ impl Sea {
     }
 
     /// The storm is over: everything is delivered and committed, and time passes until nobody wants anything.
-    fn calm(&mut self) {
+    pub(crate) fn calm(&mut self) {
         self.town.bank.dice = None;
         self.town.run();
         let end = self.town.now.after(20_000);
@@ -452,11 +456,16 @@ impl Sea {
         self.town.run();
     }
 
-    fn check_rest(&self, nothing_lost: bool) {
+    pub(crate) fn check_rest(&self, nothing_lost: bool) {
         let town = &self.town;
         for ticket in &self.tickets {
             let (answered, lost) = (town.answers.contains_key(ticket), town.is_lost(*ticket));
-            assert!(answered != lost, "ticket {ticket}: answered {answered}, lost {lost}");
+            let sent = || {
+                let is_it =
+                    |message: &&Message| matches!(message.input, Input::Command { from, .. } if from == *ticket);
+                town.posted.iter().find(is_it)
+            };
+            assert!(answered != lost, "ticket {ticket}: answered {answered}, lost {lost}: {:?}", sent());
         }
         town.check_money();
         let mut sales: Vec<(Entity, HoldId, Portion)> = Vec::new();
@@ -522,6 +531,6 @@ fn between_entities(message: &Message) -> bool {
     }
 }
 
-fn buyer(number: u64) -> CartId {
+pub(crate) fn buyer(number: u64) -> CartId {
     cart(["a", "b", "c", "d"][number as usize])
 }

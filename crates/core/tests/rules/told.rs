@@ -9,6 +9,7 @@ use boxoffice_core::{
         Area, CartCommand, Command, CustomerLimit, Expect, Limits, NewSession, ProductCommand, ProductDetails,
         ResourceCommand, SessionCommand, VenueCommand, Want, WantedLine,
     },
+    event::{CustomerEvent, Event, ProductEvent},
     host::Input,
     id::{CartId, Entity, HoldId, Id},
     keep::State,
@@ -30,6 +31,51 @@ const STEPS: u32 = 120;
 fn whatever_an_ended_cart_held_is_free_within_the_grace() {
     for seed in 0..SEEDS {
         lives(seed);
+    }
+}
+
+/// Whether what was given back was so because the cart's time was over: by the news of it, by an inventory that asked
+/// because the news was lost, and by the release that a cart owes to whoever was told a later deadline.
+#[test]
+pub(crate) fn history_tells_an_expiry_from_a_release() {
+    for (heard, owner) in [(true, false), (false, false), (true, true)] {
+        let mut town = Lives::new(1).town;
+        let want = Want::Units { quantity: 2, now: false };
+        let line = WantedLine { entity: Entity::Product(id("p")), want };
+        let hold = CartCommand::Hold { lines: vec![line], customer: Some(id("ann")) };
+        town.send(Some("hold"), Command::Cart(CartId(0), hold));
+        town.run();
+        if owner {
+            town.send(Some("release"), Command::Cart(CartId(0), CartCommand::Release { line: 1, seats: None }));
+            town.run();
+        }
+        town.wait(10_000, if heard { Town::run } else { rest });
+        let said: Vec<bool> = town.log.iter().filter_map(|(_, event)| expired(event)).collect();
+        assert_eq!(said, [!owner; 2], "of the product and of the quota; heard: {heard}, by the owner: {owner}");
+    }
+    // It was told 3 s, and the product's life is shorter since: the cart owes the release.
+    let mut town = Lives::new(1).town;
+    for (request, name) in [("1", "p"), ("2", "q")] {
+        let want = Want::Units { quantity: 2, now: false };
+        let line = WantedLine { entity: Entity::Product(id(name)), want };
+        let hold = CartCommand::Hold { lines: vec![line], customer: Some(id("ann")) };
+        if name == "q" {
+            let details = ProductDetails { hold_ttl_ms: Some(150), ..product(euros(250), 100) };
+            town.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
+        }
+        town.send(Some(request), Command::Cart(CartId(0), hold));
+        town.run();
+    }
+    town.wait(10_000, rest);
+    let said: Vec<bool> = town.log.iter().filter_map(|(_, event)| expired(event)).collect();
+    assert!(said.len() >= 3 && said.iter().all(|expired| *expired), "{said:?}");
+}
+
+fn expired(event: &Event) -> Option<bool> {
+    match event {
+        Event::Product(ProductEvent::UnitsReleased { expired, .. })
+        | Event::Customer(CustomerEvent::QuotaReleased { expired, .. }) => Some(*expired),
+        _ => None,
     }
 }
 

@@ -55,7 +55,7 @@ fn releases(town: &Town, cart: CartId) -> Vec<Message> {
 }
 
 #[test]
-fn a_refused_guest_leaves_memory_and_its_hold_is_never_another() {
+pub(crate) fn a_refused_guest_leaves_memory_and_its_hold_is_never_another() {
     let mut town = town();
     let (ann, bob) = (CartId(1), CartId(2));
     town.send(Some("bob"), Command::Cart(bob, both(3, 0)));

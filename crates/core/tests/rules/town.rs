@@ -85,6 +85,8 @@ pub(crate) struct Town {
     expected: BTreeMap<Ticket, Expect>,
     watchers: Watchers,
     lives: Lives,
+    /// By how much versions were raised.
+    raised: BTreeMap<Entity, u64>,
     turn: Turn<Ticket>,
 }
 
@@ -113,6 +115,7 @@ impl Town {
             expected: BTreeMap::new(),
             watchers: Watchers::default(),
             lives: Lives::default(),
+            raised: BTreeMap::new(),
             turn: Turn::default(),
         }
     }
@@ -239,6 +242,25 @@ impl Town {
         if self.kept.get(entity).is_some_and(|state| state.unfinished()) {
             self.post(Message { to: entity.clone(), input: Input::Wake });
         }
+    }
+
+    /// All hosts die, and others begin with these states, which differ from what was kept only by numbers: versions and
+    /// attempts to pay are so much higher.
+    pub(crate) fn begin_again(&mut self, kept: Kept, versions: u64, attempts: u32) {
+        let busy: Vec<Entity> = self.actors.keys().cloned().collect();
+        busy.iter().for_each(|entity| self.crash(entity, 0));
+        // Clients still wait for their answers; what entities said to each other is lost.
+        self.mail.retain(|message| matches!(message.input, Input::Command { .. }));
+        self.calls.clear();
+        self.granted.clear();
+        self.bank.raise(attempts);
+        self.watchers.begin_again(&kept);
+        self.lives.begin_again(self.now, &kept);
+        self.raised = kept.entities().map(|(entity, _)| (entity.clone(), versions)).collect();
+        self.past.clear();
+        self.kept = kept;
+        let unfinished: Vec<Entity> = self.kept.unfinished().cloned().collect();
+        unfinished.into_iter().for_each(|to| self.post(Message { to, input: Input::Wake }));
     }
 
     /// Delivers and commits, oldest first, until nothing is left to do now.
@@ -478,7 +500,10 @@ impl Town {
     /// Whose hold or sale it was that made this version.
     fn holder(&self, at: &At) -> Option<CartId> {
         let mut events = self.log.iter().filter(|(entity, _)| *entity == at.entity).map(|(_, event)| event);
-        let hold = match events.nth(at.version.checked_sub(1)? as usize)? {
+        // What was remembered before versions were raised is told as it was.
+        let raised = self.raised.get(&at.entity).copied().unwrap_or_default();
+        let version = if at.version > raised { at.version - raised } else { at.version };
+        let hold = match events.nth(version.checked_sub(1)? as usize)? {
             Event::Session(SessionEvent::SeatsHeld { hold, .. } | SessionEvent::PlacesHeld { hold, .. })
             | Event::Session(SessionEvent::SeatsSold { hold, .. } | SessionEvent::PlacesSold { hold, .. })
             | Event::Product(ProductEvent::UnitsHeld { hold, .. } | ProductEvent::UnitsSold { hold, .. })

@@ -20,6 +20,18 @@ struct Watched {
 }
 
 impl Watchers {
+    /// Everyone watches anew, from what is kept now.
+    pub(crate) fn begin_again(&mut self, kept: &Kept) {
+        self.maps.clear();
+        for (entity, state) in kept.entities() {
+            if let (Entity::Session(id), State::Session(session)) = (entity, &**state) {
+                let map = session.map();
+                let seats = (0..session.layout().seats() as usize).map(|index| decode(&map.seats, index)).collect();
+                self.maps.insert(id.clone(), Watched { version: map.version, seats });
+            }
+        }
+    }
+
     /// Follows what was committed, and compares with the session's own map.
     pub(crate) fn see(&mut self, entity: &Entity, events: &[Event], kept: &Kept) {
         let Entity::Session(id) = entity else { return };

@@ -248,7 +248,8 @@ impl<R> CartHost<R> {
 
     /// Something was granted that nobody waits for: it came too late, or twice.
     fn stray(&mut self, stage: &mut Stage<'_, R>, from: &Entity, granted: &Granted) {
-        if granted.late {
+        // No inventory grants so high a revision.
+        if granted.late || granted.revision > REVISION_MAX {
             return;
         }
         if let Some(cart) = stage.entity.cart() {

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::{
     ask::{Ask, Granted},
-    cart::Cart,
+    cart::{Cart, REVISION_MAX},
     command::Want,
     event::QuotaClaim,
     host::{Effect, Turn},
@@ -153,12 +153,17 @@ impl Parts {
         }
         // A grant of something else is of a request of the same id before a crash; the inventory refuses this one. A
         // refusal that came first was of an earlier ask.
-        if part.want.hash() != granted.want_hash || (granted.revision != part.revision && !granted.late) {
+        // What never changes is granted as it is, whatever revision it has.
+        let counted = matches!(part.want, Want::Units { .. } | Want::Places { .. });
+        let higher = !counted && (part.revision..=REVISION_MAX).contains(&granted.revision);
+        let of_ask = granted.revision == part.revision || higher;
+        if part.want.hash() != granted.want_hash || !(of_ask || granted.late) {
             return true;
         }
         if matches!(part.main, Stage::Granted(_)) {
             return true;
         }
+        part.revision = part.revision.max(granted.revision);
         part.main = Stage::Granted(granted.clone());
         part.want_quota(cart, granted, customer.as_ref());
         part.ask_in(customer.as_ref(), life_ms, turn);

@@ -227,8 +227,8 @@ impl<R> CartHost<R> {
             }
             (PaymentStep::Authorize, GatewayOutcome::Unknown { .. }) => {
                 if let Some(paying) = self.paying.as_mut().filter(|_| cart.is_paying(key.attempt)) {
-                    let wait_ms = stage.rules.payment_again_ms << paying.tries.min(DOUBLED_MAX);
-                    paying.tries += 1;
+                    let wait_ms = stage.rules.payment_again_ms.saturating_mul(1 << paying.tries.min(DOUBLED_MAX));
+                    paying.tries = paying.tries.saturating_add(1);
                     paying.again_at = Some(stage.at.after(wait_ms));
                 }
             }

@@ -1,0 +1,112 @@
+//! What an opened cart has: the writes of its lines, its deadline and its checkout.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    line::{Line, LineHold},
+    memory::Memory,
+    paying::{Checkout, Done, Paying},
+};
+use crate::{
+    answer::{CartState, Ended, TakenLine},
+    event::{GrownLine, NewLine},
+    id::Id,
+    money::Currency,
+    time::Timestamp,
+};
+
+/// What an opened cart has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Body {
+    pub(super) state: CartState,
+    pub(super) opened_at: Timestamp,
+    pub(super) customer: Option<Id>,
+    pub(super) ttl_ms: u64,
+    pub(super) deadline: Timestamp,
+    /// Why it ended, if it did without an order.
+    pub(super) ended: Option<Box<Ended>>,
+    pub(super) currency: Option<Currency>,
+    pub(super) next_line: u32,
+    /// The version with which lines, quantities or prices changed last.
+    pub(super) lines_version: u64,
+    /// Ascending by number. Of a terminal cart: those it ended with.
+    pub(super) lines: Vec<Line>,
+    /// Lines that were taken away from the owner, oldest first.
+    pub(super) taken: Vec<TakenLine>,
+    pub(super) remembered: Vec<Memory>,
+    /// Of carts that have begun to pay.
+    pub(super) payment: Option<Box<Paying>>,
+    /// Of a done cart.
+    pub(super) done: Option<Box<Done>>,
+}
+
+impl Body {
+    pub(super) fn opened(at: Timestamp, customer: Option<Id>, ttl_ms: u64, deadline: Timestamp) -> Body {
+        Body {
+            state: CartState::Active,
+            opened_at: at,
+            customer,
+            ttl_ms,
+            deadline,
+            ended: None,
+            currency: None,
+            next_line: 1,
+            lines_version: 0,
+            lines: Vec::new(),
+            taken: Vec::new(),
+            remembered: Vec::new(),
+            payment: None,
+            done: None,
+        }
+    }
+
+    pub(super) fn add(&mut self, line: &NewLine) {
+        let hold = line.hold.map(|(hold, revision)| LineHold::new(hold, revision));
+        let taken = |known: &Line| hold.is_some() && known.entity == line.entity && known.hold == hold;
+        assert!(!self.lines.iter().any(taken), "two lines on one hold: {:?}", line.hold);
+        self.lines.push(Line {
+            number: self.next_line,
+            entity: line.entity.clone(),
+            hold,
+            quota: line.quota.clone().map(Box::new),
+            content: line.content.clone(),
+            ttl_ms: line.ttl_ms,
+            believed_until: line.believed_until,
+        });
+        self.next_line += 1;
+    }
+
+    pub(super) fn grow(&mut self, grown: &GrownLine) {
+        let line = self.lines.iter_mut().find(|line| line.number == grown.line);
+        let line = line.expect("only lines of the cart grow");
+        assert!(grown.content.quantity() > line.content.quantity(), "line {} does not grow", grown.line);
+        if let Some(hold) = &mut line.hold {
+            assert!(grown.revision > hold.revision, "line {} grows by an old revision", grown.line);
+            hold.revision = grown.revision;
+        }
+        if let Some(quota) = &mut line.quota {
+            assert!(grown.quota_revision > quota.revision, "the quota of line {} grows by an old revision", grown.line);
+            quota.revision = grown.quota_revision;
+        }
+        line.content = grown.content.clone();
+        line.believed_until = line.believed_until.max(grown.believed_until);
+    }
+
+    /// The cart expires then, if nothing happens before: every inventory may be told so from now on.
+    pub(super) fn live_until(&mut self, deadline: Timestamp) {
+        self.deadline = deadline;
+        self.lines.iter_mut().for_each(|line| line.believed_until = line.believed_until.max(deadline));
+    }
+
+    pub(super) fn begin_checkout(&mut self, checkout: Checkout, deadline: Timestamp) {
+        let paying = self.payment.get_or_insert_default();
+        assert_eq!(checkout.attempt, paying.attempts + 1, "attempts to pay are counted");
+        paying.attempts = checkout.attempt;
+        paying.begun += 1;
+        paying.checkout = Some(checkout);
+        self.state = CartState::CheckingOut;
+        self.live_until(deadline);
+    }
+}

@@ -1,0 +1,31 @@
+//! What happens to the directory.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    command::{Title, VenueDetails},
+    id::{Id, Request},
+};
+
+/// What happens to the directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DirectoryEvent {
+    /// A title was created or changed, or put as it was.
+    TitlePut {
+        /// Which title.
+        id: Id,
+        /// What it is now.
+        title: Title,
+        /// The request.
+        request: Request,
+    },
+    /// A venue has said where it is.
+    VenueListed {
+        /// Which venue.
+        venue: Id,
+        /// Name, city and position.
+        details: VenueDetails,
+        /// The venue's version with them.
+        version: u64,
+    },
+}

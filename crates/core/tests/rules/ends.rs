@@ -1,0 +1,1125 @@
+//! Numbers near their ends: counters, revisions, attempts, versions, amounts and times, for every kind of entity.
+//!
+//! Two nets. *Storms far out*: a storm whose prices, stocks, times and clocks are near their ends, and whose states are
+//! raised in the middle so that their counters are as well; every promise is checked after every commit as in any storm,
+//! and all comes to rest. *Words without measure*: the hosts of such states hear commands, asks and replies whose numbers
+//! are anything; what does not fit is refused, nothing panics, nothing wraps, and every sum is right.
+//!
+//! `ENDS_SEEDS` says how many seeds of each, `ENDS_FROM` the first one.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use boxoffice_core::{
+    answer::{Answer, Outcome},
+    ask::{Ask, Reply},
+    cluster::Copies,
+    command::{
+        Area, BestWish, CartCommand, ClusterCommand, Command, CustomerCommand, CustomerLimit, DirectoryCommand, Every,
+        Expect, HoldPolicy, Limits, Machine, Move, NewSession, OpeningHours, Payment, ProductCommand, ProductDetails,
+        Rate, Repeat, ResourceCommand, ResourceDetails, SessionCommand, Title, Until, VenueCommand, VenueDetails, Want,
+        WantedLine, When,
+    },
+    host::{Effect, Host, Input, Turn},
+    id::{Entity, HoldId, Id, Request, RequestHash},
+    keep::{Kept, State},
+    money::{AMOUNT_MAX, Currency, Money, PRICE_MAX},
+    payment::{GatewayCall, GatewayOutcome, OnDecline, PaymentKey, PaymentStep, Settlement},
+    portion::Content,
+    refusal::Refusal,
+    seat::{Seat, SeatSet},
+    time::{Moment, Rules, TIMESTAMP_MAX, Timestamp},
+};
+
+use crate::{
+    bank::Mood,
+    far::Far,
+    script::{details, euros, id, layout, new_session, pay, product, resource},
+    storm::{Dice, Sea, Weather, buyer, rules},
+    town::Town,
+};
+
+/// Seeds of each net every day.
+const SEEDS: u64 = 1_000;
+const STEPS: u32 = 60;
+const WORDS: u32 = 250;
+
+/// A minute, and an hour.
+const MINUTE_MS: u64 = 60_000;
+const HOUR_MS: u64 = 60 * MINUTE_MS;
+
+/// Above this no revision is granted: a cart needs room for what it commits.
+const REVISION_MAX: u64 = u64::MAX - (1 << 41);
+
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse().ok());
+    let from: u64 = number("ENDS_FROM").unwrap_or(0);
+    from..from + number("ENDS_SEEDS").unwrap_or(SEEDS)
+}
+
+/// Says which seed it was if it ends badly.
+struct Named(&'static str, u64);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}: seed {} ended badly", self.0, self.1);
+        }
+    }
+}
+
+#[test]
+fn storms_far_out() {
+    let mut said = Said::new();
+    for seed in seeds() {
+        let _named = Named("a storm far out", seed);
+        storm_far_out(seed).iter().for_each(|(name, count)| *said.entry(name).or_default() += count);
+    }
+    println!("{said:?}");
+}
+
+#[test]
+fn words_without_measure() {
+    let mut said = Said::new();
+    for seed in seeds() {
+        let _named = Named("words without measure", seed);
+        words_of(seed).iter().for_each(|(name, count)| *said.entry(name).or_default() += count);
+    }
+    println!("{said:?}");
+}
+
+/// How often what was answered, by the name of the refusal.
+type Said = BTreeMap<&'static str, u32>;
+
+/// Notes an answer. A refusal says why in words, whatever the numbers in it.
+fn note(said: &mut Said, outcome: &Outcome) {
+    let name = match outcome {
+        Ok(_) => "granted",
+        Err(refusal) => {
+            assert!(!refusal.to_string().is_empty());
+            refusal.name()
+        }
+    };
+    *said.entry(name).or_default() += 1;
+}
+
+/// Numbers that are anything, mostly near an end or near what there is.
+struct Wild {
+    dice: Dice,
+    /// Numbers that occur in the state.
+    near: Vec<u64>,
+    /// The cluster's version.
+    cluster: u64,
+}
+
+impl Wild {
+    /// Looks at the numbers there are.
+    fn look(&mut self, kept: &Kept) {
+        self.near = near(kept);
+        self.cluster = kept.get(&Entity::Cluster).map_or(0, |cluster| cluster.version());
+    }
+
+    fn one<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.dice.roll(of.len() as u64) as usize]
+    }
+
+    fn chance(&mut self, hundredths: u32) -> bool {
+        self.dice.chance(hundredths)
+    }
+
+    /// A number up to `max`.
+    fn up_to(&mut self, max: u64) -> u64 {
+        let any = match self.dice.roll(12) {
+            0 => 0,
+            1 => 1,
+            2 => max,
+            3 => max - 1,
+            4 => max / 2,
+            5 => max / 2 + 1,
+            6 => 1 << self.dice.roll(64),
+            7 => (1 << self.dice.roll(64)) - 1,
+            8 => max - self.dice.roll(1_000).min(max),
+            9 if !self.near.is_empty() => {
+                let near = &self.near[self.dice.roll(self.near.len() as u64) as usize];
+                near.wrapping_add(self.dice.roll(5)).wrapping_sub(2)
+            }
+            _ => self.dice.roll(12),
+        };
+        any.min(max)
+    }
+
+    fn u64(&mut self) -> u64 {
+        self.up_to(u64::MAX)
+    }
+
+    fn u32(&mut self) -> u32 {
+        self.up_to(u64::from(u32::MAX)) as u32
+    }
+
+    fn u16(&mut self) -> u16 {
+        self.up_to(u64::from(u16::MAX)) as u16
+    }
+
+    fn i64(&mut self) -> i64 {
+        let ends = [i64::MIN, i64::MIN + 1, -1, PRICE_MAX, PRICE_MAX + 1, AMOUNT_MAX, AMOUNT_MAX + 1, i64::MAX];
+        if self.chance(50) { self.one(&ends) } else { self.u64() as i64 }
+    }
+
+    fn i32(&mut self) -> i32 {
+        let ends = [i32::MIN, -180_000_001, -180_000_000, -90_000_000, 0, 90_000_000, 180_000_000, i32::MAX];
+        self.one(&ends)
+    }
+
+    /// A price that may be had.
+    fn price(&mut self) -> i64 {
+        self.one(&[0, 1, 250, PRICE_MAX / 2, PRICE_MAX - 1, PRICE_MAX])
+    }
+
+    fn maybe<T>(&mut self, some: impl FnOnce(&mut Wild) -> T) -> Option<T> {
+        self.chance(50).then(|| some(self))
+    }
+
+    fn money(&mut self) -> Money {
+        let other = Money { amount: 0, currency: Currency::new("USD").expect("three letters") };
+        Money { amount: self.i64(), ..if self.chance(90) { euros(0) } else { other } }
+    }
+
+    fn instant(&mut self) -> Timestamp {
+        let ends = [0, 1, TIMESTAMP_MAX.0 - 1, TIMESTAMP_MAX.0, TIMESTAMP_MAX.0 + 1, u64::MAX - 1, u64::MAX];
+        Timestamp(if self.chance(40) { self.one(&ends) } else { self.u64() })
+    }
+
+    /// From and to, mostly in that order and not far from each other.
+    fn span(&mut self) -> (Timestamp, Timestamp) {
+        let from = self.instant();
+        let to = match self.dice.roll(4) {
+            0 => self.instant(),
+            1 => Timestamp(from.0.saturating_add(1)),
+            2 => Timestamp(from.0.saturating_add(self.u64())),
+            _ => Timestamp(from.0.saturating_add(self.dice.roll(HOUR_MS))),
+        };
+        (from, to)
+    }
+
+    fn limits(&mut self) -> Limits {
+        let per_customer = self.maybe(|wild| CustomerLimit { quota: id("few"), max: wild.u32() });
+        Limits { per_order: self.maybe(Wild::u32), per_customer }
+    }
+
+    fn seats(&mut self) -> SeatSet {
+        let seat = |wild: &mut Wild| Seat { row: wild.u16(), seat: wild.u16() };
+        let (first, second) = (seat(self), seat(self));
+        SeatSet::new([first])
+            .ok()
+            .filter(|_| first == second)
+            .or_else(|| SeatSet::new([first, second]).ok())
+            .expect("one or two")
+    }
+
+    fn customer(&mut self) -> Option<Id> {
+        self.maybe(|_| id("ann"))
+    }
+
+    fn when(&mut self) -> When {
+        if self.chance(80) {
+            let (begin, end) = self.span();
+            return When::Utc { begin, end };
+        }
+        let texts =
+            ["0000-01-01T00:00", "9999-12-31T23:59:59", "1970-01-01T00:00", "2026-02-30T10:00", "65535-99-99T99:99"];
+        When::Local { begin: self.one(&texts).into(), end: self.one(&texts).into() }
+    }
+
+    /// Something that anybody may say to anything; `truth` leaves out what only a gateway or an operator knows.
+    fn command(&mut self, truth: bool) -> Command {
+        match self.dice.roll(16) {
+            0..=6 => {
+                let buyer = buyer(self.dice.roll(4));
+                Command::Cart(buyer, self.cart_command(truth))
+            }
+            7 | 8 => {
+                let name = id(self.one(&["p", "q"]));
+                Command::Product(name, self.product_command())
+            }
+            9..=11 => Command::Resource(id("r"), self.resource_command()),
+            12 => {
+                let name = id(self.one(&["s", "t"]));
+                let seats = |wild: &mut Wild| wild.seats().as_slice().to_vec();
+                let command = match self.dice.roll(5) {
+                    0 => SessionCommand::Block(seats(self)),
+                    1 => SessionCommand::Unblock(seats(self)),
+                    2 => SessionCommand::Map,
+                    3 => SessionCommand::Audit,
+                    _ => SessionCommand::Get,
+                };
+                Command::Session(name, command)
+            }
+            13 => Command::Venue(id("venue"), self.venue_command()),
+            14 => {
+                let command = match self.dice.roll(3) {
+                    0 => CustomerCommand::Audit,
+                    _ => CustomerCommand::Purchases { after: self.u64(), limit: self.u32() },
+                };
+                Command::Customer(id("ann"), command)
+            }
+            _ if self.chance(50) => Command::Cluster(self.cluster_command()),
+            _ => Command::Directory(self.directory_command()),
+        }
+    }
+
+    fn wanted(&mut self) -> WantedLine {
+        let entity = |name| Entity::Session(id(name));
+        match self.dice.roll(8) {
+            0..=2 => {
+                let product = id(self.one(&["p", "q"]));
+                let want = Want::Units { quantity: self.u32(), now: self.chance(20) };
+                WantedLine { entity: Entity::Product(product), want }
+            }
+            3 | 4 => WantedLine { entity: entity("t"), want: Want::Places { area: id("stand"), quantity: self.u32() } },
+            5 => WantedLine {
+                entity: entity("s"),
+                want: Want::Seats { seats: self.seats(), best_effort: self.chance(50) },
+            },
+            6 => {
+                let (count, accessible, split) = (self.u16(), self.u16(), self.chance(50));
+                WantedLine {
+                    entity: entity("s"),
+                    want: Want::Best(BestWish { count, category: None, section: None, accessible, split }),
+                }
+            }
+            _ => {
+                let (begin, end) = self.span();
+                WantedLine { entity: Entity::Resource(id("r")), want: Want::Slot { begin, end, details: "".into() } }
+            }
+        }
+    }
+
+    fn cart_command(&mut self, truth: bool) -> CartCommand {
+        match self.dice.roll(if truth { 11 } else { 13 }) {
+            0 => CartCommand::Open { customer: self.customer(), ttl_ms: self.maybe(Wild::u64) },
+            1..=3 => {
+                let lines = (0..1 + self.dice.roll(3)).map(|_| self.wanted()).collect();
+                CartCommand::Hold { lines, customer: self.customer() }
+            }
+            4 => CartCommand::SetQuantity { line: self.u32(), quantity: self.u32() },
+            5 => CartCommand::Release { line: self.u32(), seats: self.maybe(Wild::seats) },
+            6 => CartCommand::Revoke { line: self.u32(), reason: "".into() },
+            7 => CartCommand::Refund { lines: self.maybe(|wild| vec![wild.u32(), wild.u32()]), reason: "".into() },
+            8 => {
+                let payment = Payment::Gateway { source: "card".into(), on_decline: Some(OnDecline::Keep) };
+                let total = self.maybe(Wild::money);
+                let expect = Expect { total, lines: self.maybe(Wild::u64), paid: None };
+                CartCommand::Checkout { payment, customer: self.customer(), shipping: None, expect }
+            }
+            9 => CartCommand::Audit,
+            10 => CartCommand::Get,
+            11 => {
+                let outcome = match self.dice.roll(5) {
+                    0 => Settlement::Authorized { reference: "auth".into() },
+                    1 => Settlement::Captured,
+                    2 => Settlement::Voided,
+                    3 => Settlement::Refunded { refund: self.u32() },
+                    _ => Settlement::Declined,
+                };
+                CartCommand::Settle { attempt: self.u32(), outcome }
+            }
+            _ => {
+                let key = PaymentKey { cart: buyer(self.dice.roll(4)), attempt: self.u32() };
+                let (step, outcome) = self.paid();
+                CartCommand::Paid { key, step, outcome }
+            }
+        }
+    }
+
+    fn paid(&mut self) -> (PaymentStep, GatewayOutcome) {
+        let refund = PaymentStep::Refund(self.u32());
+        let step = self.one(&[PaymentStep::Authorize, PaymentStep::Capture, PaymentStep::Void, refund]);
+        let reason = "no".into();
+        let outcome = match self.dice.roll(7) {
+            0 | 1 => GatewayOutcome::Authorized { reference: "auth".into(), amount: self.money() },
+            2 => GatewayOutcome::Captured,
+            3 => GatewayOutcome::Voided,
+            4 => GatewayOutcome::Refunded,
+            5 => GatewayOutcome::Declined { reason },
+            _ => GatewayOutcome::Unknown { reason },
+        };
+        (step, outcome)
+    }
+
+    fn product_command(&mut self) -> ProductCommand {
+        let stocks = [0, 1, 5, AMOUNT_MAX as u64 - 1, AMOUNT_MAX as u64, AMOUNT_MAX as u64 + 1, u64::MAX];
+        match self.dice.roll(4) {
+            0 => ProductCommand::Get,
+            1 => ProductCommand::Audit,
+            _ => {
+                let price = if self.chance(60) { euros(self.price()) } else { self.money() };
+                let stock = if self.chance(60) { self.one(&stocks) } else { self.u64() };
+                let hold = self.one(&[HoldPolicy::AtAdd, HoldPolicy::AtCheckout]);
+                let hold_ttl_ms = self.maybe(Wild::u64);
+                let limits = self.limits();
+                ProductCommand::Put(Box::new(ProductDetails { hold, hold_ttl_ms, limits, ..product(price, stock) }))
+            }
+        }
+    }
+
+    fn resource_command(&mut self) -> ResourceCommand {
+        let booking = id(self.one(&["b1", "b2", "b3"]));
+        match self.dice.roll(10) {
+            0 => {
+                let hours = self.maybe(|wild| OpeningHours {
+                    week: std::array::from_fn(|_| vec![(wild.u16(), wild.u16())]),
+                    exceptions: vec![("9999-12-31".into(), vec![(0, wild.u16())])],
+                });
+                let price = if self.chance(60) { self.price() } else { self.i64() };
+                let rate = Rate { amount: price, currency: euros(0).currency, per_ms: self.maybe(Wild::u64) };
+                ResourceCommand::Put(Box::new(ResourceDetails {
+                    capacity: self.u32(),
+                    hours: hours.filter(|_| self.chance(30)),
+                    before_ms: self.u64(),
+                    after_ms: self.u64(),
+                    notice_ms: self.u64(),
+                    horizon_ms: self.maybe(Wild::u64),
+                    rate,
+                    hold_ttl_ms: self.maybe(Wild::u64),
+                    limits: self.limits(),
+                    ..resource(euros(1))
+                }))
+            }
+            1 => {
+                // One that is good, but for its price.
+                let rate =
+                    Rate { amount: self.price(), currency: euros(0).currency, per_ms: Some(1 + self.dice.roll(9)) };
+                let horizon_ms = self.maybe(|_| 3_660 * 24 * HOUR_MS);
+                ResourceCommand::Put(Box::new(ResourceDetails {
+                    rate,
+                    horizon_ms,
+                    capacity: 10_000,
+                    ..resource(euros(1))
+                }))
+            }
+            2 | 3 => {
+                let repeat = self.maybe(|wild| {
+                    let every = match wild.dice.roll(3) {
+                        0 => Every::Day,
+                        1 => Every::Week(vec![wild.dice.roll(9) as u8, u8::MAX]),
+                        _ => Every::Month,
+                    };
+                    let until = match wild.dice.roll(3) {
+                        0 => Until::Date("9999-12-31".into()),
+                        1 => Until::Count(wild.dice.roll(20) as u32),
+                        _ => Until::Count(wild.u32()),
+                    };
+                    Repeat { every, interval: if wild.chance(50) { 1 } else { wild.u32() }, until }
+                });
+                ResourceCommand::Reserve { booking, when: self.when(), repeat, details: "".into() }
+            }
+            4 => ResourceCommand::Cancel { booking, series: self.chance(50) },
+            5 => ResourceCommand::Move { booking, when: self.when() },
+            6 => ResourceCommand::IsAvailable(self.when()),
+            7 => {
+                let (from, to) = self.span();
+                let hold = format!("hold/{:x}/{:x}/{}/{}", u128::MAX, self.u64(), self.u16(), self.u16()).into();
+                let after = self.maybe(|wild| (wild.instant(), hold));
+                ResourceCommand::Bookings { from, to, limit: self.u32(), after }
+            }
+            8 => {
+                let (from, to) = self.span();
+                ResourceCommand::FreeSlots { from, to, length_ms: self.u64(), count: self.u32() }
+            }
+            _ => ResourceCommand::Audit,
+        }
+    }
+
+    fn venue_command(&mut self) -> VenueCommand {
+        match self.dice.roll(4) {
+            0 => {
+                let (from, to) = self.span();
+                let after = self.maybe(|wild| (wild.instant(), id("s")));
+                VenueCommand::SearchSessions { hall: None, title: None, from, to, limit: self.u32(), after }
+            }
+            1 => VenueCommand::Put(VenueDetails { position: Some((self.i32(), self.i32())), ..details() }),
+            _ => {
+                let (starts_at, ends_at) = self.span();
+                let name = format!("x{}", self.dice.roll(20));
+                let plain = new_session(&name, &layout("aaaa/bbB"), starts_at.0, ends_at.0, self.maybe(Wild::u64));
+                let amount = if self.chance(60) { self.price() } else { self.i64() };
+                let area = Area { id: id("stand"), name: "Stand".into(), capacity: self.u32(), price: euros(amount) };
+                let limits = self.limits();
+                let prices = plain.prices.iter().map(|(name, _)| (name.clone(), euros(amount))).collect();
+                VenueCommand::CreateSession(NewSession { areas: vec![area], limits, prices, ..plain })
+            }
+        }
+    }
+
+    fn directory_command(&mut self) -> DirectoryCommand {
+        match self.dice.roll(4) {
+            0 => {
+                let title = Title {
+                    name: "Play".into(),
+                    director: "".into(),
+                    cast: Vec::new(),
+                    comments: "".into(),
+                    duration_ms: self.maybe(Wild::u64),
+                };
+                DirectoryCommand::PutTitle(id("title"), title)
+            }
+            1 => DirectoryCommand::SearchTitles { name: None, limit: self.u32(), after: None },
+            _ => {
+                let near = self.maybe(|wild| (wild.i32(), wild.i32()));
+                let after = self.maybe(|wild| format!("{}:venue", wild.u64()).into());
+                DirectoryCommand::SearchVenues { city: None, name: None, near, limit: self.u32(), after }
+            }
+        }
+    }
+
+    fn cluster_command(&mut self) -> ClusterCommand {
+        let node = if self.chance(70) { 1 + self.dice.roll(4) } else { self.u64() };
+        let program = || "1".into();
+        let machine =
+            Box::new(Machine { disk: u128::from(node), peer: "a:1".into(), client: "a:2".into(), program: program() });
+        match self.dice.roll(12) {
+            0 => {
+                let shards = if self.chance(80) { 3 } else { self.u16() };
+                ClusterCommand::Found { node, machine, shards, replicas: self.one(&[0, 1, 3, 7, 8, u8::MAX]) }
+            }
+            1 | 2 => ClusterCommand::Join { node: self.maybe(|_| node), machine, proof: None },
+            3 | 4 => ClusterCommand::Arrived { node, machine },
+            5 => ClusterCommand::Drain { node, force: true },
+            6 => ClusterCommand::Replace { node },
+            7 => ClusterCommand::Retire { node },
+            8 => ClusterCommand::Reached { shard: self.u16(), version: self.u64() },
+            9 => ClusterCommand::Get,
+            _ => {
+                let voters = vec![1 + self.dice.roll(3), 4];
+                let one = Move { shard: self.dice.roll(4) as u16, leader: voters[0], voters, learners: Vec::new() };
+                let based_on = if self.chance(80) { self.cluster } else { self.u64() };
+                ClusterCommand::Place { based_on, moves: vec![one] }
+            }
+        }
+    }
+}
+
+/// How far numbers are raised, and whether there is room for what a cart may commit.
+fn far(wild: &mut Wild, kept: &Kept) -> (Far, bool) {
+    let room = wild.chance(70);
+    let last = u64::MAX - wild.dice.roll(20) - wild.one(&[0, 1 << 32]);
+    let highest = kept.entities().map(|(_, state)| state.version()).max().unwrap_or_default();
+    let far = Far {
+        versions: if room {
+            wild.one(&[0, u64::from(u32::MAX), u64::MAX / 2, u64::MAX - (1 << 33)])
+        } else {
+            last - highest
+        },
+        revisions: wild.one(&[0, u64::MAX / 2, REVISION_MAX - (1 << 21), REVISION_MAX]) >> 20 << 20,
+        attempts: wild.one(&[0, 1 << 15, u64::from(u16::MAX) - 20]),
+        payments: wild.one(&[0, 1 << 31, u64::from(u32::MAX) - 20]),
+        lines: wild.one(&[0, u64::from(u16::MAX) - 4, u64::from(u32::MAX) - 60]),
+        messages: if room { wild.one(&[0, u64::MAX / 2, u64::MAX - (1 << 33)]) } else { last - 200 },
+        generations: wild.one(&[0, 1 << 39, (1 << 40) - 6]),
+    };
+    (far, room)
+}
+
+/// A town at one end of time, in which everything costs, lasts and counts as much or as little as may be.
+fn town_at_an_end(wild: &mut Wild) -> Town {
+    let rules = match wild.dice.roll(2) {
+        0 => Rules { hold_ttl_max_ms: u64::MAX, ..rules() },
+        _ => rules(),
+    };
+    let mut town = Town::new(rules);
+    let truth = wild.one(&[0, 1_700_000_000_000, TIMESTAMP_MAX.0 - HOUR_MS]);
+    let running = wild.one(&[0, 1_700_000_000_000, TIMESTAMP_MAX.0 - HOUR_MS]);
+    (town.now, town.distance_ms) = (Timestamp(running), truth as i64 - running as i64);
+    let layout = layout("aaaa/bbB");
+    let to_venue = |command| Command::Venue(id("venue"), command);
+    town.send(Some("venue"), to_venue(VenueCommand::Put(details())));
+    town.run();
+    let (hall, name) = (id("hall"), "Hall".into());
+    town.send(
+        Some("hall"),
+        to_venue(VenueCommand::PutHall { hall, name, comments: "".into(), layout: layout.clone() }),
+    );
+    town.run();
+    let (capacity, price) = (wild.one(&[1, 6, 999_999, 1_000_000]), wild.price());
+    let stand = Area { id: id("stand"), name: "Stand".into(), capacity, price: euros(price) };
+    let limits = wild.limits();
+    let limits = Limits { per_order: limits.per_order.map(|max| max.max(1)), ..Limits::default() };
+    for (name, at, areas) in [("s", 10 * MINUTE_MS, Vec::new()), ("t", 40 * MINUTE_MS, vec![stand])] {
+        let times = (truth + at, truth + at + 10 * MINUTE_MS);
+        let session = new_session(name, &layout, times.0, times.1, None);
+        let session = NewSession { areas, limits: limits.clone(), ..session };
+        town.send(Some(name), to_venue(VenueCommand::CreateSession(session)));
+    }
+    for (name, hold) in [("p", HoldPolicy::AtAdd), ("q", HoldPolicy::AtCheckout)] {
+        let stock = wild.one(&[1, 5, AMOUNT_MAX as u64 - 1, AMOUNT_MAX as u64]);
+        let details = ProductDetails { hold, ..product(euros(wild.price()), stock) };
+        town.send(Some(name), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
+    }
+    let room = Box::new(resource(euros(wild.price())));
+    town.send(Some("room"), Command::Resource(id("r"), ResourceCommand::Put(room)));
+    let machine = Box::new(Machine { disk: 1, peer: "a:1".into(), client: "a:2".into(), program: "1".into() });
+    town.send(None, Command::Cluster(ClusterCommand::Found { node: 1, machine, shards: 3, replicas: 3 }));
+    town.run();
+    town
+}
+
+/// Numbers that occur in what is kept.
+fn near(kept: &Kept) -> Vec<u64> {
+    let mut near = Vec::new();
+    for (_, state) in kept.entities() {
+        near.push(state.version());
+        near.extend(state.deadline().map(|deadline| deadline.0));
+        match &**state {
+            State::Cart(cart) => {
+                let lines = cart.view().map(|view| view.lines).unwrap_or_default();
+                near.extend(lines.iter().map(|line| u64::from(line.line)));
+                let claims = cart.claims();
+                near.extend(claims.iter().flat_map(|claim| [claim.revision, u64::from(claim.hold.attempt)]));
+                near.extend(cart.open_payments().map(|open| u64::from(open.key.attempt)));
+            }
+            State::Product(product) => near.extend(product.audit().holds.iter().map(|hold| hold.revision)),
+            State::Cluster(cluster) => {
+                near.push(cluster.next_generation());
+                near.extend(cluster.places().iter().map(|place| place.version));
+            }
+            _ => {}
+        }
+    }
+    near
+}
+
+/// What may never fall: versions, and revisions of holds.
+#[derive(Default)]
+struct Rising {
+    versions: BTreeMap<Entity, u64>,
+    revisions: BTreeMap<(Entity, HoldId), u64>,
+}
+
+impl Rising {
+    fn check(&mut self, kept: &Kept) {
+        for (entity, state) in kept.entities() {
+            let version = state.version();
+            let before = self.versions.insert(entity.clone(), version);
+            assert!(before.is_none_or(|before| before <= version), "{entity} goes back from {before:?} to {version}");
+            let holds = match &**state {
+                State::Session(session) => session.audit().holds,
+                State::Product(product) => product.audit().holds,
+                State::Resource(resource) => resource.audit().holds,
+                State::Customer(customer) => customer.audit().holds,
+                State::Venue(_) | State::Cart(_) | State::Directory(_) | State::Cluster(_) => Vec::new(),
+            };
+            let there: BTreeSet<HoldId> = holds.iter().map(|hold| hold.hold).collect();
+            self.revisions.retain(|(of, hold), _| of != entity || there.contains(hold));
+            for hold in holds {
+                let before = self.revisions.insert((entity.clone(), hold.hold), hold.revision);
+                let falls = before.is_some_and(|before| before > hold.revision);
+                assert!(!falls, "{:?} goes back from {before:?} to {}", hold.hold, hold.revision);
+            }
+            check_state(state);
+        }
+    }
+}
+
+/// Every sum of a state, worked out in numbers that are wide enough.
+fn check_state(state: &State) {
+    match state {
+        State::Product(product) => check_answer(&Answer::Product(product.view())),
+        State::Session(session) => check_answer(&Answer::Session(session.view())),
+        State::Cart(cart) => {
+            if let Some(view) = cart.view() {
+                check_answer(&Answer::Cart(view));
+            }
+            if let Some(order) = cart.order() {
+                let sum: i128 = order.lines.iter().map(|line| amount(&line.content)).sum();
+                assert_eq!(i128::from(order.total.amount), sum, "{order:?}");
+            }
+        }
+        State::Cluster(cluster) => {
+            for place in cluster.places() {
+                let Copies { voters, learners } = &place.aim;
+                for replica in voters.iter().chain(learners) {
+                    assert!(replica.generation < 1 << 40, "{replica:?} has the id of another node's");
+                    assert!(replica.generation < cluster.next_generation(), "{replica:?} is given again");
+                }
+            }
+        }
+        State::Venue(_) | State::Resource(_) | State::Customer(_) | State::Directory(_) => {}
+    }
+}
+
+fn amount(content: &Content) -> i128 {
+    match content {
+        Content::Seats(seats) => seats.iter().map(|priced| i128::from(priced.price)).sum(),
+        Content::Places { quantity, price, .. } | Content::Units { quantity, price } => {
+            i128::from(*quantity) * i128::from(*price)
+        }
+        Content::Slot { price, .. } => i128::from(*price),
+    }
+}
+
+/// Every sum of an answer.
+fn check_answer(answer: &Answer) {
+    match answer {
+        Answer::Cart(view) => {
+            let sum: i128 = view.lines.iter().map(|line| amount(&line.content)).sum();
+            let total = view.total.map(|total| i128::from(total.amount));
+            assert_eq!(total.unwrap_or_default(), sum, "{view:?}");
+            assert!(sum <= i128::from(AMOUNT_MAX), "{view:?}");
+        }
+        Answer::Product(view) => {
+            let counts = view.counts;
+            let all = u128::from(counts.free) + u128::from(counts.held) + u128::from(counts.sold);
+            assert_eq!(all, u128::from(view.details.stock), "{view:?}");
+        }
+        Answer::Session(view) => {
+            let counts = view.counts;
+            let all = [counts.free, counts.held, counts.sold, counts.blocked].map(u64::from);
+            assert_eq!(all.iter().sum::<u64>(), u64::from(view.layout.seats()), "{counts:?}");
+            for (area, counts) in view.areas.iter().zip(&view.area_counts) {
+                let all = u64::from(counts.free) + u64::from(counts.held) + u64::from(counts.sold);
+                assert_eq!(all, u64::from(area.capacity), "{counts:?}");
+            }
+        }
+        Answer::Purchases(page) => {
+            assert!(page.purchases.windows(2).all(|pair| pair[0].cursor < pair[1].cursor), "{page:?}");
+            assert!(page.purchases.iter().all(|purchase| purchase.cursor <= page.newest), "{page:?}");
+        }
+        Answer::FreeSlots(slots) => {
+            assert!(slots.iter().all(|(begin, end)| begin < end && *end <= TIMESTAMP_MAX), "{slots:?}");
+        }
+        Answer::Bookings(bookings) | Answer::Booked(bookings) => {
+            assert!(bookings.iter().all(|booking| booking.begin < booking.end), "{bookings:?}");
+        }
+        _ => {}
+    }
+}
+
+pub(crate) fn storm_far_out(seed: u64) -> Said {
+    let mut wild = Wild { dice: Dice(seed.wrapping_mul(7) ^ 0xe0d5), near: Vec::new(), cluster: 0 };
+    let mut sea = Sea::of(town_at_an_end(&mut wild), seed);
+    let mut rising = Rising::default();
+    let mut room = true;
+    let weather = if wild.chance(50) { Weather::ROUGH } else { Weather::OF_OPERATORS };
+    for step in 0..3 * STEPS {
+        if step == STEPS {
+            let (far, has_room) = far(&mut wild, &sea.town.kept);
+            room = has_room;
+            let raised = far.raise(&sea.town.kept.cut());
+            assert_eq!(raised.audit().violations, [""; 0], "raised by {far:?}");
+            sea.town.begin_again(raised, far.versions, far.payments as u32);
+            rising.revisions.clear();
+        }
+        if step % 5 == 0 {
+            wild.look(&sea.town.kept);
+        }
+        if wild.chance(35) {
+            let ticket = sea.town.send(Some(&format!("w{step}")), wild.command(true));
+            sea.tickets.insert(ticket);
+        } else {
+            sea.step(weather);
+        }
+        rising.check(&sea.town.kept);
+    }
+    sea.calm();
+    rising.check(&sea.town.kept);
+    let mut said = Said::new();
+    for outcome in sea.town.answers.values() {
+        if let Ok(answered) = outcome {
+            check_answer(&answered.answer);
+        }
+        note(&mut said, outcome);
+    }
+    if room {
+        sea.check_rest(false);
+    }
+    said
+}
+
+/// Hosts whose words have numbers that are anything on their way: each is heard as it is, and what they decide is kept at
+/// once.
+struct Words {
+    kept: Kept,
+    rules: std::sync::Arc<Rules>,
+    hosts: BTreeMap<Entity, Host<()>>,
+    mail: VecDeque<(Entity, Input<()>)>,
+    rising: Rising,
+    turn: Turn<()>,
+    moment: Moment,
+    said: Said,
+}
+
+impl Words {
+    fn hear(&mut self, wild: &mut Wild, to: Entity, input: Input<()>) {
+        let woken = matches!(input, Input::Wake);
+        let host = self
+            .hosts
+            .entry(to.clone())
+            .or_insert_with(|| Host::new(to.clone(), self.kept.get(&to), std::sync::Arc::clone(&self.rules)));
+        self.turn.clear();
+        host.handle(self.moment, input, &mut self.turn);
+        let turn = std::mem::take(&mut self.turn);
+        let again = !woken || turn.wake_at.is_none_or(|wake_at| wake_at > self.moment.at);
+        assert!(again, "{to} is awake and asks to be woken at {:?} at {:?}", turn.wake_at, self.moment);
+        if !turn.events.is_empty() {
+            self.kept.apply(&to, turn.events.clone());
+        }
+        let version = self.kept.get(&to).map_or(0, |state| state.version());
+        assert_eq!(version, turn.after + turn.events.len() as u64, "{to}");
+        for effect in turn.now.iter().chain(&turn.committed).chain(&turn.read) {
+            match effect {
+                Effect::Answer { to: (), outcome } => self.answered(outcome),
+                Effect::Ask { to: other, ask } => {
+                    let mut ask = ask.clone();
+                    wild.bend_ask(&mut ask);
+                    self.mail.push_back((other.clone(), Input::Ask { from: to.clone(), ask }));
+                }
+                Effect::Reply { to: other, reply } => {
+                    let mut reply = reply.clone();
+                    wild.bend_reply(&mut reply);
+                    self.mail.push_back((other.clone(), Input::Reply { from: to.clone(), reply }));
+                }
+                Effect::Pay(call) => {
+                    let outcome = wild.outcome_of(call);
+                    let input = Input::Paid { key: call.key(), step: call.step(), outcome };
+                    self.mail.push_back((to.clone(), input));
+                }
+            }
+        }
+        self.turn = turn;
+    }
+
+    fn answered(&mut self, outcome: &Outcome) {
+        if let Ok(answered) = outcome {
+            check_answer(&answered.answer);
+        }
+        note(&mut self.said, outcome);
+    }
+}
+
+impl Wild {
+    /// Numbers of an ask that the two need not agree about.
+    fn bend_ask(&mut self, ask: &mut Ask) {
+        if !self.chance(30) {
+            return;
+        }
+        match ask {
+            Ask::Hold { life_ms, .. } => *life_ms = self.u64(),
+            Ask::Sell { at, .. } => *at = self.instant(),
+            Ask::List { version, .. } => *version = self.u64(),
+            Ask::Post { purchase } => (purchase.cursor, purchase.total) = (self.u64(), self.money()),
+            _ => {}
+        }
+    }
+
+    /// The same of a reply.
+    fn bend_reply(&mut self, reply: &mut Reply) {
+        if !self.chance(30) {
+            return;
+        }
+        match reply {
+            Reply::Granted(granted) => {
+                match self.dice.roll(3) {
+                    0 => granted.revision = self.u64(),
+                    1 => granted.limits = self.limits(),
+                    _ => {}
+                }
+                granted.ttl_ms = self.maybe(Wild::u64);
+                (granted.believed_ms, granted.version, granted.position) = (self.u64(), self.u64(), self.u64());
+                if let Some(Content::Units { price, .. } | Content::Places { price, .. } | Content::Slot { price, .. }) =
+                    &mut granted.content
+                    && self.chance(50)
+                {
+                    *price = self.i64().max(0);
+                }
+            }
+            Reply::Refused { revision, .. } | Reply::Released { revision, .. } => *revision = self.u64(),
+            Reply::Stale { revision, .. } => *revision = self.u64(),
+            Reply::Sold { version, position, .. } => (*version, *position) = (self.u64(), self.u64()),
+            Reply::MineFor { life_ms, .. } => *life_ms = self.u64(),
+            Reply::Listed { version } => *version = self.u64(),
+            _ => {}
+        }
+    }
+
+    fn outcome_of(&mut self, call: &GatewayCall) -> GatewayOutcome {
+        match call {
+            GatewayCall::Authorize { amount, .. } if self.chance(60) => {
+                GatewayOutcome::Authorized { reference: "auth".into(), amount: *amount }
+            }
+            _ => self.paid().1,
+        }
+    }
+
+    /// A hold that may be there, or may not.
+    fn hold(&mut self, kept: &Kept) -> HoldId {
+        let holds: Vec<HoldId> = kept.entities().flat_map(|(_, state)| holds_of(state)).collect();
+        if !holds.is_empty() && self.chance(70) {
+            return self.one(&holds);
+        }
+        let attempt = self.u16();
+        HoldId { cart: buyer(self.dice.roll(4)), request: RequestHash(self.u64()), part: self.u16(), attempt }
+    }
+
+    /// Something an entity may be told by another one, out of the blue.
+    fn word(&mut self, kept: &Kept) -> (Entity, Input<()>) {
+        let hold = self.hold(kept);
+        let inventory = match self.dice.roll(5) {
+            0 => Entity::Session(id("s")),
+            1 => Entity::Session(id("t")),
+            2 => Entity::Product(id("p")),
+            3 => Entity::Resource(id("r")),
+            _ => Entity::Customer(id("ann")),
+        };
+        let cart = Entity::Cart(hold.cart);
+        let to_cart = |reply| (cart.clone(), Input::Reply { from: inventory.clone(), reply });
+        let to_inventory = |ask| (inventory.clone(), Input::Ask { from: cart.clone(), ask });
+        let revision = self.u64();
+        // What a cart has it does not give back without knowing.
+        let unknown = HoldId { request: RequestHash(self.u64()), part: u16::MAX, ..hold };
+        match self.dice.roll(13) {
+            0 => to_cart(Reply::Stale { hold, revision, live: self.chance(50) }),
+            1 => to_cart(Reply::Refused { hold, revision, refusal: Refusal::InProgress }),
+            2 => to_cart(Reply::Released { hold, revision }),
+            3 => (inventory, Input::Reply { from: cart, reply: Reply::MineFor { hold, life_ms: self.u64() } }),
+            4 => (cart, Input::Ask { from: inventory, ask: Ask::Overdue { hold } }),
+            5 => (cart, Input::Ask { from: inventory, ask: Ask::Revoke { hold, reason: "".into() } }),
+            6 => to_inventory(Ask::Release {
+                hold: unknown,
+                revision,
+                left: None,
+                last: self.chance(50),
+                expired: false,
+            }),
+            7 => to_inventory(Ask::Expired { hold: unknown, revision }),
+            8 => to_inventory(Ask::Refund { hold }),
+            9 => {
+                let want = match &inventory {
+                    Entity::Session(_) => Want::Places { area: id("stand"), quantity: self.u32() },
+                    Entity::Product(_) => Want::Units { quantity: self.u32(), now: self.chance(50) },
+                    Entity::Customer(_) => Want::Quota { quota: id("few"), count: self.u32(), max: self.u32() },
+                    _ => {
+                        let (begin, end) = self.span();
+                        Want::Slot { begin, end, details: "".into() }
+                    }
+                };
+                to_inventory(Ask::Hold { hold, revision, want, life_ms: self.u64() })
+            }
+            10 => {
+                let key = PaymentKey { cart: hold.cart, attempt: self.u32() };
+                let (step, outcome) = self.paid();
+                (cart, Input::Paid { key, step, outcome })
+            }
+            11 => {
+                let (details, version) = (details(), self.u64());
+                (
+                    Entity::Directory,
+                    Input::Ask { from: Entity::Venue(id("venue")), ask: Ask::List { details, version } },
+                )
+            }
+            _ => (if self.chance(50) { cart } else { inventory }, Input::Wake),
+        }
+    }
+}
+
+fn holds_of(state: &State) -> Vec<HoldId> {
+    match state {
+        State::Session(session) => session.audit().holds.iter().map(|hold| hold.hold).collect(),
+        State::Product(product) => product.audit().holds.iter().map(|hold| hold.hold).collect(),
+        State::Resource(resource) => resource.audit().holds.iter().map(|hold| hold.hold).collect(),
+        State::Customer(customer) => customer.audit().holds.iter().map(|hold| hold.hold).collect(),
+        State::Cart(cart) => cart.claims().iter().map(|claim| claim.hold).collect(),
+        State::Venue(_) | State::Directory(_) | State::Cluster(_) => Vec::new(),
+    }
+}
+
+pub(crate) fn words_of(seed: u64) -> Said {
+    let mut wild = Wild { dice: Dice(seed.wrapping_mul(13) ^ 0x30d5), near: Vec::new(), cluster: 0 };
+    let mut sea = Sea::of(town_at_an_end(&mut wild), seed);
+    (0..STEPS).for_each(|_| sea.step(Weather::ROUGH));
+    let (far, _) = far(&mut wild, &sea.town.kept);
+    let kept = far.raise(&sea.town.kept.cut());
+    let ends = [i64::MIN, -1, 0, 1, TIMESTAMP_MAX.0 as i64, i64::MAX];
+    let distance_ms = if wild.chance(40) { wild.one(&ends) } else { sea.town.distance_ms };
+    let at = if wild.chance(20) { wild.instant() } else { sea.town.now };
+    let moment = Moment { at: at.max(sea.town.now), distance_ms };
+    let rules = match wild.dice.roll(3) {
+        0 => Rules {
+            hold_ttl_ms: wild.u64().max(1),
+            hold_ttl_max_ms: wild.u64().max(1),
+            cart_age_max_ms: wild.u64().max(1),
+            grace_ms: wild.u64().max(1),
+            confirm_ms: wild.u64().max(1),
+            settle_ms: wild.u64().max(1),
+            ask_again_ms: wild.u64().max(1),
+            payment_wait_ms: wild.u64().max(1),
+            payment_again_ms: wild.u64().max(1),
+            ..Rules::default()
+        },
+        _ => sea.town.rules().clone(),
+    };
+    let mut words = Words {
+        kept,
+        rules: std::sync::Arc::new(rules),
+        hosts: BTreeMap::new(),
+        mail: VecDeque::new(),
+        rising: Rising::default(),
+        turn: Turn::default(),
+        moment,
+        said: Said::new(),
+    };
+    for step in 0..WORDS {
+        if step % 5 == 0 {
+            wild.look(&words.kept);
+        }
+        let (to, input) = match wild.dice.roll(10) {
+            0..=5 if !words.mail.is_empty() => {
+                let place = wild.dice.roll(words.mail.len() as u64) as usize;
+                words.mail.remove(if wild.chance(70) { 0 } else { place }).expect("looked at above")
+            }
+            6 | 7 => wild.word(&words.kept),
+            _ => {
+                let command = wild.command(false);
+                let request = Request { id: RequestHash(u64::from(step)), body: 0 };
+                (command.entity(), Input::Command { from: (), request: Some(request), command })
+            }
+        };
+        words.hear(&mut wild, to, input);
+        if wild.chance(10) {
+            let more = wild.u64();
+            words.moment.at = Timestamp(words.moment.at.0.saturating_add(more.min(HOUR_MS)));
+        }
+        if wild.chance(2) {
+            // Everyone forgets what is not kept.
+            words.hosts.clear();
+        }
+        words.rising.check(&words.kept);
+        if step % 5 == 0 {
+            // Words out of the blue may take from a cart what it has; nothing else may go wrong.
+            let mut violations = words.kept.audit().violations;
+            violations.retain(|violation| !violation.contains(": line of "));
+            assert_eq!(violations, [""; 0], "{:?}", words.moment);
+        }
+    }
+    words.said
+}
+
+/// A town with a product, and what is kept of it with numbers that are so much higher.
+fn shop(far: Far, commands: &[(&str, CartCommand)]) -> Town {
+    let mut town = Town::new(Rules::default());
+    let details = Box::new(product(euros(100), 10));
+    town.send(Some("put"), Command::Product(id("p"), ProductCommand::Put(details)));
+    town.run();
+    for (request, command) in commands {
+        town.send(Some(request), Command::Cart(buyer(0), command.clone()));
+        town.run();
+    }
+    let raised = far.raise(&town.kept.cut());
+    town.begin_again(raised, far.versions, far.payments as u32);
+    town.run();
+    town
+}
+
+fn units(name: &str, quantity: u32) -> CartCommand {
+    let want = Want::Units { quantity, now: false };
+    CartCommand::Hold { lines: vec![WantedLine { entity: Entity::Product(id(name)), want }], customer: None }
+}
+
+fn say(town: &mut Town, request: &str, command: Command) -> Result<Answer, Refusal> {
+    let ticket = town.send(Some(request), command);
+    town.run();
+    town.answers[&ticket].clone().map(|answered| answered.answer)
+}
+
+/// A refusal of a body, with these words in it.
+fn is_refused(said: &Result<Answer, Refusal>, words: &str) -> bool {
+    matches!(said, Err(Refusal::BadRequest(why)) if why.contains(words))
+}
+
+#[test]
+pub(crate) fn an_entity_that_cannot_count_another_change_says_so() {
+    let versions = Far { versions: u64::MAX - 1, ..Far::default() };
+    let mut town = shop(versions, &[]);
+    let put = ProductCommand::Put(Box::new(product(euros(200), 10)));
+    let said = say(&mut town, "again", Command::Product(id("p"), put));
+    assert!(is_refused(&said, "changed as often as can be counted"), "{said:?}");
+
+    let messages = Far { messages: u64::MAX - 1, ..Far::default() };
+    let mut town = shop(messages, &[("1", units("p", 2)), ("2", CartCommand::SetQuantity { line: 1, quantity: 1 })]);
+    let said = say(&mut town, "3", Command::Cart(buyer(0), CartCommand::Cancel));
+    assert!(is_refused(&said, "changed as often as can be counted"), "{said:?}");
+}
+
+#[test]
+pub(crate) fn a_hold_has_no_revision_above_which_a_cart_could_not_speak() {
+    let mut town = shop(Far::default(), &[]);
+    let (cart, product) = (Entity::Cart(buyer(0)), Entity::Product(id("p")));
+    let hold = HoldId { cart: buyer(0), request: RequestHash(1), part: 0, attempt: 0 };
+    for (revision, granted) in [(u64::MAX, false), (REVISION_MAX + 1, false), (REVISION_MAX, true)] {
+        let want = Want::Units { quantity: 3, now: false };
+        let input = Input::Ask { from: cart.clone(), ask: Ask::Hold { hold, revision, want, life_ms: 1 } };
+        let mut host: Host<()> = Host::new(product.clone(), town.kept.get(&product), Default::default());
+        let mut turn = Turn::default();
+        host.handle(town.now, input.clone(), &mut turn);
+        assert_eq!(!turn.events.is_empty(), granted, "revision {revision}: {turn:?}");
+    }
+    // The cart does not know it: it is free again.
+    let want = Want::Units { quantity: 3, now: false };
+    let ask = Ask::Hold { hold, revision: REVISION_MAX, want, life_ms: 1 };
+    town.post(crate::town::Message { to: product, input: Input::Ask { from: cart, ask } });
+    town.run();
+    town.wait(HOUR_MS, Town::run);
+    assert_eq!(town.kept.audit().units.free, 10);
+}
+
+#[test]
+fn lines_and_attempts_to_pay_are_counted_as_far_as_numbers_go() {
+    let lines = Far { lines: u64::from(u32::MAX) - 2, ..Far::default() };
+    let mut town = shop(lines, &[("1", units("p", 1))]);
+    let details = Box::new(product(euros(100), 10));
+    town.send(Some("put q"), Command::Product(id("q"), ProductCommand::Put(details)));
+    town.run();
+    let said = say(&mut town, "2", Command::Cart(buyer(0), units("q", 1)));
+    assert!(is_refused(&said, "too many lines"), "{said:?}");
+    assert!(say(&mut town, "3", Command::Cart(buyer(0), units("p", 1))).is_ok(), "more of a line is no line");
+
+    let mut town = shop(Far::default(), &[("1", units("p", 1))]);
+    town.bank.plan("authorize", &[Mood::Refuses]);
+    let keep = || Command::Cart(buyer(0), pay(Some(OnDecline::Keep), None));
+    assert!(matches!(say(&mut town, "2", keep()), Err(Refusal::PaymentDeclined(_))));
+    let payments = Far { payments: u64::from(u32::MAX) - 1, ..Far::default() };
+    let raised = payments.raise(&town.kept.cut());
+    town.begin_again(raised, 0, u32::MAX - 1);
+    let said = say(&mut town, "3", keep());
+    assert!(is_refused(&said, "tried to pay too often"), "{said:?}");
+}
+
+#[test]
+pub(crate) fn generations_of_replicas_end_before_they_name_another_node() {
+    let mut town = shop(Far::default(), &[]);
+    let machine = |disk| Box::new(Machine { disk, peer: "a:1".into(), client: "a:2".into(), program: "1".into() });
+    let tell = |town: &mut Town, command| say(town, "x", Command::Cluster(command));
+    let found = ClusterCommand::Found { node: 1, machine: machine(1), shards: 2, replicas: 1 };
+    assert!(tell(&mut town, found).is_ok());
+    for node in [2, 3] {
+        let said = say(
+            &mut town,
+            &format!("j{node}"),
+            Command::Cluster(ClusterCommand::Join { node: None, machine: machine(node), proof: None }),
+        );
+        assert!(said.is_ok());
+        assert!(tell(&mut town, ClusterCommand::Arrived { node: node as u64, machine: machine(node) }).is_ok());
+    }
+    let before = town.kept.get(&Entity::Cluster).expect("it was founded");
+    let State::Cluster(cluster) = &*before else { panic!("a cluster is kept as something else") };
+    // One is left.
+    let generations = (1 << 40) - 1 - cluster.next_generation();
+    let raised = Far { generations, ..Far::default() }.raise(&town.kept.cut());
+    town.begin_again(raised, 0, 0);
+    let place = |based_on, shard, node| ClusterCommand::Place {
+        based_on,
+        moves: vec![Move { shard, voters: vec![node], learners: Vec::new(), leader: node }],
+    };
+    let version = before.version();
+    assert!(tell(&mut town, place(version, 1, 2)).is_ok());
+    let said = tell(&mut town, place(version + 1, 2, 3));
+    assert!(is_refused(&said, "every generation"), "{said:?}");
+}
