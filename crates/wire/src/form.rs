@@ -4,6 +4,8 @@
 //! orders 32 hexadecimal digits, seats `[row, seat]`, states words, times RFC 3339 in JSON and milliseconds in MessagePack,
 //! packed maps base64 in JSON and bytes in MessagePack. `#[serde(with = "form")]` on a field asks for it.
 
+mod time;
+
 use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
 
 use base64::engine::general_purpose::STANDARD;
@@ -11,15 +13,16 @@ use boxoffice_core::{
     id::{CartId, CartToken, Entity, HoldId, Id, OrderId, RequestHash},
     money::{Currency, Money},
     seat::{Seat, SeatState},
-    time::{TIMESTAMP_MAX, Timestamp},
 };
-use jiff::{SignedDuration, civil::DateTime, fmt::temporal::DateTimePrinter};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error as _, MapAccess, SeqAccess, Visitor},
-    ser::{Error as _, SerializeMap, SerializeSeq, SerializeStruct, SerializeTuple},
+    ser::{SerializeMap, SerializeSeq, SerializeStruct, SerializeTuple},
 };
 use smol_str::SmolStr;
+
+pub use time::{day, day_text, rfc3339, timestamp};
+pub(crate) use time::{is_date, wall_time};
 
 /// A value with a form on the wire.
 pub trait Form: Sized {
@@ -390,93 +393,6 @@ impl Form for Entity {
             entity,
         )
     }
-}
-
-impl Form for Timestamp {
-    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if !serializer.is_human_readable() {
-            return serializer.serialize_u64(self.0);
-        }
-        let text = rfc3339(*self).ok_or_else(|| S::Error::custom("a time beyond the year 9999"))?;
-        serializer.serialize_str(&text)
-    }
-
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
-        if deserializer.is_human_readable() {
-            return read_text(deserializer, "a time (RFC 3339, from 1970 to 9999)", timestamp);
-        }
-        let millis = Timestamp(u64::deserialize(deserializer)?);
-        if millis <= TIMESTAMP_MAX { Ok(millis) } else { Err(D::Error::custom("a time beyond the year 9999")) }
-    }
-}
-
-/// RFC 3339 in UTC with milliseconds; `None` beyond the year 9999.
-pub fn rfc3339(time: Timestamp) -> Option<String> {
-    const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
-    let millis = i64::try_from(time.0).ok()?;
-    if let Ok(instant) = jiff::Timestamp::from_millisecond(millis) {
-        return Some(PRINTER.timestamp_to_string(&instant));
-    }
-    // Instants end a day before the year 9999 does, so that they are in it by every clock; the calendar does not.
-    let last = EPOCH.checked_add(SignedDuration::from_millis(millis)).ok()?;
-    Some(PRINTER.datetime_to_string(&last) + "Z")
-}
-
-/// The instant that an RFC 3339 text names, from 1970 to 9999; what is finer than milliseconds is cut off.
-pub fn timestamp(text: &str) -> Option<Timestamp> {
-    let millis = match text.parse::<jiff::Timestamp>() {
-        Ok(instant) => instant.as_millisecond(),
-        Err(_) => last_hours(text)?,
-    };
-    let millis = Timestamp(u64::try_from(millis).ok()?);
-    (millis <= TIMESTAMP_MAX).then_some(millis)
-}
-
-/// Milliseconds since 1970 of a text in UTC behind the last instant there is by every clock.
-fn last_hours(text: &str) -> Option<i64> {
-    let local = text.strip_suffix(['Z', 'z'])?;
-    let time = local.get(10..)?.strip_prefix(['T', 't', ' '])?;
-    if !time.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'.')) {
-        return None;
-    }
-    let last: DateTime = local.parse().ok()?;
-    let millis = i64::try_from(last.duration_since(EPOCH).as_millis()).ok()?;
-    (millis > jiff::Timestamp::MAX.as_millisecond()).then_some(millis)
-}
-
-/// The calendar's beginning.
-const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
-
-/// Milliseconds of a day.
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-
-/// The day with this number since 1970-01-01, as `2026-04-12`; `None` beyond the year 9999.
-pub fn day_text(day: u32) -> Option<SmolStr> {
-    let text = rfc3339(Timestamp(u64::from(day) * DAY_MS))?;
-    text.split_once('T').map(|(day, _)| SmolStr::new(day))
-}
-
-/// The number since 1970-01-01 of the day with this text, from 1970 to 9999.
-pub fn day(text: &str) -> Option<u32> {
-    let begin = is_date(text).then(|| timestamp(&format!("{text}T00:00:00Z")))??;
-    u32::try_from(begin.0 / DAY_MS).ok()
-}
-
-/// Whether this is the text of a day of the calendar, as `2026-04-12`.
-pub(crate) fn is_date(text: &str) -> bool {
-    fits(text, "dddd-dd-dd") && text.parse::<jiff::civil::Date>().is_ok()
-}
-
-/// The time on a wall with this text, as `2026-04-12T12:30` with seconds if need be.
-pub(crate) fn wall_time(text: &str) -> Option<jiff::civil::DateTime> {
-    (fits(text, "dddd-dd-ddTdd:dd") || fits(text, "dddd-dd-ddTdd:dd:dd")).then(|| text.parse().ok())?
-}
-
-/// Whether the text has digits where the pattern has `d`, and else the same.
-fn fits(text: &str, pattern: &str) -> bool {
-    let digit_or_same =
-        |(byte, pattern): (u8, u8)| if pattern == b'd' { byte.is_ascii_digit() } else { byte == pattern };
-    text.len() == pattern.len() && text.bytes().zip(pattern.bytes()).all(digit_or_same)
 }
 
 impl Form for Currency {
