@@ -2,6 +2,7 @@
 //! dies in between (P11). After each story the gateway's ledger is held against the node's orders.
 
 mod deaths;
+mod ledger;
 mod meanwhile;
 mod operators;
 mod outcomes;

@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
@@ -140,6 +140,10 @@ impl Record {
         })
         .await;
         assert_eq!(audit["violations"], json!([]), "{audit}");
+        if audit["orders"] != self.orders() {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            println!("the node counts anew, later: {}", port.read("admin.audit", json!({})).await.ok());
+        }
         let seats = |sold: bool| -> usize {
             self.carts.iter().map(|cart| cart.seats().filter(|(_, _, is_sold)| *is_sold == sold).count()).sum()
         };
@@ -205,13 +209,30 @@ async fn check_cart(port: &Port, cart: &CartRecord, versions: &BTreeMap<String, 
 /// Repeats what nobody knows until it is known, and once more: the second answer is the first one.
 async fn resolve(port: &Port, cart: &mut CartRecord) -> Answer {
     let asked = cart.unknown.take().expect("something is unknown");
-    let repeat = async || match port.ask(asked.op, &asked.rid, written(port.encoding(), &asked.body)).await {
-        Answer::Fail(901..=904) => None,
-        Answer::No(no) if no.code == PENDING => None,
-        answer => Some(answer),
+    let token = boxoffice_core::id::CartToken(u128::from_str_radix(&cart.token, 16).expect("hexadecimal digits"));
+    let (id, began, mut told) = (token.cart(), Instant::now(), false);
+    let (mut asks, mut last) = (0, None);
+    let mut repeat = async || {
+        let answer = port.ask(asked.op, &asked.rid, written(port.encoding(), &asked.body)).await;
+        asks += 1;
+        let waits = match &answer {
+            Answer::Fail(901..=904) => true,
+            Answer::No(no) => no.code == PENDING,
+            Answer::Ok(..) | Answer::Fail(_) | Answer::Gone => false,
+        };
+        if waits && last.replace(answer.clone()).as_ref() != Some(&answer) {
+            println!("repeat {asks} of {} {} {}: {answer:?}", asked.op, asked.rid, asked.body);
+        }
+        if waits && began.elapsed() > DOUBT && !std::mem::replace(&mut told, true) {
+            for op in ["admin.audit", "admin.history"] {
+                let found = port.read(op, json!({"entity": format!("cart/{id}")})).await;
+                println!("{op} of a cart that waits: {found:?}");
+            }
+        }
+        (!waits).then_some(answer)
     };
     // A node tells a refusal from a late grant only when its doubt is over, a minute after the last uncertain attempt.
-    let first = eventually_within("an answer to a repeat", DOUBT + PATIENCE, repeat).await;
+    let first = eventually_within("an answer to a repeat", DOUBT + PATIENCE, &mut repeat).await;
     match &first {
         Answer::Ok(body, _) => {
             let second = eventually("an answer to a second repeat", repeat).await.ok();

@@ -295,7 +295,10 @@ impl Guest {
                 }
             }
         }
-        let until_ms = own.end_ms.unwrap_or_else(|| own.deadline_ms.saturating_sub(TOLERANCE_MS));
+        // What is given back may be anybody's at once, and after the deadline nothing is promised; what was bought stays.
+        let over_ms = own.deadline_ms.saturating_sub(TOLERANCE_MS);
+        let until_ms =
+            own.end_ms.map_or(over_ms, |end_ms| if end_ms == u64::MAX { end_ms } else { end_ms.min(over_ms) });
         let mut told = self.told.lock().expect("no panic");
         for (session, seat, from_ms) in own.seats {
             told.had.entry((session, seat)).or_default().push(Had { cart: cart.token.clone(), from_ms, until_ms });

@@ -129,13 +129,21 @@ impl Desk {
     async fn ask(&mut self, op: &'static str, body: Value) -> (Asked, Answer) {
         self.requests += 1;
         let rid = format!("{}-{}", self.product, self.requests);
+        let (answer, _) = self.ask_as(op, &rid, &body).await;
+        (Asked { op, rid, body }, answer)
+    }
+
+    /// The same under this request id; and whether an attempt before the last one may have happened.
+    async fn ask_as(&mut self, op: &'static str, rid: &str, body: &Value) -> (Answer, bool) {
+        let mut in_doubt = false;
         loop {
-            let answer = self.till.ask_within(op, &rid, body.clone(), TRY).await;
+            let answer = self.till.ask_within(op, rid, body.clone(), TRY).await;
             if !matches!(answer, Answer::Gone | Answer::Fail(_)) {
                 self.record.note(&answer);
                 *self.done.entry(op).or_default() += 1;
-                return (Asked { op, rid, body }, answer);
+                return (answer, in_doubt);
             }
+            in_doubt |= answer.is_unknown();
             self.is_late(&format!("{op} {body}: {answer:?}"));
         }
     }
@@ -151,9 +159,20 @@ impl Desk {
 
     /// Nobody else is there, so that it must be granted.
     async fn granted(&mut self, op: &'static str, body: Value) -> (Asked, Answer) {
-        let (asked, answer) = self.ask(op, body).await;
-        assert!(matches!(answer, Answer::Ok(..)), "{} {} has to be granted: {answer:?}", asked.op, asked.body);
-        (asked, answer)
+        self.requests += 1;
+        let rid = format!("{}-{}", self.product, self.requests);
+        let mut may_have_happened = false;
+        loop {
+            let (answer, in_doubt) = self.ask_as(op, &rid, &body).await;
+            may_have_happened |= in_doubt;
+            if matches!(answer, Answer::Ok(..)) {
+                return (Asked { op, rid, body }, answer);
+            }
+            // What an attempt before has taken, and its cart does not know, is on its way back: until then it is in the way.
+            assert!(may_have_happened, "{op} {body} has to be granted: {answer:?}");
+            self.is_late(&format!("{op} {body}: {answer:?}"));
+            sleep(Duration::from_millis(100)).await;
+        }
     }
 
     async fn read(&mut self, op: &'static str, body: Value) -> Value {

@@ -146,7 +146,7 @@ impl Faults<'_> {
         }
     }
 
-    /// Kills a node, having asked it what it leads.
+    /// Kills a node, or tells it to stop, having asked it what it leads.
     async fn kill(&self, nodes: &[Client], victim: usize, done: &mut Done) -> Option<Killed> {
         let Some(status) = status(&nodes[victim]).await else {
             done.problems.push(format!("node {} did not say what it leads before it was to be killed", victim + 1));
@@ -155,7 +155,9 @@ impl Faults<'_> {
         let led = status.shards.iter().filter(|shard| shard.role == "leader" && shard.shard > 0);
         let led = led.filter_map(|shard| u16::try_from(shard.shard).ok()).collect();
         let at_us = self.plan.now_us();
-        if let Err(problem) = self.keeper.kill(victim) {
+        let (keeper, gently) = (Arc::clone(&self.keeper), self.spec.gently);
+        let ended = tokio::task::spawn_blocking(move || if gently { keeper.stop(victim) } else { keeper.kill(victim) });
+        if let Err(problem) = ended.await.unwrap_or_else(|_| Err("whoever ends nodes panicked".to_owned())) {
             done.problems.push(problem);
             return None;
         }

@@ -10,7 +10,13 @@ pub trait Keeper: fmt::Debug + Send + Sync {
     /// In words.
     fn kill(&self, node: usize) -> Result<(), String>;
 
-    /// Starts a node that was killed, with its disk and its addresses, and waits until it serves.
+    /// Tells a node to stop (SIGTERM), and waits until it has.
+    ///
+    /// # Errors
+    /// In words.
+    fn stop(&self, node: usize) -> Result<(), String>;
+
+    /// Starts a node that was killed or stopped, with its disk and its addresses, and waits until it serves.
     ///
     /// # Errors
     /// In words.

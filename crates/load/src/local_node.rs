@@ -170,6 +170,19 @@ impl LocalNode {
         self.child.wait().map(drop).map_err(|error| format!("process {} does not end: {error}", self.pid()))
     }
 
+    /// Tells it to stop, and waits until it has.
+    fn stop(&mut self) -> Result<(), String> {
+        self.tell_to_stop();
+        let until = Instant::now() + STOP_TIME;
+        while self.runs() {
+            if Instant::now() > until {
+                return Err(format!("process {} was told to stop and does not", self.pid()));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
     /// Starts it again with the disk it has, and waits until it serves.
     fn start_again(&mut self) -> Result<(), LocalNodeError> {
         self.child = spawn(&self.program, &self.args, self.log.as_deref())?;
@@ -357,6 +370,10 @@ fn free_port(turn: usize) -> Result<SocketAddr, LocalNodeError> {
 impl Keeper for LocalCluster {
     fn kill(&self, node: usize) -> Result<(), String> {
         self.nodes().get_mut(node).ok_or_else(|| format!("there is no node {node}"))?.kill()
+    }
+
+    fn stop(&self, node: usize) -> Result<(), String> {
+        self.nodes().get_mut(node).ok_or_else(|| format!("there is no node {node}"))?.stop()
     }
 
     fn start(&self, node: usize) -> Result<(), String> {

@@ -172,7 +172,7 @@ impl Doorman {
         });
         let events = match decided {
             Ok(events) => events,
-            Err(panic) => return self.panicked(mono_ms, &cause, failed, &panic),
+            Err(panic) => return self.panicked(mono_ms, &cause, failed, panic),
         };
 
         let (shard, epoch) = (serving.cell.id, serving.reign.epoch);
@@ -205,7 +205,7 @@ impl Doorman {
     /// A decision has panicked. What it changed is thrown away, and with it whatever was under way for the entity: its clients
     /// hear `unknown`, as after a crash, but who had a part in the panic hears `internal`; an entity that asked for a hold is
     /// told with `failed`.
-    fn panicked(&mut self, mono_ms: u64, cause: &Cause, failed: Option<Effect<Caller>>, panic: &Panic) {
+    fn panicked(&mut self, mono_ms: u64, cause: &Cause, failed: Option<Effect<Caller>>, panic: Panic) {
         let Some(serving) = &mut self.serving else { return };
         self.shared.metrics.panics_contained.fetch_add(1, Ordering::Relaxed);
         self.shared.panic_log.note(mono_ms, &serving.entity, panic);

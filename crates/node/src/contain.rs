@@ -9,8 +9,11 @@ use std::{
     backtrace::Backtrace,
     cell::{Cell, RefCell},
     panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind},
+    sync::atomic::{AtomicU32, Ordering},
+    thread,
 };
 
+use boxoffice_core::id::Entity;
 use parking_lot::Mutex;
 
 /// Panics that are logged with their backtrace in each span of time. Those beyond are counted only: a client that repeats
@@ -18,6 +21,9 @@ use parking_lot::Mutex;
 const LOGGED_MAX: u32 = 10;
 /// That span, in milliseconds.
 const LOGGED_MS: u64 = 60_000;
+
+/// Backtraces that are being written. To look up their symbols takes up to seconds, and capturing another one would wait for it.
+static WRITING: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
     static DECIDING: Cell<bool> = const { Cell::new(false) };
@@ -44,7 +50,8 @@ pub fn notes(panic: &PanicHookInfo<'_>) -> bool {
     }
     // The symbols are looked up only if it is logged.
     let text = panic.to_string().replace('\n', " ");
-    let seen = Panic { text, backtrace: Some(Backtrace::force_capture()) };
+    let backtrace = (WRITING.load(Ordering::Acquire) == 0).then(Backtrace::force_capture);
+    let seen = Panic { text, backtrace };
     SEEN.set(Some(seen));
     true
 }
@@ -89,7 +96,7 @@ struct Logged {
 
 impl PanicLog {
     /// Logs a panic of this entity's decision, unless many were logged a moment ago.
-    pub(crate) fn note(&self, now_ms: u64, entity: &boxoffice_core::id::Entity, panic: &Panic) {
+    pub(crate) fn note(&self, now_ms: u64, entity: &Entity, panic: Panic) {
         let count = {
             let mut logged = self.0.lock();
             if now_ms.saturating_sub(logged.since_ms) >= LOGGED_MS {
@@ -98,15 +105,40 @@ impl PanicLog {
             logged.count = logged.count.saturating_add(1);
             logged.count
         };
-        let Panic { text, backtrace } = panic;
         if count <= LOGGED_MAX {
-            let backtrace = backtrace.as_ref().map(ToString::to_string).unwrap_or_default();
-            tracing::error!(%entity, "{CONTAINED}; please report it: {text}\n{backtrace}");
+            panic.write(entity.clone());
         }
         if count == LOGGED_MAX {
             tracing::error!("more panics like this are only counted for a minute: boxoffice_panics_contained_total");
         }
     }
+}
+
+impl Panic {
+    /// Logs it. Symbols are looked up on a thread of its own: this one may be the only one that carries messages between nodes,
+    /// and a leader that is not heard for so long loses its leadership.
+    fn write(self, entity: Entity) {
+        let Panic { text, backtrace } = self;
+        let Some(backtrace) = backtrace else { return log(&entity, &text, "") };
+        WRITING.fetch_add(1, Ordering::AcqRel);
+        let write = {
+            let (entity, text) = (entity.clone(), text.clone());
+            let log_of_this_thread = tracing::dispatcher::get_default(Clone::clone);
+            move || {
+                let backtrace = backtrace.to_string();
+                tracing::dispatcher::with_default(&log_of_this_thread, || log(&entity, &text, &backtrace));
+                WRITING.fetch_sub(1, Ordering::AcqRel);
+            }
+        };
+        if thread::Builder::new().name("backtrace".into()).spawn(write).is_err() {
+            WRITING.fetch_sub(1, Ordering::AcqRel);
+            log(&entity, &text, "no thread to look up its backtrace");
+        }
+    }
+}
+
+fn log(entity: &Entity, text: &str, backtrace: &str) {
+    tracing::error!(%entity, "{CONTAINED}; please report it: {text}\n{backtrace}");
 }
 
 /// How the log line of a contained panic begins.
@@ -163,7 +195,7 @@ pub mod planted {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::{Arc, mpsc};
 
     use super::*;
     use crate::door::{self, Failure, ReplySink, ReplyTo};
@@ -175,6 +207,46 @@ mod tests {
         fn answer(&self, tag: u64, result: door::Result) {
             self.0.lock().push((tag, result));
         }
+    }
+
+    /// A log that takes its time.
+    struct SlowLog {
+        said: mpsc::Sender<String>,
+        go_on: Mutex<mpsc::Receiver<()>>,
+    }
+
+    impl tracing::Subscriber for SlowLog {
+        fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+            true
+        }
+
+        fn event(&self, event: &tracing::Event<'_>) {
+            self.go_on.lock().recv().expect("the test lets it go on");
+            self.said.send(format!("{event:?}")).expect("the test listens");
+        }
+
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+        fn enter(&self, _: &tracing::span::Id) {}
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    #[test]
+    fn who_decides_does_not_wait_for_the_log() {
+        let ((say, said), (let_go, go_on)) = (mpsc::channel(), mpsc::channel());
+        let log = tracing::Dispatch::new(SlowLog { said: say, go_on: Mutex::new(go_on) });
+        let entity = Entity::Product(boxoffice_core::id::Id::new("frail").expect("an id"));
+        let panic = Panic { text: "on purpose".to_owned(), backtrace: Some(Backtrace::force_capture()) };
+        // It would wait for itself here if it wrote.
+        tracing::dispatcher::with_default(&log, || PanicLog::default().note(0, &entity, panic));
+        assert!(said.try_recv().is_err() && WRITING.load(Ordering::Acquire) > 0);
+        let_go.send(()).expect("it is written elsewhere");
+        let said = said.recv().expect("it was written");
+        assert!(said.contains("on purpose") && said.contains("who_decides_does_not_wait_for_the_log"), "{said}");
     }
 
     #[test]

@@ -244,6 +244,8 @@ impl Past {
         // What is of the next replica must not go with what was left of the one before.
         while self.clear_some(shard)? {}
         let _one = self.writing.lock();
+        // The totals would be those without a batch that was refused and is there.
+        self.store.begin()?;
         let mut past = self.shard(shard)?;
         let mut batch: BTreeMap<Bytes, &Leaving> = BTreeMap::new();
         for leaving in leaving {
@@ -327,6 +329,7 @@ impl Past {
         if !self.given_up.lock().contains(&shard) {
             return Ok(false);
         }
+        self.store.begin()?;
         let found = self.store.scan(&records_of(shard), None, SCAN)?;
         let mut past = self.shard(shard)?;
         if found.is_empty() {
@@ -371,6 +374,8 @@ impl Past {
     /// # Errors
     /// As [`Store::sync`].
     pub(crate) fn sync(&self) -> Result<(), PastError> {
+        // One that fails must not come between what a batch reads and its writing.
+        let _one = self.writing.lock();
         Ok(self.store.sync()?)
     }
 

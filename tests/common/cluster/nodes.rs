@@ -566,6 +566,23 @@ impl Cluster {
         .await;
     }
 
+    /// Waits until every shard is led by the node that the directory wants to lead it: leaderships move there after a start.
+    pub(crate) async fn led_where_wanted(&self) {
+        self.until("every shard is led where it is to be", async || {
+            let table = self.table().await.ok_or("nobody tells the cluster's table")?;
+            let leaders = self.leaders().await;
+            for place in table["places"].as_array().ok_or("no places")? {
+                let wanted = place["leader"].as_str().and_then(|replica| replica.split_once('.')?.0.parse().ok());
+                let shard = place["shard"].as_u64().ok_or("a shard without a number")?;
+                if wanted.is_some() && leaders.get(&shard) != wanted.as_ref() {
+                    return Err(format!("shard {shard} is led by {:?}: {place}", leaders.get(&shard)));
+                }
+            }
+            Ok(())
+        })
+        .await;
+    }
+
     /// Asks again and again until there is no reason any more why not.
     pub(crate) async fn until<T>(&self, what: &str, mut ask: impl AsyncFnMut() -> Result<T, String>) -> T {
         let mut told = Instant::now();

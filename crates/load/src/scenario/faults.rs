@@ -34,6 +34,8 @@ pub struct FaultSpec {
     /// So many kills, one after the other: each time any node, which is started again when all shards take writes, and the
     /// next one when it has caught up. Flows go on until the last one is through.
     pub kills: u32,
+    /// Nodes are told to stop (SIGTERM) instead of killed: they hand over what they lead first.
+    pub gently: bool,
     /// Between a node that has caught up and the next kill, in milliseconds.
     pub pause_ms: u64,
     /// How long shards may take no writes, or a node may need to catch up, before the run is bad, in milliseconds.
@@ -47,6 +49,7 @@ impl Default for FaultSpec {
             restart_after_ms: 5_000,
             add_at_ms: None,
             kills: 0,
+            gently: false,
             pause_ms: 2_000,
             patience_ms: 60_000,
         }

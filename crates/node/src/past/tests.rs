@@ -381,3 +381,32 @@ fn records_of_a_shard_that_was_given_up_go_in_pieces_and_those_of_the_next_repli
     assert!(empty.batches > before.batches);
     past.check_ends(SHARD, 1).expect("it tells of nothing");
 }
+
+/// A batch that found the disk full is in the store all the same once it is opened anew: its records are counted once.
+#[test]
+fn what_was_refused_and_is_there_is_counted_once() {
+    let stores = MemoryStores::new();
+    let past = open(&stores, 0).expect("a new store");
+    let leaving = |number: u128| {
+        let id = CartId(number);
+        let mut kept = Kept::new();
+        for (index, had) in (1..).zip(0..2) {
+            kept.advance(index);
+            kept.apply(&Entity::Cart(id), next(id, had));
+        }
+        kept.take_leaving()
+    };
+    let (first, second) = (leaving(1), leaving(3));
+    past.write(SHARD, &first).expect("room");
+    stores.set_capacity(Some(stores.used_bytes()));
+    assert!(past.write(SHARD, &second).is_err(), "there is no room");
+    stores.set_capacity(None);
+    // All that was not synced is written again, in order.
+    past.write(SHARD, &first).expect("room");
+    past.write(SHARD, &second).expect("room");
+    past.sync().expect("a good disk");
+    let mut counted = Totals::default();
+    past.each(SHARD, |stored| counted.add(&Totals::of(&stored.state))).expect("good records");
+    assert_eq!(counted.carts, [0, 0, 0, 2, 0]);
+    assert_eq!(past.shard(SHARD).expect("good").totals, counted);
+}

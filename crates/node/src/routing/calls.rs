@@ -59,9 +59,10 @@ struct Table {
 }
 
 impl Table {
-    /// Remembers a call that ends, if it is in doubt.
+    /// Remembers a call that ends, if an attempt of its own is in doubt. What earlier calls have left in doubt is remembered
+    /// from then: a client that asks all the time, also in the moment in which that is forgotten, does not prolong it.
     fn remember(&mut self, call: &Call, now_ms: u64) {
-        if let Some(request) = call.request.filter(|_| call.doubt.is_some()) {
+        if let Some(request) = call.request.filter(|_| call.doubted) {
             self.doubts.keep(call.command.entity(), request.id, call.doubt, now_ms);
         }
     }
@@ -82,6 +83,8 @@ struct Call {
     path: Option<Path>,
     /// Attempts that may have changed something, of this call and of earlier ones with its request id.
     doubt: Doubt,
+    /// Whether one of these is of this call.
+    doubted: bool,
     /// The last word of an attempt that certainly did nothing.
     failure: Failure,
 }
@@ -120,6 +123,7 @@ impl Call {
     fn is_in_doubt(&mut self) {
         if let Some(path) = self.path.filter(|_| self.request.is_some()) {
             self.doubt.add(path);
+            self.doubted = true;
         }
     }
 
@@ -168,8 +172,19 @@ impl Calls {
         let deadline_ms = now_ms + reply.patience_ms();
         let state = State::Waits(now_ms);
         let (attempt, path, failure) = (0, None, Failure::NotReady);
-        let mut call =
-            Call { command, request, reply, shard, deadline_ms, attempt, state, path, doubt: Doubt::None, failure };
+        let mut call = Call {
+            command,
+            request,
+            reply,
+            shard,
+            deadline_ms,
+            attempt,
+            state,
+            path,
+            doubt: Doubt::None,
+            doubted: false,
+            failure,
+        };
         let id = {
             let mut table = self.table.lock();
             if let Some(request) = request {
@@ -431,6 +446,7 @@ mod tests {
             state: State::Waits(0),
             path: None,
             doubt: Doubt::None,
+            doubted: false,
             failure: Failure::NotReady,
         }
     }
@@ -474,6 +490,26 @@ mod tests {
         call.is_in_doubt();
         let fourth = goes(&mut call, 3, 2, 6);
         assert!(call.is_final(fourth, &no()), "in a later term than all others");
+    }
+
+    #[test]
+    fn a_doubt_ends_while_its_client_asks_all_the_time() {
+        const MINUTE_MS: u64 = 60_000;
+        let (mut table, mut first) = (Table::default(), change());
+        goes(&mut first, 2, 7, 5);
+        first.is_in_doubt();
+        table.remember(&first, 0);
+        let (entity, request) = (first.command.entity(), RequestHash(1));
+        // Each repeat is refused after 20 ms, and the next one begins at once: one is under way when the minute is over.
+        let mut now_ms = 10;
+        while now_ms < MINUTE_MS + 50 {
+            let mut repeat = change();
+            repeat.doubt = table.doubts.of(&entity, request, now_ms);
+            goes(&mut repeat, 3, 8, 5);
+            now_ms += 20;
+            table.remember(&repeat, now_ms);
+        }
+        assert_eq!(table.doubts.of(&entity, request, now_ms), Doubt::None);
     }
 
     #[test]

@@ -216,6 +216,12 @@ impl Store for FjallStore {
         self.reading(|open| Ok(open.tree.get(key)?.map(|value| Bytes::copy_from_slice(&value))))
     }
 
+    fn begin(&self) -> Result<(), StoreError> {
+        // What is open is read until there is room to open it anew.
+        self.check_room(0)?;
+        self.reopen()
+    }
+
     fn change(&self, batch: &[Pair], gone: &[Bytes]) -> Result<(), StoreError> {
         if batch.is_empty() && gone.is_empty() {
             return Ok(());

@@ -37,6 +37,9 @@ struct Content {
     /// The first of them were to be written by a sync that failed: what follows them is of no use without them.
     has_hole: bool,
     bytes: u64,
+    /// A batch that was refused as full, and is in the journal all the same: it shows when the store is opened anew for the
+    /// next one.
+    refused: Option<(Vec<Pair>, Vec<Bytes>)>,
 }
 
 impl MemoryStores {
@@ -89,7 +92,7 @@ impl MemoryStores {
             let lost = content.unsynced.split_off(kept);
             lost.into_iter().rev().for_each(|batch| content.undo(batch));
             content.unsynced.clear();
-            content.has_hole = false;
+            (content.has_hole, content.refused) = (false, None);
         }
     }
 
@@ -134,7 +137,19 @@ impl State {
     }
 }
 
+fn bytes_of(batch: &[Pair]) -> u64 {
+    batch.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum()
+}
+
 impl Content {
+    fn keep(&mut self, batch: &[Pair], gone: &[Bytes]) {
+        let replaced = batch.iter().map(|(key, value)| (key.clone(), self.pairs.insert(key.clone(), value.clone())));
+        let mut replaced: Vec<_> = replaced.collect();
+        replaced.extend(gone.iter().map(|key| (key.clone(), self.pairs.remove(key))));
+        self.unsynced.push(replaced);
+        self.bytes += bytes_of(batch);
+    }
+
     fn undo(&mut self, batch: Vec<(Bytes, Option<Bytes>)>) {
         for (key, before) in batch.into_iter().rev() {
             match before {
@@ -183,20 +198,34 @@ impl Store for MemoryStore {
         Ok(self.state()?.stores[&self.dir].pairs.get(key).cloned())
     }
 
+    fn begin(&self) -> Result<(), StoreError> {
+        let mut state = self.state()?;
+        let (used, capacity) = (state.used_bytes(), state.capacity_bytes);
+        let content = state.stores.get_mut(&self.dir).expect("looked at above");
+        let needed = content.refused.as_ref().map_or(0, |(batch, _)| bytes_of(batch));
+        if needed > 0 && capacity.is_some_and(|capacity| used + needed > capacity) {
+            return Err(StoreError::full(&self.dir, "there is no room to open it anew"));
+        }
+        if let Some((batch, gone)) = content.refused.take() {
+            content.keep(&batch, &gone);
+        }
+        Ok(())
+    }
+
     fn change(&self, batch: &[Pair], gone: &[Bytes]) -> Result<(), StoreError> {
         let mut state = self.state()?;
         state.change(&self.dir)?;
-        let more: usize = batch.iter().map(|(key, value)| key.len() + value.len()).sum();
         let used = state.used_bytes();
-        if state.capacity_bytes.is_some_and(|capacity| used + more as u64 > capacity) {
+        let is_full = state.capacity_bytes.is_some_and(|capacity| used + bytes_of(batch) > capacity);
+        let content = state.stores.get_mut(&self.dir).expect("looked at above");
+        if is_full {
+            content.refused.get_or_insert_with(|| (batch.to_vec(), gone.to_vec()));
             return Err(StoreError::full(&self.dir, "the disk is full"));
         }
-        let content = state.stores.get_mut(&self.dir).expect("looked at above");
-        let replaced = batch.iter().map(|(key, value)| (key.clone(), content.pairs.insert(key.clone(), value.clone())));
-        let mut replaced: Vec<_> = replaced.collect();
-        replaced.extend(gone.iter().map(|key| (key.clone(), content.pairs.remove(key))));
-        content.unsynced.push(replaced);
-        content.bytes += more as u64;
+        if let Some((batch, gone)) = content.refused.take() {
+            content.keep(&batch, &gone);
+        }
+        content.keep(batch, gone);
         Ok(())
     }
 

@@ -18,6 +18,14 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Broken`].
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError>;
 
+    /// What is read from now on is what the next batch is written over. To be called before anything is read that a batch
+    /// depends on: a batch that was refused as full may be there or not, which shows only when the store is opened anew for
+    /// the next one.
+    ///
+    /// # Errors
+    /// As [`Store::write`].
+    fn begin(&self) -> Result<(), StoreError>;
+
     /// Keeps all of these or none. Readers see them when this returns; they are durable after the next
     /// [`Store::sync`]. After a power cut there are all batches up to some one, and none after it.
     ///
