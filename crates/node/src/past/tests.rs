@@ -398,6 +398,7 @@ fn what_was_refused_and_is_there_is_counted_once() {
     };
     let (first, second) = (leaving(1), leaving(3));
     past.write(SHARD, &first).expect("room");
+    stores.keep_refused();
     stores.set_capacity(Some(stores.used_bytes()));
     assert!(past.write(SHARD, &second).is_err(), "there is no room");
     stores.set_capacity(None);

@@ -25,6 +25,7 @@ struct State {
     epoch: u64,
     capacity_bytes: Option<u64>,
     syncs_fail: bool,
+    keeps_refused: bool,
     changes_left: Option<u64>,
     changes: u64,
 }
@@ -63,6 +64,11 @@ impl MemoryStores {
     /// From now on every sync fails, or works again.
     pub fn fail_syncs(&self, fail: bool) {
         self.state.lock().syncs_fail = fail;
+    }
+
+    /// From now on a batch that is refused as full is there all the same once the store is opened anew for the next one.
+    pub fn keep_refused(&self) {
+        self.state.lock().keeps_refused = true;
     }
 
     /// After `changes` more batches and syncs every one fails as if the power had gone, until
@@ -217,9 +223,12 @@ impl Store for MemoryStore {
         state.change(&self.dir)?;
         let used = state.used_bytes();
         let is_full = state.capacity_bytes.is_some_and(|capacity| used + bytes_of(batch) > capacity);
+        let keeps_refused = state.keeps_refused;
         let content = state.stores.get_mut(&self.dir).expect("looked at above");
         if is_full {
-            content.refused.get_or_insert_with(|| (batch.to_vec(), gone.to_vec()));
+            if keeps_refused {
+                content.refused.get_or_insert_with(|| (batch.to_vec(), gone.to_vec()));
+            }
             return Err(StoreError::full(&self.dir, "the disk is full"));
         }
         if let Some((batch, gone)) = content.refused.take() {
