@@ -229,6 +229,10 @@ async fn resolve(port: &Port, cart: &mut CartRecord) -> Answer {
                 println!("{op} of a cart that waits: {found:?}");
             }
         }
+        if waits {
+            // A cart begins only so many checkouts.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
         (!waits).then_some(answer)
     };
     // A node tells a refusal from a late grant only when its doubt is over, a minute after the last uncertain attempt.
