@@ -873,7 +873,7 @@ impl Wild {
         let to_cart = |reply| (cart.clone(), Input::Reply { from: inventory.clone(), reply });
         let to_inventory = |ask| (inventory.clone(), Input::Ask { from: cart.clone(), ask });
         let revision = self.u64();
-        // What a cart has it does not give back without knowing.
+        // Only a cart itself changes a hold that it has.
         let unknown = HoldId { request: RequestHash(self.u64()), part: u16::MAX, ..hold };
         match self.dice.roll(13) {
             0 => to_cart(Reply::Stale { hold, revision, live: self.chance(50) }),
@@ -901,7 +901,7 @@ impl Wild {
                         Want::Slot { begin, end, details: "".into() }
                     }
                 };
-                to_inventory(Ask::Hold { hold, revision, want, life_ms: self.u64() })
+                to_inventory(Ask::Hold { hold: unknown, revision, want, life_ms: self.u64() })
             }
             10 => {
                 let key = PaymentKey { cart: hold.cart, attempt: self.u32() };
