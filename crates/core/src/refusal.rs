@@ -53,7 +53,7 @@ pub enum Refusal {
     /// 204: seats the box office keeps off sale; every seat that stood in the way is named.
     #[error("{} of the seats are blocked", .0.len())]
     SeatBlocked(Vec<TakenSeat>),
-    /// 205: the area has not so many places left.
+    /// 205: the area has fewer places left.
     #[error("{free} places are free in {area}")]
     NotEnoughPlaces {
         /// Which area.
@@ -85,7 +85,7 @@ pub enum Refusal {
         /// How many this one has, in carts and orders.
         taken: u32,
     },
-    /// 210: one order may not have so many.
+    /// 210: more than one order may have.
     #[error("an order may have {max} of {entity}")]
     LimitPerOrder {
         /// Of which session, product or resource.
@@ -117,7 +117,7 @@ pub enum Refusal {
     /// 308: the cart is not what the buyer expects to pay for.
     #[error("the cart is not as expected: {0}")]
     CartDiffers(CartDifference),
-    /// 401: products have not so many units left; every one that fell short is named.
+    /// 401: products have fewer units left; every one that fell short is named.
     #[error("{} of the products are out of stock", .0.len())]
     OutOfStock(Vec<Shortage>),
     /// 402: a quantity that cannot be.
@@ -234,7 +234,7 @@ pub enum Refusal {
     },
     /// 810: a machine that wants to join does not know what the cluster's nodes show each other.
     #[error(
-        "whoever asks does not know the secret of this cluster's nodes; give all nodes of a cluster the same (peers.secret)"
+        "the machine that asks does not know the secret of this cluster's nodes; give all nodes of a cluster the same (peers.secret)"
     )]
     WrongSecret,
     /// 811: too few members would serve for more than one voter in each shard.

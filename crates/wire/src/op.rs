@@ -146,7 +146,7 @@ ops! {
     AdminAudit "admin.audit" reads operators,
     /// What happened to an entity, or to one of its seats.
     AdminHistory "admin.history" reads operators,
-    /// Give a line of somebody's cart back.
+    /// Release a line of a cart.
     AdminRelease "admin.release" changes operators,
     /// Say how an attempt to pay ended.
     AdminSettle "admin.settle" changes operators,

@@ -163,7 +163,7 @@ impl Fail {
         let (message, retry_after_ms) = match kind {
             FailKind::Busy => ("too much is under way; try again", Some(100)),
             FailKind::Unknown => ("no answer before the deadline; repeat with the same rid", Some(100)),
-            FailKind::NotReady => ("whoever decides this is not ready yet; try again", Some(200)),
+            FailKind::NotReady => ("the node that decides this is not ready yet; try again", Some(200)),
             FailKind::Draining => ("this node is going away; try another", Some(0)),
             FailKind::ReadOnly => ("the node cannot write: its disk is full or broken", Some(5_000)),
             FailKind::Internal => ("a fault of the server; its log says more", None),

@@ -71,7 +71,7 @@ pub(super) fn endings() -> Group {
             ]),
         ),
         ("No", about(no, "A refusal: nothing changed. With 601 and 603 it says how a payment ended.")),
-        ("Fail", about(fail, "A failure: nobody said no.")),
+        ("Fail", about(fail, "A failure, which is no refusal.")),
         ("Ended", about(item, "How one item of a batch ended.")),
     ]
 }

@@ -54,7 +54,7 @@ pub(super) fn node() -> Group {
         needed("carts_archived", about(count(), "Ended carts that are kept on disk only.")),
         needed(
             "tombstones",
-            about(count(), "Carts nobody has opened that give back what was held for a refused guest."),
+            about(count(), "Carts that were never opened and give back what was held for a refused guest."),
         ),
         needed("payments_pending", about(count(), PENDING)),
         needed("payments_failed", about(count(), FAILED)),

@@ -46,7 +46,7 @@ pub(super) fn history() -> OpSchema {
 
 pub(super) fn release() -> OpSchema {
     asks::<body::AdminRelease>(
-        "Give a line of somebody's cart back.",
+        "Release a line of a cart.",
         [
             needed("cart", component("CartId")),
             needed("line", line_number()),
@@ -72,5 +72,5 @@ pub(super) fn settle() -> OpSchema {
     .example(json!({"cart": cart_of(TOKEN), "attempt": 1, "outcome": "authorized", "reference": "au-7"}))
     .example(json!({"cart": cart_of(TOKEN), "attempt": 1, "outcome": "declined"}))
     .example(json!({"cart": cart_of(TOKEN), "attempt": 1, "outcome": "refunded", "refund": 1}))
-    .needing("an attempt to pay that nobody knows the end of")
+    .needing("a payment attempt whose outcome is unknown")
 }

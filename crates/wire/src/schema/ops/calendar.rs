@@ -40,7 +40,7 @@ pub(super) fn reserve() -> OpSchema {
         "Book time of a resource without a cart, once or again and again; all of it or nothing.",
         [
             needed("booking", id()),
-            optional("repeat", about(repeat, "When again: so many times, the first one counted, or up to a day.")),
+            optional("repeat", about(repeat, "When again: a number of times, the first one included, or up to a day.")),
             optional("details", text(DETAILS_BYTES_MAX)),
         ],
     )

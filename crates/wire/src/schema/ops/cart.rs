@@ -54,7 +54,7 @@ pub(super) fn hold_best() -> OpSchema {
             needed("count", up_to_seats(1)),
             optional("category", id()),
             optional("section", id()),
-            optional("accessible", about(up_to_seats(0), "How many of them are accessible: exactly so many.")),
+            optional("accessible", about(up_to_seats(0), "The exact number of accessible seats among them.")),
             optional("split", split()),
         ],
     )
@@ -163,7 +163,7 @@ fn line() -> Value {
         optional("count", up_to_seats(1)),
         optional("category", id()),
         optional("section", id()),
-        optional("accessible", about(up_to_seats(0), "How many of them are accessible: exactly so many.")),
+        optional("accessible", about(up_to_seats(0), "The exact number of accessible seats among them.")),
         optional("split", split()),
         optional("area", id()),
         optional("quantity", quantity(1)),

@@ -205,7 +205,7 @@ fn batch() -> OpSchema {
 
 /// How many entries a page has.
 fn limit() -> Value {
-    about(whole(1, i64::from(PAGE_ENTRIES_MAX)), &format!("At most so many; {PAGE_ENTRIES} if absent."))
+    about(whole(1, i64::from(PAGE_ENTRIES_MAX)), &format!("Entries at most; {PAGE_ENTRIES} if absent."))
 }
 
 /// Where a page begins.
