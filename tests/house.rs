@@ -89,7 +89,8 @@ fn tests_below(directory: &Path, found: &mut BTreeSet<String>) {
             tests_below(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(&path).expect("sources are text");
-            let lines = text.lines().map(str::trim_start);
+            // Planted bugs run some tests as stories.
+            let lines = text.lines().map(|line| line.trim_start().trim_start_matches("pub(crate) "));
             let named = lines.filter_map(|line| line.trim_start_matches("async ").strip_prefix("fn ")?.split_once('('));
             found.extend(named.map(|(name, _)| name.to_owned()));
         }
