@@ -322,7 +322,7 @@ async fn a_full_file_system_refuses_and_recovers() {
     let served = home.command();
     let mut command = Command::new("unshare");
     command.args(["-Urm", "sh", "-c", "mount -t tmpfs -o size=64m tmpfs \"$0\" && exec \"$@\""]).arg(home.data_dir());
-    command.arg(served.get_program()).args(served.get_args());
+    command.arg(served.get_program()).args(served.get_args()).env("BOXOFFICE_ADMIN_TOKEN", common::ADMIN);
     let server = Server::spawn(command).unwrap_or_else(|refused| panic!("the node does not serve: {refused:?}"));
     // Seen from here the directory is empty; through the process one sees what it sees.
     let inside = PathBuf::from(format!("/proc/{}/root{}", server.pid(), home.data_dir().display()));
@@ -417,12 +417,13 @@ async fn a_slow_sync_is_only_slow() {
 /// Buyers with the client library notice a kill as a pause: it repeats what nobody knows under the same request id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_client_library_rides_over_a_kill() {
-    use boxoffice_client::{BestWish, Cart, Client, ClientConfig, Id, recorded};
+    use boxoffice_client::{AdminToken, BestWish, Cart, Client, ClientConfig, Id, recorded};
     let home = Home::new();
     let server = home.start();
     let address = server.address();
     let theatre = theatre(&server).await;
     let mut config = ClientConfig::new([address.to_string()]);
+    config.admin_token = Some(AdminToken(common::ADMIN.into()));
     config.deadline = PATIENCE;
     let client = Client::connect(config).await.expect("a connection");
     let sold = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));

@@ -99,7 +99,7 @@ async fn a_demo_sells_at_three_nodes_survives_a_kill_and_leaves_nothing_behind()
     let (status, page) = http::get(demo.nodes[2], "/").await;
     assert!(status == 200 && page.contains("<title>"), "{page}");
     for session in ["tosca-tonight", "lumen-late", "hamlet-tonight", "yard-tonight"] {
-        let (status, session) = http::post(demo.nodes[1], "session.get", None, &json!({"id": session})).await;
+        let (status, session) = http::post_as(None, demo.nodes[1], "session.get", None, &json!({"id": session})).await;
         assert_eq!(status, 200, "{session}");
     }
 
@@ -114,13 +114,13 @@ async fn a_demo_sells_at_three_nodes_survives_a_kill_and_leaves_nothing_behind()
     assert_eq!(demo.standing().await[1]["running"], false);
     // The others go on, also with what the dead one led.
     let hold = json!({"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0", "session": "hamlet-matinee", "count": 2});
-    let (status, held) = http::post(demo.nodes[0], "cart.hold_best", Some("demo-1"), &hold).await;
+    let (status, held) = http::post_as(None, demo.nodes[0], "cart.hold_best", Some("demo-1"), &hold).await;
     assert_eq!(status, 200, "{held}");
     assert_eq!(demo.act("/nodes/n2/start", "").await, 204);
     let second = demo.standing().await;
     assert!(second[1]["running"] == true && second[1]["pid"] != first[1]["pid"], "{second:?}");
     let cart = json!({"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"});
-    let (status, view) = http::post(demo.nodes[1], "cart.get", None, &cart).await;
+    let (status, view) = http::post_as(None, demo.nodes[1], "cart.get", None, &cart).await;
     assert!(status == 200 && view["ok"]["lines"].as_array().map(Vec::len) == Some(1), "{view}");
 
     demo.end(rustix::process::Signal::INT);

@@ -88,6 +88,34 @@ fn bookings_are_what_the_answers_said() {
 }
 
 #[test]
+fn overload_is_shed_at_the_door_and_loses_nothing() {
+    let report = passes(
+        "overload",
+        &[
+            "house.venues=2",
+            "house.sessions=100",
+            "overload.clients=64",
+            "overload.capacity_ms=1000",
+            "overload.percents=[600]",
+            "overload.phase_ms=3000",
+            "overload.settle_ms=1000",
+            "overload.recovery_ms=2000",
+            "overload.connections=16",
+            "overload.judged=false",
+        ],
+    );
+    let overload = &report["overload"];
+    let phases = overload["phases"].as_array().expect("there are phases");
+    let sum = |of: &str| phases.iter().filter_map(|phase| phase[of].as_u64()).sum::<u64>();
+    assert!(sum("refused") > 0, "six times the capacity was offered: {overload}");
+    // On a busy machine checkouts are shed as well, after everything else; whoever has a seat buys it all the same.
+    assert!(sum("checkouts_refused") < sum("refused"), "newcomers are shed first: {overload}");
+    assert_eq!((sum("unknown"), &overload["left_holding"]), (0, &0.into()), "{overload}");
+    assert_eq!(report["audit"]["findings"]["seats_held"], 0, "no seat stays behind: {}", report["audit"]["findings"]);
+    assert_eq!(overload["ready"]["not_ready"], 0, "{overload}");
+}
+
+#[test]
 fn a_storm_passes_while_others_buy() {
     let report = passes(
         "expiry-storm",

@@ -3,19 +3,16 @@
 use std::{path::Path, process::Command, sync::Arc};
 
 use crate::common::{
-    self, Answer, BOXOFFICE, Dice, Encoding, Home, Port, Shopper, eventually, http, recorded,
+    self, ADMIN, Answer, BOXOFFICE, Dice, Encoding, Home, Port, Shopper, eventually, http, recorded,
     town::{product, purchases, room},
 };
 use serde_json::{Value, json};
 
-const ADMIN: &str = "the operators' token";
 const SECRET: &str = "the secret of the shop";
 
 /// A home whose operators and customers have tokens; the shop's secret stands in the file or comes with the environment.
 fn guarded() -> Home {
-    Home::with_config(&format!(
-        "[log]\nsegment_bytes = 1_048_576\n[listen]\nadmin_token = \"{ADMIN}\"\ncustomer_secret = \"{SECRET}\"\n"
-    ))
+    Home::with_config(&format!("[log]\nsegment_bytes = 1_048_576\n[listen]\ncustomer_secret = \"{SECRET}\"\n"))
 }
 
 /// What `boxoffice admin customer-token` prints, or how it ends and what it says.
@@ -37,7 +34,7 @@ fn made(customer: &str, config: Option<&Path>, secret: Option<&str>) -> Result<S
 }
 
 async fn greeted(server: &common::Server, encoding: Encoding, hello: Value) -> Arc<Port> {
-    let port = server.port(encoding).await;
+    let port = Port::guest(server.address(), encoding).await;
     port.read("hello", hello).await.ok();
     Arc::new(port)
 }
@@ -99,7 +96,7 @@ async fn orders_are_their_customers() {
         }
         assert_eq!(purchases(&operator, &ada).await, [bought.cart()], "nothing was bought in her name");
         // A wrong token is no customer.
-        let liar = server.port(encoding).await;
+        let liar = Port::guest(server.address(), encoding).await;
         let hello = json!({"customer": ada, "customer_token": token(&bob)});
         liar.send(encoding.message(&json!({"id": 7, "op": "hello", "body": hello})));
         let no = liar.refusal_of_a_frame().await["no"].clone();

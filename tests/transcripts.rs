@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use crate::common::{Gateway, Home, PATIENCE};
+use crate::common::{ADMIN, Gateway, Home, PATIENCE};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use tokio::{
@@ -39,6 +39,7 @@ impl Wire {
     async fn connect(node: SocketAddr) -> Wire {
         let uri = format!("ws://{node}/v1/ws").parse().expect("a good address");
         let request = ClientRequestBuilder::new(uri).with_sub_protocol("boxoffice.v1.json");
+        let request = request.with_header("authorization", format!("Bearer {ADMIN}"));
         let (socket, _) = connect_async(request).await.expect("a connection");
         let mut wire = Wire(socket);
         assert!(wire.next().await.starts_with(r#"{"hello":"#));

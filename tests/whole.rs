@@ -12,6 +12,7 @@ mod tickets;
 mod times;
 
 mod demo;
+mod keys;
 mod owners;
 mod payments;
 
@@ -24,3 +25,4 @@ mod transcripts;
 
 mod crash;
 mod descriptors;
+mod web;

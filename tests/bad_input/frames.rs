@@ -9,7 +9,7 @@ use std::{
 use serde_json::json;
 
 use super::{Stage, TOKEN};
-use crate::common::{Encoding, PATIENCE};
+use crate::common::{ADMIN, Encoding, PATIENCE};
 
 /// Frames that are no requests are answered without a number as far as they can be; the connection goes on, until it is
 /// clear that the client speaks something else.
@@ -114,7 +114,7 @@ impl Wire {
         let protocol = if encoding == Encoding::Json { "json" } else { "msgpack" };
         let request = format!(
             "GET /v1/ws HTTP/1.1\r\nhost: {address}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
-             sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+             sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nauthorization: Bearer {ADMIN}\r\n\
              sec-websocket-protocol: boxoffice.v1.{protocol}\r\n\r\n"
         );
         stream.write_all(request.as_bytes()).expect("written");

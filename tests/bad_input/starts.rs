@@ -63,11 +63,21 @@ fn a_port_that_is_taken() {
 fn an_open_door_needs_a_token() {
     let home = Home::new();
     home.write_config("[listen]\naddress = \"0.0.0.0:0\"\n\n[log]\nsegment_bytes = 262_144\n");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_boxoffice"));
-    command.arg("serve").arg("--data-dir").arg(home.data_dir()).arg("--config").arg(home.config_file());
-    let Err(refused) = Server::spawn(command) else { panic!("anybody could administer") };
-    assert_eq!(refused.code, Some(NODE), "{}", refused.stderr);
-    assert!(refused.stderr.contains("admin token"), "{}", refused.stderr);
+    let start = |variables: &[(&str, &str)], args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_boxoffice"));
+        command.arg("serve").arg("--data-dir").arg(home.data_dir()).arg("--config").arg(home.config_file()).args(args);
+        command.envs(variables.iter().copied());
+        let Err(refused) = Server::spawn(command) else { panic!("anybody could administer") };
+        (refused.code, refused.stderr)
+    };
+    let (code, words) = start(&[], &[]);
+    assert!(code == Some(USAGE) && words.contains("admin token"), "{words}");
+    let token = ("BOXOFFICE_ADMIN_TOKEN", "sixteen letters!");
+    let (code, words) = start(&[token], &[]);
+    assert!(code == Some(USAGE) && words.contains("customer secret"), "{words}");
+    // Operators' port that other machines can reach, and nothing that an operator could show.
+    let (code, words) = start(&[], &["--listen", "127.0.0.1:0", "--ops-listen", "0.0.0.0:0"]);
+    assert!(code == Some(NODE) && words.contains("admin token"), "{words}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,12 +9,25 @@ use tokio::{
     time::timeout,
 };
 
-use super::{PATIENCE, port::Answer};
+use super::{ADMIN, PATIENCE, port::Answer};
 
-/// Asks `POST /v1/{op}`; what changes something has a request id.
+/// Asks `POST /v1/{op}` as an operator; what changes something has a request id.
 pub(crate) async fn post(address: SocketAddr, op: &str, rid: Option<&str>, body: &Value) -> (u16, Value) {
+    post_as(Some(ADMIN), address, op, rid, body).await
+}
+
+/// The same, showing this key or token, or nothing.
+pub(crate) async fn post_as(
+    token: Option<&str>,
+    address: SocketAddr,
+    op: &str,
+    rid: Option<&str>,
+    body: &Value,
+) -> (u16, Value) {
     let key = rid.map(|rid| format!("idempotency-key: {rid}\r\n")).unwrap_or_default();
-    let (status, text) = raw_post(address, &format!("/v1/{op}"), &key, &body.to_string()).await;
+    let shown = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
+    let headers = shown + &key;
+    let (status, text) = raw_post(address, &format!("/v1/{op}"), &headers, &body.to_string()).await;
     (status, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{op}: {error}: {text}")))
 }
 
@@ -23,7 +36,7 @@ pub(crate) async fn ask(address: SocketAddr, op: &str, rid: Option<&str>, body: 
     Answer::read(&post(address, op, rid, body).await.1)
 }
 
-/// Posts a JSON text, with further header lines; the status and the body as it came.
+/// Posts a JSON text with these header lines besides, as somebody who shows nothing else; the status and the body as it came.
 pub(crate) async fn raw_post(address: SocketAddr, path: &str, headers: &str, body: &str) -> (u16, String) {
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}\
@@ -33,9 +46,10 @@ pub(crate) async fn raw_post(address: SocketAddr, path: &str, headers: &str, bod
     exchange(address, &(head + body)).await.unwrap_or_else(|error| panic!("POST {path}: {error}"))
 }
 
-/// Asks with `GET`.
+/// Asks with `GET` as an operator.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> (u16, String) {
-    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    let request =
+        format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {ADMIN}\r\nconnection: close\r\n\r\n");
     exchange(address, &request).await.unwrap_or_else(|error| panic!("GET {path}: {error}"))
 }
 

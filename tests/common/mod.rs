@@ -33,7 +33,7 @@ pub(crate) use gateway::{Gateway, SECRET};
 pub(crate) use goods::Goods;
 pub(crate) use port::{Answer, Encoding, No, Port};
 pub(crate) use record::{Asked, CartRecord, Granted, Line, Record, Stands};
-pub(crate) use server::{BOXOFFICE, Home, Refused, Server, with_ulimit};
+pub(crate) use server::{ADMIN, BOXOFFICE, Home, Refused, Server, with_ulimit};
 pub(crate) use shim::{Faults, lose, write_control};
 pub(crate) use shopper::{Shopper, checkout, recorded};
 pub(crate) use theatre::{Map, SeatName, Theatre, read_time, time, written};

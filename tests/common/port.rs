@@ -24,7 +24,7 @@ use tokio_tungstenite::{
 };
 
 use super::{
-    PATIENCE,
+    ADMIN, PATIENCE,
     pack::{pack, unpack},
 };
 
@@ -157,19 +157,33 @@ impl Drop for Port {
 }
 
 impl Port {
-    /// Connects.
+    /// Connects as an operator.
     pub(crate) async fn connect(address: SocketAddr, encoding: Encoding) -> Port {
         Port::try_connect(address, encoding)
             .await
             .unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"))
     }
 
-    /// Connects, if there is a node.
+    /// The same, if there is a node.
     pub(crate) async fn try_connect(address: SocketAddr, encoding: Encoding) -> Result<Port, String> {
+        Port::show(address, encoding, Some(ADMIN)).await
+    }
+
+    /// Connects as somebody who shows nothing.
+    pub(crate) async fn guest(address: SocketAddr, encoding: Encoding) -> Port {
+        let connected = Port::show(address, encoding, None).await;
+        connected.unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"))
+    }
+
+    /// Connects, showing this key or token, if there is a node and it takes it.
+    pub(crate) async fn show(address: SocketAddr, encoding: Encoding, token: Option<&str>) -> Result<Port, String> {
         let stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
         let uri = format!("ws://{address}/v1/ws").parse().expect("a good address");
-        let request = ClientRequestBuilder::new(uri).with_sub_protocol(encoding.subprotocol());
+        let mut request = ClientRequestBuilder::new(uri).with_sub_protocol(encoding.subprotocol());
+        if let Some(token) = token {
+            request = request.with_header("authorization", format!("Bearer {token}"));
+        }
         let config = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
         let handshake = client_async_with_config(request, stream, Some(config));
         let (socket, response) = timeout(PATIENCE, handshake)

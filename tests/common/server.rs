@@ -24,6 +24,15 @@ use super::{
 /// The program under test.
 pub(crate) const BOXOFFICE: &str = env!("CARGO_BIN_EXE_boxoffice");
 
+/// What every node is set to before its own configuration: strangers may do everything that buyers do.
+const OPEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/open.toml");
+
+/// What every node is set to besides: it sheds nothing.
+const CALM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/common/calm.toml");
+
+/// What tests show as operators; guests show nothing.
+pub(crate) const ADMIN: &str = "the admin token of tests";
+
 /// Log segments are made small, so that a test waits for no 64 MiB of zeros.
 const CONFIG: &str = "[log]\nsegment_bytes = 1_048_576\n";
 
@@ -100,8 +109,18 @@ impl Home {
     /// The same at a certain address.
     pub(crate) fn command_at(&self, listen: &str) -> Command {
         let mut command = Command::new(BOXOFFICE);
-        command.arg("serve").args(["--listen", listen]).arg("--data-dir").arg(self.data_dir());
-        command.arg("--config").arg(self.config_file()).args(&self.args);
+        command
+            .arg("serve")
+            .args(["--listen", listen, "--ops-listen", "127.0.0.1:0"])
+            .arg("--data-dir")
+            .arg(self.data_dir());
+        for file in [Path::new(OPEN), Path::new(CALM), &self.config_file()] {
+            command.arg("--config").arg(file);
+        }
+        command.args(&self.args);
+        command.env("BOXOFFICE_ADMIN_TOKEN", ADMIN);
+        // No load balancer is in front of it.
+        command.env("BOXOFFICE_DRAIN_MS", "0");
         if self.shim {
             command.env("LD_PRELOAD", shim::library());
             command.env("BOXOFFICE_FAULT_DIR", self.data_dir()).env("BOXOFFICE_FAULT_CONTROL", self.control_file());
@@ -216,8 +235,9 @@ impl Server {
         loop {
             match block_in_place(|| lines.recv_timeout(deadline.saturating_duration_since(Instant::now()))) {
                 Ok(text) => {
-                    if let Some((_, rest)) = text.split_once("boxoffice serves on http://") {
-                        let address = rest.split_whitespace().next().expect("an address");
+                    if let Some((_, rest)) = text.split_once("boxoffice serves on ") {
+                        let url = rest.split_whitespace().next().expect("an address");
+                        let (_, address) = url.split_once("://").expect("a scheme");
                         server.address = address.parse().expect("an address");
                         return Ok(server);
                     }
@@ -263,10 +283,15 @@ impl Server {
 
     /// Tells it to stop, and waits until it has.
     pub(crate) fn stop(mut self) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("a child that can be signalled");
+        self.signal(rustix::process::Signal::TERM);
         let status = self.wait();
         assert!(status.success(), "the node was told to stop and ended with {status}: {}", self.stderr());
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).expect("a child that can be signalled");
     }
 
     /// Whether it has ended already.

@@ -5,6 +5,7 @@ import './seats.test.mjs';
 import './devices.test.mjs';
 import './goods.test.mjs';
 import './widget.test.mjs';
+import './web.test.mjs';
 import './access.test.mjs';
 import './faults.test.mjs';
 import { after } from 'node:test';

@@ -20,7 +20,7 @@ const HOST = `<!doctype html>
 
 pageTest('the widget draws in a page of another origin, hands over picked seats, and tells of lost ones', async (people) => {
   const server = createServer((_, response) => response.writeHead(200, { 'content-type': 'text/html' }).end(HOST));
-  await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  await new Promise((resolve) => { server.listen(Number(process.env.BOXOFFICE_OTHER_PORT), '127.0.0.1', resolve); });
   try {
     const page = await people.window();
     await page.goto(`http://127.0.0.1:${server.address().port}/`);

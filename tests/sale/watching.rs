@@ -5,7 +5,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use boxoffice_client::{BestWish, Cart, Client, ClientConfig, Entity, Id, Seat, SeatState, Want, WantedLine, recorded};
+use boxoffice_client::{
+    AdminToken, BestWish, Cart, Client, ClientConfig, Entity, Id, Seat, SeatState, Want, WantedLine, recorded,
+};
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::{sync::mpsc, time::timeout};
@@ -209,5 +211,7 @@ fn id(text: &str) -> Id {
 }
 
 async fn client(address: std::net::SocketAddr) -> Client {
-    Client::connect(ClientConfig::new([address.to_string()])).await.expect("a connection")
+    let admin_token = Some(AdminToken(common::ADMIN.into()));
+    let config = ClientConfig { admin_token, ..ClientConfig::new([address.to_string()]) };
+    Client::connect(config).await.expect("a connection")
 }

@@ -79,6 +79,9 @@ pub struct Demo {
     /// What they draw their wishes from.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// A page of yours that may show the widget, like http://localhost:3000; may be repeated.
+    #[arg(long = "origin", value_name = "ORIGIN")]
+    pub origins: Vec<String>,
     /// Open the page in this machine's browser.
     #[arg(long)]
     pub open: bool,
@@ -87,12 +90,31 @@ pub struct Demo {
 /// `boxoffice serve`.
 #[derive(Debug, clap::Args)]
 pub struct Serve {
-    /// Configuration file; what it does not say is as built in (print that with --print-config).
-    #[arg(long, env = "BOXOFFICE_CONFIG")]
-    pub config: Option<PathBuf>,
+    /// Configuration file; what it does not say is as built in (print that with --print-config). May be repeated: what a later
+    /// one says counts.
+    #[arg(long, env = "BOXOFFICE_CONFIG", value_delimiter = ',')]
+    pub config: Vec<PathBuf>,
     /// Address and port to listen on [built in: 127.0.0.1:7180]. Port 0 takes a free one and says which.
     #[arg(long, env = "BOXOFFICE_LISTEN")]
     pub listen: Option<String>,
+    /// Address and port for operators: probes, metrics, administration [built in: on 127.0.0.1, 200 above the clients' port].
+    #[arg(long, env = "BOXOFFICE_OPS_LISTEN")]
+    pub ops_listen: Option<String>,
+    /// What browsers use for the cluster, like https://tickets.example: a proxy or a load balancer in front of the nodes.
+    #[arg(long, env = "BOXOFFICE_PUBLIC_URL")]
+    pub public_url: Option<String>,
+    /// What browsers use for this node, like https://one.tickets.example.
+    #[arg(long, env = "BOXOFFICE_ADVERTISE")]
+    pub advertise: Option<String>,
+    /// Certificate of the client port, in PEM: it then speaks TLS.
+    #[arg(long, env = "BOXOFFICE_TLS_CERTIFICATE", requires = "tls_key")]
+    pub tls_certificate: Option<PathBuf>,
+    /// Private key of that certificate, in PEM.
+    #[arg(long, env = "BOXOFFICE_TLS_KEY", requires = "tls_certificate")]
+    pub tls_key: Option<PathBuf>,
+    /// How long ports go on after /readyz has said that the node stops, in milliseconds [built in: 5000].
+    #[arg(long, env = "BOXOFFICE_DRAIN_MS")]
+    pub drain_ms: Option<u64>,
     /// Where everything durable lives [built in: boxoffice-data]. Made if it is not there.
     #[arg(long, env = "BOXOFFICE_DATA_DIR")]
     pub data_dir: Option<PathBuf>,
@@ -108,18 +130,30 @@ pub struct Serve {
     /// What other nodes are told instead of that: host and port.
     #[arg(long, env = "BOXOFFICE_PEERS_ADVERTISE")]
     pub peers_advertise: Option<String>,
-    /// What nodes of a cluster show each other.
+    /// What nodes of a cluster show each other. Everybody on this machine sees it: rather --peers-secret-file.
     #[arg(long, env = "BOXOFFICE_PEERS_SECRET", hide_env_values = true)]
     pub peers_secret: Option<String>,
+    /// A file that holds it.
+    #[arg(long, env = "BOXOFFICE_PEERS_SECRET_FILE", conflicts_with = "peers_secret")]
+    pub peers_secret_file: Option<PathBuf>,
+    /// Speak with nodes on other machines in plain text: the network between them is trusted.
+    #[arg(long, env = "BOXOFFICE_PEERS_PLAIN")]
+    pub peers_plain: bool,
     /// When changes are made durable.
     #[arg(long, env = "BOXOFFICE_FSYNC")]
     pub fsync: Option<FsyncWord>,
-    /// What operators must show when the address is reachable from other machines.
+    /// What operators may show instead of a key. Everybody on this machine sees it: rather --admin-token-file.
     #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN", hide_env_values = true)]
     pub admin_token: Option<String>,
-    /// What the tokens of customers are made with; without it, whoever connects may name any customer.
+    /// A file that holds it.
+    #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN_FILE", conflicts_with = "admin_token")]
+    pub admin_token_file: Option<PathBuf>,
+    /// What the tokens of customers are made with. Everybody on this machine sees it: rather --customer-secret-file.
     #[arg(long, env = "BOXOFFICE_CUSTOMER_SECRET", hide_env_values = true)]
     pub customer_secret: Option<String>,
+    /// A file that holds it.
+    #[arg(long, env = "BOXOFFICE_CUSTOMER_SECRET_FILE", conflicts_with = "customer_secret")]
+    pub customer_secret_file: Option<PathBuf>,
     /// What to log: error, warn, info, debug, or a filter like `boxoffice_node=debug`.
     #[arg(long, env = "BOXOFFICE_LOG", default_value = "warn")]
     pub log: String,
@@ -148,12 +182,15 @@ pub enum FsyncWord {
 /// How to reach a node.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Reach {
-    /// The node's address.
-    #[arg(long, env = "BOXOFFICE_ADDRESS", default_value = "127.0.0.1:7180", global = true)]
+    /// The node's address: the operators' port of a node on this machine, or its clients' port with a key.
+    #[arg(long, env = "BOXOFFICE_ADDRESS", default_value = "127.0.0.1:7380", global = true)]
     pub address: String,
-    /// The admin token, where the node asks for one.
+    /// A key or the admin token. Everybody on this machine sees it: rather --admin-token-file.
     #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN", hide_env_values = true, global = true)]
     pub admin_token: Option<String>,
+    /// A file that holds it.
+    #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN_FILE", conflicts_with = "admin_token", global = true)]
+    pub admin_token_file: Option<PathBuf>,
 }
 
 /// `boxoffice import`.
@@ -250,9 +287,13 @@ pub struct Load {
     /// What the run's choices are drawn from; another one each time if absent.
     #[arg(long)]
     pub seed: Option<u64>,
-    /// The admin token, where the nodes ask operators for one: audits need it.
+    /// A key with the role admin, or the admin token: the run makes sessions, audits, and sells without budgets. Everybody on
+    /// this machine sees it: rather --admin-token-file.
     #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN", hide_env_values = true)]
     pub admin_token: Option<String>,
+    /// A file that holds it.
+    #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN_FILE", conflicts_with = "admin_token")]
+    pub admin_token_file: Option<PathBuf>,
     /// The server's process on this machine, whose memory is told; found by the first address if absent.
     #[arg(long)]
     pub server_pid: Option<u32>,
@@ -362,9 +403,18 @@ pub enum AdminCommand {
         /// The secret that `serve` has.
         #[arg(long, env = "BOXOFFICE_CUSTOMER_SECRET", hide_env_values = true)]
         customer_secret: Option<String>,
+        /// A file that holds it.
+        #[arg(long, env = "BOXOFFICE_CUSTOMER_SECRET_FILE", conflicts_with = "customer_secret")]
+        customer_secret_file: Option<PathBuf>,
         /// The configuration file that has it instead.
         #[arg(long, env = "BOXOFFICE_CONFIG")]
         config: Option<PathBuf>,
+    },
+    /// Makes, lists and revokes the keys that open the nodes to operators, sellers and watchers.
+    Key {
+        /// What to do.
+        #[command(subcommand)]
+        what: KeyCommand,
     },
     /// Gives a line of somebody's cart back.
     Release {
@@ -402,6 +452,57 @@ pub enum AdminCommand {
         #[arg(required = true)]
         seats: Vec<String>,
     },
+}
+
+/// What can be done with keys.
+#[derive(Debug, Subcommand)]
+pub enum KeyCommand {
+    /// Makes a key and prints it, once: the cluster keeps only a hash of it.
+    Create {
+        /// Its name: it stands in the record of what is done with the key.
+        name: String,
+        /// What it may do; may be repeated.
+        #[arg(long = "role", required = true, value_name = "ROLE")]
+        roles: Vec<RoleWord>,
+        /// Only for this venue; may be repeated.
+        #[arg(long = "venue", value_name = "VENUE")]
+        venues: Vec<String>,
+        /// At most so many requests a second on each node.
+        #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+        requests_per_second: Option<u32>,
+        /// At most so many seats, places, units and slots in its carts at the same time, on each node.
+        #[arg(long, value_name = "NUMBER")]
+        held_max: Option<u32>,
+        /// Write the key into this new file, which only its owner may read, instead of printing it.
+        #[arg(long, value_name = "FILE")]
+        to: Option<PathBuf>,
+    },
+    /// Lists the keys.
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revokes a key: every node refuses it within a second.
+    Revoke {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// What a key may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RoleWord {
+    /// Read the offer and follow it live.
+    Watch,
+    /// Have carts and pay through the gateway.
+    Sell,
+    /// Box office: recorded payments, blocks, releases, refunds, settlements, the offer.
+    Desk,
+    /// Audits, histories, status, metrics.
+    Report,
+    /// Members of the cluster, and keys.
+    Admin,
 }
 
 /// How a payment ended.

@@ -2,19 +2,20 @@
 
 use std::{
     fs,
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
-use boxoffice_core::{cluster::NODE_MAX, payment::OnDecline, time::Rules};
-use boxoffice_edge::PageConfig;
+use boxoffice_core::{access::Role, cluster::NODE_MAX, payment::OnDecline, time::Rules};
+use boxoffice_edge::{PageConfig, budgets::BudgetConfig, token::TokenKeys};
 use boxoffice_node::{
+    admission::OverloadSettings,
     config::{Fsync, NodeConfig, PaymentConfig, Secret, WEBHOOK_SECRET_BYTES_MIN},
     gateway::GatewayConfig,
     world::StoreSettings,
 };
-use boxoffice_wire::customer::SECRET_BYTES_MIN;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -46,11 +47,16 @@ pub enum ConfigError {
 
 mod page;
 mod peers;
+mod secrets;
+mod web;
 
 pub use peers::{PeersConfig, PeersSaid};
+pub(crate) use secrets::read_secret_file;
+pub use web::{Web, check_url};
 
 use page::PageSection;
 use peers::PeersSection;
+use secrets::TokenKeySection;
 
 /// The settings of `boxoffice serve`.
 #[derive(Clone, Debug)]
@@ -59,11 +65,19 @@ pub struct Config {
     pub node: NodeConfig,
     /// Where clients connect.
     pub listen: SocketAddr,
-    /// What operators must show where anyone can connect.
+    /// Where operators connect.
+    pub operators: Operators,
+    /// What operators may show instead of a key.
     pub admin_token: Option<String>,
+    /// The role of callers who show nothing.
+    pub anonymous: Option<Role>,
+    /// Whether everybody may say that a cart was paid elsewhere.
+    pub recorded_by_anyone: bool,
     /// What the tokens of customers are made with, if they have some.
     pub customer_secret: Option<Secret>,
-    /// Pages that may connect; any if empty.
+    /// The keys of short-lived tokens.
+    pub token_keys: TokenKeys,
+    /// Pages that may connect besides the cluster's own.
     pub origins: Vec<String>,
     /// The number this node wants in its cluster, if somebody said one.
     pub wanted_node: Option<u64>,
@@ -75,8 +89,12 @@ pub struct Config {
     pub connections_max: usize,
     /// A file says so; else it may be less where there are few file descriptors.
     pub connections_said: bool,
+    /// How much of everything one stranger may take.
+    pub budgets: BudgetConfig,
     /// What the page is told.
     pub page: PageConfig,
+    /// How browsers and proxies reach the client port.
+    pub web: Web,
     /// Threads of the selling runtime.
     pub selling_threads: usize,
     /// Threads of the watching runtime.
@@ -85,18 +103,52 @@ pub struct Config {
     pub watching_nice: i32,
 }
 
+/// Where operators connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operators {
+    /// On loopback, at a port that follows from the clients' port.
+    Auto,
+    /// At this address.
+    At(SocketAddr),
+}
+
+/// How far the operators' port is above the clients' port, where nothing else is said.
+const OPERATORS_PORT_ABOVE: u16 = 200;
+
+impl Operators {
+    /// The address, where clients connect at `clients`. Port 0 takes a free one.
+    ///
+    /// # Errors
+    /// What to set if no port is left.
+    pub fn address(self, clients: SocketAddr) -> Result<SocketAddr, String> {
+        let port = match (self, clients.port()) {
+            (Operators::At(address), _) => return Ok(address),
+            (Operators::Auto, 0) => 0,
+            (Operators::Auto, port) => port.checked_add(OPERATORS_PORT_ABOVE).ok_or_else(|| {
+                format!(
+                    "there is no port {OPERATORS_PORT_ABOVE} above {port} for operators: set ops.listen (--ops-listen)"
+                )
+            })?,
+        };
+        Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+    }
+}
+
 /// A configuration file as it is written: every key may be absent.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct File {
     node: NodeSection,
     listen: ListenSection,
+    ops: OpsSection,
     peers: PeersSection,
     log: LogSection,
     snapshots: SnapshotSection,
     history: HistorySection,
     carts: CartSection,
     limits: LimitSection,
+    overload: OverloadSection,
+    budgets: BudgetSection,
     feeds: FeedSection,
     page: PageSection,
     payments: PaymentSection,
@@ -115,9 +167,28 @@ struct NodeSection {
 #[serde(default, deny_unknown_fields)]
 struct ListenSection {
     address: Option<Spanned<String>>,
+    anonymous: Option<Spanned<String>>,
     admin_token: Option<Spanned<String>>,
+    admin_token_file: Option<Spanned<PathBuf>>,
     customer_secret: Option<Spanned<String>>,
+    customer_secret_file: Option<Spanned<PathBuf>>,
+    token_keys: Option<Spanned<Vec<Spanned<TokenKeySection>>>>,
+    token_audience: Option<Spanned<String>>,
     origins: Option<Spanned<Vec<String>>>,
+    public_url: Option<Spanned<String>>,
+    advertise: Option<Spanned<String>>,
+    tls_certificate: Option<Spanned<PathBuf>>,
+    tls_key: Option<Spanned<PathBuf>>,
+    hsts_s: Option<Spanned<u64>>,
+    proxies: Option<Spanned<Vec<String>>>,
+    proxy_header: Option<Spanned<String>>,
+    drain_ms: Option<Spanned<u64>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct OpsSection {
+    listen: Option<Spanned<String>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -165,6 +236,26 @@ struct LimitSection {
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+struct OverloadSection {
+    target_ms: Option<Spanned<u64>>,
+    sustain_ms: Option<Spanned<u64>>,
+    under_way: Option<Spanned<usize>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct BudgetSection {
+    connections: Option<Spanned<u32>>,
+    requests_per_second: Option<Spanned<u32>>,
+    carts: Option<Spanned<u32>>,
+    held: Option<Spanned<u32>>,
+    cart_held: Option<Spanned<u32>>,
+    seat_seconds: Option<Spanned<u64>>,
+    seat_seconds_per_second: Option<Spanned<u32>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 struct FeedSection {
     tick_ms: Option<Spanned<u64>>,
     ring: Option<Spanned<usize>>,
@@ -173,6 +264,7 @@ struct FeedSection {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct PaymentSection {
+    recorded: Option<Spanned<String>>,
     url: Option<Spanned<String>>,
     timeout_ms: Option<Spanned<u64>>,
     under_way: Option<Spanned<usize>>,
@@ -208,8 +300,16 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] names the file, the line and the key.
     pub fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
+        Config::layered(file.as_slice())
+    }
+
+    /// The same with several files: what a later one says takes the place of what an earlier one says.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn layered(files: &[impl AsRef<Path>]) -> Result<Config, ConfigError> {
         let mut sources = Vec::new();
-        if let Some(path) = file {
+        for path in files.iter().rev().map(AsRef::as_ref) {
             let text =
                 fs::read_to_string(path).map_err(|error| ConfigError::Unreadable { file: path.to_owned(), error })?;
             sources.push(Source::read(path, text)?);
@@ -279,7 +379,10 @@ impl Settings {
     fn config(&self) -> Result<Config, ConfigError> {
         let (_, data_dir) = self.find(|file| file.node.data_dir.as_ref());
         let gateway = self.gateway()?;
+        let rules = self.rules()?;
         let page = self.page(gateway.is_some())?;
+        let recorded_by_anyone = self.recorded_by_anyone()?;
+        let anonymous = self.anonymous(gateway.is_some(), recorded_by_anyone)?;
         Ok(Config {
             wanted_node: self.wanted_node(),
             said: self.peers()?,
@@ -300,23 +403,30 @@ impl Settings {
                 admission: self.within("limits.under_way_per_shard", (1, 1 << 20), |file| {
                     file.limits.under_way_per_shard.as_ref()
                 })?,
+                overload: self.overload()?,
                 actor_idle_ms: self
                     .within("limits.actor_idle_ms", (10, DAY_MS), |file| file.limits.actor_idle_ms.as_ref())?,
                 feed_tick_ms: self.within("feeds.tick_ms", (0, 10_000), |file| file.feeds.tick_ms.as_ref())?,
                 feed_depth: self.within("feeds.ring", (1, 65_536), |file| file.feeds.ring.as_ref())?,
-                rules: Arc::new(self.rules()?),
+                rules: Arc::new(rules.clone()),
                 payments: PaymentConfig { gateway, webhook_secrets: self.webhook_secrets()? },
                 // What it is in its cluster is worked out when it starts.
                 ..NodeConfig::default()
             },
             listen: self.listen()?,
+            operators: self.operators()?,
             admin_token: self.admin_token()?,
+            anonymous,
+            recorded_by_anyone,
             customer_secret: self.customer_secret()?,
+            token_keys: self.token_keys()?,
             origins: self.origins()?,
             connections_max: self
                 .within("limits.connections", (1, 1_000_000), |file| file.limits.connections.as_ref())?,
             connections_said: self.says(|file| file.limits.connections.is_some()),
+            budgets: self.budgets(rules.hold_ttl_ms)?,
             page,
+            web: self.web()?,
             selling_threads: self.within("threads.selling", (0, 1_024), |file| file.threads.selling.as_ref())?,
             watching_threads: self.within("threads.watching", (1, 1_024), |file| file.threads.watching.as_ref())?,
             watching_nice: self.within("threads.watching_nice", (0, 19), |file| file.threads.watching_nice.as_ref())?,
@@ -356,6 +466,25 @@ impl Settings {
         })
     }
 
+    fn budgets(&self, life_ms: u64) -> Result<BudgetConfig, ConfigError> {
+        let number = |key: &str, get: fn(&File) -> Option<&Spanned<u32>>| {
+            self.within(&format!("budgets.{key}"), (0, u32::MAX), get)
+        };
+        Ok(BudgetConfig {
+            connections: number("connections", |file| file.budgets.connections.as_ref())?,
+            requests_per_second: number("requests_per_second", |file| file.budgets.requests_per_second.as_ref())?,
+            carts: number("carts", |file| file.budgets.carts.as_ref())?,
+            held: number("held", |file| file.budgets.held.as_ref())?,
+            cart_held: number("cart_held", |file| file.budgets.cart_held.as_ref())?,
+            seat_seconds: self
+                .within("budgets.seat_seconds", (0, 1 << 50), |file| file.budgets.seat_seconds.as_ref())?,
+            seat_seconds_per_second: number("seat_seconds_per_second", |file| {
+                file.budgets.seat_seconds_per_second.as_ref()
+            })?,
+            life: Duration::from_millis(life_ms),
+        })
+    }
+
     fn on_decline(&self) -> Result<OnDecline, ConfigError> {
         let (source, word) = self.find(|file| file.payments.on_decline.as_ref());
         match word.get_ref().as_str() {
@@ -380,29 +509,6 @@ impl Settings {
         let parsed =
             parsed.map_err(|error| source.wrong(url, format!("payments.url: {:?}: {error}", url.get_ref())))?;
         Ok(Some(GatewayConfig { url: parsed, timeout_ms, api_key, concurrency }))
-    }
-
-    fn api_key(&self) -> Result<Option<Secret>, ConfigError> {
-        let (source, key) = self.find(|file| file.payments.api_key.as_ref());
-        let (file_source, file) = self.find(|file| file.payments.api_key_file.as_ref());
-        let path = file.get_ref();
-        if path.as_os_str().is_empty() {
-            if !is_fit_for_a_header(key.get_ref()) {
-                return Err(source.wrong(key, "payments.api_key: only visible ASCII characters can be shown".into()));
-            }
-            return Ok(Some(key.get_ref()).filter(|key| !key.is_empty()).cloned().map(Secret));
-        }
-        if !key.get_ref().is_empty() {
-            let what = "payments.api_key_file: payments.api_key is set as well; one of them";
-            return Err(file_source.wrong(file, what.into()));
-        }
-        let wrong = |why: &str| file_source.wrong(file, format!("payments.api_key_file: {}: {why}", path.display()));
-        let text = fs::read_to_string(path).map_err(|error| wrong(&format!("cannot be read: {error}")))?;
-        match text.trim() {
-            "" => Err(wrong("it is empty")),
-            key if is_fit_for_a_header(key) => Ok(Some(Secret(key.to_owned()))),
-            _ => Err(wrong("only visible ASCII characters, on one line, can be shown")),
-        }
     }
 
     fn webhook_secrets(&self) -> Result<Vec<Secret>, ConfigError> {
@@ -430,25 +536,9 @@ impl Settings {
         })
     }
 
-    fn admin_token(&self) -> Result<Option<String>, ConfigError> {
-        let (source, token) = self.find(|file| file.listen.admin_token.as_ref());
-        match token.get_ref().len() {
-            0 => Ok(None),
-            1..16 => Err(source.wrong(token, "listen.admin_token: at least 16 characters, or empty for none".into())),
-            16.. => Ok(Some(token.get_ref().clone())),
-        }
-    }
-
-    fn customer_secret(&self) -> Result<Option<Secret>, ConfigError> {
-        let (source, secret) = self.find(|file| file.listen.customer_secret.as_ref());
-        match secret.get_ref().len() {
-            0 => Ok(None),
-            1..SECRET_BYTES_MIN => {
-                let what = format!("listen.customer_secret: at least {SECRET_BYTES_MIN} characters, or empty for none");
-                Err(source.wrong(secret, what))
-            }
-            SECRET_BYTES_MIN.. => Ok(Some(Secret(secret.get_ref().clone()))),
-        }
+    fn operators(&self) -> Result<Operators, ConfigError> {
+        let (source, address) = self.find(|file| file.ops.listen.as_ref());
+        parse_operators(address.get_ref()).map_err(|why| source.wrong(address, format!("ops.listen: {why}")))
     }
 
     fn origins(&self) -> Result<Vec<String>, ConfigError> {
@@ -480,6 +570,15 @@ impl Settings {
         }
     }
 
+    /// When and what the node sheds.
+    fn overload(&self) -> Result<OverloadSettings, ConfigError> {
+        Ok(OverloadSettings {
+            target_ms: self.within("overload.target_ms", (1, 10_000), |file| file.overload.target_ms.as_ref())?,
+            sustain_ms: self.within("overload.sustain_ms", (100, 60_000), |file| file.overload.sustain_ms.as_ref())?,
+            under_way_max: self.within("overload.under_way", (64, 1 << 20), |file| file.overload.under_way.as_ref())?,
+        })
+    }
+
     fn history_store(&self) -> Result<StoreSettings, ConfigError> {
         Ok(StoreSettings {
             cache_bytes: self
@@ -496,6 +595,20 @@ impl Settings {
             return Err(source.wrong(at, format!("log.segment_bytes: {bytes} is not a multiple of 4096")));
         }
         Ok(bytes)
+    }
+}
+
+/// `auto`, or an address.
+///
+/// # Errors
+/// That it is neither.
+pub fn parse_operators(given: &str) -> Result<Operators, String> {
+    match given {
+        "auto" => Ok(Operators::Auto),
+        _ => given
+            .parse()
+            .map(Operators::At)
+            .map_err(|_| format!("{given:?} is neither \"auto\" nor an address like 127.0.0.1:7380")),
     }
 }
 

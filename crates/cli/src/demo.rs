@@ -17,7 +17,8 @@ use tokio::{
 };
 
 use crate::{
-    args::{self, FsyncWord, Reach},
+    admin::keys,
+    args::{self, FsyncWord, Reach, RoleWord},
     failure::{Failure, Outcome},
     import,
     load::launch,
@@ -32,6 +33,9 @@ const HOUSES: [&str; 3] = [
     include_str!("../../../config/examples/corner.json"),
 ];
 
+/// The key of the operators' view: what is done there stands under this name in the record.
+const VIEW: &str = "operators-view";
+
 /// Nodes of the demo.
 const NODES: usize = 3;
 
@@ -45,7 +49,8 @@ pub fn run(args: &args::Demo) -> Outcome {
     let mut end = End::listen(&runtime)?;
     let (gateway, control) = runtime.block_on(async { Ok::<_, Failure>((pay_at().await?, control::bind().await?)) })?;
     let config = format!(
-        "[page]\nproducts = {:?}\nresources = {:?}\ndemo = \"http://{}\"\n\n[payments]\nurl = \"http://{}\"\n",
+        "[listen]\norigins = {:?}\n\n[page]\nproducts = {:?}\nresources = {:?}\ndemo = \"http://{}\"\n\n[payments]\nurl = \"http://{}\"\n",
+        args.origins,
         buyers::PRODUCTS,
         [buyers::RESOURCE],
         control.local_addr().map_err(no_port)?,
@@ -91,10 +96,12 @@ fn sell(
     control: tokio::net::TcpListener,
 ) -> Outcome {
     let addresses = cluster.addresses();
-    let reach = Reach { address: addresses[0].clone(), admin_token: None };
+    let admin_token = Some(cluster.admin_token().to_owned());
+    let reach = Reach { address: addresses[0].clone(), admin_token, admin_token_file: None };
     HOUSES.iter().try_for_each(|house| import::quietly(house, &reach))?;
+    let key = keys::make(&reach, VIEW, &[RoleWord::Desk, RoleWord::Report])?;
     // It knows the nodes for as long as the demo does.
-    runtime.spawn(control::serve(control, Arc::downgrade(&cluster)));
+    runtime.spawn(control::serve(control, Arc::downgrade(&cluster), key));
     println!(
         "\nBoxoffice is on sale at three nodes, with {}. Any node serves the page:\n",
         counted(args.buyers.into(), "buyer")

@@ -10,6 +10,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const OWN: u64 = 128;
 /// Links to other nodes, two of each while they are made anew.
 const LINKS: u64 = 32;
+/// Connections of operators: clients cannot take these.
+const OPERATORS: u64 = 16;
 /// With fewer connections than this a node is of no use.
 const CONNECTIONS_MIN: u64 = 16;
 /// Where there is no limit we do with this.
@@ -54,6 +56,11 @@ impl Shares {
     /// A descriptor with this number or a higher one is not for a client: so many are in use then that the rest is the
     /// node's.
     pub(crate) fn ends_of_door(&self) -> u64 {
+        self.ends_of_operators() - OPERATORS
+    }
+
+    /// The same for an operator.
+    pub(crate) fn ends_of_operators(&self) -> u64 {
         self.ends_of_links() - LINKS
     }
 
@@ -91,7 +98,7 @@ pub(crate) fn share(all: u64, wanted: &Wanted) -> Result<Shares, String> {
     let calls = (wanted.calls as u64).min((all / CALLS).max(1));
     let links = if wanted.has_peers { LINKS } else { 0 };
     // One is accepted before it is known that it is too many.
-    let kept = OWN + links + strangers + turned_away + calls + 1;
+    let kept = OWN + OPERATORS + links + strangers + turned_away + calls + 1;
     let room = all.saturating_sub(kept);
     let raise = "ulimit -n, LimitNOFILE= of a systemd unit, --ulimit nofile= of a container";
     if room < CONNECTIONS_MIN {
@@ -101,7 +108,7 @@ pub(crate) fn share(all: u64, wanted: &Wanted) -> Result<Shares, String> {
     let connections = wanted.connections as u64;
     if wanted.is_said && connections > room {
         // The shares of others grow with all.
-        let needed = OWN + links + STRANGERS.1 + TURNED_AWAY.1 + wanted.calls as u64 + 1 + connections;
+        let needed = OWN + OPERATORS + links + STRANGERS.1 + TURNED_AWAY.1 + wanted.calls as u64 + 1 + connections;
         return Err(format!(
             "limits.connections = {connections}: with {all} file descriptors there is room for {room}, the others are kept for \
              the node's files and links; allow the process {needed} descriptors ({raise}), or set limits.connections to {room} \
@@ -132,6 +139,8 @@ pub(crate) fn door(shares: &Shares, wanted: &Wanted) -> Limits {
         connections_max: shares.connections,
         turned_away_max: shares.turned_away,
         descriptors_end: shares.ends_of_door(),
+        operator_connections_max: OPERATORS as usize,
+        operator_descriptors_end: shares.ends_of_operators(),
         ..Limits::default()
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use boxoffice_client::{AdminJoin, AdminToken, Client, ClientConfig, Error, MemberStatus};
 use boxoffice_core::command::Machine;
 use boxoffice_node::config::Secret;
-use boxoffice_wire::joining;
+use boxoffice_wire::{joining, limits::close};
 use smol_str::SmolStr;
 
 use crate::failure::Failure;
@@ -36,8 +36,6 @@ pub struct Joiner {
     pub machine: Machine,
     /// What the cluster's nodes show each other.
     pub secret: Secret,
-    /// What the cluster asks operators for, if it does.
-    pub admin_token: Option<String>,
 }
 
 /// Asks the members at these client addresses, one after the other, until one lets this machine in or `patience` is over.
@@ -49,7 +47,7 @@ pub async fn join(addresses: &[String], joiner: &Joiner, patience: Duration) -> 
     let asked = addresses.join(", ");
     let config = ClientConfig {
         name: concat!("boxoffice ", env!("CARGO_PKG_VERSION")).into(),
-        admin_token: joiner.admin_token.clone().map(AdminToken),
+        admin_token: Some(shown(&joiner.secret)),
         connect_timeout: CONNECT_TIME,
         deadline: patience,
         ..ClientConfig::new(addresses)
@@ -74,7 +72,7 @@ pub async fn join(addresses: &[String], joiner: &Joiner, patience: Duration) -> 
 impl Joiner {
     /// What it asks of this cluster.
     fn asks(&self, cluster: &str) -> AdminJoin {
-        let Joiner { node, machine, secret, admin_token: _ } = self;
+        let Joiner { node, machine, secret } = self;
         let proof = joining::proof(secret.as_ref(), cluster, *node, machine);
         let Machine { disk, peer, client, program } = machine.clone();
         AdminJoin { node: *node, disk, peer, client, program, proof: Some(joining::written(&proof)) }
@@ -82,21 +80,30 @@ impl Joiner {
 }
 
 /// The cluster that answers at one of these client addresses, if one does soon.
-pub async fn cluster_at(addresses: &[String]) -> Option<SmolStr> {
-    let config = ClientConfig { connect_timeout: CONNECT_TIME, deadline: CONNECT_TIME, ..ClientConfig::new(addresses) };
+pub async fn cluster_at(addresses: &[String], secret: &Secret) -> Option<SmolStr> {
+    let config = ClientConfig {
+        admin_token: Some(shown(secret)),
+        connect_timeout: CONNECT_TIME,
+        deadline: CONNECT_TIME,
+        ..ClientConfig::new(addresses)
+    };
     let client = tokio::time::timeout(CONNECT_TIME, Client::connect(config)).await.ok()?.ok()?;
     Some(client.introduced().await.ok()?.cluster.clone())
 }
 
+/// What shows the members that this machine knows the secret.
+fn shown(secret: &Secret) -> AdminToken {
+    AdminToken(joining::token(secret.as_ref()).to_string())
+}
+
 fn failed(asked: &str, error: Error) -> Failure {
     match error {
-        Error::Refused(no) if no.name == "unauthenticated" => Failure::Refused(format!(
-            "the cluster at {asked} does not let this node in: {no}: give its admin token with --admin-token or in \
-             BOXOFFICE_ADMIN_TOKEN"
-        )),
         Error::Refused(no) => Failure::Refused(format!("the cluster at {asked} does not let this node in: {no}")),
         Error::Failed(fail) => unreachable(asked, &fail.to_string()),
         Error::Unknown(_) => unreachable(asked, "no answer in time"),
+        Error::Closed(why) if why.starts_with(&close::UNAUTHENTICATED.to_string()) => Failure::Refused(format!(
+            "the cluster at {asked} does not let this node in: wrong_secret: its nodes show each other another one (peers.secret)"
+        )),
         Error::Closed(why) => unreachable(asked, &why),
         Error::Protocol(error) => unreachable(asked, &error.to_string()),
     }
@@ -116,7 +123,7 @@ mod tests {
     fn joiner() -> Joiner {
         let (peer, client) = ("127.0.0.1:7281".into(), "127.0.0.1:7181".into());
         let machine = Machine { disk: 7, peer, client, program: "0.1.0".into() };
-        Joiner { node: None, machine, secret: Secret("sixteen letters!".into()), admin_token: None }
+        Joiner { node: None, machine, secret: Secret("sixteen letters!".into()) }
     }
 
     #[tokio::test]

@@ -5,10 +5,12 @@ use std::{net::TcpListener, sync::Arc, time::Duration};
 use boxoffice_client::AdminToken;
 use boxoffice_load::{Keeper, Launch, LoadError, LocalCluster, LocalNode, LocalNodeError, RunConfig, Scenario};
 
+use rand::{TryRngCore, rngs::OsRng};
+
 use crate::{
     args::{FsyncWord, Load},
     failure::{Failure, Outcome},
-    reach::block_on,
+    reach::{self, block_on},
 };
 
 /// Runs the scenario, prints its table and says where the report is. Fails if the verdict is "no".
@@ -20,6 +22,11 @@ pub fn run(args: &Load) -> Outcome {
         Some(Started::One(node)) => (vec![node.address.clone()], Some(node.pid())),
         Some(Started::Several(cluster)) => (cluster.addresses(), cluster.pids().first().copied()),
         None => (args.addresses.clone(), None),
+    };
+    let token = match &started {
+        Some(Started::One(node)) => Some(node.admin_token().to_owned()),
+        Some(Started::Several(cluster)) => Some(cluster.admin_token().to_owned()),
+        None => reach::token(args.admin_token.as_ref(), args.admin_token_file.as_deref())?,
     };
     let keeper = match &started {
         Some(Started::Several(cluster)) => Some(Arc::clone(cluster) as Arc<dyn Keeper>),
@@ -33,7 +40,7 @@ pub fn run(args: &Load) -> Outcome {
         baseline: args.baseline.clone(),
         seed: args.seed,
         disk_dir: None,
-        admin_token: args.admin_token.clone().map(AdminToken),
+        admin_token: token.map(AdminToken),
         server_pid: args.server_pid.or(pid),
         keeper,
         quiet: args.quiet,
@@ -85,7 +92,14 @@ pub fn launch(fsync: FsyncWord, config: String) -> Result<Launch, Failure> {
     let program =
         std::env::current_exe().map_err(|error| Failure::Node(format!("no path to this program: {error}")))?;
     let files = std::env::temp_dir().join(format!("boxoffice-{}", std::process::id()));
-    Ok(Launch { program, files, fsync: fsync.word(), config, log: None })
+    Ok(Launch { program, files, fsync: fsync.word(), config, admin_token: draw_token()?, log: None })
+}
+
+/// An admin token for nodes of one's own.
+fn draw_token() -> Result<String, Failure> {
+    let mut bytes = [0; 16];
+    OsRng.try_fill_bytes(&mut bytes).map_err(|error| Failure::Node(format!("no randomness: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 impl From<LocalNodeError> for Failure {

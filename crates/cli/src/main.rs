@@ -5,6 +5,7 @@
 mod admin;
 mod args;
 mod book;
+mod certificates;
 mod config;
 mod demo;
 mod descriptors;

@@ -3,13 +3,14 @@
 use std::{
     future::Future,
     io::{IsTerminal, Write},
+    path::Path,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use boxoffice_client::{AdminToken, Client, ClientConfig, Error, Timestamp};
 use boxoffice_wire::{form, limits::close};
 
-use crate::{args::Reach, draw::Look, failure::Failure};
+use crate::{args::Reach, config::read_secret_file, draw::Look, failure::Failure};
 
 /// The port of nodes whose address does not say.
 const PORT: u16 = 7180;
@@ -35,6 +36,14 @@ impl Reach {
         }
     }
 
+    /// The key or the admin token that is to be shown.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if the file that holds it cannot be read.
+    pub fn token(&self) -> Result<Option<String>, Failure> {
+        token(self.admin_token.as_ref(), self.admin_token_file.as_deref())
+    }
+
     /// Connects to the node.
     ///
     /// # Errors
@@ -42,7 +51,7 @@ impl Reach {
     pub async fn connect(&self) -> Result<Client, Failure> {
         let config = ClientConfig {
             name: concat!("boxoffice ", env!("CARGO_PKG_VERSION")).into(),
-            admin_token: self.admin_token.clone().map(AdminToken),
+            admin_token: self.token()?.map(AdminToken),
             connect_timeout: CONNECT_TIME,
             ..ClientConfig::new([self.host_and_port()])
         };
@@ -55,9 +64,10 @@ impl Reach {
     pub fn failure(&self, error: Error) -> Failure {
         let address = self.host_and_port();
         match error {
-            Error::Refused(no) if no.name == "unauthenticated" => {
-                Failure::Refused(format!("{no}: show it with --admin-token or in BOXOFFICE_ADMIN_TOKEN"))
-            }
+            Error::Refused(no) if no.name == "unauthenticated" => Failure::Refused(format!(
+                "{no}: show a key with --admin-token-file or in BOXOFFICE_ADMIN_TOKEN, or ask the operators' port \
+                     (--address) on the node's machine"
+            )),
             Error::Refused(no) => Failure::Refused(no.to_string()),
             Error::Failed(fail) => Failure::Node(format!("the node at {address} {fail}")),
             Error::Unknown(_) => Failure::Unreachable(format!(
@@ -65,7 +75,7 @@ impl Reach {
                  Look with `boxoffice admin status --address {address}`, then repeat the command"
             )),
             Error::Closed(why) if why.starts_with(&close::UNAUTHENTICATED.to_string()) => Failure::Refused(format!(
-                "the node at {address} does not take this admin token; mend --admin-token or BOXOFFICE_ADMIN_TOKEN"
+                "the node at {address} does not take this key; mend --admin-token-file or BOXOFFICE_ADMIN_TOKEN"
             )),
             Error::Closed(why) => Failure::Unreachable(format!(
                 "no node reached at {address} ({}). Is `boxoffice serve` running there? --address names another node",
@@ -77,6 +87,18 @@ impl Reach {
                  this version?"
             )),
         }
+    }
+}
+
+/// A secret that is said, or stands in a file.
+///
+/// # Errors
+/// [`Failure::Usage`] if the file cannot be read.
+pub fn token(said: Option<&String>, file: Option<&Path>) -> Result<Option<String>, Failure> {
+    match (said, file) {
+        (Some(said), _) => Ok(Some(said.clone())),
+        (None, Some(file)) => read_secret_file(file).map(Some).map_err(Failure::Usage),
+        (None, None) => Ok(None),
     }
 }
 
@@ -136,7 +158,9 @@ mod tests {
 
     #[test]
     fn addresses_get_the_usual_port() {
-        let full = |address: &str| Reach { address: address.into(), admin_token: None }.host_and_port();
+        let full = |address: &str| {
+            Reach { address: address.into(), admin_token: None, admin_token_file: None }.host_and_port()
+        };
         assert_eq!(full("127.0.0.1:7180"), "127.0.0.1:7180");
         assert_eq!(full("localhost"), "localhost:7180");
         assert_eq!(full("http://localhost:80/"), "localhost:80");

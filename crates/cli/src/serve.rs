@@ -1,9 +1,15 @@
 //! `boxoffice serve`: a node and its door, until it is told to stop or cannot go on.
 
-use std::{io::Write, net::SocketAddr, pin::pin, sync::Arc, thread, time::Duration};
+use std::{
+    io::Write,
+    net::SocketAddr,
+    sync::{Arc, Weak},
+    thread,
+    time::Duration,
+};
 
 use boxoffice_core::{cluster::NODE_MAX, command::Machine};
-use boxoffice_edge::{Edge, EdgeConfig, Limits, Runtimes as EdgeRuntimes};
+use boxoffice_edge::{Certificate, Edge, EdgeConfig, Limits, Runtimes as EdgeRuntimes, TlsFiles, WebConfig};
 use boxoffice_node::{
     config::{Fsync, Secret},
     contain,
@@ -24,10 +30,11 @@ use tokio::{
 
 use crate::{
     args::{FsyncWord, Serve},
-    config::{Config, DEFAULT, PeersConfig},
+    certificates::Reloading,
+    config::{Config, DEFAULT, PeersConfig, Web, check_url, parse_operators},
     descriptors::{self, Shares, Wanted},
     failure::{Failure, Outcome},
-    join,
+    join, reach,
 };
 
 /// How long answers under way are waited for at the end.
@@ -100,11 +107,14 @@ fn with_descriptors(mut config: Config) -> Result<(Config, Shares, Limits), Fail
 }
 
 fn settings(args: &Serve) -> Result<Config, Failure> {
-    let mut config = Config::load(args.config.as_deref()).map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut config = Config::layered(&args.config).map_err(|error| Failure::Usage(error.to_string()))?;
     if let Some(listen) = &args.listen {
         config.listen = listen
             .parse::<SocketAddr>()
             .map_err(|_| Failure::Usage(format!("--listen {listen}: this is not an address like 127.0.0.1:7180")))?;
+    }
+    if let Some(listen) = &args.ops_listen {
+        config.operators = parse_operators(listen).map_err(|why| Failure::Usage(format!("--ops-listen: {why}")))?;
     }
     if let Some(data_dir) = &args.data_dir {
         config.node.data_dir.clone_from(data_dir);
@@ -112,13 +122,73 @@ fn settings(args: &Serve) -> Result<Config, Failure> {
     if let Some(word) = args.fsync {
         config.node.fsync = word.fsync();
     }
-    if args.admin_token.is_some() {
-        config.admin_token.clone_from(&args.admin_token);
+    if let Some(token) = reach::token(args.admin_token.as_ref(), args.admin_token_file.as_deref())? {
+        config.admin_token = Some(token);
     }
-    if let Some(secret) = &args.customer_secret {
-        config.customer_secret = Some(Secret(secret.clone()));
+    if let Some(secret) = reach::token(args.customer_secret.as_ref(), args.customer_secret_file.as_deref())? {
+        config.customer_secret = Some(Secret(secret));
     }
-    with_peers(args, config)
+    if !config.listen.ip().is_loopback() {
+        check_reachable(&config)?;
+    }
+    with_peers(args, with_web(args, config)?)
+}
+
+/// What the command line says about browsers.
+fn with_web(args: &Serve, mut config: Config) -> Result<Config, Failure> {
+    let web = &mut config.web;
+    for (flag, said, url) in
+        [("--public-url", &args.public_url, &mut web.public_url), ("--advertise", &args.advertise, &mut web.advertise)]
+    {
+        if let Some(said) = said {
+            check_url(said).map_err(|why| Failure::Usage(format!("{flag}: {why}")))?;
+            *url = Some(said.clone());
+        }
+    }
+    if let (Some(certificate), Some(key)) = (&args.tls_certificate, &args.tls_key) {
+        web.tls = Some(TlsFiles { certificate: certificate.clone(), key: key.clone() });
+    }
+    if let Some(drain_ms) = args.drain_ms {
+        web.drain = Duration::from_millis(drain_ms);
+    }
+    Ok(config)
+}
+
+/// Whether a node that other machines can reach knows operators and customers from strangers.
+fn check_reachable(config: &Config) -> Result<(), Failure> {
+    let address = config.listen;
+    let lacks = if config.admin_token.is_none() {
+        "no admin token: set listen.admin_token_file or BOXOFFICE_ADMIN_TOKEN (16 or more characters)"
+    } else if config.customer_secret.is_none() && config.token_keys.is_empty() {
+        "neither a customer secret nor keys of tokens, so whoever connects could name any customer: set \
+         listen.customer_secret_file, BOXOFFICE_CUSTOMER_SECRET or listen.token_keys"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Usage(format!(
+        "{address} can be reached from other machines, and there is {lacks}; or listen on 127.0.0.1"
+    )))
+}
+
+/// Who may do what, in one line.
+fn who_may(config: &Config, operators: SocketAddr) -> String {
+    let strangers = match config.anonymous {
+        Some(role) => format!("strangers may {}", role.name()),
+        None => "strangers may do nothing".into(),
+    };
+    let recorded =
+        if config.recorded_by_anyone { "ANYBODY MAY RECORD PAYMENTS" } else { "the role desk records payments" };
+    let customers = match (&config.customer_secret, config.token_keys.is_empty()) {
+        (None, true) => "customers are not checked",
+        (Some(_), true) => "customers show tokens",
+        (None, false) => "customers show short-lived tokens",
+        (Some(_), false) => "customers show tokens, short-lived or not",
+    };
+    let operators = match &config.admin_token {
+        Some(_) => "operators show a key or the admin token".to_owned(),
+        None => format!("operators need no key at {operators}, as long as no key has the role admin"),
+    };
+    format!("{strangers}; {recorded}; {customers}; {operators}")
 }
 
 /// What the command line says about other nodes, and whether all of it fits together.
@@ -137,8 +207,11 @@ fn with_peers(args: &Serve, mut config: Config) -> Result<Config, Failure> {
     if let Some(advertise) = &args.peers_advertise {
         said.advertise(advertise);
     }
-    if let Some(secret) = &args.peers_secret {
-        said.secret(secret);
+    if args.peers_plain {
+        said.plain();
+    }
+    if let Some(secret) = reach::token(args.peers_secret.as_ref(), args.peers_secret_file.as_deref())? {
+        said.secret(&secret);
     }
     if !args.join.is_empty() {
         said.join(&args.join);
@@ -214,14 +287,34 @@ async fn serve(
 ) -> Outcome {
     let data_dir = config.node.data_dir.clone();
     let fsync = config.node.fsync;
-    let signals = Signals::listen(until_input_ends)?;
+    let mut signals = Signals::listen(until_input_ends)?;
     let mut config = config;
-    let world = world(&config, &shares, &runtimes)?;
+    let certificate = config.web.tls.take().map(Certificate::load).transpose();
+    let certificate = certificate.map_err(|error| Failure::Usage(error.to_string()))?.map(Arc::new);
+    let (world, standing) = world(&config, &shares, &runtimes)?;
     become_member(&mut config, &world).await?;
     let node = Node::start(config.node.clone(), world, &runtimes).map_err(|error| Failure::Node(error.to_string()))?;
     let handle = node.handle().clone();
-    let Config { listen, admin_token, customer_secret, origins, peers, page, .. } = config;
-    let edge_config = EdgeConfig { listen, admin_token, customer_secret, origins, limits, page };
+    let operators = config.operators.address(config.listen).map_err(Failure::Usage)?;
+    let Web { hsts_s, proxies, public_url, advertise, drain, .. } = config.web.clone();
+    let scheme = if certificate.is_some() { "https" } else { "http" };
+    let public = public_url.as_deref().map(|url| format!("browsers use {url}, ")).unwrap_or_default();
+    let _reloading = Reloading::begin(certificate.clone(), standing)?;
+    let edge_config = EdgeConfig {
+        listen: config.listen,
+        operators: Some(operators),
+        admin_token: config.admin_token.clone(),
+        anonymous: config.anonymous,
+        recorded_by_anyone: config.recorded_by_anyone,
+        customer_secret: config.customer_secret.clone(),
+        token_keys: config.token_keys.clone(),
+        origins: config.origins.clone(),
+        limits,
+        budgets: config.budgets.clone(),
+        page: config.page.clone(),
+        web: WebConfig { certificate, hsts_s, proxies, public_url, advertise },
+    };
+    let has_peers = config.peers.is_some();
     let edge_runtimes = EdgeRuntimes { selling: runtimes.selling, watching: runtimes.watching };
     let edge = match Edge::bind(edge_config, Arc::new(handle.clone()), edge_runtimes) {
         Ok(edge) => edge,
@@ -231,6 +324,8 @@ async fn serve(
         }
     };
     let address = edge.local_addr();
+    let edge_operators = edge.operators_addr();
+    let notice = edge.notice();
     let (stop, stopping) = oneshot::channel::<()>();
     let door = async {
         edge.run(async {
@@ -239,30 +334,37 @@ async fn serve(
         })
         .await;
     };
-    let mut ended = pin!(ended(&handle, signals));
     // Whoever is alone has nothing to say before it serves; a member tells how it is while it waits for others.
     let mut door = Some(door);
     let mut opened = None;
-    if peers.is_some() {
+    if has_peers {
         opened = door.take().map(tokio::spawn);
     }
     let early = tokio::select! {
         biased;
-        failed = &mut ended => Some(failed),
+        ending = ended(&handle, &mut signals) => Some(ending),
         () = ready(&handle) => None,
     };
-    let failed = match early {
-        Some(failed) => failed,
+    let ending = match early {
+        Some(ending) => ending,
         None => {
-            println!(
-                "boxoffice serves on http://{address}  (data in {}, fsync {})",
+            let operators = edge_operators.unwrap_or(operators);
+            // Whoever only wanted to know the address may have closed the pipe.
+            let _ = writeln!(
+                std::io::stdout(),
+                "boxoffice serves on {scheme}://{address}  ({public}operators on http://{operators}, data in {}, fsync {})\n{}",
                 data_dir.display(),
-                fsync.as_str()
+                fsync.as_str(),
+                who_may(&config, operators)
             );
             opened = opened.or_else(|| door.take().map(tokio::spawn));
-            let failed = ended.await;
+            let ending = ended(&handle, &mut signals).await;
             eprintln!("boxoffice: stopping");
-            failed
+            if ending == Ending::Told(Stop::Announced) {
+                notice.give();
+                announced(&handle, &mut signals, drain).await;
+            }
+            ending
         }
     };
     drop(stop);
@@ -271,7 +373,7 @@ async fn serve(
         let _ = opened.await;
     }
     let stopped = node.stop(PATIENCE_MS).await;
-    match (failed, stopped) {
+    match (ending, stopped) {
         // That is how it was to end.
         (_, Err(error @ NodeError::Drained { .. })) => {
             println!("boxoffice: {error}");
@@ -280,9 +382,9 @@ async fn serve(
         (_, Err(error @ (NodeError::NotAMember { .. } | NodeError::Removed(_)))) => {
             Err(Failure::Refused(error.to_string()))
         }
-        (Some(reason), _) => Err(Failure::Node(reason)),
-        (None, Err(error)) => Err(Failure::Node(error.to_string())),
-        (None, Ok(())) => Ok(()),
+        (Ending::Failed(reason), _) => Err(Failure::Node(reason)),
+        (Ending::Told(_), Err(error)) => Err(Failure::Node(error.to_string())),
+        (Ending::Told(_), Ok(())) => Ok(()),
     }
 }
 
@@ -292,8 +394,9 @@ fn secret_of(peers: &PeersConfig) -> Secret {
 }
 
 /// The operating system's, the gateway that the configuration names, and the links to other nodes if there may be some.
-fn world(config: &Config, shares: &Shares, runtimes: &Runtimes) -> Result<World, Failure> {
+fn world(config: &Config, shares: &Shares, runtimes: &Runtimes) -> Result<(World, Weak<TcpNet>), Failure> {
     let mut world = World::alone();
+    let mut standing = Weak::new();
     if let Some(config) = &config.node.payments.gateway {
         let gateway = HttpGateway::new(config, runtimes.selling.clone());
         world.gateway = Arc::new(gateway.map_err(|error| Failure::Usage(error.to_string()))?);
@@ -312,9 +415,11 @@ fn world(config: &Config, shares: &Shares, runtimes: &Runtimes) -> Result<World,
             ..PeerConfig::new(peers.listen, secret)
         };
         let net = TcpNet::new(links, runtimes.selling.clone(), Arc::clone(&world.clock), Arc::clone(&world.rng));
-        world.net = Arc::new(net.map_err(|error| Failure::Node(error.to_string()))?);
+        let net = Arc::new(net.map_err(|error| Failure::Node(error.to_string()))?);
+        standing = Arc::downgrade(&net);
+        world.net = net;
     }
-    Ok(world)
+    Ok((world, standing))
 }
 
 /// Says who this node is in its cluster: as its data directory says, or, if there is none yet and it is to join one, as
@@ -322,7 +427,8 @@ fn world(config: &Config, shares: &Shares, runtimes: &Runtimes) -> Result<World,
 async fn become_member(config: &mut Config, world: &World) -> Outcome {
     let Some(peers) = &config.peers else { return Ok(()) };
     config.node.peer_address.clone_from(&peers.advertise);
-    config.node.client_address = peers.client_address(config.listen);
+    let advertised = config.web.advertise.clone();
+    config.node.client_address = advertised.unwrap_or_else(|| peers.client_address(config.listen));
     config.node.peer_routes.clone_from(&peers.routes);
     let secret = secret_of(peers);
     config.node.peer_secret = Some(secret.clone());
@@ -341,7 +447,7 @@ async fn become_member(config: &mut Config, world: &World) -> Outcome {
     }
     if let Some(identity) = known {
         // Who has joined is held to its cluster by the links. Who founded one may be told to join another by mistake.
-        let found = if identity.peers.is_empty() { join::cluster_at(&peers.join).await } else { None };
+        let found = if identity.peers.is_empty() { join::cluster_at(&peers.join, &secret).await } else { None };
         return match found.filter(|found| *found != identity.cluster.to_string()) {
             None => Ok(()),
             Some(found) => Err(Failure::Refused(format!(
@@ -360,7 +466,7 @@ async fn become_member(config: &mut Config, world: &World) -> Outcome {
         client: config.node.client_address.as_str().into(),
         program: env!("CARGO_PKG_VERSION").into(),
     };
-    let joiner = join::Joiner { node: config.wanted_node, machine, secret, admin_token: config.admin_token.clone() };
+    let joiner = join::Joiner { node: config.wanted_node, machine, secret };
     let joined = join::join(&peers.join, &joiner, JOIN_PATIENCE).await?;
     let strange = |why: &str| Failure::Node(format!("the cluster's answer is not understood: {why}"));
     let own = joined.members.iter().find(|member| member.node == joined.node);
@@ -384,12 +490,37 @@ async fn ready(handle: &NodeHandle) {
     }
 }
 
-/// Waits until the node cannot go on, and why; or is told to stop.
-async fn ended(handle: &NodeHandle, mut signals: Signals) -> Option<String> {
+/// Why a node ends.
+#[derive(Debug, PartialEq, Eq)]
+enum Ending {
+    /// It cannot go on.
+    Failed(String),
+    /// It was told to stop.
+    Told(Stop),
+}
+
+/// How a node was told to stop.
+#[derive(Debug, PartialEq, Eq)]
+enum Stop {
+    /// By a supervisor (SIGTERM): load balancers hear of it first.
+    Announced,
+    /// By a person at the terminal, or with the program that started it.
+    Now,
+}
+
+async fn ended(handle: &NodeHandle, signals: &mut Signals) -> Ending {
     tokio::select! {
         biased;
-        reason = handle.failed() => Some(reason),
-        () = signals.told_to_stop() => None,
+        reason = handle.failed() => Ending::Failed(reason),
+        stop = signals.told_to_stop() => Ending::Told(stop),
+    }
+}
+
+/// Goes on for a while after the node has said that it stops. Whoever says so again does not want to wait.
+async fn announced(handle: &NodeHandle, signals: &mut Signals, drain: Duration) {
+    tokio::select! {
+        () = tokio::time::sleep(drain) => {}
+        _ = ended(handle, signals) => {}
     }
 }
 
@@ -409,13 +540,13 @@ impl Signals {
         Ok(Signals { terminate, interrupt, input: to_input.then(input_ends).transpose()? })
     }
 
-    async fn told_to_stop(&mut self) {
+    async fn told_to_stop(&mut self) -> Stop {
         tokio::select! {
             biased;
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => Stop::Announced,
+            _ = self.interrupt.recv() => Stop::Now,
             // A sender that is gone says the same.
-            _ = async { self.input.as_mut().expect("asked before").await }, if self.input.is_some() => {}
+            _ = async { self.input.as_mut().expect("asked before").await }, if self.input.is_some() => Stop::Now,
         }
     }
 }

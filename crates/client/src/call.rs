@@ -70,7 +70,12 @@ impl Client {
         // Nodes that do not know a field of it.
         let mut too_old = 0;
         loop {
+            let Some(turn_taken) = self.at(turn).pacing.place(op, deadline).await else {
+                let busy = Fail::new(FailKind::Busy).saying("the node was busy until the deadline");
+                return Err(self.ended(doubt, request_id, deadline, busy));
+            };
             let outcome = self.attempt(self.at(turn), op, request_id, body, sink, deadline).await?;
+            let mut busy = None;
             let place = turn % (1 + self.others.len());
             let (why, wait) = match outcome {
                 Outcome::Answer(frame, connection) => match read(self, &frame)? {
@@ -95,9 +100,10 @@ impl Client {
                             return Err(self.ended(doubt, request_id, deadline, fail));
                         }
                         let wait = fail.retry_after_ms.map(|millis| Duration::from_millis(millis.into()));
-                        let why = Why::failed(fail.kind);
+                        let (why, wait) = (Why::failed(fail.kind), wait.unwrap_or(REPEAT_AFTER));
+                        busy = (fail.kind == FailKind::Busy).then_some(wait);
                         last = fail;
-                        (why, wait.unwrap_or(REPEAT_AFTER))
+                        (why, wait)
                     }
                 },
                 // The next attempt waits for the next connection.
@@ -123,6 +129,7 @@ impl Client {
                     (Why::NoConnection, Duration::ZERO)
                 }
             };
+            turn_taken.ended(busy);
             let wait = self.jittered(wait);
             if !self.shared.config.retry || Instant::now() + wait >= deadline {
                 return Err(self.ended(doubt, request_id, deadline, last));

@@ -28,6 +28,7 @@ use crate::{
     counts::CountsWatch,
     doubt::Doubts,
     error::{Error, Reply},
+    pace::Pacing,
     post::{Letter, Post, SUBMIT_QUEUE, State},
     repeats::{Repeated, Repeats},
     request_id::{RequestIds, random_u64},
@@ -55,6 +56,7 @@ pub(crate) struct Shared {
     pub(crate) rng: Mutex<SmallRng>,
     pub(crate) repeats: Repeated,
     pub(crate) doubts: Mutex<Doubts>,
+    pub(crate) pacing: Pacing,
 }
 
 impl Client {
@@ -83,7 +85,7 @@ impl Client {
         let (letters, inbox) = mpsc::channel(SUBMIT_QUEUE);
         let (says, state) = watch::channel(State::Connecting(None));
         tokio::spawn(Post::new(Arc::clone(&config), inbox, says).run());
-        let deadline = config.deadline;
+        let (deadline, pacing) = (config.deadline, Pacing::new(config.under_way_max));
         let shared = Shared {
             config,
             letters,
@@ -93,6 +95,7 @@ impl Client {
             rng: Mutex::new(SmallRng::seed_from_u64(random_u64())),
             repeats: Repeated::default(),
             doubts: Mutex::default(),
+            pacing,
         };
         Ok(Client { shared: Arc::new(shared), others: Arc::new([]), deadline, request_id: None })
     }

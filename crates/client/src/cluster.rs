@@ -2,7 +2,8 @@
 
 use boxoffice_wire::{
     Op,
-    body::{AdminJoin, AdminLeave, AdminNode, Empty},
+    access::KeyList,
+    body::{AdminJoin, AdminLeave, AdminNode, Empty, Get, KeyCreate},
     cluster::ClusterStatus,
 };
 
@@ -58,5 +59,29 @@ impl Client {
     /// As every op: [`Error`].
     pub async fn admin_replace(&self, node: u64) -> Result<Reply<()>, Error> {
         self.change(Op::AdminReplace, &AdminNode { node }).await
+    }
+
+    /// Every key of the cluster, by name.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn keys(&self) -> Result<Reply<KeyList>, Error> {
+        self.read(Op::AdminKeys, &Empty {}).await
+    }
+
+    /// Makes a key, whose secret only its owner knows: see [`boxoffice_wire::access`].
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn key_create(&self, key: &KeyCreate) -> Result<Reply<()>, Error> {
+        self.change(Op::AdminKeyCreate, key).await
+    }
+
+    /// Revokes a key: every node refuses it within a second.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn key_revoke(&self, id: &boxoffice_core::id::Id) -> Result<Reply<()>, Error> {
+        self.change(Op::AdminKeyRevoke, &Get { id: id.clone() }).await
     }
 }

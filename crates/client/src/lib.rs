@@ -40,6 +40,7 @@ mod back_off;
 mod doubt;
 mod feeds;
 mod link;
+mod pace;
 mod pending;
 mod post;
 mod repeats;
@@ -69,7 +70,11 @@ pub use boxoffice_core::{
 };
 pub use boxoffice_wire::{
     Encoding, Fail, FailKind,
-    body::{AdminJoin, Figure, Position, ResourceBookings, ResourceFreeSlots, SessionSearch, TitleSearch, VenueSearch},
+    access::{KeyList, KeyStatus},
+    body::{
+        AdminJoin, Figure, KeyCreate, Position, ResourceBookings, ResourceFreeSlots, SessionSearch, TitleSearch,
+        VenueSearch,
+    },
     city::{CityPage, CitySession},
     cluster::{ClusterStatus, CopiesStatus, MemberStatus, PlaceStatus},
     hello::Hello,
@@ -85,5 +90,6 @@ pub use error::{Error, Reply};
 pub use live::{Applied, Live, LiveCart, LivePurchases, LiveResource, LiveStock};
 pub use map_state::{Change, MapState};
 pub use offer::CitySearch;
+pub use pace::Pace;
 pub use repeats::Repeats;
 pub use watch::Watch;

@@ -16,12 +16,12 @@ use tokio_tungstenite::{
     tungstenite::{
         self, Message, Utf8Bytes,
         client::ClientRequestBuilder,
-        http::Uri,
+        http::{StatusCode, Uri, header::AUTHORIZATION},
         protocol::{CloseFrame, WebSocketConfig, frame::coding::CloseCode},
     },
 };
 
-use crate::config::ClientConfig;
+use crate::config::{AdminToken, ClientConfig};
 
 /// The path of the upgrade.
 const PATH: &str = "/v1/ws";
@@ -35,6 +35,8 @@ pub(crate) enum LinkError {
     TooSlow { address: String, limit: Duration },
     #[error("{address} is no address; write host:port")]
     Address { address: String },
+    #[error("{why}")]
+    NotTaken { why: String },
     #[error("{address} does not speak this protocol: {source}")]
     Upgrade { address: String, source: Box<tungstenite::Error> },
 }
@@ -44,6 +46,17 @@ pub(crate) enum LinkError {
 pub(crate) struct Link {
     socket: WebSocketStream<TcpStream>,
     encoding: Encoding,
+}
+
+/// Why an upgrade was refused.
+fn refused(address: &str, source: tungstenite::Error) -> LinkError {
+    match source {
+        tungstenite::Error::Http(answer) if answer.status() == StatusCode::UNAUTHORIZED => {
+            let words = answer.body().as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+            LinkError::NotTaken { why: words.trim().to_owned() }
+        }
+        source => LinkError::Upgrade { address: address.into(), source: Box::new(source) },
+    }
 }
 
 /// What comes in.
@@ -72,7 +85,10 @@ impl Link {
         let stream = TcpStream::connect(address).await.map_err(connect)?;
         // Frames are already gathered; waiting for more would only delay them.
         stream.set_nodelay(true).map_err(connect)?;
-        let request = ClientRequestBuilder::new(uri).with_sub_protocol(config.encoding.subprotocol());
+        let mut request = ClientRequestBuilder::new(uri).with_sub_protocol(config.encoding.subprotocol());
+        if let Some(AdminToken(token)) = &config.admin_token {
+            request = request.with_header(AUTHORIZATION.as_str(), format!("Bearer {token}"));
+        }
         let websocket = WebSocketConfig::default()
             .read_buffer_size(config.buffer_bytes)
             .write_buffer_size(config.buffer_bytes)
@@ -80,7 +96,7 @@ impl Link {
             .max_frame_size(Some(ANSWER_BYTES_MAX));
         let (socket, _) = client_async_with_config(request, stream, Some(websocket))
             .await
-            .map_err(|source| LinkError::Upgrade { address: address.into(), source: Box::new(source) })?;
+            .map_err(|source| refused(address, source))?;
         Ok(Link { socket, encoding: config.encoding })
     }
 

@@ -16,7 +16,7 @@ use boxoffice_wire::{
     Encoding, Op,
     body::{ClientHello, Unwatch},
     hello::Hello,
-    limits::close::{Advice, advice},
+    limits::close::{self, Advice, advice},
     reply::{CountsWatching, FromAnswer, RawEvent, RawVerdict, ServerFrame, Watching, request},
     version::Added,
 };
@@ -33,7 +33,7 @@ use crate::{
     back_off::BackOff,
     config::{ClientConfig, ShownCustomer},
     feeds::{FeedSink, Feeds},
-    link::{Incoming, Link},
+    link::{Incoming, Link, LinkError},
     pending::Pending,
     request_id::random_u64,
 };
@@ -180,6 +180,9 @@ impl Post {
                     link.close().await;
                     end
                 }
+                Err(LinkError::NotTaken { why }) => {
+                    End { advice: Advice::Stay, why: format!("{} {why}", close::UNAUTHENTICATED) }
+                }
                 Err(error) => End { advice: Advice::BackOff, why: error.to_string() },
             };
             if self.finished {
@@ -256,12 +259,11 @@ impl Post {
 
     /// The first frame: who this is.
     fn greet(&mut self, link: &mut Link) -> Result<(), String> {
-        let token = self.config.admin_token.as_ref().map(|token| SmolStr::new(&token.0));
         let (customer, customer_token) = match &self.config.customer {
             Some(ShownCustomer { id, token }) => (Some(id.clone()), Some(SmolStr::new(token))),
             None => (None, None),
         };
-        let hello = ClientHello { client: SmolStr::new(&self.config.name), token, customer, customer_token };
+        let hello = ClientHello { client: SmolStr::new(&self.config.name), token: None, customer, customer_token };
         let mut frame = BytesMut::new();
         request(self.config.encoding, &mut frame, OWN_ID, Op::Hello, None, None, &hello);
         link.send(frame.freeze())

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use boxoffice_client::{Cart, Client, ClientConfig, Encoding, Error, Id, LivePurchases, Watch, recorded};
 use boxoffice_core::{
+    access::Role,
     answer::{CartState, StockCounts},
     command::{HoldPolicy, Limits, ProductDetails},
     id::OrderId,
@@ -56,7 +57,7 @@ async fn every_kind_is_followed_in_both_encodings() {
     while node.handle().ready().is_err() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    let mut edge = EdgeConfig::default();
+    let mut edge = EdgeConfig { anonymous: Some(Role::Admin), ..EdgeConfig::default() };
     edge.listen.set_port(0);
     let edge = Edge::bind(edge, Arc::new(node.handle().clone()), Runtimes { selling, watching }).expect("a free port");
     let address = edge.local_addr().to_string();

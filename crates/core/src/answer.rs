@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
+    access::AccessKey,
     cluster::{Member, Place},
     command::{Area, Limits, Payment, ProductDetails, ResourceDetails, Shipping, Title, VenueDetails},
     id::{CartId, Entity, HoldId, Id, OrderId},
@@ -107,6 +108,8 @@ pub enum Answer {
     CustomerAudit(Box<CustomerAudit>),
     /// Of `admin.nodes` and `admin.join`.
     Cluster(Box<ClusterView>),
+    /// Of `admin.keys`, by name.
+    Keys(Vec<(Id, AccessKey)>),
 }
 
 /// The cluster as its nodes and operators see it.

@@ -5,6 +5,7 @@
 
 mod position;
 
+mod keys;
 mod listing;
 mod places;
 mod search;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
+    access::AccessKey,
     changes::Changes,
     command::{Title, VenueDetails},
     event::DirectoryEvent,
@@ -45,6 +47,10 @@ pub struct Directory {
     titles: SharedMap<Id, Arc<Named>>,
     /// The version of each venue with what is listed of it.
     told: SharedMap<Id, u64>,
+    /// What opens the nodes to operators, sellers and watchers, by name.
+    keys: SharedMap<Id, Arc<AccessKey>>,
+    /// The last changes of keys.
+    key_changes: Changes<()>,
     /// Venues by folded city, folded name, id.
     #[serde(skip)]
     by_city: SharedSet<(SmolStr, SmolStr, Id)>,
@@ -69,7 +75,14 @@ struct Named {
 impl Directory {
     /// Nothing in it.
     pub fn new() -> Directory {
-        Directory::from(Kept { version: 0, venues: SharedMap::new(), titles: SharedMap::new(), told: SharedMap::new() })
+        Directory::from(Kept {
+            version: 0,
+            venues: SharedMap::new(),
+            titles: SharedMap::new(),
+            told: SharedMap::new(),
+            keys: SharedMap::new(),
+            key_changes: Changes::default(),
+        })
     }
 
     /// How many events it has had.
@@ -118,6 +131,8 @@ impl Directory {
                 self.told.insert(venue.clone(), *version);
                 self.put_venue(venue, listing);
             }
+            DirectoryEvent::KeyCreated { name, key, request } => self.put_key(name, (**key).clone(), *request),
+            DirectoryEvent::KeyRevoked { name, request } => self.remove_key(name, *request),
         }
     }
 
@@ -166,7 +181,8 @@ impl Default for Directory {
 impl PartialEq for Directory {
     fn eq(&self, other: &Directory) -> bool {
         // The indexes follow from the rest.
-        (self.version, &self.venues, &self.titles) == (other.version, &other.venues, &other.titles)
+        (self.version, &self.venues, &self.titles, &self.keys)
+            == (other.version, &other.venues, &other.titles, &other.keys)
     }
 }
 
@@ -174,9 +190,9 @@ impl Eq for Directory {}
 
 impl fmt::Debug for Directory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Directory { version, venues, titles, by_city: _, by_name: _, places: _, titles_by_name: _, told: _ } = self;
+        let Directory { version, venues, titles, keys, .. } = self;
         let mut shown = f.debug_struct("Directory");
-        shown.field("version", version).field("venues", venues).field("titles", titles).finish()
+        shown.field("version", version).field("venues", venues).field("titles", titles).field("keys", keys).finish()
     }
 }
 
@@ -187,10 +203,12 @@ struct Kept {
     venues: SharedMap<Id, Arc<Listing>>,
     titles: SharedMap<Id, Arc<Named>>,
     told: SharedMap<Id, u64>,
+    keys: SharedMap<Id, Arc<AccessKey>>,
+    key_changes: Changes<()>,
 }
 
 impl From<Kept> for Directory {
-    fn from(Kept { version, venues, titles, told }: Kept) -> Directory {
+    fn from(Kept { version, venues, titles, told, keys, key_changes }: Kept) -> Directory {
         // Sorted first, because a map is filled quickest in order.
         let mut by_city: Vec<_> = venues
             .iter()
@@ -212,6 +230,8 @@ impl From<Kept> for Directory {
             venues,
             titles,
             told,
+            keys,
+            key_changes,
         }
     }
 }

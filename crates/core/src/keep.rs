@@ -12,12 +12,13 @@ use alloc::{
 };
 
 use crate::{
+    answer::CartState,
     cart::Cart,
     cluster::Cluster,
     customer::Customer,
     directory::Directory,
     event::{Event, SessionEvent, VenueEvent},
-    id::{Entity, HoldId},
+    id::{Entity, HoldId, Request},
     inventory::Inventory,
     layout::Layout,
     payment::PaymentCounts,
@@ -199,6 +200,19 @@ impl State {
             State::Venue(_) | State::Session(_) | State::Product(_) => PaymentCounts::default(),
             State::Resource(_) | State::Customer(_) => PaymentCounts::default(),
             State::Directory(_) | State::Cluster(_) => PaymentCounts::default(),
+        }
+    }
+
+    /// Whether a client's request that comes now repeats one that was granted, or can do no more than that: its cart is
+    /// checking out or has ended.
+    pub fn knows_request(&self, request: Request) -> bool {
+        match self {
+            State::Cart(cart) => {
+                cart.state().is_some_and(|state| state != CartState::Active) || cart.remembers(request.id)
+            }
+            State::Resource(resource) => resource.remembers(request.id),
+            State::Venue(_) | State::Session(_) | State::Product(_) | State::Customer(_) => false,
+            State::Directory(_) | State::Cluster(_) => false,
         }
     }
 

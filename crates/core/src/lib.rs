@@ -9,6 +9,7 @@
 extern crate alloc;
 
 // In reading order: the words, the things, the rules, the host, the keeping.
+pub mod access;
 pub mod id;
 pub mod layout;
 pub mod money;

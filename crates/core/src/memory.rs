@@ -4,7 +4,13 @@ use alloc::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{answer::Answer, event::Remembered, id::Request, refusal::Refusal, shared_map::SharedMap};
+use crate::{
+    answer::Answer,
+    event::Remembered,
+    id::{Request, RequestHash},
+    refusal::Refusal,
+    shared_map::SharedMap,
+};
 
 /// Answers kept for repeats; beyond this the oldest goes.
 pub(crate) const REMEMBERED_MAX: usize = 256;
@@ -23,6 +29,11 @@ impl Memory {
         let (version, known) = self.answers.iter().rev().find(|(_, known)| known.request.id == request.id)?;
         let same = known.request.body == request.body;
         Some(if same { Ok((known.answer.clone(), *version)) } else { Err(Refusal::RequestIdReused) })
+    }
+
+    /// Whether a request with this id was granted, and its answer is remembered.
+    pub(crate) fn knows(&self, id: RequestHash) -> bool {
+        self.answers.iter().any(|(_, known)| known.request.id == id)
     }
 
     /// Keeps one more answer, given with this version.

@@ -24,7 +24,7 @@ use crate::{
     command::ResourceDetails,
     event::ResourceEvent,
     holds::{Hold, Holds, Refunded},
-    id::{HoldId, Id, Request},
+    id::{HoldId, Id, Request, RequestHash},
     memory::Memory,
     portion::Portion,
     refusal::Refusal,
@@ -97,6 +97,11 @@ impl Width {
 }
 
 impl Resource {
+    /// Whether a request with this id was granted, and its answer is remembered.
+    pub(crate) fn remembers(&self, id: RequestHash) -> bool {
+        self.memory.knows(id)
+    }
+
     /// A resource from the first thing that happened to it.
     ///
     /// # Panics

@@ -24,6 +24,7 @@ const LOOK = `
 `;
 
 const HERE = import.meta.url;
+const ANSWER_WITHIN_MS = 5_000;
 
 class BoxofficeMap extends HTMLElement {
   static observedAttributes = ['session', 'node', 'max', 'lang'];
@@ -69,9 +70,12 @@ class BoxofficeMap extends HTMLElement {
     const [session, node] = [this.getAttribute('session'), this.getAttribute('node') || new URL(HERE).origin];
     if (!session) return;
     const turn = (this.turn = {});
-    const page = await fetch(new URL('/page.json', node)).then((answer) => (answer.ok ? answer.json() : {}), () => ({}));
+    const asked = fetch(new URL('/page.json', node), { signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
+    const page = await asked.then((answer) => (answer.ok ? answer.json() : {})).catch(() => ({}));
     if (turn !== this.turn) return;
-    this.link = new Connection(page.nodes || [], { first: node, client: 'boxoffice widget' }).start();
+    this.link = new Connection(page.nodes || [], { first: new URL(node).origin, node: page.node, client: 'boxoffice widget' });
+    this.link.on('state', ({ silent, text }) => silent && !this.map && this.note(text));
+    this.link.start();
     try {
       const known = await this.link.request('session.get', { id: session }, { deadline: 30_000 });
       if (turn === this.turn) this.show(known);

@@ -1,14 +1,16 @@
 //! What is behind the door.
 
-use std::pin::Pin;
+use std::{pin::Pin, sync::Arc};
 
 use boxoffice_core::{
+    access::AccessKey,
     command::Command,
-    id::{Entity, Request},
+    id::{Entity, Id, Request},
     seat::Seat,
     time::Timestamp,
 };
 use boxoffice_node::{
+    access::KeyRing,
     config::Secret,
     door::ReplyTo,
     feeds::Feeds,
@@ -37,6 +39,13 @@ pub trait Backend: Send + Sync + 'static {
     /// Hands a command on; `request` is there if it changes something. Never blocks: what cannot be taken is answered busy.
     fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo);
 
+    /// Whether a command that comes now is refused because of overload, and then after how many milliseconds its client should
+    /// try again. Such a command is not submitted.
+    fn sheds(&self, command: &Command, request: Option<Request>) -> Option<u32> {
+        let _ = (command, request);
+        None
+    }
+
     /// What the first frame of a connection says. The door writes its own limits into it.
     fn hello(&self) -> Hello;
 
@@ -57,6 +66,15 @@ pub trait Backend: Send + Sync + 'static {
 
     /// The node's wall clock: what the time of a signature is held against.
     fn now(&self) -> Timestamp;
+
+    /// The cluster's key with this name, as far as this node knows.
+    fn key(&self, name: &Id) -> Option<Arc<AccessKey>>;
+
+    /// How the cluster's keys stand.
+    fn key_ring(&self) -> KeyRing;
+
+    /// Whether this token shows that a machine knows the secret of the cluster's nodes.
+    fn is_peer_token(&self, token: &str) -> bool;
 
     /// Whether the node can serve.
     ///

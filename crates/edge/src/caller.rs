@@ -2,6 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use boxoffice_core::{
+    access::Role,
     answer::{Answer, Answered},
     command::{CartCommand, Command, CustomerCommand, ResourceCommand},
     id::{Entity, Id},
@@ -9,76 +10,93 @@ use boxoffice_core::{
 };
 use boxoffice_node::door;
 use boxoffice_wire::{
-    Call, Rejection,
+    Call, Op, Rejection,
     body::ClientHello,
     customer::{CUSTOMER_HEADER, TOKEN_HEADER},
     request::Item,
 };
 use smol_str::SmolStr;
 
-use crate::shared::Shared;
+use crate::{
+    access::{Access, Denied},
+    budgets::{Owner, Owners, Terms},
+    denials::Denial,
+    network::ClientNetwork,
+    shared::{Guest, Port, Shared},
+};
 
-/// What whoever asks has shown; nothing so far by default.
+/// Who asks: what was shown, and the customer it acts for. A stranger by default.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caller {
-    /// The admin token.
-    is_operator: bool,
-    /// The token of this customer.
+    pub(crate) access: Access,
+    /// The customer whose token was shown.
     customer: Option<Id>,
 }
 
 impl Caller {
-    /// Who these headers show.
+    /// Who these headers show, at this port.
     ///
     /// # Errors
     /// A token that is shown and does not fit is refused, whatever is asked.
-    pub(crate) fn of_headers(shared: &Shared, headers: &HeaderMap) -> Result<Caller, Rejection> {
-        let is_operator = match headers.get(header::AUTHORIZATION).map(bearer) {
-            None => false,
-            Some(_) if shared.is_unguarded() => false,
-            Some(Some(token)) if shared.is_admin_token(token) => true,
-            Some(_) => return Err(not_the_admin_token()),
-        };
-        if !shared.knows_customers() {
-            return Ok(Caller { is_operator, customer: None });
-        }
-        let customer = match text(headers, CUSTOMER_HEADER)? {
+    pub(crate) fn of_headers(shared: &Shared, port: Port, headers: &HeaderMap) -> Result<Caller, Rejection> {
+        let token = match headers.get(header::AUTHORIZATION).map(bearer) {
             None => None,
-            Some(name) => Some(Id::new(name).ok_or_else(|| Rejection::bad_request("this is no customer's id"))?),
+            Some(Some(token)) => Some(token),
+            Some(None) => return Err(no_token()),
         };
-        let customer = shown_customer(shared, customer.as_ref(), text(headers, TOKEN_HEADER)?)?;
-        Ok(Caller { is_operator, customer })
+        let access = Access::of(shared, port, token)?;
+        let customer = match text(headers, CUSTOMER_HEADER)? {
+            Some(name) if shared.has_customer_secret() => Some(customer_of(name)?),
+            Some(_) | None => None,
+        };
+        let shown = shown_customer(shared, customer.as_ref(), text(headers, TOKEN_HEADER)?)?;
+        Caller { access, customer: None }.acting_for(shown)
     }
 
     /// The same caller after it has said who it is.
     ///
     /// # Errors
     /// A token that does not fit, or another customer than before: a connection acts for one.
-    pub(crate) fn after_hello(&self, shared: &Shared, hello: &ClientHello) -> Result<Caller, Rejection> {
+    pub(crate) fn after_hello(&self, shared: &Shared, port: Port, hello: &ClientHello) -> Result<Caller, Rejection> {
         let mut caller = self.clone();
-        if let Some(token) = &hello.token
-            && !shared.is_unguarded()
-        {
-            if !shared.is_admin_token(token) {
-                return Err(not_the_admin_token());
-            }
-            caller.is_operator = true;
+        if let Some(token) = hello.token.as_deref() {
+            caller.access = Access::of(shared, port, Some(token))?;
         }
-        if !shared.knows_customers() {
-            return Ok(caller);
-        }
-        if let Some(customer) = shown_customer(shared, hello.customer.as_ref(), hello.customer_token.as_deref())? {
-            if caller.customer.as_ref().is_some_and(|before| *before != customer) {
-                return Err(forbidden("this connection acts for another customer already"));
-            }
-            caller.customer = Some(customer);
-        }
-        Ok(caller)
+        let shown = shown_customer(shared, hello.customer.as_ref(), hello.customer_token.as_deref())?;
+        caller.acting_for(shown)
     }
 
-    /// Whether it may ask for what operators may.
-    pub(crate) fn may_administer(&self, shared: &Shared) -> bool {
-        self.is_operator || shared.is_unguarded()
+    /// The same caller for the customer whose token it shows, one way or the other.
+    fn acting_for(self, shown: Option<Id>) -> Result<Caller, Rejection> {
+        let mut customer = self.customer;
+        for other in [self.access.customer.clone(), shown].into_iter().flatten() {
+            if customer.as_ref().is_some_and(|before| *before != other) {
+                return Err(forbidden("this connection acts for another customer already"));
+            }
+            customer = Some(other);
+        }
+        Ok(Caller { access: self.access, customer })
+    }
+
+    /// Who is charged for what it takes at this connection.
+    pub(crate) fn owners(&self, guest: &Guest) -> Owners {
+        if let Some((name, terms)) = self.access.key_terms() {
+            return match (terms.requests_per_second, terms.held_max) {
+                (None, None) => Owners::new(),
+                _ => vec![(Owner::Key(name), terms)],
+            };
+        }
+        if self.access.is_of_the_house() {
+            return Owners::new();
+        }
+        let network = Owner::Network(ClientNetwork::of(guest.address()));
+        let customer = self.customer.clone().map(Owner::Customer);
+        [Some(network), customer].into_iter().flatten().map(|owner| (owner, Terms::default())).collect()
+    }
+
+    /// Whether it sees whose a booking is.
+    pub(crate) fn sees_all(&self) -> bool {
+        self.access.sees_all()
     }
 
     /// Lets what may be asked pass, item by item where there are several.
@@ -91,8 +109,8 @@ impl Caller {
             Call::Watch { entity: Entity::Customer(customer), since: _ } => self.check(shared, Some(customer)),
             Call::Batch(items) => {
                 for item in items {
-                    if let Ok(Item { command, .. }) = item
-                        && let Err(why) = self.admit_command(shared, command)
+                    if let Ok(Item { op, command, .. }) = item
+                        && let Err(why) = self.admit_item(shared, *op, command)
                     {
                         *item = Err(why);
                     }
@@ -110,13 +128,43 @@ impl Caller {
         }
     }
 
+    fn admit_item(&self, shared: &Shared, op: Op, command: &mut Command) -> Result<(), Rejection> {
+        match self.access.may(shared, op) {
+            Ok(()) => self.admit_command(shared, command),
+            Err(Denied::Refused(denial, why)) => {
+                self.denied(shared, denial, &why);
+                Err(why)
+            }
+            // A batch is for those whose right to it was looked at already.
+            Err(Denied::Failed(_)) => Ok(()),
+        }
+    }
+
+    /// Counts what the caller was denied.
+    pub(crate) fn denied(&self, shared: &Shared, denial: Denial, why: &Rejection) {
+        shared.denials.note(denial, self.access.name.as_deref(), &why.to_string());
+    }
+
     fn admit_command(&self, shared: &Shared, command: &mut Command) -> Result<(), Rejection> {
         match command {
+            Command::Cart(_, CartCommand::Checkout { payment, .. })
+                if payment.is_recorded() && !self.may_record(shared) =>
+            {
+                let why = forbidden("a recorded payment needs a key with the role desk; pay through the gateway");
+                self.denied(shared, Denial::Role, &why);
+                Err(why)
+            }
+            Command::Cart(_, CartCommand::Open { ttl_ms: Some(ttl_ms), .. })
+                if !self.access.roles.has(Role::Desk)
+                    && u128::from(*ttl_ms) > shared.config.budgets.life.as_millis() =>
+            {
+                let why = forbidden("a cart that lives longer than others needs a key with the role desk");
+                self.denied(shared, Denial::Role, &why);
+                Err(why)
+            }
             Command::Cart(_, command) => self.check(shared, named(command)),
             Command::Customer(customer, CustomerCommand::Purchases { .. }) => self.check(shared, Some(customer)),
-            Command::Resource(_, ResourceCommand::Bookings { after: Some((_, name)), .. })
-                if !self.may_administer(shared) =>
-            {
+            Command::Resource(_, ResourceCommand::Bookings { after: Some((_, name)), .. }) if !self.sees_all() => {
                 *name = shared.veil.lifted(name);
                 Ok(())
             }
@@ -133,13 +181,22 @@ impl Caller {
 
     fn check(&self, shared: &Shared, customer: Option<&Id>) -> Result<(), Rejection> {
         match customer {
-            Some(customer) if !self.acts_for(shared, customer) => Err(forbidden(ANOTHERS_REQUEST)),
+            Some(customer) if !self.acts_for(shared, customer) => {
+                let why = forbidden(ANOTHERS_REQUEST);
+                self.denied(shared, Denial::Customer, &why);
+                Err(why)
+            }
             Some(_) | None => Ok(()),
         }
     }
 
     fn acts_for(&self, shared: &Shared, customer: &Id) -> bool {
-        !shared.knows_customers() || self.is_operator || self.customer.as_ref() == Some(customer)
+        !shared.knows_customers() || self.access.is_of_the_house() || self.customer.as_ref() == Some(customer)
+    }
+
+    /// Whether it may say that a cart was paid elsewhere.
+    fn may_record(&self, shared: &Shared) -> bool {
+        shared.config.recorded_by_anyone || self.access.roles.has(Role::Desk)
     }
 
     /// What the caller is told of what the node answered. `reads_order`: to `order.get`, and not to a checkout, which
@@ -151,7 +208,7 @@ impl Caller {
             {
                 Ok(Err(Refusal::Forbidden(SmolStr::new_static(ANOTHERS_ORDER))))
             }
-            Ok(outcome) if !self.may_administer(shared) => Ok(shared.veil.over(outcome)),
+            Ok(outcome) if !self.sees_all() => Ok(shared.veil.over(outcome)),
             Ok(_) | Err(_) => result,
         }
     }
@@ -185,6 +242,9 @@ fn named(command: &CartCommand) -> Option<&Id> {
 }
 
 fn shown_customer(shared: &Shared, customer: Option<&Id>, token: Option<&str>) -> Result<Option<Id>, Rejection> {
+    if !shared.has_customer_secret() {
+        return Ok(None);
+    }
     match (customer, token) {
         (None, None) => Ok(None),
         (None, Some(_)) => Err(Rejection::bad_request("a customer's token is shown, and no customer")),
@@ -196,8 +256,12 @@ fn shown_customer(shared: &Shared, customer: Option<&Id>, token: Option<&str>) -
     }
 }
 
-fn not_the_admin_token() -> Rejection {
-    Rejection::Unauthenticated(SmolStr::new_static("this is not the admin token"))
+fn customer_of(name: &str) -> Result<Id, Rejection> {
+    Id::new(name).ok_or_else(|| Rejection::bad_request("this is no customer's id"))
+}
+
+fn no_token() -> Rejection {
+    Rejection::Unauthenticated(SmolStr::new_static("`Authorization` is `Bearer`, a space and a key or token"))
 }
 
 fn forbidden(words: &'static str) -> Rejection {

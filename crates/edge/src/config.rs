@@ -3,28 +3,68 @@
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
     time::Duration,
 };
 
-use boxoffice_core::id::Id;
+use boxoffice_core::{access::Role, id::Id};
 use boxoffice_node::config::Secret;
 use boxoffice_wire::{customer::SECRET_BYTES_MIN, limits};
+
+use crate::{budgets::BudgetConfig, proxy::Proxies, tls::Certificate, token::TokenKeys};
 
 /// The door's address, who may come in, and how much of everything.
 #[derive(Clone, Debug)]
 pub struct EdgeConfig {
     /// Where to listen; port 0 lets the system choose one.
     pub listen: SocketAddr,
-    /// The token of operators. Without one, everybody who reaches the port may administer, so it must be a loopback address.
+    /// Where operators connect, besides; without, there are no metrics. Port 0 lets the system choose one.
+    pub operators: Option<SocketAddr>,
+    /// What an operator may show instead of a key. Without one, and without a key with the role admin, the operators' port asks
+    /// for nothing, so it must be a loopback address.
     pub admin_token: Option<String>,
-    /// What the tokens of customers are made with, at least 16 bytes. Without one, everybody may name any customer.
+    /// The role of callers who show nothing; none if absent.
+    pub anonymous: Option<Role>,
+    /// Whether everybody may say that a cart was paid elsewhere, and not only the role desk.
+    pub recorded_by_anyone: bool,
+    /// What the tokens of customers are made with, at least 16 bytes.
     pub customer_secret: Option<Secret>,
-    /// Pages that may connect, as `scheme://host[:port]`; any if empty. What sends no `Origin` is no page.
+    /// The keys of short-lived tokens. Without these and without a customer secret, everybody may name any customer.
+    pub token_keys: TokenKeys,
+    /// Pages that may connect besides the node's own, as `scheme://host[:port]`. A request without an `Origin` does not come
+    /// from a page.
     pub origins: Vec<String>,
     /// How much of everything.
     pub limits: Limits,
+    /// How much of everything one stranger may take.
+    pub budgets: BudgetConfig,
     /// What the page is told.
     pub page: PageConfig,
+    /// How clients of the web reach it.
+    pub web: WebConfig,
+}
+
+/// How clients of the web reach the door.
+#[derive(Clone, Debug, Default)]
+pub struct WebConfig {
+    /// The certificate of the clients' port; without one it does not speak TLS.
+    pub certificate: Option<Arc<Certificate>>,
+    /// How long browsers are told to come back with TLS only, in seconds; 0 = they are not told. It is said only where the
+    /// port speaks TLS or the public address begins with `https`.
+    pub hsts_s: u64,
+    /// Proxies in front of it.
+    pub proxies: Proxies,
+    /// Scheme, host and perhaps port that browsers use for the cluster, like `https://tickets.example`.
+    pub public_url: Option<String>,
+    /// The same of this node alone.
+    pub advertise: Option<String>,
+}
+
+impl WebConfig {
+    /// Whether browsers come by TLS, here or to a proxy in front.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.certificate.is_some() || self.public_url.as_deref().is_some_and(|url| url.starts_with("https://"))
+    }
 }
 
 /// What the page is told that no node knows of itself.
@@ -38,17 +78,25 @@ pub struct PageConfig {
     pub gateway: bool,
     /// The address of what starts and kills the nodes of a demonstration.
     pub demo: Option<String>,
+    /// The script through which it takes cards: the path of one of its own files, or the address of the payment provider's.
+    pub payment: Option<String>,
 }
 
 impl Default for EdgeConfig {
     fn default() -> EdgeConfig {
         EdgeConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7180)),
+            operators: None,
             admin_token: None,
+            anonymous: Some(Role::Watch),
+            recorded_by_anyone: false,
             customer_secret: None,
+            token_keys: TokenKeys::default(),
             origins: Vec::new(),
             limits: Limits::default(),
+            budgets: BudgetConfig::default(),
             page: PageConfig::default(),
+            web: WebConfig::default(),
         }
     }
 }
@@ -63,12 +111,20 @@ pub struct Limits {
     /// A connection whose file descriptor has this number or a higher one is closed, and none is accepted for a moment: the
     /// rest is for the node's own files and links.
     pub descriptors_end: u64,
+    /// The same of the operators' port: connections at the same time.
+    pub operator_connections_max: usize,
+    /// And the file descriptor from which on it accepts none.
+    pub operator_descriptors_end: u64,
     /// Requests under way on one connection; more are told `busy`.
     pub requests_under_way_max: usize,
     /// Feeds of one connection.
     pub feeds_max: usize,
     /// HTTP requests whose body is read or whose answer is waited for, on all connections together; more are told `busy`.
     pub http_requests_max: usize,
+    /// A node that has not heard the directory's leader for longer does nothing for keys that only desks and operators may do.
+    pub directory_silence_max: Duration,
+    /// How much later each further wrong key or token of a network is answered.
+    pub guess_step: Duration,
     /// How long the head of an HTTP request may take.
     pub header_timeout: Duration,
     /// How long a connection may take to send its first frame.
@@ -79,7 +135,7 @@ pub struct Limits {
     pub ping_every: Duration,
     /// How long it waits for the pong.
     pub pong_timeout: Duration,
-    /// How long a client may read nothing of what is written to it.
+    /// How long a client may read nothing of what is written to it, by HTTP as by WebSocket.
     pub stall_timeout: Duration,
     /// How long the last frames and the close may take.
     pub close_timeout: Duration,
@@ -93,9 +149,13 @@ impl Default for Limits {
             connections_max: 16_384,
             turned_away_max: 64,
             descriptors_end: u64::MAX,
+            operator_connections_max: 64,
+            operator_descriptors_end: u64::MAX,
             requests_under_way_max: limits::REQUESTS_UNDER_WAY_MAX,
             feeds_max: limits::FEEDS_MAX,
             http_requests_max: 4_096,
+            directory_silence_max: Duration::from_secs(5),
+            guess_step: Duration::from_millis(500),
             header_timeout: Duration::from_secs(10),
             first_frame_timeout: Duration::from_millis(limits::FIRST_FRAME_MS),
             whole_frame_timeout: Duration::from_millis(limits::WHOLE_FRAME_MS),
@@ -129,10 +189,10 @@ pub enum EdgeError {
         /// Where it was tried.
         address: SocketAddr,
     },
-    /// It would be open for everybody.
+    /// Everybody could administer.
     #[error(
-        "{address} can be reached from other machines and no admin token is set, so anybody could administer: \
-         set `admin_token`, or listen on 127.0.0.1"
+        "operators' port {address} can be reached from other machines and no admin token is set, so anybody could \
+         administer: set `listen.admin_token`, or let `ops.listen` be on 127.0.0.1"
     )]
     Unguarded {
         /// Where it was tried.

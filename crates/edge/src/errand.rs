@@ -23,8 +23,9 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{
     caller::Caller,
-    connection::kind_of,
+    connection::fail_of,
     shared::{Guest, Shared},
+    venues,
     waiting::Waiting,
 };
 
@@ -48,6 +49,8 @@ pub(crate) enum Errand {
         limit: u32,
         /// Only what is older than this version.
         before: Option<u64>,
+        /// Only if it is of one of these venues; of any if empty.
+        venues: Arc<[Id]>,
     },
 }
 
@@ -75,7 +78,15 @@ pub(crate) async fn run(shared: Arc<Shared>, guest: Arc<Guest>, errand: Errand, 
             let waiting = Waiting::begin(&shared, &guest, Caller::default(), deadline).map_err(failed)?;
             city(waiting, &search).await.map(Found::City)
         }
-        Errand::History { entity, seat, limit, before } => {
+        Errand::History { entity, seat, limit, before, venues } => {
+            if !venues.is_empty() {
+                let left = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
+                match venues::may_read(&shared, &venues, &entity, left).await {
+                    Ok(Ok(_)) => {}
+                    Ok(Err(refusal)) => return Err(Box::new(Verdict::No(refusal))),
+                    Err(failure) => return Err(Box::new(Verdict::Fail(fail_of(failure)))),
+                }
+            }
             let reading = shared.backend.history(&entity, seat, limit as usize, before);
             match timeout_at(deadline, reading).await {
                 Ok(found) => history(entity, found).map(Found::History),
@@ -126,7 +137,7 @@ fn answered(result: Option<boxoffice_node::door::Result>) -> Result<Answer, Box<
     match result {
         Some(Ok(Ok(Answered { answer, .. }))) => Ok(answer),
         Some(Ok(Err(refusal))) => Err(Box::new(Verdict::No(refusal))),
-        Some(Err(failure)) => Err(failed(kind_of(failure))),
+        Some(Err(failure)) => Err(Box::new(Verdict::Fail(fail_of(failure)))),
         None => Err(failed(FailKind::Unknown)),
     }
 }
@@ -162,6 +173,7 @@ fn history(entity: Entity, found: Result<HistoryFound, HistoryError>) -> Result<
             at: entry.time,
             event: word.into(),
             details: sentence.into(),
+            by: entry.by.unwrap_or_default(),
         }
     });
     Ok(HistoryPage { entries: entries.collect(), entity, cursor, complete })

@@ -3,41 +3,72 @@
 use std::sync::Arc;
 
 use axum::{
-    Router,
+    Extension, Router,
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{any, get},
 };
-use boxoffice_wire::{Encoding, Rejection};
+use boxoffice_wire::{Encoding, Op, Rejection};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::{
-    api,
+    api::{self, Origin},
     caller::Caller,
     connection::{self, Newcomer},
-    page,
-    shared::{Guest, Phase, Shared},
+    denials::Denial,
+    origins, page,
+    shared::{Guest, Phase, Port, Shared},
+    stream::Stream,
 };
 
-/// The routes of the port.
+/// What `/healthz` says.
+pub(crate) const ALIVE: &str = "alive\n";
+
+/// The routes of both ports.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     api::routes()
         .merge(page::routes())
-        .route("/healthz", get(|| async { "alive\n" }))
+        .route("/healthz", get(|| async { ALIVE }))
         .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
+        .route("/metrics", any(metrics))
         .route("/v1/ws", get(upgrade))
+        .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
         .with_state(shared)
+}
+
+/// An operators' port that asks for nothing is for programs of this machine: a page of a stranger whose name was made to lead
+/// here says that name as the host.
+async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let guest = request.extensions().get::<Arc<Guest>>().expect("the accept loop lets guests in");
+    if guest.port == Port::Operators && shared.is_operators_port_open() {
+        let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+        if !host.is_some_and(origins::is_loopback) {
+            shared.denials.note(Denial::Origin, None, &format!("host {host:?} at the operators' port"));
+            let words = "without an admin token the operators' port answers only as localhost or 127.0.0.1";
+            return refuse(StatusCode::MISDIRECTED_REQUEST, words);
+        }
+    }
+    if guest.is_over() {
+        // Strangers of a network do not keep the house's own programs behind it from connecting.
+        match Caller::of_headers(&shared, guest.port, request.headers()) {
+            Ok(caller) if caller.access.is_of_the_house() => guest.lift(),
+            Ok(_) | Err(_) => {
+                let over = shared.budgets.too_many_connections();
+                return refuse(StatusCode::TOO_MANY_REQUESTS, over.rejection());
+            }
+        }
+    }
+    next.run(request).await
 }
 
 async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     let ready = match *shared.phase.borrow() {
         Phase::Open => shared.backend.ready(),
-        Phase::Draining | Phase::Closed => Err("draining".to_owned()),
+        Phase::Leaving | Phase::Draining | Phase::Closed => Err("draining".to_owned()),
     };
     match ready {
         Ok(()) => "ready\n".into_response(),
@@ -45,11 +76,31 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     }
 }
 
-async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
-    let text = shared.backend.metrics_text() + &shared.metrics.text();
+/// The counters. On the clients' port only callers with the role report find them.
+async fn metrics(
+    State(shared): State<Arc<Shared>>,
+    Extension(guest): Extension<Arc<Guest>>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response {
     // The page of one node shows the counters of all.
-    let headers = [(header::CONTENT_TYPE, "text/plain; version=0.0.4"), (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*")];
-    (headers, text).into_response()
+    let origin = Origin::of(&shared, &headers);
+    origin.answer(method, async { counters(&shared, &guest, &headers).await }).await
+}
+
+async fn counters(shared: &Shared, guest: &Guest, headers: &HeaderMap) -> Response {
+    let caller = match Caller::of_headers(shared, guest.port, headers) {
+        Ok(caller) => caller,
+        Err(why) => {
+            shared.guessed(guest, &why).await;
+            return refuse(StatusCode::UNAUTHORIZED, why);
+        }
+    };
+    if guest.port == Port::Clients && caller.access.may(shared, Op::AdminStatus).is_err() {
+        return StatusCode::NOT_FOUND.into_response();
+    }
+    let text = shared.backend.metrics_text() + &shared.metrics.text() + &shared.denials.text() + &shared.budgets.text();
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
 }
 
 /// Turns the connection into a WebSocket, or says why not.
@@ -67,7 +118,7 @@ async fn upgrade(State(shared): State<Arc<Shared>>, mut request: Request) -> Res
         return refuse(StatusCode::BAD_REQUEST, "Sec-WebSocket-Key is missing");
     };
     let accept = derive_accept_key(key.as_bytes());
-    if !origin_is_welcome(headers, &shared.config.origins) {
+    if !origins::is_welcome(&shared, headers) {
         return refuse(StatusCode::FORBIDDEN, "pages of this origin may not connect");
     }
     let is_offered = |encoding: &Encoding| has_token(headers, header::SEC_WEBSOCKET_PROTOCOL, encoding.subprotocol());
@@ -75,18 +126,28 @@ async fn upgrade(State(shared): State<Arc<Shared>>, mut request: Request) -> Res
         let words = "offer the subprotocol boxoffice.v1.msgpack or boxoffice.v1.json";
         return refuse(StatusCode::BAD_REQUEST, words);
     };
-    let caller = match Caller::of_headers(&shared, headers) {
+    let caller = match Caller::of_headers(&shared, guest.port, headers) {
         Ok(caller) => caller,
-        Err(why @ Rejection::Unauthenticated(_)) => return refuse(StatusCode::UNAUTHORIZED, why.to_string()),
+        Err(why @ Rejection::Unauthenticated(_)) => {
+            shared.guessed(&guest, &why).await;
+            return refuse(StatusCode::UNAUTHORIZED, why.to_string());
+        }
         Err(why) => return refuse(StatusCode::BAD_REQUEST, why.to_string()),
     };
+    tracing::debug!(client = %guest.address(), "a connection becomes a WebSocket");
+    if caller.access.is_of_the_house() {
+        guest.lift();
+    } else if guest.count().is_err() || guest.is_over() {
+        return refuse(StatusCode::TOO_MANY_REQUESTS, shared.budgets.too_many_connections().rejection());
+    }
     shared.runtimes.selling.clone().spawn(async move {
         let upgraded = match upgrading.await {
             Ok(upgraded) => upgraded,
             Err(error) => return tracing::debug!(%error, "an upgrade did not happen"),
         };
-        let parts = upgraded.downcast::<TokioIo<TcpStream>>().expect("the accept loop serves TCP streams");
-        let newcomer = Newcomer { stream: parts.io.into_inner(), read: parts.read_buf, encoding, caller, guest };
+        let parts = upgraded.downcast::<TokioIo<Stream>>().expect("the accept loop serves such streams");
+        let (stream, session) = parts.io.into_inner().into_parts();
+        let newcomer = Newcomer { stream, session, read: parts.read_buf, encoding, caller, guest };
         connection::serve(newcomer, shared).await;
     });
     let headers = [
@@ -111,13 +172,6 @@ fn has_token(headers: &HeaderMap, name: header::HeaderName, token: &str) -> bool
         .filter_map(|list| list.to_str().ok())
         .flat_map(|list| list.split(','))
         .any(|entry| entry.trim().eq_ignore_ascii_case(token))
-}
-
-pub(crate) fn origin_is_welcome(headers: &HeaderMap, origins: &[String]) -> bool {
-    match headers.get(header::ORIGIN) {
-        Some(origin) if !origins.is_empty() => origins.iter().any(|welcome| origin == welcome.as_str()),
-        Some(_) | None => true,
-    }
 }
 
 /// Whether the client says that it has what this tag stands for.

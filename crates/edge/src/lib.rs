@@ -4,7 +4,8 @@
 //! socket), takes in everything that is there, and writes everything that is due with one flush. Selling and watching run
 //! on runtimes of their own: a connection begins on the one and moves to the other with its first `watch`.
 
-// In reading order: what is behind the door, how it is set up, what it counts, the port, the pages, who asks and
+// In reading order: what is behind the door, how it is set up, what it counts, the port, a connection that speaks HTTP
+// (its heads, proxies, its stream, certificates), the pages, who asks and
 // what they are told, what is waited for, gone about and looked at before, a connection, the same by HTTP, the page.
 pub mod backend;
 pub mod config;
@@ -15,11 +16,25 @@ mod sought;
 
 pub mod server;
 
+mod heads;
+mod proxy;
+mod serving;
+mod stream;
+mod tls;
+
 mod http;
 mod shared;
 
+mod access;
+pub mod budgets;
 mod caller;
+mod denials;
+mod guesses;
+mod network;
+mod origins;
+pub mod token;
 mod veil;
+mod venues;
 
 mod waiting;
 
@@ -33,5 +48,7 @@ mod api;
 mod page;
 
 pub use backend::Backend;
-pub use config::{EdgeConfig, EdgeError, Limits, PageConfig};
-pub use server::{Edge, Runtimes};
+pub use config::{EdgeConfig, EdgeError, Limits, PageConfig, WebConfig};
+pub use proxy::{Network, Proxies, ProxyWay};
+pub use server::{Edge, Notice, Runtimes};
+pub use tls::{Certificate, TlsError, TlsFiles};

@@ -1,17 +1,18 @@
 //! The node behind the door.
 
-use std::{pin::Pin, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use boxoffice_core::{
+    access::AccessKey,
     command::Command,
-    id::{Entity, Request},
+    id::{Entity, Id, Request},
     seat::Seat,
     time::Timestamp,
 };
-use boxoffice_node::{config::Secret, door::ReplyTo, feeds::Feeds, node::NodeHandle};
+use boxoffice_node::{access::KeyRing, config::Secret, door::ReplyTo, feeds::Feeds, node::NodeHandle};
 use boxoffice_wire::{
     hello::{Hello, Limits},
-    limits,
+    joining, limits,
     status::{NodeAudit, NodeStatus},
     version::PROTOCOL_MINOR,
 };
@@ -34,6 +35,10 @@ impl Backend for NodeHandle {
             Some(title) => title::submit(self, title, command, request, reply),
             None => NodeHandle::submit(self, command, request, reply),
         }
+    }
+
+    fn sheds(&self, command: &Command, request: Option<Request>) -> Option<u32> {
+        NodeHandle::sheds(self, command, request)
     }
 
     fn hello(&self) -> Hello {
@@ -93,6 +98,18 @@ impl Backend for NodeHandle {
 
     fn now(&self) -> Timestamp {
         Timestamp(self.now_ms())
+    }
+
+    fn key(&self, name: &Id) -> Option<Arc<AccessKey>> {
+        NodeHandle::key(self, name)
+    }
+
+    fn key_ring(&self) -> KeyRing {
+        NodeHandle::key_ring(self)
+    }
+
+    fn is_peer_token(&self, token: &str) -> bool {
+        self.config().peer_secret.as_ref().is_some_and(|secret| joining::is_token(secret.as_ref(), token))
     }
 
     fn ready(&self) -> Result<(), String> {

@@ -27,10 +27,28 @@ const FOLDER: &str = "/page/";
 /// Bytes of a file's digest that its tag has.
 const TAG_BYTES: usize = 16;
 
-/// What a browser lets the page do. Scripts, styles and fonts are the node's own and stand in files. It connects to every
-/// node of the cluster, and members come while it is open: so their addresses are not listed here.
-const POLICY: &str = "default-src 'self'; connect-src 'self' ws: wss: http: https:; img-src 'self' data:; \
-                      object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'";
+/// What a browser lets the page do. Scripts, styles and fonts are the node's own and stand in files, but for those of the
+/// payment provider. It connects to every node of the cluster, and members come while it is open: so their addresses are not
+/// listed here. Only pages that may ask may frame it: they hand it the customer whom they know.
+fn policy(shared: &Shared) -> String {
+    let provider = shared.config.page.payment.as_deref().and_then(origin_of).unwrap_or_default();
+    let scripts = if provider.is_empty() {
+        String::new()
+    } else {
+        format!(" script-src 'self' {provider}; frame-src {provider};")
+    };
+    let hosts: String = shared.config.origins.iter().map(|host| format!(" {host}")).collect();
+    format!(
+        "default-src 'self';{scripts} connect-src 'self' ws: wss: http: https:; img-src 'self' data:; object-src 'none'; \
+         base-uri 'none'; form-action 'self'; frame-ancestors 'self'{hosts}"
+    )
+}
+
+/// Scheme and host of an address that has them.
+fn origin_of(url: &str) -> Option<&str> {
+    let host = url.find("://")? + 3;
+    Some(url[host..].find('/').map_or(url, |path| &url[..host + path]))
+}
 
 #[derive(Embed)]
 #[folder = "page/"]
@@ -41,16 +59,13 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
     Router::new().route("/", get(index)).route("/page.json", get(about)).route("/page/{*path}", get(file))
 }
 
-async fn index(headers: HeaderMap) -> Response {
+async fn index(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
     let mut response = answer(INDEX, &headers);
-    let framing = [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        // Orders have their own addresses; nobody else is to hear of them.
-        (header::REFERRER_POLICY, "no-referrer"),
-    ];
-    framing.into_iter().for_each(|(name, value)| {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    });
+    let headers = response.headers_mut();
+    let policy = HeaderValue::from_str(&policy(&shared)).expect("origins are checked when they are read");
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    // Orders have their own addresses; nobody else is to hear of them.
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response
 }
 
@@ -109,13 +124,17 @@ fn kind_of(path: &str) -> Option<&'static str> {
 /// `/page.json`.
 #[derive(Serialize)]
 struct About<'a> {
-    cluster: SmolStr,
     node: SmolStr,
     nodes: Vec<Door>,
     products: Vec<&'a str>,
     resources: Vec<&'a str>,
     gateway: bool,
     demo: Option<&'a str>,
+    /// Whether customers show tokens.
+    customers: bool,
+    /// Pages that may hand it a customer.
+    hosts: &'a [String],
+    payment: Option<&'a str>,
 }
 
 /// A member of the cluster, and where its page is.
@@ -130,12 +149,14 @@ async fn about(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respons
     let hello = shared.backend.hello();
     let about = About {
         nodes: doors(&shared, &hello.node, &headers),
-        cluster: hello.cluster,
         node: hello.node,
         products: page.products.iter().map(|product| product.as_str()).collect(),
         resources: page.resources.iter().map(|resource| resource.as_str()).collect(),
         gateway: page.gateway,
         demo: page.demo.as_deref(),
+        customers: shared.knows_customers(),
+        hosts: &shared.config.origins,
+        payment: page.payment.as_deref(),
     };
     let headers = [
         (header::CACHE_CONTROL, "no-store"),
@@ -145,19 +166,44 @@ async fn about(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respons
     (headers, Json(about)).into_response()
 }
 
-/// Where the members' pages are. This node is one of them whatever it knows of the cluster: it has just been reached.
+/// Where browsers find the members. This node is one of them whatever it knows of the cluster: it has just been reached.
 fn doors(shared: &Shared, own: &str, headers: &HeaderMap) -> Vec<Door> {
+    let web = &shared.config.web;
     let mut doors = Vec::new();
     for member in shared.backend.members() {
-        let client = Some(member.client.as_str()).filter(|client| is_address(client)).map(str::to_owned);
-        let address = client.or_else(|| (member.node == own).then(|| own_address(shared, headers)));
-        // Where nobody knows how to reach one, it is left out.
-        doors.extend(address.map(|address| Door { node: member.node, url: format!("http://{address}") }));
+        let url = match &web.public_url {
+            // The cluster has a public address: other members are reached through it, unless they tell one of their own.
+            Some(_) if member.node == own => None,
+            Some(_) => Some(member.client.to_string()).filter(|client| is_url(client)),
+            None => url_of(shared, &member.client),
+        };
+        doors.extend(url.map(|url| Door { node: member.node, url }));
     }
     if doors.iter().all(|door| door.node != own) {
-        doors.push(Door { node: own.into(), url: format!("http://{}", own_address(shared, headers)) });
+        let known = web.public_url.clone().or_else(|| web.advertise.clone());
+        let url = known.unwrap_or_else(|| format!("{}://{}", scheme(shared), own_address(shared, headers)));
+        doors.push(Door { node: own.into(), url });
     }
     doors
+}
+
+/// What browsers use for a member that tells this client address; nothing where nobody knows how to reach it.
+fn url_of(shared: &Shared, client: &str) -> Option<String> {
+    if is_url(client) {
+        return Some(client.to_owned());
+    }
+    is_address(client).then(|| format!("{}://{client}", scheme(shared)))
+}
+
+/// How the client ports of this cluster are spoken with.
+fn scheme(shared: &Shared) -> &'static str {
+    if shared.config.web.certificate.is_some() { "https" } else { "http" }
+}
+
+/// Whether a client address says the scheme as well.
+fn is_url(client: &str) -> bool {
+    let host = client.strip_prefix("https://").or_else(|| client.strip_prefix("http://"));
+    host.is_some_and(|host| host.parse::<Authority>().is_ok())
 }
 
 /// Whether it is a host and a port that can be connected to.

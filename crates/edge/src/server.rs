@@ -10,25 +10,28 @@ use std::{
 
 use boxoffice_node::config::Secret;
 use boxoffice_wire::customer::SECRET_BYTES_MIN;
-use hyper::{body::Incoming, server::conn::http1, service::Service as _};
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
-};
+use hyper_util::service::TowerToHyperService;
 use socket2::SockRef;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::AsyncReadExt,
     net::{TcpListener, TcpStream},
     runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore, watch},
 };
 
 use crate::{
-    Backend, EdgeConfig, EdgeError, http,
+    Backend, EdgeConfig, EdgeError, Limits,
+    access::Ring,
+    budgets::Budgets,
+    denials::Denials,
+    guesses::Guesses,
+    http::{self, ALIVE},
     metrics::Metrics,
     rates::Readings,
-    shared::{Guest, Phase, Shared, phase_after, within},
+    serving::{self, FAREWELL},
+    shared::{Guest, Phase, Port, Shared, draining, within},
     veil::Veil,
+    venues::VenuesOfSessions,
 };
 
 /// Connections the kernel keeps for us until they are accepted: a rush of ten thousand comes in waves.
@@ -41,12 +44,6 @@ const NOT_SENT_BYTES_MAX: u32 = 16 * 1024;
 /// How long sent bytes may stay unacknowledged before the kernel gives the peer up.
 const USER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The most an HTTP head may have, in bytes.
-const HEAD_BYTES_MAX: usize = 16 * 1024;
-
-/// How long one who is turned away may take to read that.
-const TURN_AWAY: Duration = Duration::from_millis(500);
-
 /// What they are told.
 const NO_ROOM: &str =
     "this node has as many connections as it may have (limits.connections): try another node, or again later\n";
@@ -57,6 +54,9 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// How often the counters are read.
 const READING_EVERY: Duration = Duration::from_secs(1);
 
+/// How often the cluster's keys are looked at: a key is refused so long after this node has heard that it was revoked.
+const KEYS_EVERY: Duration = Duration::from_millis(200);
+
 /// Where connections run.
 #[derive(Clone, Debug)]
 pub struct Runtimes {
@@ -66,12 +66,35 @@ pub struct Runtimes {
     pub watching: Handle,
 }
 
-/// The client door of a node, bound to its address.
+/// The ports of a node, bound to their addresses.
 pub struct Edge {
-    listener: TcpListener,
-    address: SocketAddr,
+    clients: Listening,
+    operators: Option<Listening>,
     shared: Arc<Shared>,
     phase: watch::Sender<Phase>,
+}
+
+/// A port that is bound.
+struct Listening {
+    port: Port,
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listening {
+    fn bind(port: Port, wanted: SocketAddr) -> Result<Listening, EdgeError> {
+        let bound = listen(wanted).and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let (address, listener) = bound.map_err(|error| EdgeError::listening(wanted, error))?;
+        Ok(Listening { port, listener, address })
+    }
+
+    /// How many connections it may have, and the descriptor from which on it accepts none.
+    fn room(&self, limits: &Limits) -> (usize, u64) {
+        match self.port {
+            Port::Clients => (limits.connections_max, limits.descriptors_end),
+            Port::Operators => (limits.operator_connections_max, limits.operator_descriptors_end),
+        }
+    }
 }
 
 impl Edge {
@@ -80,21 +103,26 @@ impl Edge {
     /// # Errors
     /// [`EdgeError`] if the address cannot be had, or would let everybody administer.
     pub fn bind(mut config: EdgeConfig, backend: Arc<dyn Backend>, runtimes: Runtimes) -> Result<Edge, EdgeError> {
-        let address = config.listen;
         if config.admin_token.as_deref().is_some_and(str::is_empty) {
             return Err(EdgeError::EmptyToken);
         }
         if config.customer_secret.as_ref().is_some_and(|Secret(secret)| secret.len() < SECRET_BYTES_MIN) {
             return Err(EdgeError::ShortCustomerSecret);
         }
-        if config.admin_token.is_none() && !address.ip().is_loopback() {
+        if let Some(address) = config.operators
+            && config.admin_token.is_none()
+            && !address.ip().is_loopback()
+        {
             return Err(EdgeError::Unguarded { address });
         }
         let entered = runtimes.selling.enter();
-        let listener = listen(address).map_err(|error| EdgeError::listening(address, error))?;
-        let address = listener.local_addr().map_err(|error| EdgeError::listening(address, error))?;
+        let clients = Listening::bind(Port::Clients, config.listen)?;
+        let operators = config.operators.map(|address| Listening::bind(Port::Operators, address)).transpose()?;
         drop(entered);
-        config.listen = address;
+        config.listen = clients.address;
+        let budgets = Budgets::new(config.budgets.clone());
+        let ring = Ring::default();
+        ring.note(backend.key_ring());
         let (phase, phases) = watch::channel(Phase::Open);
         let asking = Arc::new(Semaphore::new(config.limits.http_requests_max));
         let shared = Arc::new(Shared {
@@ -107,35 +135,99 @@ impl Edge {
             asking,
             readings: Readings::default(),
             veil: Veil::new(),
+            ring,
+            denials: Denials::default(),
+            guesses: Guesses::default(),
+            budgets,
+            venues_of_sessions: VenuesOfSessions::default(),
         });
-        Ok(Edge { listener, address, shared, phase })
+        Ok(Edge { clients, operators, shared, phase })
     }
 
-    /// The address it is bound to.
+    /// The address of the clients' port.
     pub fn local_addr(&self) -> SocketAddr {
-        self.address
+        self.clients.address
+    }
+
+    /// The address of the operators' port, if there is one.
+    pub fn operators_addr(&self) -> Option<SocketAddr> {
+        self.operators.as_ref().map(|listening| listening.address)
+    }
+
+    /// What tells the world that the node is about to stop.
+    pub fn notice(&self) -> Notice {
+        Notice(self.phase.clone())
     }
 
     /// Lets clients in until `shutdown` is done; then lets everybody finish, and returns when all are gone or their time
     /// is over.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let Edge { listener, shared, phase, .. } = self;
-        let seats = Arc::new(Semaphore::new(shared.config.limits.connections_max));
-        let accepting = shared.runtimes.selling.spawn(accept(listener, Arc::clone(&shared), Arc::clone(&seats)));
+        let Edge { clients, operators, shared, phase } = self;
+        let limits = &shared.config.limits;
+        let mut opened: Vec<Open> =
+            [Some(clients), operators].into_iter().flatten().map(|port| Open::begin(port, &shared)).collect();
         let reading = shared.runtimes.selling.spawn(take_readings(Arc::clone(&shared)));
+        let following = shared.runtimes.selling.spawn(follow_keys(Arc::clone(&shared)));
         shutdown.await;
         reading.abort();
         let _ = phase.send(Phase::Draining);
-        // It returns by itself; a panic of it must not keep the others from being told.
-        let _ = accepting.await;
-        let everybody = u32::try_from(shared.config.limits.connections_max).expect("checked by the semaphore");
-        if within(shared.config.limits.drain_timeout, seats.acquire_many(everybody)).await.is_none() {
-            let left = shared.config.limits.connections_max - seats.available_permits();
+        for open in &mut opened {
+            // It returns by itself; a panic of it must not keep the others from being told.
+            let _ = (&mut open.accepting).await;
+        }
+        let left = close(&opened, limits.drain_timeout).await;
+        if left > 0 {
             tracing::warn!(connections = left, "connections are cut: they did not end in time");
             let _ = phase.send(Phase::Closed);
-            let _ = within(shared.config.limits.close_timeout, seats.acquire_many(everybody)).await;
+            let _ = close(&opened, limits.close_timeout).await;
         }
+        following.abort();
     }
+}
+
+/// Tells the world that a node is about to stop, before it does.
+pub struct Notice(watch::Sender<Phase>);
+
+impl Notice {
+    /// `/readyz` says 503 from now on; everything else goes on.
+    pub fn give(&self) {
+        self.0.send_if_modified(|phase| {
+            *phase == Phase::Open && {
+                *phase = Phase::Leaving;
+                true
+            }
+        });
+    }
+}
+
+/// A port that accepts connections.
+struct Open {
+    accepting: tokio::task::JoinHandle<()>,
+    seats: Arc<Semaphore>,
+    connections_max: usize,
+}
+
+impl Open {
+    fn begin(listening: Listening, shared: &Arc<Shared>) -> Open {
+        let (connections_max, _) = listening.room(&shared.config.limits);
+        let seats = Arc::new(Semaphore::new(connections_max));
+        let accepting = accept(listening, Arc::clone(shared), Arc::clone(&seats));
+        Open { accepting: shared.runtimes.selling.spawn(accepting), seats, connections_max }
+    }
+}
+
+/// Waits until every connection has ended, at most so long; how many have not.
+async fn close(opened: &[Open], time: Duration) -> usize {
+    let all_ended = async {
+        for Open { seats, connections_max, .. } in opened {
+            let all = u32::try_from(*connections_max).expect("checked by the semaphore");
+            let _ = seats.acquire_many(all).await;
+        }
+    };
+    if within(time, all_ended).await.is_some() {
+        return 0;
+    }
+    opened.iter().map(|open| open.connections_max - open.seats.available_permits()).sum()
 }
 
 /// Reads the counters once a second, for what the door did in the last seconds.
@@ -144,6 +236,15 @@ async fn take_readings(shared: Arc<Shared>) {
     loop {
         every.tick().await;
         shared.readings.take(&shared.metrics);
+    }
+}
+
+/// Looks again and again how the cluster's keys stand.
+async fn follow_keys(shared: Arc<Shared>) {
+    let mut every = tokio::time::interval(KEYS_EVERY);
+    loop {
+        every.tick().await;
+        shared.ring.note(shared.backend.key_ring());
     }
 }
 
@@ -158,14 +259,16 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>, seats: Arc<Semaphore>) {
+async fn accept(listening: Listening, shared: Arc<Shared>, seats: Arc<Semaphore>) {
+    let (_, descriptors_end) = listening.room(&shared.config.limits);
+    let Listening { port, listener, .. } = listening;
     let router = TowerToHyperService::new(http::router(Arc::clone(&shared)));
-    let mut next_phase = std::pin::pin!(phase_after(shared.phase.clone(), Phase::Open));
+    let mut ends = std::pin::pin!(draining(shared.phase.clone()));
     let leaving = Arc::new(Semaphore::new(shared.config.limits.turned_away_max));
     loop {
         let accepted = tokio::select! {
             biased;
-            _ = next_phase.as_mut() => return,
+            () = ends.as_mut() => return,
             accepted = listener.accept() => accepted,
         };
         let (stream, peer) = match accepted {
@@ -178,7 +281,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, seats: Arc<Semaphore
             }
         };
         // The system gives out the lowest number that is free, so at least as many are in use.
-        if stream.as_raw_fd() as u64 >= shared.config.limits.descriptors_end {
+        if stream.as_raw_fd() as u64 >= descriptors_end {
             shared.metrics.turned_away.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             drop(stream);
             tracing::warn!("there is no file descriptor for another client; none is let in for a moment");
@@ -187,18 +290,20 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, seats: Arc<Semaphore
         }
         let Ok(permit) = Arc::clone(&seats).try_acquire_owned() else {
             shared.metrics.turned_away.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            // With too many of them at once the rest is closed without a word.
-            if let Ok(room) = Arc::clone(&leaving).try_acquire_owned() {
+            // With too many of them at once the rest is closed without a word; a handshake would cost too much.
+            if !shared.speaks_tls(port)
+                && let Ok(room) = Arc::clone(&leaving).try_acquire_owned()
+            {
                 tokio::spawn(turn_away(stream, room));
             }
             continue;
         };
-        let guest = Arc::new(Guest::new(Arc::clone(&shared), permit));
+        let guest = Arc::new(Guest::new(port, peer.ip(), Arc::clone(&shared), permit));
         if let Err(error) = set_up(&stream) {
             tracing::debug!(%peer, %error, "a connection ended before it began");
             continue;
         }
-        tokio::spawn(serve(stream, router.clone(), guest, Arc::clone(&shared)));
+        tokio::spawn(serving::serve(stream, router.clone(), guest, Arc::clone(&shared)));
     }
 }
 
@@ -209,45 +314,19 @@ fn set_up(stream: &TcpStream) -> io::Result<()> {
     socket.set_tcp_user_timeout(Some(USER_TIMEOUT))
 }
 
-/// There is no room: says so in the few bytes the kernel takes at once.
+/// There is no room: says so in the few bytes the kernel takes at once. A node that has no room is alive all the same.
 async fn turn_away(mut stream: TcpStream, _room: OwnedSemaphorePermit) {
-    let length = NO_ROOM.len();
-    let answer = format!(
-        "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-type: text/plain\r\n\
-         content-length: {length}\r\n\r\n{NO_ROOM}"
-    );
-    let _ = stream.write_all(answer.as_bytes()).await;
-    let _ = stream.shutdown().await;
-    // What the client has sent is read: a socket that is closed with bytes unread resets the connection, and the answer
-    // may be lost with it.
     let mut asked = [0; 1024];
-    let listen = async { while stream.read(&mut asked).await.is_ok_and(|read| read > 0) {} };
-    let _ = within(TURN_AWAY, listen).await;
-}
-
-type Router = TowerToHyperService<axum::Router>;
-
-/// Speaks HTTP until the connection is over or becomes a WebSocket.
-async fn serve(stream: TcpStream, router: Router, guest: Arc<Guest>, shared: Arc<Shared>) {
-    let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(Arc::clone(&guest));
-        router.call(request)
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(shared.config.limits.header_timeout)
-        .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), service)
-        .with_upgrades();
-    let mut connection = std::pin::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        _ = phase_after(shared.phase.clone(), Phase::Open) => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
+    let read = within(FAREWELL, stream.read(&mut asked)).await;
+    let asked = &asked[..read.and_then(Result::ok).unwrap_or(0)];
+    let (status, text) = match asked.starts_with(b"GET /healthz ") {
+        true => ("200 OK", ALIVE),
+        false => ("503 Service Unavailable", NO_ROOM),
     };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "an HTTP connection ended");
-    }
+    let length = text.len();
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nretry-after: 1\r\nconnection: close\r\ncontent-type: text/plain\r\n\
+         content-length: {length}\r\n\r\n{text}"
+    );
+    serving::dismiss(stream, answer.as_bytes()).await;
 }

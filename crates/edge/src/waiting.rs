@@ -18,8 +18,9 @@ use boxoffice_wire::{
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
+    budgets::{Charge, Owners},
     caller::{self, Caller},
-    connection::{Answers, Batch, kind_of},
+    connection::{Answers, Batch, fail_of},
     shared::{Guest, Phase, Shared},
     sought::Sought,
 };
@@ -28,6 +29,7 @@ use crate::{
 pub(crate) struct Waiting {
     shared: Arc<Shared>,
     caller: Caller,
+    owners: Owners,
     sink: Arc<Sink>,
     deadline: Instant,
 }
@@ -43,12 +45,13 @@ struct Sink {
 struct Asked {
     shape: Shape,
     sought: Sought,
+    charge: Option<Charge>,
     reads_order: bool,
 }
 
 impl Asked {
     fn of(command: &Command, shape: Shape) -> Asked {
-        Asked { shape, sought: Sought::of(command), reads_order: caller::reads_order(command) }
+        Asked { shape, sought: Sought::of(command), charge: None, reads_order: caller::reads_order(command) }
     }
 }
 
@@ -74,12 +77,17 @@ impl Waiting {
         }
         let under_way = Arc::clone(&guest.under_way);
         let sink = Sink { answers: Answers::default(), under_way, shared: Arc::clone(shared) };
-        Ok(Waiting { shared: Arc::clone(shared), caller, sink: Arc::new(sink), deadline })
+        let owners = caller.owners(guest);
+        Ok(Waiting { shared: Arc::clone(shared), caller, owners, sink: Arc::new(sink), deadline })
     }
 
     /// What becomes of a command.
     pub(crate) async fn command(self, command: Command, key: Option<RequestKey>, shape: Shape) -> Verdict {
-        let asked = Asked::of(&command, shape);
+        let mut asked = Asked::of(&command, shape);
+        asked.charge = match self.shared.budgets.begin(&self.owners, &command, Instant::now()) {
+            Ok(charge) => charge,
+            Err(over) => return Verdict::Rejected(over.rejection()),
+        };
         self.submit(0, command, key);
         match self.answers().await.pop() {
             Some((_, result)) => self.verdict(result, &asked),
@@ -94,7 +102,15 @@ impl Waiting {
         loop {
             while let Some((index, item)) = batch.start() {
                 let tag = index as u64;
-                under_way.insert(tag, Asked::of(&item.command, item.shape));
+                let mut asked = Asked::of(&item.command, item.shape);
+                match self.shared.budgets.begin(&self.owners, &item.command, Instant::now()) {
+                    Ok(charge) => asked.charge = charge,
+                    Err(over) => {
+                        batch.ended(index, Verdict::Rejected(over.rejection()));
+                        continue;
+                    }
+                }
+                under_way.insert(tag, asked);
                 self.submit(tag, item.command, item.key);
             }
             if let Some(verdicts) = batch.verdicts() {
@@ -121,7 +137,8 @@ impl Waiting {
         self.shared.metrics.under_way.fetch_add(1, Ordering::Relaxed);
         let sink = Arc::clone(&self.sink) as Arc<dyn ReplySink>;
         let left = self.deadline.saturating_duration_since(Instant::now());
-        self.shared.backend.submit(command, key, ReplyTo::new(sink, tag).within(left.as_millis() as u64));
+        let reply = ReplyTo::new(sink, tag).within(left.as_millis() as u64);
+        self.shared.submit(&self.caller.access, command, key, reply);
     }
 
     /// The next answers; none when the deadline comes, or the door closes, before there are some.
@@ -153,9 +170,12 @@ impl Waiting {
         if let Ok(Err(refusal)) = &result {
             self.shared.metrics.refused(&asked.sought, refusal);
         }
+        if let Some(charge) = asked.charge {
+            self.shared.budgets.end(charge, &result, Instant::now(), self.shared.backend.now());
+        }
         match self.caller.told(&self.shared, asked.reads_order, result) {
             Ok(outcome) => Verdict::decided(outcome, asked.shape),
-            Err(failure) => Verdict::Fail(Fail::new(kind_of(failure))),
+            Err(failure) => Verdict::Fail(fail_of(failure)),
         }
     }
 }

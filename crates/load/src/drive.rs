@@ -30,7 +30,8 @@ const ARRIVALS_QUEUE: usize = 1_024;
 pub(crate) struct Ended(Arc<Mutex<Vec<Flow>>>);
 
 impl Ended {
-    fn push(&self, flow: Flow) {
+    /// One more has ended.
+    pub(crate) fn push(&self, flow: Flow) {
         self.0.lock().expect("nobody panics with the list").push(flow);
     }
 

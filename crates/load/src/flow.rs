@@ -106,7 +106,7 @@ pub(crate) async fn run(
     flow
 }
 
-fn version_of(at: &[At], session: &Id) -> Option<u64> {
+pub(crate) fn version_of(at: &[At], session: &Id) -> Option<u64> {
     at.iter().find(|at| matches!(&at.entity, Entity::Session(id) if id == session)).map(|at| at.version)
 }
 

@@ -3,7 +3,7 @@
 use boxoffice_workload::check::Breach;
 
 use crate::{
-    report::{Audit, Flows, Outages, Reads, Verdict, Watchers, grouped, money},
+    report::{Audit, Flows, Outages, Overload, Reads, Verdict, Watchers, grouped, money},
     scenario::Expect,
 };
 
@@ -19,6 +19,12 @@ pub(crate) fn beside(
     }
     verdict.reasons.extend(watchers.iter().flat_map(|watchers| watchers.problems()));
     verdict.reasons.extend(outages.iter().flat_map(|outages| outages.problems.clone()));
+    verdict.passed = verdict.reasons.is_empty();
+}
+
+/// What a run under overload did not keep.
+pub(crate) fn overloaded(overload: Option<&Overload>, verdict: &mut Verdict) {
+    verdict.reasons.extend(overload.iter().flat_map(|overload| overload.problems.clone()));
     verdict.passed = verdict.reasons.is_empty();
 }
 

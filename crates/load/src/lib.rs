@@ -27,6 +27,7 @@ mod audit;
 mod bank;
 mod judge;
 mod measure;
+mod overload;
 
 pub mod machine;
 pub mod report;

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use boxoffice_client::{Client, ClientConfig, ClusterStatus, NodeStatus};
+use boxoffice_client::{AdminToken, Client, ClientConfig, ClusterStatus, NodeStatus};
 use boxoffice_wire::cluster::node_of;
 
 use crate::Keeper;
@@ -31,6 +31,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// listens could otherwise be given that very port, and meet itself.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
+/// What every node is set to: strangers may do everything that buyers do. The rest of its configuration comes after it.
+const OPEN: &str = include_str!("../../../config/open.toml");
+
 /// What nodes of a cluster of one's own show each other.
 const SECRET: &str = "nodes-of-one-load-run";
 
@@ -48,6 +51,8 @@ pub struct Launch {
     pub fsync: &'static str,
     /// The text of the configuration file.
     pub config: String,
+    /// What operators show them: not on the command line, where everybody on this machine could read it.
+    pub admin_token: String,
     /// Where what they say besides is added to; this process's standard error if nowhere.
     pub log: Option<PathBuf>,
 }
@@ -94,6 +99,7 @@ pub struct LocalNode {
     args: Vec<String>,
     data_dir: PathBuf,
     log: Option<PathBuf>,
+    admin_token: String,
     /// Where it listens.
     pub address: String,
 }
@@ -112,18 +118,19 @@ impl LocalNode {
         let mut data_dir = launch.files.clone().into_os_string();
         data_dir.push(name);
         let data_dir = PathBuf::from(data_dir);
-        let file = data_dir.with_extension("toml");
-        if let Err(error) = std::fs::write(&file, &launch.config) {
-            return Err(LocalNodeError::File { path: file, error });
+        let files = files_of(&data_dir);
+        for (path, text) in files.iter().zip([OPEN, &launch.config]) {
+            std::fs::write(path, text).map_err(|error| LocalNodeError::File { path: path.clone(), error })?;
         }
         // It ends with this process, however that ends: its input is a pipe from here.
         let mut args: Vec<String> =
-            ["serve", "--until-input-ends", "--fsync", launch.fsync, "--config"].map(Into::into).into();
-        args.extend([file.display().to_string(), "--data-dir".into(), data_dir.display().to_string()]);
+            ["serve", "--until-input-ends", "--drain-ms", "0", "--fsync", launch.fsync].map(Into::into).into();
+        args.extend(files.iter().flat_map(|file| ["--config".into(), file.display().to_string()]));
+        args.extend(["--data-dir".into(), data_dir.display().to_string()]);
         args.extend_from_slice(more);
-        let (program, log) = (launch.program.clone(), launch.log.clone());
-        let child = spawn(&program, &args, log.as_deref())?;
-        let mut node = LocalNode { child, program, args, data_dir, log, address: String::new() };
+        let (program, log, admin_token) = (launch.program.clone(), launch.log.clone(), launch.admin_token.clone());
+        let child = spawn(&program, &args, log.as_deref(), &admin_token)?;
+        let mut node = LocalNode { child, program, args, data_dir, log, admin_token, address: String::new() };
         node.address = node.serves()?;
         Ok(node)
     }
@@ -159,6 +166,11 @@ impl LocalNode {
         }
     }
 
+    /// What operators show it.
+    pub fn admin_token(&self) -> &str {
+        &self.admin_token
+    }
+
     /// The process id of the node.
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -185,13 +197,19 @@ impl LocalNode {
 
     /// Starts it again with the disk it has, and waits until it serves.
     fn start_again(&mut self) -> Result<(), LocalNodeError> {
-        self.child = spawn(&self.program, &self.args, self.log.as_deref())?;
+        self.child = spawn(&self.program, &self.args, self.log.as_deref(), &self.admin_token)?;
         self.serves().map(drop)
     }
 }
 
-fn spawn(program: &Path, args: &[String], log: Option<&Path>) -> Result<Child, LocalNodeError> {
+/// The configuration files of a node: what all are set to, and its own.
+fn files_of(data_dir: &Path) -> [PathBuf; 2] {
+    ["open.toml", "toml"].map(|extension| data_dir.with_extension(extension))
+}
+
+fn spawn(program: &Path, args: &[String], log: Option<&Path>, admin_token: &str) -> Result<Child, LocalNodeError> {
     let mut command = Command::new(program);
+    command.env("BOXOFFICE_ADMIN_TOKEN", admin_token);
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
     if let Some(path) = log {
         let file = File::options().create(true).append(true).open(path);
@@ -213,7 +231,9 @@ impl Drop for LocalNode {
             let _ = self.child.wait();
         }
         let _ = std::fs::remove_dir_all(&self.data_dir);
-        let _ = std::fs::remove_file(self.data_dir.with_extension("toml"));
+        for file in files_of(&self.data_dir) {
+            let _ = std::fs::remove_file(file);
+        }
     }
 }
 
@@ -255,6 +275,11 @@ impl LocalCluster {
         Ok(cluster)
     }
 
+    /// What operators show them.
+    pub fn admin_token(&self) -> &str {
+        &self.launch.admin_token
+    }
+
     /// Where they listen, by their numbers.
     pub fn addresses(&self) -> Vec<String> {
         self.nodes().iter().map(|node| node.address.clone()).collect()
@@ -282,6 +307,7 @@ impl LocalCluster {
         let number = nodes.len() + 1;
         let (listen, peers) = (free_port(number)?, free_port(number + usize::from(PORTS.end - PORTS.start) / 2)?);
         let mut args: Vec<String> = vec!["--node".into(), number.to_string(), "--listen".into(), listen.to_string()];
+        args.extend(["--ops-listen".into(), "127.0.0.1:0".into()]);
         args.extend(["--peers-listen".into(), peers.to_string(), "--peers-secret".into(), SECRET.into()]);
         args.extend(nodes.iter().flat_map(|node| ["--join".into(), node.address.clone()]));
         let node = LocalNode::launch(&format!("-{number}"), &self.launch, &args)?;
@@ -298,13 +324,13 @@ impl LocalCluster {
     pub async fn settle(&self) -> Result<(), LocalNodeError> {
         let addresses = self.addresses();
         let voters = if addresses.len() < REPLICAS { 1 } else { REPLICAS };
-        let client = Client::connect(ClientConfig::new(addresses.clone())).await;
+        let client = Client::connect(operator(addresses.clone(), &self.launch.admin_token)).await;
         let client = client.map_err(|error| LocalNodeError::NoCluster(error.to_string()))?;
         let until = Instant::now() + SETTLE_TIME;
         loop {
             let said = match client.nodes().await {
                 Ok(reply) if is_settled(&reply.value, addresses.len(), voters) => {
-                    let nodes = ask_each(&addresses).await;
+                    let nodes = ask_each(&addresses, &self.launch.admin_token).await;
                     let promised = nodes.iter().flatten().filter(|node| node.durability.replicas as usize >= voters);
                     match (led_elsewhere(&reply.value, &nodes), promised.count()) {
                         (0, promised) if promised == nodes.len() => return Ok(()),
@@ -326,16 +352,21 @@ impl LocalCluster {
     }
 }
 
+fn operator(addresses: Vec<String>, admin_token: &str) -> ClientConfig {
+    ClientConfig { admin_token: Some(AdminToken(admin_token.to_owned())), ..ClientConfig::new(addresses) }
+}
+
 fn is_settled(cluster: &ClusterStatus, nodes: usize, voters: usize) -> bool {
     let serving = cluster.members.iter().filter(|member| member.state == "serving").count();
     serving == nodes && cluster.places.iter().all(|place| place.from.is_none() && place.voters.len() >= voters)
 }
 
 /// What each node says of itself, if it does.
-async fn ask_each(addresses: &[String]) -> Vec<Option<NodeStatus>> {
+async fn ask_each(addresses: &[String], admin_token: &str) -> Vec<Option<NodeStatus>> {
     let mut nodes = Vec::new();
     for address in addresses {
-        let status = async { Client::connect(ClientConfig::new([address])).await?.status().await }.await;
+        let status =
+            async { Client::connect(operator(vec![address.clone()], admin_token)).await?.status().await }.await;
         nodes.push(status.ok().map(|reply| reply.value));
     }
     nodes

@@ -116,6 +116,7 @@ impl Plan {
     pub(crate) fn offered(&self) -> u64 {
         match self.pool {
             Some(_) => self.begun.load(Ordering::Relaxed),
+            None if self.scenario.overload.is_some() => self.begun.load(Ordering::Relaxed),
             None if self.scenario.faults.kills > 0 => self.arrived.load(Ordering::Relaxed),
             None => self.scenario.offered(),
         }

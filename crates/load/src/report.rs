@@ -2,6 +2,7 @@
 
 mod html;
 mod outages;
+mod overload;
 mod plot;
 mod table;
 mod watchers;
@@ -18,6 +19,7 @@ use crate::{
 };
 
 pub use outages::{Added, Kill, Outages, Spread};
+pub use overload::{Overload, OverloadPhase, Readiness};
 pub use watchers::{Lag, Watchers};
 
 /// Version of the JSON; a file of another version is no baseline.
@@ -66,6 +68,9 @@ pub struct Report {
     /// How a storm of abandoned carts went.
     #[serde(default)]
     pub storm: Option<Storm>,
+    /// What overload did.
+    #[serde(default)]
+    pub overload: Option<Overload>,
     /// How reading seat maps went.
     #[serde(default)]
     pub reads: Option<Reads>,

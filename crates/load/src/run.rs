@@ -22,7 +22,7 @@ use crate::{
     gallery, judge,
     keeper::Keeper,
     machine::{CpuTimes, DiskFloor, own_cpu, process_memory, who_listens},
-    measure,
+    measure, overload,
     plan::Plan,
     progress::Progress,
     reads,
@@ -230,7 +230,10 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
         }
     };
     let driven = async {
-        let driven = drive(&counter, &plan, &scenario, &ended).await;
+        let driven = match &scenario.overload {
+            Some(spec) => overload::run(&counter, &plan, spec, pid, (&ended, &progress)).await.map(Some),
+            None => drive(&counter, &plan, &scenario, &ended).await.map(|()| None),
+        };
         plan.over.store(true, Ordering::Relaxed);
         driven
     };
@@ -250,7 +253,7 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
         }
     };
     let all = async { tokio::try_join!(driven, watched, reading, harmed) };
-    let ((), seen, reads, harm) = tokio::select! {
+    let (overload, seen, reads, harm) = tokio::select! {
         biased;
         all = all => all?,
         () = progress.clone().follow(ended.clone()) => return Err(LoadError::Broken("its progress bar ended")),
@@ -304,6 +307,7 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
         reads,
         watchers: None,
         outages,
+        overload,
         audit: Default::default(),
         verdict: Default::default(),
         flows: figures,
@@ -343,6 +347,7 @@ async fn all(config: &RunConfig, scenario: Scenario) -> Result<Report, LoadError
     let in_doubt = report.outages.as_ref().map_or(0, Outages::in_doubt);
     report.verdict = judge::judge(&report.scenario.expect, &report.flows, in_doubt, &report.audit);
     judge::beside(report.reads.as_ref(), report.watchers.as_ref(), report.outages.as_ref(), &mut report.verdict);
+    judge::overloaded(report.overload.as_ref(), &mut report.verdict);
     progress.clear();
     Ok(report)
 }

@@ -2,6 +2,7 @@
 
 mod faults;
 mod goods;
+mod overload;
 mod place;
 mod watchers;
 
@@ -20,6 +21,7 @@ pub use self::goods::{
     ArenaSpec, CalendarSpec, CartSpec, GatewaySpec, Kind, MixSpec, PlacesSpec, ProductPick, RushSpec, ShopSpec,
     SlotsSpec, StormSpec,
 };
+pub use self::overload::OverloadSpec;
 use self::place::Place;
 pub use self::watchers::WatchersSpec;
 
@@ -36,7 +38,7 @@ pub const CONNECTIONS_MAX: u32 = 10_000;
 pub const SESSIONS_MAX: u64 = 1_000_000;
 
 /// The scenarios that come with the program.
-const BUILT_IN: [(&str, &str); 16] = [
+const BUILT_IN: [(&str, &str); 17] = [
     ("seed-theatre", include_str!("../../../config/scenarios/seed-theatre.toml")),
     ("seed-theatre-contended", include_str!("../../../config/scenarios/seed-theatre-contended.toml")),
     ("closed-theatre", include_str!("../../../config/scenarios/closed-theatre.toml")),
@@ -53,6 +55,7 @@ const BUILT_IN: [(&str, &str); 16] = [
     ("n4", include_str!("../../../config/scenarios/n4.toml")),
     ("watchers", include_str!("../../../config/scenarios/watchers.toml")),
     ("resident", include_str!("../../../config/scenarios/resident.toml")),
+    ("overload", include_str!("../../../config/scenarios/overload.toml")),
 ];
 
 /// What a run does.
@@ -94,6 +97,8 @@ pub struct Scenario {
     pub open_loop: Option<OpenLoopSpec>,
     /// Clients start their next flow when the last one ended. Either this or `open_loop`.
     pub closed_loop: Option<ClosedLoopSpec>,
+    /// More is offered than the nodes can take. In place of a loop.
+    pub overload: Option<OverloadSpec>,
     /// Seat maps that are read meanwhile.
     pub reads: Option<ReadsSpec>,
     /// Who watches seat maps meanwhile.
@@ -449,6 +454,7 @@ impl Scenario {
         self.check_goods(place)?;
         self.check_faults(place)?;
         self.check_watchers(place)?;
+        self.check_overload(place)?;
         match (&self.open_loop, &self.closed_loop) {
             (Some(open), None) => {
                 positive(place, "open_loop.flows", open.flows.into(), FLOWS_MAX)?;
@@ -467,6 +473,7 @@ impl Scenario {
             (Some(_), Some(_)) => {
                 return Err(place.malformed_at("closed_loop", "there is an open loop and a closed one; leave one out"));
             }
+            (None, None) if self.overload.is_some() => {}
             (None, None) => {
                 return Err(place.malformed_at("", "there is neither [open_loop] nor [closed_loop]; give one of them"));
             }

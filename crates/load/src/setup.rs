@@ -9,8 +9,8 @@ use std::{
 };
 
 use boxoffice_client::{
-    Area, BatchCommand, Client, Currency, HoldPolicy, Id, Layout, Limits, Money, NewSession, ProductDetails, Rate,
-    ResourceDetails, Timestamp, Title, VenueDetails,
+    AdminToken, Area, BatchCommand, Client, Currency, HoldPolicy, Id, Layout, Limits, Money, NewSession,
+    ProductDetails, Rate, ResourceDetails, Timestamp, Title, VenueDetails,
 };
 use boxoffice_core::layout::{Labels, Row, Run};
 use boxoffice_wire::reply::Reply as BatchReply;
@@ -68,9 +68,14 @@ impl Terms {
 ///
 /// # Errors
 /// [`LoadError`] if the nodes cannot be reached or refuse a part of it.
-pub async fn make_house(addresses: &[String], house: &House, price: Money) -> Result<(), LoadError> {
+pub async fn make_house(
+    addresses: &[String],
+    admin_token: AdminToken,
+    house: &House,
+    price: Money,
+) -> Result<(), LoadError> {
     let connect = ConnectSpec::default();
-    let counter = Counter::open(addresses, &connect, None).await?;
+    let counter = Counter::open(addresses, &connect, Some(admin_token)).await?;
     let terms = Terms { price, hold_ttl_ms: None, now_ms: now_ms(), batch: connect.setup_batch as usize };
     run(&counter, house, &terms, &Progress::new(true)).await
 }
@@ -82,9 +87,14 @@ const PRODUCTS_A_BATCH: usize = 200;
 ///
 /// # Errors
 /// [`LoadError`] if the nodes cannot be reached or refuse a part of it.
-pub async fn make_shop(addresses: &[String], goods: &Goods, currency: Currency) -> Result<(), LoadError> {
+pub async fn make_shop(
+    addresses: &[String],
+    admin_token: AdminToken,
+    goods: &Goods,
+    currency: Currency,
+) -> Result<(), LoadError> {
     let connect = ConnectSpec::default();
-    let counter = Counter::open(addresses, &connect, None).await?;
+    let counter = Counter::open(addresses, &connect, Some(admin_token)).await?;
     let products = (0..goods.products).map(|product| put_product(goods, currency, product, Vec::new(), None)).collect();
     all(&counter, "products", products, PRODUCTS_A_BATCH, &Progress::new(true)).await
 }

@@ -22,6 +22,7 @@ use boxoffice_core::{
 use boxoffice_shard::Input as EngineInput;
 use parking_lot::Mutex;
 use ractor::{Actor, ActorProcessingErr, ActorRef, ActorRuntime};
+use smol_str::SmolStr;
 
 use crate::{
     cell::{Caller, Lead, Reign, Served, ShardCell},
@@ -141,6 +142,8 @@ impl Doorman {
         serving.served.under_way.taken();
         let mono_ms = self.shared.world.clock.monotonic_ms();
         serving.served.used_ms.store(mono_ms, Ordering::Relaxed);
+        let Some(input) = self.in_time(input, mono_ms) else { return };
+        let Some(serving) = &mut self.serving else { return };
         match &mut serving.health {
             Health::Well => self.decide(mono_ms, input),
             Health::Draining(held) => held.push_back(input),
@@ -149,6 +152,19 @@ impl Doorman {
                 serving.health = Health::Draining([input].into());
                 self.begin_anew();
             }
+        }
+    }
+
+    /// Gives an input back, unless it is a command whose client has gone: nothing is decided for that one.
+    fn in_time(&self, input: Input<Caller>, mono_ms: u64) -> Option<Input<Caller>> {
+        match input {
+            Input::Command { from, .. } if from.is_too_late(mono_ms) => {
+                self.shared.admission.is_too_late();
+                // It certainly did not happen; whoever has sent an attempt before knows what became of that.
+                from.answer(Err(Failure::Busy(0)));
+                None
+            }
+            input => Some(input),
         }
     }
 
@@ -163,12 +179,17 @@ impl Doorman {
         let Some(host) = &mut serving.host else { return };
         self.turn.known = serving.served.committed.load(Ordering::Acquire);
         let (cause, failed) = (Cause::of(&input), failure_of(&input));
+        let asker = asker_of(&input);
         let (entity, turn) = (&serving.entity, &mut self.turn);
         let decided = contain::decide(|| {
             #[cfg(debug_assertions)]
             contain::planted::spring(entity, &input);
             host.handle(moment, input, turn);
-            if turn.events.is_empty() { Vec::new() } else { codec::encode(entity, &turn.events) }
+            if turn.events.is_empty() {
+                return Vec::new();
+            }
+            let by = asker.as_ref().or_else(|| answered_of(turn));
+            codec::encode(entity, by, &turn.events)
         });
         let events = match decided {
             Ok(events) => events,
@@ -323,6 +344,22 @@ fn failure_of(input: &Input<Caller>) -> Option<Effect<Caller>> {
     let Input::Ask { from, ask: Ask::Hold { hold, revision, .. } } = input else { return None };
     let reply = Reply::Refused { hold: *hold, revision: *revision, refusal: Refusal::Internal };
     Some(Effect::Reply { to: from.clone(), reply })
+}
+
+/// The name of the key or the operator that sent a command.
+fn asker_of(input: &Input<Caller>) -> Option<SmolStr> {
+    match input {
+        Input::Command { from, .. } => from.asker().cloned(),
+        Input::Ask { .. } | Input::Reply { .. } | Input::Paid { .. } | Input::Wake => None,
+    }
+}
+
+/// The same of a command that had to wait for others: it is answered in the turn in which it takes effect.
+fn answered_of(turn: &Turn<Caller>) -> Option<&SmolStr> {
+    turn.committed.iter().find_map(|effect| match effect {
+        Effect::Answer { to, outcome: Ok(_) } => to.asker(),
+        Effect::Answer { .. } | Effect::Ask { .. } | Effect::Reply { .. } | Effect::Pay(_) => None,
+    })
 }
 
 /// Actors without an entity.

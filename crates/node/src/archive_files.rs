@@ -28,7 +28,7 @@ pub use error::ArchiveError;
 use error::failed;
 
 /// The version of an archive file's format.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 const MAGIC: &[u8; 8] = b"BOXOARCH";
 const HEADER: usize = 64;
 const HEADER_CRC_AT: usize = 60;

@@ -2,25 +2,33 @@
 
 use std::{
     collections::BTreeMap,
+    hash::{Hash, Hasher},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
-use boxoffice_core::{id::Entity, keep::Kept};
+use boxoffice_core::{
+    command::Command,
+    id::{Entity, Request},
+    keep::Kept,
+    planted,
+};
 use boxoffice_shard::{Epoch, FollowerStatus, NodeId, ReplicaId, ShardId, ShardTime};
 use parking_lot::Mutex;
 use ractor::ActorRef;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use smol_str::SmolStr;
 
 use crate::{
     actor::Message,
+    admission::{Admission, Class, Pass},
     contain::CallerKey,
-    door::{self, Failure, ReplyTo},
+    door::{self, ReplyTo},
     routing::{Belief, Led},
     under_way::UnderWay,
-    world::NotSent,
+    world::{Clock, NotSent},
 };
 
 /// One shard of this node.
@@ -56,6 +64,11 @@ pub(crate) struct ShardCell {
     /// Since which monotonic millisecond the replica here knows no leader; 0 if it knows one.
     unled_since_ms: AtomicU64,
     admitted: AtomicUsize,
+    /// Requests of clients' commands that are under way here.
+    requests: Mutex<FxHashSet<u64>>,
+    /// The node's, the same for every shard.
+    admission: Arc<Admission>,
+    clock: Arc<dyn Clock>,
 }
 
 /// The committed state of a shard.
@@ -149,7 +162,7 @@ pub(crate) struct Served {
 }
 
 impl ShardCell {
-    pub(crate) fn new(id: ShardId) -> ShardCell {
+    pub(crate) fn new(id: ShardId, admission: Arc<Admission>, clock: Arc<dyn Clock>) -> ShardCell {
         ShardCell {
             id,
             replica: Mutex::default(),
@@ -167,17 +180,44 @@ impl ShardCell {
             belief: Mutex::default(),
             unled_since_ms: AtomicU64::new(0),
             admitted: AtomicUsize::new(0),
+            requests: Mutex::default(),
+            admission,
+            clock,
         }
     }
 
-    /// Counts one more command under way, or says that `limit` are already.
-    pub(crate) fn admit(self: &Arc<Self>, limit: usize, reply: ReplyTo) -> Option<Caller> {
-        if self.admitted.fetch_add(1, Ordering::Relaxed) >= limit {
-            self.admitted.fetch_sub(1, Ordering::Relaxed);
-            reply.answer(Err(Failure::Busy));
+    /// Counts one more command under way.
+    pub(crate) fn enter(self: &Arc<Self>, pass: Pass, request: Option<u64>, reply: ReplyTo) -> Caller {
+        self.admitted.fetch_add(1, Ordering::Relaxed);
+        if let Some(request) = request {
+            self.requests.lock().insert(request);
+        }
+        let until_ms = pass.came_ms().saturating_add(reply.patience_ms());
+        Caller { reply: Some(reply), cell: Arc::clone(self), pass, request, until_ms }
+    }
+
+    /// The class in which a client's command may be shed, as far as this node knows; `None` if it must not be: it repeats a
+    /// request that was admitted, or gives something back.
+    pub(crate) fn class_of(&self, entity: &Entity, command: &Command, request: Option<Request>) -> Option<Class> {
+        if planted::is("a release is shed") && Class::of(command).is_none() {
+            return Some(Class::Read);
+        }
+        let class = Class::of(command)?;
+        let Some(request) = request else { return Some(class) };
+        if planted::is("an admitted repeat is shed") {
+            return Some(class);
+        }
+        if self.requests.lock().contains(&key_of(entity, request)) {
             return None;
         }
-        Some(Caller { reply: Some(reply), cell: Arc::clone(self) })
+        let state = self.replica.lock().kept.get(entity);
+        match (state, class) {
+            (Some(state), _) if state.knows_request(request) => None,
+            (Some(_), Class::Begin) if matches!(entity, Entity::Cart(_)) => Some(Class::Hold),
+            // A cart that is not in memory has bought what it wanted, or has nothing to buy.
+            (None, Class::Checkout) => None,
+            (Some(_) | None, class) => Some(class),
+        }
     }
 
     /// Whether this node leads the shard.
@@ -261,12 +301,28 @@ impl ShardCell {
 pub(crate) struct Caller {
     reply: Option<ReplyTo>,
     cell: Arc<ShardCell>,
+    pass: Pass,
+    /// What its command changes something under.
+    request: Option<u64>,
+    /// Until when it waits, in milliseconds of the monotonic clock.
+    until_ms: u64,
 }
 
 impl Caller {
     /// Names the caller while it waits.
     pub(crate) fn key(&self) -> Option<CallerKey> {
         self.reply.as_ref().map(ReplyTo::key)
+    }
+
+    /// The name of the key or the operator that asks.
+    pub(crate) fn asker(&self) -> Option<&SmolStr> {
+        self.reply.as_ref()?.asker()
+    }
+
+    /// The actor has its command now. Whether the answer would come too late.
+    pub(crate) fn is_too_late(&self, now_ms: u64) -> bool {
+        self.cell.admission.taken(self.pass, now_ms);
+        now_ms >= self.until_ms && !planted::is("a command decided for a caller that has gone")
     }
 
     /// Gives the answer.
@@ -281,5 +337,17 @@ impl Drop for Caller {
     fn drop(&mut self) {
         // Without an answer, `reply` says `unknown` or `internal` as it is dropped.
         self.cell.admitted.fetch_sub(1, Ordering::Relaxed);
+        if let Some(request) = self.request {
+            self.cell.requests.lock().remove(&request);
+        }
+        self.cell.admission.over(self.pass, self.cell.clock.monotonic_ms());
     }
+}
+
+/// A number for the request of an entity. Two requests with the same number do no harm: one of them is not shed.
+pub(crate) fn key_of(entity: &Entity, request: Request) -> u64 {
+    let mut hasher = FxHasher::default();
+    entity.hash(&mut hasher);
+    request.id.hash(&mut hasher);
+    hasher.finish()
 }

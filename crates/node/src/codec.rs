@@ -4,6 +4,7 @@
 
 use boxoffice_core::{event::Event, id::Entity};
 use serde::{Serialize, de::DeserializeOwned};
+use smol_str::SmolStr;
 
 /// Bytes that most turns fit into.
 const TURN_BYTES: usize = 160;
@@ -25,16 +26,17 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     }
 }
 
-/// The bytes of a turn, which are what an entry of the log says: the events one input led to, of one entity.
-pub(crate) fn encode(entity: &Entity, events: &[Event]) -> Vec<u8> {
-    append(&(entity, events), Vec::with_capacity(TURN_BYTES))
+/// The bytes of a turn, which are what an entry of the log says: the events one input led to, of one entity, and the name of
+/// the key or the operator that asked for them.
+pub(crate) fn encode(entity: &Entity, by: Option<&SmolStr>, events: &[Event]) -> Vec<u8> {
+    append(&(entity, by, events), Vec::with_capacity(TURN_BYTES))
 }
 
 /// The turn in these bytes.
 ///
 /// # Errors
 /// As [`read`].
-pub(crate) fn decode(bytes: &[u8]) -> Result<(Entity, Vec<Event>), String> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<(Entity, Option<SmolStr>, Vec<Event>), String> {
     read(bytes)
 }
 

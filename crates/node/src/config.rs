@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
 
 use boxoffice_core::time::Rules;
 
-use crate::{gateway::GatewayConfig, identity::Joining, world::StoreSettings};
+use crate::{admission::OverloadSettings, gateway::GatewayConfig, identity::Joining, world::StoreSettings};
 
 /// When an answered change is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,8 @@ pub struct NodeConfig {
     pub history_archive_bytes: u64,
     /// Commands under way in one shard; beyond this they are answered `busy`.
     pub admission: usize,
+    /// When and what the node sheds.
+    pub overload: OverloadSettings,
     /// An actor with nothing to do for so long is dropped, in milliseconds.
     pub actor_idle_ms: u64,
     /// Commits of one session within so many milliseconds make one delta of its feed; 0 = one delta a commit.
@@ -123,6 +125,7 @@ impl Default for NodeConfig {
             history_store: StoreSettings::default(),
             history_archive_bytes: 4 << 30,
             admission: 4_096,
+            overload: OverloadSettings::default(),
             actor_idle_ms: 5_000,
             feed_tick_ms: 20,
             feed_depth: 256,

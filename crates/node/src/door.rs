@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use boxoffice_core::answer::Outcome;
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use crate::contain::{self, CallerKey};
 
@@ -13,9 +14,9 @@ pub const PATIENCE_MS: u64 = 10_000;
 /// Why a command got no decision. Only [`Failure::Unknown`] and [`Failure::Internal`] may have happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Failure {
-    /// 901: too much is under way for this shard; it did not happen.
-    #[error("too much is under way for this shard; try again in a moment")]
-    Busy,
+    /// 901: too much is under way; it did not happen. Try again after so many milliseconds.
+    #[error("too much is under way; try again in {0} ms")]
+    Busy(u32),
     /// 902: it may or may not have happened; repeat it with the same request id.
     #[error("no answer is known; repeat with the same request id")]
     Unknown,
@@ -33,6 +34,13 @@ pub enum Failure {
     Internal,
 }
 
+impl Failure {
+    /// Whether the command may have happened.
+    pub fn may_have_happened(self) -> bool {
+        matches!(self, Failure::Unknown | Failure::Internal)
+    }
+}
+
 /// What a submitted command ends with.
 pub type Result = std::result::Result<Outcome, Failure>;
 
@@ -48,12 +56,13 @@ pub struct ReplyTo {
     sink: Option<Arc<dyn ReplySink>>,
     tag: u64,
     patience_ms: u64,
+    by: Option<SmolStr>,
 }
 
 impl ReplyTo {
     /// The answer to the request that the owner of `sink` numbered `tag`.
     pub fn new(sink: Arc<dyn ReplySink>, tag: u64) -> ReplyTo {
-        ReplyTo { sink: Some(sink), tag, patience_ms: PATIENCE_MS }
+        ReplyTo { sink: Some(sink), tag, patience_ms: PATIENCE_MS, by: None }
     }
 
     /// As long as this many milliseconds a lost leader's successor is asked again; instead of [`PATIENCE_MS`].
@@ -61,6 +70,18 @@ impl ReplyTo {
     pub fn within(mut self, patience_ms: u64) -> ReplyTo {
         self.patience_ms = patience_ms;
         self
+    }
+
+    /// Names the key or the operator that asks: the name stands in the record of what the command changes.
+    #[must_use]
+    pub fn by(mut self, name: Option<SmolStr>) -> ReplyTo {
+        self.by = name;
+        self
+    }
+
+    /// The name of the key or the operator that asks.
+    pub fn asker(&self) -> Option<&SmolStr> {
+        self.by.as_ref()
     }
 
     /// Names the caller among those that wait.

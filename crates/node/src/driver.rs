@@ -286,6 +286,9 @@ impl Driver {
             self.neighbours_ms = now_ms;
             self.keeper.order(Order::Neighbours);
         }
+        if let Some(heard_ms) = self.engine.leader_heard_ms(DIRECTORY) {
+            self.shared.directory_heard_ms.store(heard_ms, Ordering::Relaxed);
+        }
         let low = self.low_headroom_bytes().is_some();
         self.set_read_only(low || self.shared.history_full.load(Ordering::Relaxed));
         if std::mem::take(&mut self.left) && !self.leaves {
@@ -452,7 +455,7 @@ impl Driver {
         let mut count = 0;
         for turn in turns.iter() {
             count += 1;
-            let (entity, mut events) =
+            let (entity, _, mut events) =
                 codec::decode(turn).map_err(|why| NodeError::Undecodable { shard, index: position.index, why })?;
             let is_watched = !replica.watched.is_empty() && replica.watched.contains(&entity);
             if !is_watched {

@@ -10,6 +10,7 @@ use boxoffice_shard::{EntryKind, Record, ShardId, Stamp, Turns};
 use boxoffice_wire::happening::is_about;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use crate::{
     archive_files::{ArchiveError, ArchiveFiles},
@@ -42,6 +43,8 @@ pub struct HistoryEntry {
     pub version: u64,
     /// What happened.
     pub event: Event,
+    /// The name of the key or the operator that asked for it.
+    pub by: Option<SmolStr>,
 }
 
 /// A part of what happened to an entity.
@@ -355,7 +358,7 @@ impl<'a> Back<'a> {
             return Err(HistoryError::Undecodable(why));
         }
         for (index, stamp, turn) in segment.turns.into_iter().rev().filter(|(index, _, _)| *index < self.end) {
-            let (_, events) = codec::decode(&turn).map_err(HistoryError::Undecodable)?;
+            let (_, by, events) = codec::decode(&turn).map_err(HistoryError::Undecodable)?;
             for mut event in events.into_iter().rev() {
                 if self.is_done() {
                     return Ok(());
@@ -365,7 +368,7 @@ impl<'a> Back<'a> {
                 if self.wanted.has(version, &event) {
                     let time = Timestamp(stamp.true_ms());
                     event.told(stamp.distance_ms);
-                    self.found.push(HistoryEntry { shard: self.shard, index, time, version, event });
+                    self.found.push(HistoryEntry { shard: self.shard, index, time, version, event, by: by.clone() });
                 }
             }
         }

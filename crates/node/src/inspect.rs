@@ -146,7 +146,7 @@ fn apply(
     let undecodable = |why| NodeError::Undecodable { shard, index: position.index, why };
     let (stamp, turns) = Turns::read(payload.clone()).map_err(|error| undecodable(error.to_string()))?;
     for turn in turns.iter() {
-        let (entity, events) = codec::decode(turn).map_err(undecodable)?;
+        let (entity, _, events) = codec::decode(turn).map_err(undecodable)?;
         let turn = InspectedTurn { shard, position, at: Timestamp(stamp.true_ms()), entity, events };
         see(&turn);
         // As a node that starts from it: see `past`.

@@ -8,12 +8,14 @@ pub fn plant(bug: Option<&'static str>) {
 }
 
 // In reading order: the door, who answers, how it becomes durable, the world.
+pub mod access;
 pub mod config;
 pub mod door;
 pub mod error;
 pub mod node;
 
 mod actor;
+pub mod admission;
 pub mod archive_files;
 pub mod audit;
 mod cell;

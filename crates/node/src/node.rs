@@ -19,6 +19,7 @@ use tokio::{
 
 use crate::{
     actor::Pool,
+    admission::Admission,
     archive_files::ArchiveFiles,
     cell::{Replica, ShardCell},
     clocks::Clocks,
@@ -121,8 +122,9 @@ impl Node {
                 kept.add(name.index);
             }
         }
+        let admission = Arc::new(Admission::new(config.overload, world.clock.monotonic_ms()));
         for shard in 0..=config.shards {
-            let cell = ShardCell::new(shard);
+            let cell = ShardCell::new(shard, Arc::clone(&admission), Arc::clone(&world.clock));
             if let Some(newest) = files.load_newest(shard)? {
                 for warning in &newest.warnings {
                     tracing::warn!(shard, "{warning}");
@@ -187,6 +189,7 @@ impl Node {
             pool: Pool::default(),
             tasks: Tasks::new(runtimes.selling.clone(), runtimes.watching.clone(), gate),
             metrics: Metrics::default(),
+            admission,
             panic_log: PanicLog::default(),
             samples: Samples::default(),
             draining: AtomicBool::new(false),
@@ -208,6 +211,7 @@ impl Node {
             consensus_waiting: AtomicUsize::new(0),
             witness,
             run: world.rng.u64(),
+            directory_heard_ms: AtomicU64::new(0),
             durable: AtomicU64::new(log.synced_seq()),
             turn: AtomicU16::new(0),
             log_dir: directory.log_dir(),
@@ -461,6 +465,12 @@ impl NodeHandle {
     /// Takes a command; its answer goes to `reply`. Never blocks.
     pub fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo) {
         self.shared.submit(command, request, reply);
+    }
+
+    /// Whether a command that comes now is shed because of overload, and then after how many milliseconds its client should
+    /// try again. Such a command is counted, and is not to be submitted. To ask costs less than to submit.
+    pub fn sheds(&self, command: &Command, request: Option<Request>) -> Option<u32> {
+        self.shared.sheds(command, request)
     }
 
     /// The live feeds of this node.

@@ -25,8 +25,9 @@ use bytes::Bytes;
 
 use crate::{
     actor::{self, Message, Pool, Ticket},
+    admission::{Admission, Class},
     archive_files::ArchiveFiles,
-    cell::{Caller, ShardCell},
+    cell::{self, Caller, ShardCell},
     clocks::Clocks,
     config::NodeConfig,
     contain::PanicLog,
@@ -54,6 +55,18 @@ const STORE_AGAIN: Duration = Duration::from_millis(100);
 /// The shard of the directory: its number is not worked out from a key.
 const DIRECTORY_SHARD: u16 = 0;
 
+/// When to try again what a full shard did not take, in milliseconds.
+const SHARD_FULL_MS: u32 = 100;
+
+/// What else is known of a command for an entity that this node leads.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Given {
+    /// The command is decided only in this term.
+    pub(crate) term: Option<u64>,
+    /// An attempt before this one may have been admitted.
+    pub(crate) is_repeat: bool,
+}
+
 /// The parts of a node that all others reach.
 pub(crate) struct Shared {
     pub(crate) config: NodeConfig,
@@ -67,6 +80,8 @@ pub(crate) struct Shared {
     pub(crate) tasks: Tasks,
     pub(crate) feeds: Feeds,
     pub(crate) metrics: Metrics,
+    /// Which commands are taken.
+    pub(crate) admission: Arc<Admission>,
     pub(crate) panic_log: PanicLog,
     pub(crate) samples: Samples,
     /// The node is going down: no new commands.
@@ -114,6 +129,8 @@ pub(crate) struct Shared {
     pub(crate) witness: Witness,
     /// Drawn when this process began.
     pub(crate) run: u64,
+    /// When the leader of the directory was heard last, if that is another node; monotonic milliseconds.
+    pub(crate) directory_heard_ms: AtomicU64,
     /// Up to which record the log is durable.
     pub(crate) durable: AtomicU64,
     /// Why the node cannot go on, once it cannot.
@@ -173,9 +190,59 @@ impl Shared {
             return reply.answer(Ok(Err(Refusal::WrongSecret)));
         }
         if self.is_alone() {
-            return self.take_here(command, request, None, reply);
+            return self.take_here(command, request, Given::default(), reply);
+        }
+        if let Some(retry_after_ms) = self.sheds_far(&command, request) {
+            return reply.answer(Err(Failure::Busy(retry_after_ms)));
         }
         self.calls.begin(self, command, request, reply);
+    }
+
+    /// Whether a client's command that comes now is shed, and then after how many milliseconds its client should try again. It
+    /// is counted then, and not to be submitted.
+    pub(crate) fn sheds(&self, command: &Command, request: Option<Request>) -> Option<u32> {
+        if !self.admission.may_shed() || self.draining.load(Ordering::Relaxed) {
+            return None;
+        }
+        let entity = command.entity();
+        let cell = self.cell_of(&entity);
+        if !self.is_alone() && !cell.leads() {
+            return self.sheds_far(command, request);
+        }
+        let class = || match request {
+            Some(request) if self.calls.knows(&entity, request) => None,
+            Some(_) | None => cell.class_of(&entity, command, request),
+        };
+        self.sheds_now(class)
+    }
+
+    /// The same for a command that another node decides. What that node may have admitted before is not shed here: only reads,
+    /// and what begins a cart that this node has not heard of.
+    fn sheds_far(&self, command: &Command, request: Option<Request>) -> Option<u32> {
+        if !self.admission.may_shed() {
+            return None;
+        }
+        let entity = command.entity();
+        let cell = self.cell_of(&entity);
+        if cell.leads() {
+            return None;
+        }
+        let class = || match request {
+            Some(request) if self.calls.knows(&entity, request) => None,
+            Some(_) | None => cell.class_of(&entity, command, request).filter(|class| *class <= Class::Begin),
+        };
+        self.sheds_now(class)
+    }
+
+    fn sheds_now(&self, class: impl FnOnce() -> Option<Class>) -> Option<u32> {
+        let retry_after_ms = self.admission.sheds(class, self.world.clock.monotonic_ms())?;
+        self.metrics.busy.fetch_add(1, Ordering::Relaxed);
+        Some(retry_after_ms)
+    }
+
+    fn is_busy(&self, retry_after_ms: u32, reply: ReplyTo) {
+        self.metrics.busy.fetch_add(1, Ordering::Relaxed);
+        reply.answer(Err(Failure::Busy(retry_after_ms)));
     }
 
     /// Whether a machine that wants to join shows that it knows what the nodes here show each other. Without it, it would
@@ -217,12 +284,11 @@ impl Shared {
     }
 
     /// Takes a command whose entity this node is believed to lead.
-    /// With a term, only if it leads in that one.
     pub(crate) fn take_here(
         self: &Arc<Self>,
         command: Command,
         request: Option<Request>,
-        term: Option<u64>,
+        given: Given,
         reply: ReplyTo,
     ) {
         // What a gateway says has no request id and changes something all the same.
@@ -232,12 +298,18 @@ impl Shared {
         }
         let entity = command.entity();
         let cell = self.cell_of(&entity);
-        let Some(from) = cell.admit(self.config.admission, reply) else {
-            self.metrics.busy.fetch_add(1, Ordering::Relaxed);
-            return;
+        let class = || if given.is_repeat { None } else { cell.class_of(&entity, &command, request) };
+        if cell.under_way() >= self.config.admission && class().is_some() {
+            return self.is_busy(SHARD_FULL_MS, reply);
+        }
+        let buys = matches!(command, Command::Cart(_, CartCommand::Checkout { .. }));
+        let pass = match self.admission.admit(buys, class, self.world.clock.monotonic_ms()) {
+            Ok(pass) => pass,
+            Err(retry_after_ms) => return self.is_busy(retry_after_ms, reply),
         };
+        let from = cell.enter(pass, request.map(|request| cell::key_of(&entity, request)), reply);
         let input = Input::Command { from, request, command };
-        if let Err(Input::Command { from, .. }) = self.send_in(&entity, term, input) {
+        if let Err(Input::Command { from, .. }) = self.send_in(&entity, given.term, input) {
             from.answer(Err(Failure::NotReady));
         }
     }

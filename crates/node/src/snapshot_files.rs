@@ -17,7 +17,7 @@ mod error;
 pub use error::SnapshotError;
 
 /// The version of a snapshot file's format.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 /// Snapshots of a shard that are kept.
 pub const KEPT: usize = 2;
 const MAGIC: &[u8; 8] = b"BOXOSNAP";

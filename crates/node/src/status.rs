@@ -137,6 +137,7 @@ impl NodeHandle {
             tombstones += kept.tombstones();
         }
         let mut text = self.shared.metrics.text(payments, tombstones, self.shared.world.net.damaged());
+        text.push_str(&self.shared.admission.text());
         text.push_str(&self.times_text());
         text
     }

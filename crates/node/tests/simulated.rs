@@ -11,8 +11,6 @@ use std::{
     time::Duration,
 };
 
-#[cfg(debug_assertions)]
-use boxoffice_core::refusal::Refusal;
 use boxoffice_core::{
     answer::Answer,
     command::{
@@ -20,12 +18,14 @@ use boxoffice_core::{
     },
     id::{CartToken, Entity, Id, Request, RequestHash},
     money::{Currency, Money},
+    refusal::Refusal,
 };
 #[cfg(debug_assertions)]
 use boxoffice_node::contain::planted;
 use boxoffice_node::{
+    admission::OverloadSettings,
     config::NodeConfig,
-    door::{self, Failure, ReplySink, ReplyTo},
+    door::{self, Failure, PATIENCE_MS, ReplySink, ReplyTo},
     node::Node,
     tasks::Gate,
     world::{Clock, Disk, DiskFile, DiskLock, MemoryDisk, MemoryStores, OpenMode, Rng, World},
@@ -161,7 +161,12 @@ impl Machine {
     }
 
     fn start(&self, change: Duration, gate: Gate) -> Node {
+        self.start_with(change, gate, OverloadSettings::default())
+    }
+
+    fn start_with(&self, change: Duration, gate: Gate, overload: OverloadSettings) -> Node {
         let config = NodeConfig {
+            overload,
             data_dir: PathBuf::from("/data"),
             shards: 2,
             log_segment_bytes: 256 << 10,
@@ -187,9 +192,13 @@ async fn ready(node: &Node) {
 }
 
 fn submit(node: &Node, command: Command, request: u64) -> mpsc::UnboundedReceiver<door::Result> {
+    submit_within(node, command, request, PATIENCE_MS)
+}
+
+fn submit_within(node: &Node, command: Command, request: u64, left_ms: u64) -> mpsc::UnboundedReceiver<door::Result> {
     let (sender, receiver) = mpsc::unbounded_channel();
     let request = Request { id: RequestHash(request), body: 0 };
-    node.handle().submit(command, Some(request), ReplyTo::new(Arc::new(Answers(sender)), 0));
+    node.handle().submit(command, Some(request), ReplyTo::new(Arc::new(Answers(sender)), 0).within(left_ms));
     receiver
 }
 
@@ -448,4 +457,42 @@ async fn who_panics_again_by_itself_rests() {
 async fn a_panic_of_a_decision_is_contained() {
     who_begins_anew_after_a_panic_has_all_that_was_proposed().await;
     who_panics_again_by_itself_rests().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_decided_for_a_caller_that_has_gone() {
+    let node = Machine::new().start(Duration::from_millis(2), Gate::new());
+    ready(&node).await;
+    must(&node, put(), 1).await;
+    let late = answer(submit_within(&node, hold(1), 1, 0)).await;
+    assert_eq!(late, Err(Failure::Busy(0)), "it certainly did not happen");
+    let got = answer(submit(&node, Command::Cart(CartToken(2).cart(), CartCommand::Get), 2)).await;
+    assert!(matches!(got, Ok(Err(Refusal::NotFound(_)))), "nobody has opened the cart: {got:?}");
+    assert!(node.handle().metrics_text().contains("boxoffice_too_late_total 1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_admitted_and_what_gives_back_is_never_shed() {
+    let overload = OverloadSettings { under_way_max: 1, ..OverloadSettings::default() };
+    let node = Machine::new().start_with(Duration::from_millis(2), Gate::new(), overload);
+    ready(&node).await;
+    must(&node, put(), 1).await;
+    must(&node, hold(1), 1).await;
+    let first = submit(&node, hold(2), 1);
+    let is_shed = |result: &door::Result| matches!(result, Err(Failure::Busy(1..)));
+    let newcomer = answer(submit(&node, hold(3), 1)).await;
+    assert!(is_shed(&newcomer), "one command is under way: {newcomer:?}");
+    let under_way = answer(submit(&node, hold(2), 1)).await;
+    assert!(!is_shed(&under_way), "its first attempt was admitted: {under_way:?}");
+    assert!(matches!(answer(first).await, Ok(Ok(_))));
+
+    let first = submit(&node, hold(4), 1);
+    let granted = answer(submit(&node, hold(1), 1)).await;
+    assert!(matches!(granted, Ok(Ok(_))), "it was granted before: {granted:?}");
+    let release = CartCommand::Release { line: 1, seats: None };
+    let released = answer(submit(&node, Command::Cart(CartToken(2).cart(), release), 2)).await;
+    assert!(matches!(released, Ok(Ok(_))), "{released:?}");
+    assert!(matches!(answer(first).await, Ok(Ok(_))));
+    let text = node.handle().metrics_text();
+    assert!(text.contains("boxoffice_shed_total{class=\"begin\"} 1"), "{text}");
 }

@@ -270,6 +270,11 @@ impl<T> Engine<T> {
         self.of(shard)?.leader().0
     }
 
+    /// When another node that leads a shard was heard last, in monotonic milliseconds; `None` if this process has heard none.
+    pub fn leader_heard_ms(&self, shard: ShardId) -> Option<u64> {
+        self.of(shard)?.leader_heard_ms()
+    }
+
     /// Messages dropped so far because they were not for this node or not messages at all.
     pub fn dropped_messages(&self) -> u64 {
         self.dropped

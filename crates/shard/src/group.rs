@@ -44,6 +44,8 @@ pub(crate) struct Group<T> {
     // The shard's running time as it was last heard, carried on by the monotonic clock; `None` in a process that has heard
     // of none.
     running: Option<RunningTime>,
+    // When a message of the leader of the present term, or a later one, came last; monotonic milliseconds.
+    leader_heard_ms: Option<u64>,
     // The last term in which this node leads, or led, without taking anything more.
     spent: u64,
     // The last name given to reads.
@@ -91,6 +93,7 @@ impl<T> Group<T> {
             reign: None,
             clocks_awaited: None,
             running: None,
+            leader_heard_ms: None,
             spent: 0,
             context: 0,
             lagging: Lagging::default(),
@@ -150,6 +153,11 @@ impl<T> Group<T> {
     pub(crate) fn leader(&self) -> (Option<NodeId>, u64) {
         let leader = ReplicaId::from_bits(self.raft.raft.leader_id);
         (leader.map(ReplicaId::node), self.raft.raft.term)
+    }
+
+    /// When the leader was heard last, in monotonic milliseconds; `None` if this process has not heard one.
+    pub(crate) fn leader_heard_ms(&self) -> Option<u64> {
+        self.leader_heard_ms
     }
 
     /// The first entry that a restart needs from the log.
@@ -227,6 +235,9 @@ impl<T> Group<T> {
         let kind = message.get_msg_type();
         if self.is_blank() && !is_from_leader(kind) {
             return false;
+        }
+        if is_from_leader(kind) && message.term >= self.raft.raft.term {
+            self.leader_heard_ms = Some(now.mono_ms);
         }
         // A leader that is to go must be followed by somebody, willing or not.
         if kind == MessageType::MsgTimeoutNow && config.is_reluctant() && self.is_to_stay(message.from) {

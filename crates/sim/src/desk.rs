@@ -7,7 +7,7 @@ use std::{
 
 use boxoffice_core::{
     answer::{Answer, Answered, CartAudit, CartState, Claim, Outcome},
-    command::Command,
+    command::{CartCommand, Command},
     id::{Request, RequestHash},
     refusal::Refusal,
 };
@@ -200,7 +200,7 @@ impl Desk {
                 }
                 Err(failure) => {
                     maybe |= matches!(failure, Failure::Unknown | Failure::Internal);
-                    self.oracle.lock().unanswered(failure);
+                    self.not_answered(who, (&command, false), failure);
                     self.trace.note(&format!("{who}: {failure:?}"));
                     let chance = if maybe { gives_up } else { gives_up / GIVES_UP_SOONER };
                     if dice.random_range(0..chance) == 0 {
@@ -242,9 +242,29 @@ impl Desk {
                     }
                     return;
                 }
-                Err(failure) => self.oracle.lock().unanswered(failure),
+                Err(failure) => self.not_answered(who, (&command, true), failure),
             }
             sleep(Duration::from_millis(around(dice, 500))).await;
+        }
+    }
+
+    /// An attempt was not answered. What gives something back is never shed, and neither is the repeat of what was granted: a
+    /// cart is asked here, for other things may have left memory, or not yet have come to the node that is asked.
+    fn not_answered(&self, who: &str, (command, was_granted): (&Command, bool), failure: Failure) {
+        let mut oracle = self.oracle.lock();
+        oracle.unanswered(failure);
+        // Too late is another thing: it has no time to try again.
+        let Failure::Busy(1..) = failure else { return };
+        let Command::Cart(_, of_cart) = command else { return };
+        oracle.tally.count("shed");
+        match of_cart {
+            CartCommand::Release { .. } | CartCommand::Cancel | CartCommand::Refund { .. } => {
+                oracle.violation(format!("{who}: {command:?} gives something back and was shed"));
+            }
+            CartCommand::Checkout { .. } if was_granted => {
+                oracle.violation(format!("{who}: {command:?} had an outcome, and its repeat was shed"));
+            }
+            _ => {}
         }
     }
 

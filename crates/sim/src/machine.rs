@@ -116,6 +116,7 @@ impl Machine {
             fsync: if settings.syncs { Fsync::Always } else { Fsync::Never },
             history_archive_bytes: [0, 1 << 20][lots.random_range(0..2)],
             rules: Arc::new(rules),
+            overload: settings.overload(),
             ..NodeConfig::default()
         };
         Machine {

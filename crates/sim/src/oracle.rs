@@ -96,7 +96,7 @@ impl Oracle {
         match failure {
             Failure::Unknown => self.unknown += 1,
             // The panic itself is the violation.
-            Failure::Internal | Failure::Busy | Failure::NotReady | Failure::Draining | Failure::ReadOnly => {
+            Failure::Internal | Failure::Busy(_) | Failure::NotReady | Failure::Draining | Failure::ReadOnly => {
                 self.turned_away += 1;
             }
         }

@@ -1,6 +1,7 @@
 //! What a run is: everything that happens in it follows from these.
 
 use boxoffice_core::{payment::OnDecline, time::Rules};
+use boxoffice_node::admission::OverloadSettings;
 use rand::Rng;
 
 use crate::{dice::dice, faults::one_of};
@@ -70,6 +71,12 @@ impl Settings {
     /// How many checkouts of a hundred are paid through the gateway.
     pub(crate) fn gateway_percent(&self) -> u32 {
         one_of(&mut dice(self.seed, "gateway", 0), &[0, 30, 80])
+    }
+
+    /// When nodes shed: as usual, or with so few commands under way that they often do.
+    pub(crate) fn overload(&self) -> OverloadSettings {
+        let under_way_max = one_of(&mut dice(self.seed, "overload", 0), &[16_384, 16_384, 1, 3]);
+        OverloadSettings { under_way_max, ..OverloadSettings::default() }
     }
 
     /// The terms of time and of paying, the same for all nodes: as usual, or so short that inventories often ask carts about

@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer, ser::SerializeStruct};
 
 use crate::{
     Encoding, Fail, Rejection,
+    access::KeyList,
     city::CityPage,
     cluster::ClusterStatus,
     convert,
@@ -299,6 +300,7 @@ impl Serialize for AnswerBody<'_> {
             Answer::ResourceAudit(audit) => On(&**audit).serialize(serializer),
             Answer::CustomerAudit(audit) => On(&**audit).serialize(serializer),
             Answer::Cluster(view) => ClusterStatus::from(&**view).serialize(serializer),
+            Answer::Keys(keys) => KeyList::from(&**keys).serialize(serializer),
         }
     }
 }

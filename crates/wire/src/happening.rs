@@ -97,6 +97,13 @@ fn directory(event: &DirectoryEvent) -> Words {
                 or_nowhere(&details.city)
             ),
         ),
+        DirectoryEvent::KeyCreated { name, key, request: _ } => {
+            let roles = key.terms.roles.names().collect::<Vec<_>>().join(", ");
+            let venues = key.terms.venues.iter().map(|venue| venue.as_str()).collect::<Vec<_>>().join(", ");
+            let limited = if venues.is_empty() { venues } else { format!(", for {venues}") };
+            ("key_created", format!("{name}: {roles}{limited}"))
+        }
+        DirectoryEvent::KeyRevoked { name, request: _ } => ("key_revoked", name.to_string()),
     }
 }
 

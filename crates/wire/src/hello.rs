@@ -9,11 +9,13 @@ use crate::{form, limits};
 /// `{"hello":{…}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// The cluster's id.
+    /// The cluster's id; strangers are not told it.
+    #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
     pub cluster: SmolStr,
     /// The node's id.
     pub node: SmolStr,
-    /// The version of the program.
+    /// The version of the program; strangers are not told it.
+    #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
     pub version: SmolStr,
     /// The version of the protocol.
     pub protocol: u32,

@@ -11,6 +11,9 @@ use smol_str::{SmolStr, format_smolstr};
 /// What nodes show each other where nobody else can connect and no secret is set.
 pub const ON_LOOPBACK: &str = "nobody but this machine";
 
+/// What such a token begins with.
+const TOKEN_PREFIX: &str = "boj.";
+
 /// What this machine shows that wants to be member `node` of `cluster`: HMAC-SHA256 under the secret, over everything it says
 /// of itself. It is good for nothing else, and whoever repeats it asks for what was asked already.
 pub fn proof(secret: &[u8], cluster: &str, node: Option<u64>, machine: &Machine) -> [u8; PROOF_BYTES] {
@@ -20,6 +23,23 @@ pub fn proof(secret: &[u8], cluster: &str, node: Option<u64>, machine: &Machine)
 /// Whether this was made with the secret; compared in constant time.
 pub fn is_proof(secret: &[u8], cluster: &str, node: Option<u64>, machine: &Machine, shown: &[u8]) -> bool {
     mac(secret, cluster, node, machine).verify_slice(shown).is_ok()
+}
+
+/// What a machine shows that only wants to know which cluster this is, before it asks to be a member.
+pub fn token(secret: &[u8]) -> SmolStr {
+    format_smolstr!("{TOKEN_PREFIX}{}", written(&token_mac(secret).finalize().into_bytes().into()))
+}
+
+/// Whether this was made with the secret; compared in constant time.
+pub fn is_token(secret: &[u8], token: &str) -> bool {
+    let shown = token.strip_prefix(TOKEN_PREFIX).and_then(read);
+    shown.is_some_and(|shown| token_mac(secret).verify_slice(&shown).is_ok())
+}
+
+fn token_mac(secret: &[u8]) -> Hmac<Sha256> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes keys of any length");
+    mac.update(b"boxoffice joins");
+    mac
 }
 
 /// The proof as it is written: lowercase hexadecimal digits.

@@ -32,6 +32,7 @@ mod convert;
 pub mod request;
 pub mod version;
 
+pub mod access;
 pub mod city;
 pub mod cluster;
 pub mod happening;

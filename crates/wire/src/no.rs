@@ -26,7 +26,7 @@ impl<'a> No<'a> {
             Rejection::UnknownOp(_)
             | Rejection::TooLarge(_)
             | Rejection::Unauthenticated(_)
-            | Rejection::RateLimited(_)
+            | Rejection::RateLimited { .. }
             | Rejection::UnsupportedVersion(_) => No::Door(why),
         }
     }
@@ -36,8 +36,15 @@ impl Serialize for No<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             No::Door(why) => {
-                let mut map = serializer.serialize_map(Some(HEAD_FIELDS))?;
+                let retry_after_ms = match why {
+                    Rejection::RateLimited { retry_after_ms, .. } => *retry_after_ms,
+                    _ => None,
+                };
+                let mut map = serializer.serialize_map(Some(HEAD_FIELDS + usize::from(retry_after_ms.is_some())))?;
                 head(&mut map, why.code(), why.name(), why)?;
+                if let Some(retry_after_ms) = retry_after_ms {
+                    map.serialize_entry("retry_after_ms", &retry_after_ms)?;
+                }
                 map.end()
             }
             No::Refusal(refusal @ Refusal::Lines(lines)) => several(refusal, lines, serializer),

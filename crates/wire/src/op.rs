@@ -1,8 +1,10 @@
 //! The ops: what a request may ask for, by name.
 
-/// Makes [`Op`] of its one table: variant, name on the wire, whether it changes something, whom it is for.
+use boxoffice_core::access::{Role, Roles};
+
+/// Makes [`Op`] of its one table: variant, name on the wire, whether it changes something, which roles may ask for it.
 macro_rules! ops {
-    ($($(#[$doc:meta])* $op:ident $name:literal $effect:ident $whom:ident,)*) => {
+    ($($(#[$doc:meta])* $op:ident $name:literal $effect:ident [$($role:ident),*],)*) => {
         /// An operation of the protocol.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Op {
@@ -36,132 +38,142 @@ macro_rules! ops {
                 }
             }
 
-            /// Whether it is for operators only: what makes and changes the offer, books without a cart, pays back, looks
-            /// inside. A batch is: it is how importers speak.
-            pub fn for_operators(self) -> bool {
+            /// The roles of which a caller needs one; none if everybody may ask for it. A caller with a role has those that it
+            /// includes.
+            pub fn needs(self) -> &'static [Role] {
                 match self {
-                    $(Op::$op => ops!(@ $whom),)*
+                    $(Op::$op => &[$(Role::$role),*],)*
                 }
+            }
+
+            /// Whether a caller with these roles may ask for it.
+            pub fn is_open_to(self, roles: Roles) -> bool {
+                let needed = self.needs();
+                needed.is_empty() || needed.iter().any(|role| roles.has(*role))
             }
         }
     };
     (@ changes) => { true };
     (@ reads) => { false };
-    (@ operators) => { true };
-    (@ everyone) => { false };
 }
 
 ops! {
     /// Who the client is; its first frame.
-    Hello "hello" reads everyone,
+    Hello "hello" reads [],
     /// Create or change a venue.
-    VenuePut "venue.put" changes operators,
+    VenuePut "venue.put" changes [Desk],
     /// Read a venue.
-    VenueGet "venue.get" reads everyone,
+    VenueGet "venue.get" reads [Watch],
     /// Venues by city and name, or by distance.
-    VenueSearch "venue.search" reads everyone,
+    VenueSearch "venue.search" reads [Watch],
     /// Create or change a hall.
-    HallPut "hall.put" changes operators,
+    HallPut "hall.put" changes [Desk],
     /// Read a hall with its layout.
-    HallGet "hall.get" reads everyone,
+    HallGet "hall.get" reads [Watch],
     /// Create or change a title.
-    TitlePut "title.put" changes operators,
+    TitlePut "title.put" changes [Desk],
     /// Read a title.
-    TitleGet "title.get" reads everyone,
+    TitleGet "title.get" reads [Watch],
     /// Titles by name.
-    TitleSearch "title.search" reads everyone,
+    TitleSearch "title.search" reads [Watch],
     /// Create a session.
-    SessionCreate "session.create" changes operators,
+    SessionCreate "session.create" changes [Desk],
     /// Read a session with its layout.
-    SessionGet "session.get" reads everyone,
+    SessionGet "session.get" reads [Watch],
     /// Sessions of a venue or of a city, by start.
-    SessionSearch "session.search" reads everyone,
+    SessionSearch "session.search" reads [Watch],
     /// The state of every seat of a session.
-    SessionMap "session.map" reads everyone,
+    SessionMap "session.map" reads [Watch],
     /// Keep seats off sale.
-    SessionBlock "session.block" changes operators,
+    SessionBlock "session.block" changes [Desk],
     /// Put seats back on sale.
-    SessionUnblock "session.unblock" changes operators,
+    SessionUnblock "session.unblock" changes [Desk],
     /// It will not take place.
-    SessionCancel "session.cancel" changes operators,
+    SessionCancel "session.cancel" changes [Desk],
     /// Create or change a product.
-    ProductPut "product.put" changes operators,
+    ProductPut "product.put" changes [Desk],
     /// Read a product with its counts.
-    ProductGet "product.get" reads everyone,
+    ProductGet "product.get" reads [Watch],
     /// Create or change a resource.
-    ResourcePut "resource.put" changes operators,
+    ResourcePut "resource.put" changes [Desk],
     /// Read a resource.
-    ResourceGet "resource.get" reads everyone,
+    ResourceGet "resource.get" reads [Watch],
     /// Book time of a resource without a cart, once or again and again.
-    ResourceReserve "resource.reserve" changes operators,
+    ResourceReserve "resource.reserve" changes [Desk],
     /// End a booking or a series.
-    ResourceCancel "resource.cancel" changes operators,
+    ResourceCancel "resource.cancel" changes [Desk],
     /// Put a booking to another time.
-    ResourceMove "resource.move" changes operators,
+    ResourceMove "resource.move" changes [Desk],
     /// Whether a time is free, and what is in the way.
-    ResourceIsAvailable "resource.is_available" reads everyone,
+    ResourceIsAvailable "resource.is_available" reads [Watch],
     /// The bookings of a time.
-    ResourceBookings "resource.bookings" reads everyone,
+    ResourceBookings "resource.bookings" reads [Watch],
     /// The first free slots of a length.
-    ResourceFreeSlots "resource.free_slots" reads everyone,
+    ResourceFreeSlots "resource.free_slots" reads [Watch],
     /// Open a cart.
-    CartOpen "cart.open" changes everyone,
+    CartOpen "cart.open" changes [Sell],
     /// Read a cart.
-    CartGet "cart.get" reads everyone,
+    CartGet "cart.get" reads [Sell],
     /// Hold named seats.
-    CartHoldSeats "cart.hold_seats" changes everyone,
+    CartHoldSeats "cart.hold_seats" changes [Sell],
     /// Hold the best seats there are.
-    CartHoldBest "cart.hold_best" changes everyone,
+    CartHoldBest "cart.hold_best" changes [Sell],
     /// Hold places in an area.
-    CartHoldPlaces "cart.hold_places" changes everyone,
+    CartHoldPlaces "cart.hold_places" changes [Sell],
     /// Hold units of a product.
-    CartHoldStock "cart.hold_stock" changes everyone,
+    CartHoldStock "cart.hold_stock" changes [Sell],
     /// Hold time of a resource.
-    CartHoldSlot "cart.hold_slot" changes everyone,
+    CartHoldSlot "cart.hold_slot" changes [Sell],
     /// Hold several lines, all or none.
-    CartHoldAll "cart.hold_all" changes everyone,
+    CartHoldAll "cart.hold_all" changes [Sell],
     /// Hold more or less of a line.
-    CartSetQuantity "cart.set_quantity" changes everyone,
+    CartSetQuantity "cart.set_quantity" changes [Sell],
     /// Give a line, or seats of it, back.
-    CartRelease "cart.release" changes everyone,
+    CartRelease "cart.release" changes [Sell],
     /// Give everything back.
-    CartCancel "cart.cancel" changes everyone,
+    CartCancel "cart.cancel" changes [Sell],
     /// Buy what the cart holds.
-    CartCheckout "cart.checkout" changes everyone,
+    CartCheckout "cart.checkout" changes [Sell],
     /// Read an order.
-    OrderGet "order.get" reads everyone,
+    OrderGet "order.get" reads [Sell, Report],
     /// Pay lines of an order back and put them on sale again.
-    OrderRefund "order.refund" changes operators,
+    OrderRefund "order.refund" changes [Desk],
     /// The orders of a customer.
-    CustomerPurchases "customer.purchases" reads everyone,
+    CustomerPurchases "customer.purchases" reads [Sell, Report],
     /// Follow an entity.
-    Watch "watch" reads everyone,
+    Watch "watch" reads [Watch],
     /// Follow it no longer.
-    Unwatch "unwatch" reads everyone,
+    Unwatch "unwatch" reads [Watch],
     /// Several commands in one frame.
-    Batch "batch" reads operators,
+    Batch "batch" reads [Desk],
     /// How the node is.
-    AdminStatus "admin.status" reads operators,
+    AdminStatus "admin.status" reads [Report],
     /// What an entity, or the whole node, holds, counted afresh.
-    AdminAudit "admin.audit" reads operators,
+    AdminAudit "admin.audit" reads [Desk, Report],
     /// What happened to an entity, or to one of its seats.
-    AdminHistory "admin.history" reads operators,
+    AdminHistory "admin.history" reads [Desk, Report],
     /// Release a line of a cart.
-    AdminRelease "admin.release" changes operators,
+    AdminRelease "admin.release" changes [Desk],
     /// Say how an attempt to pay ended.
-    AdminSettle "admin.settle" changes operators,
+    AdminSettle "admin.settle" changes [Desk],
     /// The members of the cluster, and where shards should be.
-    AdminNodes "admin.nodes" reads operators,
+    AdminNodes "admin.nodes" reads [Report],
     /// Become a member of the cluster.
-    AdminJoin "admin.join" changes operators,
+    AdminJoin "admin.join" changes [Admin],
     /// Move everything away from a member.
-    AdminDrain "admin.drain" changes operators,
+    AdminDrain "admin.drain" changes [Admin],
     /// Let a member that is drained keep what it has.
-    AdminUndrain "admin.undrain" changes operators,
+    AdminUndrain "admin.undrain" changes [Admin],
     /// Say that a member will not come back.
-    AdminRemove "admin.remove" changes operators,
+    AdminRemove "admin.remove" changes [Admin],
     /// Say that a member has lost its disk.
-    AdminReplace "admin.replace" changes operators,
+    AdminReplace "admin.replace" changes [Admin],
+    /// Every key.
+    AdminKeys "admin.keys" reads [Admin],
+    /// Make a key.
+    AdminKeyCreate "admin.key_create" changes [Admin],
+    /// Revoke a key.
+    AdminKeyRevoke "admin.key_revoke" changes [Admin],
 }
 
 impl Op {

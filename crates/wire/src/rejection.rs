@@ -23,9 +23,14 @@ pub enum Rejection {
     /// 107: the caller is not who it says.
     #[error("unauthenticated: {0}")]
     Unauthenticated(SmolStr),
-    /// 109: too many requests.
-    #[error("too many requests: {0}")]
-    RateLimited(SmolStr),
+    /// 109: the caller has taken enough for now.
+    #[error("rate limited: {why}")]
+    RateLimited {
+        /// Of what.
+        why: SmolStr,
+        /// After how many milliseconds it may have more, if that is known.
+        retry_after_ms: Option<u64>,
+    },
     /// 110: no version in common.
     #[error("unsupported version: {0}")]
     UnsupportedVersion(SmolStr),
@@ -53,7 +58,7 @@ impl Rejection {
             Rejection::UnknownOp(_) => (102, "unknown_op"),
             Rejection::TooLarge(_) => (103, "too_large"),
             Rejection::Unauthenticated(_) => (107, "unauthenticated"),
-            Rejection::RateLimited(_) => (109, "rate_limited"),
+            Rejection::RateLimited { .. } => (109, "rate_limited"),
             Rejection::UnsupportedVersion(_) => (110, "unsupported_version"),
         }
     }

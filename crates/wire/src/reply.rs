@@ -21,6 +21,7 @@ use smol_str::SmolStr;
 
 use crate::{
     Encoding, Fail, Op,
+    access::KeyList,
     city::CityPage,
     cluster::ClusterStatus,
     feed::{Ended, Notice, Snapshot, SnapshotBody},
@@ -321,6 +322,9 @@ pub struct No {
     /// `quorum_would_be_lost`, `node_in_use`: which shards.
     #[serde(default)]
     pub shards: Vec<u16>,
+    /// `rate_limited`: after how many milliseconds it is worth asking again; absent where nobody can say.
+    #[serde(default)]
+    pub retry_after_ms: Option<u64>,
     /// `too_few_left`: how many members would serve.
     #[serde(default)]
     pub serving: Option<u64>,
@@ -442,7 +446,7 @@ from_answer! {
     formed: VenueView, VenuesPage, HallView, TitleView, SessionView, MapView, ProductView, ResourceView, CartView, Held,
         OrderView, RefundRecord, PurchasesPage, SessionAudit, CartAudit, ProductAudit, ResourceAudit, CustomerAudit;
     plain: SessionPage, CityPage, TitlePage, BookingPage, Available, FreeSlots, ThreeStates, NodeStatus, NodeAudit,
-        HistoryPage, ClusterStatus, Watching, CountsWatching;
+        HistoryPage, ClusterStatus, KeyList, Watching, CountsWatching;
 }
 
 /// Of `watch`.

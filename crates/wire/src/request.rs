@@ -140,6 +140,8 @@ impl CitySearch {
 /// One command of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
+    /// What is asked.
+    pub op: Op,
     /// Its request id and hash, as in [`Request`].
     pub key: Option<RequestKey>,
     /// How its ok is to be written.
@@ -319,7 +321,10 @@ fn call(encoding: Encoding, op: Op, bytes: &[u8]) -> Result<(Call, Shape), Rejec
         | Op::AdminDrain
         | Op::AdminUndrain
         | Op::AdminRemove
-        | Op::AdminReplace => {
+        | Op::AdminReplace
+        | Op::AdminKeys
+        | Op::AdminKeyCreate
+        | Op::AdminKeyRevoke => {
             let (command, shape) = command(body)?;
             return Ok((Call::Command(command), shape));
         }
@@ -395,6 +400,12 @@ fn command(body: Body<'_>) -> Result<(Command, Shape), Rejection> {
             Command::Cluster(ClusterCommand::Remove { node, force })
         }
         Op::AdminReplace => Command::Cluster(ClusterCommand::Replace { node: body.node()? }),
+        Op::AdminKeys => {
+            let body::Empty {} = body.read()?;
+            Command::Directory(DirectoryCommand::Keys)
+        }
+        Op::AdminKeyCreate => convert::admin::key_create(body.read()?)?,
+        Op::AdminKeyRevoke => Command::Directory(DirectoryCommand::RevokeKey { name: body.id()? }),
         Op::Hello | Op::Watch | Op::Unwatch | Op::Batch | Op::AdminStatus | Op::AdminAudit | Op::AdminHistory => {
             let name = body.op.name();
             return Err(Rejection::bad_request(format!("`{name}` is no command and stands alone in a frame")));
@@ -467,5 +478,5 @@ fn item(encoding: Encoding, element: &[u8]) -> Result<Item, Rejection> {
     let key = request_id(op, parts.rid.as_deref())?;
     let bytes = parts.body.unwrap_or(encoding.empty());
     let (command, shape) = command(Body { encoding, op, bytes })?;
-    Ok(Item { key: keyed(key, &command), shape, command })
+    Ok(Item { op, key: keyed(key, &command), shape, command })
 }

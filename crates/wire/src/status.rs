@@ -312,4 +312,7 @@ pub struct HistoryEntry {
     /// The same in words: who, which, how many.
     #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
     pub details: SmolStr,
+    /// The name of the key, or of the operator, that asked for it.
+    #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
+    pub by: SmolStr,
 }

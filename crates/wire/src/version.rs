@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The minor version that this program speaks. A node that says none speaks 0.
-pub const PROTOCOL_MINOR: u32 = 1;
+pub const PROTOCOL_MINOR: u32 = 2;
 
 /// A field of a request that is newer than 1.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,13 @@ pub const ADDED: &[Added] = &[
     Added { op: Op::CartCheckout, field: "payment.recorded.amount", minor: 1 },
     Added { op: Op::AdminRelease, field: "reason", minor: 1 },
     Added { op: Op::CartHoldAll, field: "lines[].details", minor: 1 },
+    Added { op: Op::AdminKeyCreate, field: "id", minor: 2 },
+    Added { op: Op::AdminKeyCreate, field: "hash", minor: 2 },
+    Added { op: Op::AdminKeyCreate, field: "roles", minor: 2 },
+    Added { op: Op::AdminKeyCreate, field: "venues", minor: 2 },
+    Added { op: Op::AdminKeyCreate, field: "requests_per_second", minor: 2 },
+    Added { op: Op::AdminKeyCreate, field: "held_max", minor: 2 },
+    Added { op: Op::AdminKeyRevoke, field: "id", minor: 2 },
 ];
 
 impl Added {

@@ -16,7 +16,7 @@ use crate::{
 ///
 /// # Errors
 /// [`Failure::Usage`] if there is no such customer's id, or no secret.
-pub fn show_token(customer: &str, secret: Option<&str>, file: Option<&Path>) -> Outcome {
+pub fn show_token(customer: &str, secret: Option<String>, file: Option<&Path>) -> Outcome {
     let Some(id) = Id::new(customer) else {
         return Err(Failure::Usage(format!("{customer}: a customer's id is 1 to 64 of A-Z a-z 0-9 . _ : -")));
     };
@@ -26,9 +26,9 @@ pub fn show_token(customer: &str, secret: Option<&str>, file: Option<&Path>) -> 
 }
 
 /// The secret as `serve` would have it: what is said here before what the file says.
-fn secret_of(secret: Option<&str>, file: Option<&Path>) -> Result<Secret, Failure> {
+fn secret_of(secret: Option<String>, file: Option<&Path>) -> Result<Secret, Failure> {
     let secret = match secret {
-        Some(said) => Some(Secret(said.to_owned())),
+        Some(said) => Some(Secret(said)),
         None => Config::load(file).map_err(|error| Failure::Usage(error.to_string()))?.customer_secret,
     };
     match secret {

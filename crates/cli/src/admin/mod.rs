@@ -2,6 +2,7 @@
 
 mod audit;
 mod customer;
+pub mod keys;
 mod nodes;
 mod status;
 #[cfg(test)]
@@ -42,9 +43,11 @@ pub fn run(args: &Admin) -> Outcome {
         AdminCommand::Settle { cart, attempt, outcome, reference, refund } => {
             settle(&args.reach, cart, *attempt, (*outcome, reference.as_deref(), *refund))
         }
-        AdminCommand::CustomerToken { customer, customer_secret, config } => {
-            customer::show_token(customer, customer_secret.as_deref(), config.as_deref())
+        AdminCommand::CustomerToken { customer, customer_secret, customer_secret_file, config } => {
+            let secret = reach::token(customer_secret.as_ref(), customer_secret_file.as_deref())?;
+            customer::show_token(customer, secret, config.as_deref())
         }
+        AdminCommand::Key { what } => keys::run(&args.reach, what),
         AdminCommand::Release { cart, line, reason } => release(&args.reach, cart, *line, reason),
         AdminCommand::Refund { order, lines, reason } => refund(&args.reach, order, lines, reason),
         AdminCommand::Block { session, seats } => set_blocked(&args.reach, session, seats, true),
@@ -183,9 +186,10 @@ fn history(page: &HistoryPage) -> Vec<String> {
         .entries
         .iter()
         .map(|entry| {
-            let HistoryEntry { version, at, event, details, .. } = entry;
+            let HistoryEntry { version, at, event, details, by, .. } = entry;
             let at = form::rfc3339(*at).map_or_else(|| at.0.to_string(), |text| text.to_string());
-            format!("{version:>7}  {at}  {event:<14}  {details}").trim_end().to_owned()
+            let by = if by.is_empty() { String::new() } else { format!("  (by {by})") };
+            format!("{version:>7}  {at}  {event:<14}  {details}{by}").trim_end().to_owned()
         })
         .collect();
     lines.push(match (page.complete, page.cursor) {

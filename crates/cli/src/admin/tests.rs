@@ -190,6 +190,7 @@ fn a_history_says_how_to_read_on() {
         at: Timestamp(1_798_140_600_000),
         event: event.into(),
         details: details.into(),
+        by: if version == 12 { "till-3".into() } else { "".into() },
     };
     let mut page = HistoryPage {
         entity: Entity::Session(id("hamlet")),
@@ -199,7 +200,7 @@ fn a_history_says_how_to_read_on() {
     };
     expect![[r#"
               7  2026-12-24T19:30:00.000Z  held            seat [1, 11] by cart 0abc
-             12  2026-12-24T19:30:00.000Z  forgotten
+             12  2026-12-24T19:30:00.000Z  forgotten         (by till-3)
         There is more: --before 7
     "#]]
     .assert_eq(&(history(&page).join("\n") + "\n"));

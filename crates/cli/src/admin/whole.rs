@@ -1,12 +1,12 @@
 //! The whole cluster, as all its nodes say it: each is asked for its own status at the address that the cluster's table has.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
 use boxoffice_client::{Client, ClusterStatus, Error, FollowerStatus, MemberStatus, NodeStatus, PlaceStatus};
 use boxoffice_wire::cluster::node_of;
 
 use super::nodes::{on_its_way, table};
-use crate::{args::Reach, failure::Failure};
+use crate::{args::Reach, config::Operators, failure::Failure};
 
 /// How long one of the other nodes may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -101,13 +101,24 @@ fn follower(follower: &FollowerStatus) -> String {
 }
 
 async fn status_of(reach: &Reach, member: &MemberStatus) -> (u64, Result<NodeStatus, String>) {
-    let at = Reach { address: member.client.to_string(), admin_token: reach.admin_token.clone() };
+    let at = Reach { address: operators_at(reach, &member.client), ..reach.clone() };
     let asked = async {
         let client = at.connect().await.map_err(|failure| short(&failure.to_string()))?;
         client.status().await.map(|reply| reply.value).map_err(|error| short(&at.failure(error).to_string()))
     };
     let status = tokio::time::timeout(PATIENCE, asked).await;
     (member.node, status.unwrap_or_else(|_| Err(format!("no answer in {} s", PATIENCE.as_secs()))))
+}
+
+/// Where to ask a member: with a key at its clients' port. Without one, on this machine, at its operators' port, which is as
+/// far above the other as nothing else is said.
+fn operators_at(reach: &Reach, client: &str) -> String {
+    let has_key = reach.admin_token.is_some() || reach.admin_token_file.is_some();
+    let clients = client.parse::<SocketAddr>().ok().filter(|address| !has_key && address.ip().is_loopback());
+    match clients.map(|address| Operators::Auto.address(address)) {
+        Some(Ok(operators)) => operators.to_string(),
+        Some(Err(_)) | None => client.to_owned(),
+    }
 }
 
 /// The first sentence: the remedy is not for a table.

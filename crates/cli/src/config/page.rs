@@ -14,6 +14,7 @@ pub(super) struct PageSection {
     products: Option<Spanned<Vec<String>>>,
     resources: Option<Spanned<Vec<String>>>,
     demo: Option<Spanned<String>>,
+    payment: Option<Spanned<String>>,
 }
 
 impl Settings {
@@ -24,6 +25,7 @@ impl Settings {
             resources: self.ids("page.resources", |file| file.page.resources.as_ref())?,
             gateway,
             demo: self.demo()?,
+            payment: self.payment()?,
         })
     }
 
@@ -33,6 +35,25 @@ impl Settings {
             Id::new(name).ok_or_else(|| source.wrong(names, format!("{key}: {name:?} is not an id like \"room-5\"")))
         };
         names.get_ref().iter().map(id).collect()
+    }
+
+    fn payment(&self) -> Result<Option<String>, ConfigError> {
+        let (source, payment) = self.find(|file| file.page.payment.as_ref());
+        let given = payment.get_ref();
+        let is_path = |path: &str| path.bytes().all(|byte| byte.is_ascii_graphic() && !b";,'\"".contains(&byte));
+        let parts = given.strip_prefix("https://").and_then(|rest| rest.split_once('/'));
+        match parts {
+            _ if given.is_empty() => Ok(None),
+            _ if given.starts_with("/page/") && is_path(given) => Ok(Some(given.clone())),
+            Some((host, path)) if is_origin(&format!("https://{host}")) && is_path(path) => Ok(Some(given.clone())),
+            Some(_) | None => {
+                let what = format!(
+                    "page.payment: {given:?} is neither an address like \"https://pay.example/element.js\" nor a path below \
+                     /page/"
+                );
+                Err(source.wrong(payment, what))
+            }
+        }
     }
 
     fn demo(&self) -> Result<Option<String>, ConfigError> {
@@ -81,6 +102,8 @@ mod tests {
             ("resources = [\"room 5/6\\n\"]", "page.resources: "),
             ("products = \"programme\"", "invalid type"),
             ("demo = \"127.0.0.1:7190\"", "page.demo: \"127.0.0.1:7190\" is not an address like"),
+            ("payment = \"http://pay.example/a.js\"", "page.payment: \"http://pay.example/a.js\" is neither"),
+            ("payment = \"https://pay.example; x/a.js\"", "page.payment: "),
             ("title = \"x\"", "unknown field `title`"),
         ] {
             let said = refused(&format!("# mine\n[page]\n{text}\n"));

@@ -53,6 +53,7 @@ pub(super) struct PeersSection {
     advertise: Option<Spanned<String>>,
     secret: Option<Spanned<String>>,
     secret_file: Option<Spanned<PathBuf>>,
+    plain: Option<Spanned<bool>>,
     tls_certificate: Option<Spanned<PathBuf>>,
     tls_key: Option<Spanned<PathBuf>>,
     tls_authority: Option<Spanned<PathBuf>>,
@@ -69,6 +70,8 @@ pub struct PeersSaid {
     /// Or why it cannot be had, which matters only if nobody says another one.
     secret: Result<Option<Secret>, String>,
     tls: Option<PeersTls>,
+    /// Other machines may be spoken with in plain text.
+    plain: bool,
     join: Vec<String>,
     routes: BTreeMap<u64, String>,
     /// Where keys stand that a file says: `FILE: line LINE: `.
@@ -90,6 +93,11 @@ impl PeersSaid {
     pub fn advertise(&mut self, advertise: &str) {
         advertise.clone_into(&mut self.advertise);
         self.places.remove(ADVERTISE);
+    }
+
+    /// Other machines may be spoken with in plain text.
+    pub fn plain(&mut self) {
+        self.plain = true;
     }
 
     /// Another secret, whatever file the one before would have been in.
@@ -139,6 +147,14 @@ impl PeersSaid {
                 return at(SECRET, format!("peers.secret: at least {SECRET_BYTES_MIN} visible ASCII characters"));
             }
             None | Some(_) => {}
+        }
+        if !listen.ip().is_loopback() && self.tls.is_none() && !self.plain {
+            let what = format!(
+                "peers.tls_certificate: other machines can connect to peers.listen ({listen}), and what goes between nodes \
+                 would neither be encrypted nor be proof against change; set peers.tls_certificate, peers.tls_key and \
+                 peers.tls_authority, or peers.plain = true (--peers-plain) where the network between them is trusted"
+            );
+            return at(LISTEN, what);
         }
         if self.advertise.is_empty() && listen.ip().is_unspecified() {
             let what = format!("peers.advertise: nobody can reach {listen}; say which host and port others use");
@@ -203,6 +219,7 @@ impl Settings {
             advertise: advertise.get_ref().clone(),
             secret: self.peers_secret().map_err(|error| error.to_string()),
             tls: self.peers_tls()?,
+            plain: *self.find(|file| file.peers.plain.as_ref()).1.get_ref(),
             join: join.get_ref().clone(),
             routes: self.peers_routes()?,
             places: places.into_iter().filter_map(|(key, place)| Some((key, place?))).collect(),
@@ -319,7 +336,14 @@ mod tests {
             ("listen = \"here\"", "line 2: peers.listen: \"here\" is not an address like 10.0.0.1:7280"),
             ("listen = \"10.0.0.1:7280\"", "line 2: peers.secret: other machines can connect to peers.listen"),
             ("listen = \"127.0.0.1:7280\"\nsecret = \"short\"", "line 3: peers.secret: at least 16 visible ASCII"),
-            (&format!("listen = \"0.0.0.0:7280\"\n{SECRET}"), "line 2: peers.advertise: nobody can reach 0.0.0.0:7280"),
+            (
+                &format!("listen = \"10.0.0.1:7280\"\n{SECRET}"),
+                "line 2: peers.tls_certificate: other machines can connect",
+            ),
+            (
+                &format!("listen = \"0.0.0.0:7280\"\nplain = true\n{SECRET}"),
+                "line 2: peers.advertise: nobody can reach 0.0.0.0:7280",
+            ),
             (
                 "listen = \"127.0.0.1:7280\"\nadvertise = \"one\"",
                 "line 3: peers.advertise: \"one\" is not a host and a port",
@@ -360,6 +384,7 @@ mod tests {
         assert!(alone.ends_with("b.toml: line 4: peers.join: a node that joins others has a peers.listen"), "{alone}");
         let mut listening = said();
         listening.listen("0.0.0.0:7280").expect("an address");
+        listening.plain();
         let unread = listening.clone().settled().expect_err("its secret is nowhere");
         assert!(unread.contains("b.toml: line 2: peers.secret_file: /nowhere/s: cannot be read"), "{unread}");
         listening.secret("sixteen-letters!");

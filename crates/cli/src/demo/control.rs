@@ -1,7 +1,10 @@
 //! The control of the demo: which nodes run; kills one, starts it again. For the operators' view of the page, which the nodes
 //! serve; other pages are refused.
 
-use std::{net::Ipv4Addr, sync::Weak};
+use std::{
+    net::Ipv4Addr,
+    sync::{Arc, Weak},
+};
 
 use axum::{
     Json, Router,
@@ -17,8 +20,12 @@ use tokio::{net::TcpListener, task::spawn_blocking};
 use super::no_port;
 use crate::failure::Failure;
 
-/// The nodes, for as long as the demo has them.
-type Nodes = Weak<LocalCluster>;
+/// The nodes, for as long as the demo has them, and the key of the operators' view.
+#[derive(Clone)]
+struct Nodes {
+    cluster: Weak<LocalCluster>,
+    key: Arc<str>,
+}
 
 /// Takes a free port of this machine.
 pub(super) async fn bind() -> Result<TcpListener, Failure> {
@@ -26,11 +33,12 @@ pub(super) async fn bind() -> Result<TcpListener, Failure> {
 }
 
 /// Answers until the demo ends.
-pub(super) async fn serve(listener: TcpListener, nodes: Nodes) {
+pub(super) async fn serve(listener: TcpListener, cluster: Weak<LocalCluster>, key: String) {
     let router = Router::new()
         .route("/nodes", get(list).options(preflight))
+        .route("/key", get(key_of_view).options(preflight))
         .route("/nodes/{node}/{action}", post(act).options(preflight))
-        .with_state(nodes);
+        .with_state(Nodes { cluster, key: key.into() });
     // It is over when the demo is.
     let _ = axum::serve(listener, router).await;
 }
@@ -50,6 +58,11 @@ async fn list(State(nodes): State<Nodes>, headers: HeaderMap) -> Response {
         Ok(Json(nodes).into_response())
     })
     .await
+}
+
+async fn key_of_view(State(nodes): State<Nodes>, headers: HeaderMap) -> Response {
+    let key = Arc::clone(&nodes.key);
+    answer(&nodes, &headers, move |_| Ok(Json(json!({"key": &*key})).into_response())).await
 }
 
 async fn act(State(nodes): State<Nodes>, Path((node, action)): Path<(String, String)>, headers: HeaderMap) -> Response {
@@ -79,7 +92,7 @@ async fn answer(
     headers: &HeaderMap,
     does: impl FnOnce(&LocalCluster) -> Result<Response, (StatusCode, String)> + Send + 'static,
 ) -> Response {
-    let Some(cluster) = nodes.upgrade() else { return StatusCode::GONE.into_response() };
+    let Some(cluster) = nodes.cluster.upgrade() else { return StatusCode::GONE.into_response() };
     let origin = headers.get(header::ORIGIN).cloned();
     let is_ours = |origin: &HeaderValue| {
         let of = |address: &String| origin.as_bytes() == format!("http://{address}").as_bytes();

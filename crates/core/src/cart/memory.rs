@@ -71,7 +71,7 @@ impl Cart {
     }
 
     /// Whether a request with this id has an outcome.
-    pub(super) fn remembers(&self, request: RequestHash) -> bool {
+    pub(crate) fn remembers(&self, request: RequestHash) -> bool {
         self.body.as_ref().is_some_and(|body| body.remembered.iter().any(|memory| memory.request.id == request))
     }
 }

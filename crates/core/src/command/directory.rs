@@ -1,11 +1,11 @@
 //! What the directory is told or asked.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use crate::id::Id;
+use crate::{access::NewKey, id::Id};
 
 /// What the directory is told or asked. Venues tell it themselves where they are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +38,20 @@ pub enum DirectoryCommand {
     },
     /// Every venue of a city, by id: what a search for sessions over a city asks.
     VenuesOfCity(SmolStr),
+    /// `admin.key_create`: an operator makes a key.
+    CreateKey {
+        /// Its name, which stands in the record of what is done with it.
+        name: Id,
+        /// What it may do.
+        terms: Box<NewKey>,
+    },
+    /// `admin.key_revoke`: the key is worth nothing from now on.
+    RevokeKey {
+        /// Its name.
+        name: Id,
+    },
+    /// `admin.keys`: every key.
+    Keys,
 }
 
 /// What is shown: a film, a play, a match.

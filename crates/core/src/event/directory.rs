@@ -1,8 +1,11 @@
 //! What happens to the directory.
 
+use alloc::boxed::Box;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    access::AccessKey,
     command::{Title, VenueDetails},
     id::{Id, Request},
 };
@@ -27,5 +30,21 @@ pub enum DirectoryEvent {
         details: VenueDetails,
         /// The venue's version with them.
         version: u64,
+    },
+    /// An operator made a key.
+    KeyCreated {
+        /// Its name.
+        name: Id,
+        /// What it may do.
+        key: Box<AccessKey>,
+        /// The request.
+        request: Request,
+    },
+    /// An operator revoked a key.
+    KeyRevoked {
+        /// Its name.
+        name: Id,
+        /// The request.
+        request: Request,
     },
 }

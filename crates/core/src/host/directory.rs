@@ -2,6 +2,7 @@
 
 use super::{Input, Stage, Turn, speculation::Speculation};
 use crate::{
+    access::AccessKey,
     answer::{Answer, Outcome, TitleView, VenueEntry, VenuesPage},
     ask::{Ask, Reply},
     command::{Command, DirectoryCommand},
@@ -10,16 +11,17 @@ use crate::{
     id::Entity,
     id::Request,
     refusal::Refusal,
+    time::Timestamp,
 };
 
 pub(super) fn handle<R>(stage: &mut Stage<'_, R>, input: Input<R>) {
-    let Stage { entity, turn, .. } = stage;
+    let Stage { entity, turn, now, .. } = stage;
     match input {
         Input::Command { from, request, command } => {
             let Command::Directory(command) = command else {
                 panic!("the directory was handed a command to {}", command.entity());
             };
-            let outcome = outcome(entity, request, command, turn);
+            let outcome = outcome(entity, *now, request, command, turn);
             turn.answer(from, outcome);
         }
         Input::Ask { from, ask } => {
@@ -39,6 +41,7 @@ pub(super) fn handle<R>(stage: &mut Stage<'_, R>, input: Input<R>) {
 
 fn outcome<R>(
     entity: &mut Speculation,
+    now: Timestamp,
     request: Option<Request>,
     command: DirectoryCommand,
     turn: &mut Turn<R>,
@@ -82,8 +85,32 @@ fn outcome<R>(
             Answer::Venues(VenuesPage { venues: page.venues.into_iter().map(venue).collect(), next })
         }
         DirectoryCommand::VenuesOfCity(city) => Answer::VenueIds(directory.venues_of_city(&city)),
+        DirectoryCommand::CreateKey { name, terms } => {
+            return change_key(entity, request, turn, |by| directory.create_key(now, name, *terms, by));
+        }
+        DirectoryCommand::RevokeKey { name } => {
+            return change_key(entity, request, turn, |by| directory.revoke_key(name, by));
+        }
+        DirectoryCommand::Keys => {
+            Answer::Keys(directory.keys().map(|(name, key)| (name.clone(), AccessKey::clone(key))).collect())
+        }
     };
     entity.ok(answer)
+}
+
+/// Changes the keys, once for each request id (P9).
+fn change_key<R>(
+    entity: &mut Speculation,
+    request: Option<Request>,
+    turn: &mut Turn<R>,
+    decide: impl FnOnce(Request) -> Result<DirectoryEvent, Refusal>,
+) -> Outcome {
+    let request = request.ok_or(Refusal::RequestIdMissing)?;
+    if let Some(known) = blank_or(entity.directory()).key_answered(request) {
+        return entity.ok_again(Answer::Done, known?);
+    }
+    entity.apply(Event::Directory(decide(request)?), turn);
+    entity.ok(Answer::Done)
 }
 
 /// The directory; nothing is in it before the first event.

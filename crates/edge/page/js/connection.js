@@ -17,6 +17,8 @@ const PONG_WITHIN_MS = 3_000;
 /** A node that was lost is not tried again for so long while there are others. */
 const AVOID_MS = 15_000;
 const WATCH_EVERY_MS = 1_000;
+/** Without a connection for so long, the page says which doors do not answer. */
+const SAY_AFTER_MS = 5_000;
 
 /** While a refusal is not the last word, the wait before the next repeat doubles up to this. */
 const REFUSED_AGAIN_MAX_MS = 2_000;
@@ -26,6 +28,10 @@ const OUTCOMES = new Set(['payment_declined', 'amount_mismatch', 'payment_pendin
 
 /** Failures after which the same request is made again. */
 const AGAIN = new Set(['busy', 'not_ready', 'draining', 'unknown', 'in_progress']);
+
+/** Close codes: what was shown does not fit, or not any more. */
+const UNAUTHENTICATED = 4001;
+const TOKEN_EXPIRED = 4101;
 
 /** Of attempts in doubt: no connection can bring the last word. */
 const ANYWHERE = 'anywhere';
@@ -60,12 +66,30 @@ function jitter(most) {
   return Math.random() * most;
 }
 
+/**
+ * Where to connect, in this order: `first`, from where the page or the widget was loaded, then the other members. A page over
+ * TLS may not connect without.
+ */
+export function doors(nodes, { first, node = '' }) {
+  const secure = first.startsWith('https:') || globalThis.location?.protocol === 'https:';
+  const known = nodes.find((member) => sameOrigin(member.url, first));
+  const others = nodes.filter((member) => member !== known && (node === '' || member.node !== node));
+  const usable = others.filter(({ url }) => !secure || url.startsWith('https:'));
+  return [{ node: node || known?.node || '', url: first }, ...usable];
+}
+
 export class Connection {
-  /** `nodes`: [{node, url}]; `first`: the url to begin with. */
-  constructor(nodes, { first, client = 'boxoffice page' } = {}) {
+  /** `nodes`: [{node, url}]; `first`: the url to begin with, which is the one of `node`. */
+  constructor(nodes, { first, node, client = 'boxoffice page' } = {}) {
     this.client = client;
-    this.nodes = nodes.length > 0 ? nodes : [{ node: '', url: first }];
-    this.at = this.nodes.find((member) => sameOrigin(member.url, first)) || this.nodes[0];
+    this.origin = { first, node };
+    this.nodes = doors(nodes, this.origin);
+    [this.at] = this.nodes;
+    /** What is shown of the customer: {customer, customer_token} or {token}. */
+    this.identity = null;
+    /** Since when there is no connection, and where one was tried since. */
+    this.silentSince = Date.now();
+    this.tried = new Set();
     /** "connecting", "connected", "lost" (looking for another node) or "closed" (turned away for good). */
     this.state = 'connecting';
     /** The name of the node one is connected to, or was last. */
@@ -136,7 +160,7 @@ export class Connection {
 
   /** Other members of the cluster than were known. */
   setNodes(nodes) {
-    if (nodes.length > 0) this.nodes = nodes;
+    if (nodes.length > 0) this.nodes = doors(nodes, this.origin);
   }
 
   /** Tries again after being turned away, or at once instead of later. */
@@ -145,6 +169,16 @@ export class Connection {
     this.avoided.clear();
     clearTimeout(this.retry);
     this.connect();
+  }
+
+  /** Acts for another customer from now on, on new connections too. */
+  identify(identity) {
+    this.identity = identity;
+    // A connection acts for one customer.
+    if (this.state === 'connected') {
+      this.state = 'connecting';
+      this.lost({ code: 4200 });
+    } else if (this.state === 'closed') this.reconnectNow();
   }
 
   // Requests
@@ -258,6 +292,7 @@ export class Connection {
   connect() {
     if (this.stopped) return;
     this.drop();
+    this.tried.add(hostOf(this.at.url));
     this.become(this.lostNode ? 'lost' : 'connecting');
     let socket;
     try {
@@ -268,7 +303,7 @@ export class Connection {
     }
     this.socket = socket;
     this.greeting = setTimeout(() => this.socket === socket && this.abandon(), HELLO_WITHIN_MS);
-    socket.onopen = () => socket.send(JSON.stringify({ id: 0, op: 'hello', body: { client: this.client } }));
+    socket.onopen = () => socket.send(JSON.stringify({ id: 0, op: 'hello', body: { client: this.client, ...this.identity } }));
     socket.onmessage = (event) => this.socket === socket && this.heard(JSON.parse(event.data));
     socket.onclose = (event) => this.socket === socket && this.lost(event);
   }
@@ -306,7 +341,10 @@ export class Connection {
     this.connections += 1;
     this.clockOffset = Date.parse(hello.time) - Date.now();
     this.limits = hello.limits || {};
-    this.node = this.at.node || hello.node;
+    // Behind a public address it may be any node.
+    this.node = hello.node || this.at.node;
+    this.silentSince = null;
+    this.tried.clear();
     this.avoided.delete(this.at.url);
     const { lostNode } = this;
     this.lostNode = null;
@@ -331,6 +369,15 @@ export class Connection {
     this.feeds.lost();
     this.old = false;
     if (this.state === 'connected') this.lostNode = this.node;
+    this.silentSince ??= Date.now();
+    if ((code === UNAUTHENTICATED || code === TOKEN_EXPIRED) && this.identity) {
+      // What was shown is worth nothing (any more): on as a stranger, and somebody may sign in again.
+      this.identity = null;
+      this.become('connecting');
+      this.emit('stranger', reason);
+      this.retry = setTimeout(() => this.connect(), jitter(BACKOFF_FIRST_MS));
+      return;
+    }
     if ((code >= 4000 && code < 4100) || code === 1009) {
       this.become('closed', reason || 'the node has turned this page away');
       return;
@@ -344,7 +391,9 @@ export class Connection {
 
   delayAfter(code) {
     if (code >= 4200 && code < 4300) return 0;
-    const most = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** this.failures);
+    // Doors that fail at once, as names that nobody knows do, must not make the others wait.
+    const rounds = Math.floor(this.failures / this.nodes.length);
+    const most = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** rounds);
     this.failures += 1;
     // Where other nodes are left to try, the first of them need not wait long.
     return this.failures <= this.nodes.length && this.nodes.length > 1 ? jitter(Math.min(most, 250)) : jitter(most);
@@ -353,7 +402,9 @@ export class Connection {
   chooseAnother() {
     const fresh = (member) => Date.now() - (this.avoided.get(member.url) || 0) > AVOID_MS;
     const others = this.nodes.filter(fresh);
-    const from = others.length > 0 ? others : this.nodes;
+    // Where none is, the page's own origin is every second door: other names may be known to the nodes alone.
+    const [own, ...rest] = this.nodes;
+    const from = others.length > 0 ? others : this.at === own && rest.length > 0 ? rest : [own];
     this.at = (others.length === 0 && this.leftOld) || from[Math.floor(Math.random() * from.length)];
     if (this.at === this.leftOld) this.leftOld = null;
   }
@@ -386,6 +437,7 @@ export class Connection {
 
   tick() {
     this.leaveIfOld();
+    if (this.isSilent()) this.become(this.state);
     const slept = Date.now() - this.tickedAt > 10 * WATCH_EVERY_MS;
     this.tickedAt = Date.now();
     if (slept || (this.state === 'connected' && Date.now() - this.heardAt > QUIET_MS)) this.areYouThere();
@@ -401,6 +453,12 @@ export class Connection {
     this.socket.send(JSON.stringify({ id: 0, op: 'hello', body: {} }));
   }
 
+  /** Nobody has answered for a while. */
+  isSilent() {
+    const looking = this.state === 'connecting' || this.state === 'lost';
+    return looking && this.silentSince !== null && Date.now() - this.silentSince >= SAY_AFTER_MS;
+  }
+
   become(state, text = '') {
     const words = {
       connecting: 'connecting …',
@@ -411,13 +469,23 @@ export class Connection {
     this.state = state;
     const old = this.old && state === 'connected';
     this.text = old ? `node ${called(this.node)} is cut off — this may be old` : text || words[state];
-    this.emit('state', { state: old ? 'old' : state, node: this.node, text: this.text, moved: state === 'connected' && Boolean(text) });
+    const silent = this.isSilent();
+    if (silent) this.text = `no answer from ${[...this.tried].join(', ')} — trying again`;
+    this.emit('state', { state: old ? 'old' : state, node: this.node, text: this.text, silent, moved: state === 'connected' && Boolean(text) });
   }
 }
 
 /** Nodes without names have numbers. */
 export function called(node) {
   return /^\d+$/.test(node) ? `n${node}` : node;
+}
+
+function hostOf(url) {
+  try {
+    return new URL(url).host;
+  } catch {
+    return url;
+  }
 }
 
 function sameOrigin(one, other) {

@@ -3,6 +3,7 @@
 import { Connection, called } from './connection.js';
 import { Cart } from './cart.js';
 import { Catalogue } from './store-catalogue.js';
+import { SignedIn } from './customer.js';
 import { customer, read, write } from './store.js';
 import { countdown, h } from './dom.js';
 
@@ -20,13 +21,14 @@ const ROUTES = [
   { path: /^\/operator\/session\/([^/]+)$/, view: 'history', params: ['id'] },
 ];
 const TOAST_MS = 6_000;
+const ANSWER_WITHIN_MS = 5_000;
 
 const byId = (id) => document.getElementById(id);
 
 async function pageJson() {
-  const nothing = { cluster: '', node: '', nodes: [], products: [], resources: [], gateway: false, demo: null };
+  const nothing = { node: '', nodes: [], products: [], resources: [], gateway: false, demo: null, customers: false, hosts: [], payment: null };
   try {
-    const response = await fetch('/page.json', { cache: 'no-store' });
+    const response = await fetch('/page.json', { cache: 'no-store', signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
     return response.ok ? { ...nothing, ...(await response.json()) } : nothing;
   } catch {
     return nothing;
@@ -105,7 +107,7 @@ function say(text, tone = '') {
 function showLink(link) {
   const pill = byId('link');
   let said = '';
-  const show = ({ state, text, moved }) => {
+  const show = ({ state, text, silent, moved }) => {
     pill.dataset.state = state;
     pill.dataset.node = link.node;
     byId('link-text').textContent = text;
@@ -115,10 +117,10 @@ function showLink(link) {
       setTimeout(() => {
         if (link.state === 'connected' && !link.old) byId('link-text').textContent = `connected to ${called(link.node)}`;
       }, TOAST_MS);
-    } else if ((state === 'lost' || state === 'old') && said !== state) {
-      say(text);
+    } else if (silent ? said !== 'silent' : (state === 'lost' || state === 'old') && said !== state) {
+      say(text, silent ? 'bad' : '');
     }
-    said = state;
+    said = silent ? 'silent' : state;
   };
   link.on('state', show);
   show(link);
@@ -159,15 +161,16 @@ function showTheme() {
 async function begin() {
   showTheme();
   const page = await pageJson();
-  const link = new Connection(page.nodes, { first: location.origin });
+  const link = new Connection(page.nodes, { first: location.origin, node: page.node });
   const go = (hash) => { location.hash = hash; };
-  const app = { page, link, go, say, customer, cart: null, catalogue: null };
+  const buyer = page.customers ? new SignedIn(link, page.hosts) : customer;
+  const app = { page, link, go, say, customer: buyer, cart: null, catalogue: null };
   app.cart = new Cart(link, say);
   app.catalogue = new Catalogue(link);
   document.querySelector('[data-route=products]').hidden = page.products.length === 0;
   document.querySelector('[data-route=resource]').hidden = page.resources.length === 0;
-  byId('foot-text').textContent = page.cluster ? `Boxoffice · cluster ${page.cluster}` : 'Boxoffice';
-  window.boxoffice = { app, mapState: () => null };
+  byId('foot-text').textContent = 'Boxoffice';
+  window.boxoffice = { app, mapState: () => null, signIn: (shown) => page.customers && buyer.signIn(shown) };
   showLink(link);
   showBasket(app.cart);
   link.start();

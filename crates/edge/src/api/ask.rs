@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     caller::Caller,
+    connection::not_of_a_node,
     errand::{self, Errand},
     shared::{Guest, Shared},
     waiting::Waiting,
@@ -52,7 +53,7 @@ async fn ask(shared: &Arc<Shared>, guest: &Arc<Guest>, request: HttpRequest) -> 
         shared.metrics.rejected_frames.fetch_add(1, Ordering::Relaxed);
         said
     };
-    let (op, is_query, caller) = match permitted(shared, &parts) {
+    let (op, is_query, caller) = match permitted(shared, guest, &parts).await {
         Ok(permitted) => permitted,
         Err(said) => {
             question::skip(shared, body).await;
@@ -79,7 +80,7 @@ async fn ask(shared: &Arc<Shared>, guest: &Arc<Guest>, request: HttpRequest) -> 
 
 /// The op that is asked, whether by its query string, and by whom; if there is one, and its caller may. The body is not
 /// looked at.
-fn permitted(shared: &Shared, parts: &Parts) -> Result<(Op, bool, Caller), Said> {
+async fn permitted(shared: &Shared, guest: &Guest, parts: &Parts) -> Result<(Op, bool, Caller), Said> {
     let name = parts.uri.path().trim_start_matches("/v1/");
     let Some(op) = Op::from_name(name) else {
         let shown: String = name.chars().take(NAME_SHOWN).collect();
@@ -95,10 +96,7 @@ fn permitted(shared: &Shared, parts: &Parts) -> Result<(Op, bool, Caller), Said>
         (Doors::Post, _) => return Err(Said::wrong_method("POST")),
         (Doors::PostAndGet, _) => return Err(Said::wrong_method("GET, HEAD, POST")),
     };
-    let caller = question::caller(shared, &parts.headers)?;
-    if op.for_operators() && !caller.may_administer(shared) {
-        return Err(Said::rejected(Rejection::Unauthenticated("this op needs the admin token".into())));
-    }
+    let caller = question::caller(shared, guest, &parts.headers, op).await?;
     Ok((op, is_query, caller))
 }
 
@@ -119,10 +117,12 @@ async fn done(shared: &Arc<Shared>, guest: &Arc<Guest>, caller: Caller, request:
             Err(kind) => Said::failed(kind),
         },
         Call::Status => Said::ok(Body::Status(shared.status())),
+        Call::AuditNode if !caller.access.venues.is_empty() => Said::rejected(not_of_a_node()),
         Call::AuditNode => gone_about(shared, guest, Errand::Audit, deadline).await,
         Call::SearchCity(search) => gone_about(shared, guest, Errand::City(search), deadline).await,
         Call::History { entity, seat, limit, before } => {
-            gone_about(shared, guest, Errand::History { entity, seat, limit, before }, deadline).await
+            let venues = Arc::clone(&caller.access.venues);
+            gone_about(shared, guest, Errand::History { entity, seat, limit, before, venues }, deadline).await
         }
         Call::Hello(_) | Call::Watch { .. } | Call::WatchCounts { .. } | Call::Unwatch { .. } => {
             unreachable!("`{}` is about a connection and was refused for it", op.name())

@@ -26,7 +26,8 @@ use axum::{
 use boxoffice_wire::{Rejection, schema};
 use smol_str::SmolStr;
 
-use self::{origin::Origin, said::Said};
+pub(crate) use self::origin::Origin;
+use self::said::Said;
 use crate::shared::Shared;
 
 /// The routes of the API; what is asked for elsewhere under `/v1/` is told that there is no such thing.

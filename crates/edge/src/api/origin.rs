@@ -8,7 +8,7 @@ use boxoffice_core::refusal::Refusal;
 use smol_str::SmolStr;
 
 use super::said::Said;
-use crate::{http::origin_is_welcome, shared::Shared};
+use crate::{origins, shared::Shared};
 
 /// Headers that pages may send.
 const HEADERS_TAKEN: &str = "authorization, boxoffice-customer, boxoffice-customer-token, boxoffice-deadline-ms, \
@@ -21,29 +21,22 @@ const HEADERS_SHOWN: &str = "etag, retry-after";
 const REMEMBERED: &str = "600";
 
 /// Where a request came from.
-pub(super) struct Origin {
+pub(crate) struct Origin {
     is_welcome: bool,
     /// What the browser is told may read the answer.
     reader: Option<HeaderValue>,
-    /// The answer is another one for another origin.
-    varies: bool,
 }
 
 impl Origin {
-    pub(super) fn of(shared: &Shared, headers: &HeaderMap) -> Origin {
-        let origins = &shared.config.origins;
-        let is_welcome = origin_is_welcome(headers, origins);
-        let reader = match headers.get(header::ORIGIN) {
-            Some(_) if origins.is_empty() => Some(HeaderValue::from_static("*")),
-            Some(origin) if is_welcome => Some(origin.clone()),
-            Some(_) | None => None,
-        };
-        Origin { is_welcome, reader, varies: !origins.is_empty() }
+    pub(crate) fn of(shared: &Shared, headers: &HeaderMap) -> Origin {
+        let is_welcome = origins::is_welcome(shared, headers);
+        let reader = headers.get(header::ORIGIN).filter(|_| is_welcome).cloned();
+        Origin { is_welcome, reader }
     }
 
     /// The answer, marked for the browser; pages that are not welcome get none, and what a browser asks beforehand is
     /// answered here.
-    pub(super) async fn answer(self, method: Method, answer: impl Future<Output = Response>) -> Response {
+    pub(crate) async fn answer(self, method: Method, answer: impl Future<Output = Response>) -> Response {
         let mut response = if !self.is_welcome {
             let words = SmolStr::new_static("pages of this origin may not ask");
             Said::rejected(Refusal::Forbidden(words).into()).response()
@@ -62,9 +55,8 @@ impl Origin {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, reader);
             headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(HEADERS_SHOWN));
         }
-        if self.varies {
-            headers.append(header::VARY, HeaderValue::from_static("origin"));
-        }
+        // The answer is another one for another origin.
+        headers.append(header::VARY, HeaderValue::from_static("origin"));
         response
     }
 }

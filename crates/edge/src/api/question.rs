@@ -8,12 +8,14 @@ use axum::{
 use boxoffice_wire::{FailKind, Op, Rejection, Request, alone, limits::FRAME_BYTES_MAX, schema};
 use bytes::BytesMut;
 use futures_util::StreamExt;
-use tokio::sync::SemaphorePermit;
+use tokio::{sync::SemaphorePermit, time::Instant};
 
 use super::said::Said;
 use crate::{
+    access::Denied,
+    budgets::weight_of,
     caller::{Caller, text},
-    shared::{Phase, Shared, within},
+    shared::{Guest, Phase, Shared, within},
 };
 
 /// Carries the request id.
@@ -27,7 +29,7 @@ const RESERVED_BYTES: usize = 4 * 1024;
 
 /// A place among the requests that are dealt with; what is said where there is none.
 pub(super) fn enter(shared: &Shared) -> Result<SemaphorePermit<'_>, Said> {
-    if *shared.phase.borrow() != Phase::Open {
+    if *shared.phase.borrow() >= Phase::Draining {
         return Err(Said::failed(FailKind::Draining).closing());
     }
     shared.asking.try_acquire().map_err(|_| Said::failed(FailKind::Busy))
@@ -48,9 +50,26 @@ pub(super) async fn skip(shared: &Shared, body: Body) {
     let _ = within(shared.config.limits.whole_frame_timeout, reading).await;
 }
 
-/// Who asks; a token that is shown and does not fit is refused, whatever is asked.
-pub(super) fn caller(shared: &Shared, headers: &HeaderMap) -> Result<Caller, Said> {
-    Caller::of_headers(shared, headers).map_err(Said::rejected)
+/// Who asks for this, if they may; a token that is shown and does not fit is refused, whatever is asked.
+pub(super) async fn caller(shared: &Shared, guest: &Guest, headers: &HeaderMap, op: Op) -> Result<Caller, Said> {
+    let caller = match Caller::of_headers(shared, guest.port, headers) {
+        Ok(caller) => caller,
+        Err(why) => {
+            shared.guessed(guest, &why).await;
+            return Err(Said::rejected(why));
+        }
+    };
+    match caller.access.may(shared, op) {
+        Ok(()) => {
+            let asked = shared.budgets.request(&caller.owners(guest), weight_of(op), Instant::now());
+            asked.map(|()| caller).map_err(|over| Said::rejected(over.rejection()))
+        }
+        Err(Denied::Refused(denial, why)) => {
+            caller.denied(shared, denial, &why);
+            Err(Said::rejected(why))
+        }
+        Err(Denied::Failed(kind)) => Err(Said::failed(kind)),
+    }
 }
 
 /// The request of a `POST`: its body is the op's.

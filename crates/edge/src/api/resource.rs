@@ -81,7 +81,7 @@ async fn answer(
         let at = Instant::now();
         let id = id.ok().and_then(|Path(id)| Id::new(&id));
         let Some(id) = id else { return Said::rejected(Rejection::bad_request("this is no session's id")).response() };
-        let verdict = match read(&shared, &guest, id, &headers, resource.command).await {
+        let verdict = match read(&shared, &guest, id, &headers, &resource).await {
             Ok(verdict) => verdict,
             Err(said) => return said.response(),
         };
@@ -102,14 +102,14 @@ async fn read(
     guest: &Guest,
     id: Id,
     headers: &HeaderMap,
-    command: SessionCommand,
+    resource: &Resource,
 ) -> Result<Verdict, Said> {
     let deadline_ms = question::deadline_ms(headers)?.unwrap_or(DEADLINE_MS).min(DEADLINE_MS_MAX);
-    let caller = question::caller(shared, headers)?;
+    let caller = question::caller(shared, guest, headers, resource.op).await?;
     let _permit = question::enter(shared)?;
     let deadline = Instant::now() + Duration::from_millis(deadline_ms);
     let waiting = Waiting::begin(shared, guest, caller, deadline).map_err(Said::failed)?;
-    Ok(waiting.command(Command::Session(id, command), None, Shape::Plain).await)
+    Ok(waiting.command(Command::Session(id, resource.command.clone()), None, Shape::Plain).await)
 }
 
 /// The answer with its tag, or that it is still the one the client has.

@@ -92,7 +92,12 @@ impl Said {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         // Carts are their owners' business, and everything else may be otherwise in a moment.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Body::Verdict(Verdict::Fail(Fail { retry_after_ms: Some(wait_ms), .. })) = &*self.body {
+        let wait_ms = match &*self.body {
+            Body::Verdict(Verdict::Fail(fail)) => fail.retry_after_ms.map(u64::from),
+            Body::Verdict(Verdict::Rejected(Rejection::RateLimited { retry_after_ms, .. })) => *retry_after_ms,
+            _ => None,
+        };
+        if let Some(wait_ms) = wait_ms {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(wait_ms.div_ceil(1_000)));
         }
         if status == StatusCode::UNAUTHORIZED {

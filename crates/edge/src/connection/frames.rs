@@ -8,7 +8,6 @@ use std::{
 
 use boxoffice_wire::{Encoding, limits, limits::close};
 use bytes::{Bytes, BytesMut};
-use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::{
     Error, Message, WebSocket,
     error::ProtocolError,
@@ -64,20 +63,32 @@ pub(super) enum Received {
 pub(super) struct Frames {
     socket: WebSocket<Socket>,
     encoding: Encoding,
+    /// The longest frame that is read, in bytes: each that is under way has room for all of it.
+    longest: usize,
     /// The socket takes no more for the moment.
     blocked: bool,
 }
 
 impl Frames {
-    pub(super) fn new(stream: TcpStream, read: Bytes, encoding: Encoding) -> Frames {
+    /// Frames of at most [`limits::FRAME_BYTES_MAX`].
+    pub(super) fn new(socket: Socket, encoding: Encoding) -> Frames {
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER_BYTES)
             // The socket has the one buffer for writing, to which the library hands its control frames on at once.
             .write_buffer_size(0)
-            .max_message_size(Some(limits::IMPORT_FRAME_BYTES_MAX))
-            .max_frame_size(Some(limits::IMPORT_FRAME_BYTES_MAX));
-        let socket = WebSocket::from_raw_socket(Socket::new(stream, read), Role::Server, Some(config));
-        Frames { socket, encoding, blocked: false }
+            .max_message_size(Some(limits::FRAME_BYTES_MAX))
+            .max_frame_size(Some(limits::FRAME_BYTES_MAX));
+        let socket = WebSocket::from_raw_socket(socket, Role::Server, Some(config));
+        Frames { socket, encoding, longest: limits::FRAME_BYTES_MAX, blocked: false }
+    }
+
+    /// Reads frames of so many bytes from the next one on.
+    pub(super) fn read_up_to(&mut self, bytes: usize) {
+        self.longest = bytes;
+        self.socket.set_config(|config| {
+            config.max_message_size = Some(bytes);
+            config.max_frame_size = Some(bytes);
+        });
     }
 
     pub(super) fn encoding(&self) -> Encoding {
@@ -130,7 +141,7 @@ impl Frames {
                 Err(End::Gone)
             }
             Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(end_of(error)),
+            Err(error) => Err(end_of(error, self.longest)),
         }
     }
 
@@ -240,12 +251,9 @@ fn wrong_type(right: &str) -> End {
     End::Close(close::WRONG_FRAME_TYPE, format!("frames of this subprotocol are {right}").into())
 }
 
-fn end_of(error: Error) -> End {
+fn end_of(error: Error, longest: usize) -> End {
     match error {
-        Error::Capacity(_) => {
-            let most = limits::IMPORT_FRAME_BYTES_MAX;
-            End::Close(close::TOO_BIG, format!("a frame has at most {most} bytes").into())
-        }
+        Error::Capacity(_) => End::Close(close::TOO_BIG, format!("a frame has at most {longest} bytes").into()),
         Error::Utf8(_) => End::Close(1007, "a text frame is not UTF-8".into()),
         Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => End::Gone,
         Error::Protocol(error) => End::Close(1002, error.to_string().into()),

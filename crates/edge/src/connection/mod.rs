@@ -2,6 +2,7 @@
 
 // In reading order: the stream, frames over it, what is under way, what the node answered, the task, its requests.
 mod boundary;
+mod sealed;
 mod socket;
 
 mod frames;
@@ -20,9 +21,14 @@ use std::sync::Arc;
 
 use boxoffice_wire::{Encoding, limits::close};
 use bytes::Bytes;
+use rustls::ServerConnection;
 use tokio::net::TcpStream;
 
-pub(crate) use self::{answers::Answers, batch::Batch, requests::kind_of};
+pub(crate) use self::{
+    answers::Answers,
+    batch::Batch,
+    requests::{fail_of, not_of_a_node},
+};
 use self::{
     frames::End,
     task::{Connection, Turn},
@@ -36,6 +42,8 @@ use crate::{
 pub(crate) struct Newcomer {
     /// The stream.
     pub(crate) stream: TcpStream,
+    /// What encrypts it, if it is encrypted.
+    pub(crate) session: Option<Box<ServerConnection>>,
     /// What was read of it already.
     pub(crate) read: Bytes,
     /// The subprotocol agreed upon.

@@ -13,10 +13,11 @@ use boxoffice_core::{
 use boxoffice_node::door::{self, Failure, ReplyTo};
 use boxoffice_wire::{
     Call, Fail, FailKind, Op, Rejection, Request,
+    body::ClientHello,
     encode::{self, Verdict},
     limits::close,
 };
-use smol_str::{SmolStr, format_smolstr};
+use smol_str::format_smolstr;
 use tokio::time::Instant;
 
 use super::{
@@ -27,6 +28,8 @@ use super::{
     under_way::{Asked, Asker},
 };
 use crate::{
+    access::{Denied, Ended as AccessEnded},
+    budgets::weight_of,
     caller,
     errand::{self, Errand, Found},
     metrics::Ended,
@@ -72,9 +75,19 @@ impl Connection {
         if self.clocks.is_draining() {
             return self.fail(id, op, FailKind::Draining, now, now);
         }
-        if op.for_operators() && !self.caller.may_administer(&self.shared) {
-            let why = Rejection::Unauthenticated(SmolStr::new_static("this op needs the admin token"));
-            return self.refuse(id, op, &why, now);
+        if let Err(ended) = self.caller.access.check(&self.shared) {
+            return Err(end_of_access(ended));
+        }
+        match self.caller.access.may(&self.shared, op) {
+            Ok(()) => {}
+            Err(Denied::Refused(denial, why)) => {
+                self.caller.denied(&self.shared, denial, &why);
+                return self.refuse(id, op, &why, now);
+            }
+            Err(Denied::Failed(kind)) => return self.fail(id, op, kind, now, now),
+        }
+        if let Err(over) = self.shared.budgets.request(&self.owners, weight_of(op), now) {
+            return self.refuse(id, op, &over.rejection(), now);
         }
         if let Err(why) = self.caller.admit(&self.shared, &mut call) {
             return self.refuse(id, op, &why, now);
@@ -85,15 +98,23 @@ impl Connection {
                 if self.is_full() {
                     return self.fail(id, op, FailKind::Busy, now, now);
                 }
+                if let Some(retry_after_ms) = self.shared.backend.sheds(&command, key) {
+                    return self.failed(id, op, &fail_of(Failure::Busy(retry_after_ms)), now, now);
+                }
+                let charge = match self.shared.budgets.begin(&self.owners, &command, now) {
+                    Ok(charge) => charge,
+                    Err(over) => return self.refuse(id, op, &over.rejection(), now),
+                };
                 let (sought, reads_order) = (Sought::of(&command), caller::reads_order(&command));
                 let (asker, cart) = (Asker::Client(id), Turns::cart_of(&command, key.as_ref()));
-                let asked = Asked { asker, op, shape, sought, reads_order, cart, at: now, deadline };
+                let asked = Asked { asker, op, shape, sought, charge, reads_order, cart, at: now, deadline };
                 self.submit(asked, command, key);
                 Ok(())
             }
             Call::SearchCity(search) => self.go_about(id, op, Errand::City(search), now, deadline),
             Call::History { entity, seat, limit, before } => {
-                self.go_about(id, op, Errand::History { entity, seat, limit, before }, now, deadline)
+                let venues = Arc::clone(&self.caller.access.venues);
+                self.go_about(id, op, Errand::History { entity, seat, limit, before, venues }, now, deadline)
             }
             Call::Watch { .. } | Call::WatchCounts { .. } if self.watcher.is_none() => {
                 self.carried = Some(Request { id, op, deadline_ms, key, shape, call });
@@ -114,30 +135,13 @@ impl Connection {
                 self.batches[place] = Some(Batch::new(id, now, deadline, items));
                 self.advance(place, now)
             }
-            Call::Hello(hello) => match self.caller.after_hello(&self.shared, &hello) {
-                Ok(caller) => {
-                    self.caller = caller;
-                    self.done(id, op, now)
-                }
-                Err(why) => {
-                    self.refuse(id, op, &why, now)?;
-                    match why {
-                        Rejection::Unauthenticated(words) => {
-                            Err(End::Close(close::UNAUTHENTICATED, words.to_string().into()))
-                        }
-                        Rejection::Refusal(_)
-                        | Rejection::UnknownOp(_)
-                        | Rejection::TooLarge(_)
-                        | Rejection::RateLimited(_)
-                        | Rejection::UnsupportedVersion(_) => Ok(()),
-                    }
-                }
-            },
+            Call::Hello(hello) => self.say_hello(id, &hello, now),
             Call::Status => {
                 let status = self.shared.status();
                 self.ended(op, Ended::Ok, now, now);
                 self.frames.write(|encoding, out| encode::status(encoding, out, id, &status))
             }
+            Call::AuditNode if !self.caller.access.venues.is_empty() => self.refuse(id, op, &not_of_a_node(), now),
             Call::AuditNode => {
                 if self.audits_under_way >= AUDITS_MAX {
                     return self.fail(id, op, FailKind::Busy, now, now);
@@ -147,10 +151,40 @@ impl Connection {
         }
     }
 
+    /// The client says who it is. One whose key or token does not fit is told so, after a while where many such come from, and
+    /// let go.
+    fn say_hello(&mut self, id: u64, hello: &ClientHello, now: Instant) -> Result<(), End> {
+        let why = match self.caller.after_hello(&self.shared, self.guest.port, hello) {
+            Ok(caller) => {
+                if caller.access.is_of_the_house() {
+                    self.guest.lift();
+                }
+                self.owners = caller.owners(&self.guest);
+                self.caller = caller;
+                self.read_as_allowed();
+                return self.done(id, Op::Hello, now);
+            }
+            Err(why) => why,
+        };
+        if let Some(wait) = self.shared.wait_after_guess(&self.guest, &why) {
+            let ending = Err(Box::new(Verdict::Rejected(why)));
+            self.errands.push(Box::pin(async move {
+                tokio::time::sleep(wait).await;
+                GoneAbout { id, op: Op::Hello, at: now, ending }
+            }));
+            return Ok(());
+        }
+        self.refuse(id, Op::Hello, &why, now)?;
+        ended_by(&why)
+    }
+
     /// The node has answered what somebody here still waits for.
     pub(super) fn answered(&mut self, asked: Asked, result: door::Result, now: Instant) -> Result<(), End> {
         if let Ok(Err(refusal)) = &result {
             self.shared.metrics.refused(&asked.sought, refusal);
+        }
+        if let Some(charge) = asked.charge {
+            self.shared.budgets.end(charge, &result, now, self.shared.backend.now());
         }
         let result = self.caller.told(&self.shared, asked.reads_order, result);
         match asked.asker {
@@ -160,12 +194,12 @@ impl Connection {
                     self.ended(asked.op, ended, asked.at, now);
                     self.frames.write(|encoding, out| encode::outcome(encoding, out, id, &outcome, asked.shape))
                 }
-                Err(failure) => self.fail(id, asked.op, kind_of(failure), asked.at, now),
+                Err(failure) => self.failed(id, asked.op, &fail_of(failure), asked.at, now),
             },
             Asker::Batch { batch, item } => {
                 let verdict = match result {
                     Ok(outcome) => Verdict::decided(outcome, asked.shape),
-                    Err(failure) => Verdict::Fail(Fail::new(kind_of(failure))),
+                    Err(failure) => Verdict::Fail(fail_of(failure)),
                 };
                 self.item_ended(batch, item, verdict, now)
             }
@@ -213,7 +247,14 @@ impl Connection {
             Ok(Found::City(page)) => encode::city(encoding, out, id, page),
             Ok(Found::History(page)) => encode::history(encoding, out, id, page),
             Err(verdict) => encode::verdict(encoding, out, id, verdict),
-        })
+        })?;
+        match ending {
+            Err(verdict) => match *verdict {
+                Verdict::Rejected(why) => ended_by(&why),
+                Verdict::Ok(..) | Verdict::No(_) | Verdict::Fail(_) => Ok(()),
+            },
+            Ok(_) => Ok(()),
+        }
     }
 
     fn submit(&mut self, asked: Asked, command: Command, key: Option<RequestKey>) {
@@ -231,7 +272,7 @@ impl Connection {
     fn hand_in(&self, change: Change, left: Duration) {
         let Change { tag, command, key } = change;
         let reply = ReplyTo::new(Arc::clone(&self.sink), tag).within(left.as_millis() as u64);
-        self.shared.backend.submit(command, key, reply);
+        self.shared.submit(&self.caller.access, command, key, reply);
     }
 
     /// A command is over: the change of its cart that waited for it is handed in.
@@ -274,9 +315,17 @@ impl Connection {
         let Batch { id, at, deadline, .. } = *self.batch(place);
         while let Some((index, item)) = self.batch(place).start() {
             let asker = Asker::Batch { batch: place, item: index };
+            let charge = match self.shared.budgets.begin(&self.owners, &item.command, now) {
+                Ok(charge) => charge,
+                Err(over) => {
+                    self.batch(place).ended(index, Verdict::Rejected(over.rejection()));
+                    continue;
+                }
+            };
             let (sought, reads_order) = (Sought::of(&item.command), caller::reads_order(&item.command));
             let cart = Turns::cart_of(&item.command, item.key.as_ref());
-            let asked = Asked { asker, op: Op::Batch, shape: item.shape, sought, reads_order, cart, at, deadline };
+            let (op, shape) = (Op::Batch, item.shape);
+            let asked = Asked { asker, op, shape, sought, charge, reads_order, cart, at, deadline };
             self.submit(asked, item.command, item.key);
         }
         if let Some(verdicts) = self.batch(place).verdicts() {
@@ -303,8 +352,12 @@ impl Connection {
     }
 
     pub(super) fn fail(&mut self, id: u64, op: Op, kind: FailKind, at: Instant, now: Instant) -> Result<(), End> {
+        self.failed(id, op, &Fail::new(kind), at, now)
+    }
+
+    fn failed(&mut self, id: u64, op: Op, fail: &Fail, at: Instant, now: Instant) -> Result<(), End> {
         self.ended(op, Ended::Fail, at, now);
-        self.frames.write(|encoding, out| encode::fail(encoding, out, id, &Fail::new(kind)))
+        self.frames.write(|encoding, out| encode::fail(encoding, out, id, fail))
     }
 
     pub(super) fn ended(&self, op: Op, ended: Ended, at: Instant, now: Instant) {
@@ -312,13 +365,43 @@ impl Connection {
     }
 }
 
-pub(crate) fn kind_of(failure: Failure) -> FailKind {
-    match failure {
-        Failure::Busy => FailKind::Busy,
+/// Whether a connection ends with this refusal: it does if its client is not who it says.
+fn ended_by(why: &Rejection) -> Result<(), End> {
+    match why {
+        Rejection::Unauthenticated(words) => Err(End::Close(close::UNAUTHENTICATED, words.to_string().into())),
+        Rejection::Refusal(_)
+        | Rejection::UnknownOp(_)
+        | Rejection::TooLarge(_)
+        | Rejection::RateLimited { .. }
+        | Rejection::UnsupportedVersion(_) => Ok(()),
+    }
+}
+
+/// A key that is limited to venues is not told of a whole node.
+pub(crate) fn not_of_a_node() -> Rejection {
+    Refusal::Forbidden("a whole node is about all venues, and this key is for some".into()).into()
+}
+
+/// What a client has shown holds no longer.
+pub(super) fn end_of_access(ended: AccessEnded) -> End {
+    let code = match ended {
+        AccessEnded::Revoked => close::UNAUTHENTICATED,
+        AccessEnded::Expired => close::TOKEN_EXPIRED,
+    };
+    End::Close(code, ended.words().into())
+}
+
+/// What a client is told of the node's failure.
+pub(crate) fn fail_of(failure: Failure) -> Fail {
+    let kind = match failure {
+        Failure::Busy(retry_after_ms) => {
+            return Fail { retry_after_ms: Some(retry_after_ms), ..Fail::new(FailKind::Busy) };
+        }
         Failure::Unknown => FailKind::Unknown,
         Failure::NotReady => FailKind::NotReady,
         Failure::Draining => FailKind::Draining,
         Failure::ReadOnly => FailKind::ReadOnly,
         Failure::Internal => FailKind::Internal,
-    }
+    };
+    Fail::new(kind)
 }

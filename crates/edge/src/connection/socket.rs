@@ -1,4 +1,5 @@
-//! The TCP stream of a connection as a reader and writer that never waits. Neither side keeps a buffer that is not in use.
+//! The TCP stream of a connection as a reader and writer that never waits, encrypted or not. Neither side keeps a buffer that
+//! is not in use.
 
 use std::{
     cell::RefCell,
@@ -6,10 +7,11 @@ use std::{
 };
 
 use bytes::{Buf, Bytes};
+use rustls::ServerConnection;
 use socket2::SockRef;
 use tokio::{io::Interest, net::TcpStream};
 
-use super::boundary::Boundary;
+use super::{boundary::Boundary, sealed::Sealed};
 
 /// Bytes read from a socket with one call: a burst of some hundred requests.
 const READ_BYTES: usize = 32 * 1024;
@@ -29,7 +31,9 @@ thread_local! {
 /// A stream that gives what there is, takes everything, and says `WouldBlock` when it can neither give nor pass on.
 pub(super) struct Socket {
     stream: TcpStream,
-    /// Read from the stream and not asked for yet.
+    /// The encryption, if there is one. Bytes that it holds opened are taken out of it at once.
+    sealed: Option<Sealed>,
+    /// Read from the stream, opened and not asked for yet.
     rest: Bytes,
     /// The stream had no more when it was last read: asking again before it is readable would be in vain.
     drained: bool,
@@ -46,13 +50,21 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// A socket over `stream`, of which `read` was read already.
-    pub(super) fn new(stream: TcpStream, read: Bytes) -> Socket {
+    /// A socket over `stream`, encrypted by `session`, of which `read` was read already.
+    pub(super) fn new(stream: TcpStream, session: Option<Box<ServerConnection>>, read: Bytes) -> Socket {
+        let mut sealed = session.map(Sealed::new);
         let mut boundary = Boundary::default();
         boundary.pass(&read);
         // A copy: even when it is empty, it keeps the whole buffer alive in which the HTTP head came.
-        let rest = if read.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(&read) };
-        Socket { stream, rest, drained: false, out: Vec::new(), sent: 0, boundary, bytes_in: 0, bytes_out: 0 }
+        let mut rest = if read.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(&read) };
+        if let Some(sealed) = &mut sealed {
+            // The session may have opened more than was asked for. If it fails here, it fails again with the next read.
+            let _ = sealed.open(&[], |opened| {
+                boundary.pass(opened);
+                rest = Bytes::from([&rest, opened].concat());
+            });
+        }
+        Socket { stream, sealed, rest, drained: false, out: Vec::new(), sent: 0, boundary, bytes_in: 0, bytes_out: 0 }
     }
 
     /// Has the runtime that this is called on tell when the stream is ready, and no longer the one before: what watchers
@@ -104,9 +116,49 @@ impl Socket {
     }
 
     /// Tells the peer that nothing more will be written.
-    pub(super) fn shut_down(&self) {
+    pub(super) fn shut_down(&mut self) {
+        if let Some(sealed) = &mut self.sealed {
+            sealed.say_goodbye();
+            let _ = self.write_sealed();
+        }
         // It may have gone already.
         let _ = SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write);
+    }
+
+    fn write_plain(&mut self) -> io::Result<()> {
+        while self.sent < self.out.len() {
+            let written = self.stream.try_write(&self.out[self.sent..])?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.sent += written;
+            self.bytes_out += written as u64;
+        }
+        Ok(())
+    }
+
+    /// Record by record: what waits encrypted is one at most.
+    fn seal_and_write(&mut self) -> io::Result<()> {
+        loop {
+            self.write_sealed()?;
+            let Some(sealed) = &mut self.sealed else { return Ok(()) };
+            match sealed.seal(&self.out[self.sent..])? {
+                0 => return Ok(()),
+                taken => self.sent += taken,
+            }
+        }
+    }
+
+    fn write_sealed(&mut self) -> io::Result<()> {
+        let Some(sealed) = &mut self.sealed else { return Ok(()) };
+        while sealed.has_sealed() {
+            let written = sealed.write_to(&mut TryWrite(&self.stream))?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.bytes_out += written as u64;
+        }
+        Ok(())
     }
 
     fn take_rest(&mut self, buffer: &mut [u8]) -> usize {
@@ -141,16 +193,30 @@ impl Read for Socket {
             };
             self.drained = read.is_err();
             let bytes = &scratch[..read_length];
-            self.boundary.pass(bytes);
             self.bytes_in += bytes.len() as u64;
-            let (now, later) = bytes.split_at(bytes.len().min(buffer.len()));
-            buffer[..now.len()].copy_from_slice(now);
-            if !later.is_empty() {
-                self.rest = Bytes::copy_from_slice(later);
+            let (boundary, rest) = (&mut self.boundary, &mut self.rest);
+            match &mut self.sealed {
+                None => Ok(hand_out(bytes, buffer, boundary, rest)),
+                Some(_) if bytes.is_empty() => Ok(0),
+                Some(sealed) => {
+                    let opened = sealed.open(bytes, |opened| hand_out(opened, buffer, boundary, rest))?;
+                    // A part of a record opens nothing yet.
+                    if opened > 0 || sealed.is_over { Ok(opened) } else { Err(io::ErrorKind::WouldBlock.into()) }
+                }
             }
-            Ok(now.len())
         })
     }
+}
+
+/// Hands plain bytes to the reader; what it has no room for is the rest.
+fn hand_out(bytes: &[u8], buffer: &mut [u8], boundary: &mut Boundary, rest: &mut Bytes) -> usize {
+    boundary.pass(bytes);
+    let (now, later) = bytes.split_at(bytes.len().min(buffer.len()));
+    buffer[..now.len()].copy_from_slice(now);
+    if !later.is_empty() {
+        *rest = Bytes::copy_from_slice(later);
+    }
+    now.len()
 }
 
 impl Write for Socket {
@@ -163,13 +229,9 @@ impl Write for Socket {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        while self.sent < self.out.len() {
-            let written = self.stream.try_write(&self.out[self.sent..])?;
-            if written == 0 {
-                return Err(io::ErrorKind::WriteZero.into());
-            }
-            self.sent += written;
-            self.bytes_out += written as u64;
+        match self.sealed {
+            None => self.write_plain()?,
+            Some(_) => self.seal_and_write()?,
         }
         self.sent = 0;
         let mut out = std::mem::take(&mut self.out);
@@ -181,6 +243,19 @@ impl Write for Socket {
                 }
             });
         }
+        Ok(())
+    }
+}
+
+/// A stream that is written to without waiting.
+struct TryWrite<'a>(&'a TcpStream);
+
+impl Write for TryWrite<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }

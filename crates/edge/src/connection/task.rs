@@ -10,7 +10,11 @@ use boxoffice_node::{
     door::{self, ReplySink},
     feeds::{Said, Watcher},
 };
-use boxoffice_wire::{Op, Request, encode, feed::Notice, limits::close};
+use boxoffice_wire::{
+    Op, Request, encode,
+    feed::Notice,
+    limits::{self, close},
+};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use smol_str::SmolStr;
 use tokio::time::{Instant, sleep_until};
@@ -21,11 +25,14 @@ use super::{
     batch::Batch,
     clocks::Clocks,
     frames::{End, Frames, Received},
+    requests::end_of_access,
+    socket::Socket,
     turns::Turns,
     under_way::UnderWay,
     watching::Awaited,
 };
 use crate::{
+    budgets::Owners,
     caller::Caller,
     errand::Ending,
     metrics::Metrics,
@@ -62,6 +69,8 @@ pub(super) struct Connection {
     pub(super) frames: Frames,
     pub(super) clocks: Clocks,
     pub(super) caller: Caller,
+    /// Who is charged for what it takes.
+    pub(super) owners: Owners,
     pub(super) answers: Arc<Answers>,
     /// The same as `answers`, as the node takes it.
     pub(super) sink: Arc<dyn ReplySink>,
@@ -90,11 +99,12 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn new(newcomer: Newcomer, shared: Arc<Shared>) -> Connection {
-        let Newcomer { stream, read, encoding, caller, guest } = newcomer;
+        let Newcomer { stream, session, read, encoding, caller, guest } = newcomer;
         let answers = Arc::new(Answers::default());
         Connection {
-            frames: Frames::new(stream, read, encoding),
+            frames: Frames::new(Socket::new(stream, session, read), encoding),
             clocks: Clocks::new(Instant::now(), &shared.config.limits),
+            owners: caller.owners(&guest),
             caller,
             sink: Arc::clone(&answers) as Arc<dyn ReplySink>,
             answers,
@@ -123,14 +133,25 @@ impl Connection {
         self.frames
     }
 
+    /// Reads as long frames as the client may send: those of an import take much memory while they are under way.
+    pub(super) fn read_as_allowed(&mut self) {
+        let roles = self.caller.access.roles;
+        let may_import = Op::ALL.iter().any(|op| op.is_for_importers() && op.is_open_to(roles));
+        self.frames.read_up_to(if may_import { limits::IMPORT_FRAME_BYTES_MAX } else { limits::FRAME_BYTES_MAX });
+    }
+
     /// Says hello, then goes on as [`Connection::run`].
     pub(super) async fn greet_and_run(&mut self) -> Result<Turn, End> {
+        self.read_as_allowed();
         let mut hello = self.shared.backend.hello();
         let limits = &self.shared.config.limits;
         hello.limits.requests_under_way = u32::try_from(limits.requests_under_way_max).unwrap_or(u32::MAX);
         hello.limits.feeds = u32::try_from(limits.feeds_max).unwrap_or(u32::MAX);
         hello.limits.first_frame_ms = milliseconds(limits.first_frame_timeout);
         hello.limits.whole_frame_ms = milliseconds(limits.whole_frame_timeout);
+        if !self.caller.access.sees_the_cluster() {
+            (hello.cluster, hello.version) = (SmolStr::default(), SmolStr::default());
+        }
         self.frames.write(|encoding, out| encode::hello(encoding, out, &hello))?;
         self.frames.flush(&self.shared.config.limits).await?;
         self.run().await
@@ -171,6 +192,7 @@ impl Connection {
                 }
             }
             let now = Instant::now();
+            self.caller.access.check(&self.shared).map_err(end_of_access)?;
             self.take_answers(now).await?;
             more = (more || self.frames.may_have()) && self.read(now)?;
             self.check_time(now)?;
@@ -276,7 +298,7 @@ impl Connection {
     fn phase_is(&mut self, phase: Phase) -> Result<(), End> {
         self.known_phase = phase;
         match phase {
-            Phase::Open => Ok(()),
+            Phase::Open | Phase::Leaving => Ok(()),
             Phase::Draining => {
                 let reconnect_ms = self.shared.reconnect_ms();
                 self.clocks.drain(Instant::now(), Duration::from_millis(reconnect_ms));

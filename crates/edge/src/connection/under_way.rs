@@ -4,7 +4,7 @@ use boxoffice_core::id::CartId;
 use boxoffice_wire::{Op, request::Shape};
 use tokio::time::Instant;
 
-use crate::sought::Sought;
+use crate::{budgets::Charge, sought::Sought};
 
 /// Who waits for the answer to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub(super) struct Asked {
     pub(super) shape: Shape,
     /// What a refusal is held against.
     pub(super) sought: Sought,
+    /// What was charged for it.
+    pub(super) charge: Option<Charge>,
     /// Whether it reads an order, which may be another's.
     pub(super) reads_order: bool,
     /// The cart whose changes it takes turns with.
@@ -140,7 +142,17 @@ mod tests {
         let deadline = from + Duration::from_millis(deadline_ms);
         let (op, shape, sought) = (Op::CartGet, Shape::Plain, Sought::Nothing);
         let cart = None;
-        Asked { asker: Asker::Client(id), op, shape, sought, reads_order: false, cart, at: from, deadline }
+        Asked {
+            asker: Asker::Client(id),
+            op,
+            shape,
+            sought,
+            charge: None,
+            reads_order: false,
+            cart,
+            at: from,
+            deadline,
+        }
     }
 
     #[test]

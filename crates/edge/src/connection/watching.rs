@@ -170,7 +170,10 @@ impl Connection {
         let has = self.watcher.as_ref().map_or(0, |watcher| watcher.len());
         // Whoever asks for the same again and again has one feed, and waits for many answers.
         if has.max(self.awaited.watches.len()) + feeds > feeds_max {
-            return Err(Rejection::RateLimited(format_smolstr!("at most {feeds_max} feeds on one connection")));
+            return Err(Rejection::RateLimited {
+                why: format_smolstr!("at most {feeds_max} feeds on one connection"),
+                retry_after_ms: None,
+            });
         }
         Ok(())
     }

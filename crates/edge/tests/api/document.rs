@@ -1,5 +1,6 @@
 //! What `docs/protocol.md` shows of HTTP is asked of a real node, line by line, and answered so.
 
+use boxoffice_core::access::Role;
 use boxoffice_edge::EdgeConfig;
 use boxoffice_node::config::{PaymentConfig, Secret};
 use serde_json::{Value, json};
@@ -70,7 +71,8 @@ async fn everything_shown_is_answered_so() {
     let document = std::fs::read_to_string(path).expect("the document is there");
     // The secret that the document makes its token with.
     let secret = Some(Secret("the secret of the shop".into()));
-    let door = EdgeConfig { customer_secret: secret, ..EdgeConfig::default() };
+    let anonymous = Some(Role::Admin);
+    let door = EdgeConfig { customer_secret: secret, anonymous, recorded_by_anyone: true, ..EdgeConfig::default() };
     let house = House::behind(door, PaymentConfig::default()).await;
     let mut asking = Asking::connect(house.address).await;
     let mut lines = document.lines();

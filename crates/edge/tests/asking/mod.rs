@@ -64,7 +64,7 @@ impl Asking {
     }
 
     pub async fn ask(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Told {
-        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: test\r\n");
+        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n");
         for (name, value) in headers {
             let _ = write!(head, "{name}: {value}\r\n");
         }

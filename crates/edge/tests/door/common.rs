@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use boxoffice_core::{
+    access::{AccessKey, Role},
     answer::{
         Answer, Answered, At, BookingState, BookingView, CartState, CartView, MapView, Order, SeatCounts, SessionEntry,
     },
@@ -17,8 +18,10 @@ use boxoffice_core::{
 use boxoffice_edge::{
     Backend, Edge, EdgeConfig, Limits, Runtimes,
     backend::{Member, Reading},
+    budgets::BudgetConfig,
 };
 use boxoffice_node::{
+    access::KeyRing,
     config::Secret,
     door::{Failure, ReplyTo},
     feeds::{Commit, FeedSettings, FeedSource, Feeds, News},
@@ -59,6 +62,9 @@ use crate::theatre::Theatre;
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
+/// What the nodes of the cluster show each other.
+pub(crate) const PEER_SECRET: &[u8] = b"the secret of the nodes";
+
 /// Seat, limit and the version before which a history was asked for.
 pub(crate) type HistoryAsked = (Option<Seat>, usize, Option<u64>);
 
@@ -86,6 +92,9 @@ pub(crate) struct Node {
     pub(crate) orders: Mutex<BTreeMap<CartId, Option<Id>>>,
     /// Where pages of bookings were to go on.
     pub(crate) bookings_after: Mutex<Vec<Option<(Timestamp, SmolStr)>>>,
+    /// The keys of the cluster, and how they stand.
+    pub(crate) access_keys: Mutex<BTreeMap<Id, Arc<AccessKey>>>,
+    pub(crate) key_ring: Mutex<KeyRing>,
     runtime: Handle,
 }
 
@@ -115,7 +124,7 @@ impl Node {
     /// Two sessions of each venue: by its number, then a hundred later.
     fn search(&self, venue: &Id, after: Option<(Timestamp, Id)>, limit: u32, reply: ReplyTo) {
         match venue.as_str() {
-            "busy" => return reply.answer(Err(Failure::Busy)),
+            "busy" => return reply.answer(Err(Failure::Busy(100))),
             // Waits for ever.
             "silent" => return self.waiting.lock().push(reply),
             _ => {}
@@ -285,6 +294,18 @@ impl Backend for Node {
         Timestamp(1_000)
     }
 
+    fn key(&self, name: &Id) -> Option<Arc<AccessKey>> {
+        self.access_keys.lock().get(name).cloned()
+    }
+
+    fn key_ring(&self) -> KeyRing {
+        *self.key_ring.lock()
+    }
+
+    fn is_peer_token(&self, token: &str) -> bool {
+        boxoffice_wire::joining::is_token(PEER_SECRET, token)
+    }
+
     fn ready(&self) -> Result<(), String> {
         self.not_ready.lock().clone().map_or(Ok(()), Err)
     }
@@ -361,7 +382,13 @@ pub(crate) fn cart(number: u128) -> CartId {
 
 /// A door that is open, with everything behind it.
 pub(crate) struct Door {
+    /// Where tests connect: the operators' port if that asks for nothing, else the clients' port.
     pub(crate) address: SocketAddr,
+    /// The clients' port.
+    pub(crate) clients: SocketAddr,
+    /// The operators' port.
+    pub(crate) operators: SocketAddr,
+    admin_token: Option<String>,
     pub(crate) node: Arc<Node>,
     running: Option<JoinHandle<()>>,
     stop: Option<oneshot::Sender<()>>,
@@ -374,9 +401,30 @@ impl Door {
         Door::with(EdgeConfig { limits, ..EdgeConfig::default() })
     }
 
-    /// Opens a door on any port.
-    pub(crate) fn with(mut config: EdgeConfig) -> Door {
+    /// Opens a door on any port; strangers may do everything that buyers do.
+    pub(crate) fn with(config: EdgeConfig) -> Door {
+        let budgets = BudgetConfig {
+            connections: 0,
+            requests_per_second: 0,
+            carts: 0,
+            held: 0,
+            cart_held: 0,
+            seat_seconds: 0,
+            ..config.budgets
+        };
+        Door::strict(EdgeConfig { anonymous: Some(Role::Sell), recorded_by_anyone: true, budgets, ..config })
+    }
+
+    /// Opens a door on any port, as it is configured.
+    pub(crate) fn strict(mut config: EdgeConfig) -> Door {
         config.listen.set_port(0);
+        config.operators = Some("127.0.0.1:0".parse().expect("an address"));
+        config.limits.operator_connections_max = config.limits.connections_max;
+        config.limits.operator_descriptors_end = config.limits.descriptors_end;
+        if config.limits.guess_step == Limits::default().guess_step {
+            config.limits.guess_step = Duration::ZERO;
+        }
+        let admin_token = config.admin_token.clone();
         let watching = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("watching")
@@ -413,16 +461,28 @@ impl Door {
             histories_asked: Mutex::default(),
             orders: Mutex::default(),
             bookings_after: Mutex::default(),
+            access_keys: Mutex::default(),
+            key_ring: Mutex::new(KeyRing { version: 1, has_admin: false, silent_ms: 0 }),
             runtime: Handle::current(),
         });
         let runtimes = Runtimes { selling: Handle::current(), watching: watching.handle().clone() };
         let edge = Edge::bind(config, Arc::clone(&node) as Arc<dyn Backend>, runtimes).expect("a free port");
-        let address = edge.local_addr();
+        let (clients, operators) = (edge.local_addr(), edge.operators_addr().expect("it is asked for"));
+        let address = if admin_token.is_some() { clients } else { operators };
         let (stop, stopped) = oneshot::channel();
         let running = tokio::spawn(edge.run(async {
             let _ = stopped.await;
         }));
-        Door { address, node, running: Some(running), stop: Some(stop), watching: Some(watching) }
+        Door {
+            address,
+            clients,
+            operators,
+            admin_token,
+            node,
+            running: Some(running),
+            stop: Some(stop),
+            watching: Some(watching),
+        }
     }
 
     /// Begins to close the door.
@@ -438,7 +498,9 @@ impl Door {
 
     /// The value of a counter or gauge.
     pub(crate) async fn metric(&self, name: &str) -> f64 {
-        let (_, text) = get(self.address, "/metrics").await;
+        let token = self.admin_token.as_ref().map(|token| format!("authorization: Bearer {token}\r\n"));
+        let head = format!("host: localhost\r\nconnection: close\r\n{}", token.unwrap_or_default());
+        let (_, text) = http(self.operators, &format!("GET /metrics HTTP/1.1\r\n{head}\r\n")).await;
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.unwrap_or_else(|| panic!("no {name} in\n{text}")).parse().expect("a number")
     }
@@ -467,7 +529,7 @@ impl Drop for Door {
 
 /// Status and body of a page.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> (u16, String) {
-    http(address, &format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n")).await
+    http(address, &format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")).await
 }
 
 /// Status and body of the answer to an HTTP request.

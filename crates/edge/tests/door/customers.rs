@@ -1,6 +1,6 @@
 //! Whose business it is: customers with tokens, by both doors; what guests are told of other people's bookings.
 
-use boxoffice_core::refusal::Conflict;
+use boxoffice_core::{access::Role, refusal::Conflict};
 use boxoffice_edge::EdgeConfig;
 use boxoffice_node::config::Secret;
 use boxoffice_wire::{
@@ -21,6 +21,7 @@ fn guarded() -> Door {
     Door::with(EdgeConfig {
         admin_token: Some(ADMIN.into()),
         customer_secret: Some(Secret(SECRET.into())),
+        origins: vec!["https://shop.example".into()],
         ..EdgeConfig::default()
     })
 }
@@ -225,11 +226,15 @@ async fn by_http_it_is_the_same() {
     assert!(taken.contains(&"boxoffice-customer") && taken.contains(&"boxoffice-customer-token"), "{taken:?}");
 }
 
-/// Where no admin token is set everybody may send batches: each item is looked at by itself.
+/// Each item of a batch is looked at by itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn items_of_a_batch_are_looked_at_one_by_one() {
-    let config = EdgeConfig { customer_secret: Some(Secret(SECRET.into())), ..EdgeConfig::default() };
-    let door = Door::with(config);
+    let door = Door::strict(EdgeConfig {
+        anonymous: Some(Role::Desk),
+        admin_token: Some(ADMIN.into()),
+        customer_secret: Some(Secret(SECRET.into())),
+        ..EdgeConfig::default()
+    });
     sell(&door);
     let open =
         |rid: &str, name: &str| json!({"op": "cart.open", "rid": rid, "body": {"token": token(1), "customer": name}});

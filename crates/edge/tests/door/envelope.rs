@@ -1,8 +1,11 @@
 //! What is not a request, or not one this door takes, is named and changes nothing.
 
 use crate::common::{Client, Door, Sent, in_both, token};
-use boxoffice_edge::Limits;
-use boxoffice_wire::{Encoding, Op, limits};
+use boxoffice_edge::{EdgeConfig, Limits};
+use boxoffice_wire::{
+    Encoding, Op,
+    limits::{self, close},
+};
 use futures_util::SinkExt;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
@@ -100,6 +103,26 @@ async fn a_frame_too_long_for_its_op_is_refused_and_the_connection_goes_on() {
         client.send_frame(&frame).await;
         assert_eq!(client.code().await, (Some(1), 103));
         client.is_alive().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_may_not_import_sends_short_frames() {
+    let key = "open sesame, please";
+    in_both(|encoding| async move {
+        let door = Door::with(EdgeConfig { admin_token: Some(key.into()), ..EdgeConfig::default() });
+        let long = "x".repeat(limits::FRAME_BYTES_MAX);
+        let body = json!({"id": 1, "op": "session.map", "body": {"id": "hamlet", "view": long}});
+        let mut guest = Client::connect(door.address, encoding).await;
+        guest.is_alive().await;
+        guest.send_frame(&guest.encoded(&body)).await;
+        assert_eq!(guest.close_code().await, close::TOO_BIG);
+        // One that shows a key reads on: the frame is too long for its op only.
+        let mut operator = Client::connect(door.address, encoding).await;
+        operator.send(0, Op::Hello, json!({"token": key})).await;
+        operator.send_frame(&operator.encoded(&body)).await;
+        assert_eq!((operator.code().await, operator.code().await), ((Some(0), 0), (Some(1), 103)));
     })
     .await;
 }

@@ -98,6 +98,7 @@ async fn a_history_is_told_in_words_page_by_page() {
             time: Timestamp(7_000),
             version,
             event,
+            by: None,
         };
         let seat = Seat { row: 1, seat: 11 };
         let entries = vec![entry(4, hold(vec![seat])), entry(5, sale(vec![seat]))];

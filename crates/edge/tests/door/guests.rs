@@ -54,7 +54,7 @@ async fn an_upgrade_needs_a_subprotocol_in_common() {
     let welcome = request(door.address, MSGPACK, &[("origin", "https://tickets.example")]);
     Client::connect_with(welcome, Encoding::MsgPack).await.is_alive().await;
     assert_eq!(get(door.address, "/v1/ws").await.0, 426);
-    let old = "GET /v1/ws HTTP/1.1\r\nhost: t\r\nupgrade: websocket\r\nconnection: upgrade\r\n\
+    let old = "GET /v1/ws HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: upgrade\r\n\
                sec-websocket-version: 8\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     assert_eq!(http(door.address, old).await.0, 426);
 }
@@ -109,7 +109,8 @@ async fn a_door_that_cannot_open_says_why() {
     assert!(matches!(occupied, EdgeError::Occupied { .. }));
     let words = occupied.to_string();
     assert!(words.contains(&door.address.to_string()) && words.contains("another port"), "{words}");
-    let everywhere = EdgeConfig { listen: "0.0.0.0:0".parse().expect("an address"), ..EdgeConfig::default() };
+    let operators = Some("0.0.0.0:0".parse().expect("an address"));
+    let everywhere = EdgeConfig { operators, ..EdgeConfig::default() };
     let words = bind(everywhere.clone()).to_string();
     assert!(words.contains("0.0.0.0:0") && words.contains("admin_token"), "{words}");
     let empty = EdgeConfig { admin_token: Some(String::new()), ..everywhere };
@@ -289,13 +290,14 @@ async fn there_is_room_for_so_many() {
     let mut first = Client::connect(door.address, Encoding::Json).await;
     let second = Client::connect(door.address, Encoding::Json).await;
     let third = Client::connect(door.address, Encoding::Json).await;
-    let (status, why) = get(door.address, "/healthz").await;
+    let (status, why) = get(door.address, "/readyz").await;
     assert!(status == 503 && why.contains("limits.connections"), "{why}");
+    assert_eq!(get(door.address, "/healthz").await, (200, "alive\n".into()), "a full node is alive");
     assert_eq!(refused(request(door.address, MSGPACK, &[])).await, 503, "nor by WebSocket");
     first.is_alive().await;
     drop((second, third));
     let begun = tokio::time::Instant::now();
-    while get(door.address, "/healthz").await.0 != 200 {
+    while get(door.address, "/readyz").await.0 != 200 {
         assert!(begun.elapsed() < PATIENCE, "room is made again");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

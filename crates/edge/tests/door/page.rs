@@ -54,7 +54,7 @@ fn is_kept_but_asked_for_again(told: &Told) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_file_is_served_as_what_it_is() {
     let door = Door::open(Limits::default());
-    let mut asking = Asking::connect(door.address).await;
+    let mut asking = Asking::connect(door.clients).await;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
     let files = files();
     assert!(!files.is_empty());
@@ -75,7 +75,7 @@ async fn every_file_is_served_as_what_it_is() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_stands_at_the_root_and_runs_nothing_of_others() {
     let door = Door::open(Limits::default());
-    let mut asking = Asking::connect(door.address).await;
+    let mut asking = Asking::connect(door.clients).await;
     let told = asking.get("/", &[]).await;
     assert_eq!((told.status, told.header("content-type")), (200, Some("text/html; charset=utf-8")));
     is_kept_but_asked_for_again(&told);
@@ -101,7 +101,7 @@ async fn the_page_stands_at_the_root_and_runs_nothing_of_others() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_browser_has_is_not_sent_again() {
     let door = Door::open(Limits::default());
-    let mut asking = Asking::connect(door.address).await;
+    let mut asking = Asking::connect(door.clients).await;
     for path in ["/", "/page/index.html", "/page/css/operator.css"] {
         let tag = asking.get(path, &[]).await.header("etag").expect("a tag").to_owned();
         for known in [tag.clone(), format!("W/{tag}"), format!("\"other\", {tag}"), "*".into()] {
@@ -117,7 +117,7 @@ async fn what_a_browser_has_is_not_sent_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_the_page_is_served() {
     let door = Door::open(Limits::default());
-    let mut asking = Asking::connect(door.address).await;
+    let mut asking = Asking::connect(door.clients).await;
     for path in [
         "/page/../Cargo.toml",
         "/page/..%2fCargo.toml",
@@ -150,6 +150,7 @@ async fn the_page_is_told_of_the_cluster() {
         resources: vec![id("room-5")],
         gateway: true,
         demo: Some("http://127.0.0.1:7190".into()),
+        payment: Some("https://pay.example/element.js".into()),
     };
     let door = Door::with(EdgeConfig { page, ..EdgeConfig::default() });
     let member = |node: &str, client: &str| Member { node: node.into(), client: client.into() };
@@ -161,13 +162,12 @@ async fn the_page_is_told_of_the_cluster() {
         member("n4", "10.0.0.4:0"),
         member("n5", "[::1]:7180"),
     ];
-    let mut asking = Asking::connect(door.address).await;
+    let mut asking = Asking::connect(door.clients).await;
     let told = asking.get("/page.json", &[("origin", "https://tickets.example")]).await;
     assert_eq!((told.status, told.header("content-type")), (200, Some("application/json")));
     assert_eq!(told.header("access-control-allow-origin"), Some("*"));
     assert_eq!(told.header("cache-control"), Some("no-store"));
     let expected = json!({
-        "cluster": "test",
         "node": "n1",
         "nodes": [
             {"node": "n1", "url": "http://10.0.0.1:7180"},
@@ -178,29 +178,31 @@ async fn the_page_is_told_of_the_cluster() {
         "resources": ["room-5"],
         "gateway": true,
         "demo": "http://127.0.0.1:7190",
+        "customers": false,
+        "hosts": [],
+        "payment": "https://pay.example/element.js",
     });
     assert_eq!(told.json(), expected);
     assert_eq!(asking.ask("HEAD", "/page.json", &[], b"").await.status, 200);
-    let metrics = asking.get("/metrics", &[]).await;
-    assert_eq!(metrics.header("access-control-allow-origin"), Some("*"));
+    assert_eq!(asking.get("/metrics", &[]).await.status, 404, "strangers are told no counters");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_is_alone_is_where_it_was_reached() {
     let door = Door::open(Limits::default());
     *door.node.members.lock() = vec![Member { node: "n1".into(), client: "".into() }];
-    let told: Value = Asking::connect(door.address).await.get("/page.json", &[]).await.json();
-    assert_eq!(told["nodes"], json!([{"node": "n1", "url": "http://test"}]), "as the request's Host says");
+    let told: Value = Asking::connect(door.clients).await.get("/page.json", &[]).await.json();
+    assert_eq!(told["nodes"], json!([{"node": "n1", "url": "http://localhost"}]), "as the request's Host says");
     assert_eq!((&told["gateway"], &told["demo"], &told["products"]), (&json!(false), &Value::Null, &json!([])));
     // It does not know its cluster yet, and who asks is no good help.
     door.node.members.lock().clear();
     for host in ["", "a b", "user@evil.example", "a/b"] {
         let request = format!("GET /page.json HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
-        let (status, body) = crate::common::http(door.address, &request).await;
+        let (status, body) = crate::common::http(door.clients, &request).await;
         if status == 200 {
             let told: Value = serde_json::from_str(&body).expect("JSON");
-            assert_eq!(told["nodes"], json!([{"node": "n1", "url": format!("http://{}", door.address)}]), "{host:?}");
+            assert_eq!(told["nodes"], json!([{"node": "n1", "url": format!("http://{}", door.clients)}]), "{host:?}");
         }
     }
-    assert_eq!(get(door.address, "/page.json").await.0, 200);
+    assert_eq!(get(door.clients, "/page.json").await.0, 200);
 }

@@ -1,9 +1,11 @@
 //! WebSocket as a watcher needs it: whole messages out of whatever was read, and masked frames to be sent.
 
 /// What came whole.
-pub(super) enum Message<'a> {
+pub(crate) enum Message<'a> {
     /// A text, put together if it came in pieces.
     Text(&'a [u8]),
+    /// The same in bytes.
+    Binary(&'a [u8]),
     /// A ping, with what the pong must repeat.
     Ping(&'a [u8]),
     /// The server says farewell, with a code if it gave one.
@@ -12,17 +14,18 @@ pub(super) enum Message<'a> {
 
 /// The peer does not speak WebSocket.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Broken;
+pub(crate) struct Broken;
 
 const CONTINUATION: u8 = 0;
 const TEXT: u8 = 1;
+const BINARY: u8 = 2;
 const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG: u8 = 10;
 
 /// What was read of one connection and is no whole message yet. Has no memory of its own between messages.
 #[derive(Default)]
-pub(super) struct Inbound {
+pub(crate) struct Inbound {
     /// The beginning of a frame.
     rest: Vec<u8>,
     /// The fragments of a message.
@@ -31,7 +34,7 @@ pub(super) struct Inbound {
 
 impl Inbound {
     /// Takes in what was read, and hands out each message that is whole with it.
-    pub(super) fn take(&mut self, bytes: &[u8], mut on: impl FnMut(Message<'_>)) -> Result<(), Broken> {
+    pub(crate) fn take(&mut self, bytes: &[u8], mut on: impl FnMut(Message<'_>)) -> Result<(), Broken> {
         if self.rest.is_empty() {
             let used = self.walk(bytes, &mut on)?;
             self.rest.extend_from_slice(&bytes[used..]);
@@ -54,6 +57,7 @@ impl Inbound {
             used += length;
             match (opcode, is_last) {
                 (TEXT, true) if self.message.is_empty() => on(Message::Text(payload)),
+                (BINARY, true) if self.message.is_empty() => on(Message::Binary(payload)),
                 (TEXT, false) if self.message.is_empty() => self.message.extend_from_slice(payload),
                 (CONTINUATION, false) => self.message.extend_from_slice(payload),
                 (CONTINUATION, true) => {
@@ -102,12 +106,17 @@ fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, Broken> {
 }
 
 /// Appends a text frame. Its mask is zero, which masks nothing and is as good as another where nobody listens in.
-pub(super) fn write_text(out: &mut Vec<u8>, text: &[u8]) {
+pub(crate) fn write_text(out: &mut Vec<u8>, text: &[u8]) {
     write(out, TEXT, text);
 }
 
+/// Appends a frame of bytes, masked as [`write_text`] does.
+pub(crate) fn write_binary(out: &mut Vec<u8>, bytes: &[u8]) {
+    write(out, BINARY, bytes);
+}
+
 /// Appends a pong.
-pub(super) fn write_pong(out: &mut Vec<u8>, payload: &[u8]) {
+pub(crate) fn write_pong(out: &mut Vec<u8>, payload: &[u8]) {
     write(out, PONG, payload);
 }
 
@@ -136,6 +145,7 @@ mod tests {
         let mut all = Vec::new();
         let taken = inbound.take(bytes, |message| {
             all.push(match message {
+                Message::Binary(bytes) => format!("bytes {}", bytes.len()),
                 Message::Text(text) => format!("text {}", String::from_utf8_lossy(text)),
                 Message::Ping(payload) => format!("ping {}", payload.len()),
                 Message::Close(code) => format!("close {code:?}"),

@@ -5,7 +5,7 @@
 //! [`now_us`], a clock that all processes of the machine share. A frame's text is read once however many get it.
 
 // In reading order: bytes, what they say, one connection, all of them, what is counted.
-mod frames;
+pub(crate) mod frames;
 mod seen;
 
 mod link;

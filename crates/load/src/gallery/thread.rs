@@ -238,6 +238,7 @@ impl Thread {
         let mut done = Ok(());
         let whole = inbound.take(bytes, |message| match message {
             Message::Text(text) => self.text(number, text, received_us),
+            Message::Binary(_) => done = Err(io::Error::other("the server sends bytes where text was agreed on")),
             Message::Ping(payload) => write_pong(self.links[number].out(), payload),
             Message::Close(code) => done = Err(io::Error::other(format!("the server closes with code {code:?}"))),
         });

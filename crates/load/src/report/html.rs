@@ -79,6 +79,7 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
     latencies(out, report, baseline)?;
     steps(out, report, baseline)?;
     storm(out, report)?;
+    overload(out, report)?;
     meanwhile(out, report)?;
     machine(out, report)?;
     audit(out, report)?;
@@ -243,6 +244,18 @@ fn steps(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
         )?;
     }
     writeln!(out, "</table>")
+}
+
+fn overload(out: &mut String, report: &Report) -> std::fmt::Result {
+    let Some(overload) = &report.overload else { return Ok(()) };
+    writeln!(out, "<h2>Overload</h2><p>Capacity: {:.0} purchases a second.</p><table>", overload.capacity)?;
+    for (number, row) in overload.rows().into_iter().enumerate() {
+        let cell = if number == 0 { "th" } else { "td" };
+        let cells: String = row.iter().map(|figure| format!("<{cell}>{figure}</{cell}>")).collect();
+        writeln!(out, "<tr>{cells}</tr>")?;
+    }
+    writeln!(out, "</table>")?;
+    overload.beside().iter().try_for_each(|line| writeln!(out, "<p>{line}</p>"))
 }
 
 fn storm(out: &mut String, report: &Report) -> std::fmt::Result {

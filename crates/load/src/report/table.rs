@@ -85,10 +85,24 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
     }
     writeln!(out)?;
     storm(out, report)?;
+    overload(out, report)?;
     meanwhile(out, report)?;
     machine(out, report)?;
     audit(out, report)?;
     verdict(out, report)
+}
+
+/// The phases of a run under overload.
+fn overload(out: &mut String, report: &Report) -> std::fmt::Result {
+    let Some(overload) = &report.overload else { return Ok(()) };
+    writeln!(out, "  overload: capacity {:.0} purchases/s; latencies in ms, of admitted requests", overload.capacity)?;
+    for [name, figures @ ..] in overload.rows() {
+        write!(out, "  {name:<17}")?;
+        figures.iter().try_for_each(|figure| write!(out, "{figure:>10}"))?;
+        writeln!(out)?;
+    }
+    overload.beside().iter().try_for_each(|line| writeln!(out, "    {line}"))?;
+    writeln!(out)
 }
 
 fn reasons(out: &mut String, name: &str, reasons: &std::collections::BTreeMap<String, u64>) -> std::fmt::Result {

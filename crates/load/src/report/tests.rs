@@ -53,6 +53,7 @@ pub(crate) fn sample() -> Report {
         reads: None,
         watchers: None,
         outages: None,
+        overload: None,
         audit: Audit::default(),
         verdict: Verdict { passed: true, line: "24 998 sold".into(), reasons: Vec::new() },
     }

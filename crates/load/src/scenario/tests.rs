@@ -146,7 +146,7 @@ fn a_scenario_that_is_not_there_is_said() {
         error,
         "there is no scenario \"seed-opera\": neither a file nor one of seed-theatre, seed-theatre-contended, \
          closed-theatre, one-seat, seed-cart, seed-cart-hot, closed-cart, ga-olympics, calendar-rush, expiry-storm, mixed, n0, n1, \
-         n4, watchers, resident"
+         n4, watchers, resident, overload"
     );
 }
 

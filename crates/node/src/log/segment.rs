@@ -10,7 +10,7 @@ use crate::world::{Disk, DiskFile, OpenMode, Rng};
 /// Where the first record stands. The page before it is written once and never again.
 pub(super) const PAGE: usize = 4096;
 /// The version of the format of segments and records.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 const MAGIC: &[u8; 8] = b"BOXO-LOG";
 const CRC_AT: usize = PAGE - 4;
 /// The name of a segment while it is made.

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The version of what is said on a link, hellos and frames.
-pub(super) const VERSION: u16 = 3;
+pub(super) const VERSION: u16 = 4;
 
 /// What every hello of every version begins with, followed by the version (u16 LE).
 const MAGIC: &[u8; 8] = b"boxoffic";

@@ -132,6 +132,20 @@ impl TcpNet {
         self.0.address
     }
 
+    /// Whether links are encrypted.
+    pub fn has_certificates(&self) -> bool {
+        self.0.tls.is_some()
+    }
+
+    /// Reads the certificates again: links that begin from now on are encrypted with them, others go on. Says whether they
+    /// are others than before.
+    ///
+    /// # Errors
+    /// They have changed and cannot be used: those before stay.
+    pub fn reload_certificates(&self) -> Result<bool, PeersError> {
+        self.0.tls.as_ref().map_or(Ok(false), Tls::reload)
+    }
+
     /// What came to the port.
     pub fn port_counts(&self) -> PortCounts {
         let counts = &self.0.counts;

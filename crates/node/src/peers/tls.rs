@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use parking_lot::{Mutex, RwLock};
 use rustls::{
     ClientConfig, RootCertStore, ServerConfig,
     client::verify_server_name,
@@ -23,24 +24,88 @@ use super::{
 };
 use crate::world::NodeId;
 
-/// Both sides' settings. The files are read once, at the start.
+/// Both sides' settings, as the files were when they were last read. Links that stand keep those they began with.
 pub(super) struct Tls {
+    files: PeerTls,
+    sides: RwLock<Sides>,
+    /// What was read last, whether it could be used or not.
+    read: Mutex<Texts>,
+}
+
+struct Sides {
     acceptor: TlsAcceptor,
     connector: TlsConnector,
+}
+
+/// The files' contents.
+#[derive(PartialEq, Eq)]
+struct Texts {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    authority: Vec<u8>,
+}
+
+impl Texts {
+    fn read(files: &PeerTls) -> Result<Texts, PeersError> {
+        Ok(Texts { certificate: read(&files.certificate)?, key: read(&files.key)?, authority: read(&files.authority)? })
+    }
 }
 
 impl Tls {
     /// # Errors
     /// [`PeersError::Tls`] names the file and what is wrong with it.
     pub(super) fn load(files: &PeerTls) -> Result<Tls, PeersError> {
+        let texts = Texts::read(files)?;
+        let sides = RwLock::new(Sides::of(files, &texts)?);
+        Ok(Tls { files: files.clone(), sides, read: Mutex::new(texts) })
+    }
+
+    /// Reads the files again; says whether they are others than before.
+    ///
+    /// # Errors
+    /// They have changed and cannot be used: new links begin with what was there before.
+    pub(super) fn reload(&self) -> Result<bool, PeersError> {
+        let texts = Texts::read(&self.files)?;
+        let mut read = self.read.lock();
+        if *read == texts {
+            return Ok(false);
+        }
+        let sides = Sides::of(&self.files, &texts);
+        *read = texts;
+        *self.sides.write() = sides?;
+        Ok(true)
+    }
+
+    /// Encrypts a stream that this side dialed; who answers has a certificate of the authority for node `to`.
+    pub(super) async fn connect(&self, stream: TcpStream, to: NodeId) -> io::Result<Ends> {
+        let connector = self.sides.read().connector.clone();
+        let stream = connector.connect(name(to), stream).await?;
+        let (reader, writer) = split(stream);
+        Ok(Ends::sealed(Box::new(reader), Box::new(writer), None))
+    }
+
+    /// Encrypts a stream that the other side dialed; who calls has a certificate of the authority, for whom is to be seen.
+    pub(super) async fn accept(&self, stream: TcpStream) -> io::Result<Ends> {
+        let acceptor = self.sides.read().acceptor.clone();
+        let stream = acceptor.accept(stream).await?;
+        let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+        let shown = shown.map(|certificate| certificate.clone().into_owned());
+        let shown = shown.ok_or_else(|| io::Error::other("the caller has shown no certificate"))?;
+        let (reader, writer) = split(stream);
+        Ok(Ends::sealed(Box::new(reader), Box::new(writer), Some(shown)))
+    }
+}
+
+impl Sides {
+    fn of(files: &PeerTls, texts: &Texts) -> Result<Sides, PeersError> {
         let provider = Arc::new(ring::default_provider());
         let mut roots = RootCertStore::empty();
-        for certificate in certificates(&files.authority)? {
+        for certificate in certificates(&files.authority, &texts.authority)? {
             roots.add(certificate).map_err(|error| wrong(&files.authority, error))?;
         }
         let roots = Arc::new(roots);
-        let chain = certificates(&files.certificate)?;
-        let key = PrivateKeyDer::from_pem_slice(&read(&files.key)?)
+        let chain = certificates(&files.certificate, &texts.certificate)?;
+        let key = PrivateKeyDer::from_pem_slice(&texts.key)
             .map_err(|error| wrong(&files.key, format!("it has no private key that can be read ({error})")))?;
         let server = Self::server(&provider, &roots, files, chain.clone(), key.clone_key())?;
         let client = ClientConfig::builder_with_provider(provider)
@@ -49,7 +114,7 @@ impl Tls {
             .with_root_certificates(roots)
             .with_client_auth_cert(chain, key)
             .map_err(|error| unfit(files, error))?;
-        Ok(Tls { acceptor: Arc::new(server).into(), connector: Arc::new(client).into() })
+        Ok(Sides { acceptor: Arc::new(server).into(), connector: Arc::new(client).into() })
     }
 
     fn server(
@@ -69,23 +134,6 @@ impl Tls {
             .with_single_cert(chain, key)
             .map_err(|error| unfit(files, error))
     }
-
-    /// Encrypts a stream that this side dialed; who answers has a certificate of the authority for node `to`.
-    pub(super) async fn connect(&self, stream: TcpStream, to: NodeId) -> io::Result<Ends> {
-        let stream = self.connector.connect(name(to), stream).await?;
-        let (reader, writer) = split(stream);
-        Ok(Ends::sealed(Box::new(reader), Box::new(writer), None))
-    }
-
-    /// Encrypts a stream that the other side dialed; who calls has a certificate of the authority, for whom is to be seen.
-    pub(super) async fn accept(&self, stream: TcpStream) -> io::Result<Ends> {
-        let stream = self.acceptor.accept(stream).await?;
-        let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-        let shown = shown.map(|certificate| certificate.clone().into_owned());
-        let shown = shown.ok_or_else(|| io::Error::other("the caller has shown no certificate"))?;
-        let (reader, writer) = split(stream);
-        Ok(Ends::sealed(Box::new(reader), Box::new(writer), Some(shown)))
-    }
 }
 
 /// Whether this certificate is for the name of `node`.
@@ -101,9 +149,8 @@ fn name(node: NodeId) -> ServerName<'static> {
     ServerName::try_from(format!("node-{node}")).expect("letters, a dash and digits make a name")
 }
 
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, PeersError> {
-    let text = read(file)?;
-    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+fn certificates(file: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, PeersError> {
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
     let certificates = read.map_err(|error| wrong(file, format!("it is not a PEM file that can be read ({error})")))?;
     if certificates.is_empty() {
         return Err(wrong(file, "it has no certificate in PEM"));

@@ -3,7 +3,7 @@
 
 use std::{
     borrow::Cow,
-    collections::BTreeMap,
+    collections::{BTreeMap, hash_map::Entry},
     sync::{Arc, Weak, atomic::Ordering},
     time::Duration,
 };
@@ -11,12 +11,13 @@ use std::{
 use boxoffice_core::{
     answer::Outcome,
     command::Command,
-    id::{Request, RequestHash},
+    id::{Entity, Request, RequestHash},
     planted,
     refusal::Refusal,
 };
 use boxoffice_shard::{NodeId, ShardId};
 use parking_lot::{Mutex, MutexGuard};
+use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
 use super::{
@@ -24,8 +25,9 @@ use super::{
     doubt::{Doubt, Doubts, Path},
 };
 use crate::{
+    cell::key_of,
     door::{self, Failure, ReplySink, ReplyTo},
-    shared::Shared,
+    shared::{Given, Shared},
     world::Lane,
 };
 
@@ -34,6 +36,8 @@ use crate::{
 const CALLS_MAX: usize = 65_536;
 /// The bits of a random number that are left out of the first call's: 16 for its attempts, and one so that there is no end.
 const CALL_SPARE_BITS: u32 = 17;
+/// When to try again if there is no room for another call, in milliseconds.
+const CALLS_FULL_MS: u32 = 100;
 /// Calls that wait are looked at no more often than this, in milliseconds.
 const LOOK_MS: u64 = 10;
 /// An attempt at another node that is not answered for so many milliseconds is made again: the request id keeps it from
@@ -56,9 +60,36 @@ struct Table {
     calls: BTreeMap<u64, Call>,
     /// Calls that ended in doubt.
     doubts: Doubts,
+    /// How many calls there are of each request ([`key_of`]).
+    requests: FxHashMap<u64, u32>,
 }
 
 impl Table {
+    fn add(&mut self, id: u64, call: Call) {
+        if let Some(request) = call.key() {
+            *self.requests.entry(request).or_default() += 1;
+        }
+        self.calls.insert(id, call);
+    }
+
+    fn remove(&mut self, id: u64) -> Option<Call> {
+        let call = self.calls.remove(&id)?;
+        self.is_over(&call);
+        Some(call)
+    }
+
+    /// A call is in the table no more.
+    fn is_over(&mut self, call: &Call) {
+        if let Some(request) = call.key()
+            && let Entry::Occupied(mut calls) = self.requests.entry(request)
+        {
+            *calls.get_mut() -= 1;
+            if *calls.get() == 0 {
+                calls.remove();
+            }
+        }
+    }
+
     /// Remembers a call that ends, if an attempt of its own is in doubt. What earlier calls have left in doubt is remembered
     /// from then: a client that asks all the time, also in the moment in which that is forgotten, does not prolong it.
     fn remember(&mut self, call: &Call, now_ms: u64) {
@@ -100,6 +131,10 @@ enum State {
 }
 
 impl Call {
+    fn key(&self) -> Option<u64> {
+        self.request.map(|request| key_of(&self.command.entity(), request))
+    }
+
     /// When something is to be done about it if nothing comes in, in milliseconds of the monotonic clock.
     fn next_ms(&self) -> u64 {
         match self.state {
@@ -117,6 +152,11 @@ impl Call {
             self.attempt = self.attempt.wrapping_add(1);
         }
         begins
+    }
+
+    /// Whether an attempt before the one under way may have been admitted.
+    fn is_repeat(&self) -> bool {
+        self.attempt > 1 || self.doubt.is_some()
     }
 
     /// Nobody knows what becomes of the attempt under way, or of the last one.
@@ -165,6 +205,12 @@ fn tag_of(id: u64, attempt: u16) -> u64 {
 }
 
 impl Calls {
+    /// Whether a request is under way, or an attempt of it ended in doubt.
+    pub(crate) fn knows(&self, entity: &Entity, request: Request) -> bool {
+        let table = self.table.lock();
+        table.requests.contains_key(&key_of(entity, request)) || table.doubts.has(entity, request.id)
+    }
+
     /// Takes a client's command; it is answered at its deadline at the latest.
     pub(crate) fn begin(&self, shared: &Arc<Shared>, command: Command, request: Option<Request>, reply: ReplyTo) {
         let now_ms = shared.world.clock.monotonic_ms();
@@ -193,7 +239,7 @@ impl Calls {
             if table.calls.len() >= CALLS_MAX {
                 drop(table);
                 shared.metrics.busy.fetch_add(1, Ordering::Relaxed);
-                return call.reply.answer(Err(Failure::Busy));
+                return call.reply.answer(Err(Failure::Busy(CALLS_FULL_MS)));
             }
             if table.next == 0 {
                 // An answer to a call of the process before this one must not be taken for one to a call of this one.
@@ -201,7 +247,7 @@ impl Calls {
             }
             table.next += 1;
             let id = table.next;
-            table.calls.insert(id, call);
+            table.add(id, call);
             id
         };
         self.attempt(shared, (id, 0), now_ms);
@@ -223,12 +269,13 @@ impl Calls {
             Target::Here(term) => {
                 call.state = State::Here;
                 call.path = Some(Path { node: shared.config.node_id, connection: 0, term });
-                let (command, request) = (call.command.clone(), call.request);
-                let term = request.map(|_| term);
+                let (command, request, by) = (call.command.clone(), call.request, call.reply.asker().cloned());
+                let given = Given { term: request.map(|_| term), is_repeat: call.is_repeat() };
+                let left_ms = call.deadline_ms.saturating_sub(now_ms);
                 // The answer may come before this returns.
                 drop(table);
                 let sink = Arc::new(Sink(Arc::downgrade(shared)));
-                shared.take_here(command, request, term, ReplyTo::new(sink, tag));
+                shared.take_here(command, request, given, ReplyTo::new(sink, tag).within(left_ms).by(by));
             }
             Target::At(node, term) => {
                 let retried = call.attempt > 1 && planted::is("a retry under a new request id");
@@ -236,7 +283,9 @@ impl Calls {
                     |request: Request| Request { id: RequestHash(request.id.0 ^ u64::from(call.attempt)), ..request };
                 let request = if retried { call.request.map(anew) } else { call.request };
                 let command = Cow::Borrowed(&call.command);
-                let frame = Message::Call { tag, term, request, command }.encode();
+                let by = call.reply.asker().cloned();
+                let (is_repeat, left_ms) = (call.is_repeat(), call.deadline_ms.saturating_sub(now_ms));
+                let frame = Message::Call { tag, term, left_ms, is_repeat, request, by, command }.encode();
                 let sent = shared.world.net.send(node, Lane::Calls, frame);
                 shared.cells[usize::from(call.shard)].note_sent(&sent);
                 call.state = match sent {
@@ -259,7 +308,7 @@ impl Calls {
         let Some(call) = table.calls.get_mut(&id) else { return };
         let why = match result {
             Ok(outcome) if call.is_final(attempt, &outcome) => {
-                let call = table.calls.remove(&id).expect("it was looked at");
+                let call = table.remove(id).expect("it was looked at");
                 drop(table);
                 return call.reply.answer(Ok(outcome));
             }
@@ -285,7 +334,7 @@ impl Calls {
             }
             NoAnswer::Failed(Failure::Unknown) => call.is_in_doubt(),
             // What panicked here would panic at the next leader as well.
-            NoAnswer::Failed(failure @ (Failure::Busy | Failure::Internal)) => {
+            NoAnswer::Failed(failure @ (Failure::Busy(_) | Failure::Internal)) => {
                 let failure = if call.doubt.is_some() { Failure::Unknown } else { failure };
                 return self.end(table, id, failure, now_ms);
             }
@@ -301,7 +350,7 @@ impl Calls {
 
     /// Ends a call without an outcome. One in doubt is remembered, for its client will ask again.
     fn end(&self, mut table: MutexGuard<'_, Table>, id: u64, failure: Failure, now_ms: u64) {
-        let call = table.calls.remove(&id).expect("only calls under way end");
+        let call = table.remove(id).expect("only calls under way end");
         table.remember(&call, now_ms);
         drop(table);
         call.reply.answer(Err(failure));
@@ -360,6 +409,7 @@ impl Calls {
                     call.is_in_doubt();
                 }
                 table.remember(call, now_ms);
+                table.is_over(call);
             }
             due.extend(table.calls.iter_mut().filter_map(|(id, call)| match call.state {
                 State::Waits(at_ms) if at_ms <= now_ms => Some((*id, call.attempt)),

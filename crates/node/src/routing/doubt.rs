@@ -97,6 +97,11 @@ impl Doubts {
         self.known.get(&(entity.clone(), request)).map_or(Doubt::None, |(doubt, _)| *doubt)
     }
 
+    /// Whether anything is in doubt of a request, as far as that is not forgotten.
+    pub(super) fn has(&self, entity: &Entity, request: RequestHash) -> bool {
+        !self.known.is_empty() && self.known.contains_key(&(entity.clone(), request))
+    }
+
     fn forget(&mut self, now_ms: u64) {
         while self.order.front().is_some_and(|(until_ms, _)| *until_ms <= now_ms) {
             self.forget_first();

@@ -15,7 +15,7 @@ use crate::{
     door::{self, ReplySink, ReplyTo},
     driver::DriverInput,
     error::NodeError,
-    shared::Shared,
+    shared::{Given, Shared},
     world::{Lane, NodeId, NotTaken, PeerHello, PeerInbox, Standing, Taken},
 };
 
@@ -105,7 +105,7 @@ pub(crate) fn not_understood(shared: &Shared, from: NodeId, why: &str) {
 /// Hands a message to where it belongs.
 pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>) {
     match message {
-        Message::Call { tag, term, request, command } => {
+        Message::Call { tag, term, left_ms, is_repeat, request, by, command } => {
             let answers = Arc::new(Answers { shared: Arc::downgrade(shared), to: from });
             let cell = shared.cell_of(&command.entity());
             let term = request.map(|_| term);
@@ -119,7 +119,8 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
                 }
                 None => return answers.give(tag, Err(NoAnswer::NotLeader(cell.led()))),
             }
-            shared.take_here(command.into_owned(), request, term, ReplyTo::new(answers, tag));
+            let reply = ReplyTo::new(answers, tag).within(left_ms).by(by);
+            shared.take_here(command.into_owned(), request, Given { term, is_repeat }, reply);
         }
         Message::Answer { tag, result } => shared.calls.answered(shared, tag, result.map(Cow::into_owned)),
         // What is asked would have to be written: it is asked again, of another leader or when there is room.

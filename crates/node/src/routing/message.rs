@@ -11,6 +11,7 @@ use boxoffice_core::{
 use boxoffice_shard::ShardId;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use super::belief::Led;
 use super::histories::{NoHistory, Wanted};
@@ -25,8 +26,14 @@ pub(crate) enum Message<'a> {
         tag: u64,
         /// The term in which the receiver is believed to lead. A command that changes something is decided in no other.
         term: u64,
+        /// How long the client still waits, in milliseconds.
+        left_ms: u64,
+        /// An earlier attempt may have been admitted: this one is not to be shed.
+        is_repeat: bool,
         /// The request, if it changes something.
         request: Option<Request>,
+        /// The name of the key or the operator that asks.
+        by: Option<SmolStr>,
         /// What is asked.
         command: Cow<'a, Command>,
     },

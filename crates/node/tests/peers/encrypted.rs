@@ -102,6 +102,40 @@ async fn a_certificate_for_another_node_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn renewed_certificates_are_for_new_links_and_cut_none() {
+    let (authority, next) = (Authority::new(), Authority::new());
+    let files = [authority.files("node-1"), authority.files("node-2")];
+    let [one, two] = [(1, 0), (2, 1)].map(|(id, place): (u64, usize)| Node::with(id, with(files[place].clone())));
+    link_all(&[&one, &two]).await;
+    assert!(!one.net.reload_certificates().unwrap(), "nothing has changed");
+    // Another authority signs from now on. A node that does not know it yet does not take what it signed.
+    let three = Node::with(3, with(next.files("node-3")));
+    one.knows(&[(2, two.address()), (3, three.address())]);
+    two.knows(&[(1, one.address()), (3, three.address())]);
+    three.knows(&[(1, one.address()), (2, two.address())]);
+    one.says(3, "invalid peer certificate").await;
+    for (name, files) in ["node-1", "node-2"].into_iter().zip(&files) {
+        let renewed = next.files(name);
+        let pairs = [
+            (&renewed.certificate, &files.certificate),
+            (&renewed.key, &files.key),
+            (&renewed.authority, &files.authority),
+        ];
+        pairs.into_iter().for_each(|(from, to)| _ = fs::copy(from, to).unwrap());
+    }
+    assert!(one.net.reload_certificates().unwrap() && two.net.reload_certificates().unwrap());
+    one.linked(3).await;
+    two.linked(3).await;
+    one.reaches(&two, Lane::Calls, b"over the link that stands").await;
+    assert_eq!((one.told(2), two.told(1)), (vec![true], vec![true]), "that link was never lost");
+    // Half a file changes nothing.
+    fs::write(&files[0].certificate, "-----BEGIN CERTIFICATE-----").unwrap();
+    assert!(one.net.reload_certificates().is_err());
+    assert!(!one.net.reload_certificates().unwrap(), "said once");
+    one.reaches(&three, Lane::Calls, b"as before").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_side_in_the_clear() {
     let authority = Authority::new();
     let (one, two) = (Node::new(1), Node::with(2, with(authority.files("node-2"))));

@@ -30,6 +30,9 @@ fn raw(number: u64, kind: u8, body: &[u8]) -> Vec<u8> {
     [&frame, body].concat()
 }
 
+/// The version of what is said on a link.
+const VERSION: u16 = 4;
+
 /// The hello of a node that knows everything but the secret.
 fn hello(version: u16, node: u64, to: u64) -> Vec<u8> {
     hello_of(version, node, to, 0)
@@ -57,7 +60,7 @@ async fn proof_for(stream: &mut TcpStream, node: u64, to: u64) -> Vec<u8> {
     let (kind, heard) = frame(stream).await;
     assert_eq!(kind, HELLO);
     let said: ([u8; 32], u128, u64, u128, u64, u64, u8, &str) = postcard::from_bytes(&heard[10..]).unwrap();
-    stream.write_all(&raw(0, HELLO, &hello_of(3, node, to, said.6))).await.unwrap();
+    stream.write_all(&raw(0, HELLO, &hello_of(VERSION, node, to, said.6))).await.unwrap();
     let (kind, proof) = frame(stream).await;
     assert_eq!(kind, PROOF);
     proof
@@ -121,8 +124,8 @@ async fn one_who_answers_without_knowing_the_secret() {
 async fn another_version() {
     let one = Node::new(1);
     one.knows(&[(2, one.address())]);
-    let words = "versions 4 and 3 of the link's protocol do not go together; run the same release on all nodes";
-    assert_eq!(refused(&one, &raw(0, HELLO, &hello(4, 2, 1))).await, words);
+    let words = "versions 5 and 4 of the link's protocol do not go together; run the same release on all nodes";
+    assert_eq!(refused(&one, &raw(0, HELLO, &hello(VERSION + 1, 2, 1))).await, words);
     assert_eq!(refused(&one, &raw(0, HELLO, b"what?")).await, "this is no hello of a node");
 }
 
@@ -174,7 +177,7 @@ async fn one_the_node_itself_does_not_take() {
     two.knows(&[(1, one.address())]);
     one.says(2, "refused by the other side: node 2 does not take node 1: disk d1 was removed").await;
     let judged = two.seen.judged.lock().first().cloned().expect("it was asked");
-    assert_eq!((judged.cluster, judged.node, judged.disk, judged.version), (CLUSTER, 1, 0xd1, 3));
+    assert_eq!((judged.cluster, judged.node, judged.disk, judged.version), (CLUSTER, 1, 0xd1, VERSION));
     assert_eq!(judged.program, concat!("boxoffice ", env!("CARGO_PKG_VERSION")));
     one.seen.strict.store(true, Relaxed);
     one.says(2, "refused: node 1 does not take node 2: disk d2 was removed").await;
@@ -217,7 +220,7 @@ async fn strangers_cost_little_and_are_counted() {
     link_all(&[&one, &two]).await;
     let before = two.net.port_counts();
     let huge = [&u32::MAX.to_le_bytes()[..], &[HELLO; 9]].concat();
-    let forged = raw(0, HELLO, &hello(3, 1, 2));
+    let forged = raw(0, HELLO, &hello(VERSION, 1, 2));
     let guessed = [&forged[..], &raw(1, PROOF, &[0; 32])].concat();
     let says: [&[u8]; 7] = [b"", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01", &huge, &forged[..40], &forged, &guessed];
     let mut open = Vec::new();

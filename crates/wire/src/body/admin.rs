@@ -1,7 +1,7 @@
 //! Bodies of the ops of operators.
 
 use boxoffice_core::{
-    id::{CartId, Entity},
+    id::{CartId, Entity, Id},
     payment::Settlement,
     seat::Seat,
 };
@@ -101,6 +101,27 @@ pub struct AdminLeave {
 pub struct AdminNode {
     /// Which member.
     pub node: u64,
+}
+
+/// Of `admin.key_create`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyCreate {
+    /// Its name: it stands in the record of what is done with the key.
+    #[serde(with = "form")]
+    pub id: Id,
+    /// SHA-256 of its secret: 64 hexadecimal digits ([`crate::access`]).
+    pub hash: SmolStr,
+    /// What it may do: `watch`, `sell`, `desk`, `report`, `admin`.
+    pub roles: Vec<SmolStr>,
+    /// The venues that it may do it for; all if empty.
+    #[serde(with = "form", default, skip_serializing_if = "Vec::is_empty")]
+    pub venues: Vec<Id>,
+    /// Requests a second on one node; as many as the node takes if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_second: Option<u32>,
+    /// What its carts may hold at the same time on one node; any number if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_max: Option<u32>,
 }
 
 impl AdminSettle {

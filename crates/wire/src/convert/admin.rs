@@ -3,14 +3,17 @@
 use std::collections::BTreeSet;
 
 use boxoffice_core::{
+    access::{NewKey, Role, Roles},
     cluster::ADDRESS_BYTES_MAX,
     command::{
-        CartCommand, ClusterCommand, Command, CustomerCommand, Machine, ProductCommand, ResourceCommand, SessionCommand,
+        CartCommand, ClusterCommand, Command, CustomerCommand, DirectoryCommand, Machine, ProductCommand,
+        ResourceCommand, SessionCommand,
     },
     id::{Entity, Id},
     payment::Settlement,
     refusal::Refusal,
 };
+use smol_str::SmolStr;
 
 use super::{Converted, limit, text};
 use crate::{
@@ -83,6 +86,22 @@ pub(crate) fn join(body: body::AdminJoin) -> Converted<Command> {
     };
     let proof = proof.map(read).transpose()?;
     Ok(Command::Cluster(ClusterCommand::Join { node, machine: Box::new(machine), proof }))
+}
+
+/// A key that an operator makes.
+pub(crate) fn key_create(body: body::KeyCreate) -> Converted<Command> {
+    let body::KeyCreate { id, hash, roles, venues, requests_per_second, held_max } = body;
+    let hash = joining::read(&hash).ok_or_else(|| Rejection::bad_request("`hash` is 64 hexadecimal digits"))?;
+    let role = |name: &SmolStr| {
+        let words = "a role is `watch`, `sell`, `desk`, `report` or `admin`";
+        Role::from_name(name).ok_or_else(|| Rejection::bad_request(words))
+    };
+    let roles = roles.iter().map(role).collect::<Converted<Roles>>()?;
+    if requests_per_second == Some(0) {
+        return Err(Rejection::bad_request("`requests_per_second` is at least 1"));
+    }
+    let terms = Box::new(NewKey { hash, roles, venues, requests_per_second, held_max });
+    Ok(Command::Directory(DirectoryCommand::CreateKey { name: id, terms }))
 }
 
 /// Who is watched, and from where on: whoever watches a cart shows its token.

@@ -132,9 +132,10 @@ fn operation(op: Op, schema: &OpSchema, statuses: &[u16], id: String, mut parame
         "parameters": parameters,
         "responses": responses(granted, statuses),
     });
-    if op.for_operators() {
-        // Where no token is set, everybody who reaches the port may.
+    if !op.needs().is_empty() {
+        // What those may do who show nothing is for the configuration to say.
         operation["security"] = json!([{"operators": []}, {}]);
+        operation["x-roles"] = op.needs().iter().map(|role| role.name()).collect();
     }
     operation
 }

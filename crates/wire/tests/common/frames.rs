@@ -17,13 +17,13 @@ use boxoffice_wire::{
 };
 
 use super::{
-    HOUR, Sample, area_delta, area_snapshot, booking_view, canceled_session_view, cart, cart_audit, cart_delta,
-    cart_snapshot, cart_view, city_page, cluster_view, conflict, counts_delta, counts_snapshot, customer_audit, delta,
-    empty_cart_view, ended_cart_view, evening, hall_view, held, history_page, id, lines, long_order, map_view,
-    node_audit, order, product_audit, product_delta, product_snapshot, product_view, purchases_delta, purchases_page,
-    purchases_snapshot, refund, refusals, refused_lines, rejections, resource_audit, resource_delta, resource_snapshot,
-    resource_view, sample, session_audit, session_entry, session_view, snapshot, sold_booking, status, title_view,
-    venue_view, venues_page, watching_counts,
+    HOUR, Sample, access_key, area_delta, area_snapshot, booking_view, canceled_session_view, cart, cart_audit,
+    cart_delta, cart_snapshot, cart_view, city_page, cluster_view, conflict, counts_delta, counts_snapshot,
+    customer_audit, delta, empty_cart_view, ended_cart_view, evening, hall_view, held, history_page, id, lines,
+    long_order, map_view, node_audit, order, product_audit, product_delta, product_snapshot, product_view,
+    purchases_delta, purchases_page, purchases_snapshot, refund, refusals, refused_lines, rejections, resource_audit,
+    resource_delta, resource_snapshot, resource_view, sample, session_audit, session_entry, session_view, snapshot,
+    sold_booking, status, title_view, venue_view, venues_page, watching_counts,
 };
 
 /// Every frame a server sends.
@@ -75,6 +75,7 @@ pub fn server_frames() -> Vec<Sample> {
         answer("ok product audit", Answer::ProductAudit(Box::new(product_audit())), Shape::Plain),
         answer("ok resource audit", Answer::ResourceAudit(Box::new(resource_audit())), Shape::Plain),
         answer("ok customer audit", Answer::CustomerAudit(Box::new(customer_audit())), Shape::Plain),
+        answer("ok keys", Answer::Keys(vec![(id("till-3"), access_key())]), Shape::Plain),
         answer("ok cluster", Answer::Cluster(Box::new(cluster_view())), Shape::Plain),
         sample("ok sessions of a city", |encoding, out| encode::city(encoding, out, 7, &city_page())),
         sample("ok history", |encoding, out| encode::history(encoding, out, 7, &history_page())),
@@ -156,7 +157,7 @@ pub fn hello() -> Hello {
         node: "n1".into(),
         version: "0.1.0".into(),
         protocol: 1,
-        minor: 1,
+        minor: 2,
         durability: Durability { replicas: 1, fsync: "always".into() },
         limits: Limits::default(),
         time: evening(),

@@ -136,6 +136,7 @@ pub fn history_page() -> HistoryPage {
         at: evening(),
         event: "held".into(),
         details: "by cart 1892ba91625a7bb986fa704738a54551".into(),
+        by: "till-3".into(),
     };
     let entity = Entity::Session(id("hamlet-0412"));
     HistoryPage { entity, entries: vec![entry], cursor: Some(391), complete: false }

@@ -12,6 +12,7 @@ mod requests;
 use std::collections::BTreeMap;
 
 use boxoffice_core::{
+    access::{AccessKey, NewKey, Role, Roles},
     answer::ClusterView,
     cluster::{Copies, Member, MemberState, Place, Replica},
     id::{CartId, CartToken, Id},
@@ -68,6 +69,14 @@ pub fn token() -> CartToken {
 
 pub fn cart() -> CartId {
     token().cart()
+}
+
+/// A key of a box office.
+pub fn access_key() -> AccessKey {
+    let venues = vec![id("globe")];
+    let terms =
+        NewKey { hash: [7; 32], roles: Roles::of(Role::Desk), venues, requests_per_second: Some(20), held_max: None };
+    AccessKey { terms, created_at: evening() }
 }
 
 /// Two members, of which one lost its disk, and a shard on its way to both.

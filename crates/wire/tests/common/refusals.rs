@@ -86,7 +86,7 @@ pub fn rejections() -> Vec<Rejection> {
         Rejection::UnknownOp("cart.steal".into()),
         Rejection::TooLarge("at most 20 seats at once".into()),
         Rejection::Unauthenticated("the token is not known".into()),
-        Rejection::RateLimited("at most 256 under way".into()),
+        Rejection::RateLimited { why: "too many requests a second".into(), retry_after_ms: Some(100) },
         Rejection::UnsupportedVersion("2".into()),
     ]
 }

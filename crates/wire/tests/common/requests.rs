@@ -153,6 +153,14 @@ pub fn requests() -> Vec<Sample> {
         ],
     };
     let get = |name: &str| body::Get { id: id(name) };
+    let key = body::KeyCreate {
+        id: id("till-3"),
+        hash: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into(),
+        roles: vec!["desk".into()],
+        venues: vec![id("globe")],
+        requests_per_second: Some(20),
+        held_max: None,
+    };
     vec![
         request(Op::Hello, None, &body::ClientHello { client: "box office 3".into(), ..Default::default() }),
         request(Op::VenuePut, rid, &body::VenuePut::new(id("globe"), venue_view().details)),
@@ -209,6 +217,9 @@ pub fn requests() -> Vec<Sample> {
         request(Op::AdminUndrain, rid, &body::AdminNode { node: 2 }),
         request(Op::AdminRemove, rid, &body::AdminLeave { node: 2, force: true }),
         request(Op::AdminReplace, rid, &body::AdminNode { node: 2 }),
+        request(Op::AdminKeys, None, &body::Empty {}),
+        request(Op::AdminKeyCreate, rid, &key),
+        request(Op::AdminKeyRevoke, rid, &get("till-3")),
     ]
 }
 

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use boxoffice_client::{At, Cart, Client, ClientConfig, Currency, Entity, Money};
+use boxoffice_client::{AdminToken, At, Cart, Client, ClientConfig, Currency, Entity, Money};
 use boxoffice_core::{id::Id, seat::Seat};
 use boxoffice_load::{
     Launch, LocalCluster, LocalNode,
@@ -42,6 +42,9 @@ enum Processes {
     Several(LocalCluster),
 }
 
+/// What makes the house at the nodes shows.
+const ADMIN: &str = "the admin token of benches";
+
 /// The program beside this one, if it is there.
 pub(crate) fn find() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?.with_file_name("boxoffice");
@@ -56,7 +59,8 @@ impl Boxoffice {
         let config =
             if each > CONNECTIONS_DEFAULT { format!("[limits]\nconnections = {each}\n") } else { String::new() };
         let files = directory.path().join("node");
-        let launch = Launch { program: program.to_owned(), files, fsync: "always", config, log: None };
+        let admin_token = ADMIN.to_owned();
+        let launch = Launch { program: program.to_owned(), files, fsync: "always", config, admin_token, log: None };
         let processes = if nodes == 1 {
             Processes::One(LocalNode::start(&launch)?)
         } else {
@@ -84,7 +88,7 @@ impl Boxoffice {
     /// Makes the sessions of a house.
     pub(crate) async fn prepare(&self, house: &House) -> Result<(), Failed> {
         let price = Money { amount: PRICE, currency: Currency::new("EUR").expect("a currency") };
-        Ok(make_house(&self.addresses(), house, price).await?)
+        Ok(make_house(&self.addresses(), AdminToken(ADMIN.into()), house, price).await?)
     }
 }
 
@@ -119,7 +123,9 @@ impl Seller {
     /// One for the sessions of a house, at the first of these nodes. Every second cart has its seat already, so that from now
     /// on a hold and a release follow each other.
     pub(crate) async fn new(addresses: &[String], house: &House) -> Result<Seller, Failed> {
-        let client = Client::connect(ClientConfig::new([addresses[0].clone()])).await?;
+        let admin_token = Some(AdminToken(ADMIN.into()));
+        let config = ClientConfig { admin_token, ..ClientConfig::new([addresses[0].clone()]) };
+        let client = Client::connect(config).await?;
         let draw = Draw { prefix: house.prefix.clone(), seed: 1 };
         let sessions = house.sessions_all();
         let tills = (0..sessions.max(CARTS)).map(|till| {

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_client::{Cart, Client, ClientConfig, Currency, Error, Money, recorded};
+use boxoffice_client::{AdminToken, Cart, Client, ClientConfig, Currency, Error, Money, recorded};
 use boxoffice_core::id::{Entity, Id};
 use boxoffice_load::{Launch, LocalCluster, machine::process_cpu, make_house, make_shop};
 use boxoffice_workload::{goods::Goods, house::House};
@@ -60,6 +60,13 @@ pub(crate) fn find() -> Option<PathBuf> {
     program.is_file().then_some(program)
 }
 
+/// What the nodes' clients show: with it no budget binds them, and they say themselves that they have paid.
+const ADMIN: &str = "the admin token of benches";
+
+fn operator(address: String) -> ClientConfig {
+    ClientConfig { admin_token: Some(AdminToken(ADMIN.into())), ..ClientConfig::new([address]) }
+}
+
 impl Boxoffice {
     /// Starts it with its data in a directory of its own.
     pub(crate) async fn start(program: &Path, nodes: Nodes, directory: &Path) -> Result<Boxoffice, Failed> {
@@ -83,10 +90,11 @@ impl Boxoffice {
     async fn start_one(program: &Path, directory: TempDir) -> Result<Boxoffice, Failed> {
         let address = free_address()?.to_string();
         let mut command = Command::new(program);
-        command.args(["serve", "--fsync", "always", "--listen", &address, "--data-dir"]);
+        command.env("BOXOFFICE_ADMIN_TOKEN", ADMIN);
+        command.args(["serve", "--fsync", "always", "--listen", &address, "--ops-listen", "127.0.0.1:0", "--data-dir"]);
         command.arg(directory.path().join("data"));
         let mut server = Server::start(command, directory, Signal::TERM)?;
-        let config = || ClientConfig::new([address.clone()]);
+        let config = || operator(address.clone());
         starting(&mut server, || async { Client::connect(config()).await?.status().await.map(drop) }).await?;
         Ok(Boxoffice { processes: Processes::One(server), addresses: vec![address] })
     }
@@ -94,7 +102,8 @@ impl Boxoffice {
     /// As `boxoffice load --nodes 3` starts them: one founds the cluster, the others join it.
     async fn start_three(program: &Path, directory: TempDir) -> Result<Boxoffice, Failed> {
         let files = directory.path().join("node");
-        let launch = Launch { program: program.to_owned(), files, fsync: "always", config: String::new(), log: None };
+        let (config, admin_token) = (String::new(), ADMIN.to_owned());
+        let launch = Launch { program: program.to_owned(), files, fsync: "always", config, admin_token, log: None };
         let cluster = LocalCluster::start(3, launch)?;
         cluster.settle().await?;
         let addresses = cluster.addresses();
@@ -123,7 +132,7 @@ impl Boxoffice {
 
     /// A connection to one of the nodes, which are taken in turn.
     async fn client(&self, place: usize, buffers: usize) -> Result<Client, Failed> {
-        let mut config = ClientConfig::new([self.addresses[place % self.addresses.len()].clone()]);
+        let mut config = operator(self.addresses[place % self.addresses.len()].clone());
         config.buffer_bytes = config.buffer_bytes.max(buffers);
         Ok(Client::connect(config).await?)
     }
@@ -131,13 +140,13 @@ impl Boxoffice {
     /// Makes the sessions of a house.
     pub(crate) async fn prepare(&self, house: &House) -> Result<(), Failed> {
         let price = Money { amount: PRICE, currency: Currency::new("EUR").expect("a currency") };
-        Ok(make_house(&self.addresses, house, price).await?)
+        Ok(make_house(&self.addresses, AdminToken(ADMIN.into()), house, price).await?)
     }
 
     /// Makes the products of a shop.
     pub(crate) async fn prepare_shop(&self, goods: &Goods) -> Result<(), Failed> {
         let currency = Currency::new("EUR").expect("a currency");
-        Ok(make_shop(&self.addresses, goods, currency).await?)
+        Ok(make_shop(&self.addresses, AdminToken(ADMIN.into()), goods, currency).await?)
     }
 
     /// Counts units and orders.

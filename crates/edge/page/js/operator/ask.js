@@ -2,6 +2,7 @@
 // Where the nodes want an operators' token, it is asked for and kept until the window is closed.
 
 import { RequestError, newRid } from '../connection.js';
+import { demoControl } from './demo.js';
 
 const KEPT = 'boxoffice.operator';
 const WITHIN_MS = 4_000;
@@ -26,6 +27,15 @@ export function setToken(text) {
   } catch {
     // It lasts as long as the page.
   }
+}
+
+let shown;
+
+/** A demonstration gives its operators' views a key of their own. */
+export function showDemoKey(app) {
+  if (token() !== '' || !app.page.demo) return Promise.resolve();
+  shown ||= demoControl(app.page.demo).key().then(setToken).catch(() => { shown = undefined; });
+  return shown;
 }
 
 /** Whether this error says that operators must show who they are. */
@@ -53,6 +63,7 @@ export async function ask(url, op, body = {}, { rid, within = WITHIN_MS } = {}) 
 /** Asks the node that the page is connected to, and others where that one is gone; those to `avoid` come last. Who shows
     no token asks over the page's own connection, where a refusal is no error that a browser notes. */
 export async function askAny(app, op, body, options = {}) {
+  await showDemoKey(app);
   const rid = options.changes ? newRid() : undefined;
   if (token() === '') return app.link.request(op, body, { rid, deadline: options.within || WITHIN_MS });
   const all = [...new Set([app.link.at.url, ...app.link.nodes.map((member) => member.url)])];
@@ -73,7 +84,9 @@ export async function askAny(app, op, body, options = {}) {
 
 /** Any page of a node, as text. */
 export async function text(url, within = WITHIN_MS) {
-  const response = await fetched(url, {}, within);
+  const shown = token();
+  const headers = shown === '' ? {} : { authorization: `Bearer ${shown}` };
+  const response = await fetched(url, { headers }, within);
   if (!response.ok) throw new Error(`${url} answered ${response.status}`);
   return response.text();
 }

@@ -1,6 +1,6 @@
 // The cluster as operators see it: asked once a second, with what changed since said in words.
 
-import { ask, askAny, text, wantsToken } from './ask.js';
+import { ask, askAny, showDemoKey, text, wantsToken } from './ask.js';
 import { happenings } from './happenings.js';
 import { between, rates, reading, together } from './metrics.js';
 import { POINTS } from './spark.js';
@@ -80,7 +80,8 @@ export class Cluster {
 
   async lookOnce() {
     const before = this.picture();
-    await Promise.all([this.askControl(), this.askMembers()]);
+    await this.askControl();
+    await this.askMembers();
     if (!this.locked) await Promise.all([...this.members.values()].map((member) => this.askMember(member)));
     this.leaders = leadersOf(this.members);
     this.sum();
@@ -98,6 +99,7 @@ export class Cluster {
 
   async askControl() {
     if (!this.control) return;
+    await showDemoKey(this.app);
     this.processes = await this.control.nodes().catch(() => this.processes || []);
   }
 
@@ -140,7 +142,8 @@ export class Cluster {
     }
     const known = this.members.get(node) || { node, up: null, status: null, readings: [], series: { ok: [] }, triedAt: 0, lag: 0 };
     const listed = this.app.page.nodes.find((each) => each.node === String(node));
-    const url = client ? `http://${client}` : listed?.url || this.app.link.at.url;
+    const told = client && (client.includes('://') ? client : `${location.protocol}//${client}`);
+    const url = listed?.url || told || this.app.link.at.url;
     this.members.set(node, Object.assign(known, { state, url, program }));
   }
 

@@ -13,6 +13,10 @@ export function demoControl(base) {
     async nodes() {
       return (await asked(`${origin}/nodes`, {})).json();
     },
+    /** The key of this view, which the nodes of the demonstration know. */
+    async key() {
+      return (await (await asked(`${origin}/key`, {})).json()).key;
+    },
     /** Kills a node as a power cut would. */
     kill: (node) => asked(`${origin}/nodes/${encodeURIComponent(node)}/kill`, { method: 'POST' }),
     start: (node) => asked(`${origin}/nodes/${encodeURIComponent(node)}/start`, { method: 'POST' }),

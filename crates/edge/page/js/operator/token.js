@@ -18,10 +18,10 @@ export function tokenForm(onToken) {
   };
   return h('form', { class: 'card stack op-token', onsubmit: submit },
     h('h2', {}, 'For operators'),
-    wrong && h('p', { class: 'notice notice--bad', role: 'alert' }, 'That is not the token of this cluster.'),
+    wrong && h('p', { class: 'notice notice--bad', role: 'alert' }, 'That is no key of this cluster, or it lacks the role report.'),
     h('div', { class: 'field' },
-      h('label', { class: 'field__label', for: 'operator-token' }, 'Admin token'),
+      h('label', { class: 'field__label', for: 'operator-token' }, 'Key'),
       input,
-      h('p', { class: 'field__hint', id: 'operator-token-hint' }, 'As in listen.admin_token. Kept until this window is closed.')),
+      h('p', { class: 'field__hint', id: 'operator-token-hint' }, 'A key with the roles report and desk, or listen.admin_token. Kept until this window is closed.')),
     h('div', {}, h('button', { class: 'button button--main', type: 'submit' }, 'Show the cluster')));
 }

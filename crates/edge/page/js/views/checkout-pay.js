@@ -1,54 +1,86 @@
-// How a cart is paid: written down as paid elsewhere, or through the gateway.
+// How a cart is paid: written down as paid elsewhere, or by card, through the script of the payment provider.
 
-import { h, money } from '../dom.js';
+import { fill, h, money } from '../dom.js';
 import { hex } from '../connection.js';
 import { button } from '../parts.js';
 
-/** What the gateway for trials does, by the source it is given (docs/payments.md). */
-const OUTCOMES = [
-  ['ok', 'Approve'],
-  ['decline', 'Decline'],
-  ['late-4000', 'Decide after four seconds'],
-  ['lost-2', 'Approve, but lose two answers'],
-  ['capture-fails', 'Approve, then fail to take the money'],
-];
+/** The way to pay at the gateway for trials; nobody has cards there. */
+const TRIAL = '/page/js/pay/trial.js';
 
 /** `pay(body)` gets the body of the checkout. `show({total, currency, busy})` updates. */
 export function payForm(app, pay) {
-  const known = app.customer.get();
-  const name = h('input', { class: 'input', id: 'customer', autocomplete: 'name', maxlength: 80, value: known?.name || '' });
+  const script = app.page.payment || (app.page.demo ? TRIAL : null);
+  const takesCards = app.page.gateway && script !== null;
+  let chosen = takesCards ? 'gateway' : 'recorded';
+  let sum = null;
+
+  const buyer = buyerOf(app);
   const method = h('select', { class: 'input', id: 'method' }, ['card', 'cash', 'transfer', 'voucher'].map((each) => h('option', { value: each }, each)));
   const transaction = h('input', { class: 'input', id: 'transaction', maxlength: 100, value: `T-${hex(4).toUpperCase()}` });
-  const source = h('select', { class: 'input', id: 'source' }, OUTCOMES.map(([value, text]) => h('option', { value }, `${text} (${value})`)));
   const onDecline = h('input', { type: 'checkbox', id: 'keep-on-decline', checked: true });
   const way = (value, text) => h('label', { class: 'choice' }, h('input', { type: 'radio', name: 'way', value, id: `way-${value}`, onchange: () => choose(value), checked: value === chosen }), text);
-  let chosen = app.page.gateway ? 'gateway' : 'recorded';
-  const field = (label, control, hint) => h('div', { class: 'field' }, h('label', { class: 'field__label', for: control.id }, label), control, hint && h('p', { class: 'field__hint' }, hint));
-
   const recorded = h('div', { class: 'stack' }, field('Method', method), field('Transaction', transaction, 'What the payment is called where it was made.'));
-  const gateway = h('div', { class: 'stack' }, field('The gateway for trials shall …', source), h('label', { class: 'choice' }, onDecline, 'Keep my seats if it is declined'));
+  const note = h('p', { class: 'notice notice--bad', id: 'card-note', role: 'status', hidden: true });
+  const place = h('div', { id: 'card' });
+  const gateway = h('div', { class: 'stack' }, place, note, h('label', { class: 'choice' }, onDecline, 'Keep my seats if it is declined'));
+  const card = takesCards ? cardIn(place, script, () => sum) : null;
   const choose = (value) => {
     chosen = value;
     recorded.hidden = value !== 'recorded';
     gateway.hidden = value !== 'gateway';
   };
-  const go = button('Pay', () => {
-    const customer = app.customer.set(name.value);
-    const payment = chosen === 'recorded'
-      ? { recorded: { method: method.value, transaction_id: transaction.value.trim() || 'none' } }
-      : { gateway: { source: source.value, on_decline: onDecline.checked ? 'keep' : 'release' } };
-    return pay({ payment, customer: customer?.id });
+  const go = button('Pay', async () => {
+    note.hidden = true;
+    try {
+      const payment = chosen === 'recorded'
+        ? { recorded: { method: method.value, transaction_id: transaction.value.trim() || 'none' } }
+        : { gateway: { source: await (await card).source(), on_decline: onDecline.checked ? 'keep' : 'release' } };
+      await pay({ payment, customer: buyer.id() });
+    } catch (error) {
+      // The provider's script says in its own words what is missing.
+      note.textContent = error.message || 'The card could not be taken.';
+      note.hidden = false;
+    }
   }, { class: 'button--main', id: 'pay' });
   const deciding = h('p', { class: 'notice notice--warn', id: 'deciding', role: 'status', hidden: true }, 'The payment is being decided …');
+  const noCards = app.page.gateway && !takesCards ? h('p', { class: 'muted small', id: 'no-cards' }, 'This page takes no cards.') : null;
   const element = h('section', { class: 'card pay', 'aria-labelledby': 'pay-title' },
     h('h2', { class: 'best__title', id: 'pay-title' }, 'Pay'),
-    field('Your name', name, 'Stays on this device; it finds your purchases again.'),
-    app.page.gateway ? h('fieldset', { class: 'pay__ways' }, h('legend', { class: 'field__label' }, 'How'), way('gateway', 'Card, by the gateway'), way('recorded', 'Paid elsewhere')) : null,
+    buyer.element,
+    takesCards ? h('fieldset', { class: 'pay__ways' }, h('legend', { class: 'field__label' }, 'How'), way('gateway', 'Card, by the gateway'), way('recorded', 'Paid elsewhere')) : noCards,
     gateway, recorded, deciding, go);
   choose(chosen);
   const show = ({ total, currency, busy }) => {
+    sum = { total, currency };
     go.textContent = currency ? `Pay ${money(total, currency)}` : 'Pay';
     deciding.hidden = !busy;
   };
   return { element, show };
+}
+
+function field(label, control, hint) {
+  return h('div', { class: 'field' }, h('label', { class: 'field__label', for: control.id }, label), control, hint && h('p', { class: 'field__hint' }, hint));
+}
+
+/** Who buys: a name that stays here or, where customers are known by token, whoever is signed in. */
+function buyerOf(app) {
+  if (!app.page.customers) {
+    const name = h('input', { class: 'input', id: 'customer', autocomplete: 'name', maxlength: 80, value: app.customer.get()?.name || '' });
+    const element = field('Your name', name, 'Stays on this device; it finds your purchases again.');
+    return { element, id: () => app.customer.set(name.value)?.id };
+  }
+  const known = app.customer.get();
+  const text = known ? `You buy as ${known.name}.` : 'You are not signed in: you can buy, but will not find the order among your purchases.';
+  return { element: h('p', { class: 'muted', id: 'buyer' }, text), id: () => app.customer.get()?.id };
+}
+
+/** What the provider's script makes of its place: {source()}. */
+async function cardIn(place, script, sum) {
+  try {
+    const { default: mount } = await import(script);
+    return await mount(place, { sum, language: document.documentElement.lang || 'en' });
+  } catch (error) {
+    fill(place, h('p', { class: 'notice notice--bad' }, 'The page of the payment provider could not be loaded. Please try again later.'));
+    throw error;
+  }
 }

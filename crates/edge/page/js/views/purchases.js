@@ -19,7 +19,9 @@ export function render(root, _params, app) {
     feed = null;
     const customer = app.customer.get();
     if (!customer) {
-      fill(list, h('li', { class: 'muted' }, 'Say your name when you pay, and what you buy is found here.'));
+      fill(list, h('li', { class: 'muted' }, app.page.customers
+        ? 'This box office shows purchases to customers who are signed in. Please come from the page where you sign in.'
+        : 'Say your name when you pay, and what you buy is found here.'));
       return;
     }
     fill(list, h('li', { class: 'muted', role: 'status' }, 'Looking …'));
@@ -35,8 +37,12 @@ export function render(root, _params, app) {
     begin();
   } }, h('div', { class: 'field' }, h('label', { class: 'field__label', for: 'customer' }, 'Your name on this device'), name), h('button', { class: 'button', id: 'save-customer' }, 'Keep'));
   fill(root, h('div', { class: 'stack stack--wide' },
-    h('header', { class: 'desk__head' }, h('div', {}, h('p', { class: 'eyebrow' }, 'Purchases'), h('h1', {}, 'What you bought')), form),
+    h('header', { class: 'desk__head' }, h('div', {}, h('p', { class: 'eyebrow' }, 'Purchases'), h('h1', {}, 'What you bought')), app.page.customers ? null : form),
     list));
   begin();
-  return () => feed?.stop();
+  const off = app.page.customers ? app.customer.on(begin) : null;
+  return () => {
+    off?.();
+    feed?.stop();
+  };
 }

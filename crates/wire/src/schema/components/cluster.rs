@@ -1,12 +1,16 @@
 //! The cluster: members, and where shards should be.
 
-use boxoffice_core::cluster::{ADDRESS_BYTES_MAX, NODE_MAX, REPLICAS_MAX};
+use boxoffice_core::{
+    access::Role,
+    cluster::{ADDRESS_BYTES_MAX, NODE_MAX, REPLICAS_MAX},
+};
 use serde_json::json;
 
 use super::Group;
 use crate::{
+    access::{KeyList, KeyStatus},
     cluster::{ClusterStatus, CopiesStatus, MemberStatus, PlaceStatus},
-    schema::build::{about, component, count, flag, list, needed, object, one_of, optional, time, whole, words},
+    schema::build::{about, component, count, flag, id, list, needed, object, one_of, optional, time, whole, words},
 };
 
 pub(super) fn cluster() -> Group {
@@ -38,7 +42,17 @@ pub(super) fn cluster() -> Group {
         needed("members", about(list(component("Member")), "Every one there ever was, by id.")),
         needed("places", about(list(component("Place")), "Every shard, by number.")),
     ]);
+    let key = object::<KeyStatus>([
+        needed("id", id()),
+        needed("roles", list(one_of(&Role::ALL.map(Role::name)))),
+        optional("venues", about(list(id()), "Those it is limited to; all if absent.")),
+        optional("requests_per_second", count()),
+        optional("held_max", count()),
+        needed("created_at", time()),
+    ]);
     vec![
+        ("Key", about(key, "What opens the nodes to its owner.")),
+        ("Keys", object::<KeyList>([needed("keys", about(list(component("Key")), "By name."))])),
         ("Node", about(node, "A member of the cluster.")),
         ("Address", about(address, "Host and port, or another name without spaces.")),
         ("Replica", about(replica, "A copy of a shard: the node it is on, and its generation.")),

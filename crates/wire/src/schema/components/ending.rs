@@ -38,6 +38,7 @@ pub(super) fn endings() -> Group {
         optional("session", id()),
         optional("line", about(count(), "Of the cart; in `lines`, of the request, from 0.")),
         optional("limit", count()),
+        optional("retry_after_ms", about(count(), "Of 109: when it is worth asking again.")),
         optional("node", about(count(), "Of the cluster.")),
         optional("shards", about(list(count()), "By number; 0 is the directory's.")),
         optional("version", about(count(), "Of the cluster's table.")),

@@ -66,6 +66,7 @@ pub(super) fn node() -> Group {
         needed("at", time()),
         needed("event", words()),
         optional("details", words()),
+        optional("by", about(words(), "The name of the key, or of the operator, that asked for it.")),
     ]);
     let history = object::<HistoryPage>([
         needed("entity", component("Entity")),

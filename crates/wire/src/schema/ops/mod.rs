@@ -10,6 +10,7 @@ mod calendar;
 mod admin;
 mod cart;
 mod cluster;
+mod keys;
 mod order;
 
 use boxoffice_core::{id::CartToken, portion::LINE_QUANTITY_MAX};
@@ -96,6 +97,9 @@ pub(super) fn schema(op: Op) -> OpSchema {
         Op::AdminUndrain => cluster::undrain(),
         Op::AdminRemove => cluster::remove(),
         Op::AdminReplace => cluster::replace(),
+        Op::AdminKeys => keys::list(),
+        Op::AdminKeyCreate => keys::create(),
+        Op::AdminKeyRevoke => keys::revoke(),
     }
     .finished(op)
 }

@@ -1,0 +1,160 @@
+//! How browsers and proxies reach the client port.
+
+use std::{path::PathBuf, time::Duration};
+
+use boxoffice_core::cluster::ADDRESS_BYTES_MAX;
+use boxoffice_edge::{Network, Proxies, ProxyWay, TlsFiles};
+
+use super::{ConfigError, File, Settings, is_origin};
+
+/// How browsers and proxies reach the client port.
+#[derive(Clone, Debug)]
+pub struct Web {
+    /// The certificate of the client port and its key, if it speaks TLS.
+    pub tls: Option<TlsFiles>,
+    /// How long browsers are told to come back with TLS only, in seconds; 0 = they are not told.
+    pub hsts_s: u64,
+    /// Proxies in front of the node.
+    pub proxies: Proxies,
+    /// Scheme, host and perhaps port that browsers use for the whole cluster.
+    pub public_url: Option<String>,
+    /// The same of this node: what the other members tell browsers.
+    pub advertise: Option<String>,
+    /// How long the port goes on after the node has said that it is not ready.
+    pub drain: Duration,
+}
+
+/// The longest time the port may go on, in milliseconds.
+const DRAIN_MS_MAX: u64 = 600_000;
+
+/// The longest time browsers may be told to come back with TLS only: two years.
+const HSTS_S_MAX: u64 = 2 * 366 * 24 * 60 * 60;
+
+impl Settings {
+    /// What the section `[listen]` says of it.
+    pub(super) fn web(&self) -> Result<Web, ConfigError> {
+        Ok(Web {
+            tls: self.tls()?,
+            hsts_s: self.within("listen.hsts_s", (0, HSTS_S_MAX), |file| file.listen.hsts_s.as_ref())?,
+            proxies: Proxies { networks: self.networks()?, way: self.proxy_way()? },
+            public_url: self.url("listen.public_url", |file| file.listen.public_url.as_ref())?,
+            advertise: self.url("listen.advertise", |file| file.listen.advertise.as_ref())?,
+            drain: Duration::from_millis(
+                self.within("listen.drain_ms", (0, DRAIN_MS_MAX), |file| file.listen.drain_ms.as_ref())?,
+            ),
+        })
+    }
+
+    fn tls(&self) -> Result<Option<TlsFiles>, ConfigError> {
+        let all =
+            [self.find(|file| file.listen.tls_certificate.as_ref()), self.find(|file| file.listen.tls_key.as_ref())];
+        let [certificate, key]: [PathBuf; 2] = all.map(|(_, path)| path.get_ref().clone());
+        let said = all.iter().find(|(_, path)| !path.get_ref().as_os_str().is_empty());
+        match (said, certificate.as_os_str().is_empty() || key.as_os_str().is_empty()) {
+            (None, _) => Ok(None),
+            (Some(_), false) => Ok(Some(TlsFiles { certificate, key })),
+            (Some((source, path)), true) => {
+                Err(source.wrong(path, "listen.tls_certificate and listen.tls_key are set together".into()))
+            }
+        }
+    }
+
+    fn networks(&self) -> Result<Vec<Network>, ConfigError> {
+        let (source, networks) = self.find(|file| file.listen.proxies.as_ref());
+        let network = |text: &String| {
+            let what = || format!("listen.proxies: {text:?} is not a network like \"10.0.0.0/8\" or an address");
+            text.parse().map_err(|()| source.wrong(networks, what()))
+        };
+        networks.get_ref().iter().map(network).collect()
+    }
+
+    fn proxy_way(&self) -> Result<ProxyWay, ConfigError> {
+        let (source, way) = self.find(|file| file.listen.proxy_header.as_ref());
+        match way.get_ref().as_str() {
+            "x-forwarded-for" => Ok(ProxyWay::ForwardedFor),
+            "forwarded" => Ok(ProxyWay::Forwarded),
+            "proxy-protocol" => Ok(ProxyWay::ProxyProtocol),
+            other => {
+                let what = format!(
+                    "listen.proxy_header: {other:?} is none of \"x-forwarded-for\", \"forwarded\", \"proxy-protocol\""
+                );
+                Err(source.wrong(way, what))
+            }
+        }
+    }
+
+    fn url(
+        &self,
+        key: &str,
+        get: impl Fn(&File) -> Option<&toml::Spanned<String>>,
+    ) -> Result<Option<String>, ConfigError> {
+        let (source, url) = self.find(get);
+        match url.get_ref().as_str() {
+            "" => Ok(None),
+            given => check_url(given)
+                .map(|()| Some(given.to_owned()))
+                .map_err(|why| source.wrong(url, format!("{key}: {why}"))),
+        }
+    }
+}
+
+/// Whether browsers can be told to connect there.
+///
+/// # Errors
+/// What it should look like.
+pub fn check_url(given: &str) -> Result<(), String> {
+    if is_origin(given) && given.len() <= ADDRESS_BYTES_MAX {
+        return Ok(());
+    }
+    Err(format!("{given:?} is not an address like \"https://tickets.example\": scheme, host, perhaps a port, no path"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, tests::refused};
+    use super::*;
+
+    fn read(text: &str) -> Web {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("b.toml");
+        std::fs::write(&path, format!("[listen]\n{text}\n")).expect("a written file");
+        Config::load(Some(&path)).expect("this file is right").web
+    }
+
+    #[test]
+    fn a_port_is_plain_and_believes_no_proxy_if_nothing_is_said() {
+        let web = read("");
+        assert!(web.tls.is_none() && web.proxies.networks.is_empty() && web.public_url.is_none());
+        assert_eq!((web.drain, web.hsts_s), (Duration::from_secs(5), 31_536_000));
+    }
+
+    #[test]
+    fn what_is_said_of_the_web_is_taken() {
+        let web = read(
+            "tls_certificate = \"c.pem\"\ntls_key = \"k.pem\"\nproxies = [\"10.0.0.0/8\", \"::1\"]\n\
+             proxy_header = \"proxy-protocol\"\npublic_url = \"https://tickets.example\"\n\
+             advertise = \"https://one.tickets.example:8443\"\ndrain_ms = 0\nhsts_s = 60",
+        );
+        let tls = web.tls.expect("certificates");
+        assert_eq!((tls.certificate, tls.key), ("c.pem".into(), "k.pem".into()));
+        assert_eq!((web.proxies.networks.len(), web.proxies.way), (2, ProxyWay::ProxyProtocol));
+        assert_eq!(web.public_url.as_deref(), Some("https://tickets.example"));
+        assert_eq!(web.advertise.as_deref(), Some("https://one.tickets.example:8443"));
+        assert_eq!((web.drain, web.hsts_s), (Duration::ZERO, 60));
+    }
+
+    #[test]
+    fn mistakes_about_the_web_are_named_with_line_and_key() {
+        for (text, expected) in [
+            ("tls_key = \"k\"", "listen.tls_certificate and listen.tls_key are set together"),
+            ("proxies = [\"10.0.0.0/33\"]", "listen.proxies: \"10.0.0.0/33\" is not a network like"),
+            ("proxy_header = \"x-real-ip\"", "listen.proxy_header: \"x-real-ip\" is none of"),
+            ("public_url = \"tickets.example\"", "listen.public_url: \"tickets.example\" is not an address like"),
+            ("advertise = \"https://one/path\"", "listen.advertise: \"https://one/path\" is not an address like"),
+            ("drain_ms = 600_001", "listen.drain_ms: 600001 is not within 0 and 600000"),
+        ] {
+            let said = refused(&format!("# mine\n[listen]\n{text}\n"));
+            assert!(said.starts_with(&format!("line 3: {expected}")), "{text}: {said}");
+        }
+    }
+}

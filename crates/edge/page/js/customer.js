@@ -1,0 +1,81 @@
+// The customer of a box office that knows its customers by token: signed in by the page that this one stands in or came from.
+
+const KEPT = 'boxoffice.signed-in';
+
+export class SignedIn {
+  /** `hosts`: origins of pages that may hand over a customer, besides this page's own. */
+  constructor(link, hosts) {
+    this.link = link;
+    this.known = kept();
+    this.listeners = new Set();
+    if (this.known) link.identity = shown(this.known);
+    link.on('stranger', () => this.become(null));
+    addEventListener('message', ({ origin, data }) => {
+      if (data?.boxoffice === 'customer' && (origin === location.origin || hosts.includes(origin))) this.signIn(data);
+    });
+    for (const host of hosts) {
+      if (window.parent !== window) window.parent.postMessage({ boxoffice: 'ready' }, host);
+      window.opener?.postMessage({ boxoffice: 'ready' }, host);
+    }
+  }
+
+  /** {id, name} of the customer, or null. */
+  get() {
+    return this.known && { id: this.known.customer, name: this.known.customer };
+  }
+
+  /** Names that people type say nothing here. */
+  set() {
+    return this.get();
+  }
+
+  /** Calls `listener` when somebody else is signed in; returns what ends that. */
+  on(listener) {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** Takes a customer: {customer, token}, or {token} where the token says whose it is; {} signs out. */
+  signIn({ customer, token }) {
+    if (typeof token !== 'string' || token === '') {
+      this.link.identify(null);
+      this.become(null);
+      return;
+    }
+    const known = { customer: customer || subjectOf(token), token, alone: !customer };
+    this.become(known);
+    this.link.identify(shown(known));
+  }
+
+  become(known) {
+    this.known = known;
+    try {
+      if (known) sessionStorage.setItem(KEPT, JSON.stringify(known));
+      else sessionStorage.removeItem(KEPT);
+    } catch {
+      // It lasts as long as the page.
+    }
+    for (const listener of [...this.listeners]) listener(this.get());
+  }
+}
+
+function shown({ customer, token, alone }) {
+  return alone ? { token } : { customer, customer_token: token };
+}
+
+function kept() {
+  try {
+    return JSON.parse(sessionStorage.getItem(KEPT));
+  } catch {
+    return null;
+  }
+}
+
+/** Whom a short-lived token (a JWT) is for. */
+function subjectOf(token) {
+  try {
+    return JSON.parse(atob(token.split('.')[1].replace(/-/g, '+').replace(/_/g, '/'))).sub;
+  } catch {
+    return '';
+  }
+}

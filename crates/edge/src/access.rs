@@ -1,0 +1,282 @@
+//! What a caller may do: the roles of what it has shown, and whether these still hold.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use boxoffice_core::{
+    access::{AccessKey, NewKey, Role, Roles},
+    id::Id,
+    refusal::Refusal,
+    time::Timestamp,
+};
+use boxoffice_node::access::KeyRing;
+use boxoffice_wire::{FailKind, Op, Rejection, access::ShownKey, joining};
+use smol_str::{SmolStr, format_smolstr};
+
+use crate::{
+    budgets::Terms,
+    denials::Denial,
+    shared::{Port, Shared, same_secret},
+    token::TokenKeys,
+};
+
+/// The names in the record of those who have no key. Names of keys have no spaces.
+const BY_ADMIN_TOKEN: &str = "admin token";
+const BY_OPERATORS_PORT: &str = "operators' port";
+
+/// What a caller has shown, and what it may do with that.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Access {
+    pub(crate) roles: Roles,
+    /// Its name in the record of what it changes.
+    pub(crate) name: Option<SmolStr>,
+    /// The venues that it may do it for; all if empty.
+    pub(crate) venues: Arc<[Id]>,
+    /// The customer that a token was made for.
+    pub(crate) customer: Option<Id>,
+    shown: Shown,
+}
+
+/// What was shown.
+#[derive(Clone, Debug, Default)]
+enum Shown {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The admin token of the configuration; or nothing, at an operators' port that asks for nothing.
+    Operator,
+    /// A key, as the directory had it at this version.
+    Key { name: Id, key: Arc<AccessKey>, version: u64 },
+    /// A token that ends then.
+    Token { expires_at: Timestamp },
+    /// The secret of the cluster's nodes.
+    Peer,
+}
+
+/// Why a caller hears no answer.
+#[derive(Debug)]
+pub(crate) enum Denied {
+    /// It may not ask for this.
+    Refused(Denial, Rejection),
+    /// This node cannot know whether it may.
+    Failed(FailKind),
+}
+
+/// Why what a caller has shown is worth nothing any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Its key was revoked.
+    Revoked,
+    /// Its token has expired.
+    Expired,
+}
+
+impl Ended {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Ended::Revoked => "this key was revoked",
+            Ended::Expired => "this token has expired",
+        }
+    }
+}
+
+/// How the keys stood a moment ago: looked at without asking the node.
+#[derive(Debug, Default)]
+pub(crate) struct Ring {
+    version: AtomicU64,
+    has_admin: AtomicBool,
+    silent_ms: AtomicU64,
+}
+
+impl Ring {
+    /// The keys stand like this now.
+    pub(crate) fn note(&self, ring: KeyRing) {
+        self.has_admin.store(ring.has_admin, Ordering::Relaxed);
+        self.silent_ms.store(ring.silent_ms, Ordering::Relaxed);
+        self.version.store(ring.version, Ordering::Release);
+    }
+
+    /// Whether some key has the role admin.
+    pub(crate) fn has_admin(&self) -> bool {
+        self.has_admin.load(Ordering::Relaxed)
+    }
+
+    /// For how long the directory's leader was not heard.
+    pub(crate) fn silent_for(&self) -> Duration {
+        Duration::from_millis(self.silent_ms.load(Ordering::Relaxed))
+    }
+
+    fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+}
+
+impl Access {
+    /// Of a caller at this port who shows this token, or none.
+    ///
+    /// # Errors
+    /// A token that is shown and does not fit is refused, whatever is asked.
+    pub(crate) fn of(shared: &Shared, port: Port, token: Option<&str>) -> Result<Access, Rejection> {
+        let Some(token) = token else { return Ok(Access::of_nothing(shared, port)) };
+        let refused = |words: &'static str| Err(Rejection::Unauthenticated(SmolStr::new_static(words)));
+        if let Some(expected) = &shared.config.admin_token
+            && same_secret(expected.as_bytes(), token.as_bytes())
+        {
+            return Ok(Access::operator(BY_ADMIN_TOKEN));
+        }
+        if let Some(shown) = ShownKey::read(token) {
+            return match Access::of_key(shared, shown) {
+                Some(access) => Ok(access),
+                None => refused("this is no key of this cluster"),
+            };
+        }
+        if TokenKeys::is_token(token) && !shared.config.token_keys.is_empty() {
+            let now = shared.backend.now();
+            let claims = shared.config.token_keys.read(token, now);
+            let claims = claims.map_err(|words| Rejection::Unauthenticated(SmolStr::new_static(words)))?;
+            let is_staff = claims.roles.has(Role::Desk) || claims.roles.has(Role::Report);
+            return Ok(Access {
+                roles: claims.roles,
+                name: is_staff.then(|| format_smolstr!("token {}", claims.subject)),
+                venues: claims.venues.into(),
+                customer: (!is_staff).then_some(claims.subject),
+                shown: Shown::Token { expires_at: claims.expires_at },
+            });
+        }
+        // What nodes show each other that have no secret is known to everybody.
+        let is_secret = || !joining::is_token(joining::ON_LOOPBACK.as_bytes(), token);
+        if shared.backend.is_peer_token(token) && (shared.config.listen.ip().is_loopback() || is_secret()) {
+            return Ok(Access { shown: Shown::Peer, ..Access::of_nothing(shared, port) });
+        }
+        refused("this is neither a key nor a token that this node knows")
+    }
+
+    fn of_nothing(shared: &Shared, port: Port) -> Access {
+        if port == Port::Operators && shared.is_operators_port_open() {
+            return Access::operator(BY_OPERATORS_PORT);
+        }
+        Access { roles: shared.config.anonymous.map_or(Roles::NONE, Roles::of), ..Access::default() }
+    }
+
+    fn operator(name: &'static str) -> Access {
+        let name = Some(SmolStr::new_static(name));
+        Access { roles: Roles::ALL, name, shown: Shown::Operator, ..Access::default() }
+    }
+
+    fn of_key(shared: &Shared, shown: ShownKey<'_>) -> Option<Access> {
+        // Read before the key: a key that changes meanwhile is looked up again.
+        let version = shared.ring.version();
+        let name = Id::new(shown.name)?;
+        let key = shared.backend.key(&name)?;
+        same_secret(&key.terms.hash, &shown.hash()).then(|| Access {
+            roles: key.terms.roles,
+            name: Some(name.as_str().into()),
+            venues: key.terms.venues.as_slice().into(),
+            customer: None,
+            shown: Shown::Key { name, key, version },
+        })
+    }
+
+    /// The same access, if what was shown still holds.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub(crate) fn check(&mut self, shared: &Shared) -> Result<(), Ended> {
+        match &mut self.shown {
+            Shown::Nothing | Shown::Operator | Shown::Peer => Ok(()),
+            Shown::Token { expires_at } if *expires_at <= shared.backend.now() => Err(Ended::Expired),
+            Shown::Token { .. } => Ok(()),
+            Shown::Key { name, key, version } => {
+                let now = shared.ring.version();
+                if *version == now {
+                    return Ok(());
+                }
+                // Another key under the name of one that was revoked is another key.
+                if shared.backend.key(name).is_none_or(|kept| kept != *key) {
+                    return Err(Ended::Revoked);
+                }
+                *version = now;
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether it may ask for this.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(crate) fn may(&self, shared: &Shared, op: Op) -> Result<(), Denied> {
+        // A machine that wants to join shows that it knows the secret of the cluster's nodes; the node looks at that itself.
+        let is_open = op.is_open_to(self.roles) || (op == Op::AdminJoin && matches!(self.shown, Shown::Peer));
+        if !is_open {
+            return Err(self.lacks(op));
+        }
+        if !self.venues.is_empty() && is_about_everything(op) {
+            let words = format_smolstr!("`{}` is about all venues, and this key is for some", op.name());
+            return Err(Denied::Refused(Denial::Venue, Refusal::Forbidden(words).into()));
+        }
+        if self.may_be_revoked()
+            && !op.is_open_to(Roles::of(Role::Sell).with(Role::Report))
+            && shared.is_directory_silent()
+        {
+            return Err(Denied::Failed(FailKind::NotReady));
+        }
+        Ok(())
+    }
+
+    fn lacks(&self, op: Op) -> Denied {
+        let names: Vec<&str> = op.needs().iter().map(|role| role.name()).collect();
+        let needed = names.join(" or ");
+        match self.shown {
+            Shown::Nothing | Shown::Peer => {
+                let words = format_smolstr!("`{}` needs a key with the role {needed}", op.name());
+                Denied::Refused(Denial::Nothing, Rejection::Unauthenticated(words))
+            }
+            Shown::Operator | Shown::Key { .. } | Shown::Token { .. } => {
+                let words = format_smolstr!("`{}` needs the role {needed}, which this key does not have", op.name());
+                Denied::Refused(Denial::Role, Refusal::Forbidden(words).into())
+            }
+        }
+    }
+
+    /// Whether the cluster could have taken it back meanwhile without this node having heard.
+    fn may_be_revoked(&self) -> bool {
+        matches!(self.shown, Shown::Key { .. })
+    }
+
+    /// Whether it is a program or a person of the house, and no stranger or customer.
+    pub(crate) fn is_of_the_house(&self) -> bool {
+        match self.shown {
+            Shown::Operator | Shown::Key { .. } => true,
+            Shown::Token { .. } => self.roles.has(Role::Desk) || self.roles.has(Role::Report),
+            Shown::Nothing | Shown::Peer => false,
+        }
+    }
+
+    /// The name of the key that was shown, and what that may have.
+    pub(crate) fn key_terms(&self) -> Option<(Id, Terms)> {
+        let Shown::Key { name, key, .. } = &self.shown else { return None };
+        let NewKey { requests_per_second, held_max, .. } = key.terms;
+        Some((name.clone(), Terms { requests_per_second, held_max }))
+    }
+
+    /// Whether it sees whose a booking is, and what else is no stranger's business.
+    pub(crate) fn sees_all(&self) -> bool {
+        self.roles.has(Role::Desk) || self.roles.has(Role::Report)
+    }
+
+    /// Whether it is told which cluster and which program this is.
+    pub(crate) fn sees_the_cluster(&self) -> bool {
+        self.sees_all() || matches!(self.shown, Shown::Peer)
+    }
+}
+
+/// Whether an op tells of, or changes, what belongs to no venue.
+fn is_about_everything(op: Op) -> bool {
+    matches!(op, Op::AdminStatus | Op::AdminNodes | Op::CustomerPurchases | Op::TitlePut)
+}

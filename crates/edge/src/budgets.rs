@@ -1,0 +1,663 @@
+//! What one stranger may take of this node: connections, requests, carts, and what these hold, by network, by customer and by
+//! key. Nothing of it is replicated or survives a restart.
+//!
+//! What is held is counted twice: how much at the same time, and how much for how long. The second is a leaky bucket of
+//! seat-seconds: a hold is charged with its seats times the life that is left to it when it is granted, is charged more when
+//! its cart lives longer, and is credited what is left when it is given back or bought. So who holds a little for long and who
+//! holds much for a moment fill it alike, and who buys soon hardly fills it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use boxoffice_core::{
+    answer::{Answer, Answered, CartState, CartView, Held, LineView},
+    command::{CartCommand, Command, Want, WantedLine},
+    id::{CartId, Id},
+    portion::Content,
+    time::Timestamp,
+};
+use boxoffice_node::door;
+use boxoffice_wire::{Op, Rejection};
+use parking_lot::Mutex;
+use smol_str::SmolStr;
+use tokio::time::Instant;
+
+use crate::network::ClientNetwork;
+
+/// How much of everything one network, or one customer, may have on this node; 0 is as much as it likes.
+#[derive(Clone, Debug)]
+pub struct BudgetConfig {
+    /// Connections of one network at the same time.
+    pub connections: u32,
+    /// Requests a second of one network. Five seconds' worth may come at once; dear reads count as several.
+    pub requests_per_second: u32,
+    /// Open carts of one network, and of one customer.
+    pub carts: u32,
+    /// Seats, places, units and slots that the carts of one network hold at the same time.
+    pub held: u32,
+    /// The same of one cart.
+    pub cart_held: u32,
+    /// What the carts of one network may have pledged: seats times the seconds that they are still held.
+    pub seat_seconds: u64,
+    /// How much of that is forgotten each second.
+    pub seat_seconds_per_second: u32,
+    /// How long a cart lives untouched that does not say otherwise: a hold is charged with it until it is granted.
+    pub life: Duration,
+}
+
+impl Default for BudgetConfig {
+    /// A school behind one address buys: five hundred pupils, a seat or two each, within a few minutes.
+    fn default() -> BudgetConfig {
+        BudgetConfig {
+            connections: 512,
+            requests_per_second: 500,
+            carts: 1_000,
+            held: 1_000,
+            cart_held: 200,
+            seat_seconds: 1_800_000,
+            seat_seconds_per_second: 200,
+            life: Duration::from_secs(1_800),
+        }
+    }
+}
+
+/// Seconds' worth of requests that may come at once.
+const BURST_SECONDS: f64 = 5.0;
+
+/// What a refusal says where nothing better is known.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// Accounts that are kept before those that are idle are dropped.
+const ACCOUNTS_KEPT: usize = 16_384;
+
+/// Whose an account is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Owner {
+    /// Everybody behind one network.
+    Network(ClientNetwork),
+    /// A customer whose token was shown.
+    Customer(Id),
+    /// A key, with what it may have itself.
+    Key(Id),
+}
+
+/// A bucket that fills with what is taken and leaks.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    level: f64,
+    at: Instant,
+}
+
+impl Bucket {
+    fn leak(&mut self, now: Instant, per_second: f64) {
+        let passed = now.saturating_duration_since(self.at).as_secs_f64();
+        self.level = (self.level - passed * per_second).max(0.0);
+        self.at = now;
+    }
+}
+
+/// What one owner has.
+#[derive(Debug)]
+struct Account {
+    connections: u32,
+    requests: Bucket,
+    carts: u32,
+    held: u64,
+    pledged: Bucket,
+}
+
+impl Account {
+    fn new(now: Instant) -> Account {
+        let empty = Bucket { level: 0.0, at: now };
+        Account { connections: 0, requests: empty, carts: 0, held: 0, pledged: empty }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.connections == 0 && self.carts == 0 && self.requests.level == 0.0 && self.pledged.level == 0.0
+    }
+}
+
+/// What an owner may have, where that differs from what everybody may.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Terms {
+    pub(crate) requests_per_second: Option<u32>,
+    pub(crate) held_max: Option<u32>,
+}
+
+/// Which budget does not suffice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Budget {
+    Connections,
+    Requests,
+    Carts,
+    Held,
+    CartHeld,
+    SeatSeconds,
+}
+
+impl Budget {
+    const ALL: [Budget; 6] =
+        [Budget::Connections, Budget::Requests, Budget::Carts, Budget::Held, Budget::CartHeld, Budget::SeatSeconds];
+
+    fn name(self) -> &'static str {
+        match self {
+            Budget::Connections => "connections",
+            Budget::Requests => "requests",
+            Budget::Carts => "carts",
+            Budget::Held => "held",
+            Budget::CartHeld => "cart_held",
+            Budget::SeatSeconds => "seat_seconds",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Budget::Connections => "too many connections from this network",
+            Budget::Requests => "too many requests a second",
+            Budget::Carts => "too many open carts",
+            Budget::Held => "too much is held already; buy it or give it back first",
+            Budget::CartHeld => "one cart cannot hold so much; buy it in several",
+            Budget::SeatSeconds => "too much was held for too long; buy it or give it back first",
+        }
+    }
+}
+
+/// A budget that does not suffice, and when it may again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Over {
+    pub(crate) budget: Budget,
+    pub(crate) retry_after: Duration,
+}
+
+impl Over {
+    /// 109, with how long to wait.
+    pub(crate) fn rejection(self) -> Rejection {
+        let ms = u64::try_from(self.retry_after.as_millis()).unwrap_or(u64::MAX).max(1);
+        Rejection::RateLimited { why: SmolStr::new_static(self.budget.words()), retry_after_ms: Some(ms) }
+    }
+}
+
+/// What was charged for a command, until it is known what came of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Charge {
+    cart: CartId,
+    amount: u64,
+}
+
+/// A cart that strangers have here.
+#[derive(Debug)]
+struct CartCharge {
+    owners: Vec<Owner>,
+    held: u64,
+    until: Instant,
+}
+
+/// All accounts.
+#[derive(Debug, Default)]
+struct Accounts {
+    owners: BTreeMap<Owner, Account>,
+    carts: BTreeMap<CartId, CartCharge>,
+    ends: BTreeSet<(Instant, CartId)>,
+}
+
+/// The budgets of a node's callers.
+#[derive(Debug)]
+pub(crate) struct Budgets {
+    config: BudgetConfig,
+    accounts: Mutex<Accounts>,
+    over: [AtomicU64; Budget::ALL.len()],
+}
+
+/// Those who are charged for a caller: none for callers of the house.
+pub(crate) type Owners = Vec<(Owner, Terms)>;
+
+impl Budgets {
+    pub(crate) fn new(config: BudgetConfig) -> Budgets {
+        Budgets { config, accounts: Mutex::default(), over: Default::default() }
+    }
+
+    /// How often each budget did not suffice, as Prometheus text.
+    pub(crate) fn text(&self) -> String {
+        let name = "boxoffice_edge_over_budget_total";
+        let mut text = format!("# HELP {name} Refusals because a caller had taken enough, by budget.\n");
+        text.push_str(&format!("# TYPE {name} counter\n"));
+        for budget in Budget::ALL {
+            let count = self.over[budget as usize].load(Ordering::Relaxed);
+            text.push_str(&format!("{name}{{budget=\"{}\"}} {count}\n", budget.name()));
+        }
+        text
+    }
+
+    fn over(&self, budget: Budget, retry_after: Duration) -> Over {
+        self.over[budget as usize].fetch_add(1, Ordering::Relaxed);
+        Over { budget, retry_after }
+    }
+
+    /// A connection came from this network. Whether the network may have it: one that may not has a little while to show a
+    /// key, as long as there are not twice too many.
+    pub(crate) fn connect(&self, address: IpAddr, now: Instant) -> Result<bool, Over> {
+        let owner = Owner::Network(ClientNetwork::of(address));
+        let mut accounts = self.accounts.lock();
+        let account = accounts.of(owner, now);
+        let limit = self.config.connections;
+        if limit > 0 && account.connections >= limit.saturating_mul(2) {
+            return Err(self.over(Budget::Connections, RETRY_AFTER));
+        }
+        account.connections += 1;
+        Ok(limit == 0 || account.connections <= limit)
+    }
+
+    /// A connection beyond the budget has shown no key.
+    pub(crate) fn too_many_connections(&self) -> Over {
+        self.over(Budget::Connections, RETRY_AFTER)
+    }
+
+    /// It has ended, or has shown that it is no stranger's.
+    pub(crate) fn disconnect(&self, address: IpAddr) {
+        let owner = Owner::Network(ClientNetwork::of(address));
+        if let Some(account) = self.accounts.lock().owners.get_mut(&owner) {
+            account.connections = account.connections.saturating_sub(1);
+        }
+    }
+
+    /// A request that costs so much.
+    pub(crate) fn request(&self, owners: &Owners, weight: u32, now: Instant) -> Result<(), Over> {
+        if owners.is_empty() {
+            return Ok(());
+        }
+        let mut accounts = self.accounts.lock();
+        for (owner, terms) in owners {
+            let limit = match owner {
+                // Its network pays.
+                Owner::Customer(_) => 0,
+                Owner::Network(_) => self.config.requests_per_second,
+                Owner::Key(_) => terms.requests_per_second.unwrap_or(0),
+            };
+            if limit == 0 {
+                continue;
+            }
+            let (rate, account) = (f64::from(limit), accounts.of(owner.clone(), now));
+            account.requests.leak(now, rate);
+            let level = account.requests.level + f64::from(weight);
+            if level > rate * BURST_SECONDS {
+                let wait = Duration::from_secs_f64((level - rate * BURST_SECONDS) / rate);
+                return Err(self.over(Budget::Requests, wait));
+            }
+            account.requests.level = level;
+        }
+        Ok(())
+    }
+
+    /// A command is to be handed to the node: charges what it may come to hold, if its owners may have that.
+    pub(crate) fn begin(&self, owners: &Owners, command: &Command, now: Instant) -> Result<Option<Charge>, Over> {
+        let Command::Cart(cart, command) = command else { return Ok(None) };
+        if owners.is_empty() {
+            return Ok(None);
+        }
+        let amount = match command {
+            CartCommand::Hold { lines, .. } => lines.iter().map(wanted).sum(),
+            // What the line has already is charged a second time, until the answer says what there is.
+            CartCommand::SetQuantity { quantity, .. } => u64::from(*quantity),
+            CartCommand::Open { .. }
+            | CartCommand::Release { .. }
+            | CartCommand::Cancel
+            | CartCommand::Checkout { .. } => 0,
+            _ => return Ok(None),
+        };
+        let mut accounts = self.accounts.lock();
+        accounts.expire(now);
+        self.check(&mut accounts, owners, *cart, amount, now)?;
+        let opens = matches!(command, CartCommand::Open { .. } | CartCommand::Hold { .. });
+        if amount > 0 || opens {
+            accounts.charge(owners, *cart, amount, now + self.config.life, now);
+        }
+        Ok(Some(Charge { cart: *cart, amount }))
+    }
+
+    fn check(
+        &self,
+        accounts: &mut Accounts,
+        owners: &Owners,
+        cart: CartId,
+        amount: u64,
+        now: Instant,
+    ) -> Result<(), Over> {
+        let known = accounts.carts.get(&cart).map(|charge| charge.held);
+        let config = &self.config;
+        let is_over = |limit: u32, has: u64| limit > 0 && has > u64::from(limit);
+        if amount > 0 && is_over(config.cart_held, known.unwrap_or(0) + amount) {
+            return Err(self.over(Budget::CartHeld, RETRY_AFTER));
+        }
+        let first_end = accounts.ends.first().map_or(RETRY_AFTER, |(end, _)| end.saturating_duration_since(now));
+        for (owner, terms) in owners {
+            let is_key = matches!(owner, Owner::Key(_));
+            let account = accounts.of(owner.clone(), now);
+            account.pledged.leak(now, f64::from(config.seat_seconds_per_second));
+            let held_max = if is_key { terms.held_max.unwrap_or(0) } else { config.held };
+            if amount > 0 && is_over(held_max, account.held + amount) {
+                return Err(self.over(Budget::Held, first_end));
+            }
+            if is_key {
+                continue;
+            }
+            if known.is_none() && is_over(config.carts, u64::from(account.carts) + 1) {
+                return Err(self.over(Budget::Carts, first_end));
+            }
+            let pledged = account.pledged.level + amount as f64 * config.life.as_secs_f64();
+            if amount > 0 && config.seat_seconds > 0 && pledged > config.seat_seconds as f64 {
+                let excess = pledged - config.seat_seconds as f64;
+                let leaks = f64::from(config.seat_seconds_per_second.max(1));
+                return Err(self.over(Budget::SeatSeconds, Duration::from_secs_f64(excess / leaks)));
+            }
+        }
+        Ok(())
+    }
+
+    /// What came of a command is known. Where nobody knows, it stays charged until the cart would end.
+    pub(crate) fn end(&self, charge: Charge, result: &door::Result, now: Instant, true_now: Timestamp) {
+        let mut accounts = self.accounts.lock();
+        accounts.expire(now);
+        let ends = |deadline: Timestamp| now + Duration::from_millis(deadline.0.saturating_sub(true_now.0));
+        match result {
+            Ok(Ok(Answered { answer: Answer::Held(Held { lines, deadline, .. }), .. })) => {
+                let granted = lines.iter().map(amount_of).sum::<u64>();
+                accounts.settle(charge.cart, charge.amount, granted, Some(ends(*deadline)), now);
+            }
+            Ok(Ok(Answered { answer: Answer::Cart(view), .. })) => accounts.shows(charge.cart, view, ends, now),
+            Ok(Ok(Answered { answer: Answer::Order { .. }, .. })) => accounts.over(charge.cart, now),
+            // Nothing was granted.
+            Ok(Err(_)) => accounts.settle(charge.cart, charge.amount, 0, None, now),
+            Err(failure) if !failure.may_have_happened() => {
+                accounts.settle(charge.cart, charge.amount, 0, None, now);
+            }
+            Ok(Ok(_)) | Err(_) => {}
+        }
+    }
+}
+
+impl Accounts {
+    /// The account of an owner. Those that are idle go when there are many.
+    fn of(&mut self, owner: Owner, now: Instant) -> &mut Account {
+        if self.owners.len() >= ACCOUNTS_KEPT && !self.owners.contains_key(&owner) {
+            self.owners.retain(|_, account| !account.is_idle());
+        }
+        self.owners.entry(owner).or_insert_with(|| Account::new(now))
+    }
+
+    /// Carts whose time is over hold nothing any more.
+    fn expire(&mut self, now: Instant) {
+        while let Some((end, cart)) = self.ends.first().copied().filter(|(end, _)| *end <= now) {
+            self.ends.remove(&(end, cart));
+            if let Some(charge) = self.carts.remove(&cart) {
+                self.each(&charge.owners, |account| {
+                    account.held = account.held.saturating_sub(charge.held);
+                    account.carts = account.carts.saturating_sub(1);
+                });
+            }
+        }
+    }
+
+    fn each(&mut self, owners: &[Owner], mut change: impl FnMut(&mut Account)) {
+        for owner in owners {
+            if let Some(account) = self.owners.get_mut(owner) {
+                change(account);
+            }
+        }
+    }
+
+    /// More is held by a cart, which ends no earlier than then.
+    fn charge(&mut self, owners: &Owners, cart: CartId, amount: u64, until: Instant, now: Instant) {
+        if let std::collections::btree_map::Entry::Vacant(free) = self.carts.entry(cart) {
+            let owners: Vec<Owner> = owners.iter().map(|(owner, _)| owner.clone()).collect();
+            free.insert(CartCharge { owners: owners.clone(), held: 0, until });
+            self.ends.insert((until, cart));
+            self.each(&owners, |account| account.carts += 1);
+        }
+        let (held, end) = self.carts.get(&cart).map_or((0, until), |charge| (charge.held, charge.until));
+        self.set(cart, held + amount, end.max(until), now);
+    }
+
+    /// What was charged for a command becomes what was granted; nothing of a cart that never was stays.
+    fn settle(&mut self, cart: CartId, charged: u64, granted: u64, until: Option<Instant>, now: Instant) {
+        let Some(charge) = self.carts.get(&cart) else { return };
+        let (held, end) = (charge.held.saturating_sub(charged) + granted, until.unwrap_or(charge.until));
+        if held == 0 && until.is_none() {
+            return self.over(cart, now);
+        }
+        self.set(cart, held, end, now);
+    }
+
+    /// A cart is as its owner was shown it.
+    fn shows(&mut self, cart: CartId, view: &CartView, ends: impl Fn(Timestamp) -> Instant, now: Instant) {
+        match view.state {
+            CartState::Active => {
+                self.set(cart, view.lines.iter().map(amount_of).sum(), ends(view.deadline), now);
+            }
+            _ => self.over(cart, now),
+        }
+    }
+
+    /// A cart has ended: what is left of its time is credited.
+    fn over(&mut self, cart: CartId, now: Instant) {
+        self.set(cart, 0, now, now);
+        if let Some(charge) = self.carts.remove(&cart) {
+            self.ends.remove(&(charge.until, cart));
+            self.each(&charge.owners, |account| account.carts = account.carts.saturating_sub(1));
+        }
+    }
+
+    /// A cart holds so much until then; its owners are charged, or credited, the difference.
+    fn set(&mut self, cart: CartId, held: u64, until: Instant, now: Instant) {
+        let Some(charge) = self.carts.get_mut(&cart) else { return };
+        let seat_seconds = |held: u64, until: Instant| held as f64 * until.saturating_duration_since(now).as_secs_f64();
+        let more = seat_seconds(held, until) - seat_seconds(charge.held, charge.until);
+        let (before, owners) = (charge.held, charge.owners.clone());
+        self.ends.remove(&(charge.until, cart));
+        (charge.held, charge.until) = (held, until);
+        self.ends.insert((until, cart));
+        self.each(&owners, |account| {
+            account.held = (account.held + held).saturating_sub(before);
+            account.pledged.level = (account.pledged.level + more).max(0.0);
+        });
+    }
+}
+
+/// How much a line wants to hold.
+fn wanted(line: &WantedLine) -> u64 {
+    match &line.want {
+        Want::Seats { seats, .. } => seats.as_slice().len() as u64,
+        Want::Best(wish) => u64::from(wish.count),
+        Want::Places { quantity, .. } | Want::Units { quantity, .. } => u64::from(*quantity),
+        Want::Slot { .. } => 1,
+        Want::Quota { .. } => 0,
+    }
+}
+
+/// How much a line holds.
+fn amount_of(line: &LineView) -> u64 {
+    match &line.content {
+        Content::Seats(seats) => seats.len() as u64,
+        Content::Places { quantity, .. } | Content::Units { quantity, .. } if !line.late => u64::from(*quantity),
+        Content::Places { .. } | Content::Units { .. } => 0,
+        Content::Slot { .. } => 1,
+    }
+}
+
+/// What an op costs in requests: reads that take long count as several.
+pub(crate) fn weight_of(op: Op) -> u32 {
+    match op {
+        Op::SessionGet | Op::HallGet | Op::SessionMap => 5,
+        Op::SessionSearch | Op::VenueSearch | Op::TitleSearch => 10,
+        Op::ResourceFreeSlots | Op::ResourceBookings => 10,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_core::{
+        answer::PricedSeat,
+        id::{CartToken, Entity},
+        money::Currency,
+        refusal::Refusal,
+        seat::{Seat, SeatSet},
+    };
+    use boxoffice_node::door::Failure;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+    fn small() -> BudgetConfig {
+        BudgetConfig {
+            connections: 2,
+            requests_per_second: 10,
+            carts: 3,
+            held: 10,
+            cart_held: 8,
+            seat_seconds: 12_000,
+            seat_seconds_per_second: 1,
+            life: Duration::from_secs(1_000),
+        }
+    }
+
+    fn address(last: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, last])
+    }
+
+    fn stranger(last: u8) -> Owners {
+        vec![(Owner::Network(ClientNetwork::of(address(last))), Terms::default())]
+    }
+
+    fn cart(number: u128) -> CartId {
+        CartToken(number).cart()
+    }
+
+    fn hold(number: u128, seats: u16) -> Command {
+        let entity = Entity::Session(Id::new("hamlet").expect("an id"));
+        let seats = (0..seats).map(|seat| Seat { row: 0, seat });
+        let seats = SeatSet::new(seats.collect::<Vec<_>>()).expect("distinct");
+        let want = Want::Seats { seats, best_effort: false };
+        Command::Cart(cart(number), CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer: None })
+    }
+
+    fn held(number: u128, seats: u16, life_s: u64) -> door::Result {
+        let seats = (0..seats).map(|seat| PricedSeat { seat: Seat { row: 0, seat }, price: 1 });
+        let entity = Entity::Session(Id::new("hamlet").expect("an id"));
+        let line = LineView { line: 1, entity, content: Content::Seats(seats.collect()), late: false };
+        let currency = Currency::new("EUR").expect("a currency");
+        let deadline = Timestamp(NOW.0 + life_s * 1_000);
+        let answer = Held { cart: cart(number), lines: vec![line], currency, deadline, lines_version: 1 };
+        Ok(Ok(Answered { answer: Answer::Held(answer), at: Vec::new() }))
+    }
+
+    /// What becomes of a hold of a stranger: granted for so long, or which budget does not suffice.
+    fn ask(budgets: &Budgets, owners: &Owners, number: u128, seats: u16, at: Instant) -> Result<(), Over> {
+        let charge = budgets.begin(owners, &hold(number, seats), at)?.expect("a cart is charged");
+        budgets.end(charge, &held(number, seats, 1_000), at, NOW);
+        Ok(())
+    }
+
+    #[test]
+    fn connections_and_requests_of_a_network_have_an_end() {
+        let (budgets, now) = (Budgets::new(small()), Instant::now());
+        let connect = |last| budgets.connect(address(last), now).map_err(|over| over.budget);
+        assert_eq!([(); 5].map(|()| connect(1)), [Ok(true), Ok(true), Ok(false), Ok(false), Err(Budget::Connections)]);
+        assert_eq!(connect(2), Ok(true), "another network is another one");
+        (0..3).for_each(|_| budgets.disconnect(address(1)));
+        assert_eq!(connect(1), Ok(true));
+        for _ in 0..50 {
+            assert_eq!(budgets.request(&stranger(1), 1, now), Ok(()));
+        }
+        let over = budgets.request(&stranger(1), 1, now).expect_err("five seconds' worth have come");
+        assert_eq!((over.budget, over.retry_after), (Budget::Requests, Duration::from_millis(100)));
+        assert_eq!(budgets.request(&stranger(1), 1, now + over.retry_after), Ok(()), "as it was told");
+        assert_eq!(budgets.request(&stranger(2), 50, now), Ok(()));
+        assert!(budgets.request(&stranger(2), 5, now).is_err(), "dear reads count as several");
+        let key = |limit| {
+            vec![(Owner::Key(Id::new("k").expect("an id")), Terms { requests_per_second: limit, held_max: None })]
+        };
+        assert!((0..1_000).all(|_| budgets.request(&key(None), 1, now).is_ok()), "a key without a limit has none");
+        assert!((0..6).any(|_| budgets.request(&key(Some(1)), 1, now).is_err()));
+        assert!((0..1_000).all(|_| budgets.request(&Vec::new(), 1, now).is_ok()), "the house pays nothing");
+        assert!(budgets.text().contains("over_budget_total{budget=\"requests\"} 3"), "{}", budgets.text());
+    }
+
+    #[test]
+    fn what_is_held_at_the_same_time_has_an_end() {
+        let (budgets, now) = (Budgets::new(small()), Instant::now());
+        let one = stranger(1);
+        assert_eq!(ask(&budgets, &one, 1, 9, now).map_err(|over| over.budget), Err(Budget::CartHeld));
+        assert_eq!(ask(&budgets, &one, 1, 6, now), Ok(()));
+        assert_eq!(ask(&budgets, &one, 1, 3, now).map_err(|over| over.budget), Err(Budget::CartHeld));
+        let over = ask(&budgets, &one, 2, 5, now).expect_err("ten are the most");
+        assert_eq!((over.budget, over.retry_after), (Budget::Held, Duration::from_secs(1_000)));
+        assert_eq!(ask(&budgets, &stranger(2), 7, 5, now), Ok(()), "others are not asked");
+        assert_eq!(ask(&budgets, &one, 2, 4, now), Ok(()));
+        // What is refused, or did not happen, is not held; what nobody knows is.
+        for (result, is_free) in
+            [(Ok(Err(Refusal::CartExpired)), true), (Err(Failure::Busy(100)), true), (Err(Failure::Unknown), false)]
+        {
+            let budgets = Budgets::new(small());
+            let charge = budgets.begin(&one, &hold(1, 8), now).expect("it is free").expect("charged");
+            assert!(budgets.begin(&one, &hold(2, 8), now).is_err(), "what is under way counts");
+            budgets.end(charge, &result, now, NOW);
+            assert_eq!(budgets.begin(&one, &hold(2, 8), now).is_ok(), is_free, "{result:?}");
+        }
+        // It ends with its carts.
+        assert!(ask(&budgets, &one, 3, 8, now + Duration::from_secs(999)).is_err());
+        assert_eq!(
+            ask(&budgets, &one, 3, 8, now + Duration::from_secs(1_000)).map_err(|over| over.budget),
+            Err(Budget::SeatSeconds)
+        );
+        assert!(ask(&budgets, &one, 3, 8, now + Duration::from_secs(9_000)).is_ok());
+    }
+
+    #[test]
+    fn a_cart_that_is_bought_or_given_back_is_credited() {
+        let (budgets, now) = (Budgets::new(small()), Instant::now());
+        let one = stranger(1);
+        for number in 1..=20 {
+            assert_eq!(ask(&budgets, &one, number, 6, now), Ok(()), "who buys at once may buy on: {number}");
+            let pay = Command::Cart(cart(number), CartCommand::Cancel);
+            let charge = budgets.begin(&one, &pay, now).expect("nothing is asked for").expect("a cart");
+            let view = CartView {
+                id: cart(number),
+                state: CartState::Canceled,
+                customer: None,
+                opened_at: NOW,
+                deadline: NOW,
+                lines: Vec::new(),
+                lines_version: 1,
+                taken: Vec::new(),
+                total: None,
+                order: None,
+                ended: None,
+            };
+            budgets.end(charge, &Ok(Ok(Answered { answer: Answer::Cart(view), at: Vec::new() })), now, NOW);
+        }
+    }
+
+    /// A little for long is as much as much for a moment: who holds again and again what has run out is refused at last.
+    #[test]
+    fn holding_again_and_again_fills_the_bucket() {
+        let (budgets, begun) = (Budgets::new(small()), Instant::now());
+        let one = stranger(1);
+        let mut refused = 0;
+        for round in 0..10u64 {
+            let now = begun + Duration::from_secs(1_000 * round);
+            refused += u32::from(ask(&budgets, &one, u128::from(round) + 1, 6, now).is_err());
+        }
+        assert!(refused >= 5, "on the average one seat is held at a time: {refused} of 10 are refused");
+        // Five carts, of which three may be open.
+        let budgets = Budgets::new(BudgetConfig { seat_seconds: 0, ..small() });
+        let opened = (1..=5).filter(|number| ask(&budgets, &one, *number, 1, begun).is_ok()).count();
+        assert_eq!(opened, 3);
+        let all = Budgets::new(BudgetConfig { carts: 0, held: 0, cart_held: 0, seat_seconds: 0, ..small() });
+        assert!((1..=500).all(|number| ask(&all, &one, number, 20, begun).is_ok()), "0 is as much as one likes");
+    }
+}

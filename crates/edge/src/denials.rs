@@ -1,0 +1,105 @@
+//! What callers were denied: counted by reason, and logged, a bounded number a minute.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tokio::time::{Duration, Instant};
+
+/// Lines of the log a minute.
+const LOGGED_MAX: u32 = 20;
+
+/// Why something was denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Denial {
+    /// A key or token that is none, or is not of this cluster.
+    Token,
+    /// The op needs a key, and none was shown.
+    Nothing,
+    /// What was shown does not have the role.
+    Role,
+    /// It is for another customer, or another's cart.
+    Customer,
+    /// It is for a venue that the key is not for.
+    Venue,
+    /// A page of another origin, or a name that is not this node's.
+    Origin,
+}
+
+impl Denial {
+    pub(crate) const ALL: [Denial; 6] =
+        [Denial::Token, Denial::Nothing, Denial::Role, Denial::Customer, Denial::Venue, Denial::Origin];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Denial::Token => "token",
+            Denial::Nothing => "nothing_shown",
+            Denial::Role => "role",
+            Denial::Customer => "customer",
+            Denial::Venue => "venue",
+            Denial::Origin => "origin",
+        }
+    }
+}
+
+/// How often each was, and when the log was last written.
+#[derive(Debug, Default)]
+pub(crate) struct Denials {
+    counts: [AtomicU64; Denial::ALL.len()],
+    logged: Mutex<Option<(Instant, u32)>>,
+}
+
+impl Denials {
+    /// Counts one, and writes it into the log if that has room.
+    pub(crate) fn note(&self, why: Denial, by: Option<&str>, words: &str) {
+        self.note_at(Instant::now(), why, by, words);
+    }
+
+    fn note_at(&self, now: Instant, why: Denial, by: Option<&str>, words: &str) {
+        self.counts[why as usize].fetch_add(1, Ordering::Relaxed);
+        let line = {
+            let mut logged = self.logged.lock();
+            let (begun, lines) = match *logged {
+                Some((begun, lines)) if now.duration_since(begun) < Duration::from_secs(60) => (begun, lines),
+                Some(_) | None => (now, 0),
+            };
+            *logged = Some((begun, lines.saturating_add(1)));
+            lines
+        };
+        match line {
+            0..LOGGED_MAX => tracing::warn!(reason = why.name(), by, "denied: {words}"),
+            LOGGED_MAX => tracing::warn!("more is denied than is logged; boxoffice_edge_denied_total counts it"),
+            _ => {}
+        }
+    }
+
+    /// How often each was, as Prometheus text.
+    pub(crate) fn text(&self) -> String {
+        let name = "boxoffice_edge_denied_total";
+        let mut text = format!("# HELP {name} What callers were denied, by reason.\n# TYPE {name} counter\n");
+        for why in Denial::ALL {
+            text.push_str(&format!("{name}{{reason=\"{}\"}} {}\n", why.name(), self.count(why)));
+        }
+        text
+    }
+
+    fn count(&self, why: Denial) -> u64 {
+        self.counts[why as usize].load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_counted_and_a_part_is_logged() {
+        let (denials, now) = (Denials::default(), Instant::now());
+        for _ in 0..100 {
+            denials.note_at(now, Denial::Role, Some("till-3"), "no");
+        }
+        assert_eq!((denials.count(Denial::Role), denials.count(Denial::Token)), (100, 0));
+        assert_eq!(denials.logged.lock().map(|(_, lines)| lines), Some(100));
+        denials.note_at(now + Duration::from_secs(61), Denial::Token, None, "no");
+        assert_eq!(denials.logged.lock().map(|(_, lines)| lines), Some(1));
+    }
+}

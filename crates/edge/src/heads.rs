@@ -1,0 +1,230 @@
+//! The heads of requests as they come in: a line that ends in a bare LF is made unreadable, so that its request is refused.
+//!
+//! The HTTP parser takes a bare LF for the end of a line. A proxy in front of the node may not, and then the two disagree
+//! about where a request ends: that is how requests are smuggled.
+
+use std::mem::take;
+
+/// Bytes of a header line that are looked at: longer than the names and values that matter.
+const LINE_BYTES_SEEN: usize = 64;
+
+/// The longest run of digits of a length or of a chunk's size; more is the parser's business to refuse.
+const DIGITS_MAX: usize = 16;
+
+/// What takes the place of a bare LF. No line of a head may have it, so the parser answers 400.
+const UNREADABLE: u8 = 0;
+
+/// Follows the bytes of a client's requests.
+#[derive(Default)]
+pub(crate) struct Heads {
+    at: Place,
+    line: Line,
+    /// A line of the present head has ended.
+    begun: bool,
+    framing: Framing,
+}
+
+/// Where in a request the stream stands.
+#[derive(Clone, Copy, Default)]
+enum Place {
+    /// In its head.
+    #[default]
+    Head,
+    /// In its body: so many bytes are to come.
+    Body(u64),
+    /// In the line with a chunk's size.
+    ChunkSize,
+    /// In a chunk and the line end behind it.
+    Chunk(u64),
+    /// In the fields behind the last chunk.
+    Trailers,
+    /// The connection may become a WebSocket: nothing more is looked at.
+    Through,
+}
+
+/// What the head says of the body.
+#[derive(Clone, Copy, Default)]
+struct Framing {
+    length: u64,
+    is_chunked: bool,
+    is_upgrade: bool,
+}
+
+/// The line that is being read.
+struct Line {
+    seen: [u8; LINE_BYTES_SEEN],
+    length: usize,
+    after_cr: bool,
+}
+
+impl Default for Line {
+    fn default() -> Line {
+        Line { seen: [0; LINE_BYTES_SEEN], length: 0, after_cr: false }
+    }
+}
+
+impl Line {
+    fn push(&mut self, byte: u8) {
+        if let Some(seen) = self.seen.get_mut(self.length) {
+            *seen = byte.to_ascii_lowercase();
+        }
+        self.length += 1;
+        self.after_cr = byte == b'\r';
+    }
+
+    /// The next line begins.
+    fn clear(&mut self) {
+        (self.length, self.after_cr) = (0, false);
+    }
+
+    /// The beginning of the line, in lower case.
+    fn text(&self) -> &[u8] {
+        self.seen[..self.length.min(LINE_BYTES_SEEN)].trim_ascii()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.length == 0 || (self.length == 1 && self.after_cr)
+    }
+}
+
+impl Heads {
+    /// Follows these bytes, and makes each bare LF of a head unreadable.
+    pub(crate) fn pass(&mut self, bytes: &mut [u8]) {
+        let mut next = 0;
+        while next < bytes.len() {
+            match self.at {
+                Place::Through => return,
+                Place::Body(left) => next += self.skip(left, bytes.len() - next, Place::Body),
+                Place::Chunk(left) => next += self.skip(left, bytes.len() - next, Place::Chunk),
+                Place::Head | Place::ChunkSize | Place::Trailers => {
+                    self.byte(&mut bytes[next]);
+                    next += 1;
+                }
+            }
+        }
+    }
+
+    /// Skips what is there of `left` bytes; how many that are.
+    fn skip(&mut self, left: u64, there: usize, place: fn(u64) -> Place) -> usize {
+        let skipped = usize::try_from(left).unwrap_or(usize::MAX).min(there);
+        self.at = match (left - skipped as u64, self.at) {
+            (0, Place::Chunk(_)) => Place::ChunkSize,
+            (0, _) => Place::Head,
+            (left, _) => place(left),
+        };
+        skipped
+    }
+
+    fn byte(&mut self, byte: &mut u8) {
+        if *byte != b'\n' {
+            self.line.push(*byte);
+            return;
+        }
+        if !self.line.after_cr && !matches!(self.at, Place::ChunkSize) {
+            *byte = UNREADABLE;
+        }
+        let is_empty = self.line.is_empty();
+        match self.at {
+            // Empty lines may come before a request.
+            Place::Head if is_empty && !self.begun => {}
+            Place::Head if is_empty => self.head_ended(),
+            Place::Head if !self.begun => self.begun = true,
+            Place::Head => self.framing.header(self.line.text()),
+            Place::Trailers if is_empty => self.at = Place::Head,
+            Place::ChunkSize => self.at = chunk(self.line.text()),
+            Place::Trailers | Place::Body(_) | Place::Chunk(_) | Place::Through => {}
+        }
+        self.line.clear();
+    }
+
+    fn head_ended(&mut self) {
+        let Framing { length, is_chunked, is_upgrade } = take(&mut self.framing);
+        self.begun = false;
+        self.at = match (is_upgrade, is_chunked, length) {
+            (true, ..) => Place::Through,
+            (false, true, _) => Place::ChunkSize,
+            (false, false, 0) => Place::Head,
+            (false, false, length) => Place::Body(length),
+        };
+    }
+}
+
+impl Framing {
+    fn header(&mut self, line: &[u8]) {
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else { return };
+        match &line[..colon] {
+            b"content-length" => self.length = number(line[colon + 1..].trim_ascii(), 10).unwrap_or(0),
+            b"transfer-encoding" => self.is_chunked = true,
+            b"upgrade" => self.is_upgrade = true,
+            _ => {}
+        }
+    }
+}
+
+/// What follows the line with a chunk's size.
+fn chunk(line: &[u8]) -> Place {
+    let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count().min(DIGITS_MAX);
+    match number(&line[..digits], 16) {
+        Some(0) => Place::Trailers,
+        // The line end behind the chunk is passed with it.
+        Some(size) => Place::Chunk(size.saturating_add(2)),
+        // The parser refuses it.
+        None => Place::Through,
+    }
+}
+
+fn number(digits: &[u8], radix: u32) -> Option<u64> {
+    u64::from_str_radix(str::from_utf8(digits).ok()?, radix).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Heads, UNREADABLE};
+
+    /// What the parser gets, however the bytes come.
+    fn passed(text: &str) -> String {
+        let mut passed = Vec::new();
+        for step in [1, 2, 3, 7, 10_000] {
+            let (mut heads, mut bytes) = (Heads::default(), text.as_bytes().to_vec());
+            bytes.chunks_mut(step).for_each(|part| heads.pass(part));
+            passed.push(String::from_utf8(bytes).expect("text"));
+        }
+        passed.dedup();
+        assert_eq!(passed.len(), 1, "the same however it comes: {passed:?}");
+        passed.remove(0).replace(char::from(UNREADABLE), "#")
+    }
+
+    #[test]
+    fn a_bare_line_feed_is_made_unreadable_in_every_head_and_nowhere_else() {
+        let good = [
+            "GET / HTTP/1.1\r\nhost: a\r\n\r\n",
+            "\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\nGET /b HTTP/1.1\r\n\r\n",
+            // A body of bare LFs, then the next head.
+            "POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n\n\n\n\n\nGET / HTTP/1.1\r\n\r\n",
+            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\n\n\n\n\r\nA\r\n\n123456789\r\n0\r\na: b\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+            // What follows an upgrade is frames.
+            "GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n\n\n",
+        ];
+        for text in good {
+            assert_eq!(passed(text), text);
+        }
+        let bad = [
+            ("GET / HTTP/1.1\nhost: a\r\n\r\n", "GET / HTTP/1.1#host: a\r\n\r\n"),
+            ("GET / HTTP/1.1\r\nhost: a\n\r\n", "GET / HTTP/1.1\r\nhost: a#\r\n"),
+            ("GET / HTTP/1.1\r\nhost: a\r\n\n", "GET / HTTP/1.1\r\nhost: a\r\n#"),
+            ("\nGET / HTTP/1.1\r\n\r\n", "#GET / HTTP/1.1\r\n\r\n"),
+            ("GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\n\r\n", "GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1#\r\n"),
+            (
+                "POST / HTTP/1.1\r\ncontent-length: 1\r\n\r\n\nGET / HTTP/1.1\n",
+                "POST / HTTP/1.1\r\ncontent-length: 1\r\n\r\n\nGET / HTTP/1.1#",
+            ),
+            (
+                "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n1\r\n\n\r\n0\r\n\r\nGET / HTTP/1.1\n",
+                "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n1\r\n\n\r\n0\r\n\r\nGET / HTTP/1.1#",
+            ),
+        ];
+        for (text, expected) in bad {
+            assert_eq!(passed(text), expected);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The network that an address stands for: one IPv4 address, or the /56 that a household is given of IPv6 (RFC 6177).
+
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Bits of an IPv6 address that are one customer's of a provider.
+const IPV6_PREFIX_BITS: u32 = 56;
+
+/// A network that one stranger has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ClientNetwork(IpAddr);
+
+impl ClientNetwork {
+    /// The network of an address.
+    pub(crate) fn of(address: IpAddr) -> ClientNetwork {
+        match address.to_canonical() {
+            IpAddr::V4(address) => ClientNetwork(address.into()),
+            IpAddr::V6(address) => {
+                let prefix = address.to_bits() >> (128 - IPV6_PREFIX_BITS) << (128 - IPV6_PREFIX_BITS);
+                ClientNetwork(Ipv6Addr::from_bits(prefix).into())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_household_is_one_network() {
+        let of = |text: &str| ClientNetwork::of(text.parse().expect("an address"));
+        assert_eq!(of("2001:db8:1:ab00::1"), of("2001:db8:1:abff:ffff::"));
+        assert_ne!(of("2001:db8:1:ab00::1"), of("2001:db8:1:ac00::1"));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+        assert_eq!(of("192.0.2.1"), of("::ffff:192.0.2.1"));
+    }
+}

@@ -1,0 +1,166 @@
+//! The byte stream of a connection while it speaks HTTP: plain or encrypted, and not for ever without progress.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use rustls::ServerConnection;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+    time::{Sleep, sleep},
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+use crate::heads::Heads;
+
+/// A connection's stream, until it becomes a WebSocket.
+pub(crate) struct Stream {
+    link: Link,
+    heads: Heads,
+}
+
+enum Link {
+    Plain(Timed),
+    Sealed(Box<TlsStream<Timed>>),
+}
+
+impl Stream {
+    /// A stream that is not encrypted. A write that makes no progress for `stall` fails.
+    pub(crate) fn plain(stream: TcpStream, stall: Duration) -> Stream {
+        Stream { link: Link::Plain(Timed::new(stream, stall)), heads: Heads::default() }
+    }
+
+    /// The same, encrypted.
+    pub(crate) async fn sealed(stream: TcpStream, stall: Duration, acceptor: TlsAcceptor) -> io::Result<Stream> {
+        let stream = acceptor.accept(Timed::new(stream, stall)).await?;
+        Ok(Stream { link: Link::Sealed(Box::new(stream)), heads: Heads::default() })
+    }
+
+    /// The TCP stream, and what encrypts it.
+    pub(crate) fn into_parts(self) -> (TcpStream, Option<Box<ServerConnection>>) {
+        match self.link {
+            Link::Plain(timed) => (timed.stream, None),
+            Link::Sealed(stream) => {
+                let (timed, session) = stream.into_inner();
+                (timed.stream, Some(Box::new(session)))
+            }
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let stream = self.get_mut();
+        let before = buffer.filled().len();
+        let read = match &mut stream.link {
+            Link::Plain(link) => Pin::new(link).poll_read(context, buffer),
+            Link::Sealed(link) => Pin::new(link).poll_read(context, buffer),
+        };
+        stream.heads.pass(&mut buffer.filled_mut()[before..]);
+        read
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut self.get_mut().link {
+            Link::Plain(link) => Pin::new(link).poll_write(context, bytes),
+            Link::Sealed(link) => Pin::new(link).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.get_mut().link {
+            Link::Plain(link) => Pin::new(link).poll_write_vectored(context, parts),
+            Link::Sealed(link) => Pin::new(link).poll_write_vectored(context, parts),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().link {
+            Link::Plain(link) => Pin::new(link).poll_flush(context),
+            Link::Sealed(link) => Pin::new(link).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().link {
+            Link::Plain(link) => Pin::new(link).poll_shutdown(context),
+            Link::Sealed(link) => Pin::new(link).poll_shutdown(context),
+        }
+    }
+}
+
+/// A TCP stream whose writes fail when the peer takes nothing for too long.
+struct Timed {
+    stream: TcpStream,
+    stall: Duration,
+    /// A write waits, and fails then.
+    until: Option<Pin<Box<Sleep>>>,
+}
+
+impl Timed {
+    fn new(stream: TcpStream, stall: Duration) -> Timed {
+        Timed { stream, stall, until: None }
+    }
+
+    /// What a write came to; an error once it has waited for too long.
+    fn timed<T>(&mut self, context: &mut Context<'_>, wrote: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if wrote.is_ready() {
+            self.until = None;
+            return wrote;
+        }
+        let stall = self.stall;
+        let until = self.until.get_or_insert_with(|| Box::pin(sleep(stall)));
+        ready!(until.as_mut().poll(context));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read")))
+    }
+}
+
+impl AsyncRead for Timed {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Timed {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let timed = self.get_mut();
+        let wrote = Pin::new(&mut timed.stream).poll_write(context, bytes);
+        timed.timed(context, wrote)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let timed = self.get_mut();
+        let wrote = Pin::new(&mut timed.stream).poll_write_vectored(context, parts);
+        timed.timed(context, wrote)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    }
+}

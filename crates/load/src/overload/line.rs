@@ -1,0 +1,122 @@
+//! One connection of the crowd: WebSocket frames of MessagePack, and the pace at which it may begin purchases.
+
+use std::{
+    collections::VecDeque,
+    io::{self, Read, Write},
+    net::TcpStream as Blocking,
+    time::Duration,
+};
+
+use boxoffice_client::Pace;
+use boxoffice_wire::{Encoding, limits::REQUESTS_UNDER_WAY_MAX};
+use mio::net::TcpStream;
+
+use super::sale::SaleId;
+use crate::gallery::frames::{Inbound, Message, write_binary, write_pong};
+
+/// How long a node may take to answer the upgrade.
+const UPGRADE_LIMIT: Duration = Duration::from_secs(10);
+
+/// The most bytes of the answer to the upgrade.
+const HEAD_BYTES_MAX: usize = 4_096;
+
+/// Bytes that wait for the socket; beyond this the connection takes nothing more, for the node does not read.
+const UNSENT_MAX: usize = 1 << 20;
+
+/// A connection.
+pub(super) struct Line {
+    pub(super) stream: TcpStream,
+    inbound: Inbound,
+    out: Vec<u8>,
+    /// Requests under way.
+    pub(super) under_way: usize,
+    pub(super) pace: Pace,
+    /// Purchases of obeying clients that wait for their turn.
+    pub(super) waiting: VecDeque<SaleId>,
+}
+
+impl Line {
+    /// Connects, and waits for the upgrade.
+    pub(super) fn connect(address: &str) -> io::Result<Line> {
+        let mut stream = Blocking::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(UPGRADE_LIMIT))?;
+        let subprotocol = Encoding::MsgPack.subprotocol();
+        write!(
+            stream,
+            "GET /v1/ws HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Protocol: {subprotocol}\r\n\r\n"
+        )?;
+        let mut head = Vec::new();
+        let mut byte = [0];
+        while !head.ends_with(b"\r\n\r\n") {
+            stream.read_exact(&mut byte)?;
+            head.push(byte[0]);
+            if head.len() > HEAD_BYTES_MAX {
+                return Err(io::Error::other("an answer to the upgrade without end"));
+            }
+        }
+        if !head.starts_with(b"HTTP/1.1 101 ") {
+            return Err(io::Error::other("the node refuses WebSocket connections"));
+        }
+        stream.set_read_timeout(None)?;
+        stream.set_nonblocking(true)?;
+        Ok(Line {
+            stream: TcpStream::from_std(stream),
+            inbound: Inbound::default(),
+            out: Vec::new(),
+            under_way: 0,
+            pace: Pace::new(REQUESTS_UNDER_WAY_MAX),
+            waiting: VecDeque::new(),
+        })
+    }
+
+    /// Whether another request may be sent: the node takes so many of one connection.
+    pub(super) fn has_room(&self) -> bool {
+        self.under_way < REQUESTS_UNDER_WAY_MAX && self.out.len() < UNSENT_MAX
+    }
+
+    /// Sends a request with the next flush.
+    pub(super) fn send(&mut self, frame: &[u8]) {
+        self.under_way += 1;
+        write_binary(&mut self.out, frame);
+    }
+
+    /// Reads everything there is, and hands out every whole frame.
+    pub(super) fn read(&mut self, buffer: &mut [u8], mut on: impl FnMut(&[u8])) -> io::Result<()> {
+        loop {
+            let bytes = match self.stream.read(buffer) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            let out = &mut self.out;
+            let mut is_closed = false;
+            let taken = self.inbound.take(&buffer[..bytes], |message| match message {
+                Message::Binary(frame) => on(frame),
+                Message::Text(_) => {}
+                Message::Ping(payload) => write_pong(out, payload),
+                Message::Close(_) => is_closed = true,
+            });
+            if taken.is_err() || is_closed {
+                return Err(io::Error::other("the node closed the connection"));
+            }
+        }
+    }
+
+    /// Writes what the socket takes.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        let mut written = 0;
+        while written < self.out.len() {
+            match self.stream.write(&self.out[written..]) {
+                Ok(bytes) => written += bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.out.drain(..written);
+        Ok(())
+    }
+}

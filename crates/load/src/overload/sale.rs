@@ -1,0 +1,178 @@
+//! One purchase of the crowd: a hold that opens the cart, then the checkout; written down as every flow is.
+
+use boxoffice_client::{At, Entity, OrderView, recorded};
+use boxoffice_core::{answer::Held, id::CartToken};
+use boxoffice_wire::{Encoding, Op, body, reply::request};
+use boxoffice_workload::{
+    arrival::FlowNumber,
+    flow::Choice,
+    history::{CartRecord, CheckoutOutcome, CheckoutRecord, HoldOutcome, HoldRecord, Span},
+};
+use bytes::BytesMut;
+
+use crate::{
+    flow::{End, Flow, UNKNOWN, version_of},
+    plan::Plan,
+};
+
+/// Where a purchase is in the crowd's list.
+pub(super) type SaleId = usize;
+
+/// Flows of the crowd are numbered as this group: none of the house's.
+const GROUP: u32 = u32::MAX;
+
+/// Which request is under way, or would be next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Hold,
+    Checkout,
+}
+
+/// A purchase.
+pub(super) struct Sale {
+    pub(super) line: usize,
+    pub(super) step: Step,
+    /// Its client waits as long as it is told.
+    pub(super) obeys: bool,
+    /// The seats it wants, by number.
+    pub(super) block: u32,
+    /// When its client gives up.
+    pub(super) until_us: u64,
+    /// When the request under way was sent.
+    pub(super) called_us: u64,
+    /// A request is under way.
+    pub(super) is_sent: bool,
+    /// Which of the slot's purchases it is: an answer to an earlier one is not for this one.
+    pub(super) turn: u32,
+    number: u32,
+    token: CartToken,
+    choice: Choice,
+    pub(super) flow: Flow,
+}
+
+impl Sale {
+    /// The purchase with this number of these seats.
+    pub(super) fn new(plan: &Plan, number: u32, block: u32, now_us: u64) -> Sale {
+        let picker = plan.picker.as_ref().expect("a scenario with [overload] has seats; it was checked");
+        let house = picker.house();
+        let place = FlowNumber { group: block % house.groups, index: block / house.groups };
+        let token = plan.draw.token(FlowNumber { group: GROUP, index: number });
+        Sale {
+            line: 0,
+            step: Step::Hold,
+            obeys: false,
+            block,
+            until_us: now_us + plan.scenario.connect.deadline_ms * 1_000,
+            called_us: now_us,
+            is_sent: false,
+            turn: 0,
+            number,
+            token,
+            choice: picker.choose(place, 0),
+            flow: Flow::new(now_us, now_us, CartRecord::new(token.cart())),
+        }
+    }
+
+    /// Writes its next request. A repeat has the same request id.
+    pub(super) fn write(&self, plan: &Plan, id: u64, now_us: u64, frame: &mut BytesMut) {
+        let picker = plan.picker.as_ref().expect("it was there when the purchase began");
+        let left_ms = (self.until_us.saturating_sub(now_us) / 1_000).max(1);
+        let (step, op) = match self.step {
+            Step::Hold => ('h', Op::CartHoldSeats),
+            Step::Checkout => ('c', Op::CartCheckout),
+        };
+        let rid = format!("{step}{:x}", self.number);
+        match self.step {
+            Step::Hold => {
+                let body = body::HoldSeats {
+                    token: self.token,
+                    cart: None,
+                    customer: None,
+                    session: picker.house().session_id(self.choice.session),
+                    seats: self.choice.seats.as_slice().to_vec(),
+                    best_effort: false,
+                };
+                request(Encoding::MsgPack, frame, id, op, Some(&rid), Some(left_ms), &body);
+            }
+            Step::Checkout => {
+                let body = body::Checkout {
+                    token: self.token,
+                    cart: None,
+                    payment: recorded("card", "overload").into(),
+                    customer: None,
+                    shipping: None,
+                    expect: None,
+                };
+                request(Encoding::MsgPack, frame, id, op, Some(&rid), Some(left_ms), &body);
+            }
+        }
+    }
+
+    /// The seats are its own.
+    pub(super) fn held(&mut self, plan: &Plan, held: &Held, at: &[At], now_us: u64) {
+        self.note_version(at);
+        let picker = plan.picker.as_ref().expect("it was there when the purchase began");
+        let session = picker.house().session_id(self.choice.session);
+        let seats = held.lines.iter().flat_map(|line| line.content.seats());
+        let outcome = HoldOutcome::Granted {
+            session_version: version_of(at, &session),
+            deadline: held.deadline,
+            price: seats.map(|seat| seat.price).sum(),
+        };
+        self.note_hold(outcome, now_us);
+        self.step = Step::Checkout;
+    }
+
+    /// It has bought.
+    pub(super) fn bought(&mut self, plan: &Plan, view: &OrderView, at: &[At], now_us: u64) {
+        self.note_version(at);
+        let picker = plan.picker.as_ref().expect("it was there when the purchase began");
+        let session = self.choice.session;
+        let version = version_of(at, &picker.house().session_id(session));
+        let sold = version.map(|version| (session, version)).into_iter().collect();
+        let order = &view.order;
+        self.note_checkout(CheckoutOutcome::Bought { order: order.id, total: order.total.amount, sold }, now_us);
+        self.end(End::Done, now_us);
+    }
+
+    /// Its last request was refused for good, with this number and name.
+    pub(super) fn refused(&mut self, code: u16, name: &str, now_us: u64) {
+        match self.step {
+            Step::Hold => self.note_hold(HoldOutcome::Refused { code, named: Vec::new() }, now_us),
+            Step::Checkout => self.note_checkout(CheckoutOutcome::Refused { code }, now_us),
+        }
+        self.end(End::Refused(name.into()), now_us);
+    }
+
+    /// Nobody knows what became of its last request, or it certainly did not happen.
+    pub(super) fn gave_up(&mut self, is_unknown: bool, now_us: u64) {
+        match (self.step, is_unknown) {
+            (Step::Hold, true) => self.note_hold(HoldOutcome::Unknown, now_us),
+            (Step::Hold, false) => self.note_hold(HoldOutcome::NotDone, now_us),
+            (Step::Checkout, true) => self.note_checkout(CheckoutOutcome::Unknown, now_us),
+            (Step::Checkout, false) => self.note_checkout(CheckoutOutcome::NotDone, now_us),
+        }
+        self.end(End::Failed(if is_unknown { UNKNOWN } else { "busy" }.into()), now_us);
+    }
+
+    fn note_hold(&mut self, outcome: HoldOutcome, now_us: u64) {
+        let span = Span { called_us: self.called_us, returned_us: now_us };
+        let (session, seats) = (self.choice.session, self.choice.seats.clone());
+        self.flow.record.holds.push(HoldRecord { session, seats, span, outcome });
+    }
+
+    fn note_checkout(&mut self, outcome: CheckoutOutcome, now_us: u64) {
+        let span = Span { called_us: self.called_us, returned_us: now_us };
+        self.flow.record.checkout = Some(CheckoutRecord { span, outcome });
+    }
+
+    fn note_version(&mut self, at: &[At]) {
+        let cart = Entity::Cart(self.flow.record.cart);
+        self.flow.record.versions.extend(at.iter().find(|at| at.entity == cart).map(|at| at.version));
+    }
+
+    fn end(&mut self, end: End, now_us: u64) {
+        self.flow.end = end;
+        self.flow.ended_us = now_us;
+    }
+}

@@ -1,0 +1,131 @@
+//! What was seen of one phase.
+
+use std::collections::BTreeMap;
+
+use crate::report::{OverloadPhase, Percentiles};
+
+/// Refusals and latencies are looked at in slices of this length, in microseconds.
+const SLICE_US: u64 = 100_000;
+
+/// Everything is as before when slices are calm for so long, in slices.
+const CALM_SLICES: u64 = 3;
+
+/// In a calm slice no request takes longer than this, in microseconds.
+const CALM_US: u32 = 100_000;
+
+/// What was seen since a phase began.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) began_us: u64,
+    pub(super) offered: u64,
+    pub(super) bought: u64,
+    pub(super) refused: u64,
+    pub(super) checkouts_refused: u64,
+    pub(super) unknown: u64,
+    /// Purchases that were not begun: the node did not read.
+    pub(super) not_sent: u64,
+    /// By when the answer came: how long an admitted request took. In microseconds.
+    holds: Vec<(u64, u32)>,
+    checkouts: Vec<(u64, u32)>,
+    refusals: Vec<(u64, u32)>,
+    /// Other refusals, by name.
+    pub(super) other: BTreeMap<String, u64>,
+}
+
+impl Seen {
+    pub(super) fn since(began_us: u64) -> Seen {
+        Seen { began_us, ..Seen::default() }
+    }
+
+    pub(super) fn held(&mut self, called_us: u64, now_us: u64) {
+        self.holds.push((now_us, short(now_us - called_us)));
+    }
+
+    pub(super) fn checked_out(&mut self, called_us: u64, now_us: u64) {
+        self.bought += 1;
+        self.checkouts.push((now_us, short(now_us - called_us)));
+    }
+
+    pub(super) fn was_busy(&mut self, called_us: u64, now_us: u64) {
+        self.refused += 1;
+        self.refusals.push((now_us, short(now_us - called_us)));
+    }
+
+    /// The phase for the report. Latencies are of the time after `settle_ms`.
+    pub(super) fn phase(
+        &self,
+        name: &str,
+        took_s: f64,
+        settle_ms: u64,
+        used: (Option<f64>, Option<u64>),
+    ) -> OverloadPhase {
+        let from_us = self.began_us + settle_ms * 1_000;
+        let (cpu_s, memory) = used;
+        OverloadPhase {
+            name: name.to_owned(),
+            seconds: took_s,
+            offered: self.offered,
+            bought: self.bought,
+            goodput: self.bought as f64 / took_s,
+            refused: self.refused,
+            checkouts_refused: self.checkouts_refused,
+            unknown: self.unknown,
+            not_sent: self.not_sent,
+            other: self.other.clone(),
+            hold: percentiles(&self.holds, from_us),
+            checkout: percentiles(&self.checkouts, from_us),
+            refusal: percentiles(&self.refusals, from_us),
+            cpu_s,
+            memory,
+            ..OverloadPhase::default()
+        }
+    }
+
+    /// How long after `from_us` everything was as before, in milliseconds; `None` if it was not.
+    pub(super) fn recovered_ms(&self, from_us: u64) -> Option<u64> {
+        let slice = |at_us: u64| at_us.saturating_sub(from_us) / SLICE_US;
+        let slow = self.holds.iter().chain(&self.checkouts).filter(|(_, took_us)| *took_us > CALM_US);
+        let restless =
+            slow.chain(&self.refusals).filter(|(at_us, _)| *at_us >= from_us).map(|(at_us, _)| slice(*at_us));
+        let calm_from = restless.max().map_or(0, |last| last + 1);
+        let ends = self.checkouts.last().map(|(at_us, _)| slice(*at_us))?;
+        (calm_from + CALM_SLICES <= ends).then_some(calm_from * SLICE_US / 1_000)
+    }
+}
+
+fn short(us: u64) -> u32 {
+    u32::try_from(us).unwrap_or(u32::MAX)
+}
+
+fn percentiles(latencies: &[(u64, u32)], from_us: u64) -> Option<Percentiles> {
+    let mut us: Vec<u32> = latencies.iter().filter(|(at_us, _)| *at_us >= from_us).map(|(_, us)| *us).collect();
+    us.sort_unstable();
+    let ms =
+        |of: usize, all: usize| us.get((us.len() * of / all).min(us.len() - 1)).map_or(0.0, |us| f64::from(*us) / 1e3);
+    (!us.is_empty()).then(|| Percentiles {
+        p50: ms(50, 100),
+        p90: ms(90, 100),
+        p99: ms(99, 100),
+        p99_9: ms(999, 1_000),
+        p99_99: ms(9_999, 10_000),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_is_as_before_when_nothing_is_slow_or_refused_any_more() {
+        let mut seen = Seen::since(0);
+        let purchase = |seen: &mut Seen, at_us: u64, took_us: u64| seen.checked_out(at_us - took_us, at_us);
+        (10..30).for_each(|slice| purchase(&mut seen, slice * SLICE_US, 1_000));
+        assert_eq!(seen.recovered_ms(1_000_000), Some(0));
+        seen.was_busy(1_249_000, 1_250_000);
+        assert_eq!(seen.recovered_ms(1_000_000), Some(300));
+        seen.held(1_400_000, 1_560_000);
+        assert_eq!(seen.recovered_ms(1_000_000), Some(600), "a slow answer is not calm either");
+        seen.was_busy(2_899_000, 2_900_000);
+        assert_eq!(seen.recovered_ms(1_000_000), None, "it was not calm for long enough");
+    }
+}

@@ -1,0 +1,60 @@
+//! What this node knows of the cluster's keys: its copy of the directory, and how fresh that is.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use boxoffice_core::{
+    access::{AccessKey, Role},
+    directory::Directory,
+    id::{Entity, Id},
+    keep::State,
+};
+use boxoffice_shard::DIRECTORY;
+
+use crate::node::NodeHandle;
+
+/// The keys as one copy of the directory has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyRing {
+    /// The version of the directory: a key that was looked up at another one is to be looked up again.
+    pub version: u64,
+    /// Whether some key has the role admin.
+    pub has_admin: bool,
+    /// For how many milliseconds the directory's leader was not heard; 0 on the leader itself.
+    pub silent_ms: u64,
+}
+
+impl NodeHandle {
+    /// The key with this name, if there is one.
+    pub fn key(&self, name: &Id) -> Option<Arc<AccessKey>> {
+        self.with_directory(|directory| directory?.key(name).cloned())
+    }
+
+    /// How the keys stand.
+    pub fn key_ring(&self) -> KeyRing {
+        let (version, has_admin) = self.with_directory(|directory| match directory {
+            Some(directory) => {
+                let is_admin = |(_, key): (&Id, &Arc<AccessKey>)| key.terms.roles.has(Role::Admin);
+                (directory.version(), directory.keys().any(is_admin))
+            }
+            None => (0, false),
+        });
+        KeyRing { version, has_admin, silent_ms: self.directory_silent_ms() }
+    }
+
+    fn directory_silent_ms(&self) -> u64 {
+        let shared = &self.shared;
+        if shared.cells[usize::from(DIRECTORY)].leads() {
+            return 0;
+        }
+        shared.world.clock.monotonic_ms().saturating_sub(shared.directory_heard_ms.load(Ordering::Relaxed))
+    }
+
+    fn with_directory<T>(&self, read: impl FnOnce(Option<&Directory>) -> T) -> T {
+        let state = self.shared.cells[usize::from(DIRECTORY)].replica.lock().kept.get(&Entity::Directory);
+        match state.as_deref() {
+            Some(State::Directory(directory)) => read(Some(directory)),
+            Some(other) => panic!("the directory is kept as something else: {other:?}"),
+            None => read(None),
+        }
+    }
+}

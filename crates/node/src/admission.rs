@@ -1,0 +1,271 @@
+//! Admission by delay: under overload the node refuses the newest first commands early, so that what it has admitted is
+//! decided in time.
+//!
+//! Every command carries the time at which it came. Its **wait** ends when its entity's actor takes it. Its **stay** ends with
+//! its answer, so it covers the queues of all actors and of the replication. The node sheds if for `sustain_ms` on end commands
+//! wait longer than the target, or stay that much longer than usual while they queue for the processors: where they do not, the
+//! disk or another node is slow, and shedding would help nobody. It then keeps as many commands under way as it can answer within
+//! the target ([`Control`]), and tells clients beyond that when to try again.
+//!
+//! A short burst is never shed: 10 000 buyers who want one seat within a second only wait. Only first commands of clients
+//! are shed ([`Class`]), never a repeat of an admitted one, and nothing that entities say to each other.
+
+mod class;
+mod control;
+mod fresh;
+
+use std::{
+    fmt::Write,
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
+};
+
+use parking_lot::Mutex;
+
+pub use self::class::Class;
+use self::{
+    control::{Control, RETRY_MIN_MS, Seen},
+    fresh::Fresh,
+};
+
+/// The controller looks at what it has seen this often, in milliseconds.
+const WINDOW_MS: u64 = 128;
+
+/// A command that is under way for longer than this waits for something other than this node's processors, like a payment
+/// gateway or a lost leader. It tells nothing about the queue.
+const STAY_MAX_MS: u64 = 1_000;
+
+/// What an operator may set about overload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverloadSettings {
+    /// Commands may wait this long on average before the node is overloaded, in milliseconds.
+    pub target_ms: u64,
+    /// For this long they wait longer before the first command is shed, in milliseconds.
+    pub sustain_ms: u64,
+    /// First commands under way on the node; beyond this they are shed at once.
+    pub under_way_max: usize,
+}
+
+impl Default for OverloadSettings {
+    fn default() -> OverloadSettings {
+        OverloadSettings { target_ms: 50, sustain_ms: 500, under_way_max: 16_384 }
+    }
+}
+
+/// The proof that a command was admitted, with the time at which it came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pass {
+    came_ms: u64,
+    buys: bool,
+}
+
+impl Pass {
+    /// When the command came, in milliseconds of the monotonic clock.
+    pub(crate) fn came_ms(self) -> u64 {
+        self.came_ms
+    }
+}
+
+/// What the node counts of its clients' commands, and whether it sheds.
+pub(crate) struct Admission {
+    settings: OverloadSettings,
+    is_shedding: AtomicBool,
+    /// New carts are begun while fewer commands than this are under way; the other classes have shares of it.
+    limit: AtomicUsize,
+    /// Since when the node sheds, in milliseconds; 0 while it does not. Commands that came before queue longer, which says
+    /// nothing about the limit.
+    shedding_since_ms: AtomicU64,
+    retry_after_ms: AtomicU32,
+    under_way: AtomicUsize,
+    fresh: Fresh,
+    /// Those of them that buy.
+    fresh_buying: Fresh,
+    window: Window,
+    window_ends_ms: AtomicU64,
+    control: Mutex<Control>,
+    shed: [AtomicU64; Class::ALL.len()],
+    too_late: AtomicU64,
+}
+
+/// What has been seen since the window began.
+#[derive(Default)]
+struct Window {
+    decided: AtomicU64,
+    waited_ms: AtomicU64,
+    answered: AtomicU64,
+    stayed_ms: AtomicU64,
+    shed: AtomicU64,
+}
+
+impl Admission {
+    /// Nothing is under way yet.
+    pub(crate) fn new(settings: OverloadSettings, now_ms: u64) -> Admission {
+        Admission {
+            settings,
+            is_shedding: AtomicBool::new(false),
+            limit: AtomicUsize::new(usize::MAX),
+            shedding_since_ms: AtomicU64::new(0),
+            retry_after_ms: AtomicU32::new(RETRY_MIN_MS),
+            under_way: AtomicUsize::new(0),
+            fresh: Fresh::default(),
+            fresh_buying: Fresh::default(),
+            window: Window::default(),
+            window_ends_ms: AtomicU64::new(now_ms + WINDOW_MS),
+            control: Mutex::new(Control::new(&settings, now_ms)),
+            shed: Default::default(),
+            too_late: AtomicU64::new(0),
+        }
+    }
+
+    /// Admits a command, which buys or does not. `class` is asked for only if it may have to be shed.
+    ///
+    /// # Errors
+    /// After how many milliseconds the client should try again.
+    pub(crate) fn admit(&self, buys: bool, class: impl FnOnce() -> Option<Class>, now_ms: u64) -> Result<Pass, u32> {
+        if let Some(retry_after_ms) = self.sheds(class, now_ms) {
+            return Err(retry_after_ms);
+        }
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        self.fresh.add(now_ms);
+        if buys {
+            self.fresh_buying.add(now_ms);
+        }
+        Ok(Pass { came_ms: now_ms, buys })
+    }
+
+    /// Whether a command that comes now is shed, and then after how many milliseconds its client should try again. A command
+    /// that is shed is counted.
+    pub(crate) fn sheds(&self, class: impl FnOnce() -> Option<Class>, now_ms: u64) -> Option<u32> {
+        self.look(now_ms);
+        let under_way = self.under_way.load(Ordering::Relaxed);
+        let is_full = under_way >= self.settings.under_way_max;
+        if !is_full && !self.is_shedding.load(Ordering::Relaxed) {
+            return None;
+        }
+        let class = class()?;
+        // Checkouts are few if newcomers are kept out, so only each other keeps them out.
+        let (fresh, is_full) = match class {
+            Class::Checkout => (&self.fresh_buying, false),
+            Class::Read | Class::Begin | Class::Hold => (&self.fresh, is_full),
+        };
+        let limit = class.share_of(self.limit.load(Ordering::Relaxed)).min(self.settings.under_way_max);
+        if !is_full && fresh.count(now_ms) < limit {
+            return None;
+        }
+        self.shed[class as usize].fetch_add(1, Ordering::Relaxed);
+        self.window.shed.fetch_add(1, Ordering::Relaxed);
+        Some(self.retry_after_ms.load(Ordering::Relaxed))
+    }
+
+    /// The actor of a command's entity has taken it.
+    pub(crate) fn taken(&self, pass: Pass, now_ms: u64) {
+        self.window.decided.fetch_add(1, Ordering::Relaxed);
+        self.window.waited_ms.fetch_add(now_ms.saturating_sub(pass.came_ms), Ordering::Relaxed);
+        self.look(now_ms);
+    }
+
+    /// A command is answered, or given up.
+    pub(crate) fn over(&self, pass: Pass, now_ms: u64) {
+        self.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.fresh.remove(pass.came_ms);
+        if pass.buys {
+            self.fresh_buying.remove(pass.came_ms);
+        }
+        let stayed_ms = now_ms.saturating_sub(pass.came_ms);
+        if stayed_ms <= STAY_MAX_MS && pass.came_ms >= self.shedding_since_ms.load(Ordering::Relaxed) {
+            self.window.answered.fetch_add(1, Ordering::Relaxed);
+            self.window.stayed_ms.fetch_add(stayed_ms, Ordering::Relaxed);
+        }
+        self.look(now_ms);
+    }
+
+    /// A command was dropped undecided, because its client's deadline had passed.
+    pub(crate) fn is_too_late(&self) {
+        self.too_late.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether a command may be shed now. Where this says no, nothing about the command needs to be known.
+    pub(crate) fn may_shed(&self) -> bool {
+        self.is_shedding() || self.under_way.load(Ordering::Relaxed) >= self.settings.under_way_max
+    }
+
+    /// Whether the node sheds.
+    pub(crate) fn is_shedding(&self) -> bool {
+        self.is_shedding.load(Ordering::Relaxed)
+    }
+
+    /// Commands that were shed, of one class.
+    fn shed_of(&self, class: Class) -> u64 {
+        self.shed[class as usize].load(Ordering::Relaxed)
+    }
+
+    /// Commands that were dropped undecided, because their clients' deadlines had passed.
+    fn too_late(&self) -> u64 {
+        self.too_late.load(Ordering::Relaxed)
+    }
+
+    /// What is counted, in Prometheus' text format.
+    pub(crate) fn text(&self) -> String {
+        let (shed, too_late) = ("boxoffice_shed_total", "boxoffice_too_late_total");
+        let mut text = format!("# HELP {shed} First commands refused because of overload.\n# TYPE {shed} counter\n");
+        for class in Class::ALL {
+            let _ = writeln!(text, "{shed}{{class=\"{}\"}} {}", class.name(), self.shed_of(class));
+        }
+        let counters = [(too_late, "counter", "Commands dropped undecided after their deadline.", self.too_late())];
+        let gauges = [
+            ("boxoffice_shedding", "gauge", "Whether the node sheds first commands.", u64::from(self.is_shedding())),
+            ("boxoffice_under_way", "gauge", "Commands under way.", self.under_way.load(Ordering::Relaxed) as u64),
+        ];
+        for (name, kind, help, value) in counters.into_iter().chain(gauges) {
+            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
+        }
+        text
+    }
+
+    /// Ends the window if its time is over, and sets the terms of the next one.
+    fn look(&self, now_ms: u64) {
+        if now_ms < self.window_ends_ms.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(mut control) = self.control.try_lock() else { return };
+        if now_ms < self.window_ends_ms.load(Ordering::Relaxed) {
+            return;
+        }
+        self.window_ends_ms.store(now_ms + WINDOW_MS, Ordering::Relaxed);
+        let seen = self.window.take(self.fresh.count(now_ms));
+        let terms = control.turn(&seen, now_ms);
+        self.limit.store(terms.limit, Ordering::Relaxed);
+        self.retry_after_ms.store(terms.retry_after_ms, Ordering::Relaxed);
+        tracing::debug!(?seen, ?terms, "admission");
+        let was_shedding = self.is_shedding.swap(terms.is_shedding, Ordering::Relaxed);
+        if terms.is_shedding && !was_shedding {
+            self.shedding_since_ms.store(now_ms, Ordering::Relaxed);
+            let (wait_ms, stay_ms) = (seen.wait_ms().unwrap_or(0.0) as u64, seen.stay_ms().unwrap_or(0.0) as u64);
+            tracing::warn!(
+                limit = terms.limit,
+                wait_ms,
+                stay_ms,
+                "overload: commands wait too long, so new ones are shed"
+            );
+        } else if was_shedding && !terms.is_shedding {
+            self.shedding_since_ms.store(0, Ordering::Relaxed);
+            tracing::warn!("the overload is over: every command is admitted again");
+        }
+    }
+}
+
+impl Window {
+    fn take(&self, under_way: usize) -> Seen {
+        let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed);
+        Seen {
+            decided: take(&self.decided),
+            waited_ms: take(&self.waited_ms),
+            answered: take(&self.answered),
+            stayed_ms: take(&self.stayed_ms),
+            shed: take(&self.shed),
+            under_way,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

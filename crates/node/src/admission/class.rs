@@ -1,0 +1,102 @@
+//! Which commands may be shed, and in which order.
+
+use boxoffice_core::command::{
+    CartCommand, Command, CustomerCommand, DirectoryCommand, ProductCommand, ResourceCommand, SessionCommand,
+    VenueCommand,
+};
+
+/// So many checkouts may be under way, however low the limit is.
+const CHECKOUTS_MIN: usize = 512;
+
+/// A kind of first command. Those that stand earlier are shed earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// It reads.
+    Read,
+    /// It begins a cart or makes a booking: its client has nothing yet.
+    Begin,
+    /// It wants more for a cart that was begun.
+    Hold,
+    /// It buys.
+    Checkout,
+}
+
+impl Class {
+    /// Every class, in the order in which they are shed.
+    pub const ALL: [Class; 4] = [Class::Read, Class::Begin, Class::Hold, Class::Checkout];
+
+    /// Its name in `/metrics`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Read => "read",
+            Class::Begin => "begin",
+            Class::Hold => "hold",
+            Class::Checkout => "checkout",
+        }
+    }
+
+    /// The class of a client's command, as far as the command tells; `None` if it is never shed: it gives something back,
+    /// or an operator or the gateway sent it.
+    pub(crate) fn of(command: &Command) -> Option<Class> {
+        match command {
+            Command::Cart(_, command) => match command {
+                CartCommand::Get | CartCommand::Order => Some(Class::Read),
+                CartCommand::Open { .. } | CartCommand::Hold { .. } => Some(Class::Begin),
+                CartCommand::SetQuantity { quantity: 0, .. } => None,
+                CartCommand::SetQuantity { .. } => Some(Class::Hold),
+                CartCommand::Checkout { .. } => Some(Class::Checkout),
+                CartCommand::Release { .. } | CartCommand::Cancel => None,
+                CartCommand::Refund { .. } | CartCommand::Revoke { .. } | CartCommand::Settle { .. } => None,
+                CartCommand::Paid { .. } | CartCommand::Audit => None,
+            },
+            Command::Session(_, command) => match command {
+                SessionCommand::Get | SessionCommand::Map => Some(Class::Read),
+                SessionCommand::Block(_) | SessionCommand::Unblock(_) => None,
+                SessionCommand::Cancel { .. } | SessionCommand::Audit => None,
+            },
+            Command::Venue(_, command) => match command {
+                VenueCommand::Get | VenueCommand::GetHall { .. } | VenueCommand::SearchSessions { .. } => {
+                    Some(Class::Read)
+                }
+                VenueCommand::Put(_) | VenueCommand::PutHall { .. } | VenueCommand::CreateSession(_) => None,
+            },
+            Command::Product(_, command) => match command {
+                ProductCommand::Get => Some(Class::Read),
+                ProductCommand::Put(_) | ProductCommand::Audit => None,
+            },
+            Command::Resource(_, command) => match command {
+                ResourceCommand::Get | ResourceCommand::IsAvailable(_) => Some(Class::Read),
+                ResourceCommand::Bookings { .. } | ResourceCommand::FreeSlots { .. } => Some(Class::Read),
+                ResourceCommand::Reserve { .. } => Some(Class::Begin),
+                ResourceCommand::Move { .. } => Some(Class::Hold),
+                ResourceCommand::Put(_) | ResourceCommand::Cancel { .. } | ResourceCommand::Audit => None,
+            },
+            Command::Customer(_, command) => match command {
+                CustomerCommand::Purchases { .. } => Some(Class::Read),
+                CustomerCommand::Audit => None,
+            },
+            Command::Directory(command) => match command {
+                DirectoryCommand::GetTitle(_) | DirectoryCommand::SearchTitles { .. } => Some(Class::Read),
+                DirectoryCommand::SearchVenues { .. } | DirectoryCommand::VenuesOfCity(_) => Some(Class::Read),
+                DirectoryCommand::PutTitle(..) => None,
+                DirectoryCommand::CreateKey { .. } | DirectoryCommand::RevokeKey { .. } | DirectoryCommand::Keys => {
+                    None
+                }
+            },
+            Command::Cluster(_) => None,
+        }
+    }
+
+    /// How many commands may be under way while one of this class is admitted. The shares differ so that a crowd of new carts
+    /// never keeps out those that were begun: a refused checkout would waste what its cart has cost already.
+    pub(super) fn share_of(self, limit: usize) -> usize {
+        let halves = match self {
+            Class::Read => 1,
+            Class::Begin => 2,
+            Class::Hold => 4,
+            Class::Checkout => 8,
+        };
+        let share = (limit / 2).saturating_mul(halves);
+        if self == Class::Checkout { share.max(CHECKOUTS_MIN) } else { share }
+    }
+}

@@ -1,0 +1,213 @@
+use std::collections::VecDeque;
+
+use super::*;
+
+/// A node with one processor that decides so many commands a millisecond, in the order in which they came.
+struct Node {
+    admission: Admission,
+    now_ms: u64,
+    per_ms: usize,
+    queue: VecDeque<Pass>,
+    /// What it has decided, and when the disk will have it.
+    written: VecDeque<(u64, Pass)>,
+    disk_ms: u64,
+    owed: f64,
+    answered: u64,
+    stays_ms: Vec<u64>,
+    shed: [u64; Class::ALL.len()],
+    retry_after_ms: u32,
+}
+
+impl Node {
+    fn new(per_ms: usize) -> Node {
+        Node {
+            admission: Admission::new(OverloadSettings::default(), 0),
+            now_ms: 0,
+            per_ms,
+            queue: VecDeque::new(),
+            written: VecDeque::new(),
+            disk_ms: 0,
+            owed: 0.0,
+            answered: 0,
+            stays_ms: Vec::new(),
+            shed: Default::default(),
+            retry_after_ms: 0,
+        }
+    }
+
+    fn arrive(&mut self, class: Option<Class>) {
+        match self.admission.admit(class == Some(Class::Checkout), || class, self.now_ms) {
+            Ok(pass) => self.queue.push_back(pass),
+            Err(retry_after_ms) => {
+                self.shed[class.expect("only what has a class is shed") as usize] += 1;
+                self.retry_after_ms = retry_after_ms;
+            }
+        }
+    }
+
+    /// Lets time pass while commands of this class come at so many times the capacity.
+    fn load(&mut self, times: f64, class: Class, ms: u64) {
+        for _ in 0..ms {
+            self.owed += times * self.per_ms as f64;
+            while self.owed >= 1.0 {
+                self.owed -= 1.0;
+                self.arrive(Some(class));
+            }
+            self.work();
+        }
+    }
+
+    fn work(&mut self) {
+        for _ in 0..self.per_ms {
+            let Some(pass) = self.queue.pop_front() else { break };
+            self.admission.taken(pass, self.now_ms);
+            self.written.push_back((self.now_ms + self.disk_ms, pass));
+        }
+        while let Some((_, pass)) = self.written.pop_front_if(|(due_ms, _)| *due_ms <= self.now_ms) {
+            self.admission.over(pass, self.now_ms);
+            self.answered += 1;
+            self.stays_ms.push(self.now_ms - pass.came_ms());
+        }
+        self.now_ms += 1;
+    }
+
+    fn forget(&mut self) {
+        (self.answered, self.shed) = (0, Default::default());
+        self.stays_ms.clear();
+    }
+
+    fn p99_ms(&mut self) -> u64 {
+        self.stays_ms.sort_unstable();
+        self.stays_ms[self.stays_ms.len() * 99 / 100]
+    }
+}
+
+#[test]
+fn a_short_burst_only_waits() {
+    let mut node = Node::new(10);
+    node.load(0.5, Class::Begin, 1_000);
+    (0..4_000).for_each(|_| node.arrive(Some(Class::Begin)));
+    node.load(0.1, Class::Begin, 2_000);
+    assert_eq!(node.shed, [0; 4], "commands waited too long for less than half a second");
+    node.load(2.0, Class::Begin, 400);
+    node.load(0.0, Class::Begin, 1_000);
+    assert_eq!(node.shed, [0; 4]);
+}
+
+#[test]
+fn a_lasting_overload_is_shed_and_the_rest_is_answered_in_time() {
+    for times in [1.5, 3.0, 10.0] {
+        let mut node = Node::new(10);
+        node.load(0.8, Class::Begin, 1_000);
+        node.load(times, Class::Begin, 499);
+        // What takes longer than half a second to answer is shed before that.
+        assert!(node.shed == [0; 4] || times > 2.0, "{times}: nothing is shed in the first half second");
+        node.load(times, Class::Begin, 4_000);
+        node.forget();
+        node.load(times, Class::Begin, 5_000);
+        assert!(node.answered >= 49_000, "{times}: {} were answered in 5 s instead of 50 000", node.answered);
+        assert!(node.p99_ms() <= 60, "{times}: an admitted command stayed for {} ms", node.p99_ms());
+        assert!(node.queue.len() <= 1_000, "{times}: {} commands are under way", node.queue.len());
+        node.load(0.5, Class::Begin, 1_000);
+        node.forget();
+        node.load(0.5, Class::Begin, 1_000);
+        assert_eq!((node.shed, node.admission.is_shedding()), ([0; 4], false), "{times}: everything is as before");
+        assert!(node.p99_ms() <= 2);
+    }
+}
+
+#[test]
+fn who_has_begun_goes_on_while_newcomers_are_shed() {
+    let mut node = Node::new(10);
+    for round in 0..8_000 {
+        for _ in 0..30 {
+            node.arrive(Some(Class::Begin));
+            node.arrive(Some(Class::Read));
+        }
+        // Each of the classes has an eighth of the capacity; a release is never shed.
+        if round % 4 == 0 {
+            (0..5).for_each(|_| node.arrive(Some(Class::Hold)));
+            (0..5).for_each(|_| node.arrive(Some(Class::Checkout)));
+            (0..5).for_each(|_| node.arrive(None));
+        }
+        node.work();
+        if round == 4_000 {
+            node.forget();
+        }
+    }
+    let [read, begin, hold, checkout] = node.shed;
+    assert!(begin > 0 && read > begin, "reads are shed first: {:?}", node.shed);
+    assert_eq!((hold, checkout), (0, 0), "carts that were begun go on");
+}
+
+#[test]
+fn the_node_has_a_bound_that_needs_no_half_second() {
+    let settings = OverloadSettings { under_way_max: 3, ..OverloadSettings::default() };
+    let admission = Admission::new(settings, 0);
+    let passes: Vec<Pass> = (0..3).filter_map(|_| admission.admit(false, || Some(Class::Hold), 5).ok()).collect();
+    assert_eq!(passes.len(), 3);
+    assert_eq!(admission.admit(false, || Some(Class::Hold), 5).map(|_| ()), Err(RETRY_MIN_MS));
+    assert!(admission.admit(false, || None, 5).is_ok(), "what must not be shed is admitted beyond it");
+    assert_eq!(admission.shed_of(Class::Hold), 1);
+    passes.into_iter().for_each(|pass| admission.over(pass, 6));
+    assert!(admission.admit(false, || Some(Class::Read), 6).is_ok());
+}
+
+#[test]
+fn who_waits_for_a_gateway_does_not_keep_others_out() {
+    let mut node = Node::new(10);
+    node.load(0.5, Class::Checkout, 1_000);
+    // As many checkouts as fit into the queue several times wait for their gateway for longer than all of this takes.
+    let waiting: Vec<_> = (0..5_000).filter_map(|_| node.admission.admit(true, || None, node.now_ms).ok()).collect();
+    node.load(3.0, Class::Begin, 5_000);
+    node.forget();
+    node.load(3.0, Class::Begin, 2_000);
+    assert!(node.answered >= 19_000, "{} were answered in 2 s instead of 20 000", node.answered);
+    waiting.into_iter().for_each(|pass| node.admission.over(pass, node.now_ms));
+    assert_eq!(node.admission.fresh.count(node.now_ms + 2_000), 0);
+}
+
+#[test]
+fn clients_are_told_to_wait_longer_the_more_are_shed() {
+    let mut node = Node::new(10);
+    node.load(1.2, Class::Begin, 6_000);
+    assert!(node.retry_after_ms <= 2 * RETRY_MIN_MS, "{} ms for a small overload", node.retry_after_ms);
+    node.load(10.0, Class::Begin, 3_000);
+    assert!(node.retry_after_ms >= 1_000, "{} ms for a large one", node.retry_after_ms);
+    node.load(0.0, Class::Begin, 3_000);
+    node.load(3.0, Class::Begin, 2_000);
+    let text = node.admission.text();
+    assert!(text.contains("boxoffice_shed_total{class=\"begin\"}") && text.contains("boxoffice_shedding 1"), "{text}");
+}
+
+#[test]
+fn a_slow_disk_is_no_overload() {
+    // Every answer takes 200 ms since the disk became slow, however many wait for it; actors take commands at once.
+    let admission = Admission::new(OverloadSettings::default(), 0);
+    let mut under_way: VecDeque<Pass> = VecDeque::new();
+    for now_ms in 0..20_000 {
+        for _ in 0..2 {
+            let pass = admission.admit(false, || Some(Class::Read), now_ms).expect("nothing is shed");
+            admission.taken(pass, now_ms);
+            under_way.push_back(pass);
+        }
+        let stay_ms = if now_ms < 2_000 { 5 } else { 200 };
+        while under_way.front().is_some_and(|pass| pass.came_ms() + stay_ms <= now_ms) {
+            admission.over(under_way.pop_front().expect("one is there"), now_ms);
+        }
+    }
+}
+
+#[test]
+fn an_overload_on_a_slow_disk_is_shed_and_ends() {
+    let mut node = Node::new(10);
+    node.disk_ms = 200;
+    node.load(0.5, Class::Begin, 4_000);
+    assert_eq!(node.shed, [0; 4]);
+    node.load(3.0, Class::Begin, 6_000);
+    assert!(node.shed[Class::Begin as usize] > 0 && node.admission.is_shedding());
+    node.load(0.5, Class::Begin, 4_000);
+    node.forget();
+    node.load(0.5, Class::Begin, 2_000);
+    assert_eq!((node.shed, node.admission.is_shedding()), ([0; 4], false));
+}

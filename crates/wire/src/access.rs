@@ -1,0 +1,122 @@
+//! Keys as they are shown, made and listed.
+//!
+//! Whoever makes a key draws its secret and tells the cluster only the hash of it: the secret is in no log and in no answer.
+
+use boxoffice_core::{
+    access::{AccessKey, KEY_HASH_BYTES},
+    id::Id,
+    time::Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use smol_str::SmolStr;
+
+use crate::form;
+
+/// What every key begins with; no other token does.
+const PREFIX: &str = "bok.";
+
+/// The fewest characters of a secret: 32 random bytes are 43 in base64.
+pub const KEY_SECRET_MIN: usize = 32;
+
+/// The most characters of a secret.
+const KEY_SECRET_MAX: usize = 128;
+
+/// A key as its owner shows it: `bok.NAME.SECRET`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShownKey<'a> {
+    /// The key's name.
+    pub name: &'a str,
+    /// The secret: letters, digits, `-` and `_`.
+    pub secret: &'a str,
+}
+
+impl<'a> ShownKey<'a> {
+    /// The key in this text; `None` if it is none.
+    pub fn read(text: &'a str) -> Option<ShownKey<'a>> {
+        let (name, secret) = text.strip_prefix(PREFIX)?.rsplit_once('.')?;
+        let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        let is_secret = (KEY_SECRET_MIN..=KEY_SECRET_MAX).contains(&secret.len()) && secret.bytes().all(is_fit);
+        is_secret.then_some(ShownKey { name, secret })
+    }
+
+    /// The text that shows it.
+    pub fn written(&self) -> String {
+        format!("{PREFIX}{}.{}", self.name, self.secret)
+    }
+
+    /// What the cluster keeps of it.
+    pub fn hash(&self) -> [u8; KEY_HASH_BYTES] {
+        Sha256::digest(self.secret.as_bytes()).into()
+    }
+}
+
+/// The answer to `admin.keys`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyList {
+    /// By name.
+    pub keys: Vec<KeyStatus>,
+}
+
+/// A key, without what it is recognized by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyStatus {
+    /// Its name.
+    #[serde(with = "form")]
+    pub id: Id,
+    /// What it may do, without the roles that others among them include.
+    pub roles: Vec<SmolStr>,
+    /// The venues that it may do it for; all if empty.
+    #[serde(with = "form", default, skip_serializing_if = "Vec::is_empty")]
+    pub venues: Vec<Id>,
+    /// Requests a second on one node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_second: Option<u32>,
+    /// What its carts may hold at the same time on one node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_max: Option<u32>,
+    /// When it was made.
+    #[serde(with = "form")]
+    pub created_at: Timestamp,
+}
+
+impl From<&[(Id, AccessKey)]> for KeyList {
+    fn from(keys: &[(Id, AccessKey)]) -> KeyList {
+        KeyList { keys: keys.iter().map(|(id, key)| KeyStatus::of(id, key)).collect() }
+    }
+}
+
+impl KeyStatus {
+    fn of(id: &Id, AccessKey { terms, created_at }: &AccessKey) -> KeyStatus {
+        KeyStatus {
+            id: id.clone(),
+            roles: terms.roles.names().map(SmolStr::new_static).collect(),
+            venues: terms.venues.clone(),
+            requests_per_second: terms.requests_per_second,
+            held_max: terms.held_max,
+            created_at: *created_at,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ShownKey;
+
+    #[test]
+    fn a_key_is_shown_and_read() {
+        let key = ShownKey { name: "till.3", secret: "0123456789abcdefghijABCDEFGHIJ-_0123456789x" };
+        let text = key.written();
+        assert_eq!(ShownKey::read(&text), Some(key));
+        assert_eq!(text, "bok.till.3.0123456789abcdefghijABCDEFGHIJ-_0123456789x");
+    }
+
+    #[test]
+    fn other_texts_are_no_keys() {
+        let long = "x".repeat(129);
+        let texts = ["", "bok.", "bok.a.", "bok.a.short", "open sesame, please", &format!("bok.a.{long}"), "bok.a"];
+        for text in texts.into_iter().chain(["bok.a.0123456789abcdefghijABCDEFGHI J-_0123456789x"]) {
+            assert_eq!(ShownKey::read(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Keys: made, used, found again in the record, limited to venues, and revoked.
+
+use std::{fs, net::SocketAddr, path::Path, process::Command};
+
+use boxoffice_wire::Op;
+use serde_json::{Value, json};
+
+use crate::common::{self, ADMIN, BOXOFFICE, Dice, Encoding, Home, Port, Theatre, eventually, http};
+
+/// What `boxoffice admin` prints, or how it ends and what it says.
+fn admin(address: SocketAddr, args: &[&str]) -> Result<String, (Option<i32>, String)> {
+    let mut command = Command::new(BOXOFFICE);
+    command.args(["admin", "--address", &address.to_string()]).args(args).env("BOXOFFICE_ADMIN_TOKEN", ADMIN);
+    let output = command.output().expect("the program runs");
+    match output.status.code() {
+        Some(0) => Ok(String::from_utf8(output.stdout).expect("text")),
+        code => Err((code, String::from_utf8_lossy(&output.stderr).into_owned())),
+    }
+}
+
+/// What an op is answered with this key: its code, 0 if it was granted.
+async fn asked(address: SocketAddr, key: &str, op: &str, rid: &str, body: Value) -> u64 {
+    let changes = Op::from_name(op).is_some_and(Op::changes);
+    let (_, told) = http::post_as(Some(key), address, op, changes.then_some(rid), &body).await;
+    ["no", "fail"].iter().find_map(|kind| told[*kind]["code"].as_u64()).unwrap_or(0)
+}
+
+/// Whether a text stands anywhere under a directory.
+fn stands_in(dir: &Path, text: &str) -> bool {
+    fs::read_dir(dir).expect("a directory").any(|entry| {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => stands_in(&path, text),
+            false => fs::read(&path).expect("a file").windows(text.len()).any(|bytes| bytes == text.as_bytes()),
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_is_made_used_recorded_and_revoked() {
+    let home = Home::new();
+    let server = home.start();
+    let address = server.address();
+    let file = home.path().join("till.key");
+    let to = file.display().to_string();
+    let made = admin(address, &["key", "create", "till-3", "--role", "desk", "--to", &to]);
+    assert_eq!(made, Ok(String::new()), "the key stands in the file alone");
+    let key = fs::read_to_string(&file).expect("it was written").trim().to_owned();
+    assert!(key.starts_with("bok.till-3."), "{key}");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).expect("it is there").permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    // Nobody's file is written over, and no key is made then.
+    let (code, words) =
+        admin(address, &["key", "create", "till-4", "--role", "sell", "--to", &to]).expect_err("it is there");
+    assert!(code == Some(2) && words.contains("till.key"), "{words}");
+    let (code, words) = admin(address, &["key", "create", "till-3", "--role", "sell"]).expect_err("the name is taken");
+    assert!(code == Some(1) && words.contains("already"), "{words}");
+    let printed = admin(address, &["key", "create", "boss", "--role", "report"]).expect("a key");
+    let boss = printed.trim().to_owned();
+
+    let venue = |name: &str| json!({"id": "globe", "name": name});
+    assert_eq!(asked(address, &key, "venue.put", "v-1", venue("The Globe")).await, 0);
+    assert_eq!(asked(address, &boss, "venue.put", "v-2", venue("My Globe")).await, 108);
+    assert_eq!(asked(address, &key, "admin.keys", "", json!({})).await, 108);
+    let history = admin(address, &["history", "venue/globe"]).expect("a history");
+    assert!(history.contains("(by till-3)"), "{history}");
+    assert_eq!(asked(address, &boss, "admin.history", "", json!({"entity": "venue/globe"})).await, 0);
+    let keys = admin(address, &["key", "list"]).expect("a list");
+    assert!(keys.contains("till-3") && keys.contains("desk") && keys.contains("boss"), "{keys}");
+
+    // A connection that shows it ends with it, and a restart changes nothing.
+    let till = Port::show(address, Encoding::Json, Some(&key)).await.expect("it is taken");
+    assert_eq!(admin(address, &["key", "revoke", "till-3"]), Ok("till-3 is revoked\n".into()));
+    eventually("the key is refused", async || {
+        (asked(address, &key, "venue.put", "v-3", venue("His Globe")).await == 107).then_some(())
+    })
+    .await;
+    till.send(Encoding::Json.message(&json!({"id": 1, "op": "venue.get", "body": {"id": "globe"}})));
+    assert_eq!(till.closed().await, 4001);
+    let history = admin(address, &["history", "directory"]).expect("a history");
+    assert!(
+        history.contains("key_created") && history.contains("key_revoked") && history.contains("(by admin token)"),
+        "{history}"
+    );
+    let said = server.stderr();
+    server.stop();
+    let server = home.start();
+    let address = server.address();
+    assert_eq!(asked(address, &key, "venue.get", "", json!({"id": "globe"})).await, 107);
+    assert_eq!(asked(address, &boss, "admin.status", "", json!({})).await, 0);
+    // What was never told stands nowhere.
+    for secret in [&key, &boss].map(|key| key.rsplit('.').next().expect("a secret")) {
+        assert!(!stands_in(&home.data_dir(), secret) && !said.contains(secret) && !server.stderr().contains(secret));
+    }
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_for_one_venue_changes_nothing_of_another() {
+    let mut dice = Dice::of_test("a_key_for_one_venue_changes_nothing_of_another");
+    let home = Home::new();
+    let server = home.start();
+    let address = server.address();
+    let operator = server.port(Encoding::Json).await;
+    let ours = Theatre::open_called(&operator, "royal", "ours", 1, (2, 4), None).await;
+    let theirs = Theatre::open_called(&operator, "globe", "theirs", 1, (2, 4), None).await;
+    let made = admin(address, &["key", "create", "royal", "--role", "desk", "--venue", "royal"]).expect("a key");
+    let key = made.trim();
+    let (code, words) = admin(address, &["key", "create", "k", "--role", "admin", "--venue", "royal"])
+        .expect_err("admins have all venues");
+    assert!(code == Some(1) && words.contains("venues"), "{words}");
+
+    let mut number = 0;
+    let mut ask = async |op: &str, body: Value| {
+        number += 1;
+        asked(address, key, op, &format!("r-{number}"), body).await
+    };
+    let block = |session: &str| json!({"id": session, "seats": [[0, 0]]});
+    assert_eq!(ask("session.block", block(ours.session())).await, 0);
+    assert_eq!(ask("session.block", block(theirs.session())).await, 108);
+    assert_eq!(ask("venue.put", json!({"id": "royal", "name": "Royal"})).await, 0);
+    assert_eq!(ask("venue.put", json!({"id": "globe", "name": "Mine"})).await, 108);
+    assert_eq!(ask("title.put", json!({"id": "ours", "name": "Ours"})).await, 108);
+    assert_eq!(ask("admin.status", json!({})).await, 108);
+    assert_eq!(ask("admin.audit", json!({})).await, 108);
+    for (session, expected) in [(ours.session(), 0), (theirs.session(), 108)] {
+        let of = json!({"entity": format!("session/{session}")});
+        assert_eq!(ask("admin.audit", of.clone()).await, expected, "{session}");
+        assert_eq!(ask("admin.history", of).await, expected, "{session}");
+        // What everybody may read.
+        assert_eq!(ask("session.map", json!({"id": session})).await, 0);
+        // A hold, and the payment of a cart that somebody else filled.
+        let hold = |token: &str| json!({"token": token, "session": session, "seats": [[1, 1]]});
+        let held = ask("cart.hold_seats", hold(&dice.token())).await;
+        assert!(held == expected, "{session}: {held}");
+        let token = dice.token();
+        operator
+            .ask("cart.hold_seats", &token, json!({"token": token, "session": session, "seats": [[1, 2]]}))
+            .await
+            .ok();
+        assert_eq!(ask("cart.checkout", common::checkout(&token)).await, expected, "{session}");
+        let (token, rid) = (dice.token(), dice.token());
+        operator
+            .ask("cart.hold_seats", &rid, json!({"token": token, "session": session, "seats": [[1, 3]]}))
+            .await
+            .ok();
+        let order = operator.ask("cart.checkout", &token, common::checkout(&token)).await.ok();
+        let refund = json!({"order": order["id"], "reason": "rain"});
+        assert_eq!(ask("order.refund", refund).await, expected, "{session}: {order}");
+    }
+    let (_, counters) = http::get(address, "/metrics").await;
+    assert!(counters.contains("boxoffice_edge_denied_total{reason=\"venue\"}"), "{counters}");
+    server.stop();
+}

@@ -1,0 +1,168 @@
+// The page and the widget as the web has them: over TLS, behind a proxy, from nodes whose names browsers do not know.
+
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { connected, hold, inCart, mapKnown, pageTest, pick, reads } from './lib.mjs';
+import { ended, freePort, withOwn } from './own.mjs';
+
+const OVER_TLS = { ignoreHTTPSErrors: true };
+
+const shopPage = (url, session) => `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>A page of another shop</title>
+<link rel="icon" href="data:,">
+<script type="module" src="${url}/page/widget.js"></script>
+<boxoffice-map session="${session}" node="${url}" max="4"></boxoffice-map>`;
+
+/** Picks, holds and pays two seats of a row. */
+async function buy(page, row) {
+  await pick(page, row, 1, 2);
+  await hold(page);
+  await inCart(page, 2);
+  await page.click('#to-cart');
+  await page.fill('#customer', 'Ada');
+  await page.click('#pay');
+  await page.waitForFunction(() => location.hash.startsWith('#/order/'));
+}
+
+async function visit(page, url, session) {
+  await page.goto(`${url}/#/session/${session}`);
+  await connected(page);
+  await mapKnown(page);
+}
+
+const door = (page) => page.evaluate(() => ({ at: window.boxoffice.app.link.at.url, doors: window.boxoffice.app.link.nodes.map(({ url }) => url) }));
+
+/** Where the page's WebSockets went. */
+function sockets(page) {
+  const urls = [];
+  page.on('websocket', (socket) => urls.push(socket.url()));
+  return urls;
+}
+
+pageTest('a node that speaks TLS sells to a page and shows its map in a page of somebody else', (people) => withOwn(async (own) => {
+  const { certificate, key } = own.certificate();
+  const [port, other, shop] = [await freePort(), await freePort(), await freePort()];
+  const url = `https://tickets.test:${port}`;
+  const origin = `https://shop.test:${shop}`;
+  const tls = ['--tls-certificate', certificate, '--tls-key', key, '--public-url', url];
+  const node = await own.node(1, tls, { port, origins: [origin] });
+  own.sell(node.operators, 'own-tls');
+  const page = await people.window(OVER_TLS);
+  const went = sockets(page);
+  await visit(page, url, 'own-tls');
+  await buy(page, 1);
+  assert.deepEqual(went, [`wss://tickets.test:${port}/v1/ws`]);
+  assert.deepEqual(await door(page), { at: url, doors: [url] });
+  await own.proxy([node], { certificate, key }, { port: other, shop, html: shopPage(url, 'own-tls') });
+  const visitor = await people.window(OVER_TLS);
+  await visitor.goto(`${origin}/`);
+  await visitor.waitForFunction(() => document.querySelector('boxoffice-map').map?.known);
+}));
+
+pageTest('behind a proxy with TLS everything goes through its one name, also when a node dies', (people) => withOwn(async (own) => {
+  const files = own.certificate();
+  const [port, shop] = [await freePort(), await freePort()];
+  const url = `https://tickets.test:${port}`;
+  const origin = `https://shop.test:${shop}`;
+  const told = (id) => ['--public-url', url, '--advertise', `http://node-${id}.internal:7180`];
+  const nodes = await own.cluster(told, { origins: [origin] });
+  own.sell(nodes[0].operators, 'own-proxy');
+  await own.proxy(nodes, files, { port, shop, html: shopPage(url, 'own-proxy') });
+  const page = await people.window(OVER_TLS);
+  const went = sockets(page);
+  await visit(page, url, 'own-proxy');
+  // The page's own origin is its door, and what is not over TLS is none.
+  assert.deepEqual(await door(page), { at: url, doors: [url] });
+  await buy(page, 1);
+  const other = await people.window(OVER_TLS);
+  const shown = sockets(other);
+  await other.goto(`${origin}/`);
+  await other.waitForFunction(() => document.querySelector('boxoffice-map').map?.known);
+  const node = await page.evaluate(() => window.boxoffice.app.link.node);
+  await page.evaluate(() => { location.hash = '#/session/own-proxy'; });
+  await mapKnown(page);
+  await pick(page, 2, 1, 2);
+  await ended(nodes[Number(node) - 1].child, 'SIGKILL');
+  await page.waitForFunction((before) => {
+    const { link } = window.boxoffice.app;
+    return link.state === 'connected' && link.node !== before;
+  }, node);
+  await hold(page);
+  await inCart(page, 2);
+  const all = new Set([...went, ...shown]);
+  assert.deepEqual([...all], [`wss://tickets.test:${port}/v1/ws`]);
+}), { nodesGo: true, within: 120_000 });
+
+pageTest('nodes whose names browsers do not know: the page keeps to its own origin, and says which doors do not answer', (people) => withOwn(async (own) => {
+  const nodes = await own.cluster((id) => ['--advertise', `http://node-${id}.internal:7180`]);
+  own.sell(nodes[0].operators, 'own-names');
+  const [{ port, args }] = nodes;
+  const url = `http://127.0.0.1:${port}`;
+  const page = await people.window();
+  await visit(page, url, 'own-names');
+  assert.deepEqual(await door(page), { at: url, doors: [url, 'http://node-2.internal:7180', 'http://node-3.internal:7180'] });
+  await buy(page, 1);
+  await ended(nodes[0].child, 'SIGKILL');
+  const begun = Date.now();
+  await page.waitForFunction(() => document.getElementById('link-text').textContent.startsWith('no answer from'));
+  const after = Date.now() - begun;
+  assert.ok(after > 4_000 && after < 9_000, `said after ${after} ms`);
+  await reads(page, '#link-text', /node-[23]\.internal:7180/);
+  await reads(page, '#toasts', /no answer from/);
+  await own.node(1, args, { port });
+  await connected(page);
+  await reads(page, '#link-text', /connected to n1/);
+}), { nodesGo: true, within: 120_000 });
+
+const SECRET = 'the secret of the shop';
+
+/** A page in which a shop shows the box office to a customer whom it knows. */
+const account = (url, customer, token) => `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>An account</title>
+<link rel="icon" href="data:,">
+<script>
+  addEventListener('message', ({ origin, data, source }) => {
+    if (origin === '${url}' && data.boxoffice === 'ready') source.postMessage({ boxoffice: 'customer', customer: '${customer}', token: '${token}' }, origin);
+  });
+</script>
+<iframe src="${url}/#/purchases" title="Tickets" width="1200" height="900"></iframe>`;
+
+pageTest('a customer whom the host of the page hands over buys and finds the order; a stranger is told to sign in', (people) => withOwn(async (own) => {
+  const [port, shop] = [await freePort(), await freePort()];
+  const [url, origin] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${shop}`];
+  const node = await own.node(1, ['--customer-secret', SECRET], { port, origins: [origin] });
+  own.sell(node.operators, 'own-customers');
+  const html = account(url, 'ada', own.customerToken('ada', SECRET));
+  const server = createServer((_, response) => response.writeHead(200, { 'content-type': 'text/html' }).end(html));
+  await new Promise((resolve) => { server.listen(shop, '127.0.0.1', resolve); });
+  try {
+    const page = await people.window();
+    await page.goto(`${origin}/`);
+    const frame = page.frameLocator('iframe');
+    const inside = await (await page.waitForSelector('iframe')).contentFrame();
+    await connected(inside);
+    await reads(inside, '#purchases', /Nothing was bought/);
+    await inside.evaluate(() => window.boxoffice.app.cart.holdSeats('own-customers', [[1, 1], [1, 2]]));
+    await inside.evaluate(() => { location.hash = '#/cart'; });
+    await reads(inside, '#buyer', /You buy as ada/);
+    await frame.locator('#pay').click();
+    await inside.waitForFunction(() => location.hash.startsWith('#/order/'));
+    await inside.evaluate(() => { location.hash = '#/purchases'; });
+    await inside.waitForSelector('#purchases [data-order]');
+    // A token that is not the customer's is worth nothing.
+    const stranger = await people.window();
+    await stranger.goto(`${url}/#/purchases`);
+    await reads(stranger, '#purchases', /to customers who are signed in/);
+    await stranger.evaluate(() => window.boxoffice.signIn({ customer: 'ada', token: '0'.repeat(64) }));
+    await stranger.waitForFunction(() => window.boxoffice.app.customer.get() === null);
+    await connected(stranger);
+    await reads(stranger, '#purchases', /to customers who are signed in/);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}));

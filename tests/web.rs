@@ -1,0 +1,199 @@
+//! A node on the web: certificates that are renewed, proxies in front, and a stop that load balancers hear of.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rcgen::{CertificateParams, KeyPair};
+use rustix::process::Signal;
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, ServerName, pem::PemObject},
+};
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use crate::common::{Encoding, Home, PATIENCE, Server, eventually, http};
+
+/// A certificate for `localhost` and its key, in the home of a node.
+struct Pem {
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+impl Pem {
+    fn new(directory: &Path) -> Pem {
+        let pem = Pem { certificate: directory.join("certificate.pem"), key: directory.join("key.pem") };
+        pem.renew();
+        pem
+    }
+
+    fn renew(&self) {
+        let key = KeyPair::generate().expect("a key");
+        let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+        std::fs::write(&self.certificate, params.self_signed(&key).expect("a certificate").pem()).expect("written");
+        std::fs::write(&self.key, key.serialize_pem()).expect("written");
+    }
+
+    /// A connection to a port that shows this certificate.
+    async fn connect(&self, address: SocketAddr) -> std::io::Result<TlsStream<TcpStream>> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(&self.certificate).expect("a certificate")).expect("a certificate");
+        let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = ServerName::try_from("localhost").expect("a name");
+        TlsConnector::from(Arc::new(config)).connect(name, TcpStream::connect(address).await?).await
+    }
+}
+
+/// The status of a request on a connection that is kept.
+async fn status(stream: &mut TlsStream<TcpStream>) -> u16 {
+    stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("sent");
+    let mut answer = [0; 4096];
+    let read = timeout(PATIENCE, stream.read(&mut answer)).await.expect("an answer in time").expect("an answer");
+    let answer = String::from_utf8_lossy(&answer[..read]).into_owned();
+    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{answer:?}"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_renewed_certificate_is_shown_at_a_signal_and_no_connection_is_cut() {
+    let home = Home::new();
+    let pem = Pem::new(home.path());
+    let (certificate, key) = (pem.certificate.display().to_string(), pem.key.display().to_string());
+    let home = home.with_args(&["--tls-certificate", &certificate, "--tls-key", &key]);
+    let server = home.start();
+    let mut before = pem.connect(server.address()).await.expect("the certificate is believed");
+    assert_eq!(status(&mut before).await, 200);
+    pem.renew();
+    assert!(pem.connect(server.address()).await.is_err(), "it is read when it is time");
+    server.signal(Signal::HUP);
+    let mut after = eventually("the new certificate is shown", async || pem.connect(server.address()).await.ok()).await;
+    assert_eq!((status(&mut before).await, status(&mut after).await), (200, 200));
+    // What cannot be used is said, and changes nothing.
+    std::fs::write(&pem.key, "no key").expect("written");
+    server.signal(Signal::HUP);
+    eventually("it complains", async || server.stderr().contains("no private key that can be read").then_some(()))
+        .await;
+    assert_eq!(status(&mut before).await, 200);
+    assert!(pem.connect(server.address()).await.is_ok());
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_certificate_that_cannot_be_used_is_named_at_the_start() {
+    let home = Home::new();
+    let pem = Pem::new(home.path());
+    std::fs::write(&pem.key, KeyPair::generate().expect("a key").serialize_pem()).expect("written");
+    let (certificate, key) = (pem.certificate.display().to_string(), pem.key.display().to_string());
+    let refused = home.with_args(&["--tls-certificate", &certificate, "--tls-key", &key]).refused();
+    assert!(refused.code == Some(2) && refused.stderr.contains("it does not go with the key"), "{refused:?}");
+}
+
+/// A node that goes on for this long after it has said that it stops.
+fn with_drain(drain_ms: u64) -> Home {
+    Home::with_config("[log]\nsegment_bytes = 1_048_576\n").with_args(&["--drain-ms", &drain_ms.to_string()])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_stops_says_so_first_and_goes_on_for_a_while() {
+    let home = with_drain(3_000);
+    let server = home.start();
+    let address = server.address();
+    let before = server.port(Encoding::Json).await;
+    let told = Instant::now();
+    server.signal(Signal::TERM);
+    eventually("it says that it is not ready", async || (http::get(address, "/readyz").await.0 == 503).then_some(()))
+        .await;
+    // Load balancers still send it clients; they and those before are served.
+    assert_eq!(http::get(address, "/healthz").await.0, 200);
+    let after = server.port(Encoding::MsgPack).await;
+    for (port, token) in [(&before, 1), (&after, 2)] {
+        port.ask("cart.open", "open", json!({"token": format!("{token:032x}")})).await.ok();
+    }
+    assert!(told.elapsed() < Duration::from_millis(2_500), "the machine is too slow for this test");
+    let (ended, _) = server.ended();
+    assert!(ended.success() && told.elapsed() >= Duration::from_secs(3), "{ended} after {:?}", told.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_says_it_twice_or_at_the_terminal_does_not_wait() {
+    let home = with_drain(60_000);
+    for signals in [[Signal::TERM, Signal::TERM], [Signal::INT, Signal::INT]] {
+        let server = home.start();
+        server.signal(signals[0]);
+        if signals[0] == Signal::TERM {
+            let address = server.address();
+            eventually("it is leaving", async || (http::get(address, "/readyz").await.0 == 503).then_some(())).await;
+            server.signal(signals[1]);
+        }
+        assert!(server.ended().0.success());
+    }
+}
+
+/// Opens a WebSocket after these bytes and with these headers.
+async fn upgrade(server: &Server, before: &[u8], headers: &str) -> String {
+    let mut stream = TcpStream::connect(server.address()).await.expect("a connection");
+    let request = format!(
+        "GET /v1/ws HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+         sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\nsec-websocket-protocol: boxoffice.v1.json\r\n{headers}\r\n"
+    );
+    stream.write_all(&[before, request.as_bytes()].concat()).await.expect("sent");
+    let mut answer = vec![0; 512];
+    let read = timeout(PATIENCE, stream.read(&mut answer)).await.expect("an answer in time").unwrap_or(0);
+    String::from_utf8_lossy(&answer[..read]).into_owned()
+}
+
+/// A node behind these proxies, whose log names its clients.
+fn behind(proxies: &str, header: &str) -> (Home, Server) {
+    let config =
+        format!("[listen]\nproxies = [{proxies:?}]\nproxy_header = {header:?}\n[log]\nsegment_bytes = 1_048_576\n");
+    let home = Home::with_config(&config).with_args(&["--log", "boxoffice_edge=debug"]);
+    let server = home.start();
+    (home, server)
+}
+
+async fn came_from(server: &Server, client: &str) {
+    let line = format!("a connection becomes a WebSocket client={client}");
+    eventually(&line, async || plain(&server.stderr()).contains(&line).then_some(())).await;
+}
+
+/// A log without its colours.
+fn plain(log: &str) -> String {
+    let mut parts = log.split('\u{1b}');
+    let first = parts.next().unwrap_or_default().to_owned();
+    first + &parts.filter_map(|part| part.split_once('m')).map(|(_, text)| text).collect::<String>()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn proxies_say_whose_connections_they_are() {
+    let (_home, server) = behind("127.0.0.1", "x-forwarded-for");
+    assert!(upgrade(&server, b"", "x-forwarded-for: 192.0.2.1\r\n").await.starts_with("HTTP/1.1 101"));
+    came_from(&server, "192.0.2.1").await;
+    drop(server);
+
+    // PROXY protocol, version 2: TCP over IPv4 from 192.0.2.7.
+    let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c".to_vec();
+    header.extend([192, 0, 2, 7, 127, 0, 0, 1, 0x30, 0x39, 0x1c, 0x0c]);
+    let (_home, server) = behind("127.0.0.0/8", "proxy-protocol");
+    assert!(upgrade(&server, &header, "x-forwarded-for: 192.0.2.1\r\n").await.starts_with("HTTP/1.1 101"));
+    came_from(&server, "192.0.2.7").await;
+    assert_eq!(upgrade(&server, b"", "").await, "", "a proxy that does not say whose it is");
+    drop(server);
+
+    let (_home, server) = behind("192.0.2.0/24", "proxy-protocol");
+    assert!(upgrade(&server, b"", "x-forwarded-for: 192.0.2.1\r\n").await.starts_with("HTTP/1.1 101"));
+    came_from(&server, "127.0.0.1").await;
+    let forged = upgrade(&server, &header, "").await;
+    assert!(!forged.starts_with("HTTP/1.1 101"), "a stranger says whose it is: {forged}");
+}
