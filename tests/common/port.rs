@@ -178,7 +178,13 @@ impl Port {
     /// Connects, showing this key or token, if there is a node and it takes it.
     pub(crate) async fn show(address: SocketAddr, encoding: Encoding, token: Option<&str>) -> Result<Port, String> {
         let stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
+        Port::over(stream, encoding, token).await
+    }
+
+    /// The same over a stream that is connected already.
+    pub(crate) async fn over(stream: TcpStream, encoding: Encoding, token: Option<&str>) -> Result<Port, String> {
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
+        let address = stream.peer_addr().map_err(|error| error.to_string())?;
         let uri = format!("ws://{address}/v1/ws").parse().expect("a good address");
         let mut request = ClientRequestBuilder::new(uri).with_sub_protocol(encoding.subprotocol());
         if let Some(token) = token {
@@ -279,6 +285,11 @@ impl Port {
     /// Sends a frame and waits for the whole frame that answers it.
     pub(crate) async fn exchange_whole(&self, frame: Value) -> Value {
         self.answer_to(frame, PATIENCE).await.expect("an answer")
+    }
+
+    /// The same; nothing if there is no answer.
+    pub(crate) async fn try_exchange(&self, frame: Value) -> Option<Value> {
+        self.answer_to(frame, PATIENCE).await
     }
 
     /// Sends a frame and waits for its answer for so long.

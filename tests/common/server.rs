@@ -108,13 +108,22 @@ impl Home {
 
     /// The same at a certain address.
     pub(crate) fn command_at(&self, listen: &str) -> Command {
+        self.command_with(listen, &[Path::new(OPEN), Path::new(CALM), &self.config_file()])
+    }
+
+    /// The command that serves from here with the built-in configuration and its own file only: budgets are as they are shipped.
+    pub(crate) fn shipped_command(&self) -> Command {
+        self.command_with("127.0.0.1:0", &[&self.config_file()])
+    }
+
+    fn command_with(&self, listen: &str, config: &[&Path]) -> Command {
         let mut command = Command::new(BOXOFFICE);
         command
             .arg("serve")
             .args(["--listen", listen, "--ops-listen", "127.0.0.1:0"])
             .arg("--data-dir")
             .arg(self.data_dir());
-        for file in [Path::new(OPEN), Path::new(CALM), &self.config_file()] {
+        for file in config {
             command.arg("--config").arg(file);
         }
         command.args(&self.args);
@@ -131,6 +140,11 @@ impl Home {
     /// The command that serves from here, in a process that may have so many file descriptors.
     pub(crate) fn limited(&self, descriptors: u64) -> Command {
         with_ulimit(&self.command(), &format!("-n {descriptors}"))
+    }
+
+    /// The same with the built-in configuration and its own file only.
+    pub(crate) fn limited_as_shipped(&self, descriptors: u64) -> Command {
+        with_ulimit(&self.shipped_command(), &format!("-n {descriptors}"))
     }
 
     /// The same, of a process that may raise the limit itself.
@@ -200,6 +214,7 @@ pub(crate) fn with_ulimit(command: &Command, limit: &str) -> Command {
 pub(crate) struct Server {
     child: Child,
     address: SocketAddr,
+    operators: SocketAddr,
     stderr: Arc<Mutex<String>>,
     readers: Vec<JoinHandle<()>>,
 }
@@ -230,7 +245,7 @@ impl Server {
             }
         });
         let address = SocketAddr::from(([0, 0, 0, 0], 0));
-        let mut server = Server { child, address, stderr, readers: vec![said, complained] };
+        let mut server = Server { child, address, operators: address, stderr, readers: vec![said, complained] };
         let deadline = Instant::now() + PATIENCE;
         loop {
             match block_in_place(|| lines.recv_timeout(deadline.saturating_duration_since(Instant::now()))) {
@@ -239,6 +254,9 @@ impl Server {
                         let url = rest.split_whitespace().next().expect("an address");
                         let (_, address) = url.split_once("://").expect("a scheme");
                         server.address = address.parse().expect("an address");
+                        let (_, operators) = rest.split_once("operators on http://").expect("the operators' port");
+                        let operators = operators.split(',').next().expect("an address");
+                        server.operators = operators.parse().expect("an address");
                         return Ok(server);
                     }
                 }
@@ -253,6 +271,11 @@ impl Server {
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The address of the operators' port.
+    pub(crate) fn operators(&self) -> SocketAddr {
+        self.operators
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -16,3 +16,4 @@ mod roles;
 mod theatre;
 mod watching;
 mod web;
+mod who_may;

@@ -15,50 +15,13 @@ use serde_json::{Value, json};
 use crate::{
     asking::Asking,
     common::{Client, Door, request},
+    who_may::is_allowed,
 };
 
 const TOKEN: &str = "open sesame, please";
 
 /// The secret of every key here.
 const SECRET: &str = "0123456789abcdefghijABCDEFGHIJ-_0123456789x";
-
-/// Which roles may ask for an op, as docs/protocol.md says it; nobody needs one for `hello`.
-fn may(op: Op) -> &'static str {
-    match op.name() {
-        "hello" => "nobody watch sell desk report admin",
-        "venue.get"
-        | "venue.search"
-        | "hall.get"
-        | "title.get"
-        | "title.search"
-        | "session.get"
-        | "session.search"
-        | "session.map"
-        | "product.get"
-        | "resource.get"
-        | "resource.is_available"
-        | "resource.bookings"
-        | "resource.free_slots"
-        | "watch"
-        | "unwatch" => "watch sell desk report admin",
-        "cart.open" | "cart.get" | "cart.hold_seats" | "cart.hold_best" | "cart.hold_places" | "cart.hold_stock"
-        | "cart.hold_slot" | "cart.hold_all" | "cart.set_quantity" | "cart.release" | "cart.cancel"
-        | "cart.checkout" => "sell desk admin",
-        "order.get" | "customer.purchases" => "sell desk report admin",
-        "venue.put" | "hall.put" | "title.put" | "session.create" | "session.block" | "session.unblock"
-        | "session.cancel" | "product.put" | "resource.put" | "resource.reserve" | "resource.cancel"
-        | "resource.move" | "order.refund" | "batch" | "admin.release" | "admin.settle" => "desk admin",
-        "admin.audit" | "admin.history" => "desk report admin",
-        "admin.status" | "admin.nodes" => "report admin",
-        "admin.join" | "admin.drain" | "admin.undrain" | "admin.remove" | "admin.replace" | "admin.keys"
-        | "admin.key_create" | "admin.key_revoke" => "admin",
-        other => panic!("who may ask for {other}?"),
-    }
-}
-
-fn is_allowed(op: Op, role: &str) -> bool {
-    may(op).split(' ').any(|word| word == role)
-}
 
 fn id(text: &str) -> Id {
     Id::new(text).expect("a good id")

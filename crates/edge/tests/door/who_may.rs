@@ -1,0 +1,42 @@
+//! Which role may ask for which op, written down a second time: independent of the program.
+
+use boxoffice_wire::Op;
+
+/// Whether a caller with this role may ask for an op. `nobody` is the role of a caller who has none.
+pub(crate) fn is_allowed(op: Op, role: &str) -> bool {
+    may(op).split(' ').any(|word| word == role)
+}
+
+/// Which roles may ask for an op, as docs/protocol.md says it; nobody needs one for `hello`.
+fn may(op: Op) -> &'static str {
+    match op.name() {
+        "hello" => "nobody watch sell desk report admin",
+        "venue.get"
+        | "venue.search"
+        | "hall.get"
+        | "title.get"
+        | "title.search"
+        | "session.get"
+        | "session.search"
+        | "session.map"
+        | "product.get"
+        | "resource.get"
+        | "resource.is_available"
+        | "resource.bookings"
+        | "resource.free_slots"
+        | "watch"
+        | "unwatch" => "watch sell desk report admin",
+        "cart.open" | "cart.get" | "cart.hold_seats" | "cart.hold_best" | "cart.hold_places" | "cart.hold_stock"
+        | "cart.hold_slot" | "cart.hold_all" | "cart.set_quantity" | "cart.release" | "cart.cancel"
+        | "cart.checkout" => "sell desk admin",
+        "order.get" | "customer.purchases" => "sell desk report admin",
+        "venue.put" | "hall.put" | "title.put" | "session.create" | "session.block" | "session.unblock"
+        | "session.cancel" | "product.put" | "resource.put" | "resource.reserve" | "resource.cancel"
+        | "resource.move" | "order.refund" | "batch" | "admin.release" | "admin.settle" => "desk admin",
+        "admin.audit" | "admin.history" => "desk report admin",
+        "admin.status" | "admin.nodes" => "report admin",
+        "admin.join" | "admin.drain" | "admin.undrain" | "admin.remove" | "admin.replace" | "admin.keys"
+        | "admin.key_create" | "admin.key_revoke" => "admin",
+        other => panic!("who may ask for {other}?"),
+    }
+}

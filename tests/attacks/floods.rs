@@ -1,0 +1,210 @@
+//! Floods: of connections at a node with few file descriptors, of carts, and of requests.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    time::{Instant, sleep, timeout},
+};
+
+use super::{
+    stage::{SHOP, Stage},
+    wire::{self, attacker},
+};
+use crate::common::{Answer, Crowd, Dice, Home, Port, eventually};
+
+/// What budgets.carts is as it is shipped.
+const CARTS: usize = 1_000;
+
+/// One address connects as often as it can. The buyer comes anew for each purchase, and gets in.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_connections_leaves_room_for_others() {
+    let home = Home::with_config(SHOP);
+    let command = home.limited_as_shipped(1_024);
+    let stage = Stage::of_command("a_flood_of_connections_leaves_room_for_others", home, command).await;
+    let siege = stage.siege("4 connections of one address, 1 024 descriptors", 1).await;
+    let crowd = Crowd::gather(stage.address(), 2_048);
+    eventually("the flood is there", async || (crowd.came() > 1_500).then_some(())).await;
+    siege.wait().await;
+    // Another one from there is told why, and when to come again.
+    let request = format!("GET /readyz HTTP/1.1\r\nhost: {}\r\n\r\n", stage.address());
+    let told = wire::exchange(std::net::Ipv4Addr::LOCALHOST, stage.address(), &request).await;
+    if let Ok(told) = told {
+        assert!(told.status == 429 && told.head.contains("retry-after"), "{told:?}");
+    }
+    assert!(stage.metric("boxoffice_edge_over_budget_total{budget=\"connections\"}").await > 0);
+    drop(crowd);
+    let sold = siege.end().await;
+    stage.is_as_bought(sold).await;
+    stage.is_left().await;
+    stage.server.stop();
+}
+
+/// Opens carts as fast as answers come; how many were opened, and when the next one may be.
+async fn open_carts(port: &Port, dice: &mut Dice, ttl_ms: u64, until: Instant) -> (usize, Option<u64>) {
+    let (mut opened, mut retry) = (0, None);
+    while Instant::now() < until {
+        let token = dice.token();
+        match port.ask("cart.open", &token, json!({"token": token, "ttl_ms": ttl_ms})).await {
+            Answer::Ok(..) => opened += 1,
+            Answer::No(no) => {
+                assert_eq!((no.code, no.name.as_str()), (109, "rate_limited"), "{}", no.body);
+                let after = no.body["retry_after_ms"].as_u64();
+                assert!(after.is_some_and(|ms| (1..=60_000).contains(&ms)), "{}", no.body);
+                retry = after;
+                sleep(Duration::from_millis(1)).await;
+            }
+            Answer::Fail(901) => {}
+            other => panic!("a cart is opened or refused: {other:?}"),
+        }
+    }
+    (opened, retry)
+}
+
+/// One address opens carts that live for a while: it has so many, and more when these have ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_carts_has_an_end() {
+    const LIFE_MS: u64 = 1_000;
+    let stage = Stage::new("a_flood_of_carts_has_an_end", "[budgets]\ncarts = 100\n").await;
+    let siege = stage.siege("4 carts of one address", 20).await;
+    let mut opening = Vec::new();
+    // They all live longer than the attack: what is opened is open.
+    let until = Instant::now() + siege.left();
+    for number in 0..8 {
+        let (address, mut dice) = (stage.address(), stage.dice.fork(100 + number));
+        opening.push(tokio::spawn(async move {
+            let port = wire::guest(attacker(1), address).await;
+            open_carts(&port, &mut dice, 1_800_000, until).await
+        }));
+    }
+    let (mut opened, mut refused) = (0, 0);
+    for task in opening {
+        let (carts, retry) = task.await.expect("an attacker");
+        opened += carts;
+        refused += usize::from(retry.is_some());
+    }
+    assert!(opened <= 100, "one address opened {opened} carts");
+    assert!(refused > 0, "it was never told to come later");
+    // Carts that end make room for others, by themselves.
+    let (port, mut dice) = (wire::guest(attacker(2), stage.address()).await, stage.dice.fork(200));
+    let (first, retry) = open_carts(&port, &mut dice, LIFE_MS, Instant::now() + Duration::from_millis(300)).await;
+    assert!(first <= 100 && (retry.is_some() || first < 100), "{first} {retry:?}");
+    eventually("carts that have ended count no longer", async || {
+        let (again, _) = open_carts(&port, &mut dice, LIFE_MS, Instant::now() + Duration::from_millis(10)).await;
+        (again > 0).then_some(())
+    })
+    .await;
+    let sold = siege.end().await;
+    stage.is_as_bought(sold).await;
+    stage.server.stop();
+}
+
+/// Carts are opened and canceled again: few are open at a time, and each is written to disk. The rate of requests bounds that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn carts_that_come_and_go_are_bounded_by_the_rate() {
+    let stage = Stage::new("carts_that_come_and_go_are_bounded_by_the_rate", "").await;
+    let siege = stage.siege("4 carts opened and canceled", 20).await;
+    let port = Arc::new(wire::guest(attacker(1), stage.address()).await);
+    let (begun, mut ended, mut over) = (Instant::now(), 0_u64, 0_u64);
+    let mut dice = stage.dice.fork(100);
+    while !siege.is_over() || over == 0 {
+        let one = |token: String| {
+            let port = Arc::clone(&port);
+            async move {
+                let opened = port.ask("cart.open", "1", json!({"token": token})).await;
+                let canceled = port.ask("cart.cancel", "2", json!({"token": token})).await;
+                [opened, canceled]
+            }
+        };
+        let tokens: Vec<String> = (0..64).map(|_| dice.token()).collect();
+        for answer in futures_util::future::join_all(tokens.into_iter().map(one)).await.into_iter().flatten() {
+            match answer {
+                Answer::Ok(..) => ended += 1,
+                Answer::No(no) if no.code == 109 => over += 1,
+                Answer::No(no) => assert_eq!(no.code, 701, "{}", no.body),
+                Answer::Fail(901) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60) + siege.left(), "the rate of requests has no end");
+    }
+    let rate = ended as f64 / begun.elapsed().as_secs_f64();
+    println!("attack | 4 carts opened and canceled: {rate:.0} changes a second of one address, {over} refused");
+    // Five seconds' worth at once, then 500 a second.
+    assert!(ended <= 2_500 + 500 * (begun.elapsed().as_secs() + 2), "{ended} changes");
+    let sold = siege.end().await;
+    stage.is_as_bought(sold).await;
+    stage.server.stop();
+}
+
+/// One connection sends requests faster than answers come, from an address that may do so, and beside it one that asks slowly.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_requests_is_refused_with_a_time_to_wait() {
+    let stage = Stage::new("a_flood_of_requests_is_refused_with_a_time_to_wait", "").await;
+    let siege = stage.siege("4 requests of one address", 20).await;
+    let frames: Vec<u8> = (0..64)
+        .flat_map(|id| wire::text(&json!({"id": id, "op": "venue.get", "body": {"id": "royal"}}).to_string()))
+        .collect();
+    let mut tasks = Vec::new();
+    let left = siege.left();
+    for _ in 0..4 {
+        let (address, frames) = (stage.address(), frames.clone());
+        tasks.push(tokio::spawn(async move {
+            let stream = wire::raw_socket(attacker(1), address, None).await.expect("it gets in");
+            let (mut reader, mut writer) = stream.into_split();
+            let reading = tokio::spawn(async move {
+                let mut answers = vec![0; 1 << 16];
+                let mut limited = 0_usize;
+                while let Ok(Ok(read @ 1..)) = timeout(Duration::from_secs(1), reader.read(&mut answers)).await {
+                    let text = String::from_utf8_lossy(&answers[..read]);
+                    limited += text.matches("\"retry_after_ms\"").count();
+                }
+                limited
+            });
+            let until = Instant::now() + left;
+            while Instant::now() < until {
+                if writer.write_all(&frames).await.is_err() {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+            reading.await.expect("a reader")
+        }));
+    }
+    let mut limited = 0;
+    for task in tasks {
+        limited += task.await.expect("an attacker");
+    }
+    println!("attack | 4 requests of one address: {limited} refused");
+    assert!(limited > 0, "nothing was refused");
+    assert!(stage.metric("boxoffice_edge_over_budget_total{budget=\"requests\"}").await > 0);
+    let sold = siege.end().await;
+    stage.is_as_bought(sold).await;
+    stage.server.stop();
+}
+
+/// As many carts as the shipped configuration lets one address have, no more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_address_has_as_many_carts_as_is_shipped() {
+    let stage = Stage::new("one_address_has_as_many_carts_as_is_shipped", "").await;
+    let port = Arc::new(wire::guest(attacker(1), stage.address()).await);
+    let mut dice = stage.dice.fork(100);
+    let tokens: Vec<String> = (0..CARTS + 200).map(|_| dice.token()).collect();
+    let mut opened = 0;
+    for some in tokens.chunks(100) {
+        let asked = some.iter().map(|token| port.ask("cart.open", token, json!({"token": token})));
+        for answer in futures_util::future::join_all(asked).await {
+            match answer {
+                Answer::Ok(..) => opened += 1,
+                other => drop(other.no(109, "rate_limited")),
+            }
+        }
+    }
+    assert_eq!(opened, CARTS);
+    // Another address is another one.
+    let token = dice.token();
+    let other = wire::guest(attacker(2), stage.address()).await;
+    other.ask("cart.open", &token, json!({"token": token})).await.ok();
+    stage.server.stop();
+}

@@ -1,0 +1,32 @@
+//! A real node is attacked from outside, with a good buyer beside each attack.
+//!
+//! The good buyer comes from another loopback address than the attackers, for budgets are per network. Each attack prints one line:
+//! what the buyer got alone and beside the attack, and the memory of the node. `BOXOFFICE_ATTACK_S=60` attacks for a minute each:
+//!
+//! ```sh
+//! BOXOFFICE_ATTACK_S=60 cargo test -p boxoffice --test attacks -- --nocapture --test-threads=1 | grep '^attack'
+//! ```
+//!
+//! No test asserts a speed. They assert counts: the buyer goes on buying, refusals have their names, nothing is oversold, memory has a
+//! bound, and everything that an attacker held is free again.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+#[path = "../../crates/edge/tests/door/who_may.rs"]
+mod who_may;
+
+mod buyer;
+mod stage;
+mod tokens;
+mod wire;
+
+mod floods;
+mod foreign;
+mod guesses;
+mod halves;
+mod hoards;
+mod malformed;
+mod pages;
+mod reads;
+mod roles;

@@ -1,0 +1,281 @@
+//! A node as it is shipped, a theatre, and a siege: a good buyer before and beside an attack, and what is asserted of both.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    sync::{Mutex as Turn, MutexGuard},
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
+
+use super::{
+    buyer::{Bought, Buyer},
+    wire,
+};
+use crate::common::{ADMIN, Dice, Encoding, Home, Port, Server, Theatre, eventually, http};
+
+/// Strangers buy, and say that they have paid elsewhere; everything else is as it is shipped: budgets, overload, limits.
+pub(crate) const SHOP: &str =
+    "[listen]\nanonymous = \"sell\"\n\n[payments]\nrecorded = \"anyone\"\n\n[log]\nsegment_bytes = 1_048_576\n\n";
+
+/// The most memory that an attack may cost a node, beside what it had before: far more than it should.
+const MORE_MIB: u64 = 192;
+
+/// What is left of it afterwards: allocators keep some.
+const LEFT_MIB: u64 = 128;
+
+/// Where operators look from.
+const OPERATOR: Ipv4Addr = Ipv4Addr::LOCALHOST;
+
+/// How often memory and the operators' port are looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// One attack at a time: they are measured.
+static TURN: Turn<()> = Turn::const_new(());
+
+/// How long each attack goes on.
+pub(crate) fn time() -> Duration {
+    let seconds = std::env::var("BOXOFFICE_ATTACK_S").ok();
+    Duration::from_secs_f64(seconds.map_or(1.5, |seconds| seconds.parse().expect("BOXOFFICE_ATTACK_S is a number")))
+}
+
+/// A node with a theatre in which a good buyer buys.
+pub(crate) struct Stage {
+    pub(crate) server: Server,
+    pub(crate) theatre: Theatre,
+    pub(crate) dice: Dice,
+    pub(crate) home: Home,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Stage {
+    /// A node with the shop's configuration and these lines besides.
+    pub(crate) async fn new(test: &str, more: &str) -> Stage {
+        Stage::of_home(test, Home::with_config(&format!("{SHOP}{more}"))).await
+    }
+
+    /// A node with this home.
+    pub(crate) async fn of_home(test: &str, home: Home) -> Stage {
+        let command = home.shipped_command();
+        Stage::of_command(test, home, command).await
+    }
+
+    /// A node that is started by this command.
+    pub(crate) async fn of_command(test: &str, home: Home, command: std::process::Command) -> Stage {
+        let turn = TURN.lock().await;
+        let dice = Dice::of_test(test);
+        let server = Server::spawn(command).unwrap_or_else(|refused| panic!("the node does not serve: {refused:?}"));
+        let port = server.port(Encoding::MsgPack).await;
+        let sessions = 12 + (time().as_secs_f64() * 0.6) as usize;
+        let theatre = Theatre::open(&port, sessions, (20, 25), None).await;
+        Stage { server, theatre, dice, home, _turn: turn }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// The counts of the whole node, without violations.
+    pub(crate) async fn audit(&self) -> Value {
+        let audit = http::ask(self.server.operators(), "admin.audit", None, &json!({})).await.ok();
+        assert_eq!(audit["violations"], json!([]), "{audit}");
+        audit
+    }
+
+    /// A counter of the node.
+    pub(crate) async fn metric(&self, name: &str) -> u64 {
+        let (status, text) = http::get(self.server.operators(), "/metrics").await;
+        assert_eq!(status, 200, "{text}");
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("there is no {name}")).parse::<f64>().expect("a number") as u64
+    }
+
+    /// Waits until nothing is held any more and exactly so many seats are sold.
+    pub(crate) async fn is_as_bought(&self, sold: usize) {
+        eventually(&format!("nothing is held and {sold} seats are sold"), async || {
+            let audit = self.audit().await;
+            let seats = [&audit["seats"]["held"], &audit["seats"]["sold"], &audit["order_seats"], &audit["holds"]];
+            (seats.map(Value::as_u64)[..3] == [Some(0), Some(sold as u64), Some(sold as u64)]).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until only those are connected who look.
+    pub(crate) async fn is_left(&self) {
+        eventually("every attacker is gone", async || {
+            (self.metric("boxoffice_edge_connections").await <= 2).then_some(())
+        })
+        .await;
+    }
+
+    /// An operator's connection.
+    pub(crate) async fn operator(&self) -> Port {
+        Port::connect(self.server.operators(), Encoding::Json).await
+    }
+
+    /// Measures the buyer alone, and lets the buyer go on while the caller attacks.
+    pub(crate) async fn siege(&self, attack: &'static str, each: usize) -> Siege<'_> {
+        let buyer = Buyer::start(self.address(), &self.theatre, self.dice.fork(1), each);
+        sleep((time() / 3).min(Duration::from_secs(10))).await;
+        let look = Look::start(self.server.pid(), self.server.operators());
+        let rss = memory_mib(self.server.pid());
+        Siege { stage: self, attack, buyer, look, rss, begun: Instant::now(), limit: MORE_MIB }
+    }
+}
+
+/// Resident memory of a process, in MiB.
+fn memory_mib(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process that lives");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1024
+}
+
+/// Looks at a node's memory and its operators' port again and again.
+struct Look {
+    stop: Arc<AtomicBool>,
+    seen: Arc<Mutex<Seen>>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    rss: u64,
+    /// Answers of the operators' port, and what was none.
+    answers: usize,
+    silent: Vec<String>,
+}
+
+impl Look {
+    fn start(pid: u32, operators: SocketAddr) -> Look {
+        let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<Seen>>::default());
+        let (ends, all) = (Arc::clone(&stop), Arc::clone(&seen));
+        let task = tokio::spawn(async move {
+            for number in 0.. {
+                if ends.load(Ordering::Relaxed) {
+                    return;
+                }
+                let path = ["/healthz", "/readyz", "/metrics", "/v1/admin.status"][number % 4];
+                let request = format!(
+                    "GET {path} HTTP/1.1\r\nhost: {operators}\r\nauthorization: Bearer {ADMIN}\r\nconnection: close\r\n\r\n"
+                );
+                let told = wire::exchange(OPERATOR, operators, &request).await;
+                {
+                    let mut seen = all.lock().expect("no panic");
+                    seen.rss = seen.rss.max(memory_mib(pid));
+                    match told {
+                        Ok(told) if told.status == 200 => seen.answers += 1,
+                        // A full node says at `/readyz` that it has no room.
+                        Ok(told) if path == "/readyz" && told.status == 503 => seen.answers += 1,
+                        Ok(told) => seen.silent.push(format!("{path}: {} {}", told.status, told.body)),
+                        Err(error) => seen.silent.push(format!("{path}: {error}")),
+                    }
+                }
+                sleep(LOOK).await;
+            }
+        });
+        Look { stop, seen, task }
+    }
+
+    async fn end(self) -> Seen {
+        self.stop.store(true, Ordering::Relaxed);
+        self.task.await.expect("a look");
+        self.seen.lock().expect("no panic").clone()
+    }
+}
+
+/// An attack under way.
+pub(crate) struct Siege<'a> {
+    stage: &'a Stage,
+    attack: &'static str,
+    buyer: Buyer,
+    look: Look,
+    rss: u64,
+    begun: Instant,
+    limit: u64,
+}
+
+impl Siege<'_> {
+    /// How much of the attack's time is left.
+    pub(crate) fn left(&self) -> Duration {
+        time().saturating_sub(self.begun.elapsed())
+    }
+
+    /// Waits until the attack's time is over.
+    pub(crate) async fn wait(&self) {
+        sleep(self.left()).await;
+    }
+
+    /// Whether the attack's time is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.left().is_zero()
+    }
+
+    /// What the buyer has bought so far.
+    pub(crate) fn bought(&self) -> Bought {
+        self.buyer.bought()
+    }
+
+    /// The attack is over: prints its line. Returns how many seats the buyer has bought in all.
+    ///
+    /// # Panics
+    /// If the buyer bought nothing beside it or could not buy something, the operators' port was silent, or the node took too much
+    /// memory.
+    pub(crate) async fn end(self) -> usize {
+        let Siege { stage, attack, buyer, look, rss, begun, limit } = self;
+        // A short attack is over before the buyer has felt it.
+        eventually("the buyer buys beside the attack", async || {
+            let bought = buyer.bought();
+            let beside = bought.purchases.iter().filter(|(at, _)| *at >= begun).count();
+            (beside >= 3 || !bought.failed.is_empty()).then_some(())
+        })
+        .await;
+        let lasted = begun.elapsed();
+        let bought = buyer.stop().await;
+        let seen = look.end().await;
+        let (before, beside): (Vec<_>, Vec<_>) = bought.purchases.iter().partition(|(at, _)| *at < begun);
+        let after = memory_mib(stage.server.pid());
+        println!(
+            "attack | {attack} | {:.0} s | alone {} | beside {} | repeats {} | memory {rss}, {}, {after} MiB | operators {} answers",
+            lasted.as_secs_f64(),
+            figures(&before),
+            figures(&beside),
+            words(&bought.repeats),
+            seen.rss,
+            seen.answers
+        );
+        assert_eq!(bought.failed, [""; 0], "{attack}: purchases that failed");
+        assert!(!before.is_empty(), "{attack}: the buyer bought nothing alone");
+        assert_eq!(seen.silent, [""; 0], "{attack}: the operators' port");
+        assert!(seen.answers >= 3, "{attack}: the operators' port answered {} times", seen.answers);
+        assert!(seen.rss <= rss + limit, "{attack}: memory was {rss} MiB and came to {} MiB", seen.rss);
+        assert!(after <= rss + LEFT_MIB.min(limit), "{attack}: memory was {rss} MiB and stays at {after} MiB");
+        assert!(!stage.server.stderr().contains("panicked"), "{}", stage.server.stderr());
+        bought.purchases.len()
+    }
+}
+
+/// How many, and the time of the middle one and of the slowest hundredth.
+fn figures(purchases: &[&(Instant, Duration)]) -> String {
+    let mut times: Vec<Duration> = purchases.iter().map(|(_, took)| *took).collect();
+    times.sort();
+    let at = |share: f64| {
+        let time = times.get(((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1)));
+        time.map_or(0.0, |time| time.as_secs_f64() * 1e3)
+    };
+    format!("{} (p50 {:.1} ms, p99 {:.1} ms)", times.len(), at(0.5), at(0.99))
+}
+
+fn words(repeats: &BTreeMap<u64, usize>) -> String {
+    let all: Vec<String> = repeats.iter().map(|(code, count)| format!("{code}: {count}")).collect();
+    if all.is_empty() { "none".into() } else { all.join(", ") }
+}
