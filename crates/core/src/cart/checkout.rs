@@ -14,7 +14,7 @@ use crate::{
     planted,
     portion::Content,
     refusal::{CartDifference, Refusal},
-    time::{Rules, Timestamp},
+    time::Timestamp,
 };
 
 impl Cart {
@@ -23,7 +23,6 @@ impl Cart {
     pub(crate) fn decide_checkout(
         &self,
         (at, now): (Timestamp, Timestamp),
-        rules: &Rules,
         request: Request,
         payment: &Payment,
         customer: Option<&Id>,

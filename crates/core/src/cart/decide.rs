@@ -162,17 +162,16 @@ impl Cart {
         self.body.as_ref().map(|body| body.touched(at, core::iter::empty(), 0))
     }
 
-    /// Adds lines that everyone has granted, and makes others grow; opens the cart if need be. `setting` is the request of
-    /// a quantity, which is answered with the cart.
+    /// Adds lines that everyone has granted, and makes others grow; opens the cart if need be, with this time to live and
+    /// highest age. `setting` is the request of a quantity, which is answered with the cart.
     pub(crate) fn decide_add(
         &self,
         at: Timestamp,
-        rules: &Rules,
         request: Request,
         customer: Option<&Id>,
         asked: &[Asked<'_>],
         setting: bool,
-        guest: bool,
+        (ttl_ms, age_max_ms): (u64, u64),
     ) -> Result<Added, Refusal> {
         self.may_change()?;
         // An operator or a canceled session may have taken a line away while more of it was asked for.
@@ -196,8 +195,7 @@ impl Cart {
         let deadline = match &self.body {
             Some(body) => body.touched(at, ttls, 0),
             None => {
-                let (ttl_max_ms, age_max_ms) = rules.bounds_of_carts(guest);
-                let (ttl_ms, age_ends_at) = (rules.hold_ttl_ms.min(ttl_max_ms), at.after(age_max_ms));
+                let age_ends_at = at.after(age_max_ms);
                 let deadline = at.after(ttls.flatten().fold(ttl_ms, u64::min)).min(age_ends_at);
                 let (customer, known) = (customer.clone(), self.version > 0);
                 events.push(CartEvent::Opened { at, customer, ttl_ms, age_ends_at, deadline, remembered: None, known });
@@ -290,7 +288,6 @@ impl Cart {
     pub(crate) fn decide_release(
         &self,
         at: Timestamp,
-        rules: &Rules,
         request: Request,
         number: u32,
         seats: Option<&SeatSet>,
@@ -309,14 +306,13 @@ impl Cart {
                 content.without(seats.as_slice())
             }
         };
-        Ok(self.reduced(at, rules, number, left, Some(request)))
+        Ok(self.reduced(at, number, left, Some(request)))
     }
 
     /// Sets a line to less than it has; 0 ends it.
     pub(crate) fn decide_less(
         &self,
         at: Timestamp,
-        rules: &Rules,
         request: Request,
         number: u32,
         quantity: u32,
@@ -325,12 +321,12 @@ impl Cart {
         self.may_remember()?;
         let (_, content) = self.line(number)?;
         let left = if quantity == 0 { None } else { content.with_quantity(quantity) };
-        Ok(self.reduced(at, rules, number, left, Some(request)))
+        Ok(self.reduced(at, number, left, Some(request)))
     }
 
     /// Sets a line to what it has: the cart is touched, and remembers the request, so that a repeat of it changes nothing
     /// whatever the line has by then.
-    pub(crate) fn decide_same(&self, at: Timestamp, rules: &Rules, request: Request) -> Result<CartEvent, Refusal> {
+    pub(crate) fn decide_same(&self, at: Timestamp, request: Request) -> Result<CartEvent, Refusal> {
         let body = self.may_change()?.ok_or_else(|| self.not_found())?;
         self.may_remember()?;
         let deadline = body.touched(at, core::iter::empty(), 0);
@@ -353,14 +349,7 @@ impl Cart {
         Ok(self.reduced_until(body.deadline, number, None, Some(taken), request))
     }
 
-    fn reduced(
-        &self,
-        at: Timestamp,
-        rules: &Rules,
-        number: u32,
-        left: Option<Content>,
-        request: Option<Request>,
-    ) -> CartEvent {
+    fn reduced(&self, at: Timestamp, number: u32, left: Option<Content>, request: Option<Request>) -> CartEvent {
         let body = self.body.as_ref().expect("only opened carts have lines");
         let without = if left.is_none() { number } else { 0 };
         self.reduced_until(body.touched(at, core::iter::empty(), without), number, left, None, request)

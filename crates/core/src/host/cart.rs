@@ -289,12 +289,12 @@ impl<R> CartHost<R> {
         }
         let WaitingCheckout { request, payment, customer, shipping, expect, waiting, until: _ } =
             self.checkout.take().expect("it is ready");
-        let (moment, rules) = ((stage.at, stage.now), stage.rules);
+        let moment = (stage.at, stage.now);
         let decided = match stage.entity.cart() {
             None => Err(stage.entity.not_found()),
             Some(cart) => {
                 let (customer, shipping) = (customer.as_ref(), shipping.as_ref());
-                let decided = cart.decide_checkout(moment, rules, request, &payment, customer, shipping);
+                let decided = cart.decide_checkout(moment, request, &payment, customer, shipping);
                 decided.and_then(|event| cart.check_expected(&expect).map(|()| event))
             }
         };

@@ -202,12 +202,12 @@ impl<R> CartHost<R> {
             return Err(Refusal::BadRequest("only lines of units or places have a quantity to set".into()));
         }
         if quantity == content.quantity() {
-            let event = cart.decide_same(stage.at, stage.rules, request)?;
+            let event = cart.decide_same(stage.at, request)?;
             stage.entity.apply_cart(event, stage.turn);
             return Ok(Begun::Written(changed(stage.entity, request)));
         }
         if quantity < content.quantity() {
-            let event = cart.decide_less(stage.at, stage.rules, request, line, quantity)?;
+            let event = cart.decide_less(stage.at, request, line, quantity)?;
             stage.entity.apply_cart(event, stage.turn);
             return Ok(Begun::Written(changed(stage.entity, request)));
         }
@@ -226,7 +226,7 @@ impl<R> CartHost<R> {
         seats: Option<&SeatSet>,
     ) -> Result<Begun, Refusal> {
         let cart = stage.entity.cart().ok_or_else(|| stage.entity.not_found())?;
-        let event = cart.decide_release(stage.at, stage.rules, request, line, seats)?;
+        let event = cart.decide_release(stage.at, request, line, seats)?;
         stage.entity.apply_cart(event, stage.turn);
         Ok(Begun::Written(changed(stage.entity, request)))
     }
@@ -410,13 +410,15 @@ impl<R> CartHost<R> {
         }
         let asked: Vec<Asked<'_>> = parts.list.iter().filter_map(asked_of).collect();
         assert_eq!(asked.len(), parts.list.len(), "lines are written when every part is granted");
-        let (at, rules, request) = (stage.at, stage.rules, adding.request);
+        let (at, request) = (stage.at, adding.request);
+        let (ttl_max_ms, age_max_ms) = stage.rules.bounds_of_carts(adding.guest);
+        let fresh = (stage.rules.hold_ttl_ms.min(ttl_max_ms), age_max_ms);
         let customer = parts.customer.as_ref();
         let decided = match stage.entity.cart() {
-            Some(cart) => cart.decide_add(at, rules, request, customer, &asked, adding.setting, adding.guest),
+            Some(cart) => cart.decide_add(at, request, customer, &asked, adding.setting, fresh),
             None => {
                 let blank = Cart::blank(stage.cart_id());
-                blank.decide_add(at, rules, request, customer, &asked, adding.setting, adding.guest)
+                blank.decide_add(at, request, customer, &asked, adding.setting, fresh)
             }
         };
         let added = decided?;
