@@ -1,11 +1,17 @@
 //! Keys: made, used, found again in the record, limited to venues, and revoked.
 
-use std::{fs, net::SocketAddr, path::Path, process::Command};
+use std::{
+    fs,
+    net::SocketAddr,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use boxoffice_wire::Op;
 use serde_json::{Value, json};
 
-use crate::common::{self, ADMIN, BOXOFFICE, Dice, Encoding, Home, Port, Theatre, eventually, http};
+use crate::common::{self, ADMIN, Answer, BOXOFFICE, Dice, Encoding, Home, Port, Theatre, eventually, http};
 
 /// What `boxoffice admin` prints, or how it ends and what it says.
 fn admin(address: SocketAddr, args: &[&str]) -> Result<String, (Option<i32>, String)> {
@@ -150,5 +156,50 @@ async fn a_key_for_one_venue_changes_nothing_of_another() {
     }
     let (_, counters) = http::get(address, "/metrics").await;
     assert!(counters.contains("boxoffice_edge_denied_total{reason=\"venue\"}"), "{counters}");
+    server.stop();
+}
+
+/// A guest's cart ends at its age however often it is touched, by the clock on the wall; one of a desk beside it goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guests_cart_has_the_bounds_of_guests() {
+    const TTL: Duration = Duration::from_secs(2);
+    const AGE: Duration = Duration::from_secs(4);
+    let mut dice = Dice::of_test("a_guests_cart_has_the_bounds_of_guests");
+    let bounds = format!("guest_ttl_max_ms = {}\nguest_age_max_ms = {}\n", TTL.as_millis(), AGE.as_millis());
+    let home = Home::with_config(&format!("[carts]\n{bounds}"));
+    let server = home.start();
+    let desk = server.port(Encoding::Json).await;
+    let theatre = Theatre::open(&desk, 1, (2, 40), None).await;
+    let guest = Port::guest(server.address(), Encoding::Json).await;
+
+    let open = |token: &str, ttl_ms: u64| json!({"token": token, "ttl_ms": ttl_ms});
+    let (long, longer) = (dice.token(), dice.token());
+    guest.ask("cart.open", "long", open(&long, 2_001)).await.no(108, "forbidden");
+    desk.ask("cart.open", "longer", open(&longer, 3_600_000)).await.ok();
+
+    // A cart is opened by its first hold as well.
+    let (token, begun) = (dice.token(), Instant::now());
+    let mut seat: u64 = 0;
+    let ended = loop {
+        seat += 1;
+        let hold =
+            |token: &str, row: u32| json!({"token": token, "session": theatre.session(), "seats": [[row, seat]]});
+        desk.ask("cart.hold_seats", &format!("desk-{seat}"), hold(&longer, 1)).await.ok();
+        match guest.ask("cart.hold_seats", &format!("guest-{seat}"), hold(&token, 0)).await {
+            Answer::Ok(..) => tokio::time::sleep(TTL / 8).await,
+            other => break other,
+        }
+        assert!(seat < 40, "it is touched for {:?} and goes on", begun.elapsed());
+    };
+    let lived = begun.elapsed();
+    ended.no(307, "hold_age_exceeded");
+    assert!(lived >= AGE, "it ended after {lived:?}");
+    assert!(seat > 3, "touched {seat} times: it would have ended for itself");
+    let map = eventually("its seats are free", async || {
+        let map = theatre.map(&desk, theatre.session()).await;
+        map.seats.starts_with(&".".repeat(40)).then_some(map)
+    })
+    .await;
+    assert_eq!(map.held, seat, "the desk's cart goes on");
     server.stop();
 }

@@ -467,10 +467,10 @@ pub enum KeyCommand {
         /// Only for this venue; may be repeated.
         #[arg(long = "venue", value_name = "VENUE")]
         venues: Vec<String>,
-        /// At most so many requests a second on each node.
+        /// The most requests a second on each node.
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
         requests_per_second: Option<u32>,
-        /// At most so many seats, places, units and slots in its carts at the same time, on each node.
+        /// The most seats, places, units and slots in its carts at the same time, on each node.
         #[arg(long, value_name = "NUMBER")]
         held_max: Option<u32>,
         /// Write the key into this new file, which only its owner may read, instead of printing it.

@@ -8,12 +8,11 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::{access::Role, cluster::NODE_MAX, payment::OnDecline, time::Rules};
+use boxoffice_core::{access::Role, cluster::NODE_MAX, time::Rules};
 use boxoffice_edge::{PageConfig, budgets::BudgetConfig, token::TokenKeys};
 use boxoffice_node::{
     admission::OverloadSettings,
-    config::{Fsync, NodeConfig, PaymentConfig, Secret, WEBHOOK_SECRET_BYTES_MIN},
-    gateway::GatewayConfig,
+    config::{Fsync, NodeConfig, PaymentConfig, Secret},
     world::StoreSettings,
 };
 use serde::Deserialize;
@@ -46,6 +45,7 @@ pub enum ConfigError {
 }
 
 mod page;
+mod payments;
 mod peers;
 mod secrets;
 mod web;
@@ -55,6 +55,7 @@ pub(crate) use secrets::read_secret_file;
 pub use web::{Web, check_url};
 
 use page::PageSection;
+use payments::PaymentSection;
 use peers::PeersSection;
 use secrets::TokenKeySection;
 
@@ -89,6 +90,8 @@ pub struct Config {
     pub connections_max: usize,
     /// A file says so; else it may be less where there are few file descriptors.
     pub connections_said: bool,
+    /// Bytes of memory of all messages that have not come whole.
+    pub frame_bytes_max: u64,
     /// How much of everything one stranger may take.
     pub budgets: BudgetConfig,
     /// What the page is told.
@@ -220,6 +223,8 @@ struct CartSection {
     hold_ttl_ms: Option<Spanned<u64>>,
     hold_ttl_max_ms: Option<Spanned<u64>>,
     cart_age_max_ms: Option<Spanned<u64>>,
+    guest_ttl_max_ms: Option<Spanned<u64>>,
+    guest_age_max_ms: Option<Spanned<u64>>,
     grace_ms: Option<Spanned<u64>>,
     confirm_ms: Option<Spanned<u64>>,
     settle_ms: Option<Spanned<u64>>,
@@ -230,6 +235,7 @@ struct CartSection {
 #[serde(default, deny_unknown_fields)]
 struct LimitSection {
     connections: Option<Spanned<usize>>,
+    frame_bytes: Option<Spanned<u64>>,
     under_way_per_shard: Option<Spanned<usize>>,
     actor_idle_ms: Option<Spanned<u64>>,
 }
@@ -248,6 +254,7 @@ struct BudgetSection {
     connections: Option<Spanned<u32>>,
     requests_per_second: Option<Spanned<u32>>,
     carts: Option<Spanned<u32>>,
+    node_carts: Option<Spanned<u32>>,
     held: Option<Spanned<u32>>,
     cart_held: Option<Spanned<u32>>,
     seat_seconds: Option<Spanned<u64>>,
@@ -259,29 +266,6 @@ struct BudgetSection {
 struct FeedSection {
     tick_ms: Option<Spanned<u64>>,
     ring: Option<Spanned<usize>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct PaymentSection {
-    recorded: Option<Spanned<String>>,
-    url: Option<Spanned<String>>,
-    timeout_ms: Option<Spanned<u64>>,
-    under_way: Option<Spanned<usize>>,
-    api_key: Option<Spanned<String>>,
-    api_key_file: Option<Spanned<PathBuf>>,
-    webhook_secret: Option<Spanned<OneOrMore>>,
-    on_decline: Option<Spanned<String>>,
-    wait_ms: Option<Spanned<u64>>,
-    again_ms: Option<Spanned<u64>>,
-}
-
-/// A text, or a list of them.
-#[derive(Clone, Deserialize)]
-#[serde(untagged, expecting = "a text or a list of texts")]
-enum OneOrMore {
-    One(String),
-    More(Vec<String>),
 }
 
 #[derive(Default, Deserialize)]
@@ -424,7 +408,9 @@ impl Settings {
             connections_max: self
                 .within("limits.connections", (1, 1_000_000), |file| file.limits.connections.as_ref())?,
             connections_said: self.says(|file| file.limits.connections.is_some()),
-            budgets: self.budgets(rules.hold_ttl_ms)?,
+            frame_bytes_max: self
+                .within("limits.frame_bytes", (1 << 20, 1 << 40), |file| file.limits.frame_bytes.as_ref())?,
+            budgets: self.budgets(rules.hold_ttl_ms.min(rules.guest_ttl_max_ms))?,
             page,
             web: self.web()?,
             selling_threads: self.within("threads.selling", (0, 1_024), |file| file.threads.selling.as_ref())?,
@@ -453,6 +439,10 @@ impl Settings {
                 .within("carts.hold_ttl_max_ms", (1, year_ms), |file| file.carts.hold_ttl_max_ms.as_ref())?,
             cart_age_max_ms: self
                 .within("carts.cart_age_max_ms", (1, year_ms), |file| file.carts.cart_age_max_ms.as_ref())?,
+            guest_ttl_max_ms: self
+                .within("carts.guest_ttl_max_ms", (1, year_ms), |file| file.carts.guest_ttl_max_ms.as_ref())?,
+            guest_age_max_ms: self
+                .within("carts.guest_age_max_ms", (1, year_ms), |file| file.carts.guest_age_max_ms.as_ref())?,
             grace_ms: self.within("carts.grace_ms", (1, DAY_MS), |file| file.carts.grace_ms.as_ref())?,
             confirm_ms: self.within("carts.confirm_ms", (1_000, year_ms), |file| file.carts.confirm_ms.as_ref())?,
             settle_ms: self.within("carts.settle_ms", (1, 60_000), |file| file.carts.settle_ms.as_ref())?,
@@ -474,6 +464,7 @@ impl Settings {
             connections: number("connections", |file| file.budgets.connections.as_ref())?,
             requests_per_second: number("requests_per_second", |file| file.budgets.requests_per_second.as_ref())?,
             carts: number("carts", |file| file.budgets.carts.as_ref())?,
+            node_carts: number("node_carts", |file| file.budgets.node_carts.as_ref())?,
             held: number("held", |file| file.budgets.held.as_ref())?,
             cart_held: number("cart_held", |file| file.budgets.cart_held.as_ref())?,
             seat_seconds: self
@@ -483,49 +474,6 @@ impl Settings {
             })?,
             life: Duration::from_millis(life_ms),
         })
-    }
-
-    fn on_decline(&self) -> Result<OnDecline, ConfigError> {
-        let (source, word) = self.find(|file| file.payments.on_decline.as_ref());
-        match word.get_ref().as_str() {
-            "release" => Ok(OnDecline::Release),
-            "keep" => Ok(OnDecline::Keep),
-            other => {
-                let what = format!("payments.on_decline: {other:?} is neither \"release\" nor \"keep\"");
-                Err(source.wrong(word, what))
-            }
-        }
-    }
-
-    fn gateway(&self) -> Result<Option<GatewayConfig>, ConfigError> {
-        let timeout_ms = self.within("payments.timeout_ms", (1, 600_000), |file| file.payments.timeout_ms.as_ref())?;
-        let concurrency = self.within("payments.under_way", (1, 65_536), |file| file.payments.under_way.as_ref())?;
-        let (source, url) = self.find(|file| file.payments.url.as_ref());
-        let api_key = self.api_key()?;
-        if url.get_ref().is_empty() {
-            return Ok(None);
-        }
-        let parsed = url.get_ref().parse();
-        let parsed =
-            parsed.map_err(|error| source.wrong(url, format!("payments.url: {:?}: {error}", url.get_ref())))?;
-        Ok(Some(GatewayConfig { url: parsed, timeout_ms, api_key, concurrency }))
-    }
-
-    fn webhook_secrets(&self) -> Result<Vec<Secret>, ConfigError> {
-        let (source, secret) = self.find(|file| file.payments.webhook_secret.as_ref());
-        let secrets = match secret.get_ref().clone() {
-            OneOrMore::One(none) if none.is_empty() => Vec::new(),
-            OneOrMore::One(one) => vec![one],
-            OneOrMore::More(more) => more,
-        };
-        let what = if secrets.len() > WEBHOOK_SECRETS_MAX {
-            format!("at most {WEBHOOK_SECRETS_MAX} of them")
-        } else if secrets.iter().any(|secret| secret.len() < WEBHOOK_SECRET_BYTES_MIN) {
-            format!("at least {WEBHOOK_SECRET_BYTES_MIN} characters, or empty for none")
-        } else {
-            return Ok(secrets.into_iter().map(Secret).collect());
-        };
-        Err(source.wrong(secret, format!("payments.webhook_secret: {what}")))
     }
 
     fn listen(&self) -> Result<SocketAddr, ConfigError> {
@@ -612,9 +560,6 @@ pub fn parse_operators(given: &str) -> Result<Operators, String> {
     }
 }
 
-/// Secrets of webhooks at the same time: one that goes, one that comes, and no more hashing than that for a forged one.
-const WEBHOOK_SECRETS_MAX: usize = 4;
-
 /// Browsers write origins in lower case and without a path; another spelling would never be met.
 fn is_origin(text: &str) -> bool {
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
@@ -684,74 +629,5 @@ mod tests {
         assert!(negative.starts_with("line 2: "), "{negative}");
         let syntax = refused("[carts\n");
         assert!(syntax.starts_with("line 1: "), "{syntax}");
-    }
-
-    fn payments(text: &str) -> Config {
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        let path = dir.path().join("b.toml");
-        fs::write(&path, format!("[payments]\n{text}")).expect("a written file");
-        Config::load(Some(&path)).expect("this file is right")
-    }
-
-    #[test]
-    fn payments_are_recorded_only_if_nothing_is_said() {
-        let config = Config::load(None).expect("the built-in configuration is right");
-        assert!(config.node.payments.gateway.is_none());
-        assert!(config.node.payments.webhook_secrets.is_empty());
-        assert_eq!(config.node.rules.on_decline, OnDecline::Release);
-    }
-
-    #[test]
-    fn a_gateway_with_everything() {
-        let secrets = "webhook_secret = [\"the-new-secret-of-1\", \"the-old-secret-of-1\"]";
-        let url = "url = \"https://pay.example/v1/\"\ntimeout_ms = 700\nunder_way = 9\non_decline = \"keep\"";
-        let config = payments(&format!("{url}\n{secrets}\napi_key = \"k-1\"\nwait_ms = 5\nagain_ms = 50\n"));
-        let gateway = config.node.payments.gateway.expect("a gateway");
-        assert_eq!(gateway.url.to_string(), "https://pay.example/v1");
-        assert_eq!((gateway.timeout_ms, gateway.concurrency), (700, 9));
-        assert_eq!(gateway.api_key, Some(Secret("k-1".into())));
-        assert_eq!(config.node.payments.webhook_secrets.len(), 2);
-        let rules = &config.node.rules;
-        assert_eq!((rules.on_decline, rules.payment_wait_ms, rules.payment_again_ms), (OnDecline::Keep, 5, 50));
-        let shown = format!("{:?} {:?}", gateway.api_key, config.node.payments.webhook_secrets);
-        assert!(!shown.contains("k-1") && !shown.contains("secret-of-1"), "{shown}");
-    }
-
-    #[test]
-    fn a_key_from_a_file_is_trimmed() {
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        let key = dir.path().join("key");
-        fs::write(&key, "k-from-a-file\n").expect("a written file");
-        let config = payments(&format!("url = \"http://127.0.0.1:1\"\napi_key_file = {key:?}\n"));
-        let gateway = config.node.payments.gateway.expect("a gateway");
-        assert_eq!(gateway.api_key, Some(Secret("k-from-a-file".into())));
-        fs::write(&key, "two\nlines\n").expect("a written file");
-        let two = refused(&format!("[payments]\napi_key_file = {key:?}\n"));
-        assert!(two.starts_with("line 2: payments.api_key_file: ") && two.contains("on one line"), "{two}");
-    }
-
-    #[test]
-    fn mistakes_about_payments_are_named_with_line_and_key() {
-        for (text, expected) in [
-            (
-                "url = \"pay.example\"",
-                "payments.url: \"pay.example\": it is not an address like https://pay.example/v1",
-            ),
-            ("url = \"ftp://a\"", "payments.url: \"ftp://a\": it begins with neither http:// nor https://"),
-            ("timeout_ms = 0", "payments.timeout_ms: 0 is not within 1 and 600000"),
-            ("under_way = 0", "payments.under_way: 0 is not within 1 and 65536"),
-            ("on_decline = \"forget\"", "payments.on_decline: \"forget\" is neither \"release\" nor \"keep\""),
-            ("webhook_secret = \"short\"", "payments.webhook_secret: at least 16 characters, or empty for none"),
-            ("webhook_secret = [\"\"]", "payments.webhook_secret: at least 16 characters, or empty for none"),
-            ("webhook_secret = [\"\", \"\", \"\", \"\", \"\"]", "payments.webhook_secret: at most 4 of them"),
-            ("webhook_secret = 5", "a text or a list of texts"),
-            ("api_key = \"a b\"", "payments.api_key: only visible ASCII characters can be shown"),
-            ("api_key_file = \"/nowhere/key\"", "payments.api_key_file: /nowhere/key: cannot be read: "),
-            ("api_key_file = \"k\"\napi_key = \"k\"", "payments.api_key_file: payments.api_key is set as well"),
-            ("secret = \"x\"", "unknown field `secret`"),
-        ] {
-            let said = refused(&format!("# mine\n[payments]\n{text}\n"));
-            assert!(said.starts_with(&format!("line 3: {expected}")), "{text}: {said}");
-        }
     }
 }

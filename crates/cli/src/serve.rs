@@ -92,7 +92,7 @@ fn with_descriptors(mut config: Config) -> Result<(Config, Shares, Limits), Fail
         calls: config.node.payments.gateway.as_ref().map_or(0, |gateway| gateway.concurrency),
     };
     let shares = descriptors::share(descriptors::raise(), &wanted).map_err(Failure::Usage)?;
-    let limits = descriptors::door(&shares, &wanted);
+    let limits = Limits { frame_bytes_max: config.frame_bytes_max, ..descriptors::door(&shares, &wanted) };
     if let Some(gateway) = &mut config.node.payments.gateway
         && shares.calls < gateway.concurrency
     {
@@ -160,7 +160,7 @@ fn check_reachable(config: &Config) -> Result<(), Failure> {
     let lacks = if config.admin_token.is_none() {
         "no admin token: set listen.admin_token_file or BOXOFFICE_ADMIN_TOKEN (16 or more characters)"
     } else if config.customer_secret.is_none() && config.token_keys.is_empty() {
-        "neither a customer secret nor keys of tokens, so whoever connects could name any customer: set \
+        "neither a customer secret nor a token key, so anybody could name any customer: set \
          listen.customer_secret_file, BOXOFFICE_CUSTOMER_SECRET or listen.token_keys"
     } else {
         return Ok(());
@@ -349,7 +349,7 @@ async fn serve(
         Some(ending) => ending,
         None => {
             let operators = edge_operators.unwrap_or(operators);
-            // Whoever only wanted to know the address may have closed the pipe.
+            // The reader of the output may have closed it once it knew the address.
             let _ = writeln!(
                 std::io::stdout(),
                 "boxoffice serves on {scheme}://{address}  ({public}operators on http://{operators}, data in {}, fsync {})\n{}",

@@ -217,7 +217,7 @@ fn purchase(criterion: &mut Criterion) {
                         }
                     }
                 };
-                round(1, CartCommand::Hold { lines: vec![wanted], customer: None }, &mut turn);
+                round(1, CartCommand::Hold { lines: vec![wanted], customer: None, guest: false }, &mut turn);
                 let payment = Payment::Recorded { method: "card".into(), transaction_id: "1".into() };
                 round(
                     2,

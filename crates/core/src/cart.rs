@@ -182,10 +182,10 @@ impl Cart {
         self.version += 1;
         let version = self.version;
         match event {
-            CartEvent::Opened { at, customer, ttl_ms, deadline, remembered, known } => {
+            CartEvent::Opened { at, customer, ttl_ms, age_ends_at, deadline, remembered, known } => {
                 assert!(self.body.is_none(), "cart {} is opened twice", self.id);
                 assert_eq!(*known, version > 1, "cart {} is opened as if it were another", self.id);
-                let mut body = Body::opened(*at, customer.clone(), *ttl_ms, *deadline);
+                let mut body = Body::opened(*at, customer.clone(), *ttl_ms, *age_ends_at, *deadline);
                 if let Some(remembered) = remembered {
                     body.remember(version, remembered);
                 }

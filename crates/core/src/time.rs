@@ -57,6 +57,10 @@ pub struct Rules {
     pub hold_ttl_max_ms: u64,
     /// An active cart ends at this age however often it is touched. One day.
     pub cart_age_max_ms: u64,
+    /// The longest time to live of a cart that a guest opens. 15 minutes.
+    pub guest_ttl_max_ms: u64,
+    /// A cart that a guest opened ends at this age. One hour.
+    pub guest_age_max_ms: u64,
     /// How long after a hold's deadline its entity asks the cart about it: the stated grace of P8. Two seconds.
     pub grace_ms: u64,
     /// How long after a hold was granted its entity asks the cart about it for the first time, however long it may live:
@@ -77,12 +81,25 @@ pub struct Rules {
     pub gateway: bool,
 }
 
+impl Rules {
+    /// The longest time to live of a cart that is opened now, and its highest age, in milliseconds.
+    pub(crate) fn bounds_of_carts(&self, guest: bool) -> (u64, u64) {
+        if guest {
+            (self.guest_ttl_max_ms.min(self.hold_ttl_max_ms), self.guest_age_max_ms.min(self.cart_age_max_ms))
+        } else {
+            (self.hold_ttl_max_ms, self.cart_age_max_ms)
+        }
+    }
+}
+
 impl Default for Rules {
     fn default() -> Rules {
         Rules {
             hold_ttl_ms: 30 * 60 * 1000,
             hold_ttl_max_ms: 24 * 60 * 60 * 1000,
             cart_age_max_ms: 24 * 60 * 60 * 1000,
+            guest_ttl_max_ms: 15 * 60 * 1000,
+            guest_age_max_ms: 60 * 60 * 1000,
             grace_ms: 2_000,
             confirm_ms: 10_000,
             settle_ms: 2_000,

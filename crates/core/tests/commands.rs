@@ -59,7 +59,7 @@ fn command() -> impl Strategy<Value = Command> {
     let hold = (any::<u128>(), id(), seats(), any::<bool>(), prop::option::of(id()));
     let hold = hold.prop_map(|(cart, session, seats, best_effort, customer)| {
         let line = WantedLine { entity: Entity::Session(session), want: Want::Seats { seats, best_effort } };
-        Command::Cart(CartId(cart), CartCommand::Hold { lines: vec![line], customer })
+        Command::Cart(CartId(cart), CartCommand::Hold { lines: vec![line], customer, guest: false })
     });
     let pay = (any::<u128>(), "[a-z]{0,9}").prop_map(|(cart, method)| {
         let payment = Payment::Recorded { method: method.into(), transaction_id: "t".into() };

@@ -37,6 +37,8 @@ pub struct BudgetConfig {
     pub requests_per_second: u32,
     /// Open carts of one network, and of one customer.
     pub carts: u32,
+    /// Open carts of all strangers together.
+    pub node_carts: u32,
     /// Seats, places, units and slots that the carts of one network hold at the same time.
     pub held: u32,
     /// The same of one cart.
@@ -45,7 +47,7 @@ pub struct BudgetConfig {
     pub seat_seconds: u64,
     /// How much of that is forgotten each second.
     pub seat_seconds_per_second: u32,
-    /// How long a cart lives untouched that does not say otherwise: a hold is charged with it until it is granted.
+    /// How long a guest's cart lives untouched that does not say otherwise: a hold is charged with it until it is granted.
     pub life: Duration,
 }
 
@@ -56,6 +58,7 @@ impl Default for BudgetConfig {
             connections: 512,
             requests_per_second: 500,
             carts: 1_000,
+            node_carts: 250_000,
             held: 1_000,
             cart_held: 200,
             seat_seconds: 1_800_000,
@@ -134,20 +137,29 @@ pub(crate) enum Budget {
     Connections,
     Requests,
     Carts,
+    NodeCarts,
     Held,
     CartHeld,
     SeatSeconds,
 }
 
 impl Budget {
-    const ALL: [Budget; 6] =
-        [Budget::Connections, Budget::Requests, Budget::Carts, Budget::Held, Budget::CartHeld, Budget::SeatSeconds];
+    const ALL: [Budget; 7] = [
+        Budget::Connections,
+        Budget::Requests,
+        Budget::Carts,
+        Budget::NodeCarts,
+        Budget::Held,
+        Budget::CartHeld,
+        Budget::SeatSeconds,
+    ];
 
     fn name(self) -> &'static str {
         match self {
             Budget::Connections => "connections",
             Budget::Requests => "requests",
             Budget::Carts => "carts",
+            Budget::NodeCarts => "node_carts",
             Budget::Held => "held",
             Budget::CartHeld => "cart_held",
             Budget::SeatSeconds => "seat_seconds",
@@ -159,6 +171,7 @@ impl Budget {
             Budget::Connections => "too many connections from this network",
             Budget::Requests => "too many requests a second",
             Budget::Carts => "too many open carts",
+            Budget::NodeCarts => "the node has as many open carts as it has room for",
             Budget::Held => "too much is held already; buy it or give it back first",
             Budget::CartHeld => "one cart cannot hold so much; buy it in several",
             Budget::SeatSeconds => "too much was held for too long; buy it or give it back first",
@@ -333,6 +346,9 @@ impl Budgets {
             return Err(self.over(Budget::CartHeld, RETRY_AFTER));
         }
         let first_end = accounts.ends.first().map_or(RETRY_AFTER, |(end, _)| end.saturating_duration_since(now));
+        if known.is_none() && is_over(config.node_carts, accounts.carts.len() as u64 + 1) {
+            return Err(self.over(Budget::NodeCarts, first_end));
+        }
         for (owner, terms) in owners {
             let is_key = matches!(owner, Owner::Key(_));
             let account = accounts.of(owner.clone(), now);
@@ -542,7 +558,10 @@ mod tests {
         let seats = (0..seats).map(|seat| Seat { row: 0, seat });
         let seats = SeatSet::new(seats.collect::<Vec<_>>()).expect("distinct");
         let want = Want::Seats { seats, best_effort: false };
-        Command::Cart(cart(number), CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer: None })
+        Command::Cart(
+            cart(number),
+            CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer: None, guest: false },
+        )
     }
 
     fn held(number: u128, seats: u16, life_s: u64) -> door::Result {
@@ -585,6 +604,20 @@ mod tests {
         assert!((0..6).any(|_| budgets.request(&key(Some(1)), 1, now).is_err()));
         assert!((0..1_000).all(|_| budgets.request(&Vec::new(), 1, now).is_ok()), "the house pays nothing");
         assert!(budgets.text().contains("over_budget_total{budget=\"requests\"} 3"), "{}", budgets.text());
+    }
+
+    #[test]
+    fn all_strangers_together_have_so_many_carts() {
+        let now = Instant::now();
+        let budgets = Budgets::new(BudgetConfig { node_carts: 3, ..small() });
+        for number in 1..=3 {
+            assert_eq!(ask(&budgets, &stranger(number as u8), number, 1, now), Ok(()));
+        }
+        let over = ask(&budgets, &stranger(4), 4, 1, now).expect_err("there is room for three");
+        assert_eq!((over.budget, over.retry_after), (Budget::NodeCarts, Duration::from_secs(1_000)));
+        assert_eq!(ask(&budgets, &stranger(1), 1, 1, now), Ok(()), "a cart that is there may have more");
+        assert!(budgets.begin(&Vec::new(), &hold(5, 1), now).is_ok(), "the house is not counted");
+        assert_eq!(ask(&budgets, &stranger(4), 4, 1, now + over.retry_after), Ok(()), "as it was told");
     }
 
     #[test]

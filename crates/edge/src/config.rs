@@ -119,6 +119,8 @@ pub struct Limits {
     pub requests_under_way_max: usize,
     /// Feeds of one connection.
     pub feeds_max: usize,
+    /// Bytes of memory of all WebSocket messages that have not come whole; a connection that needs more is closed.
+    pub frame_bytes_max: u64,
     /// HTTP requests whose body is read or whose answer is waited for, on all connections together; more are told `busy`.
     pub http_requests_max: usize,
     /// A node that has not heard the directory's leader for longer does nothing for keys that only desks and operators may do.
@@ -153,6 +155,7 @@ impl Default for Limits {
             operator_descriptors_end: u64::MAX,
             requests_under_way_max: limits::REQUESTS_UNDER_WAY_MAX,
             feeds_max: limits::FEEDS_MAX,
+            frame_bytes_max: 256 << 20,
             http_requests_max: 4_096,
             directory_silence_max: Duration::from_secs(5),
             guess_step: Duration::from_millis(500),

@@ -52,6 +52,8 @@ pub struct Metrics {
     pub watchers: AtomicI64,
     /// Requests submitted to the node and not answered by it.
     pub under_way: AtomicI64,
+    /// Bytes of memory of WebSocket messages that have not come whole.
+    pub frame_bytes: AtomicI64,
     /// Connections turned away because there were too many.
     pub turned_away: AtomicU64,
     /// Frames that were no request.
@@ -84,6 +86,7 @@ impl Default for Metrics {
             sockets: AtomicI64::default(),
             watchers: AtomicI64::default(),
             under_way: AtomicI64::default(),
+            frame_bytes: AtomicI64::default(),
             turned_away: AtomicU64::default(),
             malformed_frames: AtomicU64::default(),
             rejected_frames: AtomicU64::default(),
@@ -142,6 +145,7 @@ impl Metrics {
             ("sockets", "Open WebSocket connections.", &self.sockets),
             ("watchers", "Feeds of all connections together.", &self.watchers),
             ("requests_under_way", "Requests submitted and not answered yet.", &self.under_way),
+            ("frame_bytes", "Bytes of memory of messages that have not come whole.", &self.frame_bytes),
         ];
         for (name, help, gauge) in gauges {
             let value = gauge.load(Ordering::Relaxed);

@@ -42,7 +42,7 @@ impl Sought {
     pub(crate) fn of(command: &Command) -> Sought {
         let Command::Cart(_, command) = command else { return Sought::Nothing };
         match command {
-            CartCommand::Hold { lines, customer: _ } => Sought::Lines(lines.clone()),
+            CartCommand::Hold { lines, customer: _, guest: _ } => Sought::Lines(lines.clone()),
             CartCommand::SetQuantity { line: _, quantity } => Sought::Quantity(*quantity),
             CartCommand::Checkout { .. } => Sought::Checkout,
             CartCommand::Open { .. }
@@ -253,7 +253,7 @@ mod tests {
     }
 
     fn hold(lines: &[WantedLine]) -> Sought {
-        cart(CartCommand::Hold { lines: lines.to_vec(), customer: None })
+        cart(CartCommand::Hold { lines: lines.to_vec(), customer: None, guest: false })
     }
 
     fn set(quantity: u32) -> Sought {

@@ -235,7 +235,7 @@ fn hold(number: u64) -> Command {
 
 fn hold_of(name: &str, number: u64) -> Command {
     let lines = vec![WantedLine { entity: Entity::Product(id(name)), want: Want::Units { quantity: 1, now: true } }];
-    Command::Cart(CartToken(u128::from(number) + 1).cart(), CartCommand::Hold { lines, customer: None })
+    Command::Cart(CartToken(u128::from(number) + 1).cart(), CartCommand::Hold { lines, customer: None, guest: false })
 }
 
 fn pay(number: u64) -> Command {

@@ -130,7 +130,7 @@ impl Shop {
 
     fn hold(&self, number: u64) {
         let lines = vec![WantedLine { entity: mug(), want: Want::Units { quantity: 1, now: false } }];
-        self.cart(number, CartCommand::Hold { lines, customer: Some(id("ada")) }, 1);
+        self.cart(number, CartCommand::Hold { lines, customer: Some(id("ada")), guest: false }, 1);
     }
 
     fn pay(&self, number: u64) -> OrderId {
@@ -283,7 +283,7 @@ fn a_cart_and_its_product_are_followed_to_the_end() {
         shop.node.handle().feeds().watcher().watch(&cart(0), View::Whole, None, 0).is_err(),
         "nobody has opened it"
     );
-    shop.cart(0, CartCommand::Open { customer: Some(id("ada")), ttl_ms: None }, 7);
+    shop.cart(0, CartCommand::Open { customer: Some(id("ada")), ttl_ms: None, guest: false }, 7);
     let (mut mine, mut stock) = (shop.watch(&cart(0), None), shop.watch(&mug(), None));
     let (mut version, opened) = mine.cart().expect("it is open");
     assert_eq!((opened.state, opened.lines.len()), (CartState::Active, 0));

@@ -247,7 +247,8 @@ impl Buyer {
         self.town.fills(story.cart);
         if self.dice.random_ratio(1, 4) {
             let customer = Some(story.customer.clone());
-            self.change(&mut story, CartCommand::Open { customer, ttl_ms: None }).await;
+            let guest = is_guests(story.cart);
+            self.change(&mut story, CartCommand::Open { customer, ttl_ms: None, guest }).await;
         }
         for _ in 0..self.dice.random_range(1..4) {
             self.hold(&mut story).await;
@@ -292,7 +293,8 @@ impl Buyer {
             }
         }
         let customer = self.customer(story, 3);
-        let ended = self.change(story, CartCommand::Hold { lines, customer }).await;
+        let guest = is_guests(story.cart);
+        let ended = self.change(story, CartCommand::Hold { lines, customer, guest }).await;
         story.forgets_deadline |= matches!(&ended, Ended::Known { maybe: true, .. } | Ended::Unknown);
         let Some(answered) = ended.granted() else { return };
         let Answer::Held(held) = &answered.answer else {
@@ -533,4 +535,9 @@ impl Buyer {
             }
         }
     }
+}
+
+/// Whether a guest has the cart: every second one is a guest's.
+fn is_guests(cart: CartId) -> bool {
+    !cart.0.is_multiple_of(2)
 }

@@ -5,6 +5,8 @@ use std::io;
 use bytes::BytesMut;
 use serde::{Serialize, de::DeserializeOwned};
 
+use crate::kept;
+
 /// How frames are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
@@ -44,7 +46,7 @@ impl Encoding {
     /// # Panics
     /// If the value cannot be written in the encoding at all, which is a mistake in its shape.
     pub(crate) fn write<T: Serialize + ?Sized>(self, out: &mut BytesMut, value: &T) {
-        match self {
+        kept::writing(self, out, |out| match self {
             Encoding::Json => {
                 serde_json::to_writer(Appender(out), value)
                     .expect("every shape of the protocol can be written as JSON");
@@ -52,7 +54,7 @@ impl Encoding {
             Encoding::MsgPack => value
                 .serialize(&mut rmp_serde::Serializer::new(Appender(out)).with_struct_map())
                 .expect("every shape of the protocol can be written as MessagePack"),
-        }
+        });
     }
 
     /// The value these bytes are, if they are exactly one.

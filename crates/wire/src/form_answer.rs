@@ -20,7 +20,10 @@ use serde::{
 };
 use smol_str::SmolStr;
 
-use crate::form::{self, Form, On, remote_form};
+use crate::{
+    form::{self, Form, On, remote_form},
+    kept,
+};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "At")]
@@ -50,7 +53,7 @@ struct HallForm {
     name: SmolStr,
     #[serde(default)]
     comments: SmolStr,
-    #[serde(with = "form")]
+    #[serde(serialize_with = "kept::serialize", deserialize_with = "form::deserialize")]
     layout: Arc<Layout>,
 }
 
@@ -213,6 +216,14 @@ impl Serialize for Prices<'_> {
     }
 }
 
+struct Kept<'a>(&'a Arc<Layout>);
+
+impl Serialize for Kept<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        kept::serialize(self.0, serializer)
+    }
+}
+
 /// Areas and their counts are one list on the wire.
 impl Form for SessionView {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -253,7 +264,7 @@ impl Form for SessionView {
             map.serialize_field("canceled", reason)?;
         }
         map.serialize_field("counts", &On(&self.counts))?;
-        map.serialize_field("layout", &On(&self.layout))?;
+        map.serialize_field("layout", &Kept(&self.layout))?;
         map.end()
     }
 

@@ -251,7 +251,7 @@ fn customer(event: &CustomerEvent) -> Words {
 
 fn cart(event: &CartEvent) -> Words {
     match event {
-        CartEvent::Opened { at, customer, deadline, ttl_ms: _, remembered: _, known: _ } => {
+        CartEvent::Opened { at, customer, deadline, ttl_ms: _, age_ends_at: _, remembered: _, known: _ } => {
             let of = customer.as_ref().map_or_else(String::new, |customer| format!("of {customer}, "));
             ("opened", format!("{of}at {}, until {}", instant(*at), instant(*deadline)))
         }

@@ -20,6 +20,7 @@ mod form_line;
 mod form_order;
 mod form_payment;
 mod form_stock;
+mod kept;
 pub mod layout;
 pub mod quantity;
 

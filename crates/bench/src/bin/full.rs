@@ -37,7 +37,10 @@ fn cart(number: u64) -> CartId {
 }
 
 fn hold(number: u64, entity: Entity, want: Want) -> Command {
-    Command::Cart(cart(number), CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer: None })
+    Command::Cart(
+        cart(number),
+        CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer: None, guest: false },
+    )
 }
 
 fn unit(number: u64, name: &str) -> Command {

@@ -113,14 +113,14 @@ impl Buyers {
         // Neighbouring flows go to different sessions, as buyers do.
         let (session, place) = (flow % SESSIONS, flow / SESSIONS);
         let command = match step {
-            0 => CartCommand::Open { customer: None, ttl_ms: None },
+            0 => CartCommand::Open { customer: None, ttl_ms: None, guest: false },
             1 => {
                 let (row, seat) = ((place / 3) as u16, (place % 3) as u16 * 5);
                 let seats = SeatSet::new((0..5).map(|at| Seat { row, seat: seat + at })).expect("five seats");
                 let session = id(&format!("s{}-{session}", self.round));
                 let want = Want::Seats { seats, best_effort: false };
                 let lines = vec![WantedLine { entity: Entity::Session(session), want }];
-                CartCommand::Hold { lines, customer: None }
+                CartCommand::Hold { lines, customer: None, guest: false }
             }
             _ => CartCommand::Checkout {
                 payment: Payment::Recorded { method: "card".into(), transaction_id: "t".into() },

@@ -48,8 +48,8 @@ fn main() {
             entity: Entity::Product(id(&format!("p{}", number % PRODUCTS))),
             want: Want::Units { quantity: 1, now: false },
         };
-        let open = CartCommand::Open { customer: None, ttl_ms };
-        let hold = CartCommand::Hold { lines: vec![line], customer: None };
+        let open = CartCommand::Open { customer: None, ttl_ms, guest: false };
+        let hold = CartCommand::Hold { lines: vec![line], customer: None, guest: false };
         [(Command::Cart(cart(number), open), 1), (Command::Cart(cart(number), hold), 2)]
     });
     node.all(commands);

@@ -40,7 +40,7 @@ struct Terms<'a> {
 }
 
 fn create(reach: &Reach, name: &str, terms: &Terms<'_>, to: Option<&Path>) -> Outcome {
-    // The file first: a key that nobody has would have to be revoked.
+    // The file is made first: if it cannot be, no key is made that nobody has.
     let file = to.map(|path| new_file(path).map(|file| (path, file))).transpose()?;
     let made = draw(reach, name, terms);
     let Some((path, mut file)) = file else {

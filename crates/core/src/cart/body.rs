@@ -24,6 +24,8 @@ pub(crate) struct Body {
     pub(super) opened_at: Timestamp,
     pub(super) customer: Option<Id>,
     pub(super) ttl_ms: u64,
+    /// When it ends however often it is touched.
+    pub(super) age_ends_at: Timestamp,
     pub(super) deadline: Timestamp,
     /// Why it ended, if it did without an order.
     pub(super) ended: Option<Box<Ended>>,
@@ -43,12 +45,19 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    pub(super) fn opened(at: Timestamp, customer: Option<Id>, ttl_ms: u64, deadline: Timestamp) -> Body {
+    pub(super) fn opened(
+        at: Timestamp,
+        customer: Option<Id>,
+        ttl_ms: u64,
+        age_ends_at: Timestamp,
+        deadline: Timestamp,
+    ) -> Body {
         Body {
             state: CartState::Active,
             opened_at: at,
             customer,
             ttl_ms,
+            age_ends_at,
             deadline,
             ended: None,
             currency: None,

@@ -14,7 +14,7 @@ use crate::{
     planted,
     portion::Content,
     refusal::{CartDifference, Refusal},
-    time::{Rules, Timestamp},
+    time::Timestamp,
 };
 
 impl Cart {
@@ -23,7 +23,6 @@ impl Cart {
     pub(crate) fn decide_checkout(
         &self,
         (at, now): (Timestamp, Timestamp),
-        rules: &Rules,
         request: Request,
         payment: &Payment,
         customer: Option<&Id>,
@@ -59,7 +58,7 @@ impl Cart {
                     self.late_hold(request.id, number)?;
                 }
                 // Paying may take a while: it extends the cart's life once, like any other use.
-                let deadline = if begun == 0 { body.touched(at, rules, core::iter::empty(), 0) } else { body.deadline };
+                let deadline = if begun == 0 { body.touched(at, core::iter::empty(), 0) } else { body.deadline };
                 let Some(attempt) = attempts.checked_add(1) else {
                     return Err(Refusal::BadRequest("the cart has tried to pay too often; use another cart".into()));
                 };

@@ -61,16 +61,23 @@ impl Cart {
         request: Request,
         customer: Option<Id>,
         ttl_ms: Option<u64>,
+        guest: bool,
     ) -> Result<CartEvent, Refusal> {
-        let ttl_ms = ttl_ms.unwrap_or(rules.hold_ttl_ms);
-        if !(1..=rules.hold_ttl_max_ms).contains(&ttl_ms) {
-            let text = format_smolstr!("a cart lives 1 to {} ms untouched, not {ttl_ms}", rules.hold_ttl_max_ms);
+        let (ttl_max_ms, age_max_ms) = rules.bounds_of_carts(guest);
+        let ttl_ms = ttl_ms.unwrap_or(rules.hold_ttl_ms.min(ttl_max_ms));
+        if guest && (ttl_max_ms + 1..=rules.hold_ttl_max_ms).contains(&ttl_ms) {
+            let text = format_smolstr!("a cart that lives longer than {ttl_max_ms} ms needs a key with the role desk");
+            return Err(Refusal::Forbidden(text));
+        }
+        if !(1..=ttl_max_ms).contains(&ttl_ms) {
+            let text = format_smolstr!("a cart lives 1 to {ttl_max_ms} ms untouched, not {ttl_ms}");
             return Err(Refusal::BadRequest(text));
         }
-        let deadline = at.after(ttl_ms.min(rules.cart_age_max_ms));
+        let age_ends_at = at.after(age_max_ms);
+        let deadline = at.after(ttl_ms).min(age_ends_at);
         let view = Cart::fresh_view(self.id, customer.clone(), at, deadline);
         let remembered = Some(Remembered::alone(request, Answer::Cart(view)));
-        Ok(CartEvent::Opened { at, customer, ttl_ms, deadline, remembered, known: self.version > 0 })
+        Ok(CartEvent::Opened { at, customer, ttl_ms, age_ends_at, deadline, remembered, known: self.version > 0 })
     }
 
     /// Opens the cart, which is open already: it is told as it is, and a repeat is told the same whatever has become of it.
@@ -150,24 +157,21 @@ impl Cart {
         line.map(|line| (&line.entity, &line.content)).ok_or(Refusal::NoSuchLine(number))
     }
 
-    /// The deadline the cart would have if it were touched now, with lines of inventories with these times to live.
-    pub(crate) fn touched(&self, at: Timestamp, rules: &Rules, ttls: impl Iterator<Item = Option<u64>>) -> Timestamp {
-        match &self.body {
-            None => at.after(ttls.flatten().fold(rules.hold_ttl_ms.min(rules.cart_age_max_ms), u64::min)),
-            Some(body) => body.touched(at, rules, ttls, 0),
-        }
+    /// The deadline the cart would have if it were touched now; `None` if it is not open.
+    pub(crate) fn touched(&self, at: Timestamp) -> Option<Timestamp> {
+        self.body.as_ref().map(|body| body.touched(at, core::iter::empty(), 0))
     }
 
-    /// Adds lines that everyone has granted, and makes others grow; opens the cart if need be. `setting` is the request of
-    /// a quantity, which is answered with the cart.
+    /// Adds lines that everyone has granted, and makes others grow; opens the cart if need be, with this time to live and
+    /// highest age. `setting` is the request of a quantity, which is answered with the cart.
     pub(crate) fn decide_add(
         &self,
         at: Timestamp,
-        rules: &Rules,
         request: Request,
         customer: Option<&Id>,
         asked: &[Asked<'_>],
         setting: bool,
+        (ttl_ms, age_max_ms): (u64, u64),
     ) -> Result<Added, Refusal> {
         self.may_change()?;
         // An operator or a canceled session may have taken a line away while more of it was asked for.
@@ -187,12 +191,17 @@ impl Cart {
         self.check_total(asked, &contents)?;
 
         let mut events = Vec::with_capacity(2);
-        let deadline = self.touched(at, rules, asked.iter().map(|line| line.granted.ttl_ms));
-        if self.body.is_none() {
-            let (ttl_ms, customer) = (rules.hold_ttl_ms, customer.clone());
-            let known = self.version > 0;
-            events.push(CartEvent::Opened { at, customer, ttl_ms, deadline, remembered: None, known });
-        }
+        let ttls = asked.iter().map(|line| line.granted.ttl_ms);
+        let deadline = match &self.body {
+            Some(body) => body.touched(at, ttls, 0),
+            None => {
+                let age_ends_at = at.after(age_max_ms);
+                let deadline = at.after(ttls.flatten().fold(ttl_ms, u64::min)).min(age_ends_at);
+                let (customer, known) = (customer.clone(), self.version > 0);
+                events.push(CartEvent::Opened { at, customer, ttl_ms, age_ends_at, deadline, remembered: None, known });
+                deadline
+            }
+        };
         let mut number = next_line;
         let (mut lines, mut grown, mut views) = (Vec::new(), Vec::new(), Vec::with_capacity(asked.len()));
         for (asked, content) in asked.iter().zip(contents) {
@@ -279,7 +288,6 @@ impl Cart {
     pub(crate) fn decide_release(
         &self,
         at: Timestamp,
-        rules: &Rules,
         request: Request,
         number: u32,
         seats: Option<&SeatSet>,
@@ -298,14 +306,13 @@ impl Cart {
                 content.without(seats.as_slice())
             }
         };
-        Ok(self.reduced(at, rules, number, left, Some(request)))
+        Ok(self.reduced(at, number, left, Some(request)))
     }
 
     /// Sets a line to less than it has; 0 ends it.
     pub(crate) fn decide_less(
         &self,
         at: Timestamp,
-        rules: &Rules,
         request: Request,
         number: u32,
         quantity: u32,
@@ -314,15 +321,15 @@ impl Cart {
         self.may_remember()?;
         let (_, content) = self.line(number)?;
         let left = if quantity == 0 { None } else { content.with_quantity(quantity) };
-        Ok(self.reduced(at, rules, number, left, Some(request)))
+        Ok(self.reduced(at, number, left, Some(request)))
     }
 
     /// Sets a line to what it has: the cart is touched, and remembers the request, so that a repeat of it changes nothing
     /// whatever the line has by then.
-    pub(crate) fn decide_same(&self, at: Timestamp, rules: &Rules, request: Request) -> Result<CartEvent, Refusal> {
+    pub(crate) fn decide_same(&self, at: Timestamp, request: Request) -> Result<CartEvent, Refusal> {
         let body = self.may_change()?.ok_or_else(|| self.not_found())?;
         self.may_remember()?;
-        let deadline = body.touched(at, rules, core::iter::empty(), 0);
+        let deadline = body.touched(at, core::iter::empty(), 0);
         let view = CartView { deadline, ..self.view().expect("an active cart is open") };
         let remembered = Remembered::alone(request, Answer::Cart(view));
         let currency = body.currency.expect("a cart with lines has a currency");
@@ -342,17 +349,10 @@ impl Cart {
         Ok(self.reduced_until(body.deadline, number, None, Some(taken), request))
     }
 
-    fn reduced(
-        &self,
-        at: Timestamp,
-        rules: &Rules,
-        number: u32,
-        left: Option<Content>,
-        request: Option<Request>,
-    ) -> CartEvent {
+    fn reduced(&self, at: Timestamp, number: u32, left: Option<Content>, request: Option<Request>) -> CartEvent {
         let body = self.body.as_ref().expect("only opened carts have lines");
         let without = if left.is_none() { number } else { 0 };
-        self.reduced_until(body.touched(at, rules, core::iter::empty(), without), number, left, None, request)
+        self.reduced_until(body.touched(at, core::iter::empty(), without), number, left, None, request)
     }
 
     fn reduced_until(
@@ -401,10 +401,10 @@ impl Cart {
     }
 
     /// Whether the cart's deadline has come; every input looks at this first.
-    pub(crate) fn decide_expiry(&self, at: Timestamp, rules: &Rules) -> Option<CartEvent> {
+    pub(crate) fn decide_expiry(&self, at: Timestamp) -> Option<CartEvent> {
         let early_ms = if planted::is("a cart that expires early") { 20_000 } else { 0 };
         let deadline = self.deadline().filter(|deadline| at.after(early_ms) >= *deadline)?;
-        let aged = self.body.as_ref().is_some_and(|body| deadline >= body.opened_at.after(rules.cart_age_max_ms));
+        let aged = self.body.as_ref().is_some_and(|body| deadline >= body.age_ends_at);
         Some(CartEvent::Expired { at, aged })
     }
 
@@ -492,16 +492,10 @@ impl Cart {
 
 impl Body {
     /// `without` is the number of a line that is about to end.
-    pub(super) fn touched(
-        &self,
-        at: Timestamp,
-        rules: &Rules,
-        ttls: impl Iterator<Item = Option<u64>>,
-        without: u32,
-    ) -> Timestamp {
+    pub(super) fn touched(&self, at: Timestamp, ttls: impl Iterator<Item = Option<u64>>, without: u32) -> Timestamp {
         let own = self.lines.iter().filter(|line| line.number != without).map(|line| line.ttl_ms);
         let ttl = own.chain(ttls).flatten().fold(self.ttl_ms, u64::min);
-        at.after(ttl).min(self.opened_at.after(rules.cart_age_max_ms))
+        at.after(ttl).min(self.age_ends_at)
     }
 }
 

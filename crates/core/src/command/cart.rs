@@ -23,6 +23,8 @@ pub enum CartCommand {
         customer: Option<Id>,
         /// How long it lives untouched.
         ttl_ms: Option<u64>,
+        /// Whether a guest opens it: the bounds of guests' carts apply.
+        guest: bool,
     },
     /// `cart.get`.
     Get,
@@ -32,6 +34,8 @@ pub enum CartCommand {
         lines: Vec<WantedLine>,
         /// Whose the cart is, if that was not said before.
         customer: Option<Id>,
+        /// Whether a guest asks: if that opens the cart, the bounds of guests' carts apply.
+        guest: bool,
     },
     /// `cart.set_quantity`: of a line of units or places; 0 ends it.
     SetQuantity {

@@ -28,6 +28,8 @@ pub enum CartEvent {
         customer: Option<Id>,
         /// How long it lives untouched, if the client or the rules said so.
         ttl_ms: u64,
+        /// When it ends however often it is touched.
+        age_ends_at: Timestamp,
         /// When it expires if it is not touched.
         deadline: Timestamp,
         /// The request, unless a hold opened it.

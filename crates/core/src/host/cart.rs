@@ -111,7 +111,7 @@ impl<R> CartHost<R> {
     /// Whatever comes, it comes to a cart that has expired if its time is over (P8).
     fn expire_if_due(&mut self, stage: &mut Stage<'_, R>) {
         let Some(cart) = stage.entity.cart() else { return };
-        let Some(event) = cart.decide_expiry(stage.at, stage.rules) else { return };
+        let Some(event) = cart.decide_expiry(stage.at) else { return };
         let news = cart.claims().into_iter().map(|claim| {
             let ask = Ask::Expired { hold: claim.hold, revision: committed_after(claim.revision) };
             Effect::Ask { to: claim.entity, ask }
@@ -203,9 +203,9 @@ impl<R> CartHost<R> {
         };
         let frozen = || Err(Refusal::CartNotActive(CartState::CheckingOut.as_str().into()));
         let decided = match command {
-            CartCommand::Open { customer, ttl_ms } => match cart.may_change() {
+            CartCommand::Open { customer, ttl_ms, guest } => match cart.may_change() {
                 Err(refusal) => Err(refusal),
-                Ok(None) => cart.decide_open(stage.at, stage.rules, request, customer, ttl_ms),
+                Ok(None) => cart.decide_open(stage.at, stage.rules, request, customer, ttl_ms, guest),
                 Ok(Some(_)) => cart.decide_open_again(request, customer.as_ref()),
             },
             CartCommand::Hold { .. } | CartCommand::SetQuantity { .. } | CartCommand::Release { .. }
@@ -213,8 +213,8 @@ impl<R> CartHost<R> {
             {
                 frozen()
             }
-            CartCommand::Hold { lines, customer } => {
-                return self.change_lines(stage, from, request, Change::Hold { lines, customer });
+            CartCommand::Hold { lines, customer, guest } => {
+                return self.change_lines(stage, from, request, Change::Hold { lines, customer, guest });
             }
             CartCommand::SetQuantity { line, quantity } => {
                 return self.change_lines(stage, from, request, Change::Set { line, quantity });
@@ -289,12 +289,12 @@ impl<R> CartHost<R> {
         }
         let WaitingCheckout { request, payment, customer, shipping, expect, waiting, until: _ } =
             self.checkout.take().expect("it is ready");
-        let (moment, rules) = ((stage.at, stage.now), stage.rules);
+        let moment = (stage.at, stage.now);
         let decided = match stage.entity.cart() {
             None => Err(stage.entity.not_found()),
             Some(cart) => {
                 let (customer, shipping) = (customer.as_ref(), shipping.as_ref());
-                let decided = cart.decide_checkout(moment, rules, request, &payment, customer, shipping);
+                let decided = cart.decide_checkout(moment, request, &payment, customer, shipping);
                 decided.and_then(|event| cart.check_expected(&expect).map(|()| event))
             }
         };
@@ -509,15 +509,10 @@ impl<R> Stage<'_, R> {
         self.deadline().0.saturating_sub(self.at.0)
     }
 
-    /// The cart's deadline if it were touched now.
+    /// The cart's deadline if it were touched now. One that is not open yet may get an earlier one, for a guest.
     fn deadline(&self) -> Timestamp {
-        match self.entity.cart() {
-            Some(cart) => cart.touched(self.at, self.rules, core::iter::empty()),
-            None => {
-                let ttl_ms = self.rules.hold_ttl_ms.min(self.rules.cart_age_max_ms);
-                self.at.after(ttl_ms)
-            }
-        }
+        let touched = self.entity.cart().and_then(|cart| cart.touched(self.at));
+        touched.unwrap_or_else(|| self.at.after(self.rules.hold_ttl_ms.min(self.rules.cart_age_max_ms)))
     }
 }
 

@@ -55,7 +55,7 @@ fn seat_sets_have_one_to_twenty_seats() {
 fn what_changes_something_needs_a_request() {
     let mut town = town("aa", &["s"]);
     let changes = [
-        Command::Cart(CartId(1), CartCommand::Open { customer: None, ttl_ms: None }),
+        Command::Cart(CartId(1), CartCommand::Open { customer: None, ttl_ms: None, guest: false }),
         Command::Cart(CartId(1), hold_lines(vec![line("s", 0)])),
         Command::Cart(CartId(1), CartCommand::Cancel),
         Command::Cart(CartId(1), check_out()),
@@ -104,10 +104,11 @@ fn times_to_live_have_bounds() {
     let mut town = town("aa", &["s"]);
     let max = Rules::default().hold_ttl_max_ms;
     for ttl_ms in [0, max + 1, u64::MAX] {
-        let refusal = say(&mut town, "open", CartCommand::Open { customer: None, ttl_ms: Some(ttl_ms) });
+        let refusal = say(&mut town, "open", CartCommand::Open { customer: None, ttl_ms: Some(ttl_ms), guest: false });
         assert!(matches!(refusal, Err(Refusal::BadRequest(_))), "{refusal:?}");
     }
-    let opened = say(&mut town, "open", CartCommand::Open { customer: None, ttl_ms: Some(max) }).expect("a day");
+    let opened =
+        say(&mut town, "open", CartCommand::Open { customer: None, ttl_ms: Some(max), guest: false }).expect("a day");
     let Answer::Cart(view) = opened.answer else { panic!("a cart is answered otherwise") };
     assert_eq!(view.deadline, Timestamp(max));
 }
@@ -389,7 +390,7 @@ pub(crate) fn traces_of_a_request_id_that_comes_with_other_bodies_are_bounded() 
         town.send(Some(&format!("put {name}")), Command::Product(id(name), ProductCommand::Put(details)));
         town.run();
     }
-    assert!(say(&mut town, "open", CartCommand::Open { customer: None, ttl_ms: None }).is_ok());
+    assert!(say(&mut town, "open", CartCommand::Open { customer: None, ttl_ms: None, guest: false }).is_ok());
     let hold = |names: &[String]| {
         let some = names.iter().map(|name| units_of(name, 1));
         hold_lines(some.chain([units_of("gone", 1)]).collect())

@@ -425,6 +425,8 @@ pub(crate) fn words_of(seed: u64) -> Said {
             hold_ttl_ms: wild.u64().max(1),
             hold_ttl_max_ms: wild.u64().max(1),
             cart_age_max_ms: wild.u64().max(1),
+            guest_ttl_max_ms: wild.u64().max(1),
+            guest_age_max_ms: wild.u64().max(1),
             grace_ms: wild.u64().max(1),
             confirm_ms: wild.u64().max(1),
             settle_ms: wild.u64().max(1),
@@ -499,7 +501,11 @@ fn shop(far: Far, commands: &[(&str, CartCommand)]) -> Town {
 
 fn units(name: &str, quantity: u32) -> CartCommand {
     let want = Want::Units { quantity, now: false };
-    CartCommand::Hold { lines: vec![WantedLine { entity: Entity::Product(id(name)), want }], customer: None }
+    CartCommand::Hold {
+        lines: vec![WantedLine { entity: Entity::Product(id(name)), want }],
+        customer: None,
+        guest: false,
+    }
 }
 
 fn say(town: &mut Town, request: &str, command: Command) -> Result<Answer, Refusal> {

@@ -24,6 +24,8 @@ const RULES: Rules = Rules {
     hold_ttl_ms: 1_000,
     hold_ttl_max_ms: 5_000,
     cart_age_max_ms: 3_000,
+    guest_ttl_max_ms: 600,
+    guest_age_max_ms: 2_000,
     grace_ms: 100,
     confirm_ms: 400,
     settle_ms: 200,
@@ -33,6 +35,8 @@ const RULES: Rules = Rules {
     on_decline: OnDecline::Release,
     gateway: true,
 };
+/// This cart is a guest's.
+const GUEST: usize = 1;
 /// Carts with seats of the second session live so long.
 const SHORT_TTL_MS: u64 = 700;
 /// Seats of the two rows; the second row costs twice as much.
@@ -190,13 +194,16 @@ fn set(seats: &[Seat]) -> SeatSet {
 
 fn command(step: &Step) -> Command {
     let (cart, command) = match step {
-        Step::Open { cart, ttl_ms } => (cart, CartCommand::Open { customer: None, ttl_ms: *ttl_ms }),
+        Step::Open { cart, ttl_ms } => {
+            (cart, CartCommand::Open { customer: None, ttl_ms: *ttl_ms, guest: *cart == GUEST })
+        }
         Step::Hold { cart, lines } => {
             let line = |(number, seats, best_effort): &(usize, Vec<Seat>, bool)| WantedLine {
                 entity: Entity::Session(session(*number)),
                 want: Want::Seats { seats: set(seats), best_effort: *best_effort },
             };
-            (cart, hold_lines(lines.iter().map(line).collect()))
+            let lines = lines.iter().map(line).collect();
+            (cart, CartCommand::Hold { lines, customer: None, guest: *cart == GUEST })
         }
         Step::Release { cart, line, seats } => {
             (cart, CartCommand::Release { line: *line, seats: seats.as_deref().map(set) })
@@ -226,6 +233,7 @@ enum Owner {
 struct Basket {
     view: CartView,
     ttl_ms: u64,
+    age_ends_at: Timestamp,
     next_line: u32,
 }
 
@@ -248,7 +256,7 @@ impl Reference {
         self.now = self.now.after(ms);
         for (&cart, basket) in &mut self.baskets {
             if basket.view.state == CartState::Active && self.now >= basket.view.deadline {
-                let aged = basket.view.deadline >= basket.view.opened_at.after(RULES.cart_age_max_ms);
+                let aged = basket.view.deadline >= basket.age_ends_at;
                 basket.view.state = CartState::Expired;
                 basket.view.ended = Some(if aged { Ended::TooOld } else { Ended::Expired });
                 self.owners.retain(|_, owner| *owner != Owner::Cart(cart));
@@ -286,9 +294,7 @@ impl Reference {
             None => Ok(None),
             Some(basket) => match basket.view.state {
                 CartState::Active => Ok(Some(basket)),
-                CartState::Expired if basket.view.deadline >= basket.view.opened_at.after(RULES.cart_age_max_ms) => {
-                    Err(Refusal::HoldAgeExceeded)
-                }
+                CartState::Expired if basket.view.deadline >= basket.age_ends_at => Err(Refusal::HoldAgeExceeded),
                 CartState::Expired => Err(Refusal::CartExpired),
                 state => Err(Refusal::CartNotActive(state.as_str().into())),
             },
@@ -299,9 +305,14 @@ impl Reference {
         if let Some(basket) = self.active(cart)? {
             return Ok(Answer::Cart(basket.view.clone()));
         }
-        let ttl_ms = ttl_ms.unwrap_or(RULES.hold_ttl_ms);
-        if ttl_ms == 0 || ttl_ms > RULES.hold_ttl_max_ms {
-            let text = format!("a cart lives 1 to 5000 ms untouched, not {ttl_ms}");
+        let (default_ms, max_ms) = if cart == GUEST { (600, 600) } else { (1_000, 5_000) };
+        let ttl_ms = ttl_ms.unwrap_or(default_ms);
+        if cart == GUEST && ttl_ms > 600 && ttl_ms <= 5_000 {
+            let text = "a cart that lives longer than 600 ms needs a key with the role desk";
+            return Err(Refusal::Forbidden(text.into()));
+        }
+        if ttl_ms == 0 || ttl_ms > max_ms {
+            let text = format!("a cart lives 1 to {max_ms} ms untouched, not {ttl_ms}");
             return Err(Refusal::BadRequest(text.into()));
         }
         let basket = Basket::new(cart, self.now, ttl_ms);
@@ -339,7 +350,8 @@ impl Reference {
             self.owners.extend(seats.iter().map(|seat| ((*session, *seat), Owner::Cart(cart))));
         }
         let now = self.now;
-        let basket = self.baskets.entry(cart).or_insert_with(|| Basket::new(cart, now, RULES.hold_ttl_ms));
+        let basket =
+            self.baskets.entry(cart).or_insert_with(|| Basket::new(cart, now, if cart == GUEST { 600 } else { 1_000 }));
         let first = basket.view.lines.len();
         for (number, seats) in granted {
             let priced = |seat: &Seat| PricedSeat { seat: *seat, price: price(*seat) };
@@ -473,7 +485,8 @@ impl Reference {
 
 impl Basket {
     fn new(cart: usize, at: Timestamp, ttl_ms: u64) -> Basket {
-        let deadline = at.after(ttl_ms.min(RULES.cart_age_max_ms));
+        let age_ends_at = at.after(if cart == GUEST { 2_000 } else { 3_000 });
+        let deadline = at.after(ttl_ms).min(age_ends_at);
         let view = CartView {
             id: buyer(cart),
             state: CartState::Active,
@@ -487,13 +500,13 @@ impl Basket {
             order: None,
             ended: None,
         };
-        Basket { view, ttl_ms, next_line: 1 }
+        Basket { view, ttl_ms, age_ends_at, next_line: 1 }
     }
 
     fn touch(&mut self, now: Timestamp) {
         let short = self.view.lines.iter().any(|line| line.entity == Entity::Session(session(1)));
         let ttl_ms = if short { self.ttl_ms.min(SHORT_TTL_MS) } else { self.ttl_ms };
-        self.view.deadline = now.after(ttl_ms).min(self.view.opened_at.after(RULES.cart_age_max_ms));
+        self.view.deadline = now.after(ttl_ms).min(self.age_ends_at);
         let prices = self.view.lines.iter().flat_map(|line| line.content.seats()).map(|priced| priced.price);
         self.view.total = (!self.view.lines.is_empty()).then(|| euros(prices.sum()));
     }

@@ -337,10 +337,10 @@ fn the_version_of_lines_moves_with_them_alone() {
         assert_eq!(view.lines_version != last, moves, "{request}: {last}, {view:?}");
         last = view.lines_version;
     };
-    step(&mut town, "open", CartCommand::Open { customer: None, ttl_ms: None }, false);
+    step(&mut town, "open", CartCommand::Open { customer: None, ttl_ms: None, guest: false }, false);
     step(&mut town, "hold", units(2), true);
     step(&mut town, "more", units(2), true);
-    step(&mut town, "open again", CartCommand::Open { customer: None, ttl_ms: None }, false);
+    step(&mut town, "open again", CartCommand::Open { customer: None, ttl_ms: None, guest: false }, false);
     step(&mut town, "same", CartCommand::SetQuantity { line: 1, quantity: 4 }, false);
     step(&mut town, "up", CartCommand::SetQuantity { line: 1, quantity: 6 }, true);
     step(&mut town, "down", CartCommand::SetQuantity { line: 1, quantity: 5 }, true);

@@ -37,7 +37,11 @@ pub(crate) fn what_has_begun_is_not_for_sale() {
     let hold = |town: &mut Town, begin: u64| {
         let want = Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + MINUTE_MS), details: "".into() };
         let lines = vec![WantedLine { entity: Entity::Resource(id("r")), want }];
-        say(town, &format!("hold {begin}"), Command::Cart(CartId(1), CartCommand::Hold { lines, customer: None }))
+        say(
+            town,
+            &format!("hold {begin}"),
+            Command::Cart(CartId(1), CartCommand::Hold { lines, customer: None, guest: false }),
+        )
     };
     for begin in [0, 90 * MINUTE_MS, now - 1] {
         let refusal = hold(&mut town, begin).expect_err("it has begun");

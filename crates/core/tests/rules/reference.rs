@@ -27,6 +27,8 @@ const RULES: Rules = Rules {
     hold_ttl_ms: 1_000,
     hold_ttl_max_ms: 5_000,
     cart_age_max_ms: 3_000,
+    guest_ttl_max_ms: 600,
+    guest_age_max_ms: 2_000,
     grace_ms: 100,
     confirm_ms: 400,
     settle_ms: 200,
@@ -38,6 +40,8 @@ const RULES: Rules = Rules {
 };
 /// Carts with places live so long.
 const SHORT_TTL_MS: u64 = 700;
+/// This cart is a guest's.
+const GUEST: usize = 2;
 const QUOTA: u32 = 5;
 const PER_ORDER: u32 = 4;
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -188,7 +192,7 @@ fn command(step: &Step) -> Command {
     let (of, command) = match step {
         Step::Hold { cart, wants } => {
             let lines = wants.iter().map(|(item, quantity)| item.wanted(*quantity)).collect();
-            (cart, CartCommand::Hold { lines, customer: Some(id(CUSTOMERS[*cart])) })
+            (cart, CartCommand::Hold { lines, customer: Some(id(CUSTOMERS[*cart])), guest: *cart == GUEST })
         }
         Step::Set { cart, line, quantity } => (cart, CartCommand::SetQuantity { line: *line, quantity: *quantity }),
         Step::Release { cart, line } => (cart, CartCommand::Release { line: *line, seats: None }),
@@ -213,7 +217,8 @@ struct Line {
 #[derive(Clone, Debug)]
 struct Basket {
     state: CartState,
-    opened: u64,
+    ttl_ms: u64,
+    age_ends_at: u64,
     deadline: u64,
     tried: bool,
     next: u32,
@@ -233,8 +238,8 @@ type Said = Result<(), &'static str>;
 impl Basket {
     fn touch(&mut self, now: u64) {
         let short = self.lines.iter().any(|line| line.item == Item::Place);
-        let ttl_ms = if short { SHORT_TTL_MS } else { RULES.hold_ttl_ms };
-        self.deadline = (now + ttl_ms).min(self.opened + RULES.cart_age_max_ms);
+        let ttl_ms = if short { SHORT_TTL_MS.min(self.ttl_ms) } else { self.ttl_ms };
+        self.deadline = (now + ttl_ms).min(self.age_ends_at);
     }
 
     fn find(&mut self, number: u32) -> Result<&mut Line, &'static str> {
@@ -281,7 +286,7 @@ impl Reference {
         let basket = self.baskets.get_mut(&cart).ok_or("not_found")?;
         match basket.state {
             CartState::Active => Ok(basket),
-            CartState::Expired if basket.deadline == basket.opened + RULES.cart_age_max_ms => Err("hold_age_exceeded"),
+            CartState::Expired if basket.deadline == basket.age_ends_at => Err("hold_age_exceeded"),
             CartState::Expired => Err("cart_expired"),
             _ => Err("cart_not_active"),
         }
@@ -343,8 +348,16 @@ impl Reference {
             return Err("limit_per_order");
         }
         let now = self.now;
-        let fresh =
-            || Basket { state: CartState::Active, opened: now, deadline: 0, tried: false, next: 1, lines: Vec::new() };
+        let (ttl_ms, age_ms) = if cart == GUEST { (600, 2_000) } else { (1_000, 3_000) };
+        let fresh = || Basket {
+            state: CartState::Active,
+            ttl_ms,
+            age_ends_at: now + age_ms,
+            deadline: 0,
+            tried: false,
+            next: 1,
+            lines: Vec::new(),
+        };
         let basket = self.baskets.entry(cart).or_insert_with(fresh);
         for (item, quantity) in summed {
             let known = basket.lines.iter_mut().find(|line| line.item == item && !matches!(item, Item::Slot(_)));

@@ -265,7 +265,7 @@ fn histories() -> Vec<(&'static str, Vec<Command>)> {
         let want = Want::Units { quantity, now: false };
         on_cart(hold_lines(vec![WantedLine { entity: Entity::Product(id("p")), want }]))
     };
-    let opened = || on_cart(CartCommand::Open { customer: None, ttl_ms: None });
+    let opened = || on_cart(CartCommand::Open { customer: None, ttl_ms: None, guest: false });
     let settled = |attempt| on_cart(CartCommand::Settle { attempt, outcome: Settlement::Declined });
     let refund = || on_cart(CartCommand::Refund { lines: Some(vec![1]), reason: "rain".into() });
     let paid = |attempt| {
@@ -360,7 +360,8 @@ fn every_other_change_of_an_operator_is_found_by_its_repeat() {
 
 #[test]
 fn a_repeat_is_told_the_versions_of_its_time() {
-    let opened = |number: u128| Command::Cart(CartId(number), CartCommand::Open { customer: None, ttl_ms: None });
+    let opened =
+        |number: u128| Command::Cart(CartId(number), CartCommand::Open { customer: None, ttl_ms: None, guest: false });
     let hold = |number: u128, seat: u16, units: u32| {
         // The first row has three of them.
         let seats = SeatSet::new([Seat { row: seat / 3, seat: seat % 3 }]).expect("a seat");

@@ -119,6 +119,8 @@ pub(crate) fn rules() -> Rules {
         hold_ttl_ms: 1_000,
         hold_ttl_max_ms: 10_000,
         cart_age_max_ms: 4_000,
+        guest_ttl_max_ms: 800,
+        guest_age_max_ms: 2_500,
         grace_ms: 100,
         confirm_ms: 400,
         settle_ms: 200,
@@ -276,7 +278,7 @@ impl Sea {
         match self.dice.roll(12) {
             0 => {
                 let ttl_ms = Some(2_000 + self.dice.roll(6_000));
-                Command::Cart(buyer(self.dice.roll(4)), CartCommand::Open { customer: None, ttl_ms })
+                Command::Cart(buyer(self.dice.roll(4)), CartCommand::Open { customer: None, ttl_ms, guest: false })
             }
             1..=3 => {
                 let hold_ttl_ms = self.dice.chance(60).then(|| 200 + self.dice.roll(3_000));
@@ -294,7 +296,11 @@ impl Sea {
         let buyer = buyer(self.dice.roll(4));
         let line = 1 + self.dice.roll(4) as u32;
         let command = match self.dice.roll(34) {
-            0 => CartCommand::Open { customer: None, ttl_ms: Some(200 + self.dice.roll(2_000)) },
+            0 => CartCommand::Open {
+                customer: None,
+                ttl_ms: Some(200 + self.dice.roll(2_000)),
+                guest: self.dice.chance(30),
+            },
             1 => CartCommand::Get,
             2 => CartCommand::Cancel,
             3..=5 => {
@@ -311,7 +317,7 @@ impl Sea {
             }
             11..=14 => {
                 let lines = (0..2 + self.dice.roll(3)).map(|_| self.wanted()).collect();
-                CartCommand::Hold { lines, customer: self.customer() }
+                CartCommand::Hold { lines, customer: self.customer(), guest: self.dice.chance(30) }
             }
             15..=18 => CartCommand::SetQuantity { line, quantity: self.dice.roll(5) as u32 },
             19..=21 => {
@@ -332,7 +338,9 @@ impl Sea {
                 let details = ProductDetails { hold, hold_ttl_ms, ..product(euros(250), 4 + self.dice.roll(3)) };
                 return Command::Product(id("p"), ProductCommand::Put(Box::new(details)));
             }
-            _ => CartCommand::Hold { lines: vec![self.wanted()], customer: self.customer() },
+            _ => {
+                CartCommand::Hold { lines: vec![self.wanted()], customer: self.customer(), guest: self.dice.chance(30) }
+            }
         };
         Command::Cart(buyer, command)
     }

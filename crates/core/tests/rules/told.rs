@@ -42,7 +42,7 @@ pub(crate) fn history_tells_an_expiry_from_a_release() {
         let mut town = Lives::new(1).town;
         let want = Want::Units { quantity: 2, now: false };
         let line = WantedLine { entity: Entity::Product(id("p")), want };
-        let hold = CartCommand::Hold { lines: vec![line], customer: Some(id("ann")) };
+        let hold = CartCommand::Hold { lines: vec![line], customer: Some(id("ann")), guest: false };
         town.send(Some("hold"), Command::Cart(CartId(0), hold));
         town.run();
         if owner {
@@ -58,7 +58,7 @@ pub(crate) fn history_tells_an_expiry_from_a_release() {
     for (request, name) in [("1", "p"), ("2", "q")] {
         let want = Want::Units { quantity: 2, now: false };
         let line = WantedLine { entity: Entity::Product(id(name)), want };
-        let hold = CartCommand::Hold { lines: vec![line], customer: Some(id("ann")) };
+        let hold = CartCommand::Hold { lines: vec![line], customer: Some(id("ann")), guest: false };
         if name == "q" {
             let details = ProductDetails { hold_ttl_ms: Some(150), ..product(euros(250), 100) };
             town.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
@@ -169,6 +169,8 @@ impl Lives {
             hold_ttl_ms: 3_000,
             hold_ttl_max_ms: 20_000,
             cart_age_max_ms: 9_000,
+            guest_ttl_max_ms: 2_500,
+            guest_age_max_ms: 6_000,
             grace_ms: 100,
             confirm_ms: 400,
             settle_ms: 200,
@@ -257,7 +259,11 @@ impl Lives {
         let line = 1 + self.dice.roll(5) as u32;
         let customer = Some(id("ann"));
         let command = match self.dice.roll(24) {
-            0 => CartCommand::Open { customer: None, ttl_ms: Some(50 + self.dice.roll(6_000)) },
+            0 => CartCommand::Open {
+                customer: None,
+                ttl_ms: Some(50 + self.dice.roll(6_000)),
+                guest: self.dice.chance(50),
+            },
             1 => CartCommand::Cancel,
             2 => pay(Some(OnDecline::Keep), customer),
             3 => CartCommand::Checkout { payment: recorded(), customer, shipping: None, expect: Expect::default() },
@@ -275,9 +281,9 @@ impl Lives {
             }
             13..16 => {
                 let lines = (0..2).map(|_| self.wanted()).collect();
-                CartCommand::Hold { lines, customer }
+                CartCommand::Hold { lines, customer, guest: false }
             }
-            _ => CartCommand::Hold { lines: vec![self.wanted()], customer },
+            _ => CartCommand::Hold { lines: vec![self.wanted()], customer, guest: false },
         };
         Command::Cart(cart, command)
     }

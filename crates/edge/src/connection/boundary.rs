@@ -6,6 +6,10 @@ pub(super) struct Boundary {
     head: Head,
     /// Bytes of the present frame's payload that are still to come.
     payload: u64,
+    /// All of the present frame's payload.
+    announced: u64,
+    /// Payload of the fragments that have passed of the present message.
+    gathered: u64,
     /// A fragment came and the last one has not.
     fragmented: bool,
     /// Messages that have passed whole.
@@ -37,6 +41,7 @@ impl Boundary {
             bytes = &bytes[1..];
             if let Some(payload) = self.head.payload() {
                 self.payload = payload;
+                self.announced = payload;
                 if payload == 0 {
                     self.frame_passed();
                 }
@@ -50,6 +55,12 @@ impl Boundary {
         middle.then_some(self.messages)
     }
 
+    /// Bytes that the message in the middle takes: there is room for all of a frame from its head on. 0 if none is.
+    pub(super) fn room(&self) -> u64 {
+        let frame = if self.payload > 0 { self.announced } else { 0 };
+        self.gathered.saturating_add(frame)
+    }
+
     fn frame_passed(&mut self) {
         let [first, ..] = self.head.bytes;
         self.head.length = 0;
@@ -58,6 +69,7 @@ impl Boundary {
         if !control {
             self.fragmented = !last;
             self.messages += u64::from(last);
+            self.gathered = if last { 0 } else { self.gathered.saturating_add(self.announced) };
         }
     }
 }
@@ -123,6 +135,10 @@ mod tests {
             for (frame, messages) in &frames {
                 for (index, bytes) in frame.chunks(step).enumerate() {
                     boundary.pass(bytes);
+                    // What is in the middle has room from its head on: this one is the only long one.
+                    let head = 14;
+                    let long = frame.len() > 70_000 && (index + 1) * step >= head && (index + 1) * step < frame.len();
+                    assert_eq!(boundary.room() == 70_000, long, "{} bytes, by {step}", (index + 1) * step);
                     if (index + 1) * step < frame.len() {
                         assert_eq!(boundary.in_the_middle_after(), Some(whole), "in the middle, by {step}");
                     }
@@ -130,6 +146,7 @@ mod tests {
                 whole = messages.unwrap_or(whole);
                 let expected = if messages.is_some() { None } else { Some(whole) };
                 assert_eq!(boundary.in_the_middle_after(), expected, "at the end of a frame, by {step}");
+                assert_eq!(boundary.room(), if messages.is_none() { 3 } else { 0 }, "a fragment of 3 is kept");
                 assert_eq!(boundary.messages, whole);
             }
         }

@@ -122,6 +122,11 @@ impl Frames {
         self.socket.get_ref().boundary.in_the_middle_after()
     }
 
+    /// Bytes of memory that the message in the middle has.
+    pub(super) fn room(&self) -> usize {
+        usize::try_from(self.socket.get_ref().boundary.room()).unwrap_or(usize::MAX).min(self.longest)
+    }
+
     /// What has come, if anything has.
     pub(super) fn read(&mut self) -> Result<Option<Received>, End> {
         match self.socket.read() {

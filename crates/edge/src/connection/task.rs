@@ -42,6 +42,9 @@ use crate::{
 /// Frames taken in before answers, timers and other connections have their turn.
 const FRAMES_PER_TURN: usize = 256;
 
+/// A frame that is no longer may always come, however much memory others take, in bytes.
+const SHORT_FRAME_BYTES: usize = 4_096;
+
 /// Bytes of feeds written in one turn, or a little more.
 const FEED_BYTES_PER_TURN: usize = 64 * 1024;
 
@@ -93,6 +96,8 @@ pub(super) struct Connection {
     counted: (u64, u64),
     watchers: Share,
     submitted: Share,
+    /// Bytes of the message that has not come whole.
+    room: Share,
     _socket: Share,
     pub(super) guest: Arc<Guest>,
 }
@@ -122,6 +127,7 @@ impl Connection {
             counted: (0, 0),
             watchers: Share::new(&shared, |metrics: &Metrics| &metrics.watchers, 0),
             submitted: Share::new(&shared, |metrics: &Metrics| &metrics.under_way, 0),
+            room: Share::new(&shared, |metrics: &Metrics| &metrics.frame_bytes, 0),
             _socket: Share::new(&shared, |metrics: &Metrics| &metrics.sockets, 1),
             guest,
             shared,
@@ -246,11 +252,27 @@ impl Connection {
                 Some(Received::Ping) => {}
                 None => {
                     self.clocks.in_the_middle(self.frames.in_the_middle_after(), now, &self.shared.config.limits);
+                    self.make_room()?;
                     return Ok(false);
                 }
             }
         }
         Ok(true)
+    }
+
+    /// Notes how much memory the frame in the middle takes. If all of them take too much, the connection ends, unless its
+    /// own is short.
+    fn make_room(&mut self) -> Result<(), End> {
+        let room = self.frames.room();
+        self.room.set(room);
+        if room <= SHORT_FRAME_BYTES {
+            return Ok(());
+        }
+        let all = self.shared.metrics.frame_bytes.load(Ordering::Relaxed);
+        if u64::try_from(all).unwrap_or(0) <= self.shared.config.limits.frame_bytes_max {
+            return Ok(());
+        }
+        Err(End::Close(close::TOO_MANY_REQUESTS, "the node has no room for another long frame; try again".into()))
     }
 
     fn check_time(&mut self, now: Instant) -> Result<(), End> {

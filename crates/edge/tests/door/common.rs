@@ -77,6 +77,8 @@ pub(crate) struct Node {
     /// Commands that wait for the test to answer them.
     pub(crate) waiting: Mutex<Vec<ReplyTo>>,
     pub(crate) keys: Mutex<Vec<Option<Request>>>,
+    /// Of each command that may open a cart, whether a guest asked.
+    pub(crate) guests: Mutex<Vec<bool>>,
     pub(crate) not_ready: Mutex<Option<String>>,
     pub(crate) members: Mutex<Vec<Member>>,
     /// The venues of the one city.
@@ -170,6 +172,9 @@ impl Node {
 impl Backend for Node {
     fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo) {
         self.keys.lock().push(request);
+        if let Command::Cart(_, CartCommand::Open { guest, .. } | CartCommand::Hold { guest, .. }) = &command {
+            self.guests.lock().push(*guest);
+        }
         match command {
             // Answered at once, from the connection's own turn.
             Command::Cart(cart, CartCommand::Open { .. }) => reply.answer(Ok(Ok(opened(cart)))),
@@ -452,6 +457,7 @@ impl Door {
             diary: Arc::default(),
             waiting: Mutex::default(),
             keys: Mutex::default(),
+            guests: Mutex::default(),
             not_ready: Mutex::default(),
             members: Mutex::default(),
             city: Mutex::default(),

@@ -126,6 +126,35 @@ async fn a_door_that_cannot_open_says_why() {
     assert!(matches!(bind(elsewhere), EdgeError::NotHere { .. }));
 }
 
+/// Unfinished messages of all connections share a bound; short ones are never in the way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unfinished_frames_share_their_memory() {
+    let limits = Limits { frame_bytes_max: 100_000, ..Limits::default() };
+    let door = Door::open(EdgeConfig { limits, ..EdgeConfig::default() });
+    let mut clients = Vec::new();
+    for _ in 0..4 {
+        let mut client = Client::connect(door.address, Encoding::MsgPack).await;
+        client.is_alive().await;
+        clients.push(client);
+    }
+    // The heads of frames of 50 000 bytes and one of 1 000.
+    let long = b"\x82\xfe\xc3\x50\x01\x02\x03\x04";
+    let [first, second, third, short] = &mut clients[..] else { panic!("four") };
+    short.stream().write_all(b"\x82\xfe\x03\xe8\x01\x02\x03\x04").await.expect("sent");
+    first.stream().write_all(long).await.expect("sent");
+    door.metric_is("boxoffice_edge_frame_bytes", 51_000.0).await;
+    second.stream().write_all(long).await.expect("sent");
+    assert_eq!(second.close_code().await, 4104);
+    door.metric_is("boxoffice_edge_frame_bytes", 51_000.0).await;
+    // What is whole makes room again.
+    first.stream().write_all(&[0x55; 50_000]).await.expect("sent");
+    door.metric_is("boxoffice_edge_frame_bytes", 1_000.0).await;
+    third.stream().write_all(long).await.expect("sent");
+    door.metric_is("boxoffice_edge_frame_bytes", 51_000.0).await;
+    drop(clients);
+    door.metric_is("boxoffice_edge_frame_bytes", 0.0).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_says_nothing_is_shown_out() {
     in_both(|encoding| async move {

@@ -39,6 +39,7 @@ fn next(id: CartId, had: u64) -> Vec<Event> {
         at: Timestamp(1),
         customer: None,
         ttl_ms: 1_000,
+        age_ends_at: Timestamp(10_000),
         deadline: Timestamp(1_001),
         remembered: None,
         known: was_refused,

@@ -12,7 +12,7 @@ fn leaves_and_answers(machine: &Machine) {
     let shop = machine.start();
     shop.open(1);
     let orders: Vec<_> = (0..5).map(|number| shop.buy(number).expect("an order")).collect();
-    let canceled = shop.cart(7, CartCommand::Open { customer: None, ttl_ms: None }, Some(1));
+    let canceled = shop.cart(7, CartCommand::Open { customer: None, ttl_ms: None, guest: false }, Some(1));
     assert!(matches!(canceled, Ok(Ok(_))));
     assert!(matches!(shop.cart(7, CartCommand::Cancel, Some(2)), Ok(Ok(_))));
     shop.settle(STAY);

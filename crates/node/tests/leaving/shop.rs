@@ -346,7 +346,7 @@ fn hold(number: u64) -> CartCommand {
     let seats = SeatSet::new([seat]).expect("a seat");
     let want = Want::Seats { seats, best_effort: false };
     let lines = vec![WantedLine { entity: Entity::Session(id(&format!("s{session}"))), want }];
-    CartCommand::Hold { lines, customer: None }
+    CartCommand::Hold { lines, customer: None, guest: false }
 }
 
 /// The payer's reference is long, so that few purchases fill a segment of the log.

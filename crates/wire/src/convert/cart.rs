@@ -31,7 +31,7 @@ pub(crate) fn cart(token: CartToken, said: Option<CartId>) -> Converted<CartId> 
 
 pub(crate) fn cart_open(body: body::CartOpen) -> Converted<Command> {
     let cart = cart(body.token, body.cart)?;
-    Ok(Command::Cart(cart, CartCommand::Open { customer: body.customer, ttl_ms: body.ttl_ms }))
+    Ok(Command::Cart(cart, CartCommand::Open { customer: body.customer, ttl_ms: body.ttl_ms, guest: true }))
 }
 
 pub(crate) fn cart_only(body: body::CartOnly, command: CartCommand) -> Converted<Command> {
@@ -40,7 +40,7 @@ pub(crate) fn cart_only(body: body::CartOnly, command: CartCommand) -> Converted
 
 /// The hold of one line.
 fn hold(cart: CartId, entity: Entity, want: Want, customer: Option<Id>) -> Command {
-    Command::Cart(cart, CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer })
+    Command::Cart(cart, CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer, guest: true })
 }
 
 pub(crate) fn hold_seats(body: body::HoldSeats) -> Converted<Command> {
@@ -110,7 +110,7 @@ pub(crate) fn hold_all(body: body::HoldAll) -> Converted<Command> {
         return Err(Rejection::TooLarge(format_smolstr!("at most {CART_LINES_MAX} lines at once")));
     }
     let lines = body.lines.into_iter().map(line).collect::<Converted<_>>()?;
-    Ok(Command::Cart(cart, CartCommand::Hold { lines, customer: body.customer }))
+    Ok(Command::Cart(cart, CartCommand::Hold { lines, customer: body.customer, guest: true }))
 }
 
 fn line(line: body::Line) -> Converted<WantedLine> {

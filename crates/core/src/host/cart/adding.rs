@@ -31,6 +31,8 @@ pub(super) struct Adding<R> {
     pub(super) parts: Parts,
     /// It sets a quantity, and is answered with the cart.
     setting: bool,
+    /// Whether a guest asks.
+    guest: bool,
 }
 
 /// A change that waits because another one of the same units or places is under way.
@@ -43,7 +45,7 @@ pub(super) struct Queued<R> {
 /// A change of lines.
 pub(super) enum Change {
     /// More lines, or more of them.
-    Hold { lines: Vec<WantedLine>, customer: Option<Id> },
+    Hold { lines: Vec<WantedLine>, customer: Option<Id>, guest: bool },
     /// A line's quantity.
     Set { line: u32, quantity: u32 },
     /// A line, or seats of it, given back.
@@ -127,8 +129,9 @@ impl<R> CartHost<R> {
 
     fn begin(&mut self, stage: &mut Stage<'_, R>, queued: Queued<R>) {
         let Queued { request, waiting, change } = queued;
+        let guest = matches!(change, Change::Hold { guest: true, .. });
         let begun = match change {
-            Change::Hold { lines, customer } => self.hold_parts(stage, request, lines, customer),
+            Change::Hold { lines, customer, guest: _ } => self.hold_parts(stage, request, lines, customer),
             Change::Set { line, quantity } => self.set_parts(stage, request, line, quantity),
             Change::Release { line, seats } => self.release(stage, request, line, seats.as_ref()),
         };
@@ -138,7 +141,7 @@ impl<R> CartHost<R> {
             Ok(Begun::Asked { parts, setting }) => {
                 let life_ms = stage.life_ms();
                 parts.ask_all(life_ms, stage.turn);
-                self.adding.push(Adding { request, waiting, parts, setting });
+                self.adding.push(Adding { request, waiting, parts, setting, guest });
             }
         }
     }
@@ -199,12 +202,12 @@ impl<R> CartHost<R> {
             return Err(Refusal::BadRequest("only lines of units or places have a quantity to set".into()));
         }
         if quantity == content.quantity() {
-            let event = cart.decide_same(stage.at, stage.rules, request)?;
+            let event = cart.decide_same(stage.at, request)?;
             stage.entity.apply_cart(event, stage.turn);
             return Ok(Begun::Written(changed(stage.entity, request)));
         }
         if quantity < content.quantity() {
-            let event = cart.decide_less(stage.at, stage.rules, request, line, quantity)?;
+            let event = cart.decide_less(stage.at, request, line, quantity)?;
             stage.entity.apply_cart(event, stage.turn);
             return Ok(Begun::Written(changed(stage.entity, request)));
         }
@@ -223,7 +226,7 @@ impl<R> CartHost<R> {
         seats: Option<&SeatSet>,
     ) -> Result<Begun, Refusal> {
         let cart = stage.entity.cart().ok_or_else(|| stage.entity.not_found())?;
-        let event = cart.decide_release(stage.at, stage.rules, request, line, seats)?;
+        let event = cart.decide_release(stage.at, request, line, seats)?;
         stage.entity.apply_cart(event, stage.turn);
         Ok(Begun::Written(changed(stage.entity, request)))
     }
@@ -407,13 +410,15 @@ impl<R> CartHost<R> {
         }
         let asked: Vec<Asked<'_>> = parts.list.iter().filter_map(asked_of).collect();
         assert_eq!(asked.len(), parts.list.len(), "lines are written when every part is granted");
-        let (at, rules, request) = (stage.at, stage.rules, adding.request);
+        let (at, request) = (stage.at, adding.request);
+        let (ttl_max_ms, age_max_ms) = stage.rules.bounds_of_carts(adding.guest);
+        let fresh = (stage.rules.hold_ttl_ms.min(ttl_max_ms), age_max_ms);
         let customer = parts.customer.as_ref();
         let decided = match stage.entity.cart() {
-            Some(cart) => cart.decide_add(at, rules, request, customer, &asked, adding.setting),
+            Some(cart) => cart.decide_add(at, request, customer, &asked, adding.setting, fresh),
             None => {
                 let blank = Cart::blank(stage.cart_id());
-                blank.decide_add(at, rules, request, customer, &asked, adding.setting)
+                blank.decide_add(at, request, customer, &asked, adding.setting, fresh)
             }
         };
         let added = decided?;

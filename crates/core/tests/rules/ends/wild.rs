@@ -218,10 +218,14 @@ impl Wild {
 
     pub(super) fn cart_command(&mut self, truth: bool) -> CartCommand {
         match self.dice.roll(if truth { 11 } else { 13 }) {
-            0 => CartCommand::Open { customer: self.customer(), ttl_ms: self.maybe(Wild::u64) },
+            0 => CartCommand::Open {
+                customer: self.customer(),
+                ttl_ms: self.maybe(Wild::u64),
+                guest: self.dice.chance(50),
+            },
             1..=3 => {
                 let lines = (0..1 + self.dice.roll(3)).map(|_| self.wanted()).collect();
-                CartCommand::Hold { lines, customer: self.customer() }
+                CartCommand::Hold { lines, customer: self.customer(), guest: self.dice.chance(50) }
             }
             4 => CartCommand::SetQuantity { line: self.u32(), quantity: self.u32() },
             5 => CartCommand::Release { line: self.u32(), seats: self.maybe(Wild::seats) },

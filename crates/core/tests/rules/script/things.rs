@@ -119,7 +119,7 @@ pub(crate) fn recorded() -> Payment {
 
 /// A hold of several lines by nobody in particular.
 pub(crate) fn hold_lines(lines: Vec<WantedLine>) -> CartCommand {
-    CartCommand::Hold { lines, customer: None }
+    CartCommand::Hold { lines, customer: None, guest: false }
 }
 
 /// A checkout at once.

@@ -18,10 +18,12 @@ pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
         _ => (rest, None),
     };
     match (verb, rest) {
-        ("open", []) => CartCommand::Open { customer, ttl_ms: None },
-        ("open", [seconds]) => CartCommand::Open { customer, ttl_ms: Some(number::<u64>(seconds) * 1_000) },
+        ("open", []) => CartCommand::Open { customer, ttl_ms: None, guest: false },
+        ("open", [seconds]) => {
+            CartCommand::Open { customer, ttl_ms: Some(number::<u64>(seconds) * 1_000), guest: false }
+        }
         ("hold", lines) => {
-            CartCommand::Hold { lines: lines.split(|word| *word == "+").map(wanted).collect(), customer }
+            CartCommand::Hold { lines: lines.split(|word| *word == "+").map(wanted).collect(), customer, guest: false }
         }
         ("best", [session, count, wish @ ..]) => {
             let (entity, want) = (Entity::Session(id(session)), Want::Best(best(number(count), wish)));

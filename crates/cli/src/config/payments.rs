@@ -1,0 +1,163 @@
+//! How carts are paid: the gateway, its secrets, and what becomes of a cart that is declined.
+
+use std::path::PathBuf;
+
+use boxoffice_core::payment::OnDecline;
+use boxoffice_node::{
+    config::{Secret, WEBHOOK_SECRET_BYTES_MIN},
+    gateway::GatewayConfig,
+};
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{ConfigError, Settings};
+
+/// Secrets of webhooks at the same time: one that goes, one that comes, and no more hashing than that for a forged one.
+const WEBHOOK_SECRETS_MAX: usize = 4;
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct PaymentSection {
+    pub(super) recorded: Option<Spanned<String>>,
+    pub(super) url: Option<Spanned<String>>,
+    pub(super) timeout_ms: Option<Spanned<u64>>,
+    pub(super) under_way: Option<Spanned<usize>>,
+    pub(super) api_key: Option<Spanned<String>>,
+    pub(super) api_key_file: Option<Spanned<PathBuf>>,
+    pub(super) webhook_secret: Option<Spanned<OneOrMore>>,
+    pub(super) on_decline: Option<Spanned<String>>,
+    pub(super) wait_ms: Option<Spanned<u64>>,
+    pub(super) again_ms: Option<Spanned<u64>>,
+}
+
+/// A text, or a list of them.
+#[derive(Clone, Deserialize)]
+#[serde(untagged, expecting = "a text or a list of texts")]
+pub(super) enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+impl Settings {
+    pub(super) fn on_decline(&self) -> Result<OnDecline, ConfigError> {
+        let (source, word) = self.find(|file| file.payments.on_decline.as_ref());
+        match word.get_ref().as_str() {
+            "release" => Ok(OnDecline::Release),
+            "keep" => Ok(OnDecline::Keep),
+            other => {
+                let what = format!("payments.on_decline: {other:?} is neither \"release\" nor \"keep\"");
+                Err(source.wrong(word, what))
+            }
+        }
+    }
+
+    pub(super) fn gateway(&self) -> Result<Option<GatewayConfig>, ConfigError> {
+        let timeout_ms = self.within("payments.timeout_ms", (1, 600_000), |file| file.payments.timeout_ms.as_ref())?;
+        let concurrency = self.within("payments.under_way", (1, 65_536), |file| file.payments.under_way.as_ref())?;
+        let (source, url) = self.find(|file| file.payments.url.as_ref());
+        let api_key = self.api_key()?;
+        if url.get_ref().is_empty() {
+            return Ok(None);
+        }
+        let parsed = url.get_ref().parse();
+        let parsed =
+            parsed.map_err(|error| source.wrong(url, format!("payments.url: {:?}: {error}", url.get_ref())))?;
+        Ok(Some(GatewayConfig { url: parsed, timeout_ms, api_key, concurrency }))
+    }
+
+    pub(super) fn webhook_secrets(&self) -> Result<Vec<Secret>, ConfigError> {
+        let (source, secret) = self.find(|file| file.payments.webhook_secret.as_ref());
+        let secrets = match secret.get_ref().clone() {
+            OneOrMore::One(none) if none.is_empty() => Vec::new(),
+            OneOrMore::One(one) => vec![one],
+            OneOrMore::More(more) => more,
+        };
+        let what = if secrets.len() > WEBHOOK_SECRETS_MAX {
+            format!("at most {WEBHOOK_SECRETS_MAX} of them")
+        } else if secrets.iter().any(|secret| secret.len() < WEBHOOK_SECRET_BYTES_MIN) {
+            format!("at least {WEBHOOK_SECRET_BYTES_MIN} characters, or empty for none")
+        } else {
+            return Ok(secrets.into_iter().map(Secret).collect());
+        };
+        Err(source.wrong(secret, format!("payments.webhook_secret: {what}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use boxoffice_core::payment::OnDecline;
+    use boxoffice_node::config::Secret;
+
+    use super::super::{Config, tests::refused};
+
+    fn payments(text: &str) -> Config {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("b.toml");
+        fs::write(&path, format!("[payments]\n{text}")).expect("a written file");
+        Config::load(Some(&path)).expect("this file is right")
+    }
+
+    #[test]
+    fn payments_are_recorded_only_if_nothing_is_said() {
+        let config = Config::load(None).expect("the built-in configuration is right");
+        assert!(config.node.payments.gateway.is_none());
+        assert!(config.node.payments.webhook_secrets.is_empty());
+        assert_eq!(config.node.rules.on_decline, OnDecline::Release);
+    }
+
+    #[test]
+    fn a_gateway_with_everything() {
+        let secrets = "webhook_secret = [\"the-new-secret-of-1\", \"the-old-secret-of-1\"]";
+        let url = "url = \"https://pay.example/v1/\"\ntimeout_ms = 700\nunder_way = 9\non_decline = \"keep\"";
+        let config = payments(&format!("{url}\n{secrets}\napi_key = \"k-1\"\nwait_ms = 5\nagain_ms = 50\n"));
+        let gateway = config.node.payments.gateway.expect("a gateway");
+        assert_eq!(gateway.url.to_string(), "https://pay.example/v1");
+        assert_eq!((gateway.timeout_ms, gateway.concurrency), (700, 9));
+        assert_eq!(gateway.api_key, Some(Secret("k-1".into())));
+        assert_eq!(config.node.payments.webhook_secrets.len(), 2);
+        let rules = &config.node.rules;
+        assert_eq!((rules.on_decline, rules.payment_wait_ms, rules.payment_again_ms), (OnDecline::Keep, 5, 50));
+        let shown = format!("{:?} {:?}", gateway.api_key, config.node.payments.webhook_secrets);
+        assert!(!shown.contains("k-1") && !shown.contains("secret-of-1"), "{shown}");
+    }
+
+    #[test]
+    fn a_key_from_a_file_is_trimmed() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let key = dir.path().join("key");
+        fs::write(&key, "k-from-a-file\n").expect("a written file");
+        let config = payments(&format!("url = \"http://127.0.0.1:1\"\napi_key_file = {key:?}\n"));
+        let gateway = config.node.payments.gateway.expect("a gateway");
+        assert_eq!(gateway.api_key, Some(Secret("k-from-a-file".into())));
+        fs::write(&key, "two\nlines\n").expect("a written file");
+        let two = refused(&format!("[payments]\napi_key_file = {key:?}\n"));
+        assert!(two.starts_with("line 2: payments.api_key_file: ") && two.contains("on one line"), "{two}");
+    }
+
+    #[test]
+    fn mistakes_about_payments_are_named_with_line_and_key() {
+        for (text, expected) in [
+            (
+                "url = \"pay.example\"",
+                "payments.url: \"pay.example\": it is not an address like https://pay.example/v1",
+            ),
+            ("url = \"ftp://a\"", "payments.url: \"ftp://a\": it begins with neither http:// nor https://"),
+            ("timeout_ms = 0", "payments.timeout_ms: 0 is not within 1 and 600000"),
+            ("under_way = 0", "payments.under_way: 0 is not within 1 and 65536"),
+            ("on_decline = \"forget\"", "payments.on_decline: \"forget\" is neither \"release\" nor \"keep\""),
+            ("webhook_secret = \"short\"", "payments.webhook_secret: at least 16 characters, or empty for none"),
+            ("webhook_secret = [\"\"]", "payments.webhook_secret: at least 16 characters, or empty for none"),
+            ("webhook_secret = [\"\", \"\", \"\", \"\", \"\"]", "payments.webhook_secret: at most 4 of them"),
+            ("webhook_secret = 5", "a text or a list of texts"),
+            ("api_key = \"a b\"", "payments.api_key: only visible ASCII characters can be shown"),
+            ("api_key_file = \"/nowhere/key\"", "payments.api_key_file: /nowhere/key: cannot be read: "),
+            ("api_key_file = \"k\"\napi_key = \"k\"", "payments.api_key_file: payments.api_key is set as well"),
+            ("secret = \"x\"", "unknown field `secret`"),
+        ] {
+            let said = refused(&format!("# mine\n[payments]\n{text}\n"));
+            assert!(said.starts_with(&format!("line 3: {expected}")), "{text}: {said}");
+        }
+    }
+}
