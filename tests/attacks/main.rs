@@ -30,3 +30,7 @@ mod malformed;
 mod pages;
 mod reads;
 mod roles;
+
+mod codes;
+mod limits;
+mod pointers;

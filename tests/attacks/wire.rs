@@ -104,12 +104,6 @@ impl Told {
         let body: Value = serde_json::from_str(&self.body).unwrap_or_default();
         ["no", "fail"].iter().find_map(|kind| body[*kind]["code"].as_u64()).unwrap_or(0)
     }
-
-    /// When the caller may ask again, in milliseconds.
-    pub(crate) fn retry_after_ms(&self) -> Option<u64> {
-        let body: Value = serde_json::from_str(&self.body).ok()?;
-        ["no", "fail"].iter().find_map(|kind| body[*kind]["retry_after_ms"].as_u64())
-    }
 }
 
 /// Sends this text on a connection of its own and reads the answer to its end.

@@ -300,13 +300,14 @@ impl Port {
     async fn answer_to(&self, mut frame: Value, patience: Duration) -> Option<Value> {
         let id = frame["id"].as_u64().unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed));
         frame["id"] = id.into();
-        let (tell, told) = oneshot::channel();
+        let (tell, mut told) = oneshot::channel();
         self.waiting.lock().await.insert(id, tell);
         self.send(self.encoding.message(&frame));
         if self.closed.borrow().is_some() {
-            return None;
+            // The answer may have come before the close.
+            return told.try_recv().ok();
         }
-        match timeout(patience, told).await {
+        match timeout(patience, &mut told).await {
             Ok(answer) => answer.ok(),
             Err(_) => {
                 self.waiting.lock().await.remove(&id);

@@ -124,6 +124,12 @@ pub(crate) fn share(all: u64, wanted: &Wanted) -> Result<Shares, String> {
     })
 }
 
+/// The connections that one network may have: a quarter of the door at most, and for a moment twice as many, or one stranger could
+/// fill a small door. 0 is as many as it likes.
+pub(crate) fn of_one_network(wanted: u32, shares: &Shares) -> u32 {
+    wanted.min(u32::try_from(shares.connections / 4).unwrap_or(u32::MAX).max(1))
+}
+
 /// The door's limits with these shares; says so where they are less than is usual.
 pub(crate) fn door(shares: &Shares, wanted: &Wanted) -> Limits {
     if shares.connections < wanted.connections {

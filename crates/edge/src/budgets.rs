@@ -18,6 +18,7 @@ use boxoffice_core::{
     command::{CartCommand, Command, Want, WantedLine},
     id::{CartId, Id},
     portion::Content,
+    refusal::Refusal,
     time::Timestamp,
 };
 use boxoffice_node::door;
@@ -77,6 +78,9 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// Accounts that are kept before those that are idle are dropped.
 const ACCOUNTS_KEPT: usize = 16_384;
 
+/// How often all of them are looked at for that.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
 /// Whose an account is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owner {
@@ -93,13 +97,19 @@ pub(crate) enum Owner {
 struct Bucket {
     level: f64,
     at: Instant,
+    /// How much leaked each second when it was last looked at.
+    per_second: f64,
 }
 
 impl Bucket {
     fn leak(&mut self, now: Instant, per_second: f64) {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         self.level = (self.level - passed * per_second).max(0.0);
-        self.at = now;
+        (self.at, self.per_second) = (now, per_second);
+    }
+
+    fn is_empty(&self, now: Instant) -> bool {
+        self.level <= now.saturating_duration_since(self.at).as_secs_f64() * self.per_second
     }
 }
 
@@ -115,12 +125,12 @@ struct Account {
 
 impl Account {
     fn new(now: Instant) -> Account {
-        let empty = Bucket { level: 0.0, at: now };
+        let empty = Bucket { level: 0.0, at: now, per_second: 0.0 };
         Account { connections: 0, requests: empty, carts: 0, held: 0, pledged: empty }
     }
 
-    fn is_idle(&self) -> bool {
-        self.connections == 0 && self.carts == 0 && self.requests.level == 0.0 && self.pledged.level == 0.0
+    fn is_idle(&self, now: Instant) -> bool {
+        self.connections == 0 && self.carts == 0 && self.requests.is_empty(now) && self.pledged.is_empty(now)
     }
 }
 
@@ -207,12 +217,15 @@ struct CartCharge {
     owners: Vec<Owner>,
     held: u64,
     until: Instant,
+    /// An answer has shown that there is such a cart.
+    is_open: bool,
 }
 
 /// All accounts.
 #[derive(Debug, Default)]
 struct Accounts {
     owners: BTreeMap<Owner, Account>,
+    swept: Option<Instant>,
     carts: BTreeMap<CartId, CartCharge>,
     ends: BTreeSet<(Instant, CartId)>,
 }
@@ -349,9 +362,9 @@ impl Budgets {
         if known.is_none() && is_over(config.node_carts, accounts.carts.len() as u64 + 1) {
             return Err(self.over(Budget::NodeCarts, first_end));
         }
-        for (owner, terms) in owners {
+        for (owner, terms) in accounts.payers(owners, cart) {
             let is_key = matches!(owner, Owner::Key(_));
-            let account = accounts.of(owner.clone(), now);
+            let account = accounts.of(owner, now);
             account.pledged.leak(now, f64::from(config.seat_seconds_per_second));
             let held_max = if is_key { terms.held_max.unwrap_or(0) } else { config.held };
             if amount > 0 && is_over(held_max, account.held + amount) {
@@ -385,6 +398,7 @@ impl Budgets {
             }
             Ok(Ok(Answered { answer: Answer::Cart(view), .. })) => accounts.shows(charge.cart, view, ends, now),
             Ok(Ok(Answered { answer: Answer::Order { .. }, .. })) => accounts.over(charge.cart, now),
+            Ok(Err(Refusal::CartExpired | Refusal::HoldAgeExceeded)) => accounts.over(charge.cart, now),
             // Nothing was granted.
             Ok(Err(_)) => accounts.settle(charge.cart, charge.amount, 0, None, now),
             Err(failure) if !failure.may_have_happened() => {
@@ -398,10 +412,24 @@ impl Budgets {
 impl Accounts {
     /// The account of an owner. Those that are idle go when there are many.
     fn of(&mut self, owner: Owner, now: Instant) -> &mut Account {
-        if self.owners.len() >= ACCOUNTS_KEPT && !self.owners.contains_key(&owner) {
-            self.owners.retain(|_, account| !account.is_idle());
+        let is_due = self.swept.is_none_or(|swept| now.saturating_duration_since(swept) >= SWEEP_EVERY);
+        if self.owners.len() >= ACCOUNTS_KEPT && is_due && !self.owners.contains_key(&owner) {
+            self.owners.retain(|_, account| !account.is_idle(now));
+            self.swept = Some(now);
         }
         self.owners.entry(owner).or_insert_with(|| Account::new(now))
+    }
+
+    /// Those whose budgets must suffice for a change of this cart: the caller's, and those of whoever opened it, who are
+    /// charged. Otherwise two networks would fill each other's carts without an end.
+    fn payers(&self, callers: &Owners, cart: CartId) -> Owners {
+        let mut payers = callers.clone();
+        for owner in self.carts.get(&cart).into_iter().flat_map(|charge| &charge.owners) {
+            if !callers.iter().any(|(caller, _)| caller == owner) {
+                payers.push((owner.clone(), Terms::default()));
+            }
+        }
+        payers
     }
 
     /// Carts whose time is over hold nothing any more.
@@ -429,7 +457,7 @@ impl Accounts {
     fn charge(&mut self, owners: &Owners, cart: CartId, amount: u64, until: Instant, now: Instant) {
         if let std::collections::btree_map::Entry::Vacant(free) = self.carts.entry(cart) {
             let owners: Vec<Owner> = owners.iter().map(|(owner, _)| owner.clone()).collect();
-            free.insert(CartCharge { owners: owners.clone(), held: 0, until });
+            free.insert(CartCharge { owners: owners.clone(), held: 0, until, is_open: false });
             self.ends.insert((until, cart));
             self.each(&owners, |account| account.carts += 1);
         }
@@ -439,9 +467,10 @@ impl Accounts {
 
     /// What was charged for a command becomes what was granted; nothing of a cart that never was stays.
     fn settle(&mut self, cart: CartId, charged: u64, granted: u64, until: Option<Instant>, now: Instant) {
-        let Some(charge) = self.carts.get(&cart) else { return };
+        let Some(charge) = self.carts.get_mut(&cart) else { return };
+        charge.is_open |= until.is_some();
         let (held, end) = (charge.held.saturating_sub(charged) + granted, until.unwrap_or(charge.until));
-        if held == 0 && until.is_none() {
+        if held == 0 && !charge.is_open {
             return self.over(cart, now);
         }
         self.set(cart, held, end, now);
@@ -451,6 +480,9 @@ impl Accounts {
     fn shows(&mut self, cart: CartId, view: &CartView, ends: impl Fn(Timestamp) -> Instant, now: Instant) {
         match view.state {
             CartState::Active => {
+                if let Some(charge) = self.carts.get_mut(&cart) {
+                    charge.is_open = true;
+                }
                 self.set(cart, view.lines.iter().map(amount_of).sum(), ends(view.deadline), now);
             }
             _ => self.over(cart, now),
@@ -519,7 +551,6 @@ mod tests {
         answer::PricedSeat,
         id::{CartToken, Entity},
         money::Currency,
-        refusal::Refusal,
         seat::{Seat, SeatSet},
     };
     use boxoffice_node::door::Failure;
@@ -673,6 +704,59 @@ mod tests {
             };
             budgets.end(charge, &Ok(Ok(Answered { answer: Answer::Cart(view), at: Vec::new() })), now, NOW);
         }
+    }
+
+    #[test]
+    fn a_cart_that_was_refused_something_is_still_open() {
+        let (budgets, now) = (Budgets::new(small()), Instant::now());
+        let one = stranger(1);
+        for number in 1..=3 {
+            assert_eq!(ask(&budgets, &one, number, 1, now), Ok(()));
+            let charge = budgets.begin(&one, &hold(number, 1), now).expect("within the budget").expect("a cart");
+            budgets.end(charge, &Ok(Err(Refusal::SeatsTaken(Vec::new()))), now, NOW);
+            let pay = budgets.begin(&one, &Command::Cart(cart(number), CartCommand::Cancel), now);
+            budgets.end(pay.expect("nothing is asked for").expect("a cart"), &Ok(Err(Refusal::CartEmpty)), now, NOW);
+        }
+        assert_eq!(ask(&budgets, &one, 4, 1, now).map_err(|over| over.budget), Err(Budget::Carts));
+        // One that is over counts no longer; one that never was never did.
+        let charge = budgets.begin(&one, &hold(1, 1), now).expect("within the budget").expect("a cart");
+        budgets.end(charge, &Ok(Err(Refusal::CartExpired)), now, NOW);
+        for number in 10..20 {
+            let charge = budgets.begin(&one, &hold(number, 1), now).expect("there is room").expect("a cart");
+            budgets.end(charge, &Ok(Err(Refusal::SeatsTaken(Vec::new()))), now, NOW);
+        }
+        assert_eq!(ask(&budgets, &one, 4, 1, now), Ok(()));
+    }
+
+    #[test]
+    fn a_cart_that_another_network_fills_is_its_openers() {
+        let (budgets, now) = (Budgets::new(small()), Instant::now());
+        let (opens, fills) = (stranger(1), stranger(2));
+        for number in 1..=3 {
+            assert_eq!(ask(&budgets, &opens, number, 1, now), Ok(()));
+        }
+        assert_eq!(ask(&budgets, &fills, 1, 7, now), Ok(()));
+        assert_eq!(ask(&budgets, &fills, 2, 1, now).map_err(|over| over.budget), Err(Budget::Held));
+        assert_eq!(ask(&budgets, &fills, 9, 8, now), Ok(()), "what it opens itself is its own");
+    }
+
+    /// However many networks came once, only those that have something here are remembered.
+    #[test]
+    fn networks_that_have_gone_are_forgotten() {
+        let (budgets, begun) = (Budgets::new(small()), Instant::now());
+        let visit = |number: u32, now: Instant| {
+            let address = IpAddr::from(number.to_be_bytes());
+            assert_eq!(budgets.connect(address, now), Ok(true));
+            let owners = vec![(Owner::Network(ClientNetwork::of(address)), Terms::default())];
+            assert_eq!(budgets.request(&owners, 1, now), Ok(()));
+            budgets.disconnect(address);
+        };
+        // Ten thousand a second, for half a minute.
+        for number in 0..300_000 {
+            visit(number, begun + Duration::from_micros(u64::from(number) * 100));
+        }
+        let kept = budgets.accounts.lock().owners.len();
+        assert!(kept <= 2 * ACCOUNTS_KEPT, "{kept} accounts are kept");
     }
 
     /// A little for long is as much as much for a moment: who holds again and again what has run out is refused at last.

@@ -1,7 +1,8 @@
-//! The heads of requests as they come in: a line that ends in a bare LF is made unreadable, so that its request is refused.
+//! The heads of requests as they come in: a line that ends in a bare LF is made unreadable, so that its request is refused. So
+//! is the end of a head that says the length of its body in both ways.
 //!
-//! The HTTP parser takes a bare LF for the end of a line. A proxy in front of the node may not, and then the two disagree
-//! about where a request ends: that is how requests are smuggled.
+//! The HTTP parser takes a bare LF for the end of a line, and the chunks for the length. A proxy in front of the node may not, and
+//! then the two disagree about where a request ends: that is how requests are smuggled.
 
 use std::mem::take;
 
@@ -46,6 +47,7 @@ enum Place {
 #[derive(Clone, Copy, Default)]
 struct Framing {
     length: u64,
+    has_length: bool,
     is_chunked: bool,
     is_upgrade: bool,
 }
@@ -124,6 +126,10 @@ impl Heads {
             *byte = UNREADABLE;
         }
         let is_empty = self.line.is_empty();
+        let Framing { has_length, is_chunked, .. } = self.framing;
+        if matches!(self.at, Place::Head) && is_empty && has_length && is_chunked {
+            *byte = UNREADABLE;
+        }
         match self.at {
             // Empty lines may come before a request.
             Place::Head if is_empty && !self.begun => {}
@@ -138,7 +144,7 @@ impl Heads {
     }
 
     fn head_ended(&mut self) {
-        let Framing { length, is_chunked, is_upgrade } = take(&mut self.framing);
+        let Framing { length, is_chunked, is_upgrade, has_length: _ } = take(&mut self.framing);
         self.begun = false;
         self.at = match (is_upgrade, is_chunked, length) {
             (true, ..) => Place::Through,
@@ -153,7 +159,10 @@ impl Framing {
     fn header(&mut self, line: &[u8]) {
         let Some(colon) = line.iter().position(|byte| *byte == b':') else { return };
         match &line[..colon] {
-            b"content-length" => self.length = number(line[colon + 1..].trim_ascii(), 10).unwrap_or(0),
+            b"content-length" => {
+                self.has_length = true;
+                self.length = number(line[colon + 1..].trim_ascii(), 10).unwrap_or(0);
+            }
             b"transfer-encoding" => self.is_chunked = true,
             b"upgrade" => self.is_upgrade = true,
             _ => {}
@@ -214,6 +223,10 @@ mod tests {
             ("GET / HTTP/1.1\r\nhost: a\r\n\n", "GET / HTTP/1.1\r\nhost: a\r\n#"),
             ("\nGET / HTTP/1.1\r\n\r\n", "#GET / HTTP/1.1\r\n\r\n"),
             ("GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\n\r\n", "GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1#\r\n"),
+            (
+                "POST / HTTP/1.1\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+                "POST / HTTP/1.1\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r#0\r\n\r\n",
+            ),
             (
                 "POST / HTTP/1.1\r\ncontent-length: 1\r\n\r\n\nGET / HTTP/1.1\n",
                 "POST / HTTP/1.1\r\ncontent-length: 1\r\n\r\n\nGET / HTTP/1.1#",

@@ -59,11 +59,11 @@ pub(super) async fn caller(shared: &Shared, guest: &Guest, headers: &HeaderMap, 
             return Err(Said::rejected(why));
         }
     };
+    // What is denied counts as well.
+    let asked = shared.budgets.request(&caller.owners(guest), weight_of(op), Instant::now());
+    asked.map_err(|over| Said::rejected(over.rejection()))?;
     match caller.access.may(shared, op) {
-        Ok(()) => {
-            let asked = shared.budgets.request(&caller.owners(guest), weight_of(op), Instant::now());
-            asked.map(|()| caller).map_err(|over| Said::rejected(over.rejection()))
-        }
+        Ok(()) => Ok(caller),
         Err(Denied::Refused(denial, why)) => {
             caller.denied(shared, denial, &why);
             Err(Said::rejected(why))

@@ -39,6 +39,11 @@ use crate::{
 /// Frames that are no request at all before the connection is closed: a client of another protocol is soon told.
 const MALFORMED_FRAMES_MAX: u32 = 16;
 
+/// Requests beyond the rate of their network that one connection may send in [`OVERS_TIME`], before it is closed: refusing them
+/// takes time as well.
+const OVERS_MAX: u32 = 5_000;
+const OVERS_TIME: Duration = Duration::from_secs(10);
+
 /// Batches of one connection at the same time.
 const BATCHES_MAX: usize = 4;
 
@@ -54,6 +59,15 @@ impl Connection {
         match Request::read(self.frames.encoding(), frame) {
             Ok(request) => self.request(request, now),
             Err(rejected) => {
+                // What is refused as it is read costs as much as what is not.
+                if rejected.id.is_some()
+                    && let Err(over) = self.shared.budgets.request(&self.owners, 1, now)
+                {
+                    self.frames
+                        .write(|encoding, out| encode::rejection(encoding, out, rejected.id, &over.rejection()))?;
+                    self.shared.metrics.rejected_frames.fetch_add(1, Ordering::Relaxed);
+                    return self.is_over_the_rate(now);
+                }
                 self.frames.write(|encoding, out| encode::rejection(encoding, out, rejected.id, &rejected.why))?;
                 if rejected.id.is_some() {
                     self.shared.metrics.rejected_frames.fetch_add(1, Ordering::Relaxed);
@@ -78,6 +92,11 @@ impl Connection {
         if let Err(ended) = self.caller.access.check(&self.shared) {
             return Err(end_of_access(ended));
         }
+        // What is denied counts as well.
+        if let Err(over) = self.shared.budgets.request(&self.owners, weight_of(op), now) {
+            self.refuse(id, op, &over.rejection(), now)?;
+            return self.is_over_the_rate(now);
+        }
         match self.caller.access.may(&self.shared, op) {
             Ok(()) => {}
             Err(Denied::Refused(denial, why)) => {
@@ -85,9 +104,6 @@ impl Connection {
                 return self.refuse(id, op, &why, now);
             }
             Err(Denied::Failed(kind)) => return self.fail(id, op, kind, now, now),
-        }
-        if let Err(over) = self.shared.budgets.request(&self.owners, weight_of(op), now) {
-            return self.refuse(id, op, &over.rejection(), now);
         }
         if let Err(why) = self.caller.admit(&self.shared, &mut call) {
             return self.refuse(id, op, &why, now);
@@ -149,6 +165,16 @@ impl Connection {
                 self.go_about(id, op, Errand::Audit, now, deadline)
             }
         }
+    }
+
+    /// A request was beyond the rate of the client's network; too many of these end the connection.
+    fn is_over_the_rate(&mut self, now: Instant) -> Result<(), End> {
+        let (since, count) = self.overs.filter(|(since, _)| now - *since < OVERS_TIME).unwrap_or((now, 0));
+        self.overs = Some((since, count + 1));
+        if count < OVERS_MAX {
+            return Ok(());
+        }
+        Err(End::Close(close::TOO_MANY_REQUESTS, "too many requests a second".into()))
     }
 
     /// The client says who it is. One whose key or token does not fit is told so, after a while where many such come from, and

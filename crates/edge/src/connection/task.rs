@@ -91,6 +91,8 @@ pub(super) struct Connection {
     /// The first `watch`, on its way to that runtime.
     pub(super) carried: Option<Request>,
     pub(super) malformed: u32,
+    /// Requests beyond the rate of the client's network, and since when they are counted.
+    pub(super) overs: Option<(Instant, u32)>,
     known_phase: Phase,
     /// Bytes read and written that are counted already.
     counted: (u64, u64),
@@ -123,6 +125,7 @@ impl Connection {
             awaited: Awaited::default(),
             carried: None,
             malformed: 0,
+            overs: None,
             known_phase: Phase::Open,
             counted: (0, 0),
             watchers: Share::new(&shared, |metrics: &Metrics| &metrics.watchers, 0),

@@ -224,6 +224,14 @@ async fn heads_that_a_proxy_may_read_otherwise_are_refused() {
         ("GET /healthz HTTP/1.1\nhost: a\r\n", "a bare LF"),
         ("GET /healthz HTTP/1.1\r\nhost: a\n", "a bare LF"),
         ("GET /healthz HTTP/1.1\r\nhost: a\r\nx: y\n", "a bare LF"),
+        (
+            "POST /v1/venue.get HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\ncontent-length: 0\r\n",
+            "two lengths",
+        ),
+        (
+            "POST /v1/venue.get HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n",
+            "two lengths",
+        ),
     ] {
         assert_eq!(status(&format!("{wrong}{close}")).await, 400, "{why}: {wrong:?}");
     }

@@ -1,0 +1,261 @@
+//! Every code that a caller may be answered: a recipe that makes a node answer it, or a test that does.
+
+use std::collections::BTreeSet;
+
+use boxoffice_wire::{FailKind, schema::REFUSALS};
+use serde_json::{Value, json};
+
+use super::{
+    pointers::{Pointer, at},
+    stage::Stage,
+    tokens,
+    wire::{self, attacker},
+};
+use crate::common::{Answer, Dice, Encoding, Port, checkout};
+
+/// Codes that take a gateway, a cluster, a full disk, a panic or a clock, and the tests that have these.
+const ELSEWHERE: &[(u16, Pointer)] = &[
+    (106, at("crates/core/tests/rules/bounds.rs", "holds_and_waiters_under_way_are_bounded")),
+    // The client answers this itself, for a node that is too old; no node does.
+    (110, at("crates/client/tests/nodes.rs", "a_node_that_does_not_know_a_field_is_not_sent_it")),
+    (
+        307,
+        at("crates/core/tests/rules/bounds.rs", "an_active_cart_ends_at_its_highest_age_however_often_it_is_touched"),
+    ),
+    (601, at("tests/payments/outcomes.rs", "payments_that_come_to_nothing")),
+    (602, at("tests/payments/operators.rs", "an_operator_settles_it")),
+    (603, at("tests/payments/outcomes.rs", "payments_that_come_to_nothing")),
+    (801, at("crates/core/tests/cluster/moves.rs", "every_refusal")),
+    (802, at("crates/core/tests/cluster/moves.rs", "every_refusal")),
+    (803, at("crates/core/tests/cluster/moves.rs", "every_refusal")),
+    (804, at("crates/core/tests/cluster/moves.rs", "every_refusal")),
+    (805, at("crates/core/tests/cluster/moves.rs", "every_refusal")),
+    (806, at("crates/core/tests/cluster/moves.rs", "every_refusal")),
+    (807, at("crates/core/tests/cluster/moves.rs", "every_refusal")),
+    (808, at("crates/core/tests/cluster/stories.rs", "a_member_is_drained_and_retires")),
+    (809, at("crates/core/src/cluster/decide.rs", "when_every_id_was_given_nobody_joins")),
+    (810, at("tests/cluster/members.rs", "who_does_not_know_the_secret_is_kept_out")),
+    (811, at("tests/cluster/members.rs", "members_come_and_go")),
+    (901, at("crates/edge/tests/door/requests.rs", "more_under_way_than_allowed_is_busy")),
+    (902, at("crates/edge/tests/door/requests.rs", "the_deadline_is_kept_and_a_late_answer_is_dropped")),
+    (903, at("crates/edge/tests/door/roles.rs", "a_node_that_does_not_hear_of_the_directory_sells_on")),
+    (904, at("crates/edge/tests/door/guests.rs", "a_closing_door_lets_everybody_finish")),
+    (905, at("tests/crash.rs", "a_full_disk_refuses_and_recovers").through("full_disk")),
+    (906, at("tests/cluster/panics.rs", "a_decision_that_panics_fails_one_request")),
+];
+
+/// The name as the sources write the variant: `seats_taken` is `SeatsTaken`.
+fn variant(name: &str) -> String {
+    let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
+    name.split('_').map(capital).collect()
+}
+
+/// Asks, and remembers the codes of the answers.
+struct Seen {
+    codes: BTreeSet<u64>,
+    dice: Dice,
+}
+
+impl Seen {
+    async fn ask(&mut self, port: &Port, code: u64, op: &str, body: Value) {
+        let rid = self.dice.token();
+        let told = port.ask(op, &rid, body.clone()).await;
+        self.is(&told, code, &format!("{op} {body}"));
+    }
+
+    fn is(&mut self, told: &Answer, code: u64, asked: &str) {
+        match told {
+            Answer::No(no) => {
+                assert_eq!(no.code, code, "{asked}: {}", no.body);
+                let row = REFUSALS.iter().find(|row| u64::from(row.code) == code).expect("a code that there is");
+                assert_eq!(no.name, row.name, "{asked}");
+                for detail in row.details {
+                    assert!(no.body.get(detail).is_some(), "{asked}: {detail} is missing in {}", no.body);
+                }
+            }
+            Answer::Fail(found) => assert_eq!(*found, code, "{asked}"),
+            other => panic!("{asked} is to be answered {code}: {other:?}"),
+        }
+        self.codes.insert(code);
+    }
+
+    fn token(&mut self) -> String {
+        self.dice.token()
+    }
+}
+
+async fn done(port: &Port, dice: &mut Dice, op: &str, body: Value) -> Value {
+    port.ask(op, &dice.token(), body).await.ok()
+}
+
+/// What a node needs for all of it.
+async fn furnish(port: &Port, dice: &mut Dice) {
+    let price = json!({"amount": 100, "currency": "EUR"});
+    let session = |id: &str, hall: &str, day: u32, more: Value| {
+        let mut body = json!({
+            "id": id, "venue": "royal", "hall": hall, "title": "hamlet", "prices": {"standard": price},
+            "starts_at": format!("2041-01-{day:02}T19:00:00Z"), "ends_at": format!("2041-01-{day:02}T22:00:00Z"),
+        });
+        body.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+        body
+    };
+    let product = |id: &str, more: Value| {
+        let mut body = json!({"id": id, "name": id, "price": price, "stock": 5});
+        body.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+        body
+    };
+    let limited = json!({"limits": {"per_order": 2, "per_customer": {"quota": "q", "max": 3}}});
+    for (op, body) in [
+        ("hall.put", json!({"venue": "royal", "id": "row", "name": "Row", "layout": {"rows": 4, "seats": 25}})),
+        (
+            "session.create",
+            session("row-1", "row", 1, json!({"areas": [{"id": "yard", "capacity": 3, "price": price}]})),
+        ),
+        ("session.create", session("row-2", "row", 2, json!({}))),
+        ("session.cancel", json!({"id": "row-2", "reason": "rain"})),
+        ("session.block", json!({"id": "row-1", "seats": [[0, 0]]})),
+        ("product.put", product("pen", json!({}))),
+        ("product.put", product("few", limited)),
+        (
+            "resource.put",
+            json!({"id": "room", "name": "Room", "zone": "UTC", "rate": price, "notice_ms": 3_600_000,
+                "hours": {"week": [[[540, 720]], [[540, 720]], [[540, 720]], [[540, 720]], [[540, 720]], [[540, 720]], []], "exceptions": {}}}),
+        ),
+        ("resource.reserve", booking("choir", "09:00", "10:00")),
+    ] {
+        done(port, dice, op, body).await;
+    }
+}
+
+fn booking(name: &str, begin: &str, end: &str) -> Value {
+    json!({"resource": "room", "booking": name, "begin": format!("2041-01-07T{begin}:00Z"), "end": format!("2041-01-07T{end}:00Z")})
+}
+
+/// Makes a node answer every code that one node can be made to answer.
+async fn recipes(stage: &Stage) -> BTreeSet<u64> {
+    let mut seen = Seen { codes: BTreeSet::new(), dice: stage.dice.fork(100) };
+    let operator = stage.operator().await;
+    furnish(&operator, &mut seen.dice.fork(7)).await;
+    let guest = wire::guest(attacker(1), stage.address()).await;
+
+    // Requests.
+    seen.ask(&guest, 101, "venue.get", json!({"id": 7})).await;
+    seen.ask(&guest, 102, "venue.steal", json!({})).await;
+    seen.ask(&guest, 103, "title.search", json!({"name": "x".repeat(300)})).await;
+    let told = guest.read("cart.open", json!({"token": seen.token()})).await;
+    seen.is(&told, 104, "a cart without a request id");
+    let token = seen.token();
+    guest.ask("cart.hold_seats", "once", json!({"token": token, "session": "row-1", "seats": [[0, 1]]})).await.ok();
+    let told =
+        guest.ask("cart.hold_seats", "once", json!({"token": token, "session": "row-1", "seats": [[0, 2]]})).await;
+    seen.is(&told, 105, "a request id that comes with another body");
+    seen.ask(&guest, 107, "venue.put", json!({"id": "mine", "name": "Mine"})).await;
+    let key = tokens::key(stage, "till", "sell").await;
+    let till = wire::port(attacker(2), stage.address(), Encoding::MsgPack, Some(&key)).await.expect("it gets in");
+    seen.ask(&till, 108, "venue.put", json!({"id": "mine", "name": "Mine"})).await;
+
+    // Seats and places.
+    let other = seen.token();
+    let seats = |token: &str, seats: Value| json!({"token": token, "session": "row-1", "seats": seats});
+    seen.ask(&guest, 201, "cart.hold_seats", seats(&other, json!([[0, 1]]))).await;
+    seen.ask(&guest, 202, "cart.hold_seats", seats(&other, json!([[9, 9]]))).await;
+    seen.ask(&guest, 203, "cart.hold_seats", seats(&other, json!([[1, 1], [1, 1]]))).await;
+    seen.ask(&guest, 204, "cart.hold_seats", seats(&other, json!([[0, 0]]))).await;
+    seen.ask(
+        &guest,
+        205,
+        "cart.hold_places",
+        json!({"token": other, "session": "row-1", "area": "yard", "quantity": 4}),
+    )
+    .await;
+    let best = json!({"token": other, "session": "row-1", "count": 20, "category": "standard", "accessible": 20});
+    seen.ask(&guest, 206, "cart.hold_best", best).await;
+    seen.ask(&guest, 207, "cart.hold_seats", json!({"token": other, "session": "row-2", "seats": [[0, 1]]})).await;
+    let overlaps = json!({"id": "row-9", "venue": "royal", "hall": "row", "title": "hamlet",
+        "prices": {"standard": {"amount": 1, "currency": "EUR"}},
+        "starts_at": "2041-01-01T20:00:00Z", "ends_at": "2041-01-01T21:00:00Z"});
+    seen.ask(&operator, 208, "session.create", overlaps.clone()).await;
+    let few =
+        |token: &str, quantity: u64| json!({"token": token, "customer": "ada", "product": "few", "quantity": quantity});
+    let ada = seen.token();
+    guest.ask("cart.hold_stock", "few", few(&ada, 2)).await.ok();
+    seen.ask(&guest, 210, "cart.hold_stock", few(&ada, 1)).await;
+    let again = seen.token();
+    seen.ask(&guest, 209, "cart.hold_stock", few(&again, 2)).await;
+
+    // Carts.
+    let sold = seen.token();
+    guest.ask("cart.hold_seats", "h", seats(&sold, json!([[0, 3]]))).await.ok();
+    let differs = json!({"token": sold, "payment": checkout("")["payment"], "expect": {"total": {"amount": 1, "currency": "EUR"}}});
+    seen.ask(&guest, 308, "cart.checkout", differs).await;
+    guest.ask("cart.checkout", "c", checkout(&sold)).await.ok();
+    seen.ask(&guest, 301, "cart.hold_seats", seats(&sold, json!([[0, 4]]))).await;
+    let short = seen.token();
+    guest.ask("cart.open", "o", json!({"token": short, "ttl_ms": 1})).await.ok();
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    seen.ask(&guest, 302, "cart.hold_seats", seats(&short, json!([[0, 4]]))).await;
+    seen.ask(&guest, 303, "cart.release", json!({"token": token, "line": 99})).await;
+    let empty = seen.token();
+    guest.ask("cart.open", "o", json!({"token": empty})).await.ok();
+    seen.ask(&guest, 304, "cart.checkout", checkout(&empty)).await;
+    let cart = guest.read("cart.get", json!({"token": token})).await.ok()["id"].clone();
+    seen.ask(&guest, 305, "cart.get", json!({"token": other, "cart": cart})).await;
+    let full = seen.token();
+    let lines: Vec<_> =
+        (0..50).map(|seat| json!({"session": "row-1", "seats": [[1 + seat / 25, seat % 25]]})).collect();
+    guest.ask("cart.hold_all", "50", json!({"token": full, "lines": lines})).await.ok();
+    seen.ask(&guest, 306, "cart.hold_seats", seats(&full, json!([[3, 0]]))).await;
+
+    // Stock and calendar.
+    let pens = |quantity: u64| json!({"token": other, "product": "pen", "quantity": quantity});
+    seen.ask(&guest, 401, "cart.hold_stock", pens(6)).await;
+    seen.ask(&guest, 402, "cart.hold_stock", pens(0)).await;
+    seen.ask(&guest, 403, "cart.hold_stock", json!({"token": other, "product": "nothing", "quantity": 1})).await;
+    seen.ask(&operator, 501, "resource.reserve", booking("band", "09:30", "10:30")).await;
+    seen.ask(&operator, 502, "resource.reserve", booking("band", "10:00", "09:00")).await;
+    seen.ask(&operator, 503, "resource.reserve", booking("choir", "10:00", "11:00")).await;
+    seen.ask(&operator, 504, "resource.reserve", booking("band", "13:00", "14:00")).await;
+    seen.ask(&operator, 505, "resource.cancel", json!({"resource": "room", "booking": "nobody"})).await;
+    let past =
+        json!({"token": other, "resource": "room", "begin": "2001-01-01T09:00:00Z", "end": "2001-01-01T10:00:00Z"});
+    seen.ask(&guest, 506, "cart.hold_slot", past).await;
+
+    // The catalogue.
+    seen.ask(&guest, 701, "venue.get", json!({"id": "nowhere"})).await;
+    let mut differs = overlaps;
+    differs["id"] = json!("row-1");
+    seen.ask(&operator, 702, "session.create", differs).await;
+    let dollars = json!({"id": "pen", "name": "pen", "price": {"amount": 1, "currency": "USD"}, "stock": 5});
+    seen.ask(&operator, 703, "product.put", dollars).await;
+
+    // The budget of the whole address: last, for it is used up then.
+    let asked = (0..3_000).map(|_| guest.read("venue.get", json!({"id": "royal"})));
+    let told = futures_util::future::join_all(asked).await;
+    let told = told.iter().find(|told| matches!(told, Answer::No(_))).expect("five seconds' worth are 2 500");
+    seen.is(told, 109, "three thousand requests at once");
+    seen.codes
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_code_is_answered_by_some_test() {
+    let stage = Stage::new("every_code_is_answered_by_some_test", "").await;
+    let seen = recipes(&stage).await;
+    let refusals = REFUSALS.iter().map(|row| (row.code, row.name));
+    let failures = FailKind::ALL.into_iter().map(|kind| (kind.code(), kind.name()));
+    let all: Vec<(u16, &str)> = refusals.chain(failures).collect();
+    for (code, name) in &all {
+        if seen.contains(&u64::from(*code)) {
+            continue;
+        }
+        let pointers: Vec<&Pointer> =
+            ELSEWHERE.iter().filter(|(of, _)| of == code).map(|(_, pointer)| pointer).collect();
+        assert!(!pointers.is_empty(), "{code} {name} has neither a recipe nor a test elsewhere");
+        for pointer in pointers {
+            pointer.check(&[&code.to_string(), name, &variant(name)]);
+        }
+    }
+    let unknown: Vec<u16> =
+        ELSEWHERE.iter().map(|(code, _)| *code).filter(|code| !all.iter().any(|(known, _)| known == code)).collect();
+    assert_eq!(unknown, [0; 0], "codes that there are not");
+    stage.server.stop();
+}
