@@ -75,7 +75,7 @@ async fn a_flood_of_carts_has_an_end() {
         let (address, mut dice) = (stage.address(), stage.dice.fork(100 + number));
         opening.push(tokio::spawn(async move {
             let port = wire::guest(attacker(1), address).await;
-            open_carts(&port, &mut dice, 1_800_000, until).await
+            open_carts(&port, &mut dice, 900_000, until).await
         }));
     }
     let (mut opened, mut refused) = (0, 0);
@@ -142,21 +142,28 @@ async fn carts_that_come_and_go_are_bounded_by_the_rate() {
     stage.server.stop();
 }
 
-/// Sends these frames again and again; how many were refused until the connection was closed or the time was over.
-async fn flood(address: SocketAddr, frames: &[u8], until: Instant) -> usize {
+/// Sends these frames again and again until the connection is closed or the time is over; how many were refused, and whether it
+/// was closed for that.
+async fn flood(address: SocketAddr, frames: &[u8], until: Instant) -> (usize, bool) {
+    // The head of a close frame, and its code.
+    const CLOSE: u8 = 0x88;
+    const TOO_MANY_REQUESTS: [u8; 2] = 4_104_u16.to_be_bytes();
     let stream = wire::raw_socket(attacker(1), address, None).await.expect("it gets in");
     let (mut reader, mut writer) = stream.into_split();
     let reading = tokio::spawn(async move {
         let (mut answers, mut limited) = (vec![0; 1 << 16], 0);
         while let Ok(Ok(read @ 1..)) = timeout(Duration::from_secs(1), reader.read(&mut answers)).await {
-            limited += String::from_utf8_lossy(&answers[..read]).matches("\"retry_after_ms\"").count();
+            let answers = &answers[..read];
+            limited += String::from_utf8_lossy(answers).matches("\"retry_after_ms\"").count();
+            if answers.windows(4).any(|bytes| bytes[0] == CLOSE && bytes[2..] == TOO_MANY_REQUESTS) {
+                return (limited, true);
+            }
         }
-        limited
+        (limited, false)
     });
-    while Instant::now() < until && writer.write_all(frames).await.is_ok() {
+    while Instant::now() < until && !reading.is_finished() && writer.write_all(frames).await.is_ok() {
         tokio::task::yield_now().await;
     }
-    drop(writer);
     reading.await.expect("a reader")
 }
 
@@ -175,8 +182,8 @@ async fn a_flood_of_requests_is_refused_with_a_time_to_wait() {
         tasks.push(tokio::spawn(async move {
             let (mut limited, mut closed, until) = (0, 0, Instant::now() + left);
             while Instant::now() < until {
-                limited += flood(address, &frames, until).await;
-                closed += u32::from(Instant::now() < until);
+                let (refused, is_closed) = flood(address, &frames, until).await;
+                (limited, closed) = (limited + refused, closed + u32::from(is_closed));
             }
             (limited, closed)
         }));

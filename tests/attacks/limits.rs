@@ -97,7 +97,6 @@ const FIELDS: &[Field] = &[
         body: |length| product("properties", json!({text(length): "x"})) },
     Field { limit: "PROPERTY_VALUE_BYTES_MAX", most: PROPERTY_VALUE_BYTES_MAX as u64, op: "product.put", code: 103,
         body: |length| product("properties", json!({"n": text(length)})) },
-    Field { limit: "BLOB_BYTES_MAX", most: BLOB_BYTES_MAX as u64, op: "product.put", code: 103, body: |length| product("blob", json!(vec![0_u8; length as usize])) },
     Field { limit: "STOCK_MAX", most: STOCK_MAX, op: "product.put", code: 402, body: |units| product("stock", json!(units)) },
     Field { limit: "AREAS_MAX", most: AREAS_MAX as u64, op: "session.create", code: 103,
         body: |count| session("areas", (0..count).map(|number| json!({"id": format!("{number}"), "capacity": 1, "price": {"amount": 1, "currency": "EUR"}})).collect()) },
@@ -128,6 +127,7 @@ const ELSEWHERE: &[(&str, Pointer, &[&str])] = &[
         &["IMPORT_FRAME_BYTES_MAX"],
     ),
     ("DEPTH_MAX", at("crates/wire/tests/malformed.rs", "nesting_is_bounded_in_both_encodings"), &["16"]),
+    ("BLOB_BYTES_MAX", at("crates/wire/tests/bounds.rs", "lists_and_blobs_have_a_longest_length"), &["1366"]),
     ("CURSOR_BYTES_MAX", at("crates/wire/tests/bounds.rs", "lists_and_blobs_have_a_longest_length"), &["513"]),
     ("FIRST_FRAME_MS", at("tests/bad_input/frames.rs", "half_a_frame_and_silence"), &["LIMIT"]),
     ("WHOLE_FRAME_MS", at("tests/bad_input/frames.rs", "half_a_frame_and_silence"), &["LIMIT"]),
@@ -400,7 +400,7 @@ async fn limits_of_a_connection_are_reached() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_under_way_are_bounded_by_shard_and_by_node() {
     for (setting, more) in [
-        ("limits.under_way_per_shard", "[node]\nshards = 1\n\n[limits]\nunder_way_per_shard = 4\n"),
+        ("limits.under_way_per_shard", "[node]\nshards = 1\n\n[limits]\nunder_way_per_shard = 64\n"),
         ("overload.under_way", "[overload]\nunder_way = 64\n"),
     ] {
         let stage = Stage::new("commands_under_way_are_bounded_by_shard_and_by_node", more).await;

@@ -49,7 +49,8 @@ fn body_of(text: &str, test: &str, is_test: bool) -> Option<String> {
     let indent = lines[first].len() - lines[first].trim_start().len();
     let end = format!("{}}}", " ".repeat(indent));
     let length = lines[first..].iter().position(|line| *line == end)?;
-    Some(lines[first..first + length].join("\n"))
+    // The `n` of a line end within a text is no part of the word behind it.
+    Some(lines[first..first + length].join("\n").replace("\\n", "  "))
 }
 
 /// Whether a word stands in a text, and not as a part of a longer one. Digits are compared without `_`.

@@ -49,7 +49,7 @@ async fn prepare(stage: &Stage) -> Vec<(&'static str, Value)> {
         json!({"op": "venue.put", "rid": "av", "body": {"id": "arena", "name": "Arena", "city": "Graz"}}),
         json!({"op": "hall.put", "rid": "ah", "body": {"venue": "arena", "id": "main", "name": "Main", "layout": layout}}),
         json!({"op": "hall.put", "rid": "as", "body": {"venue": "arena", "id": "small", "name": "Small", "layout": {"rows": 2, "seats": 2}}}),
-        json!({"op": "resource.put", "rid": "rr", "body": {"id": "room", "name": "Room", "zone": "Europe/Vienna", "rate": {"amount": 1, "currency": "EUR"}}}),
+        json!({"op": "resource.put", "rid": "rr", "body": {"id": "room", "name": "Room", "zone": "UTC", "rate": {"amount": 1, "currency": "EUR"}}}),
     ];
     items.extend((0..SESSIONS).map(|number| {
         let begin = FROM_MS + number as u64 * 4 * HOUR_MS;

@@ -13,7 +13,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::{
-    sync::{Mutex as Turn, MutexGuard},
+    sync::{Semaphore, SemaphorePermit},
     task::JoinHandle,
     time::{Instant, sleep},
 };
@@ -37,13 +37,19 @@ const OPERATOR: Ipv4Addr = Ipv4Addr::LOCALHOST;
 /// How often memory and the operators' port are looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// One attack at a time: they are measured.
-static TURN: Turn<()> = Turn::const_new(());
+/// Attacks at the same time. Those that are measured are alone.
+const TURNS: u32 = 2;
+static TURN: Semaphore = Semaphore::const_new(TURNS as usize);
+
+/// The seconds that each attack is to go on, if somebody says so.
+fn seconds() -> Option<f64> {
+    let seconds = std::env::var("BOXOFFICE_ATTACK_S").ok();
+    seconds.map(|seconds| seconds.parse().expect("BOXOFFICE_ATTACK_S is a number"))
+}
 
 /// How long each attack goes on.
 pub(crate) fn time() -> Duration {
-    let seconds = std::env::var("BOXOFFICE_ATTACK_S").ok();
-    Duration::from_secs_f64(seconds.map_or(1.5, |seconds| seconds.parse().expect("BOXOFFICE_ATTACK_S is a number")))
+    Duration::from_secs_f64(seconds().unwrap_or(1.5))
 }
 
 /// A node with a theatre in which a good buyer buys.
@@ -52,7 +58,7 @@ pub(crate) struct Stage {
     pub(crate) theatre: Theatre,
     pub(crate) dice: Dice,
     _home: Home,
-    _turn: MutexGuard<'static, ()>,
+    _turn: SemaphorePermit<'static>,
 }
 
 impl Stage {
@@ -69,7 +75,8 @@ impl Stage {
 
     /// A node that is started by this command.
     pub(crate) async fn of_command(test: &str, home: Home, command: std::process::Command) -> Stage {
-        let turn = TURN.lock().await;
+        let turns = if seconds().is_some() { TURNS } else { 1 };
+        let turn = TURN.acquire_many(turns).await.expect("it is never closed");
         let dice = Dice::of_test(test);
         let server = Server::spawn(command).unwrap_or_else(|refused| panic!("the node does not serve: {refused:?}"));
         let port = server.port(Encoding::MsgPack).await;

@@ -93,6 +93,7 @@ fn with_descriptors(mut config: Config) -> Result<(Config, Shares, Limits), Fail
     };
     let shares = descriptors::share(descriptors::raise(), &wanted).map_err(Failure::Usage)?;
     let limits = Limits { frame_bytes_max: config.frame_bytes_max, ..descriptors::door(&shares, &wanted) };
+    config.budgets.connections = descriptors::of_one_network(config.budgets.connections, &shares);
     if let Some(gateway) = &mut config.node.payments.gateway
         && shares.calls < gateway.concurrency
     {
