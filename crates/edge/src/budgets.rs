@@ -564,6 +564,7 @@ mod tests {
             connections: 2,
             requests_per_second: 10,
             carts: 3,
+            node_carts: 0,
             held: 10,
             cart_held: 8,
             seat_seconds: 12_000,

@@ -15,7 +15,7 @@ use boxoffice_core::{
 use proptest::{collection::vec, option, prelude::*};
 
 use crate::{
-    script::{cart, check_out, details, euros, hold_lines, id, layout, new_session, recorded},
+    script::{cart, check_out, details, euros, id, layout, new_session, recorded},
     town::Town,
 };
 

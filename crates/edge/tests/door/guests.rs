@@ -130,7 +130,7 @@ async fn a_door_that_cannot_open_says_why() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unfinished_frames_share_their_memory() {
     let limits = Limits { frame_bytes_max: 100_000, ..Limits::default() };
-    let door = Door::open(EdgeConfig { limits, ..EdgeConfig::default() });
+    let door = Door::open(limits);
     let mut clients = Vec::new();
     for _ in 0..4 {
         let mut client = Client::connect(door.address, Encoding::MsgPack).await;
