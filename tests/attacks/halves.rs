@@ -83,11 +83,12 @@ async fn what_is_begun_and_not_ended_is_ended() {
         all.push(half_frame(1 + (number % 2) as u8, &stage).await.expect("half a frame"));
     }
     let mut trickles = Vec::new();
-    for _ in 0..OTHERS {
+    for number in 0..OTHERS {
         all.push(half_head(3, &stage).await.expect("half a head"));
         all.push(half_body(4, &stage).await.expect("half a body"));
         all.push(silence(5, &stage).await.expect("silence"));
-        all.push(slow_reader(6, &stage).await.expect("a reader"));
+        // Each from an address of its own: a network may ask for few maps.
+        all.push(slow_reader(100 + number as u8, &stage).await.expect("a reader"));
         trickles.push(tokio::spawn(trickle(half_head(7, &stage).await.expect("half a head"))));
         trickles.push(tokio::spawn(trickle(half_frame(8, &stage).await.expect("half a frame"))));
     }

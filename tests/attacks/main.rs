@@ -7,6 +7,8 @@
 //! BOXOFFICE_ATTACK_S=60 cargo test -p boxoffice --test attacks -- --nocapture --test-threads=1 | grep '^attack'
 //! ```
 //!
+//! `BOXOFFICE_ATTACK_CONFIG=FILE` adds a configuration to every node: one that switches a budget off must make tests fail.
+//!
 //! No test asserts a speed. They assert counts: the buyer goes on buying, refusals have their names, nothing is oversold, memory has a
 //! bound, and everything that an attacker held is free again.
 

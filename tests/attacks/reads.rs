@@ -123,7 +123,7 @@ async fn read(
                 }
                 got.limited += 1;
                 enough.store(true, Ordering::Relaxed);
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             }
             Answer::Fail(code) => {
                 assert!([901, 902].contains(&code), "{op}: {code}");

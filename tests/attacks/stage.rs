@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     net::{Ipv4Addr, SocketAddr},
+    process::Command,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -57,7 +58,7 @@ pub(crate) struct Stage {
     pub(crate) server: Server,
     pub(crate) theatre: Theatre,
     pub(crate) dice: Dice,
-    _home: Home,
+    pub(crate) home: Home,
     _turn: SemaphorePermit<'static>,
 }
 
@@ -74,7 +75,11 @@ impl Stage {
     }
 
     /// A node that is started by this command.
-    pub(crate) async fn of_command(test: &str, home: Home, command: std::process::Command) -> Stage {
+    pub(crate) async fn of_command(test: &str, home: Home, mut command: Command) -> Stage {
+        // What a test is worth: a file that weakens the node must make it fail.
+        if let Ok(weaker) = std::env::var("BOXOFFICE_ATTACK_CONFIG") {
+            command.arg("--config").arg(weaker);
+        }
         let turns = if seconds().is_some() { TURNS } else { 1 };
         let turn = TURN.acquire_many(turns).await.expect("it is never closed");
         let dice = Dice::of_test(test);
@@ -82,7 +87,7 @@ impl Stage {
         let port = server.port(Encoding::MsgPack).await;
         let sessions = 12 + (time().as_secs_f64() * 0.6) as usize;
         let theatre = Theatre::open(&port, sessions, (20, 25), None).await;
-        Stage { server, theatre, dice, _home: home, _turn: turn }
+        Stage { server, theatre, dice, home, _turn: turn }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -140,6 +140,10 @@ async fn upgrade(State(shared): State<Arc<Shared>>, mut request: Request) -> Res
     } else if guest.count().is_err() || guest.is_over() {
         return refuse(StatusCode::TOO_MANY_REQUESTS, shared.budgets.too_many_connections().rejection());
     }
+    // One that was closed for too many requests does not go on over the next connection.
+    if let Err(over) = shared.budgets.request(&caller.owners(&guest), 1, tokio::time::Instant::now()) {
+        return refuse(StatusCode::TOO_MANY_REQUESTS, over.rejection());
+    }
     shared.runtimes.selling.clone().spawn(async move {
         let upgraded = match upgrading.await {
             Ok(upgraded) => upgraded,

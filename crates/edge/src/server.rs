@@ -125,6 +125,7 @@ impl Edge {
         ring.note(backend.key_ring());
         let (phase, phases) = watch::channel(Phase::Open);
         let asking = Arc::new(Semaphore::new(config.limits.http_requests_max));
+        let dismissing = Semaphore::new(config.limits.turned_away_max);
         let shared = Arc::new(Shared {
             backend,
             config,
@@ -133,6 +134,7 @@ impl Edge {
             phase: phases,
             connections: AtomicU64::new(0),
             asking,
+            dismissing,
             readings: Readings::default(),
             veil: Veil::new(),
             ring,

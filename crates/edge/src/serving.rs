@@ -84,7 +84,10 @@ async fn introduce(mut stream: TcpStream, guest: &Guest, shared: &Shared) -> io:
     if !(web.proxies.are_asked_of_requests() && web.proxies.trusts(guest.address()))
         && let Err(over) = guest.count()
     {
-        if web.certificate.is_none() {
+        // Those that are told why keep their place for a moment: with too many at once, others would find none.
+        if web.certificate.is_none()
+            && let Ok(_permit) = shared.dismissing.try_acquire()
+        {
             dismiss(stream, TOO_MANY).await;
         }
         return Err(io::Error::other(over.rejection().to_string()));

@@ -46,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) connections: AtomicU64,
     /// Permits of HTTP requests.
     pub(crate) asking: Arc<Semaphore>,
+    /// Permits to tell a client why its connection is closed.
+    pub(crate) dismissing: Semaphore,
     pub(crate) readings: Readings,
     pub(crate) veil: Veil,
     /// How the cluster's keys stood a moment ago.

@@ -41,7 +41,7 @@ const MALFORMED_FRAMES_MAX: u32 = 16;
 
 /// Requests beyond the rate of their network that one connection may send in [`OVERS_TIME`], before it is closed: refusing them
 /// takes time as well.
-const OVERS_MAX: u32 = 5_000;
+const OVERS_MAX: u32 = 1_000;
 const OVERS_TIME: Duration = Duration::from_secs(10);
 
 /// Batches of one connection at the same time.
