@@ -112,7 +112,9 @@ async fn read(
             Answer::Ok(body, _) => {
                 got.ok += 1;
                 for feed in body["feeds"].as_array().into_iter().flatten() {
-                    port.read("unwatch", json!({"feed": feed["feed"]})).await;
+                    if matches!(port.read("unwatch", json!({"feed": feed["feed"]})).await, Answer::No(_)) {
+                        break;
+                    }
                 }
             }
             Answer::No(no) => {

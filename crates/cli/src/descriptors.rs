@@ -179,6 +179,17 @@ mod tests {
     }
 
     #[test]
+    fn one_network_fills_half_of_any_door_at_most() {
+        for all in [256, 1_024, 4_096, 1 << 20] {
+            let shares = share(all, &USUAL).expect("they are enough");
+            let budget = of_one_network(512, &shares);
+            // Twice as many for the moment in which a key may be shown.
+            assert!(budget >= 1 && 2 * budget as usize <= shares.connections / 2, "{budget} of {}", shares.connections);
+            assert_eq!(of_one_network(0, &shares), 0, "as many as it likes");
+        }
+    }
+
+    #[test]
     fn what_does_not_fit_is_refused_with_what_does() {
         let said = Wanted { connections: 2_000, is_said: true, ..USUAL };
         let refused = share(1_024, &said).expect_err("too many");
