@@ -177,7 +177,7 @@ async fn flood(address: SocketAddr, frames: &[u8], until: Instant) -> (usize, bo
     let (mut reader, mut writer) = stream.into_split();
     let reading = tokio::spawn(async move {
         let (mut answers, mut limited) = (vec![0; 1 << 16], 0);
-        while let Ok(Ok(read @ 1..)) = timeout(Duration::from_secs(1), reader.read(&mut answers)).await {
+        while let Ok(Ok(read @ 1..)) = timeout(Duration::from_secs(10), reader.read(&mut answers)).await {
             let answers = &answers[..read];
             limited += String::from_utf8_lossy(answers).matches("\"retry_after_ms\"").count();
             if answers.windows(4).any(|bytes| bytes[0] == CLOSE && bytes[2..] == TOO_MANY_REQUESTS) {

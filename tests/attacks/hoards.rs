@@ -68,6 +68,22 @@ async fn hoard(port: &Port, dice: &mut Dice, rows: usize) -> (Vec<String>, usize
     }
 }
 
+/// Gives something back, as soon as the rate of requests allows it.
+async fn give_back(port: &Port, op: &str, body: Value) {
+    loop {
+        match port.ask(op, op, body.clone()).await {
+            Answer::Ok(..) => return,
+            Answer::No(no) if no.code == 109 => {
+                let wait = no.body["retry_after_ms"].as_u64().expect("a time to wait");
+                sleep(Duration::from_millis(wait)).await;
+            }
+            // The cart that was refused its first hold has no line.
+            Answer::No(no) => return assert_eq!(no.code, 303, "{}", no.body),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 /// One stranger holds as much as there may be, for as long as there may be, gives it back and holds again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hoarder_holds_so_much_and_no_more() {
@@ -82,17 +98,10 @@ async fn a_hoarder_holds_so_much_and_no_more() {
         most = most.max(held(&stage).await);
         assert!((1..=1_000).contains(&most), "{most} seats are held by one address");
         for (number, token) in carts.iter().enumerate() {
-            let released = match number % 2 {
-                0 => port.ask("cart.cancel", "c", json!({"token": token})).await,
-                _ => port.ask("cart.release", "r", json!({"token": token, "line": 1})).await,
-            };
-            match released {
-                // The cart that was refused its first hold has no line.
-                Answer::Ok(..) => {}
-                Answer::No(no) => assert!([303, 301].contains(&no.code), "{}", no.body),
-                other => panic!("{other:?}"),
+            if number % 2 == 0 {
+                give_back(&port, "cart.release", json!({"token": token, "line": 1})).await;
             }
-            port.ask("cart.cancel", "end", json!({"token": token})).await;
+            give_back(&port, "cart.cancel", json!({"token": token})).await;
         }
         assert_eq!(held(&stage).await, 0, "everything was given back");
         rounds += 1;

@@ -17,7 +17,7 @@ mod clocks;
 mod requests;
 mod task;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use boxoffice_wire::{Encoding, limits::close};
 use bytes::Bytes;
@@ -37,6 +37,9 @@ use crate::{
     caller::Caller,
     shared::{Guest, Shared},
 };
+
+/// How long a connection with too many requests is not read before it is closed: its client would come again at once.
+const PENALTY: Duration = Duration::from_secs(2);
 
 /// A connection that has just become a WebSocket.
 pub(crate) struct Newcomer {
@@ -81,6 +84,9 @@ async fn finish(connection: Box<Connection>, end: End, shared: &Shared) {
         }
         End::Close(code, reason) => {
             tracing::debug!(code, %reason, "a connection is closed");
+            if code == close::TOO_MANY_REQUESTS {
+                tokio::time::sleep(PENALTY).await;
+            }
             connection.into_frames().close(code, &reason, limits).await;
         }
     }
