@@ -3,7 +3,7 @@
 use std::{io, net::IpAddr, str::FromStr};
 
 use axum::http::HeaderMap;
-use tokio::{io::AsyncReadExt, net::TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// What PROXY protocol headers of version 2 begin with.
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
@@ -82,7 +82,11 @@ impl Proxies {
     ///
     /// # Errors
     /// The proxy sends something else.
-    pub(crate) async fn client_of(&self, stream: &mut TcpStream, peer: IpAddr) -> io::Result<IpAddr> {
+    pub(crate) async fn client_of(
+        &self,
+        stream: &mut (impl AsyncRead + Unpin),
+        peer: IpAddr,
+    ) -> io::Result<IpAddr> {
         if self.way != ProxyWay::ProxyProtocol || !self.trusts(peer) {
             return Ok(peer);
         }

@@ -14,6 +14,8 @@ mod clocks;
 mod codec;
 mod config;
 mod consensus;
+#[doc(hidden)]
+pub mod decoders;
 mod engine;
 mod envelope;
 mod folded;

@@ -52,7 +52,7 @@ impl<T> Group<T> {
 
     fn change_members(&mut self, payload: &[u8]) -> Result<(), Broken> {
         let broken = |what: String| Broken::Members(what);
-        let change = ConfChangeV2::parse_from_bytes(payload).map_err(|error| broken(error.to_string()))?;
+        let change = read_members_change(payload).map_err(broken)?;
         let placed = placed(&change.context)?;
         let state = self.raft.apply_conf_change(&change).map_err(|error| broken(error.to_string()))?;
         let members = Members::of(&state).ok_or_else(|| broken(format!("{state:?} names what is no replica")))?;
@@ -94,6 +94,11 @@ impl<T> Group<T> {
             }
         }
     }
+}
+
+/// The change of members in an entry's payload.
+pub(crate) fn read_members_change(payload: &[u8]) -> Result<ConfChangeV2, String> {
+    ConfChangeV2::parse_from_bytes(payload).map_err(|error| error.to_string())
 }
 
 /// The version of the aim that a change of members was made for; the one that ends a joint change says none.
