@@ -40,7 +40,8 @@ fn write(target: &str, directory: &Path) {
 fn draw() {
     let mut drawn = Drawn::default();
     for seed in 1..=6 {
-        let (_, frames) = tapped(Settings { minutes: 4, nodes: 3 + seed % 3, ..Settings::new(seed) }).expect("it can be simulated");
+        let (_, frames) =
+            tapped(Settings { minutes: 4, nodes: 3 + seed % 3, ..Settings::new(seed) }).expect("it can be simulated");
         for (lane, frame) in frames {
             drawn.frame(lane, frame);
         }
@@ -124,7 +125,11 @@ impl Drawn {
         let meta = chosen(&self.packed, sizes).into_iter().next();
         let snapshots = meta.into_iter().flat_map(|packed| {
             let end = 4 + u32::from_le_bytes(packed[..4].try_into().expect("four")) as usize;
-            states.iter().take(3).map(|state| Bytes::from([&packed[..end], &[0; 8], &state[..]].concat())).collect::<Vec<_>>()
+            states
+                .iter()
+                .take(3)
+                .map(|state| Bytes::from([&packed[..end], &[0; 8], &state[..]].concat()))
+                .collect::<Vec<_>>()
         });
         save("snapshot_state", &[snapshots.collect(), states]);
     }
@@ -138,7 +143,8 @@ fn chosen(inputs: &BTreeSet<(usize, Bytes)>, describe: impl Fn(&Bytes) -> String
         let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
         let new: Vec<String> =
             words.filter(|word| word.starts_with(|letter: char| letter.is_uppercase())).map(str::to_owned).collect();
-        if bytes + length <= DRAWN_BYTES_MAX && new.into_iter().fold(false, |is_new, word| known.insert(word) || is_new) {
+        if bytes + length <= DRAWN_BYTES_MAX && new.into_iter().fold(false, |is_new, word| known.insert(word) || is_new)
+        {
             bytes += length;
             chosen.push(input.clone());
         }

@@ -30,7 +30,8 @@ pub fn path(target: &str) -> PathBuf {
 /// If the file cannot be read.
 pub fn of(target: &str) -> Vec<Seed> {
     let text = fs::read_to_string(path(target)).unwrap_or_default();
-    let mut seeds: Vec<Seed> = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(read).collect();
+    let mut seeds: Vec<Seed> =
+        text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(read).collect();
     let golden = |file, encoding| golden(file, encoding);
     seeds.extend(match target {
         "request_json" => golden("requests.txt", Encoding::Json),

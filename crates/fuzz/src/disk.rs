@@ -139,9 +139,7 @@ pub(crate) fn log_segment(input: &[u8]) {
     damage(&disk, &dir.join("0000000000000001.log"), input);
     let bound = Bound { base: 4 * SEGMENT_BYTES_MIN as usize, per_byte: 0 };
     let mut seen = Vec::new();
-    let recovery = bounded(input, bound, || {
-        log::inspect(&disk, dir, &mut |record| seen.push(record.payload.to_vec()))
-    });
+    let recovery = bounded(input, bound, || log::inspect(&disk, dir, &mut |record| seen.push(record.payload.to_vec())));
     assert!(all.starts_with(&seen), "other records than were written");
     if let [0, 1..=255, _, _, _, _, a, b] = *input
         && u16::from_le_bytes([a, b]) < 4096
@@ -150,7 +148,8 @@ pub(crate) fn log_segment(input: &[u8]) {
         assert!(recovery.is_err(), "damage is not noticed");
     }
     let mut seen = Vec::new();
-    let _ = bounded(input, bound, || log::read_segment(&disk, dir, 1, &mut |record| seen.push(record.payload.to_vec())));
+    let _ =
+        bounded(input, bound, || log::read_segment(&disk, dir, 1, &mut |record| seen.push(record.payload.to_vec())));
     assert!(all.starts_with(&seen), "other records than were written");
 }
 
@@ -178,10 +177,18 @@ pub(crate) fn archive(input: &[u8]) {
     let read = |disk: &MemoryDisk| decoders::archive(Arc::new(disk.clone()), Path::new(ARCHIVE), 1);
     if let Ok(found) = bounded(input, bound, || read(&disk)) {
         let mut again = Vec::new();
-        found.iter().filter(|record| matches!(record, Record::Entry { .. })).for_each(|record| record.encode(&mut again));
-        let written: Vec<u8> = payloads().into_iter().flat_map(|payload| Record::decode_all(payload.into()).expect("records"))
+        found
+            .iter()
             .filter(|record| matches!(record, Record::Entry { .. }))
-            .fold(Vec::new(), |mut bytes, record| { record.encode(&mut bytes); bytes });
+            .for_each(|record| record.encode(&mut again));
+        let written: Vec<u8> = payloads()
+            .into_iter()
+            .flat_map(|payload| Record::decode_all(payload.into()).expect("records"))
+            .filter(|record| matches!(record, Record::Entry { .. }))
+            .fold(Vec::new(), |mut bytes, record| {
+                record.encode(&mut bytes);
+                bytes
+            });
         assert!(again == written, "other records than were written");
     }
     let disk = MemoryDisk::new();

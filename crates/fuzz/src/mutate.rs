@@ -3,8 +3,7 @@
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 
 /// Values at which lengths and counts go wrong.
-const NUMBERS: [u64; 12] =
-    [0, 1, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0xffff, 0x7fff_ffff, 0xffff_ffff, 1 << 62, u64::MAX];
+const NUMBERS: [u64; 12] = [0, 1, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0xffff, 0x7fff_ffff, 0xffff_ffff, 1 << 62, u64::MAX];
 
 /// The longest input that is made.
 const BYTES_MAX: usize = 64 * 1024;
@@ -31,7 +30,11 @@ fn change(rng: &mut SmallRng, bytes: &mut Vec<u8>, seeds: &[Vec<u8>]) {
         3 | 4 => {
             let number = *NUMBERS.choose(rng).expect("a number");
             let width = 1 << rng.random_range(0..4);
-            let digits = if rng.random() { number.to_le_bytes()[..width].to_vec() } else { number.to_be_bytes()[8 - width..].to_vec() };
+            let digits = if rng.random() {
+                number.to_le_bytes()[..width].to_vec()
+            } else {
+                number.to_be_bytes()[8 - width..].to_vec()
+            };
             let end = bytes.len().min(at + width);
             bytes.splice(at..end, digits);
         }
@@ -50,6 +53,8 @@ fn change(rng: &mut SmallRng, bytes: &mut Vec<u8>, seeds: &[Vec<u8>]) {
             let to = rng.random_range(from..=other.len());
             bytes.splice(at..end, other[from..to].iter().copied());
         }
-        _ => bytes.splice(at..at, (0..rng.random_range(1..9)).map(|_| rng.random::<u8>()).collect::<Vec<_>>()).for_each(drop),
+        _ => bytes
+            .splice(at..at, (0..rng.random_range(1..9)).map(|_| rng.random::<u8>()).collect::<Vec<_>>())
+            .for_each(drop),
     }
 }

@@ -4,13 +4,13 @@ use boxoffice_node::decoders;
 use boxoffice_shard::decoders as shard;
 use bytes::Bytes;
 
-use crate::property::{Bound, bounded, canonical, same_again, strict, whole};
+use crate::property::{Bound, bounded, same_again, strict, whole};
 
 /// A message: serde takes up to 1 MiB for a list before its first element, and a value of one byte may take 300 in memory.
 const MESSAGE: Bound = Bound { base: 4 << 20, per_byte: 512 };
 
 /// Room that a link makes before it reads.
-const LINK: Bound = Bound { base: 256 * 1024, per_byte: 4 };
+const LINK: Bound = Bound { base: 256 * 1024, per_byte: 16 };
 
 /// The longest body of a link's frames here.
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -87,5 +87,6 @@ pub(crate) fn lane_feeds(input: &[u8]) {
 
 pub(crate) fn lane_bulk(input: &[u8]) {
     strict(input, MESSAGE, decoders::bulk);
-    canonical(input, MESSAGE, shard::packed_snapshot);
+    let packed = bounded(input, MESSAGE, || shard::packed_snapshot(input));
+    assert!(packed.is_none_or(|packed| packed == input), "a packed snapshot is encoded otherwise");
 }

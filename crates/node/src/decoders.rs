@@ -100,7 +100,8 @@ pub fn stored(bytes: &[u8]) -> Option<Vec<u8>> {
 /// # Errors
 /// What is wrong with the archive.
 pub fn archive(disk: Arc<dyn Disk>, dir: &Path, number: u64) -> Result<Vec<Record>, String> {
-    let table = ArchiveFiles::open(disk, dir).and_then(|files| files.table(number)).map_err(|error| error.to_string())?;
+    let table =
+        ArchiveFiles::open(disk, dir).and_then(|files| files.table(number)).map_err(|error| error.to_string())?;
     let mut records = Vec::new();
     let table = table.ok_or("there is no such archive")?;
     table.records(|record| records.push(record)).map_err(|error| error.to_string())?;

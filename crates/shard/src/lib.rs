@@ -18,6 +18,7 @@ mod consensus;
 pub mod decoders;
 mod engine;
 mod envelope;
+mod fields;
 mod folded;
 mod group;
 mod heard;

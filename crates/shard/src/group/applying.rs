@@ -9,6 +9,7 @@ use super::leading::CLOCKS_TICKS;
 use super::{Group, position};
 use crate::batch::{self, Stamp};
 use crate::config::Config;
+use crate::fields;
 use crate::name::Position;
 use crate::output::{Broken, Output};
 use crate::snapshot::Members;
@@ -98,6 +99,9 @@ impl<T> Group<T> {
 
 /// The change of members in an entry's payload.
 pub(crate) fn read_members_change(payload: &[u8]) -> Result<ConfChangeV2, String> {
+    if !fields::may_be_conf_change(payload) {
+        return Err("its fields are not those of a change of members".into());
+    }
     ConfChangeV2::parse_from_bytes(payload).map_err(|error| error.to_string())
 }
 
