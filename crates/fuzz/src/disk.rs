@@ -46,8 +46,8 @@ pub(crate) fn log_record(input: &[u8]) {
 
 /// A state of a shard, and a snapshot that says what it is of.
 pub(crate) fn snapshot_state(input: &[u8]) {
-    same_again(input, STATE, decoders::state);
-    same_again(input, STATE, decoders::snapshot);
+    strict(input, STATE, decoders::state);
+    strict(input, STATE, decoders::snapshot);
 }
 
 /// An entity in the store: as bytes, and with a checksum that fits.
