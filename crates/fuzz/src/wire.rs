@@ -197,7 +197,7 @@ pub(crate) fn credentials(input: &[u8]) {
 
 /// A webhook: the signature header up to the first line end, then the body.
 pub(crate) fn webhook(input: &[u8]) {
-    const BOUND: Bound = Bound { base: 4096, per_byte: 16 };
+    const BOUND: Bound = Bound { base: 4096, per_byte: 64 };
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
     let (header, body) = match input.iter().position(|byte| *byte == b'\n') {
         Some(end) => (&input[..end], &input[end + 1..]),
