@@ -59,7 +59,11 @@ fn golden(file: &str, encoding: Encoding) -> Vec<Seed> {
     lines.chunks(4).map(frame).collect()
 }
 
-fn read(line: &str) -> Seed {
+/// The input of a line.
+///
+/// # Panics
+/// If it is none.
+pub fn read(line: &str) -> Seed {
     let (name, said) = line.split_once(" = ").unwrap_or_else(|| panic!("`name = bytes` is expected: {line}"));
     let bytes = match said.strip_prefix("hex:") {
         Some(text) => digits(text),
@@ -102,17 +106,4 @@ fn unescape(text: &str) -> Vec<u8> {
         bytes.push(byte);
     }
     bytes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_written_is_read() {
-        for bytes in [&b"GET / HTTP/1.1\r\n\x00\t\\\"'"[..], &[0, 1, 2, 0xff], b"", b"hex:00", b" = "] {
-            let seed = Seed { name: "a name".into(), bytes: bytes.to_vec() };
-            assert_eq!(read(write(&seed).trim_end_matches('\n')), seed);
-        }
-    }
 }

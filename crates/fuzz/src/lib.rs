@@ -1,5 +1,5 @@
 //! Fuzz targets: every decoder that takes bytes from a client, a proxy, a payment gateway, another node or a disk, and the
-//! property that must hold for any bytes. `tests/fuzz.rs` runs them in `cargo test`; `crates/fuzz/run` fuzzes one for longer.
+//! property that must hold for any bytes. `tests/fuzz` runs them in `cargo test`; `crates/fuzz/run` fuzzes one for longer.
 
 // In reading order: what is checked, the decoders by where their bytes come from, inputs.
 mod property;

@@ -34,8 +34,11 @@ fn again<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Option<Vec<u8>> {
     codec::read::<T>(bytes).ok().map(|value| codec::append(&value, Vec::new()))
 }
 
-/// A frame of the lane of consensus: how far the sender's disk is, and the messages for each shard.
-pub fn consensus(bytes: &[u8]) -> Option<(Vec<u8>, Vec<(ShardId, Bytes)>)> {
+/// Messages, and the shard that each is for.
+pub type Messages = Vec<(ShardId, Bytes)>;
+
+/// A frame of the lane of consensus: how far the sender's disk is, and the messages.
+pub fn consensus(bytes: &[u8]) -> Option<(Vec<u8>, Messages)> {
     let mut frame = Bytes::copy_from_slice(bytes);
     let standing = Standing::take(&mut frame)?;
     let mut messages = Vec::new();

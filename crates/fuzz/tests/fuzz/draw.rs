@@ -1,9 +1,6 @@
-//! The corpus of the fuzz targets.
-//!
-//! `corpus draw` simulates a cluster and puts bytes that its nodes sent into the corpus, instead of those that were drawn before.
-//! `corpus write TARGET DIRECTORY` writes the inputs of a target to a file each, as fuzzers want them.
+//! Draws real bytes for the corpus from simulated clusters.
 
-use std::{collections::BTreeSet, fs, path::Path, process::ExitCode};
+use std::{collections::BTreeSet, fs};
 
 use boxoffice_fuzz::corpus::{self, Seed};
 use boxoffice_node::{decoders as node, world::Lane};
@@ -17,26 +14,8 @@ const DRAWN_BYTES_MAX: usize = 8 * 1024;
 /// Longer inputs are not drawn: a search gets less done with them.
 const INPUT_BYTES_MAX: usize = 1_500;
 
-fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["draw"] => draw(),
-        ["write", target, directory] => write(target, Path::new(directory)),
-        _ => {
-            eprintln!("corpus draw | corpus write TARGET DIRECTORY");
-            return ExitCode::from(2);
-        }
-    }
-    ExitCode::SUCCESS
-}
-
-fn write(target: &str, directory: &Path) {
-    fs::create_dir_all(directory).expect("the directory is made");
-    for (number, seed) in corpus::of(target).iter().enumerate() {
-        fs::write(directory.join(format!("seed-{number}")), &seed.bytes).expect("the input is written");
-    }
-}
-
+#[test]
+#[ignore = "it writes to the corpus: after a format has changed"]
 fn draw() {
     let mut drawn = Drawn::default();
     for seed in 1..=6 {
@@ -141,10 +120,12 @@ fn chosen(inputs: &BTreeSet<(usize, Bytes)>, describe: impl Fn(&Bytes) -> String
     for (length, input) in inputs {
         let text = describe(input);
         let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-        let new: Vec<String> =
-            words.filter(|word| word.starts_with(|letter: char| letter.is_uppercase())).map(str::to_owned).collect();
-        if bytes + length <= DRAWN_BYTES_MAX && new.into_iter().fold(false, |is_new, word| known.insert(word) || is_new)
-        {
+        let new = words.filter(|word| word.starts_with(|letter: char| letter.is_uppercase())).map(str::to_owned);
+        let before = known.len();
+        if bytes + length <= DRAWN_BYTES_MAX {
+            known.extend(new);
+        }
+        if known.len() > before {
             bytes += length;
             chosen.push(input.clone());
         }
