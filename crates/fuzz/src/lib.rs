@@ -1,6 +1,9 @@
 //! Fuzz targets: every decoder that takes bytes from a client, a proxy, a payment gateway, another node or a disk, and the
 //! property that must hold for any bytes. `tests/fuzz` runs them in `cargo test`; `crates/fuzz/run` fuzzes one for longer.
 
+// Under `cargo bolero` it brings what the instrumentation calls, without which nothing links.
+use bolero as _;
+
 // In reading order: what is checked, the decoders by where their bytes come from, inputs.
 mod property;
 
