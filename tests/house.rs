@@ -1,5 +1,7 @@
 //! The arrows between crates: who may use whom. A new arrow is a decision: it changes this picture and a sentence in
-//! `docs/architecture.md`. And what `docs/promises.md` says of tests.
+//! `docs/architecture.md`. And what `docs/promises.md` says of tests, and `deny.toml` of packages.
+
+mod packages;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,6 +17,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("boxoffice-client", &["core", "wire"]),
     ("boxoffice-core", &[]),
     ("boxoffice-edge", &["core", "node", "wire"]),
+    ("boxoffice-fuzz", &["core", "edge", "node", "shard", "wire"]),
     ("boxoffice-gateway", &["core", "wire"]),
     ("boxoffice-load", &["client", "core", "gateway", "shard", "wire", "workload"]),
     ("boxoffice-node", &["core", "shard", "wire"]),

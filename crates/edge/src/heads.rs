@@ -2,15 +2,19 @@
 //! is the end of a head that says the length of its body in both ways.
 //!
 //! The HTTP parser takes a bare LF for the end of a line, and the chunks for the length. A proxy in front of the node may not, and
-//! then the two disagree about where a request ends: that is how requests are smuggled.
+//! then the two disagree about where a request ends: that is how requests are smuggled. A length that is not seen whole is made
+//! unreadable too: after it, heads could not be told from bodies.
 
 use std::mem::take;
 
 /// Bytes of a header line that are looked at: longer than the names and values that matter.
 const LINE_BYTES_SEEN: usize = 64;
 
-/// The longest run of digits of a length or of a chunk's size; more is the parser's business to refuse.
+/// The longest run of digits of a chunk's size.
 const DIGITS_MAX: usize = 16;
+
+/// The name of the header with a body's length.
+const CONTENT_LENGTH: &[u8] = b"content-length";
 
 /// What takes the place of a bare LF. No line of a head may have it, so the parser answers 400.
 const UNREADABLE: u8 = 0;
@@ -84,6 +88,16 @@ impl Line {
         self.seen[..self.length.min(LINE_BYTES_SEEN)].trim_ascii()
     }
 
+    /// How many hexadecimal digits it begins with.
+    fn digits(&self) -> usize {
+        self.text().iter().take_while(|byte| byte.is_ascii_hexdigit()).count()
+    }
+
+    /// Whether it says a body's length, and not all of it was seen.
+    fn hides_length(&self) -> bool {
+        self.length > LINE_BYTES_SEEN && self.text().starts_with(CONTENT_LENGTH)
+    }
+
     fn is_empty(&self) -> bool {
         self.length == 0 || (self.length == 1 && self.after_cr)
     }
@@ -122,7 +136,12 @@ impl Heads {
             self.line.push(*byte);
             return;
         }
-        if !self.line.after_cr && !matches!(self.at, Place::ChunkSize) {
+        let is_unreadable = match self.at {
+            Place::ChunkSize => self.line.digits() > DIGITS_MAX,
+            Place::Head => !self.line.after_cr || self.line.hides_length(),
+            Place::Trailers | Place::Body(_) | Place::Chunk(_) | Place::Through => !self.line.after_cr,
+        };
+        if is_unreadable {
             *byte = UNREADABLE;
         }
         let is_empty = self.line.is_empty();
@@ -137,7 +156,7 @@ impl Heads {
             Place::Head if !self.begun => self.begun = true,
             Place::Head => self.framing.header(self.line.text()),
             Place::Trailers if is_empty => self.at = Place::Head,
-            Place::ChunkSize => self.at = chunk(self.line.text()),
+            Place::ChunkSize => self.at = chunk(&self.line),
             Place::Trailers | Place::Body(_) | Place::Chunk(_) | Place::Through => {}
         }
         self.line.clear();
@@ -159,7 +178,7 @@ impl Framing {
     fn header(&mut self, line: &[u8]) {
         let Some(colon) = line.iter().position(|byte| *byte == b':') else { return };
         match &line[..colon] {
-            b"content-length" => {
+            CONTENT_LENGTH => {
                 self.has_length = true;
                 self.length = number(line[colon + 1..].trim_ascii(), 10).unwrap_or(0);
             }
@@ -171,9 +190,9 @@ impl Framing {
 }
 
 /// What follows the line with a chunk's size.
-fn chunk(line: &[u8]) -> Place {
-    let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count().min(DIGITS_MAX);
-    match number(&line[..digits], 16) {
+fn chunk(line: &Line) -> Place {
+    let digits = line.digits();
+    match number(&line.text()[..digits], 16).filter(|_| digits <= DIGITS_MAX) {
         Some(0) => Place::Trailers,
         // The line end behind the chunk is passed with it.
         Some(size) => Place::Chunk(size.saturating_add(2)),
@@ -239,5 +258,16 @@ mod tests {
         for (text, expected) in bad {
             assert_eq!(passed(text), expected);
         }
+    }
+
+    #[test]
+    fn a_length_that_is_not_seen_whole_is_made_unreadable() {
+        for padding in [" ".repeat(60), "\t".repeat(60), "0".repeat(60)] {
+            let text = format!("POST / HTTP/1.1\r\nContent-Length:{padding}5\r\n\r\n");
+            assert_eq!(passed(&text), text.replace("5\r\n", "5\r#"));
+        }
+        let chunk = |digits: &str| format!("POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{digits}\r\n");
+        assert_eq!(passed(&chunk("0000000000000005")), chunk("0000000000000005"));
+        assert_eq!(passed(&chunk("00000000000000005")), chunk("00000000000000005").replace("5\r\n", "5\r#"));
     }
 }

@@ -9,6 +9,8 @@
 // what they are told, what is waited for, gone about and looked at before, a connection, the same by HTTP, the page.
 pub mod backend;
 pub mod config;
+#[doc(hidden)]
+pub mod decoders;
 pub mod metrics;
 mod node;
 mod rates;

@@ -3,7 +3,7 @@
 use std::{io, net::IpAddr, str::FromStr};
 
 use axum::http::HeaderMap;
-use tokio::{io::AsyncReadExt, net::TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// What PROXY protocol headers of version 2 begin with.
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
@@ -82,7 +82,7 @@ impl Proxies {
     ///
     /// # Errors
     /// The proxy sends something else.
-    pub(crate) async fn client_of(&self, stream: &mut TcpStream, peer: IpAddr) -> io::Result<IpAddr> {
+    pub(crate) async fn client_of(&self, stream: &mut (impl AsyncRead + Unpin), peer: IpAddr) -> io::Result<IpAddr> {
         if self.way != ProxyWay::ProxyProtocol || !self.trusts(peer) {
             return Ok(peer);
         }
@@ -109,8 +109,10 @@ impl Proxies {
             ProxyWay::Forwarded => ("forwarded", forwarded_for),
             ProxyWay::ProxyProtocol => return peer,
         };
-        let lists: Vec<&str> = headers.get_all(name).iter().map(|list| list.to_str().unwrap_or_default()).collect();
-        let mut entries = lists.iter().flat_map(|list| list.split(',')).map(read).rev();
+        // Each entry by itself: what a client has sent may be no text, and the proxy's entry follows it in the same line.
+        let lists = headers.get_all(name).iter().rev();
+        let entries = lists.flat_map(|list| list.as_bytes().rsplit(|byte| *byte == b','));
+        let mut entries = entries.map(|entry| str::from_utf8(entry).ok().and_then(read));
         let mut client = peer;
         while self.trusts(client) {
             // An entry that is no address hides who is behind it: what is known is the proxy that wrote it.
@@ -155,6 +157,8 @@ fn address(text: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderName;
+
     use super::*;
 
     fn ip(text: &str) -> IpAddr {
@@ -211,6 +215,21 @@ mod tests {
         let other = [("x-forwarded-for", "192.0.2.1")];
         assert_eq!(client(ProxyWay::Forwarded, "10.0.0.1", &other), "10.0.0.1", "a header that proxies do not set");
         assert_eq!(client(ProxyWay::ProxyProtocol, "10.0.0.1", &other), "10.0.0.1");
+    }
+
+    #[test]
+    fn what_is_no_text_hides_no_entry_of_a_proxy() {
+        let networks = vec!["10.0.0.0/8".parse().expect("a network")];
+        let proxies = Proxies { networks, way: ProxyWay::ForwardedFor };
+        let by = |list: &[u8]| {
+            let value = axum::http::HeaderValue::from_bytes(list).expect("a value");
+            proxies.client_of_request(
+                ip("10.0.0.1"),
+                &HeaderMap::from_iter([(HeaderName::from_static("x-forwarded-for"), value)]),
+            )
+        };
+        assert_eq!(by(b"\xff, 192.0.2.1"), ip("192.0.2.1"));
+        assert_eq!(by(b"192.0.2.1, \xff"), ip("10.0.0.1"));
     }
 
     #[test]

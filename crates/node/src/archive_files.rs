@@ -38,6 +38,8 @@ const PIECE: usize = 256 << 10;
 const SHARD_BYTES: usize = 10;
 /// More than a piece can have: one record may be as large as an entry.
 const PIECE_MAX: usize = 1 << 30;
+/// A byte of an LZ4 block stands for at most so many.
+const LZ4_RATIO_MAX: usize = 255;
 
 /// The directory of a node's archives.
 pub struct ArchiveFiles {
@@ -226,7 +228,7 @@ impl Table {
             let number = |place: usize| u32::from_le_bytes(head[place..place + 4].try_into().expect("four"));
             let (plain, packed) = (number(0) as usize, number(4) as usize);
             let next = at + (PIECE_HEAD + packed) as u64;
-            if next > self.end || plain > PIECE_MAX {
+            if next > self.end || plain > PIECE_MAX || plain > packed.saturating_mul(LZ4_RATIO_MAX) {
                 return Err(bad(format!("a piece at byte {at} does not fit")));
             }
             let mut bytes = vec![0; packed];

@@ -22,6 +22,8 @@ mod cell;
 mod clocks;
 mod codec;
 pub mod contain;
+#[doc(hidden)]
+pub mod decoders;
 mod driver;
 pub mod feeds;
 pub mod gateway;

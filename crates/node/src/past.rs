@@ -12,7 +12,7 @@
 //! have: it is handed only what was applied from entries that are synced.
 
 mod keeper;
-mod record;
+pub(crate) mod record;
 mod replay;
 mod totals;
 

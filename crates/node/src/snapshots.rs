@@ -151,7 +151,7 @@ fn write(files: &SnapshotFiles, meta: &SnapshotMeta, rests_on: u64, cut: Cut) ->
 }
 
 /// A snapshot's bytes: the length of its description, the description, the batches of the store it rests on, the state.
-fn join(meta: &SnapshotMeta, rests_on: u64, state: &[u8]) -> Vec<u8> {
+pub(crate) fn join(meta: &SnapshotMeta, rests_on: u64, state: &[u8]) -> Vec<u8> {
     let described = meta.encode();
     let length = u32::try_from(described.len()).expect("a description is short");
     [&length.to_le_bytes(), &described[..], &rests_on.to_le_bytes(), state].concat()

@@ -7,6 +7,8 @@ use bytes::{Buf, BufMut, Bytes};
 use protobuf::Message as _;
 use raft::eraftpb::Message;
 
+use crate::fields;
+
 const HEADER_BYTES: usize = 8;
 
 pub(crate) fn seal(message: &Message, running_ms: Option<u64>) -> Bytes {
@@ -23,7 +25,8 @@ pub(crate) fn open(mut bytes: &[u8]) -> Option<(Option<u64>, Message)> {
         return None;
     }
     let running_ms = Some(bytes.get_u64_le()).filter(|ms| *ms > 0);
-    Some((running_ms, Message::parse_from_bytes(bytes).ok()?))
+    let message = fields::may_be_message(bytes).then(|| Message::parse_from_bytes(bytes).ok());
+    Some((running_ms, message.flatten()?))
 }
 
 #[cfg(test)]

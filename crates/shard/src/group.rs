@@ -6,6 +6,7 @@ mod leading;
 mod moving;
 mod writing;
 
+pub(crate) use applying::read_members_change;
 use raft::eraftpb::{Entry, EntryType, Message, MessageType, Snapshot};
 use raft::{INVALID_INDEX, ProgressState, RawNode, Ready, SnapshotStatus, StateRole};
 

@@ -14,8 +14,11 @@ mod clocks;
 mod codec;
 mod config;
 mod consensus;
+#[doc(hidden)]
+pub mod decoders;
 mod engine;
 mod envelope;
+mod fields;
 mod folded;
 mod group;
 mod heard;

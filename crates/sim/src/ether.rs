@@ -19,6 +19,7 @@ use tokio::{runtime::Handle, sync::Notify, time::sleep};
 
 use crate::{
     fabric::{Delivery, Fabric, Weather},
+    tap,
     trace::Trace,
 };
 
@@ -433,6 +434,7 @@ impl Net for SimNet {
                 }
             }
         }
+        tap::frame(lane, &frame);
         let State { fabric, dice, .. } = &mut *state;
         fabric.send(dice, now_us, Delivery { from: self.node, to, lane: lane as u8, frame });
         let next_us = fabric.next_us();

@@ -32,6 +32,7 @@ mod ether;
 pub mod fabric;
 mod machine;
 mod panics;
+mod tap;
 mod trace;
 mod walls;
 
@@ -43,3 +44,4 @@ pub use many::{Summary, run_many};
 pub use run::{Report, run};
 pub use settings::Settings;
 pub use tally::Tally;
+pub use tap::tapped;

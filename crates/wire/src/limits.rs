@@ -21,6 +21,9 @@ pub const REQUEST_ID_BYTES_MAX: usize = 64;
 /// The most items of a `batch`.
 pub const BATCH_ITEMS_MAX: usize = 1_000;
 
+/// The most seats in the halls of one `batch`: a few bytes of a layout are thousands of seats in memory.
+pub const BATCH_SEATS_MAX: u32 = 1_000_000;
+
 /// The most lines of a cart.
 pub const CART_LINES_MAX: usize = 50;
 

@@ -18,8 +18,8 @@ use crate::{
     convert::{self, session::Search},
     envelope::{Envelope, Parts, Rejected},
     limits::{
-        BATCH_ITEMS_MAX, CLIENT_NAME_BYTES_MAX, DEADLINE_MS, DEADLINE_MS_MAX, FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX,
-        REQUEST_ID_BYTES_MAX,
+        BATCH_ITEMS_MAX, BATCH_SEATS_MAX, CLIENT_NAME_BYTES_MAX, DEADLINE_MS, DEADLINE_MS_MAX, FRAME_BYTES_MAX,
+        IMPORT_FRAME_BYTES_MAX, REQUEST_ID_BYTES_MAX,
     },
     raw,
     rejection::Rejection,
@@ -467,16 +467,27 @@ fn items(encoding: Encoding, body: &[u8]) -> Result<Vec<Result<Item, Rejection>>
     if elements.is_empty() {
         return Err(Rejection::bad_request("body: `items` is empty"));
     }
-    Ok(elements.into_iter().map(|element| item(encoding, element)).collect())
+    let mut seats = 0;
+    Ok(elements.into_iter().map(|element| item(encoding, element, &mut seats)).collect())
 }
 
-fn item(encoding: Encoding, element: &[u8]) -> Result<Item, Rejection> {
+/// An item of a batch; `seats` counts those of the halls before it.
+fn item(encoding: Encoding, element: &[u8], seats: &mut u32) -> Result<Item, Rejection> {
     let mut parts = Parts::default();
     raw::fields(encoding, element, |name, value| parts.take(encoding, name, value))?;
     let op = op(&parts.op.ok_or_else(|| Rejection::bad_request("`op` is missing"))?)?;
     parts.unknown.refuse_of(op)?;
     let key = request_id(op, parts.rid.as_deref())?;
     let bytes = parts.body.unwrap_or(encoding.empty());
+    // The bodies of further halls are not looked at: reading them is what takes the memory.
+    if op == Op::HallPut && *seats >= BATCH_SEATS_MAX {
+        let why =
+            format_smolstr!("the halls of a batch have at most {BATCH_SEATS_MAX} seats; put this one with another");
+        return Err(Rejection::TooLarge(why));
+    }
     let (command, shape) = command(Body { encoding, op, bytes })?;
+    if let Command::Venue(_, VenueCommand::PutHall { layout, .. }) = &command {
+        *seats += layout.seats();
+    }
     Ok(Item { op, key: keyed(key, &command), shape, command })
 }

@@ -248,6 +248,20 @@ fn lists_and_blobs_have_a_longest_length() {
 }
 
 #[test]
+fn the_halls_of_a_batch_have_a_most_of_seats() {
+    let runs = r#"[{"gap":0,"count":50000,"first":1,"step":1,"category":"c","accessible":false}]"#;
+    let row = |label: &str| format!(r#"{{"label":"{label}","section":"s","runs":{runs}}}"#);
+    let layout = format!(r#"{{"rows":[{}]}}"#, ["a", "b", "c", "d"].map(row).join(","));
+    let hall = format!(r#"{{"op":"hall.put","rid":"r","body":{{"venue":"v","id":"h","name":"H","layout":{layout}}}}}"#);
+    let get = r#"{"op":"venue.get","body":{"id":"v"}}"#;
+    let items = [vec![hall.as_str(); 7], vec![get]].concat().join(",");
+    let Call::Batch(items) = taken(Op::Batch, &format!(r#"{{"items":[{items}]}}"#)) else { panic!("no batch") };
+    let taken: Vec<bool> = items.iter().map(Result::is_ok).collect();
+    assert_eq!(taken, [true, true, true, true, true, false, false, true], "five of them have a million seats");
+    assert!(items[5].as_ref().is_err_and(|why| why.to_string().contains("1000000 seats")), "{:?}", items[5]);
+}
+
+#[test]
 fn resources_are_checked() {
     let put = |more: &str| {
         format!(r#"{{"id":"r","name":"R","zone":"Europe/Berlin","rate":{{"amount":1,"currency":"EUR"}}{more}}}"#)

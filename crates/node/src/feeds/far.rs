@@ -31,7 +31,7 @@ const PAGE_MS: u64 = 10_000;
 
 /// What is said about feeds between nodes, in postcard.
 #[derive(Debug, Serialize, Deserialize)]
-enum Message {
+pub(crate) enum Message {
     /// Watch this for me, instead of what I asked before.
     Watch(Number, Entity),
     /// Not any more.
@@ -49,7 +49,7 @@ enum Message {
 }
 
 /// What a node calls a watch or a question of its own.
-type Number = u64;
+pub(crate) type Number = u64;
 
 /// An entity that is watched for us.
 struct Watch {

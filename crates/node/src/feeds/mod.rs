@@ -22,7 +22,7 @@ mod channel;
 mod watcher;
 mod watchers;
 
-mod far;
+pub(crate) mod far;
 mod hub;
 #[cfg(test)]
 mod tests;

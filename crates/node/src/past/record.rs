@@ -33,7 +33,7 @@ pub(super) fn encode(leaving: &Leaving) -> Bytes {
     seal(&Cut::one(leaving.entity.clone(), Arc::clone(&leaving.state), leaving.index))
 }
 
-pub(super) fn decode(bytes: &[u8]) -> Result<Stored, String> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<Stored, String> {
     let cut: Cut = open(bytes)?;
     let mut entities = cut.entities();
     let (Some((entity, state)), None) = (entities.next(), entities.next()) else {
@@ -43,7 +43,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Stored, String> {
 }
 
 /// A value with version and checksum.
-pub(super) fn seal(value: &impl Serialize) -> Bytes {
+pub(crate) fn seal(value: &impl Serialize) -> Bytes {
     let mut bytes = codec::append(value, vec![VERSION]);
     let crc = crc32c::crc32c(&bytes);
     bytes.extend_from_slice(&crc.to_le_bytes());

@@ -44,7 +44,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const fn byte(self) -> u8 {
+    pub(super) const fn byte(self) -> u8 {
         match self {
             Kind::Heartbeat => 0,
             Kind::For(Lane::Consensus) => 1,
@@ -59,7 +59,7 @@ impl Kind {
         }
     }
 
-    fn read(byte: u8) -> Option<Kind> {
+    pub(super) fn read(byte: u8) -> Option<Kind> {
         Some(match byte {
             0 => Kind::Heartbeat,
             1 => Kind::For(Lane::Consensus),

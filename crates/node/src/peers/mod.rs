@@ -14,6 +14,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::{net::TcpListener, runtime::Handle, sync::watch};
 
 mod config;
+pub(crate) mod decoders;
 mod dial;
 mod ends;
 mod frame;

@@ -8,7 +8,7 @@ use crate::codec;
 
 /// One message of the lane of big things.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Message {
+pub(crate) enum Message {
     /// A snapshot is there to be pulled.
     Offer {
         /// Of which shard.
@@ -38,7 +38,7 @@ pub(super) enum Message {
 
 /// What is in a piece.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Body {
+pub(crate) enum Body {
     /// The next bytes of what was in memory.
     Memory(Bytes),
     /// The next records of the history, as the sender's store has them.
@@ -50,13 +50,13 @@ pub(super) enum Body {
 }
 
 impl Message {
-    pub(super) fn encode(&self) -> Bytes {
+    pub(crate) fn encode(&self) -> Bytes {
         codec::append(self, Vec::new()).into()
     }
 
     /// # Errors
     /// What is wrong with the bytes.
-    pub(super) fn decode(bytes: &[u8]) -> Result<Message, String> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Message, String> {
         codec::read(bytes)
     }
 }

@@ -7,7 +7,7 @@
 //! given to raft.
 
 mod incoming;
-mod message;
+pub(crate) mod message;
 mod outgoing;
 
 use std::{

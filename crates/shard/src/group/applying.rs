@@ -9,6 +9,7 @@ use super::leading::CLOCKS_TICKS;
 use super::{Group, position};
 use crate::batch::{self, Stamp};
 use crate::config::Config;
+use crate::fields;
 use crate::name::Position;
 use crate::output::{Broken, Output};
 use crate::snapshot::Members;
@@ -52,7 +53,7 @@ impl<T> Group<T> {
 
     fn change_members(&mut self, payload: &[u8]) -> Result<(), Broken> {
         let broken = |what: String| Broken::Members(what);
-        let change = ConfChangeV2::parse_from_bytes(payload).map_err(|error| broken(error.to_string()))?;
+        let change = read_members_change(payload).map_err(broken)?;
         let placed = placed(&change.context)?;
         let state = self.raft.apply_conf_change(&change).map_err(|error| broken(error.to_string()))?;
         let members = Members::of(&state).ok_or_else(|| broken(format!("{state:?} names what is no replica")))?;
@@ -94,6 +95,14 @@ impl<T> Group<T> {
             }
         }
     }
+}
+
+/// The change of members in an entry's payload.
+pub(crate) fn read_members_change(payload: &[u8]) -> Result<ConfChangeV2, String> {
+    if !fields::may_be_conf_change(payload) {
+        return Err("its fields are not those of a change of members".into());
+    }
+    ConfChangeV2::parse_from_bytes(payload).map_err(|error| error.to_string())
 }
 
 /// The version of the aim that a change of members was made for; the one that ends a joint change says none.

@@ -1,0 +1,92 @@
+//! What nodes send each other: the frames of a link, its first words, and the messages of each lane.
+
+use boxoffice_node::decoders;
+use boxoffice_shard::decoders as shard;
+use bytes::Bytes;
+
+use crate::property::{Bound, bounded, same_again, strict, whole};
+
+/// A message: serde takes up to 1 MiB for a list before its first element, and a value of one byte may take 300 in memory.
+const MESSAGE: Bound = Bound { base: 4 << 20, per_byte: 512 };
+
+/// Room that a link makes before it reads.
+const LINK: Bound = Bound { base: 256 * 1024, per_byte: 16 };
+
+/// The longest body of a link's frames here.
+const BODY_BYTES_MAX: usize = 1 << 20;
+
+/// The frames of a link: as bytes, and as frames that are changed on their way. The first byte says how they arrive.
+pub(crate) fn link_frames(input: &[u8]) {
+    let Some((how, bytes)) = input.split_first() else { return };
+    let step = usize::from(*how) + 1;
+    let (frames, _) = arrive(bytes, step);
+    let sent = decoders::stream(&frames).expect("kinds are known");
+    assert!(bytes.starts_with(&sent), "what is taken is what was sent");
+
+    // Kind, length, body; then which byte is changed, and how.
+    let mut rest = bytes;
+    let mut frames = Vec::new();
+    while let [kind, length, after @ ..] = rest
+        && let Some((body, after)) = after.split_at_checked(usize::from(*length))
+    {
+        frames.push((*kind, Bytes::copy_from_slice(body)));
+        rest = after;
+    }
+    let Some(stream) = decoders::stream(&frames) else { return };
+    assert_eq!(arrive(&stream, step), (frames.clone(), false));
+    if let [a, b, change @ 1..=255] = *rest
+        && !stream.is_empty()
+    {
+        let mut changed = stream;
+        let at = usize::from(u16::from_le_bytes([a, b])) % changed.len();
+        changed[at] ^= change;
+        let (taken, is_refused) = arrive(&changed, step);
+        assert!(is_refused && frames.starts_with(&taken), "a changed frame is taken");
+    }
+}
+
+/// What a link makes of these bytes, however they arrive.
+fn arrive(bytes: &[u8], step: usize) -> (Vec<(u8, Bytes)>, bool) {
+    let frames = bounded(bytes, LINK, || decoders::frames(bytes, step, BODY_BYTES_MAX));
+    assert_eq!(frames, decoders::frames(bytes, usize::MAX, BODY_BYTES_MAX), "it depends on the pieces");
+    frames
+}
+
+pub(crate) fn link_hello(input: &[u8]) {
+    strict(input, Bound { base: 1024, per_byte: 4 }, decoders::hello);
+}
+
+pub(crate) fn lane_consensus(input: &[u8]) {
+    let Some((mut again, messages)) = bounded(input, MESSAGE, || decoders::consensus(input)) else { return };
+    for (shard, message) in &messages {
+        again.extend_from_slice(&shard.to_le_bytes());
+        again.extend_from_slice(&u32::try_from(message.len()).expect("it was in a frame").to_le_bytes());
+        again.extend_from_slice(message);
+    }
+    assert!(again == input, "it is encoded otherwise: {again:02x?}");
+    if !messages.is_empty() {
+        whole(input, &[0], |bytes| decoders::consensus(bytes).is_some());
+    }
+    messages.iter().for_each(|(_, message)| raft_message(message));
+}
+
+/// What engines send each other, and the changes of members that their entries are.
+pub(crate) fn raft_message(input: &[u8]) {
+    same_again(input, MESSAGE, shard::message);
+    same_again(input, MESSAGE, shard::members);
+    bounded(input, MESSAGE, || boxoffice_shard::grows_log(input));
+}
+
+pub(crate) fn lane_calls(input: &[u8]) {
+    strict(input, MESSAGE, decoders::call);
+}
+
+pub(crate) fn lane_feeds(input: &[u8]) {
+    strict(input, MESSAGE, decoders::feed);
+}
+
+pub(crate) fn lane_bulk(input: &[u8]) {
+    strict(input, MESSAGE, decoders::bulk);
+    let packed = bounded(input, MESSAGE, || shard::packed_snapshot(input));
+    assert!(packed.is_none_or(|packed| packed == input), "a packed snapshot is encoded otherwise");
+}

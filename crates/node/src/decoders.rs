@@ -1,0 +1,112 @@
+//! The decoders of what other nodes send and of what a disk returns, for the fuzz tests in `crates/fuzz`. Each decodes some bytes
+//! and encodes the value again; it returns `None` if the bytes are refused.
+
+use std::{fmt::Debug, path::Path, sync::Arc};
+
+use boxoffice_core::keep::Cut;
+use boxoffice_shard::{Record, ShardId};
+use bytes::Bytes;
+use serde::{Serialize, de::DeserializeOwned};
+
+pub use crate::peers::decoders::{frames, hello, stream};
+use crate::{
+    archive_files::ArchiveFiles, codec, feeds, past, peer_frame, routing, snapshots, streams, witness::Standing,
+    world::Disk,
+};
+
+/// What some bytes say, for people; `None` if they are refused.
+pub fn described(target: &str, bytes: &[u8]) -> Option<String> {
+    fn text<T: Debug + DeserializeOwned>(bytes: &[u8]) -> Option<String> {
+        codec::read::<T>(bytes).ok().map(|value| format!("{value:?}"))
+    }
+    match target {
+        "lane_calls" => text::<routing::Message<'_>>(bytes),
+        "lane_feeds" => text::<feeds::far::Message>(bytes),
+        "lane_bulk" => text::<streams::message::Message>(bytes),
+        "log_entry" => codec::decode(bytes).ok().map(|turn| format!("{turn:?}")),
+        "snapshot_state" => text::<Cut>(bytes),
+        "stored" => past::record::decode(bytes).ok().map(|stored| format!("{stored:?}")),
+        _ => None,
+    }
+}
+
+fn again<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Option<Vec<u8>> {
+    codec::read::<T>(bytes).ok().map(|value| codec::append(&value, Vec::new()))
+}
+
+/// Messages, and the shard that each is for.
+pub type Messages = Vec<(ShardId, Bytes)>;
+
+/// A frame of the lane of consensus: how far the sender's disk is, and the messages.
+pub fn consensus(bytes: &[u8]) -> Option<(Vec<u8>, Messages)> {
+    let mut frame = Bytes::copy_from_slice(bytes);
+    let standing = Standing::take(&mut frame)?;
+    let mut messages = Vec::new();
+    peer_frame::each(frame, |shard, message| messages.push((shard, message))).ok()?;
+    let mut head = Vec::new();
+    standing.put(&mut head);
+    Some((head, messages))
+}
+
+/// A message of the lane of calls.
+pub fn call(bytes: &[u8]) -> Option<Vec<u8>> {
+    routing::Message::decode(bytes).ok().map(|message| message.encode().to_vec())
+}
+
+/// A message of the lane of feeds.
+pub fn feed(bytes: &[u8]) -> Option<Vec<u8>> {
+    again::<feeds::far::Message>(bytes)
+}
+
+/// A message of the lane of big things.
+pub fn bulk(bytes: &[u8]) -> Option<Vec<u8>> {
+    streams::message::Message::decode(bytes).ok().map(|message| message.encode().to_vec())
+}
+
+/// The bytes in a message of the lane of big things that have a decoder of their own: raft's message, a part of a state, or
+/// records of the store.
+pub fn bulk_parts(bytes: &[u8]) -> Vec<Bytes> {
+    use streams::message::{Body, Message};
+    match Message::decode(bytes) {
+        Ok(Message::Offer { raft, .. }) => vec![raft],
+        Ok(Message::Piece { body: Body::Memory(bytes), .. }) => vec![bytes],
+        Ok(Message::Piece { body: Body::Records(records), .. }) => records,
+        Ok(Message::Piece { body: Body::End | Body::Gone, .. } | Message::Pull { .. }) | Err(_) => Vec::new(),
+    }
+}
+
+/// A turn: what one input changed in one entity.
+pub fn turn(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (entity, by, events) = codec::decode(bytes).ok()?;
+    Some(codec::encode(&entity, by.as_ref(), &events))
+}
+
+/// The state of a shard.
+pub fn state(bytes: &[u8]) -> Option<Vec<u8>> {
+    snapshots::decode_state(bytes).ok().map(|cut| snapshots::state(&cut))
+}
+
+/// A snapshot of a shard, as it is in its file.
+pub fn snapshot(bytes: &[u8]) -> Option<Vec<u8>> {
+    let snapshot = snapshots::decode(bytes).ok()?;
+    Some(snapshots::join(&snapshot.meta, snapshot.rests_on, &snapshots::state(&snapshot.cut)))
+}
+
+/// An entity in the store.
+pub fn stored(bytes: &[u8]) -> Option<Vec<u8>> {
+    let stored = past::record::decode(bytes).ok()?;
+    Some(past::record::seal(&Cut::one(stored.entity, stored.state, stored.index)).to_vec())
+}
+
+/// The records in the archive of segment `number`.
+///
+/// # Errors
+/// What is wrong with the archive.
+pub fn archive(disk: Arc<dyn Disk>, dir: &Path, number: u64) -> Result<Vec<Record>, String> {
+    let table =
+        ArchiveFiles::open(disk, dir).and_then(|files| files.table(number)).map_err(|error| error.to_string())?;
+    let mut records = Vec::new();
+    let table = table.ok_or("there is no such archive")?;
+    table.records(|record| records.push(record)).map_err(|error| error.to_string())?;
+    Ok(records)
+}
