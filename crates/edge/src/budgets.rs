@@ -539,7 +539,9 @@ fn amount_of(line: &LineView) -> u64 {
 pub(crate) fn weight_of(op: Op) -> u32 {
     match op {
         Op::SessionGet | Op::HallGet | Op::SessionMap => 5,
-        Op::SessionSearch | Op::VenueSearch | Op::TitleSearch => 10,
+        // Of a city, it asks every venue there.
+        Op::SessionSearch => 20,
+        Op::VenueSearch | Op::TitleSearch => 10,
         Op::ResourceFreeSlots | Op::ResourceBookings => 10,
         _ => 1,
     }
