@@ -13,6 +13,7 @@ mod clocks;
 mod copies;
 mod crowds;
 mod disks;
+mod keys;
 mod members;
 mod network;
 mod panics;

@@ -1,0 +1,110 @@
+//! Keys in a cluster: made at one node and good at all of them, revoked at one and good at none.
+
+use std::{net::SocketAddr, time::Duration};
+
+use boxoffice_wire::access::ShownKey;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    THREE,
+    cluster::{Cluster, Weather::Cut},
+    common::{Dice, Encoding, Port, eventually, http},
+};
+
+/// The shard of the directory, which keeps the keys.
+const DIRECTORY: u64 = 0;
+
+/// The promised second, and another one for a machine that runs tests.
+const REVOKED_WITHIN: Duration = Duration::from_secs(2);
+
+/// What a change is answered that only desks may ask for: 0 or the code of the refusal or failure.
+async fn desk_work(address: SocketAddr, key: &str, rid: &str) -> u64 {
+    let (_, told) =
+        http::post_as(Some(key), address, "title.put", Some(rid), &json!({"id": rid, "name": "Ours"})).await;
+    ["no", "fail"].iter().find_map(|kind| told[*kind]["code"].as_u64()).unwrap_or(0)
+}
+
+/// Makes a key for a desk; what its owner shows.
+async fn make_key(cluster: &Cluster, dice: &mut Dice, name: &str) -> String {
+    let secret = format!("{}{}", dice.token(), dice.token())[..43].to_owned();
+    let shown = ShownKey { name, secret: &secret };
+    let hash: String = shown.hash().iter().map(|byte| format!("{byte:02x}")).collect();
+    cluster.admin("admin.key_create", json!({"id": name, "roles": ["desk"], "hash": hash})).await;
+    shown.written()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_is_revoked_at_every_node() {
+    let mut dice = Dice::of_test("a_key_is_revoked_at_every_node");
+    let cluster = Cluster::start(THREE).await;
+    let key = make_key(&cluster, &mut dice, "till").await;
+    let mut sockets = Vec::new();
+    for id in cluster.running() {
+        eventually("the key is good", async || {
+            (desk_work(cluster.client(id), &key, &format!("good-{id}")).await == 0).then_some(())
+        })
+        .await;
+        let socket = Port::show(cluster.client(id), Encoding::Json, Some(&key)).await.expect("it is good");
+        sockets.push((id, socket));
+    }
+
+    cluster.admin("admin.key_revoke", json!({"id": "till"})).await;
+    let revoked = Instant::now();
+    let mut last = Duration::ZERO;
+    for (id, socket) in &sockets {
+        let refused = async || (desk_work(cluster.client(*id), &key, &format!("bad-{id}")).await == 107).then_some(());
+        eventually("the key is refused", refused).await;
+        socket.send(Encoding::Json.message(&json!({"id": 1, "op": "venue.get", "body": {"id": "globe"}})));
+        assert_eq!(socket.closed().await, 4001, "node {id} closes what was opened with it");
+        last = revoked.elapsed();
+    }
+    println!("refused at all nodes after {last:?}");
+    assert!(last < REVOKED_WITHIN, "refused at all nodes after {last:?}");
+}
+
+/// A node that cannot hear of revocations does nothing for keys before long, and goes on to serve those who need none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_is_cut_off_takes_no_orders_from_keys() {
+    let mut dice = Dice::of_test("a_node_that_is_cut_off_takes_no_orders_from_keys");
+    let cluster = Cluster::start(THREE).await;
+    let key = make_key(&cluster, &mut dice, "till").await;
+    let leader =
+        eventually("the directory has a leader", async || cluster.leaders().await.get(&DIRECTORY).copied()).await;
+    let cut = cluster.running().into_iter().find(|id| *id != leader).expect("there are three");
+    eventually("the key is good", async || (desk_work(cluster.client(cut), &key, "good").await == 0).then_some(()))
+        .await;
+
+    cluster.links.around(cut, Cut);
+    revoke_at(&cluster, leader).await;
+    let silent = Instant::now();
+    let mut rid = 0;
+    let code = loop {
+        rid += 1;
+        // Before it notices, nothing is decided here either: who would decide it cannot be reached.
+        match desk_work(cluster.client(cut), &key, &format!("late-{rid}")).await {
+            0 => panic!("a key that was revoked has changed something after {:?}", silent.elapsed()),
+            903 if silent.elapsed() > Duration::from_secs(6) => break 903,
+            107 => panic!("it cannot have heard of it"),
+            _ => sleep(Duration::from_millis(200)).await,
+        }
+    };
+    assert_eq!(code, 903);
+    let (status, hello) = http::get(cluster.client(cut), "/healthz").await;
+    assert_eq!(status, 200, "{hello}");
+    cluster.links.heal();
+    eventually("it hears of the revocation", async || {
+        (desk_work(cluster.client(cut), &key, "healed").await == 107).then_some(())
+    })
+    .await;
+}
+
+/// Revokes the key at this node.
+async fn revoke_at(cluster: &Cluster, at: u64) {
+    let revoke = async || {
+        let (_, told): (u16, Value) =
+            http::post(cluster.client(at), "admin.key_revoke", Some("revoke"), &json!({"id": "till"})).await;
+        told.get("ok").is_some().then_some(())
+    };
+    eventually("the key is revoked", revoke).await;
+}
