@@ -140,6 +140,11 @@ const ELSEWHERE: &[(&str, Pointer, &[&str])] = &[
         &["DEADLINE_MS_MAX"],
     ),
     (
+        "BATCH_SEATS_MAX",
+        at("crates/wire/tests/bounds.rs", "the_halls_of_a_batch_have_a_most_of_seats"),
+        &["1000000 seats"],
+    ),
+    (
         "REQUEST_ID_BYTES_MAX",
         at("tests/attacks/limits.rs", "limits_of_a_connection_are_reached"),
         &["REQUEST_ID_BYTES_MAX"],
