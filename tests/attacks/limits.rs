@@ -184,11 +184,15 @@ const SETTINGS: &[(&str, Pointer, &[&str])] = &[
     ("budgets.carts", at("tests/attacks/floods.rs", "one_address_has_as_many_carts_as_is_shipped"), &["CARTS"]),
     (
         "budgets.node_carts",
-        at("crates/edge/src/budgets.rs", "all_strangers_together_have_so_many_carts"),
+        at("crates/edge/src/budgets/tests.rs", "all_strangers_together_have_so_many_carts"),
         &["node_carts"],
     ),
     ("budgets.held", at("tests/attacks/hoards.rs", "two_addresses_hold_twice_as_much_and_no_more"), &["held"]),
-    ("budgets.cart_held", at("crates/edge/src/budgets.rs", "what_is_held_at_the_same_time_has_an_end"), &["CartHeld"]),
+    (
+        "budgets.cart_held",
+        at("crates/edge/src/budgets/tests.rs", "what_is_held_at_the_same_time_has_an_end"),
+        &["CartHeld"],
+    ),
     (
         "budgets.seat_seconds",
         at("tests/attacks/hoards.rs", "holding_again_and_again_is_paid_in_seat_seconds"),

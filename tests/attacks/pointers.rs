@@ -7,30 +7,30 @@ use std::{fs, path::Path};
 pub(crate) struct Pointer {
     file: &'static str,
     test: &'static str,
-    helper: Option<&'static str>,
+    called: Option<&'static str>,
 }
 
 /// The test with this name in this file.
 pub(crate) const fn at(file: &'static str, test: &'static str) -> Pointer {
-    Pointer { file, test, helper: None }
+    Pointer { file, test, called: None }
 }
 
 impl Pointer {
     /// The test uses this function of the same file, which speaks of it.
-    pub(crate) const fn through(self, helper: &'static str) -> Pointer {
-        Pointer { helper: Some(helper), ..self }
+    pub(crate) const fn through(self, called: &'static str) -> Pointer {
+        Pointer { called: Some(called), ..self }
     }
 
     /// # Panics
     /// If there is no such test, or none of these words is in it.
     pub(crate) fn check(&self, words: &[&str]) {
-        let Pointer { file, test, helper } = self;
+        let Pointer { file, test, called } = self;
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{file}: {error}"));
         let mut body = body_of(&text, test, true).unwrap_or_else(|| panic!("{file} has no test {test}"));
-        if let Some(helper) = helper {
-            assert!(has_word(&body, helper), "{test} in {file} does not use {helper}");
-            body = body_of(&text, helper, false).unwrap_or_else(|| panic!("{file} has no {helper}"));
+        if let Some(called) = called {
+            assert!(has_word(&body, called), "{test} in {file} does not use {called}");
+            body = body_of(&text, called, false).unwrap_or_else(|| panic!("{file} has no {called}"));
         }
         let is_there = words.iter().any(|word| has_word(&body, word));
         assert!(is_there, "{test} in {file} says none of {words:?}");
@@ -67,9 +67,9 @@ fn has_word(text: &str, word: &str) -> bool {
 
 #[test]
 fn a_pointer_that_leads_nowhere_is_found() {
-    let text = "#[test]\nfn one() {\n    two(1_000);\n}\n\nfn helper() {\n}\n";
+    let text = "#[test]\nfn one() {\n    two(1_000);\n}\n\nfn called() {\n}\n";
     let body = body_of(text, "one", true).expect("it is there");
     assert!(has_word(&body, "1000") && has_word(&body, "two") && !has_word(&body, "100") && !has_word(&body, "tw"));
-    assert_eq!(body_of(text, "helper", true), None, "that is no test");
+    assert_eq!(body_of(text, "called", true), None, "that is no test");
     assert_eq!(body_of(text, "three", true), None);
 }

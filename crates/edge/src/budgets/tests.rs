@@ -1,0 +1,232 @@
+//! What networks, customers and keys are charged with, and when they are refused.
+
+use boxoffice_core::{
+    answer::PricedSeat,
+    id::{CartToken, Entity},
+    money::Currency,
+    seat::{Seat, SeatSet},
+};
+use boxoffice_node::door::Failure;
+
+use super::*;
+
+const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+fn small() -> BudgetConfig {
+    BudgetConfig {
+        connections: 2,
+        requests_per_second: 10,
+        carts: 3,
+        node_carts: 0,
+        held: 10,
+        cart_held: 8,
+        seat_seconds: 12_000,
+        seat_seconds_per_second: 1,
+        life: Duration::from_secs(1_000),
+    }
+}
+
+fn address(last: u8) -> IpAddr {
+    IpAddr::from([192, 0, 2, last])
+}
+
+fn stranger(last: u8) -> Owners {
+    vec![(Owner::Network(ClientNetwork::of(address(last))), Terms::default())]
+}
+
+fn cart(number: u128) -> CartId {
+    CartToken(number).cart()
+}
+
+fn hold(number: u128, seats: u16) -> Command {
+    let entity = Entity::Session(Id::new("hamlet").expect("an id"));
+    let seats = (0..seats).map(|seat| Seat { row: 0, seat });
+    let seats = SeatSet::new(seats.collect::<Vec<_>>()).expect("distinct");
+    let want = Want::Seats { seats, best_effort: false };
+    Command::Cart(
+        cart(number),
+        CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer: None, guest: false },
+    )
+}
+
+fn held(number: u128, seats: u16, life_s: u64) -> door::Result {
+    let seats = (0..seats).map(|seat| PricedSeat { seat: Seat { row: 0, seat }, price: 1 });
+    let entity = Entity::Session(Id::new("hamlet").expect("an id"));
+    let line = LineView { line: 1, entity, content: Content::Seats(seats.collect()), late: false };
+    let currency = Currency::new("EUR").expect("a currency");
+    let deadline = Timestamp(NOW.0 + life_s * 1_000);
+    let answer = Held { cart: cart(number), lines: vec![line], currency, deadline, lines_version: 1 };
+    Ok(Ok(Answered { answer: Answer::Held(answer), at: Vec::new() }))
+}
+
+/// What becomes of a hold of a stranger: granted for so long, or which budget does not suffice.
+fn ask(budgets: &Budgets, owners: &Owners, number: u128, seats: u16, at: Instant) -> Result<(), Over> {
+    let charge = budgets.begin(owners, &hold(number, seats), at)?.expect("a cart is charged");
+    budgets.end(charge, &held(number, seats, 1_000), at, NOW);
+    Ok(())
+}
+
+#[test]
+fn connections_and_requests_of_a_network_have_an_end() {
+    let (budgets, now) = (Budgets::new(small()), Instant::now());
+    let connect = |last| budgets.connect(address(last), now).map_err(|over| over.budget);
+    assert_eq!([(); 5].map(|()| connect(1)), [Ok(true), Ok(true), Ok(false), Ok(false), Err(Budget::Connections)]);
+    assert_eq!(connect(2), Ok(true), "another network is another one");
+    (0..3).for_each(|_| budgets.disconnect(address(1)));
+    assert_eq!(connect(1), Ok(true));
+    for _ in 0..50 {
+        assert_eq!(budgets.request(&stranger(1), 1, now), Ok(()));
+    }
+    let over = budgets.request(&stranger(1), 1, now).expect_err("five seconds' worth have come");
+    assert_eq!((over.budget, over.retry_after), (Budget::Requests, Duration::from_millis(100)));
+    assert_eq!(budgets.request(&stranger(1), 1, now + over.retry_after), Ok(()), "as it was told");
+    assert_eq!(budgets.request(&stranger(2), 50, now), Ok(()));
+    assert!(budgets.request(&stranger(2), 5, now).is_err(), "dear reads count as several");
+    let key =
+        |limit| vec![(Owner::Key(Id::new("k").expect("an id")), Terms { requests_per_second: limit, held_max: None })];
+    assert!((0..1_000).all(|_| budgets.request(&key(None), 1, now).is_ok()), "a key without a limit has none");
+    assert!((0..6).any(|_| budgets.request(&key(Some(1)), 1, now).is_err()));
+    assert!((0..1_000).all(|_| budgets.request(&Vec::new(), 1, now).is_ok()), "the house pays nothing");
+    assert!(budgets.text().contains("over_budget_total{budget=\"requests\"} 3"), "{}", budgets.text());
+}
+
+#[test]
+fn all_strangers_together_have_so_many_carts() {
+    let now = Instant::now();
+    let budgets = Budgets::new(BudgetConfig { node_carts: 3, ..small() });
+    for number in 1..=3 {
+        assert_eq!(ask(&budgets, &stranger(number as u8), number, 1, now), Ok(()));
+    }
+    let over = ask(&budgets, &stranger(4), 4, 1, now).expect_err("there is room for three");
+    assert_eq!((over.budget, over.retry_after), (Budget::NodeCarts, Duration::from_secs(1_000)));
+    assert_eq!(ask(&budgets, &stranger(1), 1, 1, now), Ok(()), "a cart that is there may have more");
+    assert!(budgets.begin(&Vec::new(), &hold(5, 1), now).is_ok(), "the house is not counted");
+    assert_eq!(ask(&budgets, &stranger(4), 4, 1, now + over.retry_after), Ok(()), "as it was told");
+}
+
+#[test]
+fn what_is_held_at_the_same_time_has_an_end() {
+    let (budgets, now) = (Budgets::new(small()), Instant::now());
+    let one = stranger(1);
+    assert_eq!(ask(&budgets, &one, 1, 9, now).map_err(|over| over.budget), Err(Budget::CartHeld));
+    assert_eq!(ask(&budgets, &one, 1, 6, now), Ok(()));
+    assert_eq!(ask(&budgets, &one, 1, 3, now).map_err(|over| over.budget), Err(Budget::CartHeld));
+    let over = ask(&budgets, &one, 2, 5, now).expect_err("ten are the most");
+    assert_eq!((over.budget, over.retry_after), (Budget::Held, Duration::from_secs(1_000)));
+    assert_eq!(ask(&budgets, &stranger(2), 7, 5, now), Ok(()), "others are not asked");
+    assert_eq!(ask(&budgets, &one, 2, 4, now), Ok(()));
+    // What is refused, or did not happen, is not held; what nobody knows is.
+    for (result, is_free) in
+        [(Ok(Err(Refusal::CartExpired)), true), (Err(Failure::Busy(100)), true), (Err(Failure::Unknown), false)]
+    {
+        let budgets = Budgets::new(small());
+        let charge = budgets.begin(&one, &hold(1, 8), now).expect("it is free").expect("charged");
+        assert!(budgets.begin(&one, &hold(2, 8), now).is_err(), "what is under way counts");
+        budgets.end(charge, &result, now, NOW);
+        assert_eq!(budgets.begin(&one, &hold(2, 8), now).is_ok(), is_free, "{result:?}");
+    }
+    // It ends with its carts.
+    assert!(ask(&budgets, &one, 3, 8, now + Duration::from_secs(999)).is_err());
+    assert_eq!(
+        ask(&budgets, &one, 3, 8, now + Duration::from_secs(1_000)).map_err(|over| over.budget),
+        Err(Budget::SeatSeconds)
+    );
+    assert!(ask(&budgets, &one, 3, 8, now + Duration::from_secs(9_000)).is_ok());
+}
+
+#[test]
+fn a_cart_that_is_bought_or_given_back_is_credited() {
+    let (budgets, now) = (Budgets::new(small()), Instant::now());
+    let one = stranger(1);
+    for number in 1..=20 {
+        assert_eq!(ask(&budgets, &one, number, 6, now), Ok(()), "who buys at once may buy on: {number}");
+        let pay = Command::Cart(cart(number), CartCommand::Cancel);
+        let charge = budgets.begin(&one, &pay, now).expect("nothing is asked for").expect("a cart");
+        let view = CartView {
+            id: cart(number),
+            state: CartState::Canceled,
+            customer: None,
+            opened_at: NOW,
+            deadline: NOW,
+            lines: Vec::new(),
+            lines_version: 1,
+            taken: Vec::new(),
+            total: None,
+            order: None,
+            ended: None,
+        };
+        budgets.end(charge, &Ok(Ok(Answered { answer: Answer::Cart(view), at: Vec::new() })), now, NOW);
+    }
+}
+
+#[test]
+fn a_cart_that_was_refused_something_is_still_open() {
+    let (budgets, now) = (Budgets::new(small()), Instant::now());
+    let one = stranger(1);
+    for number in 1..=3 {
+        assert_eq!(ask(&budgets, &one, number, 1, now), Ok(()));
+        let charge = budgets.begin(&one, &hold(number, 1), now).expect("within the budget").expect("a cart");
+        budgets.end(charge, &Ok(Err(Refusal::SeatsTaken(Vec::new()))), now, NOW);
+        let pay = budgets.begin(&one, &Command::Cart(cart(number), CartCommand::Cancel), now);
+        budgets.end(pay.expect("nothing is asked for").expect("a cart"), &Ok(Err(Refusal::CartEmpty)), now, NOW);
+    }
+    assert_eq!(ask(&budgets, &one, 4, 1, now).map_err(|over| over.budget), Err(Budget::Carts));
+    // One that is over counts no longer; one that never was never did.
+    let charge = budgets.begin(&one, &hold(1, 1), now).expect("within the budget").expect("a cart");
+    budgets.end(charge, &Ok(Err(Refusal::CartExpired)), now, NOW);
+    for number in 10..20 {
+        let charge = budgets.begin(&one, &hold(number, 1), now).expect("there is room").expect("a cart");
+        budgets.end(charge, &Ok(Err(Refusal::SeatsTaken(Vec::new()))), now, NOW);
+    }
+    assert_eq!(ask(&budgets, &one, 4, 1, now), Ok(()));
+}
+
+#[test]
+fn a_cart_that_another_network_fills_is_its_openers() {
+    let (budgets, now) = (Budgets::new(small()), Instant::now());
+    let (opens, fills) = (stranger(1), stranger(2));
+    for number in 1..=3 {
+        assert_eq!(ask(&budgets, &opens, number, 1, now), Ok(()));
+    }
+    assert_eq!(ask(&budgets, &fills, 1, 7, now), Ok(()));
+    assert_eq!(ask(&budgets, &fills, 2, 1, now).map_err(|over| over.budget), Err(Budget::Held));
+    assert_eq!(ask(&budgets, &fills, 9, 8, now), Ok(()), "what it opens itself is its own");
+}
+
+/// However many networks came once, only those that have something here are remembered.
+#[test]
+fn networks_that_have_gone_are_forgotten() {
+    let (budgets, begun) = (Budgets::new(small()), Instant::now());
+    let visit = |number: u32, now: Instant| {
+        let address = IpAddr::from(number.to_be_bytes());
+        assert_eq!(budgets.connect(address, now), Ok(true));
+        let owners = vec![(Owner::Network(ClientNetwork::of(address)), Terms::default())];
+        assert_eq!(budgets.request(&owners, 1, now), Ok(()));
+        budgets.disconnect(address);
+    };
+    // Ten thousand a second, for half a minute.
+    for number in 0..300_000 {
+        visit(number, begun + Duration::from_micros(u64::from(number) * 100));
+    }
+    let kept = budgets.accounts.lock().owners.len();
+    assert!(kept <= 2 * ACCOUNTS_KEPT, "{kept} accounts are kept");
+}
+
+/// A little for long is as much as much for a moment: who holds again and again what has run out is refused at last.
+#[test]
+fn holding_again_and_again_fills_the_bucket() {
+    let (budgets, begun) = (Budgets::new(small()), Instant::now());
+    let one = stranger(1);
+    let mut refused = 0;
+    for round in 0..10u64 {
+        let now = begun + Duration::from_secs(1_000 * round);
+        refused += u32::from(ask(&budgets, &one, u128::from(round) + 1, 6, now).is_err());
+    }
+    assert!(refused >= 5, "on the average one seat is held at a time: {refused} of 10 are refused");
+    // Five carts, of which three may be open.
+    let budgets = Budgets::new(BudgetConfig { seat_seconds: 0, ..small() });
+    let opened = (1..=5).filter(|number| ask(&budgets, &one, *number, 1, begun).is_ok()).count();
+    assert_eq!(opened, 3);
+    let all = Budgets::new(BudgetConfig { carts: 0, held: 0, cart_held: 0, seat_seconds: 0, ..small() });
+    assert!((1..=500).all(|number| ask(&all, &one, number, 20, begun).is_ok()), "0 is as much as one likes");
+}
