@@ -517,7 +517,7 @@ async fn ended(handle: &NodeHandle, signals: &mut Signals) -> Ending {
     }
 }
 
-/// Goes on for a while after the node has said that it stops. Whoever says so again does not want to wait.
+/// Keeps serving for `drain_ms` after the node has said that it stops. A second signal ends the wait.
 async fn announced(handle: &NodeHandle, signals: &mut Signals, drain: Duration) {
     tokio::select! {
         () = tokio::time::sleep(drain) => {}

@@ -1,8 +1,8 @@
 //! How many first commands a client has under way at a node that is overloaded.
 //!
 //! A node that answers `busy` says when to try again. Until then nothing new is sent there, and afterwards half as many
-//! requests are under way as before; each answer makes room for a little more. So many clients together send about what
-//! the node can take, and the rest waits where it costs the node nothing. What was begun is not held up: checkouts and
+//! requests are under way as before; each answer makes room for a little more. All clients together then send about what
+//! the node can take, and the rest waits in the clients, where it costs the node nothing. What was begun is not held up: checkouts and
 //! releases are sent at once.
 
 use std::{sync::Mutex, time::Duration};
@@ -57,7 +57,7 @@ impl Pace {
         }
     }
 
-    /// Nobody waits for a request any more.
+    /// The caller of a request has given up.
     pub fn gave_up(&mut self) {
         self.under_way -= 1;
     }
@@ -188,7 +188,7 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(1);
         let first = pacing.place(Op::CartHoldSeats, deadline).await.expect("there is room");
         let second = pacing.place(Op::CartHoldSeats, deadline).await.expect("there is room");
-        assert!(pacing.place(Op::CartHoldSeats, deadline).await.is_none(), "nobody made room");
+        assert!(pacing.place(Op::CartHoldSeats, deadline).await.is_none(), "no room was made");
         assert!(pacing.place(Op::CartCheckout, deadline).await.is_some(), "what was begun goes on");
         first.ended(Some(WAIT));
         drop(second);

@@ -40,7 +40,7 @@ struct Terms<'a> {
 }
 
 fn create(reach: &Reach, name: &str, terms: &Terms<'_>, to: Option<&Path>) -> Outcome {
-    // The file is made first: if it cannot be, no key is made that nobody has.
+    // The file is made first: if that fails, no key has been made.
     let file = to.map(|path| new_file(path).map(|file| (path, file))).transpose()?;
     let made = draw(reach, name, terms);
     let Some((path, mut file)) = file else {

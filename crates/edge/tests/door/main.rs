@@ -1,5 +1,6 @@
 //! The door over real sockets, with a node behind it that answers as each test wants.
 
+mod client;
 mod common;
 
 #[path = "../asking/mod.rs"]
