@@ -17,6 +17,7 @@ use boxoffice_node::{
     history::{HistoryError, HistoryFound},
 };
 use boxoffice_wire::{
+    FirstCommand,
     hello::Hello,
     status::{NodeAudit, NodeStatus},
 };
@@ -44,6 +45,18 @@ pub trait Backend: Send + Sync + 'static {
     fn sheds(&self, command: &Command, request: Option<Request>) -> Option<u32> {
         let _ = (command, request);
         None
+    }
+
+    /// The same for a command of which only the head was read, which costs less. A command that this does not shed is read
+    /// whole, and `sheds` is asked.
+    fn sheds_first(&self, command: FirstCommand) -> Option<u32> {
+        let _ = command;
+        None
+    }
+
+    /// Whether the node refuses commands because of overload.
+    fn is_shedding(&self) -> bool {
+        false
     }
 
     /// What the first frame of a connection says. The door writes its own limits into it.

@@ -11,6 +11,7 @@ use boxoffice_core::{
 };
 use boxoffice_node::{access::KeyRing, config::Secret, door::ReplyTo, feeds::Feeds, node::NodeHandle};
 use boxoffice_wire::{
+    FirstCommand,
     hello::{Hello, Limits},
     joining, limits,
     status::{NodeAudit, NodeStatus},
@@ -39,6 +40,14 @@ impl Backend for NodeHandle {
 
     fn sheds(&self, command: &Command, request: Option<Request>) -> Option<u32> {
         NodeHandle::sheds(self, command, request)
+    }
+
+    fn sheds_first(&self, command: FirstCommand) -> Option<u32> {
+        NodeHandle::sheds_first(self, command)
+    }
+
+    fn is_shedding(&self) -> bool {
+        NodeHandle::is_shedding(self)
     }
 
     fn hello(&self) -> Hello {

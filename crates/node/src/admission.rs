@@ -71,6 +71,8 @@ pub(crate) struct Admission {
     is_shedding: AtomicBool,
     /// New carts are begun while fewer commands than this are under way; the other classes have shares of it.
     limit: AtomicUsize,
+    /// Checkouts are admitted while fewer of them than this are under way.
+    checkouts: AtomicUsize,
     /// Since when the node sheds, in milliseconds; 0 while it does not. Commands that came before queue longer, which says
     /// nothing about the limit.
     shedding_since_ms: AtomicU64,
@@ -103,6 +105,7 @@ impl Admission {
             settings,
             is_shedding: AtomicBool::new(false),
             limit: AtomicUsize::new(usize::MAX),
+            checkouts: AtomicUsize::new(usize::MAX),
             shedding_since_ms: AtomicU64::new(0),
             retry_after_ms: AtomicU32::new(RETRY_MIN_MS),
             under_way: AtomicUsize::new(0),
@@ -143,11 +146,14 @@ impl Admission {
         }
         let class = class()?;
         // Checkouts are few if newcomers are kept out, so only each other keeps them out.
-        let (fresh, is_full) = match class {
-            Class::Checkout => (&self.fresh_buying, false),
-            Class::Read | Class::Begin | Class::Hold => (&self.fresh, is_full),
+        let (fresh, limit, is_full) = match class {
+            Class::Checkout => (&self.fresh_buying, self.checkouts.load(Ordering::Relaxed), false),
+            Class::Read | Class::Begin | Class::Hold => {
+                let half = self.limit.load(Ordering::Relaxed) / 2;
+                (&self.fresh, half.saturating_mul(class.halves()), is_full)
+            }
         };
-        let limit = class.share_of(self.limit.load(Ordering::Relaxed)).min(self.settings.under_way_max);
+        let limit = limit.min(self.settings.under_way_max);
         if !is_full && fresh.count(now_ms) < limit {
             return None;
         }
@@ -234,6 +240,7 @@ impl Admission {
         let seen = self.window.take(self.fresh.count(now_ms));
         let terms = control.turn(&seen, now_ms);
         self.limit.store(terms.limit, Ordering::Relaxed);
+        self.checkouts.store(terms.checkouts, Ordering::Relaxed);
         self.retry_after_ms.store(terms.retry_after_ms, Ordering::Relaxed);
         tracing::debug!(?seen, ?terms, "admission");
         let was_shedding = self.is_shedding.swap(terms.is_shedding, Ordering::Relaxed);

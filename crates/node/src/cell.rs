@@ -11,7 +11,7 @@ use std::{
 
 use boxoffice_core::{
     command::{CartCommand, Command},
-    id::{Entity, Request},
+    id::{Entity, Request, RequestHash},
     keep::Kept,
     planted,
 };
@@ -208,7 +208,7 @@ impl ShardCell {
         if planted::is("an admitted repeat is shed") {
             return Some(class);
         }
-        if self.requests.lock().contains(&key_of(entity, request)) {
+        if self.requests.lock().contains(&key_of(entity, request.id)) {
             return None;
         }
         let state = self.replica.lock().kept.get(entity);
@@ -219,6 +219,13 @@ impl ShardCell {
             (None, Class::Checkout) => None,
             (Some(_) | None, class) => Some(class),
         }
+    }
+
+    /// The class of a command that opens a cart, unless there is such a cart or the request was admitted before.
+    pub(crate) fn class_of_opening(&self, cart: &Entity, request: RequestHash) -> Option<Class> {
+        let is_known =
+            self.requests.lock().contains(&key_of(cart, request)) || self.replica.lock().kept.get(cart).is_some();
+        (!is_known).then_some(Class::Begin)
     }
 
     /// Whether this node leads the shard.
@@ -346,9 +353,9 @@ impl Drop for Caller {
 }
 
 /// A number for the request of an entity. Two requests with the same number do no harm: one of them is not shed.
-pub(crate) fn key_of(entity: &Entity, request: Request) -> u64 {
+pub(crate) fn key_of(entity: &Entity, request: RequestHash) -> u64 {
     let mut hasher = FxHasher::default();
     entity.hash(&mut hasher);
-    request.id.hash(&mut hasher);
+    request.hash(&mut hasher);
     hasher.finish()
 }

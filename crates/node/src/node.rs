@@ -10,6 +10,7 @@ use std::{
 
 use boxoffice_core::{command::Command, id::Request, keep::Kept, planted};
 use boxoffice_shard::{Config, Engine, Record, SnapshotMeta};
+use boxoffice_wire::FirstCommand;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::{
@@ -471,6 +472,16 @@ impl NodeHandle {
     /// try again. Such a command is counted, and is not to be submitted. To ask costs less than to submit.
     pub fn sheds(&self, command: &Command, request: Option<Request>) -> Option<u32> {
         self.shared.sheds(command, request)
+    }
+
+    /// The same for a command of which only the head was read. Where this says `None` the whole command may still be shed.
+    pub fn sheds_first(&self, command: FirstCommand) -> Option<u32> {
+        self.shared.sheds_first(command)
+    }
+
+    /// Whether the node refuses commands because of overload.
+    pub fn is_shedding(&self) -> bool {
+        self.shared.admission.is_shedding()
     }
 
     /// The live feeds of this node.

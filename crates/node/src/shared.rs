@@ -20,7 +20,7 @@ use boxoffice_core::{
     refusal::Refusal,
 };
 use boxoffice_shard::{NodeId, ShardId, ring::shard_of};
-use boxoffice_wire::joining;
+use boxoffice_wire::{FirstCommand, joining};
 use bytes::Bytes;
 
 use crate::{
@@ -210,8 +210,26 @@ impl Shared {
             return self.sheds_far(command, request);
         }
         let class = || match request {
-            Some(request) if self.calls.knows(&entity, request) => None,
+            Some(request) if self.calls.knows(&entity, request.id) => None,
             Some(_) | None => cell.class_of(&entity, command, request),
+        };
+        self.sheds_now(class)
+    }
+
+    /// The same for a command of which only the head was read; `None` also where the rest of it would tell.
+    pub(crate) fn sheds_first(&self, command: FirstCommand) -> Option<u32> {
+        if !self.admission.may_shed() || self.draining.load(Ordering::Relaxed) {
+            return None;
+        }
+        let class = || match command {
+            FirstCommand::Read => Some(Class::Read),
+            FirstCommand::OpenCart { cart, rid } => {
+                let cart = Entity::Cart(cart);
+                match self.calls.knows(&cart, rid) {
+                    true => None,
+                    false => self.cell_of(&cart).class_of_opening(&cart, rid),
+                }
+            }
         };
         self.sheds_now(class)
     }
@@ -228,7 +246,7 @@ impl Shared {
             return None;
         }
         let class = || match request {
-            Some(request) if self.calls.knows(&entity, request) => None,
+            Some(request) if self.calls.knows(&entity, request.id) => None,
             Some(_) | None => cell.class_of(&entity, command, request).filter(|class| *class <= Class::Begin),
         };
         self.sheds_now(class)
@@ -307,7 +325,7 @@ impl Shared {
             Ok(pass) => pass,
             Err(retry_after_ms) => return self.is_busy(retry_after_ms, reply),
         };
-        let from = cell.enter(pass, request.map(|request| cell::key_of(&entity, request)), reply);
+        let from = cell.enter(pass, request.map(|request| cell::key_of(&entity, request.id)), reply);
         let input = Input::Command { from, request, command };
         if let Err(Input::Command { from, .. }) = self.send_in(&entity, given.term, input) {
             from.answer(Err(Failure::NotReady));

@@ -56,4 +56,4 @@ pub mod webhook;
 pub use encoding::Encoding;
 pub use op::Op;
 pub use rejection::{Fail, FailKind, Rejection};
-pub use request::{Call, Request};
+pub use request::{Call, FirstCommand, Head, Request};

@@ -5,7 +5,7 @@ use boxoffice_core::{
         CartCommand, ClusterCommand, Command, DirectoryCommand, ProductCommand, ResourceCommand, SessionCommand,
         VenueCommand,
     },
-    id::{Entity, Id, Request as RequestKey, RequestHash, hash64},
+    id::{CartId, Entity, Id, Request as RequestKey, RequestHash, hash64},
     refusal::Refusal,
     seat::Seat,
     time::Timestamp,
@@ -17,6 +17,7 @@ use crate::{
     Encoding, Op, body,
     convert::{self, session::Search},
     envelope::{Envelope, Parts, Rejected},
+    form::cart_token,
     limits::{
         BATCH_ITEMS_MAX, BATCH_SEATS_MAX, CLIENT_NAME_BYTES_MAX, DEADLINE_MS, DEADLINE_MS_MAX, FRAME_BYTES_MAX,
         IMPORT_FRAME_BYTES_MAX, REQUEST_ID_BYTES_MAX,
@@ -156,20 +157,8 @@ impl Request {
     /// # Errors
     /// What to answer instead, and to whom if that could be read.
     pub fn read(encoding: Encoding, frame: &[u8]) -> Result<Request, Rejected> {
-        // Nothing is looked at that is longer than any frame may be.
-        if frame.len() > IMPORT_FRAME_BYTES_MAX {
-            return Err(Rejected { id: None, why: too_long(IMPORT_FRAME_BYTES_MAX) });
-        }
-        let envelope = Envelope::read(encoding, frame)?;
-        let id = envelope.id;
-        let rejected = |why: Rejection| Rejected { id: Some(id), why };
-        let op = op(&envelope.op).map_err(rejected)?;
-        if frame.len() > FRAME_BYTES_MAX && !op.is_for_importers() {
-            return Err(rejected(too_long(FRAME_BYTES_MAX)));
-        }
-        envelope.unknown.refuse_of(op).map_err(rejected)?;
-        let rid = envelope.rid.as_deref();
-        Request::from_parts(encoding, id, op, rid, envelope.deadline_ms, envelope.body).map_err(rejected)
+        let head = Head::read(encoding, frame)?;
+        head.request().map_err(|why| Rejected { id: Some(head.id), why })
     }
 
     /// The request with these parts: for doors where the envelope is not in the frame.
@@ -200,6 +189,88 @@ impl Request {
         };
         let deadline_ms = deadline_ms.unwrap_or(DEADLINE_MS).min(DEADLINE_MS_MAX);
         Ok(Request { id, op, deadline_ms, key, shape, call })
+    }
+}
+
+/// A request whose op is known and whose body has not been read: enough to refuse it.
+#[derive(Clone, Debug)]
+pub struct Head<'a> {
+    /// The client's number for it.
+    pub id: u64,
+    /// What it asks for.
+    pub op: Op,
+    encoding: Encoding,
+    envelope: Envelope<'a>,
+}
+
+/// A first command that an overloaded node may refuse, as far as the head of its request tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstCommand {
+    /// It reads.
+    Read,
+    /// It opens this cart, unless there is such a cart.
+    OpenCart {
+        /// The cart of the token that it shows.
+        cart: CartId,
+        /// The request id.
+        rid: RequestHash,
+    },
+}
+
+impl<'a> Head<'a> {
+    /// The head of this frame.
+    ///
+    /// # Errors
+    /// What to answer instead, and to which request if that could be read.
+    pub fn read(encoding: Encoding, frame: &'a [u8]) -> Result<Head<'a>, Rejected> {
+        // A frame that is longer than any may be is not read at all.
+        if frame.len() > IMPORT_FRAME_BYTES_MAX {
+            return Err(Rejected { id: None, why: too_long(IMPORT_FRAME_BYTES_MAX) });
+        }
+        let envelope = Envelope::read(encoding, frame)?;
+        let id = envelope.id;
+        let rejected = |why: Rejection| Rejected { id: Some(id), why };
+        let op = op(&envelope.op).map_err(rejected)?;
+        if frame.len() > FRAME_BYTES_MAX && !op.is_for_importers() {
+            return Err(rejected(too_long(FRAME_BYTES_MAX)));
+        }
+        Ok(Head { id, op, encoding, envelope })
+    }
+
+    /// The whole request.
+    ///
+    /// # Errors
+    /// What to answer instead.
+    pub fn request(&self) -> Result<Request, Rejection> {
+        let Head { id, op, encoding, envelope } = self;
+        envelope.unknown.refuse_of(*op)?;
+        Request::from_parts(*encoding, *id, *op, envelope.rid.as_deref(), envelope.deadline_ms, envelope.body)
+    }
+
+    /// What the head tells of a command that may be refused under overload. `None` if only the whole request tells.
+    pub fn first_command(&self) -> Option<FirstCommand> {
+        match self.op {
+            Op::CartGet | Op::OrderGet | Op::CustomerPurchases => Some(FirstCommand::Read),
+            Op::SessionGet | Op::SessionMap | Op::VenueGet | Op::VenueSearch | Op::HallGet => Some(FirstCommand::Read),
+            Op::TitleGet | Op::TitleSearch | Op::ProductGet | Op::ResourceGet => Some(FirstCommand::Read),
+            Op::ResourceIsAvailable | Op::ResourceBookings | Op::ResourceFreeSlots => Some(FirstCommand::Read),
+            Op::CartOpen | Op::CartHoldSeats | Op::CartHoldBest | Op::CartHoldPlaces => self.open_cart(),
+            Op::CartHoldStock | Op::CartHoldSlot | Op::CartHoldAll => self.open_cart(),
+            _ => None,
+        }
+    }
+
+    fn open_cart(&self) -> Option<FirstCommand> {
+        let rid = request_id(self.op, self.envelope.rid.as_deref()).ok()??;
+        let mut token = None;
+        let taken = raw::fields(self.encoding, self.envelope.body?, |name, value| {
+            if name == "token" {
+                token = raw::text(self.encoding, value).and_then(|text| cart_token(&text));
+            }
+            Ok(())
+        });
+        taken.ok()?;
+        Some(FirstCommand::OpenCart { cart: token?.cart(), rid })
     }
 }
 

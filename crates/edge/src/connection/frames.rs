@@ -116,6 +116,11 @@ impl Frames {
         self.socket.get_ref().may_have()
     }
 
+    /// Something may have come meanwhile.
+    pub(super) fn look_again(&mut self) {
+        self.socket.get_mut().look_again();
+    }
+
     /// How many whole messages came before the one that is in the middle; `None` if none is. Means something when there
     /// is nothing to read.
     pub(super) fn in_the_middle_after(&self) -> Option<u64> {

@@ -12,9 +12,10 @@ use boxoffice_core::{
 };
 use boxoffice_node::door::{self, Failure, ReplyTo};
 use boxoffice_wire::{
-    Call, Fail, FailKind, Op, Rejection, Request,
+    Call, Fail, FailKind, Head, Op, Rejection, Request,
     body::ClientHello,
     encode::{self, Verdict},
+    envelope::Rejected,
     limits::close,
 };
 use smol_str::format_smolstr;
@@ -54,40 +55,58 @@ const AUDITS_MAX: usize = 2;
 const ERRANDS_MAX: usize = 8;
 
 impl Connection {
-    /// Takes a frame in.
+    /// Takes a frame in. Whether its caller may ask that, and whether the node has time for it, is looked at before its body.
     pub(super) fn frame(&mut self, frame: &[u8], now: Instant) -> Result<(), End> {
-        match Request::read(self.frames.encoding(), frame) {
-            Ok(request) => self.request(request, now),
-            Err(rejected) => {
-                // What is refused as it is read costs as much as what is not.
-                if rejected.id.is_some()
-                    && let Err(over) = self.shared.budgets.request(&self.owners, 1, now)
-                {
-                    self.frames
-                        .write(|encoding, out| encode::rejection(encoding, out, rejected.id, &over.rejection()))?;
-                    self.shared.metrics.rejected_frames.fetch_add(1, Ordering::Relaxed);
-                    return self.is_over_the_rate(now);
-                }
-                self.frames.write(|encoding, out| encode::rejection(encoding, out, rejected.id, &rejected.why))?;
-                if rejected.id.is_some() {
-                    self.shared.metrics.rejected_frames.fetch_add(1, Ordering::Relaxed);
-                    return Ok(());
-                }
-                self.shared.metrics.malformed_frames.fetch_add(1, Ordering::Relaxed);
-                self.malformed += 1;
-                if self.malformed == MALFORMED_FRAMES_MAX {
-                    return Err(End::Close(close::PROTOCOL, "too many frames that are no request".into()));
-                }
-                Ok(())
+        let head = match Head::read(self.frames.encoding(), frame) {
+            Ok(head) => head,
+            Err(rejected) => return self.rejected(rejected, now),
+        };
+        let (id, op) = (head.id, head.op);
+        if !self.lets_in(id, op, now)? {
+            return Ok(());
+        }
+        if let Some(first) = head.first_command()
+            && let Some(retry_after_ms) = self.shared.backend.sheds_first(first)
+        {
+            return self.failed(id, op, &fail_of(Failure::Busy(retry_after_ms)), now, now);
+        }
+        match head.request() {
+            Ok(request) => self.perform(request, now),
+            Err(why) => self.malformed(id, &why),
+        }
+    }
+
+    /// A frame is not even the head of a request. It counts as much as any other.
+    fn rejected(&mut self, rejected: Rejected, now: Instant) -> Result<(), End> {
+        let Rejected { id, why } = rejected;
+        let Some(id) = id else {
+            self.frames.write(|encoding, out| encode::rejection(encoding, out, None, &why))?;
+            self.shared.metrics.malformed_frames.fetch_add(1, Ordering::Relaxed);
+            self.malformed += 1;
+            if self.malformed == MALFORMED_FRAMES_MAX {
+                return Err(End::Close(close::PROTOCOL, "too many frames that are no request".into()));
+            }
+            return Ok(());
+        };
+        match self.shared.budgets.request(&self.owners, 1, now) {
+            Ok(()) => self.malformed(id, &why),
+            Err(over) => {
+                self.malformed(id, &over.rejection())?;
+                self.is_over_the_rate(now)
             }
         }
     }
 
-    /// Does what a request asks for, or begins to.
-    pub(super) fn request(&mut self, request: Request, now: Instant) -> Result<(), End> {
-        let Request { id, op, deadline_ms, key, shape, mut call } = request;
+    fn malformed(&mut self, id: u64, why: &Rejection) -> Result<(), End> {
+        self.shared.metrics.rejected_frames.fetch_add(1, Ordering::Relaxed);
+        self.frames.write(|encoding, out| encode::rejection(encoding, out, Some(id), why))
+    }
+
+    /// Whether this connection's caller may ask for an op now. If not, the request is answered.
+    fn lets_in(&mut self, id: u64, op: Op, now: Instant) -> Result<bool, End> {
         if self.clocks.is_draining() {
-            return self.fail(id, op, FailKind::Draining, now, now);
+            self.fail(id, op, FailKind::Draining, now, now)?;
+            return Ok(false);
         }
         if let Err(ended) = self.caller.access.check(&self.shared) {
             return Err(end_of_access(ended));
@@ -95,16 +114,23 @@ impl Connection {
         // What is denied counts as well.
         if let Err(over) = self.shared.budgets.request(&self.owners, weight_of(op), now) {
             self.refuse(id, op, &over.rejection(), now)?;
-            return self.is_over_the_rate(now);
+            self.is_over_the_rate(now)?;
+            return Ok(false);
         }
         match self.caller.access.may(&self.shared, op) {
-            Ok(()) => {}
+            Ok(()) => return Ok(true),
             Err(Denied::Refused(denial, why)) => {
                 self.caller.denied(&self.shared, denial, &why);
-                return self.refuse(id, op, &why, now);
+                self.refuse(id, op, &why, now)?;
             }
-            Err(Denied::Failed(kind)) => return self.fail(id, op, kind, now, now),
+            Err(Denied::Failed(kind)) => self.fail(id, op, kind, now, now)?,
         }
+        Ok(false)
+    }
+
+    /// Does what a request asks for, or begins to. Whether its caller may ask for the op was looked at.
+    pub(super) fn perform(&mut self, request: Request, now: Instant) -> Result<(), End> {
+        let Request { id, op, deadline_ms, key, shape, mut call } = request;
         if let Err(why) = self.caller.admit(&self.shared, &mut call) {
             return self.refuse(id, op, &why, now);
         }

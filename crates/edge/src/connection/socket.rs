@@ -92,6 +92,11 @@ impl Socket {
         !self.drained || !self.rest.is_empty()
     }
 
+    /// Something may have come meanwhile: the next read asks the stream.
+    pub(super) fn look_again(&mut self) {
+        self.drained = false;
+    }
+
     /// Waits until something can be written.
     pub(super) async fn writable(&self) -> io::Result<()> {
         self.stream.writable().await

@@ -48,6 +48,10 @@ const SHORT_FRAME_BYTES: usize = 4_096;
 /// Bytes of feeds written in one turn, or a little more.
 const FEED_BYTES_PER_TURN: usize = 64 * 1024;
 
+/// How long a connection rests after a turn while the node is overloaded. Frames and answers that come meanwhile share one turn
+/// and one write: alone, the turn of a refusal costs several times what the refusal does.
+const REST: Duration = Duration::from_millis(10);
+
 /// Answers for which room is kept between turns.
 const ANSWERS_KEPT: usize = 64;
 
@@ -175,7 +179,7 @@ impl Connection {
         if let Some(watch) = self.carried.take() {
             self.frames.move_here()?;
             self.watcher = Some(shared.backend.feeds().watcher());
-            self.request(watch, Instant::now())?;
+            self.perform(watch, Instant::now())?;
         }
         // What is waited for turn after turn stays in its queue; a watcher has nothing to do there when it is told something.
         let mut next_phase = pin!(phase_after(shared.phase.clone(), self.known_phase));
@@ -212,8 +216,14 @@ impl Connection {
             if self.carried.is_some() {
                 return Ok(Turn::Watch);
             }
+            let rests = !more && self.watcher.is_none() && shared.backend.is_shedding();
+            if rests {
+                timer.as_mut().reset(now + REST);
+                timer.as_mut().await;
+                self.frames.look_again();
+            }
             let due = self.next_due();
-            if due < armed || timer.is_elapsed() {
+            if rests || due < armed || timer.is_elapsed() {
                 timer.as_mut().reset(due);
                 armed = due;
             }

@@ -5,9 +5,6 @@ use boxoffice_core::command::{
     VenueCommand,
 };
 
-/// So many checkouts may be under way, however low the limit is.
-const CHECKOUTS_MIN: usize = 512;
-
 /// A kind of first command. Those that stand earlier are shed earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
@@ -87,16 +84,13 @@ impl Class {
         }
     }
 
-    /// How many commands may be under way while one of this class is admitted. The shares differ so that a crowd of new carts
-    /// never keeps out those that were begun: a refused checkout would waste what its cart has cost already.
-    pub(super) fn share_of(self, limit: usize) -> usize {
-        let halves = match self {
+    /// How many commands may be under way while one of this class is admitted, as halves of the limit. The shares differ so that
+    /// a crowd of new carts never keeps out those that were begun. Checkouts have a limit of their own.
+    pub(super) fn halves(self) -> usize {
+        match self {
             Class::Read => 1,
             Class::Begin => 2,
-            Class::Hold => 4,
-            Class::Checkout => 8,
-        };
-        let share = (limit / 2).saturating_mul(halves);
-        if self == Class::Checkout { share.max(CHECKOUTS_MIN) } else { share }
+            Class::Hold | Class::Checkout => 4,
+        }
     }
 }

@@ -17,8 +17,17 @@ const LIMIT_MIN: f64 = 32.0;
 const LIMIT_MAX: f64 = 4_096.0;
 /// The most that one window lowers the limit, and raises it.
 const STEP: (f64, f64) = (0.6, 1.25);
+/// The fewest checkouts that may be under way.
+const CHECKOUTS_MIN: f64 = 512.0;
+/// As many checkouts may be under way as are answered in this time, in milliseconds. A refused checkout wastes what its cart has
+/// cost, and an impatient client repeats it: it is cheaper to let a client wait that long.
+const CHECKOUT_WAIT_MS: f64 = 1_000.0;
+/// How much of a higher rate of answers is forgotten in one window with a lower one.
+const RATE_WEIGHT: f64 = 0.05;
 /// How much of a longer stay becomes usual in one window without a queue.
 const USUAL_WEIGHT: f64 = 0.02;
+/// The share of the target that an admitted command should stay on average.
+const AIM: f64 = 0.4;
 /// How much of a long stay becomes usual in one window where only the fewest commands are under way.
 const FLOOR_WEIGHT: f64 = 0.5;
 /// … that is, where the limit is not above this.
@@ -67,6 +76,8 @@ impl Seen {
 pub(super) struct Terms {
     pub(super) is_shedding: bool,
     pub(super) limit: usize,
+    /// Checkouts that may be under way.
+    pub(super) checkouts: usize,
     pub(super) retry_after_ms: u32,
 }
 
@@ -77,8 +88,12 @@ pub(super) struct Control {
     turned_ms: u64,
     state: State,
     retry_after_ms: f64,
+    /// Commands that the node can answer in a millisecond.
+    per_ms: f64,
     /// How long a command stays where nothing queues, in milliseconds.
     usual_ms: f64,
+    /// For how long the limit has been as low as it gets, in milliseconds.
+    at_floor_ms: u64,
 }
 
 enum State {
@@ -96,7 +111,9 @@ impl Control {
             turned_ms: now_ms,
             state: State::Open { over_ms: 0 },
             retry_after_ms: f64::from(RETRY_MIN_MS),
+            per_ms: 0.0,
             usual_ms: 0.0,
+            at_floor_ms: 0,
         }
     }
 
@@ -112,12 +129,15 @@ impl Control {
             State::Shedding { limit, calm_ms } => self.shedding(seen, is_over, (limit, calm_ms), length_ms),
         };
         self.set_retry(seen);
+        let per_ms = seen.answered as f64 / length_ms.max(1) as f64;
+        self.per_ms += (per_ms - self.per_ms) * if per_ms > self.per_ms { 1.0 } else { RATE_WEIGHT };
         Terms {
             is_shedding: matches!(self.state, State::Shedding { .. }),
             limit: match self.state {
                 State::Open { .. } => usize::MAX,
                 State::Shedding { limit, .. } => limit as usize,
             },
+            checkouts: (self.per_ms * CHECKOUT_WAIT_MS).max(CHECKOUTS_MIN) as usize,
             retry_after_ms: self.retry_after_ms as u32,
         }
     }
@@ -145,14 +165,17 @@ impl Control {
         if calm_ms >= self.sustain_ms {
             return State::Open { over_ms: 0 };
         }
+        self.at_floor_ms = if limit <= FLOOR { self.at_floor_ms + length_ms } else { 0 };
         let factor = match seen.stay_ms() {
             Some(stay_ms) => {
-                if limit <= FLOOR && stay_ms > self.usual_ms {
+                // What came before the limit was that low has queued.
+                if stay_ms > self.usual_ms && self.at_floor_ms as f64 > 2.0 * stay_ms {
                     // So few commands do not queue: they stay because the disk or other nodes are slow.
                     self.usual_ms += (stay_ms - self.usual_ms) * FLOOR_WEIGHT;
                 }
                 let least = if seen.is_queueing() { STEP.0 } else { 1.0 };
-                (self.aim_ms() / stay_ms.max(1.0)).clamp(least, STEP.1)
+                // Half of the way there, on a scale of ratios: one window's stays tell little of the next one's.
+                (self.aim_ms() / stay_ms.max(1.0)).sqrt().clamp(least, STEP.1)
             }
             // Nothing was answered: the disk or the other nodes are slow, and a lower limit would not help.
             None => 1.0,
@@ -160,9 +183,10 @@ impl Control {
         State::Shedding { limit: (limit * factor).clamp(LIMIT_MIN, LIMIT_MAX.max(limit)), calm_ms }
     }
 
-    /// How long an admitted command should stay: half of the target is left for its way through the sockets.
+    /// How long an admitted command should stay on average. The slowest ones stay twice as long, and their way through the
+    /// sockets takes time as well.
     fn aim_ms(&self) -> f64 {
-        self.target_ms / 2.0 + self.usual_ms
+        self.target_ms * AIM + self.usual_ms
     }
 
     fn learn_usual(&mut self, seen: &Seen) {

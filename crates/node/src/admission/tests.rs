@@ -211,3 +211,43 @@ fn an_overload_on_a_slow_disk_is_shed_and_ends() {
     node.load(0.5, Class::Begin, 2_000);
     assert_eq!((node.shed, node.admission.is_shedding()), ([0; 4], false));
 }
+
+#[test]
+fn what_queued_before_the_limit_was_low_is_not_taken_for_usual() {
+    let mut control = Control::new(&OverloadSettings::default(), 0);
+    let seen = |answered: u64, stay_ms: u64, under_way: usize| Seen {
+        decided: answered,
+        waited_ms: answered * 5,
+        answered,
+        stayed_ms: answered * stay_ms,
+        shed: 5_000,
+        under_way,
+    };
+    // A crowd: the limit falls to its lowest while those who came before it fell are still answered, very late.
+    let mut now_ms = 0;
+    let mut turn = |seen: &Seen| {
+        now_ms += 128;
+        control.turn(seen, now_ms)
+    };
+    (0..6).for_each(|_| _ = turn(&seen(1_300, 600, 6_000)));
+    let mut limit = turn(&seen(1_300, 400, 1_000)).limit;
+    // From now on the node answers ten in a millisecond, so that as many as the limit stay for a tenth of it.
+    let mut limits = Vec::new();
+    for _ in 0..40 {
+        limit = turn(&seen(1_300, 1 + limit as u64 / 10, limit)).limit;
+        limits.push(limit);
+    }
+    assert!(limits.iter().all(|limit| *limit <= 300), "{limits:?}");
+}
+
+#[test]
+fn checkouts_are_admitted_as_long_as_they_are_answered_within_a_second() {
+    let mut node = Node::new(10);
+    node.load(3.0, Class::Begin, 3_000);
+    // As many carts want to buy at once as are bought in nine tenths of a second.
+    node.forget();
+    (0..9_000).for_each(|_| node.arrive(Some(Class::Checkout)));
+    assert_eq!(node.shed[Class::Checkout as usize], 0);
+    (0..9_000).for_each(|_| node.arrive(Some(Class::Checkout)));
+    assert!(node.shed[Class::Checkout as usize] > 5_000, "{:?}", node.shed);
+}

@@ -132,7 +132,7 @@ enum State {
 
 impl Call {
     fn key(&self) -> Option<u64> {
-        self.request.map(|request| key_of(&self.command.entity(), request))
+        self.request.map(|request| key_of(&self.command.entity(), request.id))
     }
 
     /// When something is to be done about it if nothing comes in, in milliseconds of the monotonic clock.
@@ -206,9 +206,9 @@ fn tag_of(id: u64, attempt: u16) -> u64 {
 
 impl Calls {
     /// Whether a request is under way, or an attempt of it ended in doubt.
-    pub(crate) fn knows(&self, entity: &Entity, request: Request) -> bool {
+    pub(crate) fn knows(&self, entity: &Entity, request: RequestHash) -> bool {
         let table = self.table.lock();
-        table.requests.contains_key(&key_of(entity, request)) || table.doubts.has(entity, request.id)
+        table.requests.contains_key(&key_of(entity, request)) || table.doubts.has(entity, request)
     }
 
     /// Takes a client's command; it is answered at its deadline at the latest.
