@@ -11,7 +11,10 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::{command::Command, id::Request};
+use boxoffice_core::{
+    command::{CartCommand, Command, SessionCommand},
+    id::Request,
+};
 use boxoffice_node::{
     config::{Fsync, NodeConfig},
     door::{Failure, ReplyTo},
@@ -20,6 +23,7 @@ use boxoffice_node::{
     tasks::Gate,
     world::{Peer, World},
 };
+use boxoffice_wire::FirstCommand;
 use parking_lot::Mutex;
 use rand::{Rng, rngs::SmallRng};
 use tokio::{
@@ -303,7 +307,7 @@ impl Machine {
         };
         let Some(handle) = handle else { return };
         for (command, request, reply) in waiting {
-            handle.submit(command, request, reply);
+            hand_in(&handle, command, request, reply);
         }
     }
 
@@ -329,7 +333,7 @@ impl Machine {
         }
         let handle = node.handle().clone();
         drop(process);
-        handle.submit(command, request, reply);
+        hand_in(&handle, command, request, reply);
     }
 
     /// Waits until the process serves.
@@ -352,5 +356,22 @@ impl Machine {
                 in_time.map_err(|_| format!("it did not serve within {START_MS} ms"))
             }
         }
+    }
+}
+
+/// Hands in a command as a connection does: an overloaded node refuses it after a look at its head, or at all of it, or takes it.
+fn hand_in(handle: &NodeHandle, command: Command, request: Option<Request>, reply: ReplyTo) {
+    let first = match (&command, request) {
+        (Command::Cart(cart, CartCommand::Open { .. } | CartCommand::Hold { .. }), Some(request)) => {
+            Some(FirstCommand::OpenCart { cart: *cart, rid: request.id })
+        }
+        (Command::Cart(_, CartCommand::Get | CartCommand::Order), _)
+        | (Command::Session(_, SessionCommand::Get | SessionCommand::Map), _) => Some(FirstCommand::Read),
+        _ => None,
+    };
+    let shed = first.and_then(|first| handle.sheds_first(first)).or_else(|| handle.sheds(&command, request));
+    match shed {
+        Some(retry_after_ms) => reply.answer(Err(Failure::Busy(retry_after_ms))),
+        None => handle.submit(command, request, reply),
     }
 }
