@@ -205,11 +205,28 @@ impl<W> Holds<W> {
         assert_eq!(order.cart(), hold.cart, "{hold:?} is sold to another cart's order");
         let Some(live) = self.live.get(&hold) else {
             let sold = self.sales.contains_key(&hold) || self.refunded.contains_key(&hold);
-            assert!(sold, "a cart sells {hold:?}, which is not held");
+            assert!(sold, "a cart sells {hold:?} by revision {revision}, which is not held: {}", self.fate(hold));
             return None;
         };
         assert!(revision > live.revision, "{hold:?} is sold by an old revision: {revision}");
         Some(live)
+    }
+
+    /// What is known of a hold that is neither live nor sold, and of the others of its cart, in words.
+    fn fate(&self, hold: HoldId) -> SmolStr {
+        let words = |of: &HoldId, revision: u64| {
+            let HoldId { request, part, attempt, .. } = *of;
+            format_smolstr!(" {:x}/{part}/{attempt} by {revision}", request.0)
+        };
+        let released: Vec<SmolStr> =
+            self.released.range(HoldId::all_of(hold.cart)).map(|(of, revision)| words(of, *revision)).collect();
+        let live: Vec<SmolStr> =
+            self.live.range(HoldId::all_of(hold.cart)).map(|(of, live)| words(of, live.revision)).collect();
+        let fate = match self.released.get(&hold) {
+            Some(revision) => format_smolstr!("it was released by revision {revision}"),
+            None => "it is not known".into(),
+        };
+        format_smolstr!("{fate}; of this cart were released{}; are live{}", released.concat(), live.concat())
     }
 
     /// Whether there is something of this hold to be refunded: its sale, or what is held while the sale is on its way.

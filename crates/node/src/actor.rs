@@ -27,7 +27,7 @@ use smol_str::SmolStr;
 use crate::{
     cell::{Caller, Lead, Reign, Served, ShardCell},
     codec,
-    contain::{self, Panic},
+    contain::{self, Circumstances, Panic},
     door::Failure,
     driver::DriverInput,
     past::PastError,
@@ -178,7 +178,7 @@ impl Doorman {
         let moment = Moment { at, distance_ms: serving.cell.distance_ms.load(Ordering::Relaxed) };
         let Some(host) = &mut serving.host else { return };
         self.turn.known = serving.served.committed.load(Ordering::Acquire);
-        let (cause, failed) = (Cause::of(&input), failure_of(&input));
+        let (kind, cause, failed) = (contain::kind_of(&input), Cause::of(&input), failure_of(&input));
         let asker = asker_of(&input);
         let (entity, turn) = (&serving.entity, &mut self.turn);
         let decided = contain::decide(|| {
@@ -193,7 +193,7 @@ impl Doorman {
         });
         let events = match decided {
             Ok(events) => events,
-            Err(panic) => return self.panicked(mono_ms, &cause, failed, panic),
+            Err(panic) => return self.panicked(mono_ms, (kind, &cause), failed, panic),
         };
 
         let (shard, epoch) = (serving.cell.id, serving.reign.epoch);
@@ -226,10 +226,28 @@ impl Doorman {
     /// A decision has panicked. What it changed is thrown away, and with it whatever was under way for the entity: its clients
     /// hear `unknown`, as after a crash, but who had a part in the panic hears `internal`; an entity that asked for a hold is
     /// told with `failed`.
-    fn panicked(&mut self, mono_ms: u64, cause: &Cause, failed: Option<Effect<Caller>>, panic: Panic) {
+    fn panicked(
+        &mut self,
+        mono_ms: u64,
+        (kind, cause): (&'static str, &Cause),
+        failed: Option<Effect<Caller>>,
+        panic: Panic,
+    ) {
         let Some(serving) = &mut self.serving else { return };
         self.shared.metrics.panics_contained.fetch_add(1, Ordering::Relaxed);
-        self.shared.panic_log.note(mono_ms, &serving.entity, panic);
+        let known = Circumstances {
+            input: kind,
+            by: match cause {
+                Cause::Other(entity) => Some(entity.clone()),
+                Cause::Command(_) | Cause::Own => None,
+            },
+            shard: serving.cell.id,
+            term: serving.reign.epoch.0,
+            led: serving.cell.led(),
+            version: self.turn.after,
+            committed: serving.cell.replica.lock().kept.get(&serving.entity).map_or(0, |state| state.version()),
+        };
+        self.shared.panic_log.note(mono_ms, &serving.entity, panic, &known);
         serving.faults.note(cause, mono_ms);
         let turn = std::mem::take(&mut self.turn);
         for effect in turn.now.into_iter().chain(turn.committed).chain(turn.read) {

@@ -8,13 +8,17 @@ use std::{
     any::Any,
     backtrace::Backtrace,
     cell::{Cell, RefCell},
+    fmt,
     panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind},
     sync::atomic::{AtomicU32, Ordering},
     thread,
 };
 
-use boxoffice_core::id::Entity;
+use boxoffice_core::{host::Input, id::Entity};
+use boxoffice_shard::ShardId;
 use parking_lot::Mutex;
+
+use crate::routing::Led;
 
 /// Panics that are logged with their backtrace in each span of time. Those beyond are counted only: a client that repeats
 /// its request must not fill the log.
@@ -40,6 +44,55 @@ pub(crate) struct Panic {
     /// What it said, and where.
     pub(crate) text: String,
     backtrace: Option<Backtrace>,
+}
+
+/// What a leader knew when one of its decisions panicked. A leader that was deposed and has not heard of it decides on states
+/// that nobody else has: its term, and how far it is ahead of what is committed, tell it from the one that is obeyed.
+pub(crate) struct Circumstances {
+    /// What was decided on: see [`kind_of`].
+    pub(crate) input: &'static str,
+    /// Who sent it, where that is another entity.
+    pub(crate) by: Option<Entity>,
+    /// Of the entity.
+    pub(crate) shard: ShardId,
+    /// In which the leader decides.
+    pub(crate) term: u64,
+    /// The newest one that the replica here has heard of, with its leader.
+    pub(crate) led: Led,
+    /// The entity's version before the decision, with all that was proposed: `admin.history` has those that were committed.
+    pub(crate) version: u64,
+    /// The entity's version that is committed, as far as the replica here knows.
+    pub(crate) committed: u64,
+}
+
+impl fmt::Display for Circumstances {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Circumstances { input, by, shard, term, led, version, committed } = self;
+        write!(f, "decided: {input}")?;
+        if let Some(by) = by {
+            write!(f, " of {by}")?;
+        }
+        write!(
+            f,
+            " at version {version}, of which {committed} are committed here; leader of shard {shard} in term {term}"
+        )?;
+        match led.leader {
+            Some(leader) => write!(f, ", of term {} node {leader} is known", led.term),
+            None => write!(f, ", of term {} nobody is known", led.term),
+        }
+    }
+}
+
+/// The kind of an input, in a word.
+pub(crate) fn kind_of<R>(input: &Input<R>) -> &'static str {
+    match input {
+        Input::Command { request: Some(_), .. } => "command",
+        Input::Command { request: None, .. } => "read",
+        Input::Ask { .. } => "ask",
+        Input::Reply { .. } => "reply",
+        Input::Paid { .. } => "paid",
+        Input::Wake => "wake",
+    }
 }
 
 /// For the panic hook of a program that ends at every other panic: whether this one is of a decision. It is caught then, and
@@ -96,7 +149,7 @@ struct Logged {
 
 impl PanicLog {
     /// Logs a panic of this entity's decision, unless many were logged a moment ago.
-    pub(crate) fn note(&self, now_ms: u64, entity: &Entity, panic: Panic) {
+    pub(crate) fn note(&self, now_ms: u64, entity: &Entity, mut panic: Panic, known: &Circumstances) {
         let count = {
             let mut logged = self.0.lock();
             if now_ms.saturating_sub(logged.since_ms) >= LOGGED_MS {
@@ -106,6 +159,7 @@ impl PanicLog {
             logged.count
         };
         if count <= LOGGED_MAX {
+            panic.text = format!("{} ({known})", panic.text);
             panic.write(entity.clone());
         }
         if count == LOGGED_MAX {
@@ -176,14 +230,7 @@ pub mod planted {
         if planted.is_empty() {
             return;
         }
-        let kind = match input {
-            Input::Command { request: Some(_), .. } => "command",
-            Input::Command { request: None, .. } => "read",
-            Input::Ask { .. } => "ask",
-            Input::Reply { .. } => "reply",
-            Input::Paid { .. } => "paid",
-            Input::Wake => "wake",
-        };
+        let kind = super::kind_of(input);
         let spring = planted.contains(&format!("{entity}:{kind}"));
         drop(planted);
         if spring {
@@ -242,11 +289,23 @@ mod tests {
         let entity = Entity::Product(boxoffice_core::id::Id::new("frail").expect("an id"));
         let panic = Panic { text: "on purpose".to_owned(), backtrace: Some(Backtrace::force_capture()) };
         // It would wait for itself here if it wrote.
-        tracing::dispatcher::with_default(&log, || PanicLog::default().note(0, &entity, panic));
+        let known = Circumstances {
+            input: "ask",
+            by: Some(Entity::Cart(boxoffice_core::id::CartId(7))),
+            shard: 3,
+            term: 5,
+            led: Led { term: 6, leader: Some(2) },
+            version: 12,
+            committed: 9,
+        };
+        tracing::dispatcher::with_default(&log, || PanicLog::default().note(0, &entity, panic, &known));
         assert!(said.try_recv().is_err() && WRITING.load(Ordering::Acquire) > 0);
         let_go.send(()).expect("it is written elsewhere");
         let said = said.recv().expect("it was written");
         assert!(said.contains("on purpose") && said.contains("who_decides_does_not_wait_for_the_log"), "{said}");
+        let told = "decided: ask of cart/00000000000000000000000000000007 at version 12, of which 9 are committed here; leader of \
+                    shard 3 in term 5, of term 6 node 2 is known";
+        assert!(said.contains(told), "{said}");
     }
 
     #[test]

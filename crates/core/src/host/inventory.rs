@@ -362,6 +362,12 @@ fn answer_ask<R>(
         // A stopped leader that goes on may be asked to sell what was held at its successor: it says nothing, and the cart asks
         // again.
         Ask::Sell { hold, ref portion, .. } if !has_heard_of(entity, hold, portion) => return,
+        // It may have given the hold other seats than its successor. What is left of those is not said of these.
+        Ask::Release { hold, revision, left: Some(ref left), .. }
+            if lacks(entity, hold, revision, left) && !planted::is("what is left of other seats believed") =>
+        {
+            return;
+        }
         // Of what is left of a hold, one of which nothing is left has no more to say than that. A stopped leader that goes on
         // must not take it for released: what it says waits for a read in vain, but it may be asked to sell the rest.
         Ask::Release { hold, revision, left: Some(_), .. } if !knows(entity, hold) => {
@@ -439,6 +445,14 @@ fn too_often_changed() -> Refusal {
 fn has_heard_of(entity: &Speculation, hold: HoldId, portion: &Portion) -> bool {
     let held = entity.state().and_then(|state| state.held(hold));
     knows(entity, hold) && held.is_none_or(|held| held.covers(portion))
+}
+
+/// Whether a live hold has not all that is to be left of it by a later word than it has heard. The one that leads never does:
+/// a hold covers its line at every instant.
+fn lacks(entity: &Speculation, hold: HoldId, revision: u64, left: &Portion) -> bool {
+    let held = entity.state().and_then(|state| state.held(hold));
+    let is_later = || entity.inventory().is_some_and(|inventory| revision > inventory.granted(hold).revision);
+    held.is_some_and(|held| !held.covers(left)) && is_later()
 }
 
 /// Whether the hold is live, as far as is known here.

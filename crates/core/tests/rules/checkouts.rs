@@ -119,3 +119,37 @@ fn a_checkout_is_certain_before_the_sessions_have_sold() {
         "#]],
     );
 }
+
+/// What the cart asks its inventories for again may be granted while the beginning of its checkout is not committed yet. If
+/// the leader is lost then, nobody knows of the attempt, so nothing may have been set aside for it.
+#[test]
+pub(crate) fn no_money_is_set_aside_for_a_checkout_that_is_not_committed() {
+    check(
+        "product q 5 3.00 late
+         a hold q 2
+         freeze a
+         a pay
+         wait 1
+         bank
+         crash a
+         thaw a
+         bank
+         a pay
+         bank",
+        expect![[r#"
+            product q 5 3.00 late -> 5 free, 0 held, 0 sold
+            a hold q 2 -> line 1 q 2 late, until 1800.000
+            freeze a
+            a pay -> (waits as #3)
+            wait 1
+                3 free, 2 held, 0 sold
+            bank -> 
+            crash a
+            thaw a
+            bank -> 
+            a pay -> order of line 1 q 2, total 6.00, Authorized
+                1 free, 2 held, 2 sold
+            bank -> a-1: authorized 600 captured 600
+        "#]],
+    );
+}

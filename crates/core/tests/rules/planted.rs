@@ -7,10 +7,10 @@ use std::panic::catch_unwind;
 use boxoffice_core::planted::plant;
 
 use crate::{
-    bounds,
+    bounds, checkouts,
     ends::{self, storm_far_out, words_of},
-    mutations, operators, outcomes, past,
-    storm::{aftermath, operated_aftermath, quiet_aftermath},
+    mutations, operators, outcomes, past, stopped,
+    storm::{aftermath, operated_aftermath, quiet_aftermath, stopped_aftermath},
     told::{self, lives},
     tombstones::{self, guests},
 };
@@ -21,7 +21,7 @@ const STORMS_MAX: u64 = 3_000;
 /// A bug, and a run of the seed that finds it.
 type Bug = (&'static str, fn(u64));
 
-const BUGS: [Bug; 20] = [
+const BUGS: [Bug; 22] = [
     ("a sale dropped from the outbox", storm),
     ("a release never told", storm),
     ("resends before a read", storm),
@@ -41,6 +41,8 @@ const BUGS: [Bug; 20] = [
     ("\"not mine\" told before it is committed", storm),
     ("another amount forgotten", storm),
     ("a hold id used again", guests),
+    ("a gateway asked before the checkout is committed", stopped_aftermath),
+    ("what is left of other seats believed", stopped_aftermath),
     ("a count that goes on for ever", ends),
 ];
 
@@ -86,7 +88,7 @@ fn every_planted_bug_is_found() {
 /// Each story of a line that could be changed ends otherwise when it is.
 #[test]
 fn every_story_fails_with_its_bug() {
-    let stories: [(&str, fn()); 21] = [
+    let stories: [(&str, fn()); 23] = [
         ("a quota that does not count what is sold", mutations::a_quota_counts_what_is_sold),
         (
             "a partial release that ignores revisions",
@@ -117,6 +119,11 @@ fn every_story_fails_with_its_bug() {
         ("a count that goes on for ever", ends::an_entity_that_cannot_count_another_change_says_so),
         ("a revision that nothing outranks", ends::a_hold_has_no_revision_above_which_a_cart_could_not_speak),
         ("a generation that names another node", ends::generations_of_replicas_end_before_they_name_another_node),
+        ("what is left of other seats believed", stopped::a_hold_that_has_other_seats_at_the_successor),
+        (
+            "a gateway asked before the checkout is committed",
+            checkouts::no_money_is_set_aside_for_a_checkout_that_is_not_committed,
+        ),
     ];
     let missed = stories.into_iter().filter(|(bug, story)| {
         plant(Some(bug));

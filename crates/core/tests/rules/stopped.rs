@@ -4,13 +4,19 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    host::{Host, Turn},
-    id::Entity,
+    ask::Ask,
+    command::{BestWish, Want},
+    host::{Effect, Host, Input, Turn},
+    id::{Entity, HoldId, RequestHash},
     keep::Kept,
-    time::Timestamp,
+    portion::Portion,
+    seat::{Seat, SeatSet},
+    time::{Rules, Timestamp},
 };
 
 use crate::{
+    catalogue::open,
+    script::{cart, id, layout},
     storm::{Dice, aftermath},
     town::{Message, Ticket, Town},
 };
@@ -54,5 +60,48 @@ fn inventories_that_were_stopped() {
                 stop(&town, &entity, after, &mut dice);
             }
         }
+    }
+}
+
+/// A stopped leader may give a hold other seats than its successor, where it chooses them. Of what the cart then says of its
+/// own it must take nothing for said of these.
+#[test]
+pub(crate) fn a_hold_that_has_other_seats_at_the_successor() {
+    let mut town = Town::new(Rules::default());
+    open(&mut town, &layout("aaaaaa"), &["s"]);
+    let session = Entity::Session(id("s"));
+    let mut host: Host<Ticket> = Host::new(session.clone(), town.kept.get(&session), Arc::new(Rules::default()));
+    let hold = |name| HoldId { cart: cart(name), request: RequestHash(1), part: 0, attempt: 0 };
+    let best = |count| Want::Best(BestWish { count, category: None, section: None, accessible: 0, split: false });
+    let wanted = |name, count| Ask::Hold { hold: hold(name), revision: 1, want: best(count), life_ms: 1_000_000 };
+    let seats = |seats: &[u16]| {
+        Portion::Seats(SeatSet::new(seats.iter().map(|seat| Seat { row: 0, seat: *seat })).expect("seats"))
+    };
+    // The successor has not heard of `b`, so there `a` has the seats in the middle.
+    for (name, ask, says) in [
+        ("b", wanted("b", 2), 1),
+        ("a", wanted("a", 2), 1),
+        (
+            "a",
+            Ask::Release { hold: hold("a"), revision: 1 << 20, left: Some(seats(&[2])), last: false, expired: false },
+            0,
+        ),
+        (
+            "a",
+            Ask::Sell {
+                hold: hold("a"),
+                revision: 2 << 20,
+                portion: seats(&[2]),
+                order: cart("a").order(),
+                at: Timestamp(5),
+            },
+            0,
+        ),
+    ] {
+        let mut turn = Turn::default();
+        let what = format!("{ask:?}");
+        host.handle(Timestamp(5), Input::Ask { from: Entity::Cart(cart(name)), ask }, &mut turn);
+        let said = turn.committed.iter().chain(&turn.read).filter(|effect| matches!(effect, Effect::Reply { .. }));
+        assert_eq!((said.count(), turn.events.len()), (says, says), "{what}: {turn:?}");
     }
 }

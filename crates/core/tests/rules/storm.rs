@@ -26,6 +26,8 @@ use crate::{
 
 const SEEDS: u64 = 900;
 const STEPS: u32 = 300;
+/// Leaders that were stopped and have not heard of it, at a time.
+const STOPPED_MAX: usize = 6;
 /// How much a customer may have of what is limited.
 const QUOTA_MAX: u32 = 5;
 
@@ -59,10 +61,23 @@ fn storms_of_operators() {
     }
 }
 
+#[test]
+fn storms_of_stopped_leaders() {
+    let from = std::env::var("STORM_FROM").ok().and_then(|from| from.parse().ok()).unwrap_or(0);
+    let seeds = std::env::var("STORM_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(SEEDS);
+    for seed in from..from + seeds {
+        stopped_aftermath(seed);
+    }
+}
+
 /// How often what happens, in hundredths.
 #[derive(Clone, Copy)]
 pub(crate) struct Weather {
     crash: u32,
+    /// A leader is stopped and goes on beside its successor, or one of those hears that it leads no more.
+    stop: u32,
+    /// Of the other commands, those for the best seats and for less of them.
+    choosy: u32,
     lose: u32,
     double: u32,
     pass: u32,
@@ -71,8 +86,12 @@ pub(crate) struct Weather {
 }
 
 impl Weather {
-    pub(crate) const ROUGH: Weather = Weather { crash: 3, lose: 8, double: 10, pass: 6, operators: 0 };
+    pub(crate) const ROUGH: Weather =
+        Weather { crash: 3, stop: 0, choosy: 0, lose: 8, double: 10, pass: 6, operators: 0 };
     pub(crate) const OF_OPERATORS: Weather = Weather { operators: 25, pass: 14, ..Weather::ROUGH };
+    pub(crate) const OF_STOPPED_LEADERS: Weather = Weather { stop: 12, crash: 1, pass: 10, ..Weather::ROUGH };
+    pub(crate) const OF_OTHER_SEATS: Weather =
+        Weather { stop: 18, choosy: 95, pass: 4, lose: 3, double: 5, ..Weather::OF_STOPPED_LEADERS };
 }
 
 /// Numbers from a seed: SplitMix64.
@@ -151,6 +170,12 @@ pub(crate) fn operated_aftermath(seed: u64) -> Town {
 #[cfg(feature = "planted")]
 pub(crate) fn quiet_aftermath(seed: u64) -> Town {
     storm(seed, Weather { crash: 0, lose: 0, ..Weather::ROUGH })
+}
+
+/// What is left after storms in which leaders are stopped and go on beside their successors.
+pub(crate) fn stopped_aftermath(seed: u64) {
+    storm(seed, Weather::OF_STOPPED_LEADERS);
+    storm(seed, Weather::OF_OTHER_SEATS);
 }
 
 /// What is left after a rough storm.
@@ -234,11 +259,31 @@ impl Sea {
                 self.town.mail.retain(|mail| mail.to != entity || !matches!(mail.input, Input::Paid { .. }));
             }
         }
+        if self.dice.chance(weather.stop) {
+            self.stop(weather);
+        }
         match self.dice.roll(10) {
             0 | 1 => self.send(weather),
             2 if !self.town.calls.is_empty() => _ = self.town.pay(),
             2..6 => self.deliver(weather),
             _ => self.commit(),
+        }
+    }
+
+    /// Something happens about leaders that were stopped.
+    fn stop(&mut self, weather: Weather) {
+        let many = self.town.stopped();
+        match self.dice.roll(8) {
+            0..3 if many < STOPPED_MAX => {
+                let of_seats = self.dice.chance(weather.choosy);
+                let entity = if of_seats { Entity::Session(self.session()) } else { self.somebody() };
+                let survive = self.dice.roll(3) as usize;
+                self.town.stop(&entity, survive);
+            }
+            _ if many == 0 => {}
+            3 => self.town.end_stopped(self.dice.roll(many as u64) as usize),
+            4 | 5 => self.town.wake_stopped(self.dice.roll(many as u64) as usize),
+            _ => self.town.commit_stopped(self.dice.roll(many as u64) as usize),
         }
     }
 
@@ -263,7 +308,13 @@ impl Sea {
                     1.. if self.dice.chance(3) => self.sent[self.dice.roll(many) as usize].0.clone(),
                     _ => format!("r{many}"),
                 };
-                let command = if self.dice.chance(weather.operators) { self.operator() } else { self.command() };
+                let command = if self.dice.chance(weather.operators) {
+                    self.operator()
+                } else if self.dice.chance(weather.choosy) {
+                    self.choosy()
+                } else {
+                    self.command()
+                };
                 (request, command)
             }
         };
@@ -290,6 +341,41 @@ impl Sea {
             }
             _ => Command::Cart(buyer(self.dice.roll(4)), CartCommand::Revoke { line, reason: "".into() }),
         }
+    }
+
+    /// What makes holds of a stopped leader and of its successor differ: the best seats, of which some are given back before
+    /// the rest is bought.
+    fn choosy(&mut self) -> Command {
+        let cart = buyer(self.dice.roll(4));
+        let view = match self.town.kept.get(&Entity::Cart(cart)).as_deref() {
+            Some(State::Cart(cart)) => cart.view(),
+            _ => None,
+        };
+        let lines: Vec<_> = view.into_iter().flat_map(|view| view.lines).collect();
+        let some = lines.iter().find(|line| line.content.seats().len() > 1);
+        let command = match (self.dice.roll(10), some) {
+            (0..6, Some(line)) => {
+                let seats = line.content.seats();
+                let one = seats[self.dice.roll(seats.len() as u64) as usize].seat;
+                CartCommand::Release { line: line.line, seats: Some(SeatSet::new([one]).expect("one seat")) }
+            }
+            (0..6, None) if !lines.is_empty() => {
+                let (payment, customer) = (recorded(), self.customer());
+                CartCommand::Checkout { payment, customer, shipping: None, expect: Expect::default() }
+            }
+            (9, _) => CartCommand::Release { line: 1, seats: None },
+            _ => {
+                let (count, split) = (2 + self.dice.roll(2) as u16, self.dice.chance(50));
+                let best = BestWish { count, category: None, section: None, accessible: 0, split };
+                let want = match self.dice.chance(75) {
+                    true => Want::Best(best),
+                    false => Want::Seats { seats: self.seats(), best_effort: true },
+                };
+                let lines = vec![WantedLine { entity: Entity::Session(self.session()), want }];
+                CartCommand::Hold { lines, customer: self.customer(), guest: false }
+            }
+        };
+        Command::Cart(cart, command)
     }
 
     fn command(&mut self) -> Command {
@@ -429,6 +515,19 @@ impl Sea {
         // Mostly in order, sometimes not at all.
         let place = if self.dice.chance(60) { 0 } else { self.dice.roll(waiting) as usize };
         let message = self.town.mail[place].clone();
+        let stopped = self.town.stopped_of(&message.to);
+        if !stopped.is_empty() && self.dice.chance(60) {
+            // To one that was stopped, and often to nobody else: entities say it again.
+            let only = between_entities(&message) && self.dice.chance(35);
+            if only {
+                self.town.mail.remove(place);
+            }
+            let one = stopped[self.dice.roll(stopped.len() as u64) as usize];
+            self.town.tell_stopped(one, message.input.clone());
+            if only {
+                return;
+            }
+        }
         if between_entities(&message) {
             if self.dice.chance(weather.lose) {
                 self.town.mail.remove(place);
@@ -454,6 +553,9 @@ impl Sea {
     /// The storm is over: everything is delivered and committed, and time passes until nobody wants anything.
     pub(crate) fn calm(&mut self) {
         self.town.bank.dice = None;
+        while self.town.stopped() > 0 {
+            self.town.end_stopped(0);
+        }
         self.town.run();
         let end = self.town.now.after(20_000);
         while let Some(wake) = self.town.next_wake().filter(|wake| *wake <= end) {

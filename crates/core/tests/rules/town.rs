@@ -49,6 +49,15 @@ struct Actor {
     wakes: BTreeSet<Timestamp>,
 }
 
+/// A leader that was stopped and goes on, and has not heard yet that another one leads.
+struct Stopped {
+    entity: Entity,
+    host: Host<Ticket>,
+    /// What it had proposed and others have committed, with the places in the log: it may hear of that, and act on it, at any
+    /// time.
+    late: VecDeque<(Vec<Effect<Ticket>>, u64)>,
+}
+
 pub(crate) struct Town {
     /// Running time.
     pub(crate) now: Timestamp,
@@ -74,6 +83,7 @@ pub(crate) struct Town {
     pub(crate) turns: Vec<usize>,
     rules: Arc<Rules>,
     actors: BTreeMap<Entity, Actor>,
+    stopped: Vec<Stopped>,
     tickets: BTreeMap<Ticket, Option<Asked>>,
     /// Tickets whose host has crashed: their clients know nothing.
     lost: BTreeSet<Ticket>,
@@ -108,6 +118,7 @@ impl Town {
             turns: Vec::new(),
             rules: Arc::new(rules),
             actors: BTreeMap::new(),
+            stopped: Vec::new(),
             tickets: BTreeMap::new(),
             lost: BTreeSet::new(),
             granted: BTreeMap::new(),
@@ -226,6 +237,80 @@ impl Town {
         for proposal in actor.proposals.into_iter().take(survive) {
             self.write(entity, proposal.events);
         }
+        self.lose_clients(entity);
+    }
+
+    /// Another host leads the entity from now on, and the one before, which may have had nothing to do, does not know. Of its
+    /// proposals the first `survive` are committed all the same.
+    pub(crate) fn stop(&mut self, entity: &Entity, survive: usize) {
+        let (host, proposals) = match self.actors.remove(entity) {
+            Some(actor) => (actor.host, actor.proposals),
+            None => {
+                let state = self.kept.get(entity).or_else(|| self.past.get(entity).cloned());
+                (Host::new(entity.clone(), state, Arc::clone(&self.rules)), VecDeque::new())
+            }
+        };
+        let mut late = VecDeque::new();
+        for Proposal { events, effects } in proposals.into_iter().take(survive) {
+            if !events.is_empty() {
+                late.push_back((effects, self.log.len() as u64 + 1));
+                self.write(entity, events);
+            }
+        }
+        self.stopped.push(Stopped { entity: entity.clone(), host, late });
+        self.lose_clients(entity);
+    }
+
+    /// How many leaders were stopped and do not know that others lead.
+    pub(crate) fn stopped(&self) -> usize {
+        self.stopped.len()
+    }
+
+    /// The stopped leaders of an entity, by place.
+    pub(crate) fn stopped_of(&self, entity: &Entity) -> Vec<usize> {
+        (0..self.stopped.len()).filter(|place| self.stopped[*place].entity == *entity).collect()
+    }
+
+    /// A stopped leader is told something. Nothing it decides can be committed and nothing it has to wait for comes, but what
+    /// it says at once is heard.
+    pub(crate) fn tell_stopped(&mut self, place: usize, input: Input<Ticket>) {
+        let moment = Moment { at: self.now, distance_ms: self.distance_ms };
+        let mut turn = Turn::default();
+        let stopped = &mut self.stopped[place];
+        stopped.host.handle(moment, input, &mut turn);
+        let entity = stopped.entity.clone();
+        self.carry_out_late(&entity, turn.now, None);
+    }
+
+    /// A stopped leader is woken.
+    pub(crate) fn wake_stopped(&mut self, place: usize) {
+        self.tell_stopped(place, Input::Wake);
+    }
+
+    /// A stopped leader hears that the oldest of its proposals was committed, by others.
+    pub(crate) fn commit_stopped(&mut self, place: usize) {
+        let stopped = &mut self.stopped[place];
+        if let Some((effects, position)) = stopped.late.pop_front() {
+            let entity = stopped.entity.clone();
+            self.carry_out_late(&entity, effects, Some(position));
+        }
+    }
+
+    /// A stopped leader hears that another one leads.
+    pub(crate) fn end_stopped(&mut self, place: usize) {
+        self.stopped.remove(place);
+    }
+
+    /// All but answers: the clients of a stopped leader count as lost.
+    fn carry_out_late(&mut self, from: &Entity, effects: Vec<Effect<Ticket>>, position: Option<u64>) {
+        for effect in effects {
+            if !matches!(effect, Effect::Answer { .. }) {
+                self.carry_out(from, effect, position);
+            }
+        }
+    }
+
+    fn lose_clients(&mut self, entity: &Entity) {
         // Whoever waited for this host waits for nothing.
         let here = |message: &&Message| message.to == *entity;
         for message in self.posted.iter().filter(here) {

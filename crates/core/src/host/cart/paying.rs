@@ -133,7 +133,12 @@ impl<R> CartHost<R> {
         paying.reserved = parts.list.iter().map(reserved).collect();
         let cart = stage.entity.cart().expect("a cart that is checking out is kept");
         match cart.authorization() {
-            Some(call) => stage.turn.now.push(Effect::Pay(call)),
+            // Only after a read: what was asked again may be granted before the beginning of the checkout is committed, and of
+            // what a stopped leader began nobody else knows.
+            Some(call) if planted::is("a gateway asked before the checkout is committed") => {
+                stage.turn.now.push(Effect::Pay(call));
+            }
+            Some(call) => stage.turn.read.push(Effect::Pay(call)),
             None => self.decide(stage, None),
         }
     }
@@ -326,7 +331,7 @@ impl<R> CartHost<R> {
             // Before everything is set aside the gateway is not asked: what it was not sure of was asked by another host.
             let cart = stage.entity.cart().filter(|_| paying.reserve.is_none());
             let call = cart.and_then(Cart::authorization);
-            stage.turn.now.extend(call.map(Effect::Pay));
+            stage.turn.read.extend(call.map(Effect::Pay));
         }
     }
 }
