@@ -29,14 +29,11 @@ PROGRAM = TARGET / "debug" / "boxoffice"
 # The benches have no tests, and much to build; clippy looks at them.
 TESTED = ["--workspace", "--exclude", "boxoffice-bench"]
 
-# Test executables at a time.
+# Test executables at a time: more of them would only take processor time from each other.
 AT_ONCE = 2
 
-# These take longest and begin first, so that none of them is left at the end.
-LONGEST_FIRST = ["whole", "cluster", "attacks", "seeds", "simulated", "nemesis"]
-
-# What is not to run beside another executable, and why.
-ALONE = {}
+# These take longest and begin first, so that none of them is left at the end. The simulation computes, the others wait.
+LONGEST_FIRST = ["cli cluster", "sim seeds", "cli whole", "HTTP API", "cli load", "cli attacks", "node leaving", "cli nemesis"]
 
 LOWEST_PRIORITY = ["nice", "-n", "19"]
 
@@ -173,10 +170,6 @@ def build():
     return found
 
 
-def target_of(executable):
-    return executable.name.split()[-1]
-
-
 def test(executable):
     """Runs a test executable as `cargo test` does."""
     environment = {"CARGO": shutil.which("cargo"), "CARGO_MANIFEST_DIR": str(executable.package_dir)}
@@ -185,26 +178,22 @@ def test(executable):
 
 def tests(executables):
     """Runs the test executables, and asks the HTTP API by its document."""
+    jobs = {executable.name: lambda executable=executable: test(executable) for executable in executables}
+    jobs["HTTP API"] = lambda: check("HTTP API", [ROOT / "tests/api/run", PROGRAM])
     ranks = {name: rank for rank, name in enumerate(LONGEST_FIRST)}
-    ordered = sorted(executables, key=lambda executable: ranks.get(target_of(executable), len(ranks)))
-    beside = [executable for executable in ordered if target_of(executable) not in ALONE]
-    jobs = collections.deque(lambda executable=executable: test(executable) for executable in beside)
-    # It takes a minute: it begins after the longest.
-    jobs.insert(min(len(ranks), len(jobs)), lambda: check("HTTP API", [ROOT / "tests/api/run", PROGRAM]))
+    waiting = collections.deque(sorted(jobs, key=lambda name: ranks.get(name, len(ranks))))
 
     def take():
         while True:
-            with REPORT.lock:
-                if not jobs:
-                    return
-                job = jobs.popleft()
-            job()
+            try:
+                name = waiting.popleft()
+            except IndexError:
+                return
+            jobs[name]()
 
     with Phase("tests"):
-        together([take] * AT_ONCE)
-        for executable in ordered:
-            if target_of(executable) in ALONE:
-                test(executable)
+        for thread in [begin(take) for _ in range(AT_ONCE)]:
+            thread.join()
 
 
 def other_builds():
@@ -229,25 +218,31 @@ def installed():
         check("packages of the page's tests", [ROOT / "tests/page/run", "--install"])
 
 
-def together(calls):
-    threads = [threading.Thread(target=call) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+def begin(call):
+    """Calls it beside the rest. What goes wrong in it is a failure of the whole."""
+
+    def guarded():
+        try:
+            call()
+        except BaseException as error:
+            REPORT.fail(f"{call.__name__}: {error!r}")
+            raise
+
+    # Ctrl-C ends the program whatever its threads do.
+    thread = threading.Thread(target=guarded, daemon=True)
+    thread.start()
+    return thread
 
 
 def main():
     begun = time.monotonic()
     formatted()
     packages()
-    installing = threading.Thread(target=installed)
-    installing.start()
+    installing = begin(installed)
     executables = build()
     installing.join()
     if executables is not None:
-        building = threading.Thread(target=other_builds)
-        building.start()
+        building = begin(other_builds)
         tests(executables)
         with Phase("page"):
             check("page", [ROOT / "tests/page/run", PROGRAM])
