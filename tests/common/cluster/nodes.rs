@@ -2,11 +2,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    net::{SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
     path::Path,
     process::Command,
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicU16, Ordering::Relaxed},
     },
     time::Duration,
@@ -104,15 +104,24 @@ pub(crate) struct Node {
     sick: bool,
 }
 
-/// Ports that no process gets by itself, so that a node finds its own again: each test program begins elsewhere, and none is
-/// given out twice.
+/// An address with a port that no process gets by itself, so that a restarted node finds its port free.
+///
+/// Test programs run side by side. Each takes a range of ports and listens on the first of them until it ends, so that no other
+/// program takes the port of a stopped node.
 fn free_address() -> SocketAddr {
-    const FIRST: u16 = 12_000;
-    const COUNT: u16 = 18_000;
+    // Clusters that the program itself starts have their ports above.
+    const FIRST: u16 = 10_000;
+    const RANGES: u16 = 20;
+    const PORTS: u16 = 500;
+    static RANGE: LazyLock<TcpListener> = LazyLock::new(|| {
+        let mut firsts = (0..RANGES).map(|range| SocketAddr::from((Ipv4Addr::LOCALHOST, FIRST + range * PORTS)));
+        firsts.find_map(|first| TcpListener::bind(first).ok()).expect("a range of ports is free")
+    });
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let own = (std::process::id() % 600) as u16 * 30;
-    for _ in 0..COUNT {
-        let address = SocketAddr::from(([127, 0, 0, 1], FIRST + (own + NEXT.fetch_add(1, Relaxed)) % COUNT));
+    let first = RANGE.local_addr().expect("it listens").port();
+    for _ in 1..PORTS {
+        let port = first + 1 + NEXT.fetch_add(1, Relaxed) % (PORTS - 1);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         if TcpListener::bind(address).is_ok() {
             return address;
         }

@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""Everything that `tests/run` checks, in an order that leaves no processor idle; `tests/run` installs what this needs.
+
+1. Format, and the licences of packages if cargo-deny is installed.
+2. The build of all tests. Meanwhile the packages of the API's and the page's tests are installed.
+3. The tests. Most of them wait for timers and child processes, so two executables run at a time. Clippy, the planted bugs and the
+   examples of the documentation use what processor time is left: they have the lowest priority.
+4. The page's tests, alone: a browser and three nodes need the machine.
+
+A failure ends nothing but what builds on it. What failed is said at the end, with the names of the tests.
+"""
+
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+PROGRAM = TARGET / "debug" / "boxoffice"
+
+# The benches have no tests, and much to build; clippy looks at them.
+TESTED = ["--workspace", "--exclude", "boxoffice-bench"]
+
+# Test executables at a time: more of them would only take processor time from each other.
+AT_ONCE = 2
+
+# These take longest and begin first, so that none of them is left at the end. The simulation computes, the others wait.
+LONGEST_FIRST = ["cli cluster", "sim seeds", "cli whole", "HTTP API", "cli load", "cli attacks", "node leaving", "cli nemesis"]
+
+LOWEST_PRIORITY = ["nice", "-n", "19"]
+
+
+class Report:
+    """What took how long, and what failed."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.phases = []
+        self.failures = []
+
+    def say(self, text):
+        with self.lock:
+            print(text, flush=True)
+
+    def fail(self, name):
+        with self.lock:
+            self.failures.append(name)
+
+    def end(self, seconds):
+        """Prints the report. Returns the number to exit with."""
+        print("\nPhases:")
+        for name, took in self.phases:
+            print(f"{took:6.0f} s  {name}")
+        print(f"{seconds:6.0f} s  in all")
+        if self.failures:
+            print("\nFailed:")
+            for name in self.failures:
+                print(f"    {name}")
+        else:
+            print("\nEverything passed.")
+        return 1 if self.failures else 0
+
+
+REPORT = Report()
+
+
+class Phase:
+    """Measures a phase. Phases may overlap."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __enter__(self):
+        self.begun = time.monotonic()
+
+    def __exit__(self, *_):
+        took = time.monotonic() - self.begun
+        with REPORT.lock:
+            REPORT.phases.append((self.name, took))
+
+
+Ended = collections.namedtuple("Ended", "code output seconds processor")
+
+
+def run(command, cwd=ROOT, env=None):
+    """Runs a command and keeps its output."""
+    begun = time.monotonic()
+    with tempfile.TemporaryFile() as kept:
+        child = subprocess.Popen(
+            command, cwd=cwd, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, stdout=kept, stderr=kept
+        )
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        kept.seek(0)
+        output = kept.read().decode(errors="replace")
+    return Ended(child.returncode, output, time.monotonic() - begun, used.ru_utime + used.ru_stime)
+
+
+# Failed tests, as Rust's test harness and Node's name them.
+FAILED = re.compile(r"^test (.+) \.\.\. FAILED$|^\s*✖ (.+?)(?: \([0-9.]+ms\))?$", re.MULTILINE)
+
+
+def check(name, command, cwd=ROOT, env=None):
+    """Runs a command, prints its output when it has ended, and remembers what failed. Returns whether it succeeded."""
+    ended = run(command, cwd, env)
+    verdict = "passed" if ended.code == 0 else f"FAILED with {ended.code}"
+    heading = f"── {name}: {verdict} in {ended.seconds:.1f} s, processor time {ended.processor:.1f} s"
+    REPORT.say("\n".join([heading, ended.output.strip()]).rstrip())
+    if ended.code != 0:
+        tests = {one or other for one, other in FAILED.findall(ended.output)}
+        for test in sorted(tests - {"failing tests:"}) or [""]:
+            REPORT.fail(f"{name} {test}".rstrip())
+    return ended.code == 0
+
+
+def formatted():
+    with Phase("format"):
+        check("format", ["cargo", "fmt", "--all", "--check"])
+
+
+def packages():
+    """Licences, sources and advisories of packages. cargo-deny takes two minutes to build: it is used where it is.
+    tests/packages.rs checks licences, sources and bans everywhere."""
+    deny = ["cargo", "deny", "--log-level"]
+    if run(["cargo", "deny", "--version"]).code != 0:
+        return
+    with Phase("cargo-deny"):
+        check("licences of packages", [*deny, "error", "check", "licenses", "bans", "sources"])
+        # Advisories come from the network.
+        if run([*deny, "off", "fetch", "db"]).code == 0:
+            check("advisories of packages", [*deny, "error", "check", "--disable-fetch", "advisories"])
+        else:
+            REPORT.say("advisories are not checked: their database cannot be fetched")
+
+
+Executable = collections.namedtuple("Executable", "name path package_dir")
+
+
+def build():
+    """Builds all tests. Returns their executables, or none if the build failed."""
+    command = ["cargo", "test", *TESTED, "--no-run", "--message-format=json"]
+    found, warned = [], False
+    with Phase("build of the tests"):
+        cargo = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        for line in cargo.stdout:
+            if not line.startswith("{"):
+                continue
+            message = json.loads(line)
+            if message["reason"] == "compiler-message":
+                REPORT.say(message["message"]["rendered"].rstrip())
+                warned = warned or message["message"]["level"] == "warning"
+            elif message["reason"] == "compiler-artifact" and message["executable"] and message["profile"]["test"]:
+                package_dir = pathlib.Path(message["manifest_path"]).parent
+                name = f"{package_dir.name} {message['target']['name']}"
+                found.append(Executable(name, message["executable"], package_dir))
+        if cargo.wait() != 0:
+            REPORT.fail("build of the tests")
+            return None
+    # Clippy sees the program with the planted bugs. This is the program without them, and must give no warning either.
+    if warned:
+        REPORT.fail("build of the tests: warnings")
+    return found
+
+
+def test(executable):
+    """Runs a test executable as `cargo test` does."""
+    environment = {"CARGO": shutil.which("cargo"), "CARGO_MANIFEST_DIR": str(executable.package_dir)}
+    check(executable.name, [executable.path], executable.package_dir, environment)
+
+
+def tests(executables):
+    """Runs the test executables, and asks the HTTP API by its document."""
+    jobs = {executable.name: lambda executable=executable: test(executable) for executable in executables}
+    jobs["HTTP API"] = lambda: check("HTTP API", [ROOT / "tests/api/run", PROGRAM])
+    ranks = {name: rank for rank, name in enumerate(LONGEST_FIRST)}
+    waiting = collections.deque(sorted(jobs, key=lambda name: ranks.get(name, len(ranks))))
+
+    def take():
+        while True:
+            try:
+                name = waiting.popleft()
+            except IndexError:
+                return
+            jobs[name]()
+
+    with Phase("tests"):
+        for thread in [begin(take) for _ in range(AT_ONCE)]:
+            thread.join()
+
+
+def other_builds():
+    """What else is to be built, with the processor time that the tests leave."""
+    with Phase("clippy"):
+        # Bugs planted on purpose are a feature, which the tests' build does not have.
+        clippy = ["cargo", "clippy", "--workspace", "--all-targets", "--features", "boxoffice-sim/planted", "--quiet"]
+        check("clippy", [*LOWEST_PRIORITY, *clippy, "--", "-D", "warnings"])
+    with Phase("planted bugs"):
+        # Three of them, and the stories of all lines that no other test noticed to be changed, with the rules alone; the rest
+        # is in docs/reliability.md. The whole workspace is named so that its dependencies are those that are built already.
+        planted = ["cargo", "test", *TESTED, "--features", "boxoffice-core/planted", "--test", "rules", "planted"]
+        check("planted bugs", [*LOWEST_PRIORITY, *planted], env={"BOXOFFICE_BUGS": "3"})
+    with Phase("examples of the documentation"):
+        check("examples of the documentation", [*LOWEST_PRIORITY, "cargo", "test", *TESTED, "--doc"])
+
+
+def installed():
+    """Installs what the tests of the API and of the page need."""
+    with Phase("packages of the API's and the page's tests"):
+        check("packages of the API's tests", [ROOT / "tests/api/run", "--install"])
+        check("packages of the page's tests", [ROOT / "tests/page/run", "--install"])
+
+
+def begin(call):
+    """Calls it beside the rest. What goes wrong in it is a failure of the whole."""
+
+    def guarded():
+        try:
+            call()
+        except BaseException as error:
+            REPORT.fail(f"{call.__name__}: {error!r}")
+            raise
+
+    # Ctrl-C ends the program whatever its threads do.
+    thread = threading.Thread(target=guarded, daemon=True)
+    thread.start()
+    return thread
+
+
+def main():
+    begun = time.monotonic()
+    formatted()
+    packages()
+    installing = begin(installed)
+    executables = build()
+    installing.join()
+    if executables is not None:
+        building = begin(other_builds)
+        tests(executables)
+        with Phase("page"):
+            check("page", [ROOT / "tests/page/run", PROGRAM])
+        building.join()
+    sys.exit(REPORT.end(time.monotonic() - begun))
+
+
+if __name__ == "__main__":
+    main()
