@@ -16,6 +16,7 @@ use boxoffice_core::{
     host::{Effect, Host, Input, Turn},
     id::Entity,
     keep::State,
+    planted,
     refusal::Refusal,
     time::{Moment, Timestamp},
 };
@@ -30,6 +31,7 @@ use crate::{
     contain::{self, Circumstances, Panic},
     door::Failure,
     driver::DriverInput,
+    joint::{self, Loan, Returned},
     past::PastError,
     recovery::{Cause, Faults, Health},
     shared::Shared,
@@ -46,6 +48,10 @@ pub(crate) enum Message {
     Serve(Box<Serving>),
     /// Something for the entity.
     Input(Input<Caller>),
+    /// A cart of this shard lends its host with an ask: decide both.
+    Lent(Box<Loan>),
+    /// What was lent comes back.
+    Returned(Returned),
     /// Leave the entity if nothing is under way.
     Leave,
 }
@@ -83,11 +89,16 @@ pub(crate) struct Ticket {
     pub(crate) effects: Vec<Effect<Caller>>,
     /// Of a turn with events: whose count of turns in flight it is in.
     pub(crate) served: Option<Arc<Served>>,
+    /// Of a joint turn: the same of the cart.
+    pub(crate) cart: Option<Box<Ticket>>,
 }
 
 impl Ticket {
     /// Answers everyone who waits for it with a failure.
     pub(crate) fn refuse(self, failure: Failure) {
+        if let Some(cart) = self.cart {
+            cart.refuse(failure);
+        }
         for effect in self.effects {
             if let Effect::Answer { to, .. } = effect {
                 to.answer(Err(failure));
@@ -115,6 +126,11 @@ impl Actor for EntityActor {
             Message::Serve(serving) => doorman.serve(serving),
             Message::Input(input) => {
                 doorman.take(input);
+                doorman.leave_if_ended(&myself);
+            }
+            Message::Lent(loan) => doorman.take_loan(loan),
+            Message::Returned(returned) => {
+                doorman.returned(returned);
                 doorman.leave_if_ended(&myself);
             }
             Message::Leave => doorman.leave(&myself),
@@ -146,7 +162,7 @@ impl Doorman {
         let Some(serving) = &mut self.serving else { return };
         match &mut serving.health {
             Health::Well => self.decide(mono_ms, input),
-            Health::Draining(held) => held.push_back(input),
+            Health::Draining(held) | Health::Lent(held) => held.push_back(input),
             Health::Resting(until_ms) if mono_ms < *until_ms => self.rest(input),
             Health::Resting(_) => {
                 serving.health = Health::Draining([input].into());
@@ -180,22 +196,28 @@ impl Doorman {
         self.turn.known = serving.served.committed.load(Ordering::Acquire);
         let (kind, cause, failed) = (contain::kind_of(&input), Cause::of(&input), failure_of(&input));
         let asker = asker_of(&input);
-        let (entity, turn) = (&serving.entity, &mut self.turn);
+        let (entity, turn, cell) = (&serving.entity, &mut self.turn, &serving.cell);
+        let is_cart = matches!(entity, Entity::Cart(_));
         let decided = contain::decide(|| {
             #[cfg(debug_assertions)]
             contain::planted::spring(entity, &input);
             host.handle(moment, input, turn);
-            if turn.events.is_empty() {
-                return Vec::new();
+            if is_cart && let Some(asked) = joint::take_ask(turn, |to| self.shared.cell_of(to).id == cell.id) {
+                return Decided::Asks(asked);
             }
-            let by = asker.as_ref().or_else(|| answered_of(turn));
-            codec::encode(entity, by, &turn.events)
+            Decided::Turn(encoded(entity, asker.as_ref(), turn))
         });
-        let events = match decided {
-            Ok(events) => events,
-            Err(panic) => return self.panicked(mono_ms, (kind, &cause), failed, panic),
-        };
+        match decided {
+            Ok(Decided::Turn(events)) => self.hand_on(mono_ms, at, events),
+            Ok(Decided::Asks((inventory, ask))) => self.lend(mono_ms, at, asker, inventory, ask),
+            Err(panic) => self.panicked(mono_ms, (kind, &cause), failed, panic),
+        }
+    }
 
+    /// Hands on what the last turn came to.
+    fn hand_on(&mut self, mono_ms: u64, at: Timestamp, events: Vec<u8>) {
+        let Some(serving) = &mut self.serving else { return };
+        let turn = &mut self.turn;
         let (shard, epoch) = (serving.cell.id, serving.reign.epoch);
         if !turn.events.is_empty() {
             let versions = (turn.after, turn.after + turn.events.len() as u64);
@@ -206,13 +228,15 @@ impl Doorman {
                 versions,
                 effects: std::mem::take(&mut turn.committed),
                 served: Some(Arc::clone(&serving.served)),
+                cart: None,
             };
-            self.shared.inbox.push(DriverInput::Engine(EngineInput::Propose { shard, epoch, events, ticket }));
+            let beside = None;
+            self.shared.inbox.push(DriverInput::Engine(EngineInput::Propose { shard, epoch, events, beside, ticket }));
         }
         if !turn.read.is_empty() {
             let effects = std::mem::take(&mut turn.read);
             let versions = (turn.after, turn.after);
-            let ticket = Ticket { entity: serving.entity.clone(), versions, effects, served: None };
+            let ticket = Ticket { entity: serving.entity.clone(), versions, effects, served: None, cart: None };
             self.shared.inbox.push(DriverInput::Engine(EngineInput::Read { shard, epoch, ticket }));
         }
         if let Some(wake_at) = turn.wake_at.take() {
@@ -221,6 +245,168 @@ impl Doorman {
         for effect in turn.now.drain(..) {
             self.shared.carry_out(&serving.entity, effect);
         }
+    }
+
+    /// Lends the cart's host to the inventory that it asks.
+    fn lend(&mut self, mono_ms: u64, at: Timestamp, by: Option<SmolStr>, inventory: Entity, ask: Ask) {
+        let Some(serving) = &mut self.serving else { return };
+        let mut turn = std::mem::take(&mut self.turn);
+        if let Some(wake_at) = turn.wake_at.take() {
+            self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &serving.entity);
+        }
+        let host = serving.host.take().expect("it has just decided");
+        serving.health = Health::Lent(VecDeque::new());
+        let (cart, served, term) = (serving.entity.clone(), Arc::clone(&serving.served), serving.reign.epoch.0);
+        let loan = Box::new(Loan { cart, host, served, turn, by, ask, inventory });
+        if let Err(loan) = self.shared.lend(term, loan) {
+            self.returned(Returned::AsItCame(loan));
+        }
+    }
+
+    /// The cart's host is back: what came meanwhile is decided.
+    fn returned(&mut self, returned: Returned) {
+        let mono_ms = self.shared.world.clock.monotonic_ms();
+        let Some(serving) = &mut self.serving else { return };
+        let Health::Lent(held) = &mut serving.health else { return };
+        let held = std::mem::take(held);
+        match returned {
+            Returned::Asked(host) => {
+                serving.host = Some(host);
+                serving.health = Health::Well;
+            }
+            Returned::AsItCame(loan) => {
+                let (host, turn, by) = loan.undo();
+                serving.host = Some(host);
+                serving.health = Health::Well;
+                let at = Timestamp(serving.reign.time.at(mono_ms));
+                let events = encoded(&serving.entity, by.as_ref(), &turn);
+                self.turn = turn;
+                self.hand_on(mono_ms, at, events);
+            }
+            Returned::Lost => {
+                serving.health = Health::Draining(held);
+                return self.begin_anew();
+            }
+        }
+        for input in held {
+            self.decide_or_hold(mono_ms, input);
+        }
+    }
+
+    /// Decides on an input that has waited, unless what came before it keeps it waiting.
+    fn decide_or_hold(&mut self, mono_ms: u64, input: Input<Caller>) {
+        match self.serving.as_mut().map(|serving| &mut serving.health) {
+            Some(Health::Draining(held) | Health::Lent(held)) => held.push_back(input),
+            Some(Health::Resting(_)) => self.rest(input),
+            Some(Health::Well) => self.decide(mono_ms, input),
+            None => {}
+        }
+    }
+
+    /// A cart of this shard asks, and has lent its host: both decide at the same instant, and what happened to both is one
+    /// proposal.
+    fn take_loan(&mut self, mut loan: Box<Loan>) {
+        let is_unread = |serving: &mut Box<Serving>| serving.host.is_none() && matches!(serving.health, Health::Well);
+        if let Some(unread) = self.serving.take_if(is_unread) {
+            self.serve(unread);
+        }
+        let Some(serving) = &mut self.serving else { return };
+        serving.served.under_way.taken();
+        let mono_ms = self.shared.world.clock.monotonic_ms();
+        serving.served.used_ms.store(mono_ms, Ordering::Relaxed);
+        let give_back = |cart: &Served, returned| _ = cart.actor.cast(Message::Returned(returned));
+        let owner = Arc::clone(&loan.served);
+        let is_well = matches!(serving.health, Health::Well) && !serving.faults.leaves_from(&loan.cart, mono_ms);
+        let Some(host) = serving.host.as_mut().filter(|_| is_well) else {
+            return give_back(&owner, Returned::AsItCame(loan));
+        };
+        let at = Timestamp(serving.reign.time.at(mono_ms));
+        let moment = Moment { at, distance_ms: serving.cell.distance_ms.load(Ordering::Relaxed) };
+        let (entity, turn) = (&serving.entity, &mut self.turn);
+        turn.known = serving.served.committed.load(Ordering::Acquire);
+        let input = Input::Ask { from: loan.cart.clone(), ask: loan.ask.clone() };
+        let (cause, failed) = (Cause::of(&input), failure_of(&input));
+        let decided = contain::decide(|| {
+            #[cfg(debug_assertions)]
+            contain::planted::spring(entity, &input);
+            host.handle(moment, input, turn);
+            encoded(entity, None, turn)
+        });
+        let events = match decided {
+            Ok(events) => events,
+            Err(panic) => {
+                // An order is proposed by itself, and asks for its sale again.
+                give_back(&owner, if loan.holds() { Returned::Asked(loan.host) } else { Returned::AsItCame(loan) });
+                return self.panicked(mono_ms, ("ask", &cause), failed, panic);
+            }
+        };
+        let Some(reply) = joint::take_reply(turn, &loan.cart) else {
+            // Refused, known already, or more to be said: the cart hears of it by a message.
+            give_back(&owner, if loan.holds() { Returned::Asked(loan.host) } else { Returned::AsItCame(loan) });
+            return self.hand_on(mono_ms, at, events);
+        };
+
+        let mut cart_turn = Turn { known: owner.committed.load(Ordering::Acquire), ..Turn::default() };
+        let decided = contain::decide(|| {
+            let input = Input::Reply { from: entity.clone(), reply };
+            #[cfg(debug_assertions)]
+            contain::planted::spring(&loan.cart, &input);
+            loan.host.handle(moment, input, &mut cart_turn);
+            let first = &mut loan.turn;
+            if first.events.is_empty() {
+                first.after = cart_turn.after;
+            }
+            first.events.append(&mut cart_turn.events);
+            // All of it rests on the inventory's turn, which is not committed.
+            for effects in [&mut cart_turn.now, &mut cart_turn.committed, &mut cart_turn.read] {
+                first.committed.append(effects);
+            }
+            encoded(&loan.cart, loan.by.as_ref(), first)
+        });
+        let cart_events = match decided {
+            Ok(events) => events,
+            Err(panic) => {
+                // What the inventory has decided was not proposed: it begins anew as well.
+                drop(loan);
+                give_back(&owner, Returned::Lost);
+                return self.panicked(mono_ms, ("reply in a joint turn", &cause), failed, panic);
+            }
+        };
+        let Loan { cart, host, turn: first, .. } = *loan;
+        if let Some(wake_at) = cart_turn.wake_at {
+            self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &cart);
+        }
+        let changed = !first.events.is_empty();
+        let versions = (first.after, first.after + first.events.len() as u64);
+        if changed {
+            owner.under_way.proposed();
+        }
+        let of_cart = Ticket {
+            entity: cart,
+            versions,
+            effects: first.committed,
+            served: changed.then(|| Arc::clone(&owner)),
+            cart: None,
+        };
+        let (shard, epoch) = (serving.cell.id, serving.reign.epoch);
+        let versions = (turn.after, turn.after + turn.events.len() as u64);
+        turn.events.clear();
+        serving.served.under_way.proposed();
+        let ticket = Ticket {
+            entity: serving.entity.clone(),
+            versions,
+            effects: Vec::new(),
+            served: Some(Arc::clone(&serving.served)),
+            cart: Some(Box::new(of_cart)),
+        };
+        let beside = changed.then_some(cart_events);
+        let beside = beside.filter(|_| !planted::is("a joint turn without the cart's half"));
+        self.shared.metrics.joint_turns.fetch_add(1, Ordering::Relaxed);
+        self.shared.inbox.push(DriverInput::Engine(EngineInput::Propose { shard, epoch, events, beside, ticket }));
+        if let Some(wake_at) = turn.wake_at.take() {
+            self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &serving.entity);
+        }
+        give_back(&owner, Returned::Asked(host));
     }
 
     /// A decision has panicked. What it changed is thrown away, and with it whatever was under way for the entity: its clients
@@ -283,12 +469,7 @@ impl Doorman {
         serving.health = Health::Well;
         // What was under way goes on, as after a change of leaders. A wake that led to the panic comes again as well.
         for input in [Input::Wake].into_iter().chain(held) {
-            match self.serving.as_mut().map(|serving| &mut serving.health) {
-                Some(Health::Draining(held)) => held.push_back(input),
-                Some(Health::Resting(_)) => self.rest(input),
-                Some(Health::Well) => self.decide(mono_ms, input),
-                None => return,
-            }
+            self.decide_or_hold(mono_ms, input);
         }
     }
 
@@ -354,6 +535,22 @@ impl Serving {
         };
         self.host = Some(Host::new(self.entity.clone(), state, Arc::clone(&shared.config.rules)));
     }
+}
+
+/// What a decision came to.
+enum Decided {
+    /// A turn, with the bytes of its events.
+    Turn(Vec<u8>),
+    /// A cart's turn without this ask, which the inventory may decide together with it.
+    Asks((Entity, Ask)),
+}
+
+/// The bytes of a turn's events; none if there are none.
+fn encoded(entity: &Entity, by: Option<&SmolStr>, turn: &Turn<Caller>) -> Vec<u8> {
+    if turn.events.is_empty() {
+        return Vec::new();
+    }
+    codec::encode(entity, by.or_else(|| answered_of(turn)), &turn.events)
 }
 
 /// What an entity that asks for a hold hears if the decision on it fails: its client need not wait. Everything else is asked

@@ -31,6 +31,7 @@ pub mod history;
 pub mod identity;
 mod inbox;
 pub mod inspect;
+mod joint;
 mod lineage;
 pub mod log;
 pub mod metrics;

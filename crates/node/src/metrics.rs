@@ -54,6 +54,8 @@ pub struct Metrics {
     pub gateway_declined: AtomicU64,
     /// Decisions that panicked and were contained.
     pub panics_contained: AtomicU64,
+    /// Turns of a cart and an inventory together.
+    pub joint_turns: AtomicU64,
 }
 
 impl Metrics {
@@ -73,7 +75,7 @@ impl Metrics {
     /// came damaged.
     pub(crate) fn text(&self, payments: PaymentCounts, tombstones: u64, damaged: u64) -> String {
         let damaged = AtomicU64::new(damaged);
-        let rows: [(&str, &str, &AtomicU64); 23] = [
+        let rows: [(&str, &str, &AtomicU64); 24] = [
             ("boxoffice_commands_total", "Commands that came to the door.", &self.commands),
             ("boxoffice_busy_total", "Commands turned away because too much was under way.", &self.busy),
             ("boxoffice_log_passes_total", "Passes of the replication loop that wrote something.", &self.passes),
@@ -82,6 +84,7 @@ impl Metrics {
             ("boxoffice_log_sync_microseconds_total", "Time spent in syncs of the log.", &self.sync_us),
             ("boxoffice_entries_total", "Log entries applied.", &self.entries),
             ("boxoffice_turns_total", "Turns in them.", &self.turns),
+            ("boxoffice_joint_turns_total", "Turns of a cart and an inventory together.", &self.joint_turns),
             ("boxoffice_safe_reads_total", "Reads and refusals that waited for a safe read.", &self.reads),
             ("boxoffice_snapshots_total", "Snapshots written.", &self.snapshots),
             ("boxoffice_left_total", "Ended entities written to the store.", &self.left),

@@ -24,6 +24,8 @@ pub(crate) enum Health {
     Well,
     /// It waits until all that it has proposed is applied; what comes meanwhile is held back, in order.
     Draining(VecDeque<Input<Caller>>),
+    /// Its host, a cart's, is lent to an inventory; what comes meanwhile is held back, in order.
+    Lent(VecDeque<Input<Caller>>),
     /// It panicked again without a client's command: nothing is decided before this monotonic millisecond.
     Resting(u64),
 }
@@ -115,7 +117,12 @@ impl Faults {
             return false;
         }
         let Cause::Other(other) = Cause::of(input) else { return false };
-        self.others.iter().any(|(known, row)| *known == other && row.until_ms > now_ms)
+        self.leaves_from(&other, now_ms)
+    }
+
+    /// Whether what this entity sends is left.
+    pub(crate) fn leaves_from(&self, other: &Entity, now_ms: u64) -> bool {
+        self.others.iter().any(|(known, row)| known == other && row.until_ms > now_ms)
     }
 }
 

@@ -27,7 +27,7 @@ use crate::{
     actor::{self, Message, Pool, Ticket},
     admission::{Admission, Class},
     archive_files::ArchiveFiles,
-    cell::{self, Caller, ShardCell},
+    cell::{self, Caller, Served, ShardCell},
     clocks::Clocks,
     config::NodeConfig,
     contain::PanicLog,
@@ -36,6 +36,7 @@ use crate::{
     feeds::{FarFeeds, Feeds},
     identity::{ClusterId, DataDirectory},
     inbox::Inbox,
+    joint::Loan,
     lineage::Lineages,
     metrics::Metrics,
     past::{Past, PastError},
@@ -361,6 +362,20 @@ impl Shared {
         Ok(())
     }
 
+    /// Lends a cart's host to the inventory that it asks, if this node leads in that term; else gives it back.
+    pub(crate) fn lend(self: &Arc<Self>, term: u64, loan: Box<Loan>) -> Result<(), Box<Loan>> {
+        let cell = self.cell_of(&loan.inventory);
+        let mut lead = cell.lead.lock();
+        if lead.reign.is_none_or(|reign| reign.epoch.0 != term) {
+            return Err(loan);
+        }
+        let Some(served) = actor::served(self, cell, &mut lead, &loan.inventory) else { return Err(loan) };
+        served.under_way.sent();
+        // As in `send_in`. If the mailbox is closed, the term is over, and whoever waits hears `unknown`.
+        let _ = served.actor.cast(Message::Lent(loan));
+        Ok(())
+    }
+
     /// Wakes an entity only if an actor serves it: one that was dropped had nothing under way.
     pub(crate) fn wake_if_served(&self, entity: &Entity) {
         let lead = self.cell_of(entity).lead.lock();
@@ -483,15 +498,38 @@ impl Shared {
 
     /// Carries out what was held back until the log had the turn at `index`.
     pub(crate) fn settle(self: &Arc<Self>, ticket: Ticket, index: u64) {
-        let Ticket { entity, versions: (after, until), effects, served } = ticket;
-        if let Some(served) = &served {
-            served.committed.fetch_max(until, Ordering::Release);
+        let parts = || std::iter::once(&ticket).chain(ticket.cart.as_deref());
+        for Ticket { versions: (_, until), served, .. } in parts() {
+            if let Some(served) = served {
+                served.committed.fetch_max(*until, Ordering::Release);
+            }
         }
+        let inventory = ticket.cart.is_some().then(|| (ticket.entity.clone(), ticket.versions.0));
+        let Ticket { entity, versions: (after, _), effects, served, cart } = ticket;
+        self.settle_part(&entity, (served, after), effects, index, None);
+        if let Some(cart) = cart {
+            let Ticket { entity, versions: (after, _), effects, served, cart: _ } = *cart;
+            self.settle_part(&entity, (served, after), effects, index, inventory);
+        }
+    }
+
+    /// The same of one entity; an answer of a cart tells of the inventory of a joint turn as well.
+    fn settle_part(
+        self: &Arc<Self>,
+        entity: &Entity,
+        (served, after): (Option<Arc<Served>>, u64),
+        effects: Vec<Effect<Caller>>,
+        index: u64,
+        inventory: Option<(Entity, u64)>,
+    ) {
         for mut effect in effects {
             if served.is_some() {
-                set_position(&mut effect, &entity, after, index);
+                set_position(&mut effect, entity, after, index);
             }
-            self.carry_out(&entity, effect);
+            if let Some((inventory, after)) = &inventory {
+                set_position_in_answer(&mut effect, inventory, *after, index);
+            }
+            self.carry_out(entity, effect);
         }
         if let Some(served) = served.filter(|served| served.under_way.settled()) {
             let _ = served.actor.cast(Message::Leave);
@@ -501,13 +539,16 @@ impl Shared {
 
 /// What came of a turn says where that is: the versions of the entity after the one that the turn began with.
 fn set_position(effect: &mut Effect<Caller>, entity: &Entity, after: u64, index: u64) {
-    match effect {
-        Effect::Answer { outcome: Ok(answered), .. } => {
-            for at in answered.at.iter_mut().filter(|at| at.entity == *entity && at.version > after) {
-                at.position = index;
-            }
+    if let Effect::Reply { reply, .. } = effect {
+        reply.set_position(index);
+    }
+    set_position_in_answer(effect, entity, after, index);
+}
+
+fn set_position_in_answer(effect: &mut Effect<Caller>, entity: &Entity, after: u64, index: u64) {
+    if let Effect::Answer { outcome: Ok(answered), .. } = effect {
+        for at in answered.at.iter_mut().filter(|at| at.entity == *entity && at.version > after) {
+            at.position = index;
         }
-        Effect::Reply { reply, .. } => reply.set_position(index),
-        Effect::Answer { outcome: Err(_), .. } | Effect::Ask { .. } | Effect::Pay(_) => {}
     }
 }

@@ -67,6 +67,7 @@ impl Driver {
                 shard,
                 epoch: self.epochs[usize::from(shard)],
                 events: vec![7; TURN_BYTES],
+                beside: None,
                 ticket,
             });
         }

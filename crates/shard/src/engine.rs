@@ -303,12 +303,12 @@ impl<T> Engine<T> {
 
     fn take(&mut self, input: Input<T>) {
         match input {
-            Input::Propose { shard, epoch, events, ticket } => {
+            Input::Propose { shard, epoch, events, beside, ticket } => {
                 if self.of(shard).is_none() {
                     return self.out.push(lost(shard, ticket, Why::NotLeader));
                 }
                 self.with(shard, |group, now, config, out| {
-                    group.propose(now, config, (epoch, events, ticket), out);
+                    group.propose(now, config, (epoch, Proposed { events, beside, ticket }), out);
                 });
             }
             Input::Read { shard, epoch, ticket } => {

@@ -18,6 +18,8 @@ pub enum Input<T> {
         epoch: Epoch,
         /// Opaque.
         events: Vec<u8>,
+        /// A second turn, of another actor: one entry has both, one after the other. Opaque.
+        beside: Option<Vec<u8>>,
         /// Whose it is.
         ticket: T,
     },

@@ -22,12 +22,26 @@ pub(crate) struct Reign<T> {
     stamp_ms: u64,
     sequence: u64,
     // Taken in this pass and not yet in an entry.
-    turns: VecDeque<(Vec<u8>, T)>,
+    turns: VecDeque<Proposed<T>>,
     // Asked in this pass and not yet handed to raft.
     asked: Vec<T>,
     // Appended, by index.
     waiting: VecDeque<(u64, T)>,
     readings: VecDeque<Reading<T>>,
+}
+
+/// A turn that was proposed, or two that are one.
+pub(crate) struct Proposed<T> {
+    pub(crate) events: Vec<u8>,
+    // Of another actor, in the same entry.
+    pub(crate) beside: Option<Vec<u8>>,
+    pub(crate) ticket: T,
+}
+
+impl<T> Proposed<T> {
+    pub(crate) fn turns(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        [Some(&self.events), self.beside.as_ref()].into_iter().flatten().map(Vec::as_slice)
+    }
 }
 
 /// The reads of one pass.
@@ -58,19 +72,19 @@ impl<T> Reign<T> {
         }
     }
 
-    pub(crate) fn take(&mut self, events: Vec<u8>, ticket: T) {
-        self.turns.push_back((events, ticket));
+    pub(crate) fn take(&mut self, proposed: Proposed<T>) {
+        self.turns.push_back(proposed);
     }
 
     pub(crate) fn ask(&mut self, ticket: T) {
         self.asked.push(ticket);
     }
 
-    /// How many of the turns taken fit into the next entry: at least one if there is one.
+    /// How many of the proposals taken fit into the next entry: at least one if there is one.
     pub(crate) fn next_entry(&self, config: &Config) -> usize {
         let mut bytes = 0;
-        let fits = self.turns.iter().take_while(|(events, _)| {
-            bytes += batch::cost(events);
+        let fits = self.turns.iter().take_while(|proposed| {
+            bytes += proposed.turns().map(batch::cost).sum::<usize>();
             bytes <= config.entry_bytes
         });
         fits.count().max(usize::from(!self.turns.is_empty()))
@@ -112,20 +126,20 @@ impl<T> Reign<T> {
         corrected
     }
 
-    /// The payload of the next entry, with the first `count` turns.
+    /// The payload of the next entry, with the first `count` proposals.
     pub(crate) fn seal(&mut self, count: usize, mono_ms: u64) -> Vec<u8> {
         self.sequence += 1;
         self.stamp_ms = self.stamp_ms.max(self.time.at(mono_ms));
         let (stamp_ms, distance_ms) = (self.stamp_ms, self.time.distance_ms);
         let header = Header { epoch: self.epoch, sequence: self.sequence, stamp_ms, distance_ms };
         let turns = self.turns.range(..count);
-        batch::seal(header, turns.map(|(events, _)| events.as_slice()))
+        batch::seal(header, turns.flat_map(Proposed::turns))
     }
 
-    /// The first `count` turns are appended at `index`.
+    /// The first `count` proposals are appended at `index`.
     pub(crate) fn appended(&mut self, count: usize, index: u64) {
         let turns = self.turns.drain(..count);
-        self.waiting.extend(turns.map(|(_, ticket)| (index, ticket)));
+        self.waiting.extend(turns.map(|proposed| (index, proposed.ticket)));
     }
 
     /// Whether reads wait to be handed to raft.
@@ -182,7 +196,7 @@ impl<T> Reign<T> {
 
     /// What was taken and not appended is lost; what rests on it is lost with it.
     pub(crate) fn refuse_open(&mut self, why: Why, out: &mut Vec<Output<T>>) {
-        let turns = self.turns.drain(..).map(|(_, ticket)| ticket);
+        let turns = self.turns.drain(..).map(|proposed| proposed.ticket);
         for ticket in turns.chain(self.asked.drain(..)) {
             out.push(lost(self.shard, ticket, why));
         }

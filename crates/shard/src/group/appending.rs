@@ -7,7 +7,7 @@ use super::Group;
 use crate::config::Config;
 use crate::name::Epoch;
 use crate::output::{Output, Why};
-use crate::reign::{Reign, lost};
+use crate::reign::{Proposed, Reign, lost};
 use crate::time::Now;
 
 impl<T> Group<T> {
@@ -15,19 +15,19 @@ impl<T> Group<T> {
         &mut self,
         now: Now,
         config: &Config,
-        (epoch, events, ticket): (Epoch, Vec<u8>, T),
+        (epoch, proposed): (Epoch, Proposed<T>),
         out: &mut Vec<Output<T>>,
     ) {
         if self.epoch() != Some(epoch) {
-            return out.push(lost(self.shard, ticket, Why::NotLeader));
+            return out.push(lost(self.shard, proposed.ticket, Why::NotLeader));
         }
-        if events.len() <= config.turn_bytes_max {
-            return self.lead(|reign| reign.take(events, ticket));
+        if proposed.turns().all(|turn| turn.len() <= config.turn_bytes_max) {
+            return self.lead(|reign| reign.take(proposed));
         }
         // What was taken before does not rest on this one.
         self.append_turns(now, config, out);
         self.spend();
-        out.push(lost(self.shard, ticket, Why::Refused));
+        out.push(lost(self.shard, proposed.ticket, Why::Refused));
     }
 
     pub(crate) fn read(&mut self, epoch: Epoch, ticket: T, out: &mut Vec<Output<T>>) {

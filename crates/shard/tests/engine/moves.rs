@@ -104,7 +104,7 @@ impl Cluster {
             self.tickets += 1;
             let (ticket, epoch) = (self.tickets, self.at(leader).epochs[&SHARD]);
             let events = turn_of(ticket, 20);
-            self.at(leader).inbox.push(Input::Propose { shard: SHARD, epoch, events, ticket });
+            self.at(leader).inbox.push(Input::Propose { shard: SHARD, epoch, events, beside: None, ticket });
         }
         self.run(5);
         let last = self.tickets;

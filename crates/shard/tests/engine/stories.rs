@@ -81,7 +81,7 @@ fn draw(output: &Output<&'static str>) -> String {
 }
 
 fn propose(shard: ShardId, epoch: u64, events: &str, ticket: &'static str) -> Input<&'static str> {
-    Input::Propose { shard, epoch: Epoch(epoch), events: events.as_bytes().to_vec(), ticket }
+    Input::Propose { shard, epoch: Epoch(epoch), events: events.as_bytes().to_vec(), beside: None, ticket }
 }
 
 fn read(shard: ShardId, epoch: u64, ticket: &'static str) -> Input<&'static str> {

@@ -128,7 +128,7 @@ impl Cluster {
         self.tickets += 1;
         let member = &mut self.members[leader];
         let (ticket, epoch) = (self.tickets, member.epochs[&SHARD]);
-        member.inbox.push(Input::Propose { shard: SHARD, epoch, events: turn_of(ticket, 20), ticket });
+        member.inbox.push(Input::Propose { shard: SHARD, epoch, events: turn_of(ticket, 20), beside: None, ticket });
         while self.pass() {}
         *self.stamps.last().expect("it is applied")
     }

@@ -438,7 +438,7 @@ impl World {
                 // Now and then one that is too big.
                 let bytes = if self.dice.chance(2) { 1_000 } else { 8 + self.dice.below(60) };
                 let events = turn_of(ticket, usize::try_from(bytes).unwrap());
-                Input::Propose { shard, epoch, events, ticket }
+                Input::Propose { shard, epoch, events, beside: None, ticket }
             };
             self.members[place].inbox.push(input);
         }

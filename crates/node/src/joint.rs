@@ -1,0 +1,114 @@
+//! Joint turns: a cart and an inventory of one shard decide together, and what happened to both is one proposal.
+//!
+//! Without them a hold takes two turns, one after the other (the grant, then the line), and a checkout three (the order, the
+//! sale, its acknowledgement). Within a shard nothing has to be waited for in between: one entry of the log has the turns of
+//! both, or of neither.
+//!
+//! An actor owns its host, so the cart's actor **lends** its host to the inventory's actor together with the ask. That one
+//! decides the ask, lets the cart decide the reply at the same instant, proposes both turns at once, and sends the host back.
+//! What comes for the cart meanwhile waits. Only hosts of carts travel, and an inventory waits for nothing, so nobody waits in a
+//! circle. What cannot be decided together is sent back as it came, and goes on with messages. If the term ends, both actors end
+//! with it, and a host on its way between them is dropped: what it had decided was never proposed.
+//!
+//! Whatever the cart says in a joint turn waits for its commit, also what it could have said at once: it rests on a grant that
+//! is not committed.
+
+use std::sync::Arc;
+
+use boxoffice_core::{
+    ask::{Ask, Reply},
+    host::{Effect, Host, Turn},
+    id::Entity,
+};
+use smol_str::SmolStr;
+
+use crate::cell::{Caller, Served};
+
+/// A cart's host on its way to the inventory that it asks.
+pub(crate) struct Loan {
+    /// The cart.
+    pub(crate) cart: Entity,
+    pub(crate) host: Host<Caller>,
+    pub(crate) served: Arc<Served>,
+    /// What the cart has decided already, without the ask: an order, or nothing yet.
+    pub(crate) turn: Turn<Caller>,
+    /// The name of the key or the operator that sent the command.
+    pub(crate) by: Option<SmolStr>,
+    /// What it asks.
+    pub(crate) ask: Ask,
+    /// Whom.
+    pub(crate) inventory: Entity,
+}
+
+/// A cart's host on its way back.
+pub(crate) enum Returned {
+    /// The turn was proposed, or the cart is told of the inventory's answer by a message.
+    Asked(Host<Caller>),
+    /// Nothing was decided: the cart goes on by itself.
+    AsItCame(Box<Loan>),
+    /// The cart panicked as it decided the reply.
+    Lost,
+}
+
+impl Loan {
+    /// Whether it asks for a hold; otherwise it asks to sell.
+    pub(crate) fn holds(&self) -> bool {
+        matches!(self.ask, Ask::Hold { .. })
+    }
+
+    /// Puts the ask back to where the cart had it.
+    pub(crate) fn undo(self) -> (Host<Caller>, Turn<Caller>, Option<SmolStr>) {
+        let Loan { host, mut turn, by, ask, inventory, .. } = self;
+        let effect = Effect::Ask { to: inventory, ask };
+        if turn.events.is_empty() {
+            turn.now.push(effect)
+        } else {
+            turn.committed.insert(0, effect)
+        }
+        (host, turn, by)
+    }
+}
+
+/// Takes the ask out of a cart's turn if it can be decided together with the inventory: a hold of one line, or the sale of an
+/// order of one line, of an inventory for which `is_here` says yes. A turn that reads, or that tells anybody at once, cannot.
+pub(crate) fn take_ask(turn: &mut Turn<Caller>, is_here: impl Fn(&Entity) -> bool) -> Option<(Entity, Ask)> {
+    if !turn.read.is_empty() {
+        return None;
+    }
+    let is_inventory = |to: &Entity| matches!(to, Entity::Session(_) | Entity::Product(_) | Entity::Resource(_));
+    let asks = |effect: &Effect<Caller>| match effect {
+        Effect::Ask { to, ask: Ask::Hold { .. } | Ask::Sell { .. } } => is_inventory(to),
+        _ => false,
+    };
+    let effects = match (turn.events.is_empty(), turn.now.len()) {
+        (true, 1) if turn.committed.is_empty() => &mut turn.now,
+        (false, 0) => &mut turn.committed,
+        _ => return None,
+    };
+    let place = effects.iter().position(asks)?;
+    if effects.iter().filter(|effect| asks(effect)).count() > 1 {
+        return None;
+    }
+    match &effects[place] {
+        Effect::Ask { to, .. } if is_here(to) => {}
+        _ => return None,
+    }
+    match effects.remove(place) {
+        Effect::Ask { to, ask } => Some((to, ask)),
+        other => panic!("{other:?} was looked at and is an ask"),
+    }
+}
+
+/// The inventory's reply to the cart, if the inventory's turn has nothing else to say.
+pub(crate) fn take_reply(turn: &mut Turn<Caller>, cart: &Entity) -> Option<Reply> {
+    if turn.events.is_empty() || !turn.read.is_empty() || !turn.now.is_empty() || turn.committed.len() != 1 {
+        return None;
+    }
+    match turn.committed.pop() {
+        Some(Effect::Reply { to, reply }) if to == *cart => Some(reply),
+        other => {
+            turn.committed.extend(other);
+            None
+        }
+    }
+}
