@@ -95,7 +95,7 @@ pub(crate) fn take_ask(turn: &mut Turn<Caller>, is_here: impl Fn(&Entity) -> boo
     }
     match effects.remove(place) {
         Effect::Ask { to, ask } => Some((to, ask)),
-        other => panic!("{other:?} was looked at and is an ask"),
+        Effect::Answer { .. } | Effect::Reply { .. } | Effect::Pay(_) => panic!("an ask was found here"),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::input::Input;
 use crate::name::{Epoch, FOUNDING, NODE_MAX, NodeId, Position, ReplicaId, ShardId};
 use crate::output::{Broken, Output, Why, Write};
 use crate::record::Record;
-use crate::reign::lost;
+use crate::reign::{Proposed, lost};
 use crate::replay::{Revived, replay};
 use crate::restore_error::RestoreError;
 use crate::snapshot::SnapshotMeta;
