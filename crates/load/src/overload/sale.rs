@@ -1,7 +1,10 @@
 //! One purchase of the crowd: a hold that opens the cart, then the checkout; written down as every flow is.
 
 use boxoffice_client::{At, Entity, OrderView, recorded};
-use boxoffice_core::{answer::Held, id::CartToken};
+use boxoffice_core::{
+    answer::Held,
+    id::{CartToken, Entity},
+};
 use boxoffice_wire::{Encoding, Op, body, reply::request};
 use boxoffice_workload::{
     arrival::FlowNumber,
@@ -56,7 +59,9 @@ impl Sale {
         let picker = plan.picker.as_ref().expect("a scenario with [overload] has seats; it was checked");
         let house = picker.house();
         let place = FlowNumber { group: block % house.groups, index: block / house.groups };
-        let token = plan.draw.token(FlowNumber { group: GROUP, index: number });
+        let choice = picker.choose(place, 0);
+        let session = Entity::Session(house.session_id(choice.session));
+        let token = plan.token_beside(FlowNumber { group: GROUP, index: number }, &session);
         Sale {
             line: 0,
             step: Step::Hold,
@@ -68,7 +73,7 @@ impl Sale {
             turn: 0,
             number,
             token,
-            choice: picker.choose(place, 0),
+            choice,
             flow: Flow::new(now_us, now_us, CartRecord::new(token.cart())),
         }
     }
