@@ -1,10 +1,7 @@
 //! One purchase of the crowd: a hold that opens the cart, then the checkout; written down as every flow is.
 
 use boxoffice_client::{At, Entity, OrderView, recorded};
-use boxoffice_core::{
-    answer::Held,
-    id::{CartToken, Entity},
-};
+use boxoffice_core::{answer::Held, id::CartToken};
 use boxoffice_wire::{Encoding, Op, body, reply::request};
 use boxoffice_workload::{
     arrival::FlowNumber,
