@@ -210,11 +210,6 @@ const SETTINGS: &[(&str, Pointer, &[&str])] = &[
         &["frame_bytes_max"],
     ),
     (
-        "limits.under_way_per_shard",
-        at("tests/attacks/limits.rs", "commands_under_way_are_bounded_by_shard_and_by_node"),
-        &["under_way_per_shard"],
-    ),
-    (
         "limits.actor_idle_ms",
         at("tests/attacks/limits.rs", "actors_that_are_not_used_give_their_memory_back"),
         &["actor_idle_ms"],
@@ -229,11 +224,7 @@ const SETTINGS: &[(&str, Pointer, &[&str])] = &[
         at("crates/node/src/admission/tests.rs", "a_lasting_overload_is_shed_and_the_rest_is_answered_in_time"),
         &["499"],
     ),
-    (
-        "overload.under_way",
-        at("tests/attacks/limits.rs", "commands_under_way_are_bounded_by_shard_and_by_node"),
-        &["under_way"],
-    ),
+    ("overload.under_way", at("tests/attacks/limits.rs", "commands_under_way_are_bounded_by_node"), &["under_way"]),
 ];
 
 /// Codes that connections are closed with, and the tests that see them.
@@ -405,14 +396,14 @@ async fn limits_of_a_connection_are_reached() {
     stage.server.stop();
 }
 
-/// A command beyond what a shard, or the node, may have under way is busy at once.
+/// A command beyond what the node may have under way is busy at once, whether all are in one shard or in many.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn commands_under_way_are_bounded_by_shard_and_by_node() {
+async fn commands_under_way_are_bounded_by_node() {
     for (setting, more) in [
-        ("limits.under_way_per_shard", "[node]\nshards = 1\n\n[limits]\nunder_way_per_shard = 64\n"),
-        ("overload.under_way", "[overload]\nunder_way = 64\n"),
+        ("one shard", "[node]\nshards = 1\n\n[overload]\nunder_way = 64\n"),
+        ("many shards", "[overload]\nunder_way = 64\n"),
     ] {
-        let stage = Stage::new("commands_under_way_are_bounded_by_shard_and_by_node", more).await;
+        let stage = Stage::new("commands_under_way_are_bounded_by_node", more).await;
         let ports = join_all((0..8).map(|number| wire::guest(attacker(1 + number), stage.address()))).await;
         let mut dice = stage.dice.fork(100);
         let asked = (0..2_000).map(|number| {

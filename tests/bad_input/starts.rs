@@ -110,8 +110,10 @@ async fn a_data_directory_of_somebody_else() {
         assert!(good.contains(from), "{good}");
         fs::write(&identity, good.replace(from, to)).expect("written");
     };
-    edited("format = 2", "format = 3");
-    refuses("has format 3, this program uses 2");
+    edited("format = 3", "format = 4");
+    refuses("has format 4, this program uses 3");
+    edited("format = 3", "format = 2");
+    refuses("has format 2, from before placement by hash prefix");
     edited("shards = 32", "shards = 33");
     refuses("the checksum in identity.toml does not match");
     fs::write(&identity, "who am I?").expect("written");

@@ -1,5 +1,6 @@
 // Every test of the page, in this order: those that end nodes come last.
 
+import './token.test.mjs';
 import './doubt.test.mjs';
 import './seats.test.mjs';
 import './devices.test.mjs';

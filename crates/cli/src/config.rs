@@ -236,7 +236,6 @@ struct CartSection {
 struct LimitSection {
     connections: Option<Spanned<usize>>,
     frame_bytes: Option<Spanned<u64>>,
-    under_way_per_shard: Option<Spanned<usize>>,
     actor_idle_ms: Option<Spanned<u64>>,
 }
 
@@ -275,6 +274,10 @@ struct ThreadSection {
     watching: Option<Spanned<usize>>,
     watching_nice: Option<Spanned<i32>>,
 }
+
+/// The message for a key of earlier configurations.
+const UNDER_WAY_PER_SHARD: &str = "limits.under_way_per_shard was replaced by overload.under_way, which bounds the commands \
+    under way on the node, in all shards together; remove the key, and set overload.under_way if 16 384 does not fit";
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -318,6 +321,7 @@ impl Source {
             let line_start = text[..start].rfind('\n').map_or(0, |end| end + 1);
             let key = text[line_start..].split(['=', '\n']).next().unwrap_or_default().trim();
             let what = match error.message() {
+                message if message.contains("unknown field `under_way_per_shard`") => UNDER_WAY_PER_SHARD.to_owned(),
                 message if message.contains("unknown field") || key.is_empty() => message.to_owned(),
                 message => format!("{message} (at `{key}`)"),
             };
@@ -384,9 +388,6 @@ impl Settings {
                 history_store: self.history_store()?,
                 history_archive_bytes: self
                     .within("history.archive_bytes", (0, 1 << 50), |file| file.history.archive_bytes.as_ref())?,
-                admission: self.within("limits.under_way_per_shard", (1, 1 << 20), |file| {
-                    file.limits.under_way_per_shard.as_ref()
-                })?,
                 overload: self.overload()?,
                 actor_idle_ms: self
                     .within("limits.actor_idle_ms", (10, DAY_MS), |file| file.limits.actor_idle_ms.as_ref())?,
@@ -627,6 +628,8 @@ mod tests {
         assert!(fsync.starts_with("line 2: log.fsync: \"sometimes\" is none of"), "{fsync}");
         let negative = refused("[carts]\nhold_ttl_ms = -5\n");
         assert!(negative.starts_with("line 2: "), "{negative}");
+        let replaced = refused("[limits]\nconnections = 9\nunder_way_per_shard = 64\n");
+        assert_eq!(replaced, format!("line 3: {UNDER_WAY_PER_SHARD}"));
         let syntax = refused("[carts\n");
         assert!(syntax.starts_with("line 1: "), "{syntax}");
     }

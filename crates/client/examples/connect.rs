@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 use boxoffice_client::{
-    Cart, Client, ClientConfig, Currency, Id, Limits, Money, NewSession, Seat, Timestamp, Title, VenueDetails, recorded,
+    Cart, Client, ClientConfig, Currency, Entity, Id, Limits, Money, NewSession, Seat, Timestamp, Title, VenueDetails,
+    recorded,
 };
 use boxoffice_core::layout::{Labels, Layout, Row, Run};
 
@@ -39,7 +40,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     client.session_create(&venue, new).await?;
 
-    let cart = Cart::new(&client);
+    let cart = Cart::beside(&client, &Entity::Session(session.clone()));
     let seats = [Seat { row: 1, seat: 5 }, Seat { row: 1, seat: 6 }];
     match cart.hold_seats(&session, seats).await {
         Ok(held) => println!("held {} seats in cart {}", held.value.lines[0].content.quantity(), cart.id()),

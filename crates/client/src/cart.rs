@@ -29,9 +29,14 @@ pub struct Cart {
 }
 
 impl Cart {
-    /// A new cart. Nothing is sent yet: the first hold opens it.
+    /// A new cart in any shard. Nothing is sent yet: the first hold opens it.
     pub fn new(client: &Client) -> Cart {
-        Cart::with_token(client, CartToken(u128::from(random_u64()) << 64 | u128::from(random_u64())))
+        Cart::with_token(client, CartToken(random()))
+    }
+
+    /// A new cart in the shard of `entity`, the first thing that it will hold: fewer nodes take part in each hold.
+    pub fn beside(client: &Client, entity: &Entity) -> Cart {
+        Cart::with_token(client, CartToken::beside(entity, random()))
     }
 
     /// The cart of a token that was kept.
@@ -272,6 +277,10 @@ impl Cart {
     fn only(&self) -> body::CartOnly {
         body::CartOnly { token: self.token, cart: None }
     }
+}
+
+fn random() -> u128 {
+    u128::from(random_u64()) << 64 | u128::from(random_u64())
 }
 
 /// A payment made elsewhere: how, and the payer's reference.

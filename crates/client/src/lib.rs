@@ -2,11 +2,11 @@
 //!
 //! ```no_run
 //! # async fn buy() -> Result<(), Box<dyn std::error::Error>> {
-//! use boxoffice_client::{Cart, Client, ClientConfig, Id, Seat, recorded};
+//! use boxoffice_client::{Cart, Client, ClientConfig, Entity, Id, Seat, recorded};
 //!
 //! let client = Client::connect(ClientConfig::new(["127.0.0.1:7180"])).await?;
 //! let session = Id::new("hamlet-0412").expect("a good id");
-//! let cart = Cart::new(&client);
+//! let cart = Cart::beside(&client, &Entity::Session(session.clone()));
 //! cart.hold_seats(&session, [Seat { row: 1, seat: 5 }, Seat { row: 1, seat: 6 }]).await?;
 //! let order = cart.checkout(recorded("card", "4711"), None).await?;
 //! println!("order {}", order.value.order.id);

@@ -55,19 +55,36 @@ impl fmt::Debug for Id {
     }
 }
 
-/// The secret a client makes for its cart: 128 random bits. Whoever knows it owns the cart; it is never stored.
+/// The secret a client makes for its cart: 16 bits that say where the cart lives, then 112 random bits. Whoever knows it
+/// owns the cart; it is never stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CartToken(pub u128);
 
 impl CartToken {
-    /// The cart this token opens: the first 128 bits of the token's BLAKE3 hash, so that the id tells nothing of the token.
+    /// The token of a cart that lives in the shard of `entity`, whatever the number of shards: the entity's
+    /// [hash prefix](Entity::hash_prefix), then the low 112 bits of `random`, which must come from a secure generator.
+    ///
+    /// A cart beside what it holds commits its line in the shard that commits the hold. Any other token is right as well.
+    pub fn beside(entity: &Entity, random: u128) -> CartToken {
+        CartToken(u128::from(entity.hash_prefix()) << SECRET_BITS | random & SECRET_MASK)
+    }
+
+    /// The cart this token opens: the token's first 16 bits, which place it, then the first 112 bits of the BLAKE3 hash of
+    /// all 128, so that the id tells nothing else of the token.
     pub fn cart(self) -> CartId {
         let hash = blake3::hash(&self.0.to_be_bytes());
         let mut first = [0; 16];
         first.copy_from_slice(&hash.as_bytes()[..16]);
-        CartId(u128::from_be_bytes(first))
+        CartId(self.0 & !SECRET_MASK | u128::from_be_bytes(first) >> PREFIX_BITS)
     }
 }
+
+/// Bits of a token, and of a cart's id, that say where the cart lives.
+const PREFIX_BITS: u32 = 16;
+
+/// The other bits, which only the owner of the token knows.
+const SECRET_BITS: u32 = 128 - PREFIX_BITS;
+const SECRET_MASK: u128 = (1 << SECRET_BITS) - 1;
 
 impl fmt::Debug for CartToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -75,7 +92,7 @@ impl fmt::Debug for CartToken {
     }
 }
 
-/// A cart, named by the hash of its token.
+/// A cart: the first 16 bits of its token, then 112 bits of the token's hash.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CartId(pub u128);
@@ -139,6 +156,17 @@ pub fn hash64(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(first)
 }
 
+/// The hash that places keys: FNV-1a over the bytes, then the finalizer of MurmurHash3, because FNV alone mixes short keys
+/// badly. It is stable for ever, and short enough to be written again in a client.
+fn key_hash(key: &[u8]) -> u64 {
+    let folded = key.iter().fold(0xcbf2_9ce4_8422_2325_u64, |folded, byte| {
+        (folded ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let mut mixed = (folded ^ (folded >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    mixed ^ (mixed >> 33)
+}
+
 /// A request that changes something: its id and a hash of what it asks for (P9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
@@ -198,7 +226,22 @@ pub enum Entity {
 }
 
 impl Entity {
-    /// Calls `with` with the bytes this entity is placed by: its kind, then its id. Explicit and fixed for ever.
+    /// What the entity is placed by: the first 16 bits of the hash of its key, or of a cart's id. Which shard that is, only
+    /// the number of shards says; entities with equal prefixes share one for every number.
+    pub fn hash_prefix(&self) -> u16 {
+        match self {
+            Entity::Cart(id) => (id.0 >> SECRET_BITS) as u16,
+            Entity::Venue(_)
+            | Entity::Session(_)
+            | Entity::Product(_)
+            | Entity::Resource(_)
+            | Entity::Customer(_)
+            | Entity::Directory
+            | Entity::Cluster => (self.with_key(key_hash) >> 48) as u16,
+        }
+    }
+
+    /// Calls `with` with the bytes of this entity's key: its kind, then its id. Explicit and fixed for ever.
     pub fn with_key<T>(&self, with: impl FnOnce(&[u8]) -> T) -> T {
         let mut key = [0u8; ID_BYTES_MAX + 2];
         let (kind, id): (u8, &[u8]) = match self {

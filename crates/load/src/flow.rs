@@ -11,6 +11,7 @@ use boxoffice_client::{At, Cart, Client, Entity, Error, Reply};
 use boxoffice_core::id::Id;
 use boxoffice_workload::{
     arrival::FlowNumber,
+    goods::Good,
     history::{CartRecord, ChangeRecord, Span},
 };
 
@@ -84,7 +85,10 @@ pub(crate) async fn run(
     block: Option<FlowNumber>,
 ) -> Flow {
     plan.begin();
-    let token = plan.draw.token(number);
+    let token = match first_wanted(&plan, number, block) {
+        Some(entity) => plan.token_beside(number, &entity),
+        None => plan.draw.token(number),
+    };
     let customer = plan.customer(number);
     let mut cart = Cart::with_token(&client, token);
     if let Some(customer) = plan.customer_id(customer) {
@@ -104,6 +108,22 @@ pub(crate) async fn run(
     flow.ended_us = plan.now_us();
     plan.pulse.note(&plan, &flow);
     flow
+}
+
+/// The first thing that a flow puts into its cart; `None` if it needs none. A flow that contends may want another one.
+fn first_wanted(plan: &Plan, number: FlowNumber, block: Option<FlowNumber>) -> Option<Entity> {
+    let good = match plan.kind(number) {
+        Kind::Seats => {
+            let picker = plan.picker.as_ref()?;
+            let choice = picker.choose(block.unwrap_or(number), 0);
+            return Some(Entity::Session(picker.house().session_id(choice.session)));
+        }
+        Kind::Units => Good::Product(*goods::products(plan, number).first()?),
+        Kind::Places => goods::area(plan, number, 0),
+        Kind::Slots => goods::slot(plan, number, 0),
+        Kind::Bookings => return None,
+    };
+    Some(plan.goods.entity(good))
 }
 
 pub(crate) fn version_of(at: &[At], session: &Id) -> Option<u64> {

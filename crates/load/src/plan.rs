@@ -9,7 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use boxoffice_core::{id::Id, time::Timestamp};
+use boxoffice_core::{
+    id::{CartToken, Entity, Id},
+    time::Timestamp,
+};
 use boxoffice_workload::{
     arrival::FlowNumber,
     draw::Draw,
@@ -95,6 +98,15 @@ impl Plan {
     /// What a flow buys.
     pub(crate) fn kind(&self, number: FlowNumber) -> Kind {
         Kind::ALL[self.draw.kind(number, &self.weights)]
+    }
+
+    /// The token of a flow's cart: in the shard of the first thing that it wants, as clients make them, unless the
+    /// scenario wants carts in any shard.
+    pub(crate) fn token_beside(&self, number: FlowNumber, entity: &Entity) -> CartToken {
+        match self.scenario.carts_are_beside() {
+            true => self.draw.token_beside(number, entity),
+            false => self.draw.token(number),
+        }
     }
 
     /// Whose the flow is, by number; nobody's where there are no customers.

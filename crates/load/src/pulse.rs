@@ -87,7 +87,7 @@ impl Pulse {
     }
 
     fn of(&self, entity: &Entity) -> u16 {
-        entity.with_key(|key| shard_of(key, self.shards))
+        shard_of(entity.hash_prefix(), self.shards)
     }
 
     fn of_cart(&self, cart: CartId) -> u16 {

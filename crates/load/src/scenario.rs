@@ -214,11 +214,14 @@ pub struct ConnectSpec {
     pub deadline_ms: u64,
     /// Items of one `batch` while the house is set up.
     pub setup_batch: u32,
+    /// Carts live beside the first thing that they hold; `false`: in any shard. A run that kills nodes waits for a write in
+    /// every shard, so its carts are in any.
+    pub beside: bool,
 }
 
 impl Default for ConnectSpec {
     fn default() -> ConnectSpec {
-        ConnectSpec { connections: 8, deadline_ms: 10_000, setup_batch: 100 }
+        ConnectSpec { connections: 8, deadline_ms: 10_000, setup_batch: 100, beside: true }
     }
 }
 
@@ -312,6 +315,11 @@ pub fn names() -> [&'static str; BUILT_IN.len()] {
 }
 
 impl Scenario {
+    /// Whether carts live beside the first thing that they hold.
+    pub(crate) fn carts_are_beside(&self) -> bool {
+        self.connect.beside && !self.faults.kills_nodes()
+    }
+
     /// The scenario with this name (`N0` is `n0`) or in this file, changed by these settings (`closed_loop.clients=64`).
     ///
     /// # Errors

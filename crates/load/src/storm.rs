@@ -116,9 +116,10 @@ async fn open_one(
     index: u32,
     ttl_ms: u64,
 ) -> Result<CartRecord, String> {
-    let cart = Cart::with_token(client, plan.draw.token(FlowNumber { group: GROUP, index }));
-    let mut record = CartRecord::new(cart.id());
     let product = product_of(plan, spec, index);
+    let token = plan.token_beside(FlowNumber { group: GROUP, index }, &plan.goods.entity(Good::Product(product)));
+    let cart = Cart::with_token(client, token);
+    let mut record = CartRecord::new(cart.id());
     let opened = cart.open(None, Some(ttl_ms)).await.map_err(|error| error.to_string())?;
     let held = cart.hold_stock(&plan.goods.product_id(product), 1).await.map_err(|error| error.to_string())?;
     let cart_is = boxoffice_client::Entity::Cart(cart.id());

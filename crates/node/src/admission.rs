@@ -41,7 +41,8 @@ pub struct OverloadSettings {
     pub target_ms: u64,
     /// For this long they wait longer before the first command is shed, in milliseconds.
     pub sustain_ms: u64,
-    /// First commands under way on the node; beyond this they are shed at once.
+    /// Commands under way on the node, whatever their shards; beyond this first commands are shed at once. Checkouts are
+    /// counted apart, with the same bound: whoever has begun a purchase can end it while newcomers fill the node.
     pub under_way_max: usize,
 }
 
@@ -78,8 +79,9 @@ pub(crate) struct Admission {
     shedding_since_ms: AtomicU64,
     retry_after_ms: AtomicU32,
     under_way: AtomicUsize,
-    fresh: Fresh,
     /// Those of them that buy.
+    buying: AtomicUsize,
+    fresh: Fresh,
     fresh_buying: Fresh,
     window: Window,
     window_ends_ms: AtomicU64,
@@ -109,6 +111,7 @@ impl Admission {
             shedding_since_ms: AtomicU64::new(0),
             retry_after_ms: AtomicU32::new(RETRY_MIN_MS),
             under_way: AtomicUsize::new(0),
+            buying: AtomicUsize::new(0),
             fresh: Fresh::default(),
             fresh_buying: Fresh::default(),
             window: Window::default(),
@@ -130,6 +133,7 @@ impl Admission {
         self.under_way.fetch_add(1, Ordering::Relaxed);
         self.fresh.add(now_ms);
         if buys {
+            self.buying.fetch_add(1, Ordering::Relaxed);
             self.fresh_buying.add(now_ms);
         }
         Ok(Pass { came_ms: now_ms, buys })
@@ -147,7 +151,10 @@ impl Admission {
         let class = class()?;
         // Checkouts are few if newcomers are kept out, so only each other keeps them out.
         let (fresh, limit, is_full) = match class {
-            Class::Checkout => (&self.fresh_buying, self.checkouts.load(Ordering::Relaxed), false),
+            Class::Checkout => {
+                let is_full = self.buying.load(Ordering::Relaxed) >= self.settings.under_way_max;
+                (&self.fresh_buying, self.checkouts.load(Ordering::Relaxed), is_full)
+            }
             Class::Read | Class::Begin | Class::Hold => {
                 let half = self.limit.load(Ordering::Relaxed) / 2;
                 (&self.fresh, half.saturating_mul(class.halves()), is_full)
@@ -174,6 +181,7 @@ impl Admission {
         self.under_way.fetch_sub(1, Ordering::Relaxed);
         self.fresh.remove(pass.came_ms);
         if pass.buys {
+            self.buying.fetch_sub(1, Ordering::Relaxed);
             self.fresh_buying.remove(pass.came_ms);
         }
         let stayed_ms = now_ms.saturating_sub(pass.came_ms);

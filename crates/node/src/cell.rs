@@ -308,7 +308,7 @@ impl ShardCell {
     }
 }
 
-/// A client waiting for an answer, counted against its shard's admission until it has one.
+/// A client waiting for an answer, counted against the node's admission until it has one.
 pub(crate) struct Caller {
     reply: Option<ReplyTo>,
     cell: Arc<ShardCell>,

@@ -61,8 +61,6 @@ pub struct NodeConfig {
     pub history_store: StoreSettings,
     /// Old segments of the log are kept, compressed, up to so many bytes in all; 0 = they are removed.
     pub history_archive_bytes: u64,
-    /// Commands under way in one shard; beyond this they are answered `busy`.
-    pub admission: usize,
     /// When and what the node sheds.
     pub overload: OverloadSettings,
     /// An actor with nothing to do for so long is dropped, in milliseconds.
@@ -124,7 +122,6 @@ impl Default for NodeConfig {
             snapshot_bytes: 64 << 20,
             history_store: StoreSettings::default(),
             history_archive_bytes: 4 << 30,
-            admission: 4_096,
             overload: OverloadSettings::default(),
             actor_idle_ms: 5_000,
             feed_tick_ms: 20,

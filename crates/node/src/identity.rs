@@ -16,8 +16,11 @@ mod error;
 
 pub use error::IdentityError;
 
-/// The version of the data directory's layout.
-pub const FORMAT: u32 = 2;
+/// The version of the data directory: its layout, and which entity is in which shard.
+pub const FORMAT: u32 = 3;
+/// The first version in which entities are placed by the first bits of their hashes; before, carts had other ids and most
+/// entities other shards.
+const FORMAT_BY_PREFIX: u32 = 3;
 const FILE: &str = "identity.toml";
 const LOCK: &str = "lock";
 const DISK: &str = "disk";
@@ -272,7 +275,7 @@ pub fn draw_disk(world: &World, path: &Path) -> Result<u128, IdentityError> {
 /// Reads whose the data directory at `dir` is, without its lock; `None` when it says nothing.
 ///
 /// # Errors
-/// [`IdentityError::Unreadable`], [`IdentityError::OtherVersion`], [`IdentityError::Io`].
+/// [`IdentityError::Unreadable`], [`IdentityError::OtherPlacement`], [`IdentityError::OtherVersion`], [`IdentityError::Io`].
 pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Identity>, IdentityError> {
     let path = dir.join(FILE);
     let file = match disk.open(&path, OpenMode::Read) {
@@ -318,6 +321,9 @@ fn parse(dir: &Path, text: &str) -> Result<Identity, IdentityError> {
         unreadable(dir, format!("{FILE} is malformed: {reason}"))
     };
     let Version { format } = toml::from_str(text).map_err(malformed)?;
+    if format < FORMAT_BY_PREFIX {
+        return Err(IdentityError::OtherPlacement { dir: dir.to_owned(), found: format, known: FORMAT });
+    }
     if format != FORMAT {
         return Err(IdentityError::OtherVersion { dir: dir.to_owned(), found: format, known: FORMAT });
     }
@@ -521,6 +527,38 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_from_before_placement_by_hash_prefix_is_refused_by_name() {
+        let (world, disk) = world();
+        drop(open(&world, WANTED).unwrap());
+        let set_format = |format: &str| {
+            let file = disk.open(&Path::new(DIR).join(FILE), OpenMode::Write).unwrap();
+            let mut text = vec![0; file.length().unwrap() as usize];
+            file.read_exact_at(&mut text, 0).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            let at = text.find("format = ").unwrap() + "format = ".len();
+            file.write_all_at(format.as_bytes(), at as u64).unwrap();
+        };
+        for old in ["1", "2"] {
+            set_format(old);
+            assert_eq!(
+                refusal(&world, WANTED).to_string(),
+                format!(
+                    "/srv/data has format {old}, from before placement by hash prefix; in format 3 carts have other ids \
+                     and entities other shards, so this program cannot use it: start the version that wrote it, or name \
+                     an empty data directory and import into it"
+                )
+            );
+        }
+        set_format("4");
+        assert_eq!(
+            refusal(&world, WANTED).to_string(),
+            "/srv/data has format 4, this program uses 3; start the version that made it"
+        );
+        set_format("3");
+        open(&world, WANTED).unwrap();
+    }
+
+    #[test]
     fn every_changed_byte_is_noticed() {
         let (world, disk) = world();
         let identity = open(&world, WANTED).unwrap().identity().clone();
@@ -536,7 +574,11 @@ mod tests {
             match open(&world, WANTED) {
                 // In the comment, or where it ends a line that had ended.
                 Ok(opened) => assert_eq!(opened.identity(), &identity, "at {at}"),
-                Err(IdentityError::Unreadable { .. } | IdentityError::OtherVersion { .. }) => {}
+                Err(
+                    IdentityError::Unreadable { .. }
+                    | IdentityError::OtherPlacement { .. }
+                    | IdentityError::OtherVersion { .. },
+                ) => {}
                 Err(error) => panic!("at {at}: {error}"),
             }
             file.write_all_at(&[old], at as u64).unwrap();

@@ -56,9 +56,6 @@ const STORE_AGAIN: Duration = Duration::from_millis(100);
 /// The shard of the directory: its number is not worked out from a key.
 const DIRECTORY_SHARD: u16 = 0;
 
-/// When to try again what a full shard did not take, in milliseconds.
-const SHARD_FULL_MS: u32 = 100;
-
 /// What else is known of a command for an entity that this node leads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Given {
@@ -176,12 +173,12 @@ impl Shared {
     pub(crate) fn cell_of(&self, entity: &Entity) -> &Arc<ShardCell> {
         let shard = match entity {
             Entity::Directory | Entity::Cluster => DIRECTORY_SHARD,
-            _ => entity.with_key(|key| shard_of(key, self.config.shards)),
+            _ => shard_of(entity.hash_prefix(), self.config.shards),
         };
         &self.cells[usize::from(shard)]
     }
 
-    /// Takes a client's command: counts it against its shard's admission and hands it to its entity's actor.
+    /// Takes a client's command: counts it against the node's admission and hands it to its entity's actor.
     pub(crate) fn submit(self: &Arc<Self>, command: Command, request: Option<Request>, reply: ReplyTo) {
         self.metrics.commands.fetch_add(1, Ordering::Relaxed);
         if self.draining.load(Ordering::Relaxed) {
@@ -318,9 +315,6 @@ impl Shared {
         let entity = command.entity();
         let cell = self.cell_of(&entity);
         let class = || if given.is_repeat { None } else { cell.class_of(&entity, &command, request) };
-        if cell.under_way() >= self.config.admission && class().is_some() {
-            return self.is_busy(SHARD_FULL_MS, reply);
-        }
         let buys = matches!(command, Command::Cart(_, CartCommand::Checkout { .. }));
         let pass = match self.admission.admit(buys, class, self.world.clock.monotonic_ms()) {
             Ok(pass) => pass,

@@ -10,25 +10,18 @@ use crate::name::{NodeId, ShardId};
 /// Places of each node on the ring; more would spread better and walk longer.
 const VNODES: u16 = 16;
 
-/// The data shard, 1..=`shards`, that a key belongs to. The same for ever: keys are not moved.
+/// The data shard, 1..=`shards`, of keys whose hash begins with these 16 bits. The same for ever: keys are not moved.
+///
+/// Each shard has one range of prefixes, so entities with the same prefix share a shard for every number of shards. The
+/// ranges differ by one prefix at most.
 ///
 /// # Panics
 ///
 /// When `shards` is 0.
-pub fn shard_of(key: &[u8], shards: u16) -> ShardId {
+pub fn shard_of(prefix: u16, shards: u16) -> ShardId {
     assert!(shards > 0, "a cluster has at least one data shard");
-    let place = u16::try_from(hash(key) % u64::from(shards)).expect("less than the number of shards");
-    1 + place
-}
-
-/// FNV-1a over the bytes, then the finalizer of MurmurHash3, because FNV alone mixes short keys badly.
-fn hash(key: &[u8]) -> u64 {
-    let folded = key.iter().fold(0xcbf2_9ce4_8422_2325_u64, |folded, byte| {
-        (folded ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    let mut mixed = (folded ^ (folded >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    mixed ^ (mixed >> 33)
+    let place = (u32::from(prefix) * u32::from(shards)) >> u16::BITS;
+    1 + u16::try_from(place).expect("less than the number of shards")
 }
 
 /// Where a shard should be.
@@ -230,21 +223,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_stay_in_their_shards_for_ever() {
-        let shards: Vec<_> =
-            [&b""[..], b"a", b"cart:1", b"cart:2", b"session:hamlet", b"\0\xff"].map(|key| shard_of(key, 32)).into();
-        assert_eq!(shards, [7, 28, 22, 29, 17, 25]);
-        assert_eq!(shard_of(b"cart:1", 1), 1);
+    fn prefixes_stay_in_their_shards_for_ever() {
+        let of = |shards| [0, 1, 0x07ff, 0x0800, 0x7fff, 0x8000, 0xffff].map(|prefix| shard_of(prefix, shards));
+        assert_eq!(of(1), [1; 7]);
+        assert_eq!(of(32), [1, 1, 1, 2, 16, 17, 32]);
+        assert_eq!(of(7), [1, 1, 1, 1, 4, 4, 7]);
+        assert_eq!(of(u16::MAX), [1, 1, 2_047, 2_048, 32_767, 32_768, 65_535]);
     }
 
     #[test]
-    fn keys_are_spread_evenly() {
-        let mut counts = [0; 33];
-        for key in 0..32_000_u32 {
-            counts[usize::from(shard_of(format!("cart:{key}").as_bytes(), 32))] += 1;
+    fn each_shard_has_one_range_of_prefixes_as_long_as_the_others() {
+        for shards in (1..=100).chain([1_000, 4_096]) {
+            let mut counts = vec![0_u32; usize::from(shards) + 1];
+            let mut last = 1;
+            for prefix in 0..=u16::MAX {
+                let shard = shard_of(prefix, shards);
+                assert!(shard == last || shard == last + 1, "prefix {prefix} of {shards}");
+                last = shard;
+                counts[usize::from(shard)] += 1;
+            }
+            assert_eq!((counts[0], last), (0, shards), "the directory holds no keys, and every shard some");
+            let least = (1 << 16) / u32::from(shards);
+            assert!(counts[1..].iter().all(|count| (least..=least + 1).contains(count)), "{shards}: {counts:?}");
         }
-        assert_eq!(counts[0], 0, "the directory holds no keys");
-        assert!(counts[1..].iter().all(|count| (880..1_120).contains(count)), "{counts:?}");
     }
 
     fn check_bounds(nodes: &[NodeId], shards: u16, replicas: usize) {

@@ -242,7 +242,7 @@ impl Buyer {
     }
 
     async fn cart(&mut self) -> Story {
-        let (token, customer) = (CartToken(self.dice.random()), self.town.customer(&mut self.dice));
+        let (token, customer) = (self.token(), self.town.customer(&mut self.dice));
         let mut story = Story::new(token.cart(), customer);
         self.town.fills(story.cart);
         if self.dice.random_ratio(1, 4) {
@@ -274,6 +274,15 @@ impl Buyer {
             self.refund(&mut story).await;
         }
         story
+    }
+
+    /// The token of a cart in any shard or, every second time, beside something that it may hold.
+    fn token(&mut self) -> CartToken {
+        let random = self.dice.random();
+        match self.dice.random() {
+            true => CartToken::beside(&self.town.wanted(&mut self.dice).entity, random),
+            false => CartToken(random),
+        }
     }
 
     /// Who buys, so many times of four; at times somebody who does not.

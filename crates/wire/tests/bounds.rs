@@ -7,7 +7,7 @@ use boxoffice_core::{
 use boxoffice_wire::{Call, Encoding, Op, Request, request::Since};
 
 const TOKEN: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
-const CART: &str = "1892ba91625a7bb986fa704738a54551";
+const CART: &str = "0f1e1892ba91625a7bb986fa704738a5";
 
 fn read(op: Op, body: &str) -> Result<Call, (u16, String)> {
     let rid = op.changes().then_some("r");

@@ -1,6 +1,6 @@
 //! What a run's choices are drawn from: pure functions of its seed and the number of a flow, fixed before any wait.
 
-use boxoffice_core::id::{CartToken, hash64};
+use boxoffice_core::id::{CartToken, Entity, hash64};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 use crate::arrival::FlowNumber;
@@ -35,6 +35,11 @@ impl Draw {
         let high = hash64(&key);
         key[16] = 1;
         CartToken(u128::from(high) << 64 | u128::from(hash64(&key)))
+    }
+
+    /// The token of the flow's cart, in the shard of the first thing that it wants.
+    pub fn token_beside(&self, flow: FlowNumber, entity: &Entity) -> CartToken {
+        CartToken::beside(entity, self.token(flow).0)
     }
 
     /// Whether the flow gives up after its hold, if `percent` of flows do.

@@ -1,7 +1,7 @@
 //! What a flow buys: a pure function of the run's seed and the flow's number, fixed before any wait.
 
 use boxoffice_core::{
-    id::CartToken,
+    id::{CartToken, Entity},
     seat::{HOLD_SEATS_MAX, Seat, SeatSet},
 };
 use rand::Rng;
@@ -95,9 +95,10 @@ impl Picker {
         &self.house
     }
 
-    /// The token of the flow's cart. Different prefixes and different seeds give different tokens.
-    pub fn token(&self, flow: FlowNumber) -> CartToken {
-        self.draw.token(flow)
+    /// The token of the flow's cart, in the shard of the session it chose. Different prefixes and different seeds give
+    /// different tokens.
+    pub fn token(&self, flow: FlowNumber, choice: &Choice) -> CartToken {
+        self.draw.token_beside(flow, &Entity::Session(self.house.session_id(choice.session)))
     }
 
     /// What the flow asks for the first time (`attempt` 0), and after so many refusals.
@@ -197,7 +198,11 @@ mod tests {
             let picker = Picker::new(house, Pick::Same, 1, 0, seed).expect("fits");
             for group in 0..2 {
                 for index in 0..100 {
-                    assert!(seen.insert(picker.token(FlowNumber { group, index }).0));
+                    let flow = FlowNumber { group, index };
+                    let token = picker.token(flow, &picker.choose(flow, 0));
+                    let session = Entity::Session(picker.house().session_id(picker.choose(flow, 0).session));
+                    assert_eq!(Entity::Cart(token.cart()).hash_prefix(), session.hash_prefix());
+                    assert!(seen.insert(token.0));
                 }
             }
         }

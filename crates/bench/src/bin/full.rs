@@ -32,13 +32,13 @@ const APART_MS: u64 = 3_060_000;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn cart(number: u64) -> CartId {
-    CartToken(u128::from(number) + 1).cart()
+fn cart(number: u64, entity: &Entity) -> CartId {
+    CartToken::beside(entity, u128::from(number) + 1).cart()
 }
 
 fn hold(number: u64, entity: Entity, want: Want) -> Command {
     Command::Cart(
-        cart(number),
+        cart(number, &entity),
         CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer: None, guest: false },
     )
 }
@@ -120,7 +120,7 @@ fn fill(node: &Alone) {
     node.all((0..SALES).map(|number| {
         let payment = Payment::Recorded { method: "cash".into(), transaction_id: "".into() };
         let pay = CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default() };
-        (Command::Cart(cart(HOLDS + number), pay), 2)
+        (Command::Cart(cart(HOLDS + number, &Entity::Session(id("full"))), pay), 2)
     }));
     node.all((0..BOOKINGS).map(|number| (slot(number, "full"), 10 + number)));
 }

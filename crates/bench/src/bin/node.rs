@@ -109,17 +109,17 @@ impl Buyers {
     }
 
     fn submit(self: &Arc<Self>, tag: u64, flow: u64, step: u64) {
-        let cart = CartToken((u128::from(self.round) << 64) | u128::from(flow)).cart();
         // Neighbouring flows go to different sessions, as buyers do.
         let (session, place) = (flow % SESSIONS, flow / SESSIONS);
+        let session = Entity::Session(id(&format!("s{}-{session}", self.round)));
+        let cart = CartToken::beside(&session, (u128::from(self.round) << 64) | u128::from(flow)).cart();
         let command = match step {
             0 => CartCommand::Open { customer: None, ttl_ms: None, guest: false },
             1 => {
                 let (row, seat) = ((place / 3) as u16, (place % 3) as u16 * 5);
                 let seats = SeatSet::new((0..5).map(|at| Seat { row, seat: seat + at })).expect("five seats");
-                let session = id(&format!("s{}-{session}", self.round));
                 let want = Want::Seats { seats, best_effort: false };
-                let lines = vec![WantedLine { entity: Entity::Session(session), want }];
+                let lines = vec![WantedLine { entity: session, want }];
                 CartCommand::Hold { lines, customer: None, guest: false }
             }
             _ => CartCommand::Checkout {

@@ -41,13 +41,11 @@ fn main() {
     let began = Instant::now();
     // Long enough for all to be opened; each cart's own time is what is left of it.
     let span = Duration::from_millis(20_000 + carts / 5);
-    let cart = |number: u64| CartToken(u128::from(number) + 1).cart();
+    let entity = |number: u64| Entity::Product(id(&format!("p{}", number % PRODUCTS)));
+    let cart = |number: u64| CartToken::beside(&entity(number), u128::from(number) + 1).cart();
     let commands = (0..carts).flat_map(|number| {
         let ttl_ms = Some((span - began.elapsed()).as_millis() as u64);
-        let line = WantedLine {
-            entity: Entity::Product(id(&format!("p{}", number % PRODUCTS))),
-            want: Want::Units { quantity: 1, now: false },
-        };
+        let line = WantedLine { entity: entity(number), want: Want::Units { quantity: 1, now: false } };
         let open = CartCommand::Open { customer: None, ttl_ms, guest: false };
         let hold = CartCommand::Hold { lines: vec![line], customer: None, guest: false };
         [(Command::Cart(cart(number), open), 1), (Command::Cart(cart(number), hold), 2)]

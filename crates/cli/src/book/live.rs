@@ -3,7 +3,8 @@
 use std::{future::Future, pin::Pin, time::Duration};
 
 use boxoffice_client::{
-    Cart, CartState, CartView, Client, Error, Figure, Held, Reply, SessionView, Timestamp, Watch as Feed, recorded,
+    Cart, CartState, CartView, Client, Entity, Error, Figure, Held, Reply, SessionView, Timestamp, Watch as Feed,
+    recorded,
 };
 use crossterm::event::EventStream;
 use futures_util::StreamExt;
@@ -34,7 +35,7 @@ const TYPED_MAX: usize = 200;
 pub async fn sell(client: &Client, session: SessionView, wanted: Option<Wanted>, reach: &Reach) -> Outcome {
     let mut sale = Sale {
         reach,
-        cart: Cart::new(client),
+        cart: Cart::beside(client, &Entity::Session(session.id.clone())),
         feed: client.watch(&session.id),
         ahead_ms: ahead_ms(client),
         client: client.clone(),
@@ -327,7 +328,7 @@ impl Sale<'_> {
 
     /// Goes on with a new cart.
     fn start_anew(&mut self) {
-        self.cart = Cart::new(&self.client);
+        self.cart = Cart::beside(&self.client, &Entity::Session(self.desk.session.id.clone()));
         self.desk.set_lines(Vec::new());
         self.desk.deadline = None;
         self.look_at = None;

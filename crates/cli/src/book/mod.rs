@@ -9,7 +9,7 @@ mod wish;
 
 use std::{io::IsTerminal, pin::pin};
 
-use boxoffice_client::{BestWish, Cart, Client, Error, Figure, Held, Reply, SeatState, SessionView, recorded};
+use boxoffice_client::{BestWish, Cart, Client, Entity, Error, Figure, Held, Reply, SeatState, SessionView, recorded};
 
 pub use receipt::refusal;
 
@@ -93,7 +93,7 @@ struct Purchase<'a> {
 impl Purchase<'_> {
     /// Holds, shows what is held, checks out. Told to stop in between, it gives the seats back.
     async fn alone(&self, wanted: Wanted) -> Outcome {
-        let cart = Cart::new(&self.client);
+        let cart = Cart::beside(&self.client, &Entity::Session(self.session.id.clone()));
         let mut stop = pin!(told_to_stop());
         let held = tokio::select! {
             biased;

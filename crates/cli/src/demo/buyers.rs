@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use boxoffice_client::{
-    BestWish, Cart, Client, ClientConfig, Error, Id, MapView, Payment, Seat, SeatState, SessionView, Timestamp,
+    BestWish, Cart, Client, ClientConfig, Entity, Error, Id, MapView, Payment, Seat, SeatState, SessionView, Timestamp,
     gateway, recorded,
 };
 use futures_util::future::join_all;
@@ -101,7 +101,7 @@ impl Buyer {
                 break;
             }
             left = left.saturating_sub(seats.len());
-            let cart = Cart::new(&self.client);
+            let cart = self.cart_beside(&Entity::Session(session.clone()));
             cart.hold_what_is_free(session, seats).await?;
             cart.checkout(recorded("box office", cart.id().to_string()), None).await?;
         }
@@ -115,12 +115,11 @@ impl Buyer {
 
     /// One visit; whether there is much left.
     async fn visit(&mut self) -> Result<bool, Error> {
-        let cart = Cart::new(&self.client);
-        let eager = match self.dice.random_range(0..10) {
-            0 => self.shop(&cart).await?,
-            1 => self.room(&cart).await?,
-            2 => self.places(&cart).await?,
-            _ => self.seats(&cart).await?,
+        let (cart, eager) = match self.dice.random_range(0..10) {
+            0 => (self.shop().await?, false),
+            1 => (self.room().await?, false),
+            2 => (self.places().await?, false),
+            _ => self.seats().await?,
         };
         self.think().await;
         if self.dice.random_ratio(1, 5) {
@@ -140,14 +139,19 @@ impl Buyer {
         }
     }
 
-    async fn seats(&mut self, cart: &Cart) -> Result<bool, Error> {
+    fn cart_beside(&self, entity: &Entity) -> Cart {
+        Cart::beside(&self.client, entity)
+    }
+
+    async fn seats(&mut self) -> Result<(Cart, bool), Error> {
         // The smaller of two draws: what stands first is wanted more.
         let drawn = self.dice.random_range(0..SESSIONS.len()).min(self.dice.random_range(0..SESSIONS.len()));
         let session = id(SESSIONS[drawn]);
+        let cart = self.cart_beside(&Entity::Session(session.clone()));
         let view = self.client.session_get(&session).await?.value;
         let (all, free) = (view.layout.seats(), view.counts.free);
         if free <= all / LEFT {
-            return Ok(false);
+            return Ok((cart, false));
         }
         self.think().await;
         let count = self.dice.random_range(1..=4);
@@ -167,7 +171,7 @@ impl Buyer {
                 cart.release(line.line, None).await?;
             }
         }
-        Ok(f64::from(free) > f64::from(all) * (1.0 - EAGER))
+        Ok((cart, f64::from(free) > f64::from(all) * (1.0 - EAGER)))
     }
 
     /// Free seats beside each other, wherever one happens to look.
@@ -184,31 +188,34 @@ impl Buyer {
         longest.unwrap_or_default().into_iter().map(|seat| layout.seat(seat)).collect()
     }
 
-    async fn places(&mut self, cart: &Cart) -> Result<bool, Error> {
+    async fn places(&mut self) -> Result<Cart, Error> {
+        let cart = self.cart_beside(&Entity::Session(id(PLACES.0)));
         let view = self.client.session_get(&id(PLACES.0)).await?.value;
         let left = view.area_counts.iter().any(|area| area.free > (area.free + area.held + area.sold) / LEFT);
         if left {
             let quantity = self.dice.random_range(1..=4);
             cart.hold_places(&id(PLACES.0), &id(PLACES.1), quantity).await?;
         }
-        Ok(false)
+        Ok(cart)
     }
 
-    async fn shop(&mut self, cart: &Cart) -> Result<bool, Error> {
+    async fn shop(&mut self) -> Result<Cart, Error> {
         let product = id(PRODUCTS[self.dice.random_range(0..PRODUCTS.len())]);
+        let cart = self.cart_beside(&Entity::Product(product.clone()));
         let counts = self.client.product_get(&product).await?.value.counts;
         if counts.free > (counts.free + counts.held + counts.sold) / u64::from(LEFT) {
             cart.hold_stock(&product, self.dice.random_range(1..=2)).await?;
         }
-        Ok(false)
+        Ok(cart)
     }
 
-    async fn room(&mut self, cart: &Cart) -> Result<bool, Error> {
+    async fn room(&mut self) -> Result<Cart, Error> {
+        let cart = self.cart_beside(&Entity::Resource(id(RESOURCE)));
         // Whole hours of the next days' daytime.
         let day = now().0 / (24 * HOUR_MS) + self.dice.random_range(1..6);
         let begin = Timestamp((day * 24 + self.dice.random_range(8..18)) * HOUR_MS);
         cart.hold_slot(&id(RESOURCE), begin, Timestamp(begin.0 + HOUR_MS)).await?;
-        Ok(false)
+        Ok(cart)
     }
 }
 

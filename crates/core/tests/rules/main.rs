@@ -8,6 +8,7 @@ mod watch;
 mod script;
 
 mod attempts;
+mod beside;
 mod best;
 mod bounds;
 mod catalogue;

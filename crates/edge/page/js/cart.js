@@ -1,6 +1,7 @@
 // The cart of this device: its token, what is in it as its feed tells, and the commands that change it.
 
-import { AT, hex, newRid } from './connection.js';
+import { tokenFor } from './cart-token.js';
+import { AT, newRid } from './connection.js';
 import { read, write } from './store.js';
 
 /** How long a command on a cart is repeated before the buyer is told that nothing is known. */
@@ -24,11 +25,11 @@ export class Cart {
     this.watching = null;
     this.version = 0;
     const kept = read('cart');
-    this.token = kept?.token || hex(16);
+    /** Made by the first hold, beside what it holds; null before. */
+    this.token = kept?.token || null;
     this.id = kept?.id || null;
     /** How far the clock of the cart's keeper is from this device's, where that is known; else the node's is taken. */
     this.offset = kept?.offset ?? null;
-    if (!kept) this.keepToken();
   }
 
   keepToken() {
@@ -196,8 +197,19 @@ export class Cart {
     return this.current?.state === 'checking_out';
   }
 
+  /** The token is kept before it is sent: a page that is loaded anew meanwhile goes on with this cart. */
+  begin(body) {
+    if (this.token) return;
+    // Another page of this browser may have begun a cart just now.
+    const kept = read('cart');
+    this.token = kept?.token || tokenFor(body);
+    this.id = kept?.id || null;
+    this.keepToken();
+  }
+
   async hold(op, body) {
     this.expired = null;
+    this.begin(body);
     const asked = Date.now();
     const fresh = this.current === null;
     let ok;
@@ -207,6 +219,7 @@ export class Cart {
       // The cart of this device is over (expired, or paid in another page): another one begins.
       if ((error.name2 !== 'cart_expired' && error.name2 !== 'cart_not_active') || this.isPaying()) throw error;
       this.forget();
+      this.begin(body);
       ok = await this.command(op, body);
     }
     const answered = Date.now();
@@ -301,8 +314,8 @@ export class Cart {
     this.forget();
   }
 
-  /** Begins a new cart: the one before is over. */
-  forget(token = hex(16), id = null) {
+  /** The cart is over: the next hold begins another one, or another page has begun it. */
+  forget(token = null, id = null) {
     this.watching?.stop();
     this.watching = null;
     this.token = token;

@@ -9,22 +9,16 @@ use boxoffice_workload::{
 use rand::{Rng, seq::index};
 
 use super::{End, Flow, ended, pay::check_out};
-use crate::{plan::Plan, scenario::ProductPick};
+use crate::{
+    plan::Plan,
+    scenario::{CartSpec, ProductPick, ShopSpec},
+};
 
 /// Puts units of products into the cart, all at once or one after the other, and buys them or goes away.
 pub(super) async fn buy_units(plan: &Plan, cart: &Cart, number: FlowNumber, flow: &mut Flow) -> End {
-    let (Some(spec), Some(shop)) = (&plan.scenario.cart, &plan.scenario.shop) else {
-        unreachable!("a scenario with flows that buy units says which; it was checked")
-    };
-    let mut random = plan.draw.random(number, 0);
-    let products: Vec<u32> = match spec.pick {
-        ProductPick::Uniform => (0..spec.adds).map(|_| random.random_range(0..shop.products)).collect(),
-        ProductPick::Distinct => {
-            let chosen = index::sample(&mut random, shop.products as usize, spec.adds as usize);
-            chosen.into_iter().map(|product| product as u32).collect()
-        }
-    };
-    let adds = products.into_iter().map(|product| take(plan, cart, Good::Product(product), spec.quantity));
+    let (spec, _) = shopping(plan);
+    let adds =
+        products(plan, number).into_iter().map(|product| take(plan, cart, Good::Product(product), spec.quantity));
     let mut failed = None;
     if spec.concurrent {
         let mut answers = futures_util::future::join_all(adds).await;
@@ -49,38 +43,68 @@ pub(super) async fn buy_units(plan: &Plan, cart: &Cart, number: FlowNumber, flow
     }
 }
 
+fn shopping(plan: &Plan) -> (&CartSpec, &ShopSpec) {
+    let (Some(spec), Some(shop)) = (&plan.scenario.cart, &plan.scenario.shop) else {
+        unreachable!("a scenario with flows that buy units says which; it was checked")
+    };
+    (spec, shop)
+}
+
+/// The products that a flow puts into its cart, in this order.
+pub(super) fn products(plan: &Plan, number: FlowNumber) -> Vec<u32> {
+    let (spec, shop) = shopping(plan);
+    let mut random = plan.draw.random(number, 0);
+    match spec.pick {
+        ProductPick::Uniform => (0..spec.adds).map(|_| random.random_range(0..shop.products)).collect(),
+        ProductPick::Distinct => {
+            let chosen = index::sample(&mut random, shop.products as usize, spec.adds as usize);
+            chosen.into_iter().map(|product| product as u32).collect()
+        }
+    }
+}
+
 /// Holds places of one area, and buys them or goes away.
 pub(super) async fn buy_places(plan: &Plan, cart: &Cart, number: FlowNumber, flow: &mut Flow) -> End {
-    let (Some(spec), Some(arena)) = (&plan.scenario.places, &plan.scenario.arena) else {
+    let Some(spec) = &plan.scenario.places else {
         unreachable!("a scenario with flows that buy places says which; it was checked")
     };
     let quantity = plan.draw.random(number, 0).random_range(1..=spec.quantity_max);
-    let choose = |attempt: u32| {
-        let mut random = plan.draw.random(number, 1 + attempt);
-        Good::Area { arena: random.random_range(0..arena.sessions), area: random.random_range(0..arena.areas) }
-    };
-    match hold_one(plan, cart, flow, choose, quantity, spec.retries).await {
+    match hold_one(plan, cart, flow, |attempt| area(plan, number, attempt), quantity, spec.retries).await {
         Err(end) => end,
         Ok(()) if plan.draw.abandons(number, spec.abandon_percent) => End::Abandoned,
         Ok(()) => check_out(plan, cart, flow).await,
     }
 }
 
+/// The area that an attempt of a flow wants places of.
+pub(super) fn area(plan: &Plan, number: FlowNumber, attempt: u32) -> Good {
+    let Some(arena) = &plan.scenario.arena else {
+        unreachable!("a scenario with flows that buy places has arenas; it was checked")
+    };
+    let mut random = plan.draw.random(number, 1 + attempt);
+    Good::Area { arena: random.random_range(0..arena.sessions), area: random.random_range(0..arena.areas) }
+}
+
 /// Holds a time of one resource, and buys it or goes away.
 pub(super) async fn buy_slot(plan: &Plan, cart: &Cart, number: FlowNumber, flow: &mut Flow) -> End {
-    let (Some(spec), Some(calendar)) = (&plan.scenario.slots, &plan.scenario.calendar) else {
+    let Some(spec) = &plan.scenario.slots else {
         unreachable!("a scenario with flows that buy slots says which; it was checked")
     };
-    let choose = |attempt: u32| {
-        let mut random = plan.draw.random(number, attempt);
-        let resource = random.random_range(0..calendar.resources);
-        Good::Slot { resource, span: plan.random_slot(calendar, &mut random) }
-    };
-    match hold_one(plan, cart, flow, choose, 1, spec.retries).await {
+    match hold_one(plan, cart, flow, |attempt| slot(plan, number, attempt), 1, spec.retries).await {
         Err(end) => end,
         Ok(()) if plan.draw.abandons(number, spec.abandon_percent) => End::Abandoned,
         Ok(()) => check_out(plan, cart, flow).await,
     }
+}
+
+/// The time that an attempt of a flow wants.
+pub(super) fn slot(plan: &Plan, number: FlowNumber, attempt: u32) -> Good {
+    let Some(calendar) = &plan.scenario.calendar else {
+        unreachable!("a scenario with flows that buy slots has a calendar; it was checked")
+    };
+    let mut random = plan.draw.random(number, attempt);
+    let resource = random.random_range(0..calendar.resources);
+    Good::Slot { resource, span: plan.random_slot(calendar, &mut random) }
 }
 
 /// Holds one good, trying others after a refusal.

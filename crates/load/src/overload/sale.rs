@@ -56,7 +56,9 @@ impl Sale {
         let picker = plan.picker.as_ref().expect("a scenario with [overload] has seats; it was checked");
         let house = picker.house();
         let place = FlowNumber { group: block % house.groups, index: block / house.groups };
-        let token = plan.draw.token(FlowNumber { group: GROUP, index: number });
+        let choice = picker.choose(place, 0);
+        let session = Entity::Session(house.session_id(choice.session));
+        let token = plan.token_beside(FlowNumber { group: GROUP, index: number }, &session);
         Sale {
             line: 0,
             step: Step::Hold,
@@ -68,7 +70,7 @@ impl Sale {
             turn: 0,
             number,
             token,
-            choice: picker.choose(place, 0),
+            choice,
             flow: Flow::new(now_us, now_us, CartRecord::new(token.cart())),
         }
     }

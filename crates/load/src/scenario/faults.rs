@@ -57,6 +57,11 @@ impl Default for FaultSpec {
 }
 
 impl FaultSpec {
+    /// Whether nodes are killed or stopped.
+    pub(crate) fn kills_nodes(&self) -> bool {
+        self.kill_at_ms.is_some() || self.kills > 0
+    }
+
     /// Whether anything is done to nodes.
     pub fn any(&self) -> bool {
         self.kill_at_ms.is_some() || self.add_at_ms.is_some() || self.kills > 0

@@ -56,6 +56,21 @@ pub enum IdentityError {
         /// The number that was asked for.
         wanted: u16,
     },
+    /// It is from before placement by hash prefix: what is in it would be looked for in other shards.
+    #[error(
+        "{} has format {found}, from before placement by hash prefix; in format {known} carts have other ids and \
+         entities other shards, so this program cannot use it: start the version that wrote it, or name an empty data \
+         directory and import into it",
+        .dir.display()
+    )]
+    OtherPlacement {
+        /// The data directory.
+        dir: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The format of this program.
+        known: u32,
+    },
     /// Another version of this program made it.
     #[error(
         "{} has format {found}, this program uses {known}; start the version that made it",

@@ -23,8 +23,9 @@ use crate::{
     world::{Local, NodeId, PeerHello, Rng, Standing},
 };
 
-/// The version of what is said on a link, hellos and frames.
-pub(super) const VERSION: u16 = 4;
+/// The version of what is said on a link, hellos and frames, and of the placement: nodes that look for an entity in
+/// different shards must not form a cluster.
+pub(super) const VERSION: u16 = 5;
 
 /// What every hello of every version begins with, followed by the version (u16 LE).
 const MAGIC: &[u8; 8] = b"boxoffic";

@@ -13,7 +13,7 @@ use boxoffice_core::{
         CartCommand, ClusterCommand, Command, Expect, HoldPolicy, Limits, Machine, Payment, ProductDetails, Want,
         WantedLine,
     },
-    id::{CartToken, Entity, Id, Request, RequestHash},
+    id::{CartId, CartToken, Entity, Id, Request, RequestHash},
     money::{Currency, Money},
 };
 use boxoffice_node::{
@@ -36,6 +36,12 @@ use tokio::runtime::Runtime;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const SHARDS: u16 = 4;
+
+/// The cart with this number, in any shard.
+pub(crate) fn cart_id(number: u64) -> CartId {
+    // An odd factor: the first bits differ from number to number as the last ones do.
+    CartToken((u128::from(number) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)).cart()
+}
 
 #[derive(Default)]
 pub(crate) struct Machines {
@@ -310,7 +316,7 @@ impl Machines {
     }
 
     pub(crate) fn cart(&self, node: u64, cart: u64, command: CartCommand, request: u64) -> Answer {
-        let id = CartToken(u128::from(cart) + 1).cart();
+        let id = cart_id(cart);
         self.must(node, Command::Cart(id, command), request)
     }
 
@@ -322,7 +328,7 @@ impl Machines {
     }
 
     fn cluster_of(&self, node: u64, entity: &Entity) -> bool {
-        let shard = entity.with_key(|key| boxoffice_shard::ring::shard_of(key, SHARDS));
+        let shard = boxoffice_shard::ring::shard_of(entity.hash_prefix(), SHARDS);
         let status = self.handle(node).status();
         status.shards.iter().any(|known| known.shard == u32::from(shard) && known.role == "none")
     }

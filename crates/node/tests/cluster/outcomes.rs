@@ -5,13 +5,13 @@ use std::{sync::Arc, thread, time::Duration};
 use boxoffice_core::{
     answer::{Answer, CartState, Ended},
     command::{CartCommand, Command, Expect, Payment, ProductCommand},
-    id::{CartToken, Request, RequestHash},
+    id::{Request, RequestHash},
     payment::{GatewayCall, GatewayOutcome, OnDecline, PaymentFailure},
     refusal::Refusal,
 };
 use boxoffice_node::world::{Gateway, gateway::OnOutcome};
 
-use crate::machines::{Machines, hold, product, stock_of};
+use crate::machines::{Machines, cart_id, hold, product, stock_of};
 
 /// A gateway that thinks longer than an attempt at another node waits for its answer, and declines.
 struct SlowNo;
@@ -33,7 +33,7 @@ fn pay(on_decline: OnDecline) -> CartCommand {
 }
 
 fn ask(machines: &Machines, node: u64, cart: u64, command: CartCommand, request: u64) -> Result<Answer, Refusal> {
-    let id = CartToken(u128::from(cart) + 1).cart();
+    let id = cart_id(cart);
     let request = Request { id: RequestHash(request), body: 0 };
     let result = machines.ask(node, Command::Cart(id, command), Some(request));
     result.unwrap_or_else(|failure| panic!("cart {cart} at node {node}: {failure:?}"))

@@ -16,7 +16,7 @@ use boxoffice_core::{
         CartCommand, Command, Expect, Limits, NewSession, Payment, SessionCommand, VenueCommand, VenueDetails, Want,
         WantedLine,
     },
-    id::{CartToken, Entity, Id, Request, RequestHash},
+    id::{CartId, CartToken, Entity, Id, Request, RequestHash},
     layout::{Labels, Layout, Row, Run},
     money::{Currency, Money},
     seat::{Seat, SeatSet},
@@ -40,6 +40,12 @@ const BUYERS: usize = 64;
 /// What a test waits for comes long before.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The cart with this number, in any shard.
+fn cart_id(number: u64) -> CartId {
+    // An odd factor: the first bits differ from number to number as the last ones do.
+    CartToken((u128::from(number) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)).cart()
+}
+
 pub(crate) fn id(text: &str) -> Id {
     Id::new(text).expect("a good id")
 }
@@ -50,7 +56,7 @@ pub(crate) fn session(number: u64) -> Entity {
 
 /// The entity of buyer `number`'s cart.
 pub(crate) fn cart(number: u64) -> Entity {
-    Entity::Cart(CartToken(u128::from(number) + 1).cart())
+    Entity::Cart(cart_id(number))
 }
 
 pub(crate) fn eventually(what: &str, mut is: impl FnMut() -> bool) {

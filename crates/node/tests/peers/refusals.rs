@@ -31,7 +31,7 @@ fn raw(number: u64, kind: u8, body: &[u8]) -> Vec<u8> {
 }
 
 /// The version of what is said on a link.
-const VERSION: u16 = 4;
+const VERSION: u16 = 5;
 
 /// The hello of a node that knows everything but the secret.
 fn hello(version: u16, node: u64, to: u64) -> Vec<u8> {
@@ -124,7 +124,7 @@ async fn one_who_answers_without_knowing_the_secret() {
 async fn another_version() {
     let one = Node::new(1);
     one.knows(&[(2, one.address())]);
-    let words = "versions 5 and 4 of the link's protocol do not go together; run the same release on all nodes";
+    let words = "versions 6 and 5 of the link's protocol do not go together; run the same release on all nodes";
     assert_eq!(refused(&one, &raw(0, HELLO, &hello(VERSION + 1, 2, 1))).await, words);
     assert_eq!(refused(&one, &raw(0, HELLO, b"what?")).await, "this is no hello of a node");
 }

@@ -135,7 +135,7 @@ pub fn history_page() -> HistoryPage {
         version: 391,
         at: evening(),
         event: "held".into(),
-        details: "by cart 1892ba91625a7bb986fa704738a54551".into(),
+        details: "by cart 0f1e1892ba91625a7bb986fa704738a5".into(),
         by: "till-3".into(),
     };
     let entity = Entity::Session(id("hamlet-0412"));

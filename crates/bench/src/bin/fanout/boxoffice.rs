@@ -130,7 +130,8 @@ impl Seller {
         let sessions = house.sessions_all();
         let tills = (0..sessions.max(CARTS)).map(|till| {
             let number = till % sessions;
-            let token = draw.token(FlowNumber { group: 0, index: till });
+            let session = Entity::Session(house.session_id(number));
+            let token = draw.token_beside(FlowNumber { group: 0, index: till }, &session);
             Arc::new(Mutex::new(Till {
                 cart: Cart::with_token(&client, token),
                 number,

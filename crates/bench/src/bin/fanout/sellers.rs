@@ -193,7 +193,7 @@ impl Turns {
 async fn buy(client: &Client, picker: &Picker, index: u32) -> Result<(), Failed> {
     let flow = FlowNumber { group: 0, index };
     let choice = picker.choose(flow, 0);
-    let cart = Cart::with_token(client, picker.token(flow));
+    let cart = Cart::with_token(client, picker.token(flow, &choice));
     cart.open(None, None).await?;
     let session = picker.house().session_id(choice.session);
     cart.hold_seats(&session, choice.seats.as_slice().iter().copied()).await?;

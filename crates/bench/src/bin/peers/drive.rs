@@ -16,6 +16,7 @@ use boxoffice_workload::{
     arrival::FlowNumber,
     draw::Draw,
     flow::{Choice, Picker},
+    goods::{Good, Goods},
     statistics::SeedStatistics,
 };
 use rand::seq::index::sample;
@@ -89,19 +90,20 @@ pub(crate) struct Measured {
 /// The purchase of a flow.
 pub(crate) fn purchase(picker: &Picker, index: u32) -> Purchase {
     let flow = FlowNumber { group: 0, index };
-    let token = picker.token(flow);
-    Purchase { token, cart: token.cart(), choice: picker.choose(flow, 0) }
+    let choice = picker.choose(flow, 0);
+    let token = picker.token(flow, &choice);
+    Purchase { token, cart: token.cart(), choice }
 }
 
 /// The basket of a flow: different products, drawn with the same chance.
-pub(crate) fn basket(draw: &Draw, products: u32, index: u32) -> Basket {
+pub(crate) fn basket(draw: &Draw, goods: &Goods, index: u32) -> Basket {
     let flow = FlowNumber { group: 0, index };
-    let token = draw.token(flow);
-    let chosen = sample(&mut draw.random(flow, 0), products as usize, BASKET);
+    let chosen = sample(&mut draw.random(flow, 0), goods.products as usize, BASKET);
     let mut products = [0; BASKET];
     for (place, product) in chosen.into_iter().enumerate() {
         products[place] = product as u32;
     }
+    let token = draw.token_beside(flow, &goods.entity(Good::Product(products[0])));
     Basket { token, cart: token.cart(), products }
 }
 
@@ -110,8 +112,8 @@ pub(crate) fn basket(draw: &Draw, products: u32, index: u32) -> Basket {
 pub(crate) enum Work {
     /// They buy seats.
     Seats(Arc<Picker>),
-    /// They order baskets of so many products.
-    Baskets(Draw, u32),
+    /// They order baskets of these products.
+    Baskets(Draw, Goods),
 }
 
 impl Work {
@@ -119,7 +121,7 @@ impl Work {
     async fn flow<T: Till>(&self, till: &T, index: u32) -> Result<(), Failed> {
         let bought = match self {
             Work::Seats(picker) => till.buy(&purchase(picker, index)).await?,
-            Work::Baskets(draw, products) => till.order(&basket(draw, *products, index)).await?,
+            Work::Baskets(draw, goods) => till.order(&basket(draw, goods, index)).await?,
         };
         match bought {
             Bought::Sold => Ok(()),
@@ -174,7 +176,7 @@ pub(crate) async fn closed_loop<T: Till>(
 pub(crate) async fn challenge<T: Till>(till: &T, picker: &Picker, flows: u32, attempts: u32) -> Result<(), Failed> {
     for attempt in 0..attempts {
         let sold = purchase(picker, (u64::from(attempt) * u64::from(flows) / u64::from(attempts)) as u32);
-        let token = picker.token(FlowNumber { group: 1, index: attempt });
+        let token = picker.token(FlowNumber { group: 1, index: attempt }, &sold.choice);
         let again = Purchase { token, cart: token.cart(), choice: sold.choice };
         if till.buy(&again).await? == Bought::Sold {
             return Err(format!("sold twice: {again:?}").into());

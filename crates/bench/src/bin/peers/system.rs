@@ -126,9 +126,9 @@ impl System {
                 let goods = fresh_shop();
                 self.prepare_shop(&goods).await?;
                 let draw = Draw { prefix: goods.prefix.clone(), seed: SEED };
-                let work = Work::Baskets(draw.clone(), goods.products);
+                let work = Work::Baskets(draw.clone(), goods.clone());
                 let looped = self.connect_and_run(&fresh_house(1), &goods, shape, &work, warm_up, flows).await?;
-                let baskets: Vec<Basket> = (0..all).map(|index| basket(&draw, goods.products, index)).collect();
+                let baskets: Vec<Basket> = (0..all).map(|index| basket(&draw, &goods, index)).collect();
                 (looped, self.verify_shop(&goods, &baskets).await?, BASKET as u64)
             }
         };

@@ -46,8 +46,16 @@ pub(super) fn values() -> Group {
     let wall = json!({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"});
     vec![
         ("Id", about(json!({"type": "string", "pattern": id_pattern}), "An id that the client chooses.")),
-        ("Token", hexadecimal("A cart's token: 128 random bits that the client makes and keeps secret.")),
-        ("CartId", hexadecimal("A cart: the first 16 bytes of its token's BLAKE3 hash.")),
+        (
+            "Token",
+            hexadecimal(
+                "A cart's token: 128 bits that the client makes and keeps secret, the last 112 of them random.",
+            ),
+        ),
+        (
+            "CartId",
+            hexadecimal("A cart: the first 16 bits of its token, then the first 112 bits of the token's BLAKE3 hash."),
+        ),
         ("OrderId", hexadecimal("An order: the cart it came from.")),
         ("Entity", about(json!({"type": "string", "pattern": entity}), entity_words)),
         ("Time", about(json!({"type": "string", "format": "date-time"}), "RFC 3339, from 1970 to 9999.")),
