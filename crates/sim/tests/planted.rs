@@ -55,6 +55,7 @@ const BUGS: [Bug; 33] = [
     ("clocks set together are never believed", 1),
     ("a release is shed", 1),
     ("an admitted repeat is shed", 1),
+    ("a joint turn without the cart's half", 1),
 ];
 
 /// What was found of a bug: in which seed, and what was said first.
