@@ -154,6 +154,20 @@ fn the_node_has_a_bound_that_needs_no_half_second() {
 }
 
 #[test]
+fn checkouts_have_a_bound_of_their_own() {
+    let settings = OverloadSettings { under_way_max: 3, ..OverloadSettings::default() };
+    let admission = Admission::new(settings, 0);
+    let held: Vec<Pass> = (0..3).filter_map(|_| admission.admit(false, || Some(Class::Hold), 5).ok()).collect();
+    let buy = |now_ms| admission.admit(true, || Some(Class::Checkout), now_ms);
+    let mut bought: Vec<Pass> = (0..3).filter_map(|_| buy(5).ok()).collect();
+    assert_eq!((held.len(), bought.len()), (3, 3), "a node full of holds takes checkouts");
+    // Those that wait for their gateway for long count as well.
+    assert!(buy(5).is_err() && buy(5_000).is_err());
+    admission.over(bought.pop().expect("three were admitted"), 5_000);
+    assert!(buy(5_000).is_ok());
+}
+
+#[test]
 fn who_waits_for_a_gateway_does_not_keep_others_out() {
     let mut node = Node::new(10);
     node.load(0.5, Class::Checkout, 1_000);

@@ -46,12 +46,7 @@ pub(super) fn values() -> Group {
     let wall = json!({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"});
     vec![
         ("Id", about(json!({"type": "string", "pattern": id_pattern}), "An id that the client chooses.")),
-        (
-            "Token",
-            hexadecimal(
-                "A cart's token: 128 bits that the client makes and keeps secret, the last 112 of them random.",
-            ),
-        ),
+        ("Token", hexadecimal("A cart's token: 128 bits that the client keeps secret; the last 112 are random.")),
         (
             "CartId",
             hexadecimal("A cart: the first 16 bits of its token, then the first 112 bits of the token's BLAKE3 hash."),
