@@ -308,6 +308,94 @@ async fn a_slow_disk_is_waited_for_in_simulated_time() {
     assert!(took(Duration::from_secs(1)).await >= Duration::from_secs(4));
 }
 
+/// The cart with this number, beside this product.
+fn cart_beside(name: &str, number: u64) -> CartId {
+    CartToken::beside(&Entity::Product(id(name)), u128::from(number)).cart()
+}
+
+fn of_cart(cart: CartId, command: Command) -> Command {
+    match command {
+        Command::Cart(_, command) => Command::Cart(cart, command),
+        other => other,
+    }
+}
+
+/// A counter of the node's metrics.
+fn counted(node: &Node, name: &str) -> u64 {
+    let text = node.handle().metrics_text();
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.expect("the counter is told").parse().expect("a number")
+}
+
+/// A hold and a checkout beside their product are one proposal each: one entry has the turns of both. Its answer says where
+/// they are.
+#[tokio::test(start_paused = true)]
+async fn a_purchase_beside_its_product_is_two_proposals() {
+    let node = Machine::new().start(Duration::from_millis(2), Gate::new());
+    ready(&node).await;
+    must(&node, put(), 1).await;
+    let cart = cart_beside("poster", 1);
+    let log = || ["boxoffice_entries_total", "boxoffice_turns_total"].map(|name| counted(&node, name));
+    let before = log();
+    for (request, command) in [(1, hold(1)), (2, pay(1))] {
+        let answered = answer(submit(&node, of_cart(cart, command), request)).await;
+        let at = answered.expect("in time").expect("granted").at;
+        let entities: Vec<&Entity> = at.iter().map(|at| &at.entity).collect();
+        assert_eq!(entities, [&Entity::Cart(cart), &Entity::Product(id("poster"))]);
+        assert!(at[0].position > 0 && at[0].position == at[1].position, "{at:?}");
+    }
+    assert_eq!([log()[0] - before[0], log()[1] - before[1]], [2, 4], "two entries with two turns each");
+    assert_eq!(counted(&node, "boxoffice_joint_turns_total"), 2);
+    let audit = node.handle().audit();
+    assert_eq!((audit.violations, audit.orders), (Vec::new(), 1));
+}
+
+/// What comes for a cart while its host is lent waits, and is answered in order.
+#[tokio::test(start_paused = true)]
+async fn what_comes_for_a_cart_that_is_lent_waits() {
+    let node = Machine::new().start(Duration::from_millis(2), Gate::new());
+    ready(&node).await;
+    must(&node, put_called("flyer", 3), 1).await;
+    let cart = cart_beside("flyer", 1);
+    let command = |command| of_cart(cart, command);
+    let waiting = [
+        submit(&node, command(hold_of("flyer", 1)), 1),
+        submit(&node, command(hold_of("flyer", 1)), 1),
+        submit(&node, Command::Cart(cart, CartCommand::Get), 9),
+        submit(&node, command(hold_of("flyer", 1)), 2),
+        submit(&node, command(pay(1)), 3),
+        submit(&node, command(pay(1)), 3),
+    ];
+    for waiting in waiting {
+        let answered = answer(waiting).await;
+        assert!(matches!(answered, Ok(Ok(_))), "{answered:?}");
+    }
+    // One is left.
+    must(&node, of_cart(cart_beside("flyer", 2), hold_of("flyer", 2)), 1).await;
+    let none = answer(submit(&node, of_cart(cart_beside("flyer", 3), hold_of("flyer", 3)), 1)).await;
+    assert!(matches!(&none, Ok(Err(Refusal::OutOfStock(_)))), "{none:?}");
+    let audit = node.handle().audit();
+    assert_eq!((audit.violations, audit.orders), (Vec::new(), 1));
+}
+
+/// If the cart panics as it decides the inventory's reply, what the inventory has decided with it is thrown away as well.
+#[cfg(debug_assertions)]
+async fn a_panic_in_the_carts_half_of_a_joint_turn_leaves_nothing_held() {
+    let node = Machine::new().start(Duration::from_millis(2), Gate::new());
+    ready(&node).await;
+    must(&node, put_called("leaflet", 1), 1).await;
+    let cart = cart_beside("leaflet", 1);
+    planted::plant(&format!("{}:reply", Entity::Cart(cart)));
+    let failed = answer(submit(&node, of_cart(cart, hold_of("leaflet", 1)), 1)).await;
+    assert!(failed.is_err(), "{failed:?}");
+    planted::plant("");
+    sleep(Duration::from_secs(5)).await;
+    must(&node, of_cart(cart, hold_of("leaflet", 1)), 2).await;
+    must(&node, of_cart(cart, pay(1)), 3).await;
+    let audit = node.handle().audit();
+    assert_eq!((audit.violations, audit.orders), (Vec::new(), 1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_node_behind_a_shut_gate_stands_still_and_then_goes_on() {
     let (machine, gate) = (Machine::new(), Gate::new());
@@ -463,6 +551,7 @@ async fn who_panics_again_by_itself_rests() {
 async fn a_panic_of_a_decision_is_contained() {
     who_begins_anew_after_a_panic_has_all_that_was_proposed().await;
     who_panics_again_by_itself_rests().await;
+    a_panic_in_the_carts_half_of_a_joint_turn_leaves_nothing_held().await;
 }
 
 #[tokio::test(start_paused = true)]
