@@ -42,7 +42,6 @@ use crate::{
 const POOL_MAX: usize = 2_048;
 
 /// What an actor is sent.
-#[expect(clippy::large_enum_variant, reason = "mailboxes box every message anyway")]
 pub(crate) enum Message {
     /// Serve this entity from now on.
     Serve(Box<Serving>),

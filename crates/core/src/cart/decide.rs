@@ -65,7 +65,7 @@ impl Cart {
     ) -> Result<CartEvent, Refusal> {
         let (ttl_max_ms, age_max_ms) = rules.bounds_of_carts(guest);
         let ttl_ms = ttl_ms.unwrap_or(rules.hold_ttl_ms.min(ttl_max_ms));
-        if guest && (ttl_max_ms + 1..=rules.hold_ttl_max_ms).contains(&ttl_ms) {
+        if guest && ttl_ms > ttl_max_ms && ttl_ms <= rules.hold_ttl_max_ms {
             let text = format_smolstr!("a cart that lives longer than {ttl_max_ms} ms needs a key with the role desk");
             return Err(Refusal::Forbidden(text));
         }
