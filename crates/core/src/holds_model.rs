@@ -518,3 +518,23 @@ fn the_reference_sees_every_fate() {
     }
     assert_eq!(seen.len(), 6, "{seen:?}");
 }
+
+/// A sale of what is not held says what became of the hold, and of the others of its cart.
+#[test]
+#[should_panic(
+    expected = "by revision 2097152, which is not held: it was released by revision 1048576; of this cart were released \
+                           7/0/0 by 1048576; are live 7/0/1 by 1"
+)]
+fn a_sale_of_what_is_not_held_says_what_became_of_it() {
+    let mut product = Product::made();
+    let hold = |attempt| HoldId { cart: CartId(1), request: RequestHash(7), part: 0, attempt };
+    let want = Product::want(2);
+    for attempt in 0..2 {
+        let ask = HoldAsk { hold: hold(attempt), revision: 1, want: &want, deadline: Timestamp(9) };
+        let held = product.decide_hold(Timestamp(1), &ask).expect("there are some");
+        product.write(&held);
+    }
+    let released = product.decide_release(hold(0), 1 << 20, None, false).expect("it is live");
+    product.write(&released);
+    product.decide_sell(hold(0), 2 << 20, &Product::portion(2), CartId(1).order(), Timestamp(2));
+}

@@ -87,6 +87,15 @@ fn words_without_measure() {
     println!("{said:?}");
 }
 
+#[test]
+fn guests_may_have_all_the_time_there_is() {
+    let mut town = Town::new(Rules { hold_ttl_max_ms: u64::MAX, guest_ttl_max_ms: u64::MAX, ..rules() });
+    let open = CartCommand::Open { customer: None, ttl_ms: Some(u64::MAX), guest: true };
+    let ticket = town.send(Some("open"), Command::Cart(buyer(0), open));
+    town.run();
+    assert!(town.answers[&ticket].is_ok(), "{:?}", town.answers[&ticket]);
+}
+
 /// How often what was answered, by the name of the refusal.
 type Said = BTreeMap<&'static str, u32>;
 

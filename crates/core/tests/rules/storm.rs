@@ -259,7 +259,7 @@ impl Sea {
                 self.town.mail.retain(|mail| mail.to != entity || !matches!(mail.input, Input::Paid { .. }));
             }
         }
-        if self.dice.chance(weather.stop) {
+        if weather.stop > 0 && self.dice.chance(weather.stop) {
             self.stop(weather);
         }
         match self.dice.roll(10) {
@@ -310,7 +310,7 @@ impl Sea {
                 };
                 let command = if self.dice.chance(weather.operators) {
                     self.operator()
-                } else if self.dice.chance(weather.choosy) {
+                } else if weather.choosy > 0 && self.dice.chance(weather.choosy) {
                     self.choosy()
                 } else {
                     self.command()
