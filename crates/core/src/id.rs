@@ -55,8 +55,8 @@ impl fmt::Debug for Id {
     }
 }
 
-/// The secret a client makes for its cart: 16 bits that say where the cart lives, then 112 random bits. Whoever knows it
-/// owns the cart; it is never stored.
+/// The secret a client makes for its cart: 16 bits that say where the cart lives, then 112 random bits. A client that shows
+/// it owns the cart; it is never stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CartToken(pub u128);
 

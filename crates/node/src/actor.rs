@@ -147,16 +147,22 @@ impl Doorman {
         self.serving = Some(serving);
     }
 
-    fn take(&mut self, input: Input<Caller>) {
+    /// A message for the entity has come out of the mailbox. The monotonic time in milliseconds; `None` if no entity is served.
+    fn message_came(&mut self) -> Option<u64> {
         // After a panic it is not read before all that was proposed is applied.
         let is_unread = |serving: &mut Box<Serving>| serving.host.is_none() && matches!(serving.health, Health::Well);
         if let Some(unread) = self.serving.take_if(is_unread) {
             self.serve(unread);
         }
-        let Some(serving) = &mut self.serving else { return };
+        let serving = self.serving.as_ref()?;
         serving.served.under_way.taken();
         let mono_ms = self.shared.world.clock.monotonic_ms();
         serving.served.used_ms.store(mono_ms, Ordering::Relaxed);
+        Some(mono_ms)
+    }
+
+    fn take(&mut self, input: Input<Caller>) {
+        let Some(mono_ms) = self.message_came() else { return };
         let Some(input) = self.in_time(input, mono_ms) else { return };
         let Some(serving) = &mut self.serving else { return };
         match &mut serving.health {
@@ -305,16 +311,11 @@ impl Doorman {
     /// A cart of this shard asks, and has lent its host: both decide at the same instant, and what happened to both is one
     /// proposal.
     fn take_loan(&mut self, mut loan: Box<Loan>) {
-        let is_unread = |serving: &mut Box<Serving>| serving.host.is_none() && matches!(serving.health, Health::Well);
-        if let Some(unread) = self.serving.take_if(is_unread) {
-            self.serve(unread);
-        }
-        let Some(serving) = &mut self.serving else { return };
-        serving.served.under_way.taken();
-        let mono_ms = self.shared.world.clock.monotonic_ms();
-        serving.served.used_ms.store(mono_ms, Ordering::Relaxed);
         let give_back = |cart: &Served, returned| _ = cart.actor.cast(Message::Returned(returned));
         let owner = Arc::clone(&loan.served);
+        let (Some(mono_ms), Some(serving)) = (self.message_came(), &mut self.serving) else {
+            return give_back(&owner, Returned::AsItCame(loan));
+        };
         let is_well = matches!(serving.health, Health::Well) && !serving.faults.leaves_from(&loan.cart, mono_ms);
         let Some(host) = serving.host.as_mut().filter(|_| is_well) else {
             return give_back(&owner, Returned::AsItCame(loan));

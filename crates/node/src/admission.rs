@@ -42,7 +42,7 @@ pub struct OverloadSettings {
     /// For this long they wait longer before the first command is shed, in milliseconds.
     pub sustain_ms: u64,
     /// Commands under way on the node, whatever their shards; beyond this first commands are shed at once. Checkouts are
-    /// counted apart, with the same bound: whoever has begun a purchase can end it while newcomers fill the node.
+    /// counted apart, with the same bound: a purchase that has begun can end while new ones fill the node.
     pub under_way_max: usize,
 }
 
