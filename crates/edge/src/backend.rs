@@ -47,9 +47,9 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
-    /// The same for a command of which only the head was read, which costs less. A command that this does not shed is read
-    /// whole, and `sheds` is asked.
-    fn sheds_first(&self, command: FirstCommand) -> Option<u32> {
+    /// The same for a command of which only the head was read, which costs less. What command that is, is asked for only if it
+    /// may be refused. A command that this does not shed is read whole, and `sheds` is asked.
+    fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>) -> Option<u32> {
         let _ = command;
         None
     }

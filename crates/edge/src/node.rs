@@ -42,7 +42,7 @@ impl Backend for NodeHandle {
         NodeHandle::sheds(self, command, request)
     }
 
-    fn sheds_first(&self, command: FirstCommand) -> Option<u32> {
+    fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>) -> Option<u32> {
         NodeHandle::sheds_first(self, command)
     }
 

@@ -1,4 +1,4 @@
-//! The actor of an entity: takes a message, reads the clock, asks the core, hands on what it says.
+//! The actor of an entity: takes a message, takes up the entity's state, reads the clock, asks the core, hands on what it says.
 //!
 //! An actor that has nothing left to do goes to a pool and serves another entity later: starting one costs as much as
 //! ten messages.
@@ -632,8 +632,8 @@ pub(crate) fn rests(shared: &Arc<Shared>, served: &Arc<Served>) {
 
 impl Serving {
     /// Whether somebody else than the entity's actor may decide on it.
-    pub(crate) fn may_be_borrowed(serving: &Box<Serving>) -> bool {
-        serving.host.is_some() && matches!(serving.health, Health::Well)
+    pub(crate) fn may_be_borrowed(&self) -> bool {
+        self.host.is_some() && matches!(self.health, Health::Well)
     }
 
     /// Begins with a committed state; with what the store has if there is none in memory.

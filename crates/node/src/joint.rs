@@ -4,11 +4,11 @@
 //! sale, its acknowledgement). Within a shard nothing has to be waited for in between: one entry of the log has the turns of
 //! both, or of neither.
 //!
-//! An actor owns its host, so the cart's actor **lends** its host to the inventory's actor together with the ask. That one
-//! decides the ask, lets the cart decide the reply at the same instant, proposes both turns at once, and sends the host back.
-//! What comes for the cart meanwhile waits. Only hosts of carts travel, and an inventory waits for nothing, so nobody waits in a
-//! circle. What cannot be decided together is sent back as it came, and goes on with messages. If the term ends, both actors end
-//! with it, and a host on its way between them is dropped: what it had decided was never proposed.
+//! If no message waits for the inventory, the cart's actor takes up the inventory's state as well ([`crate::desk`]), and decides
+//! the ask and the reply at the same instant. Otherwise it **lends** its host to the inventory's actor together with the ask: that
+//! one decides for both when it comes to it, and sends the host back. What comes for the cart meanwhile waits. An inventory waits
+//! for no longer than one decision takes, so nobody waits in a circle. What cannot be decided together goes on with messages. If
+//! the term ends, both actors end with it, and a host on its way between them is dropped: what it had decided was never proposed.
 //!
 //! Whatever the cart says in a joint turn waits for its commit, also what it could have said at once: it rests on a grant that
 //! is not committed.

@@ -474,8 +474,8 @@ impl NodeHandle {
         self.shared.sheds(command, request)
     }
 
-    /// The same for a command of which only the head was read. Where this says `None` the whole command may still be shed.
-    pub fn sheds_first(&self, command: FirstCommand) -> Option<u32> {
+    /// The same for a command of which only the head was read: `command` says which, if that must be known. Where this says `None` the whole command may still be shed.
+    pub fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>) -> Option<u32> {
         self.shared.sheds_first(command)
     }
 

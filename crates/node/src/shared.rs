@@ -215,10 +215,11 @@ impl Shared {
     }
 
     /// The same for a command of which only the head was read; `None` also where the rest of it would tell.
-    pub(crate) fn sheds_first(&self, command: FirstCommand) -> Option<u32> {
+    pub(crate) fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>) -> Option<u32> {
         if !self.admission.may_shed() || self.draining.load(Ordering::Relaxed) {
             return None;
         }
+        let command = command()?;
         let class = || match command {
             FirstCommand::Read => Some(Class::Read),
             FirstCommand::OpenCart { cart, rid } => {
@@ -366,7 +367,7 @@ impl Shared {
         let Some(served) = actor::served(self, cell, &mut lead, &loan.inventory) else { return Lent::Not(loan) };
         // Nothing is sent while the lock is held: what the inventory is told it is told in order.
         if served.under_way.has_no_mail()
-            && let Some(serving) = served.desk.borrow_if(Serving::may_be_borrowed)
+            && let Some(serving) = served.desk.borrow_if(|serving| serving.may_be_borrowed())
         {
             drop(lead);
             return Lent::Beside(loan, AtWork { served, serving });

@@ -22,7 +22,8 @@ pub const SNAPSHOT_BYTES: u64 = 64 * 1024 * 1024;
 /// Entries kept in memory behind a snapshot, for followers that lag a little. A node that is alone keeps none.
 pub const TAIL_ENTRIES: u64 = 1_000;
 
-/// Bytes of such entries at most, for each shard.
+/// Bytes of applied entries that a shard keeps in memory at most, with a snapshot or without. A follower that lags further gets
+/// a snapshot.
 pub const TAIL_BYTES: u64 = 4 * 1024 * 1024;
 
 /// How long followers may not know that an entry is committed: most hear of it with the next one before. Milliseconds.

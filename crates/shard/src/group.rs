@@ -435,7 +435,7 @@ impl<T> Group<T> {
             self.apply_all(light.take_committed_entries(), out)?;
             self.begin_when_clocks_are_known(now, clocks, out);
             self.raft.advance_apply();
-            self.forget_applied();
+            self.forget_applied(config);
             self.finish_reads(&safe, out);
             self.has_news(now, config);
             self.stand();

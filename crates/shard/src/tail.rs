@@ -11,6 +11,10 @@ use crate::name::{Position, ReplicaId};
 /// Bytes an entry takes in a message beside its data; a rough figure is enough for a size limit.
 const ENTRY_OVERHEAD_BYTES: u64 = 24;
 
+fn bytes_of(entry: &Entry) -> u64 {
+    entry.data.len() as u64
+}
+
 /// Entries without gaps, after a place whose term is known.
 pub(crate) struct Tail {
     hard: HardState,
@@ -18,6 +22,8 @@ pub(crate) struct Tail {
     // The entry before the first one kept.
     before: Position,
     entries: VecDeque<Entry>,
+    // What their data take.
+    bytes: u64,
     // A snapshot that waits for raft to send it, and the followers that raft wanted one for.
     prepared: Option<Snapshot>,
     wanted: RefCell<Vec<u64>>,
@@ -31,6 +37,7 @@ impl Tail {
             conf: ConfState::default(),
             before,
             entries: VecDeque::new(),
+            bytes: 0,
             prepared: None,
             wanted: RefCell::default(),
         }
@@ -77,7 +84,8 @@ impl Tail {
         let Some(first) = entries.first() else { return };
         let offset = self.offset(first.index).expect("entries before the kept ones are never written again");
         assert!(offset <= self.entries.len(), "a gap in the log before {}", first.index);
-        self.entries.truncate(offset);
+        self.bytes -= self.entries.drain(offset..).map(|entry| bytes_of(&entry)).sum::<u64>();
+        self.bytes += entries.iter().map(bytes_of).sum::<u64>();
         self.entries.extend(entries.iter().cloned());
     }
 
@@ -85,6 +93,7 @@ impl Tail {
     pub(crate) fn reset(&mut self, before: Position) {
         self.before = before;
         self.entries.clear();
+        self.bytes = 0;
         self.prepared = None;
     }
 
@@ -94,24 +103,37 @@ impl Tail {
             let Some(entry) = self.entries.pop_front() else {
                 return;
             };
+            self.bytes -= bytes_of(&entry);
             self.before = Position { index: entry.index, term: entry.term };
         }
     }
 
     /// Forgets what a snapshot up to `index` covers, but for some entries for followers that lag a little.
     pub(crate) fn forget_behind(&mut self, index: u64, entries_max: u64, bytes_max: u64) {
-        // A follower that is being given a snapshot goes on behind it.
-        let index = self.prepared.as_ref().map_or(index, |prepared| index.min(prepared.get_metadata().index));
+        let index = self.may_be_forgotten(index);
         let covered = self.offset(index + 1).unwrap_or(0).min(self.entries.len());
         let mut bytes = 0;
         let kept = (self.entries.range(..covered).rev())
             .zip(0..entries_max)
             .take_while(|(entry, _)| {
-                bytes += entry.data.len() as u64;
+                bytes += bytes_of(entry);
                 bytes <= bytes_max
             })
             .count() as u64;
         self.forget(index.saturating_sub(kept));
+    }
+
+    /// Forgets the oldest entries up to `applied` as long as all of them take more than so many bytes.
+    pub(crate) fn forget_beyond(&mut self, applied: u64, bytes_max: u64) {
+        let until = self.may_be_forgotten(applied);
+        while self.bytes > bytes_max && self.before.index < until {
+            self.forget(self.first());
+        }
+    }
+
+    /// A follower that is being given a snapshot goes on behind it.
+    fn may_be_forgotten(&self, index: u64) -> u64 {
+        self.prepared.as_ref().map_or(index, |prepared| index.min(prepared.get_metadata().index))
     }
 
     /// The followers raft wanted a snapshot for since the last call.
@@ -267,6 +289,30 @@ mod tests {
         assert_eq!(first_after(16, 0, 1_000), 17);
         assert_eq!(first_after(16, 99, 9_999), 11);
         assert_eq!(first_after(5, 0, 0), 11, "an old snapshot");
+    }
+
+    #[test]
+    fn what_takes_too_many_bytes_is_forgotten_if_it_is_applied() {
+        let first_after = |applied, bytes_max| {
+            let mut tail = tail(10, 20);
+            tail.append(&[entry(19, 3), entry(20, 3)]);
+            tail.forget_beyond(applied, bytes_max);
+            tail.first()
+        };
+        assert_eq!(first_after(20, 760), 11, "ten entries of 76 bytes");
+        assert_eq!(first_after(20, 759), 12);
+        assert_eq!(first_after(20, 160), 19);
+        assert_eq!(first_after(16, 0), 17, "the others are not applied");
+        let mut tail = tail(10, 20);
+        let mut snapshot = Snapshot::default();
+        snapshot.mut_metadata().index = 14;
+        tail.prepare(Some(snapshot));
+        tail.forget_beyond(20, 0);
+        assert_eq!(tail.first(), 15, "a follower that gets the snapshot goes on behind it");
+        tail.reset(Position { index: 30, term: 4 });
+        tail.append(&[entry(31, 4)]);
+        tail.forget_beyond(31, 76);
+        assert_eq!(tail.first(), 31, "what was reset is not counted");
     }
 
     #[test]

@@ -369,7 +369,7 @@ fn hand_in(handle: &NodeHandle, command: Command, request: Option<Request>, repl
         | (Command::Session(_, SessionCommand::Get | SessionCommand::Map), _) => Some(FirstCommand::Read),
         _ => None,
     };
-    let shed = first.and_then(|first| handle.sheds_first(first)).or_else(|| handle.sheds(&command, request));
+    let shed = handle.sheds_first(&|| first).or_else(|| handle.sheds(&command, request));
     match shed {
         Some(retry_after_ms) => reply.answer(Err(Failure::Busy(retry_after_ms))),
         None => handle.submit(command, request, reply),

@@ -65,9 +65,7 @@ impl Connection {
         if !self.lets_in(id, op, now)? {
             return Ok(());
         }
-        if let Some(first) = head.first_command()
-            && let Some(retry_after_ms) = self.shared.backend.sheds_first(first)
-        {
+        if let Some(retry_after_ms) = self.shared.backend.sheds_first(&|| head.first_command()) {
             return self.failed(id, op, &fail_of(Failure::Busy(retry_after_ms)), now, now);
         }
         match head.request() {

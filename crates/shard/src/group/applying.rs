@@ -74,13 +74,14 @@ impl<T> Group<T> {
         reign.finish_readings(self.folded.meta().position.index, out);
     }
 
-    /// A node that is alone needs nothing in memory for followers; a first one begins with a snapshot. A
-    /// restart reads the log, not this.
-    pub(super) fn forget_applied(&mut self) {
-        let members = &self.meta().members;
+    /// A node that is alone needs nothing in memory for followers; a first one begins with a snapshot. So does one that lags
+    /// by more than what is kept. A restart reads the log, not this.
+    pub(super) fn forget_applied(&mut self, config: &Config) {
+        let (members, applied) = (&self.meta().members, self.meta().position.index);
         if members.decides_alone(self.replica) && members.learners.is_empty() {
-            let applied = self.meta().position.index;
             self.raft.mut_store().forget(applied);
+        } else {
+            self.raft.mut_store().forget_beyond(applied, config.tail_bytes);
         }
     }
 

@@ -151,6 +151,9 @@ impl World {
             config.snapshot_entries = 25;
             config.snapshot_bytes = 3_000;
             config.tail_entries = 6;
+            if seed % 2 == 1 {
+                config.tail_bytes = 700;
+            }
             config
         };
         let members = ids.iter().map(|node| Member::new(config(*node), habit)).collect();
