@@ -473,7 +473,7 @@ impl Shared {
     /// does not send again. If it may have been passed on before, it waits a moment, so that nothing circles at the speed of
     /// the network while leaders change.
     pub(crate) fn pass_on(&self, cell: &ShardCell, (from, sender): (NodeId, &Entity), message: Bytes) {
-        let is_first_hand = self.cell_of(sender).known_leader() == Some(from);
+        let is_first_hand = self.cell_of(sender).belief.lock().known() == Some(from);
         let waiting = Waiting { message, came_from: Some(from) };
         if !is_first_hand || !self.send_parked_one(cell, &waiting, false) {
             self.park(cell, [waiting]);
