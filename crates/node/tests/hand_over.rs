@@ -397,12 +397,14 @@ fn pay(cart: u64) -> Command {
     Command::Cart(cart_id(cart), checkout)
 }
 
+/// How long a hold or a checkout took, when it began, and which of them it is.
+type Took = (Duration, Duration, &'static str);
+
 /// Buyers at all nodes that are up, until they are told to stop.
 struct Buyers {
     nodes: Arc<Mutex<Vec<NodeHandle>>>,
     over: Arc<AtomicBool>,
-    /// How long each hold and each checkout took, with when it began.
-    took: Arc<Mutex<Vec<(Duration, Duration, &'static str)>>>,
+    took: Arc<Mutex<Vec<Took>>>,
 }
 
 impl Buyers {
