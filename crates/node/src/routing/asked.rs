@@ -85,8 +85,8 @@ impl Asked {
         self.some.notify_one();
     }
 
-    /// What is to be asked again now, by shard.
-    fn take(&self, now_ms: u64) -> Vec<(ShardId, Vec<Bytes>)> {
+    /// What is to be asked again now, and which entity asks, by shard.
+    fn take(&self, now_ms: u64) -> Vec<(ShardId, Vec<(Entity, Bytes)>)> {
         let Table { asks, due } = &mut *self.table.lock();
         let shards: Vec<ShardId> = due.extract_if(.., |_, at_ms| *at_ms <= now_ms).map(|(shard, _)| shard).collect();
         if shards.is_empty() {
@@ -95,7 +95,7 @@ impl Asked {
         asks.retain(|_, (at_ms, _)| now_ms.saturating_sub(*at_ms) < LIFE_MS);
         let of = |shard: ShardId| {
             let asks = asks.iter().filter(move |((of, ..), _)| *of == shard);
-            (shard, asks.map(|((_, to, from, _), (_, ask))| encoded(to, from, ask)).collect())
+            (shard, asks.map(|((_, to, from, _), (_, ask))| (from.clone(), encoded(to, from, ask))).collect())
         };
         shards.into_iter().map(of).collect()
     }
@@ -129,8 +129,11 @@ pub(crate) async fn run(weak: Weak<Shared>) {
         let Some(shared) = weak.upgrade() else { return };
         let now_ms = shared.world.clock.monotonic_ms();
         for (shard, messages) in shared.asked.take(now_ms) {
-            for message in messages {
-                shared.ask_again(shard, message);
+            for (asker, message) in messages {
+                // Another leader of the asker asks by itself.
+                if shared.cell_of(&asker).leads() {
+                    shared.ask_again(shard, message);
+                }
             }
         }
         for shard in shared.parked.due(now_ms) {
@@ -168,9 +171,9 @@ mod tests {
         asked.note(3, (&session, &cart), &ask, now_ms);
     }
 
-    fn parts(taken: Vec<(ShardId, Vec<Bytes>)>) -> Vec<u16> {
+    fn parts(taken: Vec<(ShardId, Vec<(Entity, Bytes)>)>) -> Vec<u16> {
         let all = taken.into_iter().flat_map(|(_, messages)| messages);
-        let part = |message: Bytes| match Message::decode(&message) {
+        let part = |(_, message): (Entity, Bytes)| match Message::decode(&message) {
             Ok(Message::Ask { ask, .. }) => ask.hold().expect("it is about a hold").part,
             other => panic!("{other:?}"),
         };
