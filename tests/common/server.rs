@@ -36,9 +36,10 @@ pub(crate) const ADMIN: &str = "the admin token of tests";
 /// Log segments are made small, so that a test waits for no 64 MiB of zeros.
 const CONFIG: &str = "[log]\nsegment_bytes = 1_048_576\n";
 
-/// Where a node lives: data directory, configuration, the control file of the fault library. Removed at the end.
+/// Where a node lives: data directory, configuration, the control file of the fault library. Removed when neither this nor a server
+/// that started from it is left.
 pub(crate) struct Home {
-    dir: TempDir,
+    dir: Arc<TempDir>,
     args: Vec<String>,
     shim: bool,
 }
@@ -59,7 +60,7 @@ impl Home {
     /// A home with this configuration file.
     pub(crate) fn with_config(config: &str) -> Home {
         let dir = tempfile::Builder::new().prefix("boxoffice-test-").tempdir().expect("a temporary directory");
-        let home = Home { dir, args: Vec::new(), shim: false };
+        let home = Home { dir: Arc::new(dir), args: Vec::new(), shim: false };
         home.write_config(config);
         home
     }
@@ -157,13 +158,19 @@ impl Home {
     /// # Panics
     /// If it does not.
     pub(crate) fn start(&self) -> Server {
-        Server::spawn(self.command()).unwrap_or_else(|refused| panic!("the node does not serve: {refused:?}"))
+        self.serve(self.command())
     }
 
     /// The same at a certain address: where it was before.
     pub(crate) fn start_at(&self, address: SocketAddr) -> Server {
-        let command = self.command_at(&address.to_string());
-        Server::spawn(command).unwrap_or_else(|refused| panic!("the node does not serve: {refused:?}"))
+        self.serve(self.command_at(&address.to_string()))
+    }
+
+    fn serve(&self, command: Command) -> Server {
+        let mut server =
+            Server::spawn(command).unwrap_or_else(|refused| panic!("the node does not serve: {refused:?}"));
+        server.home = Some(Arc::clone(&self.dir));
+        server
     }
 
     /// Starts a node that must refuse to.
@@ -217,6 +224,9 @@ pub(crate) struct Server {
     operators: SocketAddr,
     stderr: Arc<Mutex<String>>,
     readers: Vec<JoinHandle<()>>,
+    /// A node whose data directory is removed under it stops by itself.
+    #[expect(dead_code, reason = "it is held, not read")]
+    home: Option<Arc<TempDir>>,
 }
 
 impl Server {
@@ -245,7 +255,8 @@ impl Server {
             }
         });
         let address = SocketAddr::from(([0, 0, 0, 0], 0));
-        let mut server = Server { child, address, operators: address, stderr, readers: vec![said, complained] };
+        let mut server =
+            Server { child, address, operators: address, stderr, readers: vec![said, complained], home: None };
         let deadline = Instant::now() + PATIENCE;
         loop {
             match block_in_place(|| lines.recv_timeout(deadline.saturating_duration_since(Instant::now()))) {

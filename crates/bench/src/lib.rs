@@ -14,6 +14,7 @@ use boxoffice_core::{
     money::{Currency, Money},
 };
 use boxoffice_node::{
+    admission::OverloadSettings,
     config::{Fsync, NodeConfig},
     door::{self, ReplySink, ReplyTo},
     node::{Node, NodeHandle, Runtimes},
@@ -78,7 +79,9 @@ impl Alone {
         let runtime = || Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let (selling, watching) = (runtime(), runtime());
         let runtimes = Runtimes { selling: selling.handle().clone(), watching: watching.handle().clone() };
-        let config = NodeConfig { data_dir: data_dir.to_owned(), fsync, ..NodeConfig::default() };
+        // A closed loop waits for its answers, and one refusal would end it.
+        let overload = OverloadSettings { target_ms: 5_000, sustain_ms: 10_000, ..OverloadSettings::default() };
+        let config = NodeConfig { data_dir: data_dir.to_owned(), fsync, overload, ..NodeConfig::default() };
         let node = Node::start(config, World::alone(), &runtimes).expect("a node");
         while node.handle().ready().is_err() {
             thread::sleep(Duration::from_millis(1));

@@ -293,29 +293,38 @@ impl Kept {
         self.index
     }
 
-    /// Writes what was committed for an entity. One that has left must be put back before, unless it begins anew.
+    /// Writes what was committed for an entity, and says at which version it is then. One that has left must be put back before,
+    /// unless it begins anew.
     ///
     /// # Panics
     /// If a promise is broken: the events were not decided against this state.
-    pub fn apply(&mut self, entity: &Entity, events: Vec<Event>) {
-        let Some(events) = self.apply_in_memory(entity, events) else { return };
+    pub fn apply(&mut self, entity: &Entity, events: Vec<Event>) -> u64 {
+        let events = match self.apply_in_memory(entity, events) {
+            Ok(version) => return version,
+            Err(events) => events,
+        };
         let mut events = events.into_iter();
-        let Some(mut first) = events.next() else { return };
+        let Some(mut first) = events.next() else { return 0 };
         self.layouts.share(&mut first);
         let mut state = State::first(entity, &first);
         for mut event in events {
             self.layouts.share(&mut event);
             state.apply(&event);
         }
+        let version = state.version();
         self.insert(entity.clone(), Arc::new(state));
+        version
     }
 
-    /// Writes what was committed for an entity that is in memory; gives the events back if it is not.
+    /// Writes what was committed for an entity that is in memory, and says at which version it is then.
+    ///
+    /// # Errors
+    /// The events, if it is not in memory.
     ///
     /// # Panics
     /// As [`Kept::apply`].
-    pub fn apply_in_memory(&mut self, entity: &Entity, events: Vec<Event>) -> Option<Vec<Event>> {
-        let Some(entry) = self.entries.get_mut(entity) else { return Some(events) };
+    pub fn apply_in_memory(&mut self, entity: &Entity, events: Vec<Event>) -> Result<u64, Vec<Event>> {
+        let Some(entry) = self.entries.get_mut(entity) else { return Err(events) };
         let (owed, left) = (entry.state.unfinished(), entry.state.leaves());
         let (payments, tombstone) = (entry.state.payments(), entry.state.is_tombstone());
         let state = Arc::make_mut(&mut entry.state);
@@ -340,12 +349,13 @@ impl Kept {
             (true, false) => _ = self.unfinished.remove(entity),
             (false, false) | (true, true) => {}
         }
+        let version = entry.state.version();
         if entry.state.leaves() {
             self.leave(entity);
         } else if left {
             self.leaving.remove(entity);
         }
-        None
+        Ok(version)
     }
 
     /// Names up to `max` entities that want a wake at `now`, those that wait longest first. One that was named is named

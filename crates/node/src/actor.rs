@@ -13,6 +13,7 @@ use std::{
 
 use boxoffice_core::{
     ask::{Ask, Reply},
+    event::Event,
     host::{Effect, Host, Input, Turn},
     id::Entity,
     keep::State,
@@ -29,9 +30,10 @@ use crate::{
     cell::{Caller, Lead, Reign, Served, ShardCell},
     codec,
     contain::{self, Circumstances, Panic},
+    desk::{Desk, Found, WasOpen},
     door::Failure,
     driver::DriverInput,
-    joint::{self, Loan, Returned},
+    joint::{self, Lent, Loan, Returned},
     past::PastError,
     recovery::{Cause, Faults, Health},
     shared::Shared,
@@ -41,11 +43,15 @@ use crate::{
 /// Actors waiting for an entity; more than this are stopped instead (8 KB each).
 const POOL_MAX: usize = 2_048;
 
-/// What an actor is sent.
-pub(crate) enum Message {
-    /// Serve this entity from now on.
-    Serve(Box<Serving>),
-    /// Something for the entity.
+/// What an actor is sent: a letter to an entity that it serves.
+pub(crate) struct Message {
+    pub(crate) to: Arc<Served>,
+    pub(crate) letter: Letter,
+}
+
+/// What is said to an entity.
+pub(crate) enum Letter {
+    /// Something to decide.
     Input(Input<Caller>),
     /// A cart of this shard lends its host with an ask: decide both.
     Lent(Box<Loan>),
@@ -53,6 +59,8 @@ pub(crate) enum Message {
     Returned(Returned),
     /// Leave the entity if nothing is under way.
     Leave,
+    /// What was not on the entity's desk is there again.
+    Back,
 }
 
 /// An entity and the actor's copy of it.
@@ -64,8 +72,13 @@ pub(crate) struct Serving {
     health: Health,
     faults: Faults,
     cell: Arc<ShardCell>,
-    served: Arc<Served>,
     reign: Reign,
+}
+
+/// An entity whose desk is taken up.
+pub(crate) struct AtWork {
+    pub(crate) served: Arc<Served>,
+    pub(crate) serving: Box<Serving>,
 }
 
 /// The behaviour; all state is in [`Doorman`].
@@ -74,8 +87,21 @@ pub(crate) struct EntityActor;
 /// The state of an actor.
 pub(crate) struct Doorman {
     shared: Arc<Shared>,
-    serving: Option<Box<Serving>>,
+    /// While it decides.
+    at_work: Option<AtWork>,
     turn: Turn<Caller>,
+    /// What came while somebody else had the entity, in order.
+    held: VecDeque<Message>,
+    /// Decides for an inventory that is at rest, together with a cart of this actor.
+    beside: Option<Box<Doorman>>,
+}
+
+/// One turn of a proposal.
+pub(crate) struct ProposedTurn<'a> {
+    pub(crate) entity: &'a Entity,
+    /// The entity's version after it.
+    pub(crate) until: u64,
+    pub(crate) events: &'a mut Vec<Event>,
 }
 
 /// What is carried out when a turn is committed, or a read is safe.
@@ -84,6 +110,8 @@ pub(crate) struct Ticket {
     pub(crate) entity: Entity,
     /// The entity's version before it, and after it.
     pub(crate) versions: (u64, u64),
+    /// What happens, as the proposal's bytes say it: it is applied as it is, not read from the log again.
+    pub(crate) events: Vec<Event>,
     /// What was held back.
     pub(crate) effects: Vec<Effect<Caller>>,
     /// Of a turn with events: whose count of turns in flight it is in.
@@ -93,6 +121,17 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
+    /// The turns of its proposal, in their order there: one, two of a joint one, none of a read.
+    pub(crate) fn proposed(&mut self) -> impl Iterator<Item = ProposedTurn<'_>> {
+        let cart = self.cart.as_deref_mut().map(|cart| ProposedTurn {
+            entity: &cart.entity,
+            until: cart.versions.1,
+            events: &mut cart.events,
+        });
+        let own = ProposedTurn { entity: &self.entity, until: self.versions.1, events: &mut self.events };
+        [Some(own), cart].into_iter().flatten().filter(|turn| !turn.events.is_empty())
+    }
+
     /// Answers everyone who waits for it with a failure.
     pub(crate) fn refuse(self, failure: Failure) {
         if let Some(cart) = self.cart {
@@ -112,59 +151,99 @@ impl Actor for EntityActor {
     type Arguments = Arc<Shared>;
 
     async fn pre_start(&self, _: ActorRef<Message>, shared: Arc<Shared>) -> Result<Doorman, ActorProcessingErr> {
-        Ok(Doorman { shared, serving: None, turn: Turn::default() })
+        Ok(Doorman::new(shared))
     }
 
     async fn handle(
         &self,
-        myself: ActorRef<Message>,
+        _: ActorRef<Message>,
         message: Message,
         doorman: &mut Doorman,
     ) -> Result<(), ActorProcessingErr> {
-        match message {
-            Message::Serve(serving) => doorman.serve(serving),
-            Message::Input(input) => {
-                doorman.take(input);
-                doorman.leave_if_ended(&myself);
-            }
-            Message::Lent(loan) => doorman.take_loan(loan),
-            Message::Returned(returned) => {
-                doorman.returned(returned);
-                doorman.leave_if_ended(&myself);
-            }
-            Message::Leave => doorman.leave(&myself),
+        match message.letter {
+            Letter::Back => doorman.read_on(),
+            _ if doorman.held.is_empty() => doorman.read(message),
+            _ => doorman.held.push_back(message),
         }
         Ok(())
     }
 }
 
 impl Doorman {
-    /// What is in neither memory nor the store is new. Nothing can happen to the entity meanwhile: this actor alone decides.
-    fn serve(&mut self, mut serving: Box<Serving>) {
-        if serving.host.is_none() {
-            serving.load(&self.shared, None);
-        }
-        self.serving = Some(serving);
+    fn new(shared: Arc<Shared>) -> Doorman {
+        Doorman { shared, at_work: None, turn: Turn::default(), held: VecDeque::new(), beside: None }
     }
 
-    /// A message for the entity has come out of the mailbox. The monotonic time in milliseconds; `None` if no entity is served.
-    fn message_came(&mut self) -> Option<u64> {
-        // After a panic it is not read before all that was proposed is applied.
-        let is_unread = |serving: &mut Box<Serving>| serving.host.is_none() && matches!(serving.health, Health::Well);
-        if let Some(unread) = self.serving.take_if(is_unread) {
-            self.serve(unread);
+    /// Reads what had to wait.
+    fn read_on(&mut self) {
+        for message in std::mem::take(&mut self.held) {
+            match self.held.is_empty() {
+                true => self.read(message),
+                false => self.held.push_back(message),
+            }
         }
-        let serving = self.serving.as_ref()?;
-        serving.served.under_way.taken();
+    }
+
+    /// Takes the entity's state up, does what the letter wants, and lays the state down again.
+    fn read(&mut self, message: Message) {
+        let serving = match message.to.desk.take() {
+            Found::State(serving) => serving,
+            Found::Nothing => return self.held.push_back(message),
+            Found::Closed => return,
+        };
+        let Message { to: served, letter } = message;
+        self.at_work = Some(AtWork { served, serving });
+        match letter {
+            Letter::Input(input) => {
+                self.take(input);
+                self.leave_if_ended();
+            }
+            Letter::Lent(loan) => {
+                let owner = Arc::clone(&loan.served);
+                let returned = self.take_loan(loan);
+                owner.cast(Letter::Returned(returned));
+            }
+            Letter::Returned(returned) => {
+                self.returned(returned);
+                self.leave_if_ended();
+            }
+            Letter::Leave => self.leave(),
+            Letter::Back => {}
+        }
+        self.lay_down();
+    }
+
+    fn lay_down(&mut self) {
+        if let Some(AtWork { served, serving }) = self.at_work.take() {
+            served.lay_down(serving);
+        }
+    }
+
+    /// Something has come for the entity. The monotonic time in milliseconds.
+    fn begin(&mut self) -> u64 {
         let mono_ms = self.shared.world.clock.monotonic_ms();
-        serving.served.used_ms.store(mono_ms, Ordering::Relaxed);
-        Some(mono_ms)
+        if let Some(AtWork { served, serving }) = &mut self.at_work {
+            // What is in neither memory nor the store is new. After a panic it is not read before all that was proposed is applied.
+            if serving.host.is_none() && matches!(serving.health, Health::Well) {
+                serving.load(&self.shared, None);
+            }
+            served.used_ms.store(mono_ms, Ordering::Relaxed);
+        }
+        mono_ms
+    }
+
+    /// The same of a message of the mailbox.
+    fn message_came(&mut self) -> u64 {
+        if let Some(AtWork { served, .. }) = &self.at_work {
+            served.under_way.taken();
+        }
+        self.begin()
     }
 
     fn take(&mut self, input: Input<Caller>) {
-        let Some(mono_ms) = self.message_came() else { return };
+        let mono_ms = self.message_came();
         let Some(input) = self.in_time(input, mono_ms) else { return };
-        let Some(serving) = &mut self.serving else { return };
+        let Some(AtWork { serving, .. }) = &mut self.at_work else { return };
         match &mut serving.health {
             Health::Well => self.decide(mono_ms, input),
             Health::Draining(held) | Health::Lent(held) => held.push_back(input),
@@ -191,14 +270,14 @@ impl Doorman {
 
     /// Lets the entity decide, and hands on what it said.
     fn decide(&mut self, mono_ms: u64, input: Input<Caller>) {
-        let Some(serving) = &mut self.serving else { return };
+        let Some(AtWork { served, serving }) = &mut self.at_work else { return };
         if serving.faults.leaves(&input, mono_ms) {
             return self.rest(input);
         }
         let at = Timestamp(serving.reign.time.at(mono_ms));
         let moment = Moment { at, distance_ms: serving.cell.distance_ms.load(Ordering::Relaxed) };
         let Some(host) = &mut serving.host else { return };
-        self.turn.known = serving.served.committed.load(Ordering::Acquire);
+        self.turn.known = served.committed.load(Ordering::Acquire);
         let (kind, cause, failed) = (contain::kind_of(&input), Cause::of(&input), failure_of(&input));
         let asker = asker_of(&input);
         let (entity, turn, cell) = (&serving.entity, &mut self.turn, &serving.cell);
@@ -221,18 +300,18 @@ impl Doorman {
 
     /// Hands on what the last turn came to.
     fn hand_on(&mut self, mono_ms: u64, at: Timestamp, events: Vec<u8>) {
-        let Some(serving) = &mut self.serving else { return };
+        let Some(AtWork { served, serving }) = &mut self.at_work else { return };
         let turn = &mut self.turn;
         let (shard, epoch) = (serving.cell.id, serving.reign.epoch);
         if !turn.events.is_empty() {
             let versions = (turn.after, turn.after + turn.events.len() as u64);
-            turn.events.clear();
-            serving.served.under_way.proposed();
+            served.under_way.proposed();
             let ticket = Ticket {
                 entity: serving.entity.clone(),
                 versions,
+                events: std::mem::take(&mut turn.events),
                 effects: std::mem::take(&mut turn.committed),
-                served: Some(Arc::clone(&serving.served)),
+                served: Some(Arc::clone(served)),
                 cart: None,
             };
             let beside = None;
@@ -241,7 +320,8 @@ impl Doorman {
         if !turn.read.is_empty() {
             let effects = std::mem::take(&mut turn.read);
             let versions = (turn.after, turn.after);
-            let ticket = Ticket { entity: serving.entity.clone(), versions, effects, served: None, cart: None };
+            let (entity, events) = (serving.entity.clone(), Vec::new());
+            let ticket = Ticket { entity, versions, events, effects, served: None, cart: None };
             self.shared.inbox.push(DriverInput::Engine(EngineInput::Read { shard, epoch, ticket }));
         }
         if let Some(wake_at) = turn.wake_at.take() {
@@ -252,26 +332,37 @@ impl Doorman {
         }
     }
 
-    /// Lends the cart's host to the inventory that it asks.
+    /// Lends the cart's host to the inventory that it asks. If that one is at rest, both are decided here and now.
     fn lend(&mut self, mono_ms: u64, at: Timestamp, by: Option<SmolStr>, inventory: Entity, ask: Ask) {
-        let Some(serving) = &mut self.serving else { return };
+        let Some(AtWork { served, serving }) = &mut self.at_work else { return };
         let mut turn = std::mem::take(&mut self.turn);
         if let Some(wake_at) = turn.wake_at.take() {
             self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &serving.entity);
         }
         let host = serving.host.take().expect("it has just decided");
         serving.health = Health::Lent(VecDeque::new());
-        let (cart, served, term) = (serving.entity.clone(), Arc::clone(&serving.served), serving.reign.epoch.0);
+        let (cart, served, term) = (serving.entity.clone(), Arc::clone(served), serving.reign.epoch.0);
         let loan = Box::new(Loan { cart, host, served, turn, by, ask, inventory });
-        if let Err(loan) = self.shared.lend(term, loan) {
-            self.returned(Returned::AsItCame(loan));
-        }
+        let returned = match self.shared.lend(term, loan) {
+            Lent::Sent => return,
+            Lent::Not(loan) => Returned::AsItCame(loan),
+            Lent::Beside(loan, inventory) => {
+                let shared = &self.shared;
+                let beside = self.beside.get_or_insert_with(|| Box::new(Doorman::new(Arc::clone(shared))));
+                beside.at_work = Some(inventory);
+                let mono_ms = beside.begin();
+                let returned = beside.decide_together(mono_ms, loan);
+                beside.lay_down();
+                returned
+            }
+        };
+        self.returned(returned);
     }
 
     /// The cart's host is back: what came meanwhile is decided.
     fn returned(&mut self, returned: Returned) {
         let mono_ms = self.shared.world.clock.monotonic_ms();
-        let Some(serving) = &mut self.serving else { return };
+        let Some(AtWork { serving, .. }) = &mut self.at_work else { return };
         let Health::Lent(held) = &mut serving.health else { return };
         let held = std::mem::take(held);
         match returned {
@@ -300,7 +391,7 @@ impl Doorman {
 
     /// Decides on an input that has waited, unless what came before it keeps it waiting.
     fn decide_or_hold(&mut self, mono_ms: u64, input: Input<Caller>) {
-        match self.serving.as_mut().map(|serving| &mut serving.health) {
+        match self.at_work.as_mut().map(|work| &mut work.serving.health) {
             Some(Health::Draining(held) | Health::Lent(held)) => held.push_back(input),
             Some(Health::Resting(_)) => self.rest(input),
             Some(Health::Well) => self.decide(mono_ms, input),
@@ -308,22 +399,23 @@ impl Doorman {
         }
     }
 
+    /// A cart's host came with the mail.
+    fn take_loan(&mut self, loan: Box<Loan>) -> Returned {
+        let mono_ms = self.message_came();
+        self.decide_together(mono_ms, loan)
+    }
+
     /// A cart of this shard asks, and has lent its host: both decide at the same instant, and what happened to both is one
-    /// proposal.
-    fn take_loan(&mut self, mut loan: Box<Loan>) {
-        let give_back = |cart: &Served, returned| _ = cart.actor.cast(Message::Returned(returned));
-        let owner = Arc::clone(&loan.served);
-        let (Some(mono_ms), Some(serving)) = (self.message_came(), &mut self.serving) else {
-            return give_back(&owner, Returned::AsItCame(loan));
-        };
+    /// proposal. What the cart gets back.
+    fn decide_together(&mut self, mono_ms: u64, mut loan: Box<Loan>) -> Returned {
+        let Some(AtWork { served, serving }) = &mut self.at_work else { return Returned::AsItCame(loan) };
         let is_well = matches!(serving.health, Health::Well) && !serving.faults.leaves_from(&loan.cart, mono_ms);
-        let Some(host) = serving.host.as_mut().filter(|_| is_well) else {
-            return give_back(&owner, Returned::AsItCame(loan));
-        };
+        let Some(host) = serving.host.as_mut().filter(|_| is_well) else { return Returned::AsItCame(loan) };
+        let owner = Arc::clone(&loan.served);
         let at = Timestamp(serving.reign.time.at(mono_ms));
         let moment = Moment { at, distance_ms: serving.cell.distance_ms.load(Ordering::Relaxed) };
         let (entity, turn) = (&serving.entity, &mut self.turn);
-        turn.known = serving.served.committed.load(Ordering::Acquire);
+        turn.known = served.committed.load(Ordering::Acquire);
         let input = Input::Ask { from: loan.cart.clone(), ask: loan.ask.clone() };
         let (cause, failed) = (Cause::of(&input), failure_of(&input));
         let decided = contain::decide(|| {
@@ -335,15 +427,14 @@ impl Doorman {
         let events = match decided {
             Ok(events) => events,
             Err(panic) => {
-                // An order is proposed by itself, and asks for its sale again.
-                give_back(&owner, if loan.holds() { Returned::Asked(loan.host) } else { Returned::AsItCame(loan) });
-                return self.panicked(mono_ms, ("ask", &cause), failed, panic);
+                self.panicked(mono_ms, ("ask", &cause), failed, panic);
+                return loan.undecided();
             }
         };
         let Some(reply) = joint::take_reply(turn, &loan.cart) else {
             // Refused, known already, or more to be said: the cart hears of it by a message.
-            give_back(&owner, if loan.holds() { Returned::Asked(loan.host) } else { Returned::AsItCame(loan) });
-            return self.hand_on(mono_ms, at, events);
+            self.hand_on(mono_ms, at, events);
+            return loan.undecided();
         };
 
         let mut cart_turn = Turn { known: owner.committed.load(Ordering::Acquire), ..Turn::default() };
@@ -368,8 +459,8 @@ impl Doorman {
             Err(panic) => {
                 // What the inventory has decided was not proposed: it begins anew as well.
                 drop(loan);
-                give_back(&owner, Returned::Lost);
-                return self.panicked(mono_ms, ("reply in a joint turn", &cause), failed, panic);
+                self.panicked(mono_ms, ("reply in a joint turn", &cause), failed, panic);
+                return Returned::Lost;
             }
         };
         let Loan { cart, host, turn: first, .. } = *loan;
@@ -384,19 +475,20 @@ impl Doorman {
         let of_cart = Ticket {
             entity: cart,
             versions,
+            events: first.events,
             effects: first.committed,
             served: changed.then(|| Arc::clone(&owner)),
             cart: None,
         };
         let (shard, epoch) = (serving.cell.id, serving.reign.epoch);
         let versions = (turn.after, turn.after + turn.events.len() as u64);
-        turn.events.clear();
-        serving.served.under_way.proposed();
+        served.under_way.proposed();
         let ticket = Ticket {
             entity: serving.entity.clone(),
             versions,
+            events: std::mem::take(&mut turn.events),
             effects: Vec::new(),
-            served: Some(Arc::clone(&serving.served)),
+            served: Some(Arc::clone(served)),
             cart: Some(Box::new(of_cart)),
         };
         let beside = changed.then_some(cart_events);
@@ -406,7 +498,7 @@ impl Doorman {
         if let Some(wake_at) = turn.wake_at.take() {
             self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &serving.entity);
         }
-        give_back(&owner, Returned::Asked(host));
+        Returned::Asked(host)
     }
 
     /// A decision has panicked. What it changed is thrown away, and with it whatever was under way for the entity: its clients
@@ -419,7 +511,7 @@ impl Doorman {
         failed: Option<Effect<Caller>>,
         panic: Panic,
     ) {
-        let Some(serving) = &mut self.serving else { return };
+        let Some(AtWork { serving, .. }) = &mut self.at_work else { return };
         self.shared.metrics.panics_contained.fetch_add(1, Ordering::Relaxed);
         let known = Circumstances {
             input: kind,
@@ -451,13 +543,13 @@ impl Doorman {
     /// Goes on from committed state once all that was proposed is applied. Before that, committed state lacks what others
     /// may have been told: it would grant a seat twice. If the leadership ends instead, so does this actor.
     fn begin_anew(&mut self) {
-        let Some(serving) = &mut self.serving else { return };
+        let Some(AtWork { served, serving }) = &mut self.at_work else { return };
         let Health::Draining(held) = &mut serving.health else { return };
-        if !serving.served.under_way.rests() {
+        if !served.under_way.rests() {
             return;
         }
         let held = std::mem::take(held);
-        serving.served.under_way.goes_on();
+        served.under_way.goes_on();
         let mono_ms = self.shared.world.clock.monotonic_ms();
         if let Some(until_ms) = serving.faults.rests_until_ms(mono_ms) {
             serving.health = Health::Resting(until_ms);
@@ -475,7 +567,7 @@ impl Doorman {
 
     /// What comes to an entity that panicked again and again, or from one that panics it: it is told so, and nothing is decided.
     fn rest(&self, input: Input<Caller>) {
-        let Some(serving) = &self.serving else { return };
+        let Some(AtWork { serving, .. }) = &self.at_work else { return };
         if let Some(failed) = failure_of(&input) {
             self.shared.carry_out(&serving.entity, failed);
         }
@@ -485,40 +577,65 @@ impl Doorman {
     }
 
     /// A cart that has ended and owes nothing is not asked for again soon: its actor is free for the next one.
-    fn leave_if_ended(&mut self, myself: &ActorRef<Message>) {
-        if self
-            .serving
-            .as_ref()
-            .and_then(|serving| serving.host.as_ref())
-            .is_some_and(|host| host.ended() && host.idle())
-        {
-            self.leave(myself);
+    fn leave_if_ended(&mut self) {
+        let has_ended = |host: &Host<Caller>| host.ended() && host.idle();
+        if self.at_work.as_ref().and_then(|work| work.serving.host.as_ref()).is_some_and(has_ended) {
+            self.leave();
         }
     }
 
-    fn leave(&mut self, myself: &ActorRef<Message>) {
+    fn leave(&mut self) {
         self.begin_anew();
-        let Some(serving) = &self.serving else { return };
+        self.at_work = self.at_work.take().and_then(|work| work.leaves(&self.shared));
+    }
+}
+
+impl AtWork {
+    /// Leaves the entity for good if nothing is under way for it; otherwise here it is again.
+    fn leaves(self, shared: &Arc<Shared>) -> Option<AtWork> {
+        let AtWork { served, serving } = &self;
         if serving.host.as_ref().is_none_or(|host| !host.idle()) {
-            return;
+            return Some(self);
         }
         // If something is in flight the actor is told when nothing is.
-        let _ = serving.served.under_way.rests();
+        let _ = served.under_way.rests();
         // No message can be sent while the lock is held; what was sent before is counted. The committed state is the whole
         // state only when nothing is in flight.
         let mut lead = serving.cell.lead.lock();
         let still = lead.reign.is_some_and(|reign| reign.epoch == serving.reign.epoch);
-        if !still || !serving.served.under_way.is_quiet() {
-            return;
+        if !still || !served.under_way.is_quiet() {
+            drop(lead);
+            return Some(self);
         }
         lead.actors.remove(&serving.entity);
         drop(lead);
-        self.serving = None;
-        self.shared.pool.put(myself);
+        if let WasOpen::Wanted = served.desk.close() {
+            // It has not read everything that was said to the entity, and reads nothing of the next one before.
+            served.cast(Letter::Back);
+        }
+        shared.pool.put(&served.actor);
+        None
+    }
+}
+
+/// All turns of an entity are settled, and that was waited for: it leaves, or its actor is told to begin anew.
+pub(crate) fn rests(shared: &Arc<Shared>, served: &Arc<Served>) {
+    match served.desk.borrow_if(|serving| matches!(serving.health, Health::Well)) {
+        Some(serving) => {
+            if let Some(work) = (AtWork { served: Arc::clone(served), serving }).leaves(shared) {
+                served.lay_down(work.serving);
+            }
+        }
+        None => served.cast(Letter::Leave),
     }
 }
 
 impl Serving {
+    /// Whether somebody else than the entity's actor may decide on it.
+    pub(crate) fn may_be_borrowed(serving: &Box<Serving>) -> bool {
+        serving.host.is_some() && matches!(serving.health, Health::Well)
+    }
+
     /// Begins with a committed state; with what the store has if there is none in memory.
     fn load(&mut self, shared: &Shared, state: Option<Arc<State>>) {
         let state = match state {
@@ -634,23 +751,16 @@ pub(crate) fn served(
     let committed = state.as_deref().map_or(0, State::version);
     let host = state.map(|state| Host::new(entity.clone(), Some(state), Arc::clone(&shared.config.rules)));
     let actor = shared.pool.take(shared);
+    let health = Health::Well;
+    let serving =
+        Serving { entity: entity.clone(), host, health, faults: Faults::default(), cell: Arc::clone(cell), reign };
     let served = Arc::new(Served {
-        actor: actor.clone(),
+        actor,
+        desk: Desk::new(Box::new(serving)),
         under_way: UnderWay::default(),
         committed: AtomicU64::new(committed),
         used_ms: AtomicU64::new(shared.world.clock.monotonic_ms()),
     });
-    let serving = Serving {
-        entity: entity.clone(),
-        host,
-        health: Health::Well,
-        faults: Faults::default(),
-        cell: Arc::clone(cell),
-        served: Arc::clone(&served),
-        reign,
-    };
-    // A stopped actor's mailbox is closed only while the node goes down; its callers then hear `unknown`.
-    let _ = actor.cast(Message::Serve(Box::new(serving)));
     lead.actors.insert(entity.clone(), Arc::clone(&served));
     Some(served)
 }

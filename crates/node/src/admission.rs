@@ -202,6 +202,11 @@ impl Admission {
         self.is_shedding() || self.under_way.load(Ordering::Relaxed) >= self.settings.under_way_max
     }
 
+    /// Commands under way.
+    pub(crate) fn under_way(&self) -> usize {
+        self.under_way.load(Ordering::Relaxed)
+    }
+
     /// Whether the node sheds.
     pub(crate) fn is_shedding(&self) -> bool {
         self.is_shedding.load(Ordering::Relaxed)

@@ -22,9 +22,10 @@ use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use smol_str::SmolStr;
 
 use crate::{
-    actor::Message,
+    actor::{Letter, Message, Serving},
     admission::{Admission, Class, Pass},
     contain::CallerKey,
+    desk::{Desk, LaidDown, WasOpen},
     door::{self, ReplyTo},
     routing::{Belief, Led},
     under_way::UnderWay,
@@ -153,12 +154,39 @@ pub(crate) struct Reign {
 pub(crate) struct Served {
     /// The actor.
     pub(crate) actor: ActorRef<Message>,
+    /// What it decides on.
+    pub(crate) desk: Desk<Box<Serving>>,
     /// Messages and turns that are under way.
     pub(crate) under_way: UnderWay,
     /// The entity's version up to which everything is committed, as far as this leader has seen.
     pub(crate) committed: AtomicU64,
     /// When it was last sent something, in monotonic milliseconds.
     pub(crate) used_ms: AtomicU64,
+}
+
+impl Served {
+    /// Puts a letter into the actor's mailbox. A closed mailbox drops it, and whoever waits for an answer hears `unknown`.
+    pub(crate) fn cast(self: &Arc<Self>, letter: Letter) {
+        let _ = self.actor.cast(Message { to: Arc::clone(self), letter });
+    }
+
+    /// Lays down what was taken from the desk.
+    pub(crate) fn lay_down(self: &Arc<Self>, serving: Box<Serving>) {
+        match self.desk.lay_down(serving) {
+            LaidDown::Here => {}
+            LaidDown::Wanted => self.cast(Letter::Back),
+            LaidDown::Closed(serving) => drop(serving),
+        }
+    }
+}
+
+impl Lead {
+    /// Nobody leads any more. What the actors had is to be dropped where no lock is held; `ends` is told of each of them.
+    #[must_use]
+    pub(crate) fn end(&mut self, ends: impl Fn(&Served) -> bool) -> Vec<WasOpen<Box<Serving>>> {
+        self.reign = None;
+        self.actors.extract_if(|_, served| ends(served)).map(|(_, served)| served.desk.close()).collect()
+    }
 }
 
 impl ShardCell {

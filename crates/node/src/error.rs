@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use boxoffice_core::id::Entity;
 use boxoffice_shard::{Broken, RestoreError, ShardId};
 
 use crate::{
@@ -60,6 +61,22 @@ pub enum NodeError {
         index: u64,
         /// What is wrong.
         why: String,
+    },
+    /// What a leader decided on is not what its log led to.
+    #[error(
+        "entry {index} of shard {shard} leaves {entity} at version {found} and was decided for version {decided}; this node stops before it could answer wrongly: keep its data directory and report this"
+    )]
+    Diverged {
+        /// The shard.
+        shard: ShardId,
+        /// The entry.
+        index: u64,
+        /// Whose turn it is.
+        entity: Entity,
+        /// The version of the committed state.
+        found: u64,
+        /// The version that its actor said.
+        decided: u64,
     },
     /// An invariant of replication does not hold.
     #[error(

@@ -22,7 +22,10 @@ use boxoffice_core::{
 };
 use smol_str::SmolStr;
 
-use crate::cell::{Caller, Served};
+use crate::{
+    actor::AtWork,
+    cell::{Caller, Served},
+};
 
 /// A cart's host on its way to the inventory that it asks.
 pub(crate) struct Loan {
@@ -40,6 +43,16 @@ pub(crate) struct Loan {
     pub(crate) inventory: Entity,
 }
 
+/// What becomes of a loan.
+pub(crate) enum Lent {
+    /// The inventory is at rest: it is decided here and now.
+    Beside(Box<Loan>, AtWork),
+    /// The inventory's actor decides when its turn has come, and gives the host back.
+    Sent,
+    /// This node does not lead any more.
+    Not(Box<Loan>),
+}
+
 /// A cart's host on its way back.
 pub(crate) enum Returned {
     /// The turn was proposed, or the cart is told of the inventory's answer by a message.
@@ -54,6 +67,12 @@ impl Loan {
     /// Whether it asks for a hold; otherwise it asks to sell.
     pub(crate) fn holds(&self) -> bool {
         matches!(self.ask, Ask::Hold { .. })
+    }
+
+    /// What the cart gets back when nothing was decided together. It hears of a hold by a message; an order is proposed by itself,
+    /// and asks for its sale again.
+    pub(crate) fn undecided(self: Box<Self>) -> Returned {
+        if self.holds() { Returned::Asked(self.host) } else { Returned::AsItCame(self) }
     }
 
     /// Puts the ask back to where the cart had it.

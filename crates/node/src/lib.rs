@@ -24,6 +24,7 @@ mod codec;
 pub mod contain;
 #[doc(hidden)]
 pub mod decoders;
+mod desk;
 mod driver;
 pub mod feeds;
 pub mod gateway;

@@ -285,11 +285,11 @@ impl Node {
             Driving::Task(ended) => ended.await.ok(),
         };
         for cell in &shared.cells {
-            let mut lead = cell.lead.lock();
-            lead.reign = None;
-            for (_, served) in lead.actors.drain() {
+            let ended = cell.lead.lock().end(|served| {
                 served.actor.stop(None);
-            }
+                true
+            });
+            drop(ended);
         }
         shared.pool.stop();
         // A panic has been reported by the panic hook already.
@@ -310,11 +310,11 @@ impl Drop for Node {
         shared.draining.store(true, Ordering::Relaxed);
         shared.tasks.abort();
         for cell in &shared.cells {
-            let mut lead = cell.lead.lock();
-            lead.reign = None;
-            for (_, served) in lead.actors.drain() {
+            let ended = cell.lead.lock().end(|served| {
                 served.actor.kill();
-            }
+                true
+            });
+            drop(ended);
         }
         shared.pool.kill();
         // Whoever waits for something in here hears `unknown`.

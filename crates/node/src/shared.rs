@@ -24,7 +24,7 @@ use boxoffice_wire::{FirstCommand, joining};
 use bytes::Bytes;
 
 use crate::{
-    actor::{self, Message, Pool, Ticket},
+    actor::{self, AtWork, Letter, Pool, Serving, Ticket},
     admission::{Admission, Class},
     archive_files::ArchiveFiles,
     cell::{self, Caller, Served, ShardCell},
@@ -36,7 +36,7 @@ use crate::{
     feeds::{FarFeeds, Feeds},
     identity::{ClusterId, DataDirectory},
     inbox::Inbox,
-    joint::Loan,
+    joint::{Lent, Loan},
     lineage::Lineages,
     metrics::Metrics,
     past::{Past, PastError},
@@ -350,24 +350,30 @@ impl Shared {
         }
         let Some(served) = actor::served(self, cell, &mut lead, entity) else { return Err(input) };
         served.under_way.sent();
-        // Sent under the lock, so that an actor that leaves its entity has seen every message for it. A closed mailbox
-        // drops the input, and whoever waits for its answer hears `unknown`.
-        let _ = served.actor.cast(Message::Input(input));
+        // Sent under the lock, so that an actor that leaves its entity has seen every message for it.
+        served.cast(Letter::Input(input));
         Ok(())
     }
 
-    /// Lends a cart's host to the inventory that it asks, if this node leads in that term; else gives it back.
-    pub(crate) fn lend(self: &Arc<Self>, term: u64, loan: Box<Loan>) -> Result<(), Box<Loan>> {
+    /// Takes up an inventory that has nothing else to do, for a cart that asks it, or else lends it the cart's host. `None` if
+    /// this node does not lead in that term.
+    pub(crate) fn lend(self: &Arc<Self>, term: u64, loan: Box<Loan>) -> Lent {
         let cell = self.cell_of(&loan.inventory);
         let mut lead = cell.lead.lock();
         if lead.reign.is_none_or(|reign| reign.epoch.0 != term) {
-            return Err(loan);
+            return Lent::Not(loan);
         }
-        let Some(served) = actor::served(self, cell, &mut lead, &loan.inventory) else { return Err(loan) };
+        let Some(served) = actor::served(self, cell, &mut lead, &loan.inventory) else { return Lent::Not(loan) };
+        // Nothing is sent while the lock is held: what the inventory is told it is told in order.
+        if served.under_way.has_no_mail()
+            && let Some(serving) = served.desk.borrow_if(Serving::may_be_borrowed)
+        {
+            drop(lead);
+            return Lent::Beside(loan, AtWork { served, serving });
+        }
         served.under_way.sent();
-        // As in `send_in`. If the mailbox is closed, the term is over, and whoever waits hears `unknown`.
-        let _ = served.actor.cast(Message::Lent(loan));
-        Ok(())
+        served.cast(Letter::Lent(loan));
+        Lent::Sent
     }
 
     /// Wakes an entity only if an actor serves it: one that was dropped had nothing under way.
@@ -375,7 +381,7 @@ impl Shared {
         let lead = self.cell_of(entity).lead.lock();
         if let Some(served) = lead.actors.get(entity) {
             served.under_way.sent();
-            let _ = served.actor.cast(Message::Input(Input::Wake));
+            served.cast(Letter::Input(Input::Wake));
         }
     }
 
@@ -562,10 +568,10 @@ impl Shared {
             }
         }
         let inventory = ticket.cart.is_some().then(|| (ticket.entity.clone(), ticket.versions.0));
-        let Ticket { entity, versions: (after, _), effects, served, cart } = ticket;
+        let Ticket { entity, versions: (after, _), events: _, effects, served, cart } = ticket;
         self.settle_part(&entity, (served, after), effects, index, None);
         if let Some(cart) = cart {
-            let Ticket { entity, versions: (after, _), effects, served, cart: _ } = *cart;
+            let Ticket { entity, versions: (after, _), events: _, effects, served, cart: _ } = *cart;
             self.settle_part(&entity, (served, after), effects, index, inventory);
         }
     }
@@ -589,7 +595,7 @@ impl Shared {
             self.carry_out(entity, effect);
         }
         if let Some(served) = served.filter(|served| served.under_way.settled()) {
-            let _ = served.actor.cast(Message::Leave);
+            actor::rests(self, &served);
         }
     }
 }

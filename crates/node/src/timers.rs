@@ -6,7 +6,7 @@ use boxoffice_core::id::Entity;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::{actor::Message, shared::Shared};
+use crate::{actor::Letter, shared::Shared};
 
 /// Wake-ups within so many milliseconds are one.
 const SLOT_MS: u64 = 10;
@@ -92,7 +92,7 @@ fn sweep(shared: &Shared, shard: usize, now_ms: u64) {
     for served in lead.actors.values() {
         let used_ms = served.used_ms.load(std::sync::atomic::Ordering::Relaxed);
         if now_ms.saturating_sub(used_ms) >= idle_ms {
-            let _ = served.actor.cast(Message::Leave);
+            served.cast(Letter::Leave);
         }
     }
 }

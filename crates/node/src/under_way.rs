@@ -28,6 +28,12 @@ impl UnderWay {
         self.queued.fetch_sub(1, Ordering::AcqRel);
     }
 
+    /// Whether no message waits for the entity. Under the lock under which messages are sent.
+    #[must_use]
+    pub(crate) fn has_no_mail(&self) -> bool {
+        self.queued.fetch_add(0, Ordering::AcqRel) == 0
+    }
+
     /// The actor proposes a turn.
     pub(crate) fn proposed(&self) {
         self.in_flight.fetch_add(1, Ordering::AcqRel);

@@ -1,6 +1,7 @@
 //! What threads tell each other without a lock, in every order of a model of weak memory (loom). Marks between who publishes
 //! and who watches: whatever is published is read, or told of once more. A queue whose reader sleeps: nothing stays in it. An
-//! actor that leaves its entity, or begins it anew: no message is lost, nothing is in flight, and it does.
+//! actor that leaves its entity, or begins it anew: no message is lost, nothing is in flight, and it does. An entity on which
+//! others than its actor decide: one at a time, in the order of its messages.
 
 use std::collections::VecDeque;
 
@@ -49,6 +50,9 @@ mod sync {
     }
 }
 
+#[path = "../src/desk.rs"]
+mod desk;
+
 #[path = "../src/feeds/mark.rs"]
 mod mark;
 
@@ -59,6 +63,7 @@ mod queue;
 #[path = "../src/under_way.rs"]
 mod under_way;
 
+use desk::{Desk, Found, LaidDown, WasOpen};
 use mark::{Dirty, Mark};
 use queue::Queue;
 use under_way::UnderWay;
@@ -210,117 +215,234 @@ fn a_reader_that_sleeps_is_woken_by_the_end() {
 }
 
 /// What an actor is sent.
-#[derive(PartialEq)]
+#[derive(Debug, PartialEq)]
 enum Letter {
-    Input,
+    Input(u32),
     Leave,
+    Back,
 }
 
-/// An entity's actor as others see it: whether it serves, its mailbox, and what is under way.
-struct Desk {
-    serves: Mutex<bool>,
+/// An entity with its actor: whether it is served, its mailbox, what is under way, and its state: the inputs decided on.
+struct Entity {
+    served: Mutex<bool>,
     mail: Mutex<VecDeque<Letter>>,
+    desk: Desk<Vec<u32>>,
     under_way: UnderWay,
     applied: AtomicU64,
+    /// The state it had as it was left.
+    left: Mutex<Option<Vec<u32>>>,
 }
 
-impl Desk {
-    fn new(in_flight: usize) -> Arc<Desk> {
+/// What the actor had to put aside, as the state was not on the desk.
+type Held = VecDeque<Letter>;
+
+impl Entity {
+    fn new(in_flight: usize) -> Arc<Entity> {
         let under_way = UnderWay::default();
         (0..in_flight).for_each(|_| under_way.proposed());
-        let (mail, applied) = (Mutex::new(VecDeque::new()), AtomicU64::new(0));
-        Arc::new(Desk { serves: Mutex::new(true), mail, under_way, applied })
+        Arc::new(Entity {
+            served: Mutex::new(true),
+            mail: Mutex::new(VecDeque::new()),
+            desk: Desk::new(Vec::new()),
+            under_way,
+            applied: AtomicU64::new(0),
+            left: Mutex::new(None),
+        })
+    }
+
+    fn post(&self, letter: Letter) {
+        self.mail.lock().push_back(letter);
     }
 
     /// Sends to the actor, or to the next one if this one has left; whether it was this one.
-    fn send(&self) -> bool {
-        let serves = self.serves.lock();
-        if *serves {
+    fn send(&self, input: u32) -> bool {
+        let served = self.served.lock();
+        if *served {
             self.under_way.sent();
-            self.mail.lock().push_back(Letter::Input);
+            self.post(Letter::Input(input));
         }
-        *serves
+        *served
+    }
+
+    /// As another actor, which decides by itself if nothing waits for the entity.
+    fn decide_beside(&self, input: u32) -> bool {
+        let served = self.served.lock();
+        if *served
+            && self.under_way.has_no_mail()
+            && let Some(mut state) = self.desk.borrow_if(|_| true)
+        {
+            drop(served);
+            state.push(input);
+            self.lay_down(state);
+            return true;
+        }
+        drop(served);
+        self.send(input)
+    }
+
+    fn lay_down(&self, state: Vec<u32>) {
+        match self.desk.lay_down(state) {
+            LaidDown::Here => {}
+            LaidDown::Wanted => self.post(Letter::Back),
+            LaidDown::Closed(_) => panic!("it was closed while somebody had it"),
+        }
+    }
+
+    /// The relay settles one turn of an entity that begins anew: nobody else may decide on it.
+    fn applied_and_settled(&self) {
+        self.applied.fetch_add(1, Ordering::Relaxed);
+        if self.under_way.settled() {
+            self.post(Letter::Leave);
+        }
     }
 
     /// The relay settles one turn.
     fn settle(&self) {
         // Applied by another thread: what the actor begins anew from must have it.
         self.applied.fetch_add(1, Ordering::Relaxed);
-        if self.under_way.settled() {
-            self.mail.lock().push_back(Letter::Leave);
+        if !self.under_way.settled() {
+            return;
+        }
+        match self.desk.borrow_if(|_| true) {
+            Some(state) => {
+                if let Some(state) = self.leaves(state) {
+                    self.lay_down(state);
+                }
+            }
+            None => self.post(Letter::Leave),
         }
     }
 
-    /// As the actor leaves.
-    fn leave(&self) {
+    /// Whoever has the state leaves the entity if nothing is under way; otherwise here it is again.
+    fn leaves(&self, state: Vec<u32>) -> Option<Vec<u32>> {
         let _ = self.under_way.rests();
-        let mut serves = self.serves.lock();
-        if self.under_way.is_quiet() {
-            *serves = false;
+        let mut served = self.served.lock();
+        if !self.under_way.is_quiet() {
+            return Some(state);
+        }
+        *served = false;
+        drop(served);
+        *self.left.lock() = Some(state);
+        if let WasOpen::Wanted = self.desk.close() {
+            self.post(Letter::Back);
+        }
+        None
+    }
+
+    /// Handles what is in the mailbox, until nothing is.
+    fn work(&self, held: &mut Held) {
+        loop {
+            let Some(letter) = self.mail.lock().pop_front() else { return };
+            match letter {
+                Letter::Back => {
+                    for letter in std::mem::take(held) {
+                        self.read(letter, held);
+                    }
+                }
+                letter => self.read(letter, held),
+            }
         }
     }
 
-    /// Handles what is in the mailbox; how many inputs.
-    fn work(&self) -> usize {
-        let mut inputs = 0;
-        loop {
-            let Some(letter) = self.mail.lock().pop_front() else { return inputs };
-            if letter == Letter::Input {
-                assert!(*self.serves.lock(), "a message came to an actor that has left");
-                self.under_way.taken();
-                inputs += 1;
-            }
-            if *self.serves.lock() {
-                self.leave();
-            }
+    fn read(&self, letter: Letter, held: &mut Held) {
+        if !held.is_empty() {
+            return held.push_back(letter);
+        }
+        let mut state = match self.desk.take() {
+            Found::State(state) => state,
+            Found::Nothing => return held.push_back(letter),
+            Found::Closed => return assert_eq!(letter, Letter::Leave, "a message came to an entity that was left"),
+        };
+        if let Letter::Input(input) = letter {
+            self.under_way.taken();
+            state.push(input);
+        }
+        if let Some(state) = self.leaves(state) {
+            self.lay_down(state);
         }
     }
 }
 
 #[test]
-fn an_actor_that_has_ended_leaves_when_nothing_is_in_flight_and_loses_no_message() {
+fn an_entity_that_has_ended_is_left_when_nothing_is_in_flight_and_loses_no_message() {
     explore(|| {
-        let desk = Desk::new(1);
+        let entity = Entity::new(1);
         let relay = {
-            let desk = Arc::clone(&desk);
-            loom::thread::spawn(move || desk.settle())
+            let entity = Arc::clone(&entity);
+            loom::thread::spawn(move || entity.settle())
         };
         let sender = {
-            let desk = Arc::clone(&desk);
-            loom::thread::spawn(move || desk.send())
+            let entity = Arc::clone(&entity);
+            loom::thread::spawn(move || entity.send(1))
         };
-        desk.leave();
-        let mut inputs = desk.work();
+        let mut held = Held::new();
+        entity.post(Letter::Leave);
+        entity.work(&mut held);
         relay.join().expect("it settles");
         let sent = sender.join().expect("it sends");
-        inputs += desk.work();
-        assert_eq!(inputs, usize::from(sent));
-        assert!(!*desk.serves.lock(), "nobody tells it to leave");
+        entity.work(&mut held);
+        assert!(held.is_empty(), "nobody tells the actor to read on: {held:?}");
+        assert!(!*entity.served.lock(), "nobody leaves it");
+        assert_eq!(entity.left.lock().take(), Some(if sent { vec![1] } else { vec![] }));
+    });
+}
+
+#[test]
+fn what_another_actor_decides_beside_the_mailbox_is_in_order_and_once() {
+    explore(|| {
+        let entity = Entity::new(1);
+        let sender = {
+            let entity = Arc::clone(&entity);
+            loom::thread::spawn(move || {
+                // The second was sent after the first: it may not be decided before it.
+                assert!(entity.send(1));
+                assert!(entity.decide_beside(2));
+            })
+        };
+        let other = {
+            let entity = Arc::clone(&entity);
+            loom::thread::spawn(move || assert!(entity.decide_beside(3)))
+        };
+        let mut held = Held::new();
+        entity.work(&mut held);
+        sender.join().expect("it sends");
+        other.join().expect("it decides");
+        entity.work(&mut held);
+        entity.settle();
+        entity.work(&mut held);
+        assert!(held.is_empty(), "nobody tells the actor to read on: {held:?}");
+        let decided = entity.left.lock().take().expect("it is left");
+        let place = |input| decided.iter().position(|decided| *decided == input).expect("it is decided");
+        assert!(decided.len() == 3 && place(1) < place(2) && place(3) < 3, "{decided:?}");
     });
 }
 
 #[test]
 fn an_actor_that_begins_anew_has_everything_that_was_applied() {
     explore(|| {
-        let desk = Desk::new(2);
+        let entity = Entity::new(2);
         let relays: Vec<_> = (0..2)
             .map(|_| {
-                let desk = Arc::clone(&desk);
-                loom::thread::spawn(move || desk.settle())
+                let entity = Arc::clone(&entity);
+                loom::thread::spawn(move || entity.applied_and_settled())
             })
             .collect();
-        let begins = |desk: &Desk| {
-            let begins = desk.under_way.rests();
+        let begins = |entity: &Entity| {
+            let begins = entity.under_way.rests();
             if begins {
-                assert_eq!(desk.applied.load(Ordering::Relaxed), 2, "it begins from a state that others are ahead of");
+                assert_eq!(
+                    entity.applied.load(Ordering::Relaxed),
+                    2,
+                    "it begins from a state that others are ahead of"
+                );
             }
             begins
         };
-        let mut begun = begins(&desk);
+        let mut begun = begins(&entity);
         relays.into_iter().for_each(|relay| relay.join().expect("it settles"));
         while !begun {
-            assert!(desk.mail.lock().pop_front().is_some(), "nobody tells it to begin");
-            begun = begins(&desk);
+            assert!(entity.mail.lock().pop_front().is_some(), "nobody tells it to begin");
+            begun = begins(&entity);
         }
     });
 }

@@ -1,10 +1,12 @@
 //! The node without sockets: how many purchases a second its actors, log and replication loop carry.
 //!
 //! Closed loop: each of C buyers opens a cart, holds five named seats of an 80-seat session and checks out, again and
-//! again; each answer submits the next command from where it arrives. Prints flows a second and the mean latency of a
-//! flow, with fsync and without.
+//! again; each answer submits the next command from where it arrives. Prints flows a second, the mean latency of a
+//! flow and processor time a flow, with fsync and without; built with `--features allocations` also how often memory is
+//! allocated.
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -28,6 +30,7 @@ use boxoffice_node::{
     door::{self, ReplySink, ReplyTo},
     node::NodeHandle,
 };
+use clap::Parser;
 
 const ROWS: u16 = 5;
 const ROW_SEATS: u16 = 16;
@@ -157,8 +160,8 @@ impl ReplySink for Sink {
     }
 }
 
-fn round(node: &Alone, round: u64, clients: u64, span: Duration) -> (f64, f64) {
-    create_sessions(node, round);
+/// Purchases, purchases a second, and the mean of one in milliseconds.
+fn round(node: &Alone, round: u64, clients: u64, span: Duration) -> (u64, f64, f64) {
     let (ended, all_ended) = mpsc::sync_channel(clients as usize);
     let began = Instant::now();
     let buyers = Arc::new(Buyers {
@@ -176,23 +179,89 @@ fn round(node: &Alone, round: u64, clients: u64, span: Duration) -> (f64, f64) {
     (0..clients).for_each(|_| all_ended.recv().expect("every buyer ends"));
     let flows = buyers.flows.load(Ordering::Relaxed);
     let mean_ms = buyers.latency_us.load(Ordering::Relaxed) as f64 / flows.max(1) as f64 / 1_000.0;
-    (flows as f64 / began.elapsed().as_secs_f64(), mean_ms)
+    (flows, flows as f64 / began.elapsed().as_secs_f64(), mean_ms)
 }
 
 /// What one thread allocates another frees: the system's allocator would have them wait for each other.
+#[cfg(not(feature = "allocations"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// The system's allocator, which counts.
+#[cfg(feature = "allocations")]
+#[global_allocator]
+static ALLOCATOR: &stats_alloc::StatsAlloc<std::alloc::System> = &stats_alloc::INSTRUMENTED_SYSTEM;
+
+/// Allocations so far, and their bytes; zeros where they are not counted.
+fn allocated() -> [u64; 2] {
+    #[cfg(feature = "allocations")]
+    {
+        let stats = stats_alloc::INSTRUMENTED_SYSTEM.stats();
+        [stats.allocations + stats.reallocations, stats.bytes_allocated].map(|count| count as u64)
+    }
+    #[cfg(not(feature = "allocations"))]
+    [0, 0]
+}
+
+/// Processor time of this process' threads by their names, in nanoseconds.
+fn processor_ns() -> BTreeMap<String, u64> {
+    let mut by_name = BTreeMap::new();
+    for task in std::fs::read_dir("/proc/self/task").expect("Linux").flatten() {
+        // A thread may end meanwhile.
+        let read = |file: &str| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        let ns = read("schedstat").split_whitespace().next().and_then(|ns| ns.parse::<u64>().ok());
+        *by_name.entry(read("comm").trim().to_owned()).or_default() += ns.unwrap_or(0);
+    }
+    by_name
+}
+
+/// Purchases of closed loops in one process, without sockets.
+#[derive(Parser)]
+struct Options {
+    /// How long each row takes.
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    #[arg(long, value_delimiter = ',', default_value = "1,64,256,1024")]
+    clients: Vec<u64>,
+    /// always, never.
+    #[arg(long, value_delimiter = ',', default_value = "always,never")]
+    fsync: Vec<String>,
+}
+
 fn main() {
-    let seconds: u64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(5);
-    println!("{:>8} {:>8} {:>12} {:>10}", "fsync", "clients", "flows/s", "mean ms");
+    let options = Options::parse();
+    println!(
+        "{:>8} {:>8} {:>9} {:>9} {:>12} {:>12} {:>9}  µs by thread",
+        "fsync", "clients", "flows/s", "mean ms", "allocations", "bytes", "CPU µs"
+    );
     for fsync in [Fsync::Always, Fsync::Never] {
+        if !options.fsync.iter().any(|name| name == fsync.as_str()) {
+            continue;
+        }
         let dir = tempfile::tempdir_in(".").expect("a temporary directory on this disk");
         let node = Alone::start(&dir.path().join("data"), fsync);
         set_up(&node);
-        for (number, clients) in [1, 64, 256, 1_024].into_iter().enumerate() {
-            let (flows, mean_ms) = round(&node, number as u64, clients, Duration::from_secs(seconds));
-            println!("{:>8} {clients:>8} {flows:>12.0} {mean_ms:>10.3}", fsync.as_str());
+        for (number, &clients) in options.clients.iter().enumerate() {
+            create_sessions(&node, number as u64);
+            let (before, allocated_before) = (processor_ns(), allocated());
+            let (flows, flows_a_second, mean_ms) =
+                round(&node, number as u64, clients, Duration::from_secs(options.seconds));
+            let allocated_after = allocated();
+            let each = |total: u64| total as f64 / flows.max(1) as f64;
+            let [allocations, bytes] = [0, 1].map(|at| each(allocated_after[at] - allocated_before[at]));
+            let mut all_us = 0.0;
+            let mut by_thread = String::new();
+            for (name, ns) in processor_ns() {
+                let us = each(ns.saturating_sub(before.get(&name).copied().unwrap_or(0))) / 1_000.0;
+                all_us += us;
+                if us >= 0.5 {
+                    by_thread.push_str(&format!(" {name} {us:.1}"));
+                }
+            }
+            println!(
+                "{:>8} {clients:>8} {flows_a_second:>9.0} {mean_ms:>9.3} {allocations:>12.1} {bytes:>12.0} {all_us:>9.1} {by_thread}",
+                fsync.as_str()
+            );
         }
         let audit = node.handle().audit();
         assert!(audit.violations.is_empty(), "{:?}", audit.violations);

@@ -105,13 +105,15 @@ impl Driver {
         let cell = &self.shared.cells[usize::from(shard)];
         self.reigns[usize::from(shard)] = None;
         self.due_ms[usize::from(shard)] = None;
-        let mut lead = cell.lead.lock();
-        lead.reign = None;
         // Their state was speculation on a leadership that is over; whoever waits for them hears `unknown`.
-        for (_, served) in lead.actors.extract_if(|_, _| !planted::is("actors that outlive a leadership")) {
-            served.actor.stop(None);
-        }
-        drop(lead);
+        let ended = cell.lead.lock().end(|served| {
+            let ends = !planted::is("actors that outlive a leadership");
+            if ends {
+                served.actor.stop(None);
+            }
+            ends
+        });
+        drop(ended);
         self.led_by(shard, Led { term, leader });
     }
 
