@@ -40,7 +40,7 @@ use crate::{
     lineage::Lineages,
     metrics::Metrics,
     past::{Past, PastError},
-    routing::{self, Asked, Calls, Histories, Message as Far, Parked},
+    routing::{self, Asked, Calls, Histories, Message as Far, Parked, Waiting},
     snapshot_files::SnapshotFiles,
     status::Samples,
     streams::Streams,
@@ -103,9 +103,9 @@ pub(crate) struct Shared {
     pub(crate) far_histories: Histories,
     /// Clients' calls that may be at other nodes. By itself, so that who looks after it does not keep the node alive.
     pub(crate) calls: Arc<Calls>,
-    /// Replies, and asks that nobody repeats, for shards without a known leader.
+    /// Replies, and asks that nobody repeats, for shards whose leader is not known or cannot be sent anything.
     pub(crate) parked: Parked,
-    /// Asks that other nodes have not replied to. By itself, as the calls are.
+    /// Asks that other shards have not replied to. By itself, as the calls are.
     pub(crate) asked: Arc<Asked>,
     /// Snapshots on their way from and to other nodes.
     pub(crate) streams: Arc<Streams>,
@@ -399,11 +399,15 @@ impl Shared {
                 to.answer(Ok(outcome));
             }
             Effect::Ask { to, ask } => {
+                self.note_ask(&to, from, &ask);
                 if let Err(Input::Ask { from, ask }) = self.send(&to, Input::Ask { from: from.clone(), ask }) {
                     self.ask_far(&to, &from, &ask);
                 }
             }
             Effect::Reply { to, reply } => {
+                if self.is_between_shards(&to, from) {
+                    self.asked.replied(self.cell_of(from).id, (from, &to), &reply);
+                }
                 if let Err(Input::Reply { from, reply }) = self.send(&to, Input::Reply { from: from.clone(), reply }) {
                     let (from, reply) = (Cow::Borrowed(&from), Cow::Borrowed(&reply));
                     self.reply_far(&to, Far::Reply { to: Cow::Borrowed(&to), from, reply });
@@ -413,20 +417,31 @@ impl Shared {
         }
     }
 
+    /// Whether what one entity says to the other may be lost although the term of the sender goes on: a term of one shard
+    /// that ends takes with it what all its entities ask each other.
+    fn is_between_shards(&self, to: &Entity, from: &Entity) -> bool {
+        !self.is_alone() && self.cell_of(to).id != self.cell_of(from).id
+    }
+
+    /// Remembers an ask that wants a reply, wherever its shard is led: it is asked again when that has another leader.
+    fn note_ask(&self, to: &Entity, from: &Entity, ask: &Ask) {
+        if ask.wants_reply() && self.is_between_shards(to, from) {
+            self.asked.note(self.cell_of(to).id, (to, from), ask, self.world.clock.monotonic_ms());
+        }
+    }
+
     /// Asks an entity at another node. What wants a reply is asked again until it has one, or the asker does so itself.
     fn ask_far(&self, to: &Entity, from: &Entity, ask: &Ask) {
         if self.is_alone() {
             return;
         }
         let cell = self.cell_of(to);
-        let message = Far::Ask { to: Cow::Borrowed(to), from: Cow::Borrowed(from), ask: Cow::Borrowed(ask) }.encode();
+        let message = routing::encoded_ask(to, from, ask);
         if !ask.wants_reply() {
             return self.send_or_park(cell, message);
         }
-        let now_ms = self.world.clock.monotonic_ms();
-        self.asked.note(cell.id, (to, from), ask, message.clone(), now_ms);
         if !self.send_to_leader(cell, message) {
-            self.asked.again(cell.id, false, now_ms);
+            self.asked.again(cell.id, false, self.world.clock.monotonic_ms());
         }
     }
 
@@ -452,14 +467,59 @@ impl Shared {
     fn send_or_park(&self, cell: &ShardCell, message: Bytes) {
         // Who was believed to lead and cannot be reached is not believed any more: somebody else may be known.
         if !self.send_to_leader(cell, message.clone()) && !self.send_to_leader(cell, message.clone()) {
-            self.parked.park(cell.id, message);
+            self.park(cell, [Waiting { message, came_from: None }]);
         }
+    }
+
+    fn park(&self, cell: &ShardCell, waiting: impl IntoIterator<Item = Waiting>) {
+        self.parked.park(cell.id, waiting, self.world.clock.monotonic_ms() + routing::AGAIN_MS);
+        self.asked.wake();
+    }
+
+    /// Passes on to the leader what the node `from` has sent here for an entity of a shard that this node does not lead, and
+    /// does not send again. If it may have been passed on before, it waits a moment, so that nothing circles at the speed of
+    /// the network while leaders change.
+    pub(crate) fn pass_on(&self, cell: &ShardCell, (from, sender): (NodeId, &Entity), message: Bytes) {
+        let is_first_hand = self.cell_of(sender).belief.lock().known() == Some(from);
+        let waiting = Waiting { message, came_from: Some(from) };
+        if !is_first_hand || !self.send_parked_one(cell, &waiting, false) {
+            self.park(cell, [waiting]);
+        }
+    }
+
+    /// Sends what waits for a leader of the shard; what cannot be sent goes on waiting. Who leads may be news.
+    pub(crate) fn send_parked(self: &Arc<Self>, shard: ShardId, is_news: bool) {
+        let cell = &self.cells[usize::from(shard)];
+        let waiting = self.parked.take(shard);
+        if !cell.leads() {
+            let unsent = waiting.into_iter().filter(|waiting| !self.send_parked_one(cell, waiting, is_news));
+            return self.park(cell, unsent.collect::<Vec<_>>());
+        }
+        for Waiting { message, .. } in waiting {
+            if let Ok(message) = Far::decode(&message) {
+                routing::take(self, self.config.node_id, message);
+            }
+        }
+    }
+
+    /// Sends one message that waits. What another node has sent here goes only to a node that is known to lead, and, unless
+    /// that is news, not back.
+    fn send_parked_one(&self, cell: &ShardCell, waiting: &Waiting, is_news: bool) -> bool {
+        let Waiting { message, came_from } = waiting;
+        let Some(came_from) = came_from else { return self.send_to_leader(cell, message.clone()) };
+        let known = cell.belief.lock().known();
+        let leader = known.filter(|node| *node != self.config.node_id && (is_news || node != came_from));
+        leader.is_some_and(|node| self.send_to(cell, node, message.clone()))
     }
 
     /// Whether there is a node to send it to that can be reached.
     fn send_to_leader(&self, cell: &ShardCell, message: Bytes) -> bool {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let Some(node) = cell.leader(turn).filter(|node| *node != self.config.node_id) else { return false };
+        let leader = cell.leader(turn).filter(|node| *node != self.config.node_id);
+        leader.is_some_and(|node| self.send_to(cell, node, message))
+    }
+
+    fn send_to(&self, cell: &ShardCell, node: NodeId, message: Bytes) -> bool {
         let sent = self.world.net.send(node, Lane::Calls, message);
         cell.note_sent(&sent);
         sent.is_ok()
@@ -468,15 +528,18 @@ impl Shared {
     /// A shard has a leader that may be another one than before: what waits for one goes to it.
     pub(crate) fn leader_changed(self: &Arc<Self>, shard: ShardId, leader: Option<NodeId>) {
         self.calls.leader_changed(self, shard, leader);
-        let Some(leader) = leader else { return };
+        if leader.is_none() {
+            return;
+        }
         self.asked.again(shard, true, self.world.clock.monotonic_ms());
-        for message in self.parked.take(shard) {
-            if leader != self.config.node_id {
-                // What is lost is asked again.
-                let _ = self.world.net.send(leader, Lane::Calls, message);
-            } else if let Ok(message) = Far::decode(&message) {
-                routing::take(self, leader, message);
-            }
+        self.send_parked(shard, true);
+    }
+
+    /// The link to a node is up or lost: what was asked there and not replied to may be lost with it.
+    pub(crate) fn link_changed(&self, node: NodeId, up: bool) {
+        let now_ms = self.world.clock.monotonic_ms();
+        for cell in self.cells.iter().filter(|cell| cell.belief.lock().known() == Some(node)) {
+            self.asked.again(cell.id, up, now_ms);
         }
     }
 

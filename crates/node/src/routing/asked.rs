@@ -1,8 +1,10 @@
-//! Asks of entities here that entities at other nodes have not replied to yet. When the shard they are for has another
+//! Asks of entities here that entities of other shards have not replied to yet. When the shard they are for has another
 //! leader, or was asked at a node that does not lead it, they are asked again at once: entities themselves ask again only
-//! after a second, and clients wait for them.
+//! after a second, and clients wait for them. Asks of entities that this node leads as well are among them: what a leader has
+//! in its mailboxes is lost when its term ends.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     sync::{Arc, Weak},
     time::Duration,
@@ -17,6 +19,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::Message;
 use crate::shared::Shared;
 
 /// Asks that are remembered; those beyond are asked again by their entities only.
@@ -24,14 +27,14 @@ const ASKED_MAX: usize = 16_384;
 /// How long an ask is remembered, in milliseconds: its entity asks again by itself then.
 const LIFE_MS: u64 = 1_000;
 /// Milliseconds before a shard is asked again that could not be reached, or did not lead.
-const AGAIN_MS: u64 = 40;
+pub(crate) const AGAIN_MS: u64 = 40;
 /// How often it is looked whether that time has come, in milliseconds.
 const LOOK_MS: u64 = 10;
 
 /// Of which shard, who is asked, who asks, about which hold.
 type Key = (ShardId, Entity, Entity, Option<HoldId>);
 
-/// What was asked of other nodes.
+/// What was asked of other shards.
 #[derive(Default)]
 pub(crate) struct Asked {
     table: Mutex<Table>,
@@ -41,26 +44,30 @@ pub(crate) struct Asked {
 #[derive(Default)]
 struct Table {
     /// The newest ask of each kind, and when it was asked.
-    asks: BTreeMap<Key, (u64, Bytes)>,
+    asks: BTreeMap<Key, (u64, Ask)>,
     /// Shards that are to be asked again, and when.
     due: BTreeMap<ShardId, u64>,
 }
 
 impl Asked {
     /// Remembers an ask until it is replied to.
-    pub(crate) fn note(&self, shard: ShardId, (to, from): (&Entity, &Entity), ask: &Ask, message: Bytes, now_ms: u64) {
+    pub(crate) fn note(&self, shard: ShardId, (to, from): (&Entity, &Entity), ask: &Ask, now_ms: u64) {
         let mut table = self.table.lock();
         if table.asks.len() >= ASKED_MAX {
             table.asks.retain(|_, (at_ms, _)| now_ms.saturating_sub(*at_ms) < LIFE_MS);
         }
         if table.asks.len() < ASKED_MAX {
-            table.asks.insert((shard, to.clone(), from.clone(), ask.hold()), (now_ms, message));
+            table.asks.insert((shard, to.clone(), from.clone(), ask.hold()), (now_ms, ask.clone()));
         }
     }
 
-    /// Somebody has replied.
+    /// Somebody has replied. A reply to an earlier ask about the same hold, which may come twice, is none to the newest.
     pub(crate) fn replied(&self, shard: ShardId, (replier, to): (&Entity, &Entity), reply: &Reply) {
-        self.table.lock().asks.remove(&(shard, replier.clone(), to.clone(), reply.hold()));
+        let key = (shard, replier.clone(), to.clone(), reply.hold());
+        let mut table = self.table.lock();
+        if table.asks.get(&key).is_some_and(|(_, ask)| is_answered(ask, reply)) {
+            table.asks.remove(&key);
+        }
     }
 
     /// A shard is to be asked again: at once if who leads it now is news, else after a while.
@@ -70,11 +77,16 @@ impl Asked {
         let due = table.due.entry(shard).or_insert(at_ms);
         *due = at_ms.min(*due);
         drop(table);
+        self.wake();
+    }
+
+    /// Something is to be sent again.
+    pub(crate) fn wake(&self) {
         self.some.notify_one();
     }
 
-    /// What is to be asked again now, by shard.
-    fn take(&self, now_ms: u64) -> Vec<(ShardId, Vec<Bytes>)> {
+    /// What is to be asked again now, and which entity asks, by shard.
+    fn take(&self, now_ms: u64) -> Vec<(ShardId, Vec<(Entity, Bytes)>)> {
         let Table { asks, due } = &mut *self.table.lock();
         let shards: Vec<ShardId> = due.extract_if(.., |_, at_ms| *at_ms <= now_ms).map(|(shard, _)| shard).collect();
         if shards.is_empty() {
@@ -83,7 +95,7 @@ impl Asked {
         asks.retain(|_, (at_ms, _)| now_ms.saturating_sub(*at_ms) < LIFE_MS);
         let of = |shard: ShardId| {
             let asks = asks.iter().filter(move |((of, ..), _)| *of == shard);
-            (shard, asks.map(|(_, (_, message))| message.clone()).collect())
+            (shard, asks.map(|((_, to, from, _), (_, ask))| (from.clone(), encoded(to, from, ask))).collect())
         };
         shards.into_iter().map(of).collect()
     }
@@ -93,16 +105,41 @@ impl Asked {
     }
 }
 
-/// Asks again what is to be asked again, until the node is gone.
+/// An ask as it is sent to another node.
+pub(crate) fn encoded(to: &Entity, from: &Entity, ask: &Ask) -> Bytes {
+    Message::Ask { to: Cow::Borrowed(to), from: Cow::Borrowed(from), ask: Cow::Borrowed(ask) }.encode()
+}
+
+/// Whether a reply about the same hold is the one to this ask.
+fn is_answered(ask: &Ask, reply: &Reply) -> bool {
+    match (ask, reply) {
+        (Ask::Hold { revision, .. }, Reply::Granted(granted)) => granted.revision >= *revision,
+        (Ask::Hold { revision, .. }, Reply::Refused { revision: of, .. } | Reply::Stale { revision: of, .. })
+        | (Ask::Release { revision, .. }, Reply::Released { revision: of, .. }) => of >= revision,
+        (Ask::Sell { .. }, reply) => matches!(reply, Reply::Sold { .. }),
+        (Ask::Refund { .. }, reply) => matches!(reply, Reply::Refunded { .. }),
+        (Ask::Hold { .. } | Ask::Release { .. }, _) => false,
+        (_, _) => true,
+    }
+}
+
+/// Sends again what is to be sent again, asks and what is parked, until the node is gone.
 pub(crate) async fn run(weak: Weak<Shared>) {
     loop {
         let Some(shared) = weak.upgrade() else { return };
-        for (shard, messages) in shared.asked.take(shared.world.clock.monotonic_ms()) {
-            for message in messages {
-                shared.ask_again(shard, message);
+        let now_ms = shared.world.clock.monotonic_ms();
+        for (shard, messages) in shared.asked.take(now_ms) {
+            for (asker, message) in messages {
+                // Another leader of the asker asks by itself.
+                if shared.cell_of(&asker).leads() {
+                    shared.ask_again(shard, message);
+                }
             }
         }
-        if shared.asked.is_idle() {
+        for shard in shared.parked.due(now_ms) {
+            shared.send_parked(shard, false);
+        }
+        if shared.asked.is_idle() && shared.parked.is_empty() {
             // Waits without keeping the node alive.
             let asked = Arc::clone(&shared.asked);
             drop(shared);
@@ -131,12 +168,16 @@ mod tests {
     fn noted(asked: &Asked, part: u16, now_ms: u64) {
         let (session, cart) = entities();
         let ask = Ask::Overdue { hold: hold(part) };
-        asked.note(3, (&session, &cart), &ask, Bytes::copy_from_slice(&part.to_le_bytes()), now_ms);
+        asked.note(3, (&session, &cart), &ask, now_ms);
     }
 
-    fn parts(taken: Vec<(ShardId, Vec<Bytes>)>) -> Vec<u16> {
+    fn parts(taken: Vec<(ShardId, Vec<(Entity, Bytes)>)>) -> Vec<u16> {
         let all = taken.into_iter().flat_map(|(_, messages)| messages);
-        all.map(|message| u16::from_le_bytes(message[..].try_into().unwrap())).collect()
+        let part = |(_, message): (Entity, Bytes)| match Message::decode(&message) {
+            Ok(Message::Ask { ask, .. }) => ask.hold().expect("it is about a hold").part,
+            other => panic!("{other:?}"),
+        };
+        all.map(part).collect()
     }
 
     #[test]
@@ -153,6 +194,24 @@ mod tests {
         asked.again(3, true, 25);
         assert_eq!(parts(asked.take(25)), [1, 3]);
         assert!(parts(asked.take(25 + AGAIN_MS)).is_empty(), "once");
+    }
+
+    #[test]
+    fn a_late_reply_to_an_earlier_ask_of_the_same_hold_is_none_to_the_newest() {
+        let asked = Asked::default();
+        let (session, cart) = entities();
+        let (first, second) = (hold(1), hold(2));
+        let release = |hold, revision| Ask::Release { hold, revision, left: None, last: false, expired: false };
+        asked.note(3, (&session, &cart), &release(first, 2), 10);
+        asked.note(3, (&session, &cart), &release(second, 2), 10);
+        let late =
+            [Reply::Stale { hold: first, revision: 1, live: true }, Reply::Released { hold: first, revision: 1 }];
+        for reply in late {
+            asked.replied(3, (&session, &cart), &reply);
+        }
+        asked.replied(3, (&session, &cart), &Reply::Released { hold: second, revision: 2 });
+        asked.again(3, true, 20);
+        assert_eq!(parts(asked.take(20)), [1]);
     }
 
     #[test]

@@ -37,6 +37,11 @@ impl Belief {
         })
     }
 
+    /// The node that is believed to lead; `None` where [`Belief::leader`] would only try one after the other.
+    pub(crate) fn known(&self) -> Option<NodeId> {
+        self.believed()
+    }
+
     /// The term in which a node is known to lead, or to have led.
     pub(crate) fn term_of(&self, node: NodeId) -> Option<u64> {
         let leads_in = [Some(self.follows), self.named].into_iter().flatten();

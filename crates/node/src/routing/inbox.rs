@@ -5,13 +5,13 @@ use std::{
     sync::{Arc, Weak, atomic::Ordering},
 };
 
-use boxoffice_core::{answer::Outcome, host::Input};
+use boxoffice_core::{answer::Outcome, host::Input, id::Entity};
 use boxoffice_shard::ClockReading;
 use bytes::Bytes;
 
-use super::{Led, Message, NoAnswer, histories};
+use super::{Led, Message, NoAnswer, encoded_ask, histories};
 use crate::{
-    cell::ShardCell,
+    cell::{Caller, ShardCell},
     door::{self, ReplySink, ReplyTo},
     driver::DriverInput,
     error::NodeError,
@@ -43,6 +43,7 @@ impl PeerInbox for PeerDoor {
         let Some(shared) = self.0.upgrade() else { return };
         tracing::info!(node, up, "link to another node");
         shared.placing.notify_one();
+        shared.link_changed(node, up);
         if up {
             if let Some(lineage) = shared.lineages.linked(node) {
                 let _ = shared.world.net.send(node, Lane::Calls, Message::Lineage(lineage).encode());
@@ -166,12 +167,23 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
     }
 }
 
-fn hand_in(shared: &Arc<Shared>, from: NodeId, to: &boxoffice_core::id::Entity, input: Input<crate::cell::Caller>) {
-    if shared.send(to, input).is_err() {
-        let cell: &Arc<ShardCell> = shared.cell_of(to);
-        let message = Message::Elsewhere { shard: cell.id, led: cell.led() };
-        // It asks again in any case.
-        let _ = shared.world.net.send(from, Lane::Calls, message.encode());
+fn hand_in(shared: &Arc<Shared>, from: NodeId, to: &Entity, input: Input<Caller>) {
+    let Err(input) = shared.send(to, input) else { return };
+    let cell: &Arc<ShardCell> = shared.cell_of(to);
+    let message = Message::Elsewhere { shard: cell.id, led: cell.led() };
+    // It asks again in any case.
+    let _ = shared.world.net.send(from, Lane::Calls, message.encode());
+    // Its sender has forgotten what it does not ask again.
+    match input {
+        Input::Reply { from: replier, reply } => {
+            let message =
+                Message::Reply { to: Cow::Borrowed(to), from: Cow::Borrowed(&replier), reply: Cow::Owned(reply) };
+            shared.pass_on(cell, (from, &replier), message.encode());
+        }
+        Input::Ask { from: asker, ask } if !ask.wants_reply() => {
+            shared.pass_on(cell, (from, &asker), encoded_ask(to, &asker, &ask));
+        }
+        _ => {}
     }
 }
 

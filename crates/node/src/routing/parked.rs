@@ -1,31 +1,66 @@
-//! Replies, and asks that nobody repeats, for shards that nobody is known to lead: sent when somebody is.
+//! Replies, and asks that nobody repeats, that could not be sent or handed in: their shard has no known leader, the leader
+//! cannot be reached, or its queue is full. They are sent when the shard has a leader, and tried again every few
+//! milliseconds meanwhile.
 
 use std::collections::BTreeMap;
 
-use boxoffice_shard::ShardId;
+use boxoffice_shard::{NodeId, ShardId};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
 /// Messages parked for one shard; what comes beyond is lost, and asked again.
 const PARKED_MAX: usize = 1_024;
 
+/// A message that waits for a leader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    /// The message's bytes.
+    pub(crate) message: Bytes,
+    /// The node that sent it here, if it is not of an entity of this node. It goes back there only when that node has become
+    /// the leader, so that it does not circle between two nodes that take each other for the leader.
+    pub(crate) came_from: Option<NodeId>,
+}
+
 /// What waits for a leader, by shard and in order.
 #[derive(Default)]
-pub(crate) struct Parked(Mutex<BTreeMap<ShardId, Vec<Bytes>>>);
+pub(crate) struct Parked(Mutex<BTreeMap<ShardId, Shelf>>);
+
+/// What waits for the leader of one shard.
+#[derive(Default)]
+struct Shelf {
+    waiting: Vec<Waiting>,
+    /// When to try again, in milliseconds of the monotonic clock.
+    due_ms: u64,
+}
 
 impl Parked {
-    /// Keeps a message until the shard has a leader.
-    pub(crate) fn park(&self, shard: ShardId, message: Bytes) {
-        let mut parked = self.0.lock();
-        let waiting = parked.entry(shard).or_default();
-        if waiting.len() < PARKED_MAX {
-            waiting.push(message);
+    /// Keeps messages until the shard has a leader, or until that time.
+    pub(crate) fn park(&self, shard: ShardId, waiting: impl IntoIterator<Item = Waiting>, due_ms: u64) {
+        let mut waiting = waiting.into_iter().peekable();
+        if waiting.peek().is_none() {
+            return;
         }
+        let mut parked = self.0.lock();
+        let shelf = parked.entry(shard).or_default();
+        let room = PARKED_MAX.saturating_sub(shelf.waiting.len());
+        shelf.due_ms = if shelf.waiting.is_empty() { due_ms } else { due_ms.min(shelf.due_ms) };
+        shelf.waiting.extend(waiting.take(room));
     }
 
     /// Everything for a shard.
-    pub(crate) fn take(&self, shard: ShardId) -> Vec<Bytes> {
-        self.0.lock().remove(&shard).unwrap_or_default()
+    pub(crate) fn take(&self, shard: ShardId) -> Vec<Waiting> {
+        self.0.lock().remove(&shard).unwrap_or_default().waiting
+    }
+
+    /// The shards that are to be tried again now.
+    pub(crate) fn due(&self, now_ms: u64) -> Vec<ShardId> {
+        let parked = self.0.lock();
+        parked.iter().filter(|(_, shelf)| shelf.due_ms <= now_ms).map(|(shard, _)| *shard).collect()
+    }
+
+    /// Whether nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
     }
 }
 
@@ -33,16 +68,24 @@ impl Parked {
 mod tests {
     use super::*;
 
+    fn waiting(message: Bytes) -> [Waiting; 1] {
+        [Waiting { message, came_from: None }]
+    }
+
     #[test]
     fn what_is_parked_is_bounded_and_comes_out_once_in_order() {
         let parked = Parked::default();
         for number in 0..=PARKED_MAX {
-            parked.park(3, Bytes::copy_from_slice(&number.to_le_bytes()));
+            parked.park(3, waiting(Bytes::copy_from_slice(&number.to_le_bytes())), 40);
         }
-        parked.park(4, Bytes::new());
+        parked.park(4, waiting(Bytes::new()), 50);
+        parked.park(5, [], 50);
+        let due = [39, 40, 50].map(|now_ms| parked.due(now_ms));
+        assert_eq!(due, [vec![], vec![3], vec![3, 4]]);
         let taken = parked.take(3);
         assert_eq!(taken.len(), PARKED_MAX);
-        assert!(taken.is_sorted_by_key(|bytes| usize::from_le_bytes(bytes[..].try_into().unwrap())));
+        assert!(taken.is_sorted_by_key(|it| usize::from_le_bytes(it.message[..].try_into().unwrap())));
         assert_eq!((parked.take(3).len(), parked.take(4).len()), (0, 1));
+        assert!(parked.is_empty());
     }
 }
