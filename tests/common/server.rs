@@ -169,7 +169,7 @@ impl Home {
     fn serve(&self, command: Command) -> Server {
         let mut server =
             Server::spawn(command).unwrap_or_else(|refused| panic!("the node does not serve: {refused:?}"));
-        server.home = Some(Arc::clone(&self.dir));
+        server._home = Some(Arc::clone(&self.dir));
         server
     }
 
@@ -225,8 +225,7 @@ pub(crate) struct Server {
     stderr: Arc<Mutex<String>>,
     readers: Vec<JoinHandle<()>>,
     /// A node whose data directory is removed under it stops by itself.
-    #[expect(dead_code, reason = "it is held, not read")]
-    home: Option<Arc<TempDir>>,
+    _home: Option<Arc<TempDir>>,
 }
 
 impl Server {
@@ -256,7 +255,7 @@ impl Server {
         });
         let address = SocketAddr::from(([0, 0, 0, 0], 0));
         let mut server =
-            Server { child, address, operators: address, stderr, readers: vec![said, complained], home: None };
+            Server { child, address, operators: address, stderr, readers: vec![said, complained], _home: None };
         let deadline = Instant::now() + PATIENCE;
         loop {
             match block_in_place(|| lines.recv_timeout(deadline.saturating_duration_since(Instant::now()))) {

@@ -153,13 +153,16 @@ impl<R> Turn<R> {
         if !self.events.is_empty() && planted::is("an answer before the commit") {
             return self.now.push(effect);
         }
-        if self.events.is_empty() { self.read.push(effect) } else { self.committed.push(effect) }
+        self.hold_back(effect);
     }
 
     /// Replies to an entity: when the turn's events are committed, or, if there are none, after a read.
     fn reply(&mut self, to: Entity, reply: Reply) {
-        let effect = Effect::Reply { to, reply };
-        if self.events.is_empty() { self.read.push(effect) } else { self.committed.push(effect) }
+        self.hold_back(Effect::Reply { to, reply });
+    }
+
+    fn hold_back(&mut self, effect: Effect<R>) {
+        add(if self.events.is_empty() { &mut self.read } else { &mut self.committed }, effect);
     }
 
     /// Makes running time true time in what clients are answered.
@@ -181,6 +184,15 @@ impl<R> Turn<R> {
         }
         self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
     }
+}
+
+/// Adds to a list of few items with room for them and no more: a vector that grows by itself makes room for four at once, and an
+/// event or an effect takes 350 bytes.
+fn add<T>(list: &mut Vec<T>, item: T) {
+    if list.len() == list.capacity() && list.len() < 4 {
+        list.reserve_exact(1);
+    }
+    list.push(item);
 }
 
 /// An entity that cannot count another event takes nothing more: it says so to clients, and nothing to others.

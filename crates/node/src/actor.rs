@@ -447,10 +447,10 @@ impl Doorman {
             if first.events.is_empty() {
                 first.after = cart_turn.after;
             }
-            first.events.append(&mut cart_turn.events);
+            joint::append(&mut first.events, &mut cart_turn.events);
             // All of it rests on the inventory's turn, which is not committed.
             for effects in [&mut cart_turn.now, &mut cart_turn.committed, &mut cart_turn.read] {
-                first.committed.append(effects);
+                joint::append(&mut first.committed, effects);
             }
             encoded(&loan.cart, loan.by.as_ref(), first)
         });

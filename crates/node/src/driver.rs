@@ -41,8 +41,11 @@ mod replicas;
 
 /// The engine's clock tick.
 const TICK_MS: u64 = 100;
-/// Where so many commands are under way, a turn with few inputs waits for more: fewer buyers would rather have their answers.
-const COMPANY_MIN: usize = 32;
+/// Where so many commands are under way on a node that is alone, a turn with few inputs waits for more: fewer buyers would rather
+/// have their answers.
+const COMPANY_MIN_ALONE: usize = 32;
+/// The same where other nodes follow: a turn costs them as much as this one.
+const COMPANY_MIN: usize = 8;
 /// Few inputs are less than this share of the commands under way.
 const COMPANY_SHARE: usize = 4;
 /// How long it waits: about as long as a sync takes. Half of it and twice as much gave fewer purchases a second.
@@ -195,7 +198,8 @@ impl Driver {
     /// it, and their processor time is what those lack who decide.
     fn expects_company(&self, taken: &[DriverInput]) -> bool {
         let under_way = self.shared.admission.under_way();
-        under_way >= COMPANY_MIN && !taken.is_empty() && taken.len() < under_way / COMPANY_SHARE
+        let min = if self.shared.is_alone() { COMPANY_MIN_ALONE } else { COMPANY_MIN };
+        under_way >= min && !taken.is_empty() && taken.len() < under_way / COMPANY_SHARE
     }
 
     /// Runs as a task until told to stop. What the disk owes is waited for where a thread would have been blocked: before

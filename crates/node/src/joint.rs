@@ -131,3 +131,13 @@ pub(crate) fn take_reply(turn: &mut Turn<Caller>, cart: &Entity) -> Option<Reply
         }
     }
 }
+
+/// Puts what is in `more` behind `list`, which takes no more memory than that needs.
+pub(crate) fn append<T>(list: &mut Vec<T>, more: &mut Vec<T>) {
+    if list.is_empty() {
+        std::mem::swap(list, more);
+    } else {
+        list.reserve_exact(more.len());
+        list.append(more);
+    }
+}

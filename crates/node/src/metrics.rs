@@ -58,6 +58,15 @@ pub struct Metrics {
     pub joint_turns: AtomicU64,
 }
 
+/// What there is on the node at one moment.
+#[derive(Default)]
+pub(crate) struct Gauges {
+    pub(crate) payments: PaymentCounts,
+    pub(crate) tombstones: u64,
+    pub(crate) in_memory: u64,
+    pub(crate) leaving: u64,
+}
+
 impl Metrics {
     /// Counts what came of a call to the gateway.
     pub(crate) fn paid(&self, outcome: &GatewayOutcome) {
@@ -71,9 +80,8 @@ impl Metrics {
         }
     }
 
-    /// The counters in Prometheus' text format, how many payments are open, how many carts are tombstones, and how many frames
-    /// came damaged.
-    pub(crate) fn text(&self, payments: PaymentCounts, tombstones: u64, damaged: u64) -> String {
+    /// The counters in Prometheus' text format, what there is now, and how many frames came damaged.
+    pub(crate) fn text(&self, now: &Gauges, damaged: u64) -> String {
         let damaged = AtomicU64::new(damaged);
         let rows: [(&str, &str, &AtomicU64); 24] = [
             ("boxoffice_commands_total", "Commands that came to the door.", &self.commands),
@@ -107,9 +115,15 @@ impl Metrics {
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}");
         }
         let gauges = [
-            ("boxoffice_payments_pending", "Steps of payments whose outcome is not known yet.", payments.pending),
-            ("boxoffice_payments_failed", "Steps of payments that failed and nobody has seen to.", payments.failed),
-            ("boxoffice_cart_tombstones", "Unopened carts that give back holds of refused guests.", tombstones),
+            ("boxoffice_payments_pending", "Steps of payments whose outcome is not known yet.", now.payments.pending),
+            ("boxoffice_payments_failed", "Steps of payments that failed and nobody has seen to.", now.payments.failed),
+            ("boxoffice_cart_tombstones", "Unopened carts that give back holds of refused guests.", now.tombstones),
+            ("boxoffice_entities_in_memory", "Entities in memory, of all shards with a replica here.", now.in_memory),
+            (
+                "boxoffice_entities_leaving",
+                "Ended entities in memory that wait to be written to the store.",
+                now.leaving,
+            ),
         ];
         for (name, help, value) in gauges {
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}");

@@ -24,7 +24,7 @@ use boxoffice_wire::{FirstCommand, joining};
 use bytes::Bytes;
 
 use crate::{
-    actor::{self, AtWork, Letter, Pool, Serving, Ticket},
+    actor::{self, AtWork, Letter, Pool, Ticket},
     admission::{Admission, Class},
     archive_files::ArchiveFiles,
     cell::{self, Caller, Served, ShardCell},

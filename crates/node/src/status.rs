@@ -2,7 +2,6 @@
 
 use std::{collections::VecDeque, fmt::Write as _, sync::atomic::Ordering};
 
-use boxoffice_core::payment::PaymentCounts;
 use boxoffice_wire::{
     hello::Durability,
     status::{FollowerStatus, NodeStatus, Rates, ShardStatus},
@@ -10,7 +9,7 @@ use boxoffice_wire::{
 use parking_lot::Mutex;
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{cell::ShardCell, error::NodeError, node::NodeHandle, placing, shared::Shared};
+use crate::{cell::ShardCell, error::NodeError, metrics::Gauges, node::NodeHandle, placing, shared::Shared};
 
 /// Seconds that rates are taken over.
 const RATE_SAMPLES: usize = 5;
@@ -130,13 +129,15 @@ impl NodeHandle {
 
     /// The node's counters for a scrape, in Prometheus' text format.
     pub fn metrics_text(&self) -> String {
-        let (mut payments, mut tombstones) = (PaymentCounts::default(), 0);
+        let mut now = Gauges::default();
         for cell in &self.shared.cells {
             let kept = &cell.replica.lock().kept;
-            payments.add(kept.payments());
-            tombstones += kept.tombstones();
+            now.payments.add(kept.payments());
+            now.tombstones += kept.tombstones();
+            now.in_memory += kept.len() as u64;
+            now.leaving += kept.leaving() as u64;
         }
-        let mut text = self.shared.metrics.text(payments, tombstones, self.shared.world.net.damaged());
+        let mut text = self.shared.metrics.text(&now, self.shared.world.net.damaged());
         text.push_str(&self.shared.admission.text());
         text.push_str(&self.times_text());
         text

@@ -5,7 +5,7 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{Effect, Stage, speculation::Speculation};
+use super::{Effect, Stage, add, speculation::Speculation};
 use crate::{
     answer::At,
     ask::{Ask, Reply},
@@ -111,12 +111,12 @@ impl Mail {
             }
             if self.tell(*number, owed) {
                 assert!(!turn.events.is_empty(), "{owed:?} is owed, but nothing happened that would owe it");
-                turn.committed.push(effect(owed));
+                add(&mut turn.committed, effect(owed));
                 told = true;
             } else if self.is_due(*number, owed, at, late) {
                 // Only after a read: what owes it may not be committed yet.
                 let effects = if planted::is("resends before a read") { &mut turn.now } else { &mut turn.read };
-                effects.push(effect(owed));
+                add(effects, effect(owed));
                 told = true;
             }
         }

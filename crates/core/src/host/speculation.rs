@@ -4,7 +4,7 @@ use alloc::{sync::Arc, vec, vec::Vec};
 
 use smol_str::format_smolstr;
 
-use super::Turn;
+use super::{Turn, add};
 use crate::{
     answer::{Answer, Answered, At, Outcome},
     cart::Cart,
@@ -116,7 +116,7 @@ impl Speculation {
             Some(state) => Arc::make_mut(state).apply(&event),
             None => self.state = Some(Arc::new(State::first(&self.entity, &event))),
         }
-        turn.events.push(event);
+        add(&mut turn.events, event);
     }
 
     /// There is no such entity, in words.

@@ -18,6 +18,10 @@ fn leaves_and_answers(machine: &Machine) {
     shop.settle(STAY);
     let residents = shop.handle().residents().expect("a good store");
     assert_eq!((residents.leaving, residents.left), (0, 6));
+    let metrics = shop.handle().metrics_text();
+    for gauge in [format!("entities_in_memory {}", residents.in_memory), "entities_leaving 0".to_owned()] {
+        assert!(metrics.contains(&format!("boxoffice_{gauge}\n")), "{gauge}");
+    }
 
     let check = |shop: &crate::shop::Shop| {
         for (number, order) in (0..).zip(&orders) {
