@@ -355,14 +355,14 @@ async fn a_purchase_beside_its_product_is_two_proposals() {
 async fn what_comes_for_a_cart_that_is_lent_waits() {
     let node = Machine::new().start(Duration::from_millis(2), Gate::new());
     ready(&node).await;
-    must(&node, put_called("flyer", 3), 1).await;
-    let cart = cart_beside("flyer", 1);
+    must(&node, put_called("brochure", 3), 1).await;
+    let cart = cart_beside("brochure", 1);
     let command = |command| of_cart(cart, command);
     let waiting = [
-        submit(&node, command(hold_of("flyer", 1)), 1),
-        submit(&node, command(hold_of("flyer", 1)), 1),
+        submit(&node, command(hold_of("brochure", 1)), 1),
+        submit(&node, command(hold_of("brochure", 1)), 1),
         submit(&node, Command::Cart(cart, CartCommand::Get), 9),
-        submit(&node, command(hold_of("flyer", 1)), 2),
+        submit(&node, command(hold_of("brochure", 1)), 2),
         submit(&node, command(pay(1)), 3),
         submit(&node, command(pay(1)), 3),
     ];
@@ -371,8 +371,8 @@ async fn what_comes_for_a_cart_that_is_lent_waits() {
         assert!(matches!(answered, Ok(Ok(_))), "{answered:?}");
     }
     // One is left.
-    must(&node, of_cart(cart_beside("flyer", 2), hold_of("flyer", 2)), 1).await;
-    let none = answer(submit(&node, of_cart(cart_beside("flyer", 3), hold_of("flyer", 3)), 1)).await;
+    must(&node, of_cart(cart_beside("brochure", 2), hold_of("brochure", 2)), 1).await;
+    let none = answer(submit(&node, of_cart(cart_beside("brochure", 3), hold_of("brochure", 3)), 1)).await;
     assert!(matches!(&none, Ok(Err(Refusal::OutOfStock(_)))), "{none:?}");
     let audit = node.handle().audit();
     assert_eq!((audit.violations, audit.orders), (Vec::new(), 1));

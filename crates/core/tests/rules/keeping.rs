@@ -118,9 +118,9 @@ fn replicas_that_apply_the_same_events_are_equal() {
     // From a snapshot in the middle as well.
     let middle = town.log.len() / 2;
     let mut first = Kept::new();
-    town.log[..middle].iter().for_each(|(entity, event)| first.apply(entity, vec![event.clone()]));
+    town.log[..middle].iter().for_each(|(entity, event)| _ = first.apply(entity, vec![event.clone()]));
     let mut second = written_and_read(&first);
-    town.log[middle..].iter().for_each(|(entity, event)| second.apply(entity, vec![event.clone()]));
+    town.log[middle..].iter().for_each(|(entity, event)| _ = second.apply(entity, vec![event.clone()]));
     assert!(second.entities().eq(town.kept.entities()));
     assert!(town.kept.next_deadline() <= second.next_deadline());
 }
@@ -267,9 +267,9 @@ fn every_state_of_a_storm_reads_back() {
         let town = crate::storm::aftermath(seed);
         for place in [town.log.len() / 3, town.log.len() / 2] {
             let mut first = Kept::new();
-            town.log[..place].iter().for_each(|(entity, event)| first.apply(entity, vec![event.clone()]));
+            town.log[..place].iter().for_each(|(entity, event)| _ = first.apply(entity, vec![event.clone()]));
             let mut second = written_and_read(&first);
-            town.log[place..].iter().for_each(|(entity, event)| second.apply(entity, vec![event.clone()]));
+            town.log[place..].iter().for_each(|(entity, event)| _ = second.apply(entity, vec![event.clone()]));
             // Nobody leaves where the log is only read.
             let stayed = second.entities().filter(|(entity, _)| !town.past.contains_key(entity));
             assert!(stayed.eq(town.kept.entities()), "seed {seed} from {place}");

@@ -45,7 +45,7 @@ fn restart(town: &mut Town, between: Between) {
         Between::Snapshot => written_and_read(&town.kept),
         Between::Replay => {
             let mut kept = Kept::new();
-            town.log.iter().for_each(|(entity, event)| kept.apply(entity, vec![event.clone()]));
+            town.log.iter().for_each(|(entity, event)| _ = kept.apply(entity, vec![event.clone()]));
             kept
         }
     };

@@ -27,7 +27,7 @@ const SEEDS: u64 = 500;
 fn stop(town: &Town, entity: &Entity, after: usize, dice: &mut Dice) {
     let mut kept = Kept::new();
     let events = town.log[..after].iter().filter(|(of, _)| of == entity);
-    events.for_each(|(of, event)| kept.apply(of, vec![event.clone()]));
+    events.for_each(|(of, event)| _ = kept.apply(of, vec![event.clone()]));
     let mut host: Host<Ticket> = Host::new(entity.clone(), kept.get(entity), Arc::new(town.rules().clone()));
     let mut turn = Turn::default();
     let mut at = Timestamp(0);
