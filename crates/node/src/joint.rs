@@ -19,6 +19,7 @@ use boxoffice_core::{
     ask::{Ask, Reply},
     host::{Effect, Host, Turn},
     id::Entity,
+    planted,
 };
 use smol_str::SmolStr;
 
@@ -69,10 +70,11 @@ impl Loan {
         matches!(self.ask, Ask::Hold { .. })
     }
 
-    /// What the cart gets back when nothing was decided together. It hears of a hold by a message; an order is proposed by itself,
-    /// and asks for its sale again.
+    /// What the cart gets back when nothing was decided together. It hears of a hold by a message. What has happened to the cart, an
+    /// order or the beginning of a checkout, it proposes by itself, and asks again.
     pub(crate) fn undecided(self: Box<Self>) -> Returned {
-        if self.holds() { Returned::Asked(self.host) } else { Returned::AsItCame(self) }
+        let has_changed = !self.turn.events.is_empty() && !planted::is("a beginning forgotten with its hold");
+        if self.holds() && !has_changed { Returned::Asked(self.host) } else { Returned::AsItCame(self) }
     }
 
     /// Puts the ask back to where the cart had it.

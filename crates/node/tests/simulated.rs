@@ -222,13 +222,17 @@ fn put() -> Command {
 }
 
 fn put_called(name: &str, stock: u64) -> Command {
+    put_held(name, stock, HoldPolicy::AtAdd)
+}
+
+fn put_held(name: &str, stock: u64, hold: HoldPolicy) -> Command {
     let details = ProductDetails {
         name: "A poster".into(),
         properties: Vec::new(),
         blob: Vec::new(),
         price: Money { amount: 500, currency: Currency::new("EUR").expect("a currency") },
         stock,
-        hold: HoldPolicy::AtAdd,
+        hold,
         hold_ttl_ms: None,
         limits: Limits::default(),
     };
@@ -374,6 +378,37 @@ async fn what_comes_for_a_cart_that_is_lent_waits() {
     must(&node, of_cart(cart_beside("brochure", 2), hold_of("brochure", 2)), 1).await;
     let none = answer(submit(&node, of_cart(cart_beside("brochure", 3), hold_of("brochure", 3)), 1)).await;
     assert!(matches!(&none, Ok(Err(Refusal::OutOfStock(_)))), "{none:?}");
+    let audit = node.handle().audit();
+    assert_eq!((audit.violations, audit.orders), (Vec::new(), 1));
+}
+
+/// A checkout that begins asks its product, which is validated late and refuses. The beginning is proposed all the same: the
+/// checkout is given up after it, and a restart reads the log.
+#[tokio::test(start_paused = true)]
+async fn a_checkout_that_is_refused_its_hold_has_begun() {
+    let machine = Machine::new();
+    let node = machine.start(Duration::from_millis(2), Gate::new());
+    ready(&node).await;
+    must(&node, put_held("fan", 1, HoldPolicy::AtCheckout), 1).await;
+    let wants = |number| {
+        let want = Want::Units { quantity: 1, now: false };
+        let lines = vec![WantedLine { entity: Entity::Product(id("fan")), want }];
+        let cart = cart_beside("fan", number);
+        (cart, Command::Cart(cart, CartCommand::Hold { lines, customer: None, guest: false }))
+    };
+    let carts = [1, 2].map(wants);
+    for (_, hold) in &carts {
+        must(&node, hold.clone(), 1).await;
+    }
+    must(&node, of_cart(carts[0].0, pay(1)), 2).await;
+    let refused = answer(submit(&node, of_cart(carts[1].0, pay(1)), 2)).await;
+    assert!(matches!(&refused, Ok(Err(_))), "{refused:?}");
+    let audit = node.handle().audit();
+    assert_eq!((audit.violations, audit.orders), (Vec::new(), 1));
+    node.stop(1_000).await.expect("an orderly end");
+    sleep(Duration::from_millis(1)).await;
+    let node = machine.start(Duration::ZERO, Gate::new());
+    ready(&node).await;
     let audit = node.handle().audit();
     assert_eq!((audit.violations, audit.orders), (Vec::new(), 1));
 }
