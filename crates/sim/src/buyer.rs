@@ -242,7 +242,8 @@ impl Buyer {
     }
 
     async fn cart(&mut self) -> Story {
-        let (token, customer) = (self.token(), self.town.customer(&mut self.dice));
+        let mut first = Some(self.town.wanted(&mut self.dice));
+        let (token, customer) = (self.token(first.as_ref()), self.town.customer(&mut self.dice));
         let mut story = Story::new(token.cart(), customer);
         self.town.fills(story.cart);
         if self.dice.random_ratio(1, 4) {
@@ -251,7 +252,7 @@ impl Buyer {
             self.change(&mut story, CartCommand::Open { customer, ttl_ms: None, guest }).await;
         }
         for _ in 0..self.dice.random_range(1..4) {
-            self.hold(&mut story).await;
+            self.hold(&mut story, first.take()).await;
             self.think().await;
         }
         if self.dice.random_ratio(1, 4) {
@@ -276,12 +277,12 @@ impl Buyer {
         story
     }
 
-    /// The token of a cart in any shard or, every second time, beside something that it may hold.
-    fn token(&mut self) -> CartToken {
+    /// The token of a cart in any shard or, every second time, beside what it wants first.
+    fn token(&mut self, first: Option<&WantedLine>) -> CartToken {
         let random = self.dice.random();
-        match self.dice.random() {
-            true => CartToken::beside(&self.town.wanted(&mut self.dice).entity, random),
-            false => CartToken(random),
+        match first.filter(|_| self.dice.random()) {
+            Some(first) => CartToken::beside(&first.entity, random),
+            None => CartToken(random),
         }
     }
 
@@ -291,10 +292,10 @@ impl Buyer {
         somebody.or_else(|| self.dice.random_ratio(of_four, 4).then(|| story.customer.clone()))
     }
 
-    async fn hold(&mut self, story: &mut Story) {
+    async fn hold(&mut self, story: &mut Story, first: Option<WantedLine>) {
         let count = if self.dice.random_ratio(1, 3) { self.dice.random_range(2..4) } else { 1 };
-        let mut lines: Vec<WantedLine> = Vec::new();
-        for _ in 0..count {
+        let mut lines: Vec<WantedLine> = first.into_iter().collect();
+        for _ in lines.len()..count {
             let wanted = self.town.wanted(&mut self.dice);
             // Several lines of one entity in one command are refused or merged; that is the rules' own test.
             if lines.iter().all(|line| line.entity != wanted.entity) {

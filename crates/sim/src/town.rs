@@ -35,6 +35,8 @@ const PLACES: u32 = 60;
 /// Products: the first has a quota; of the third, units are set aside only at the checkout; the fourth has both; how the last
 /// is sold changes each time it is put.
 const PRODUCTS: u64 = 5;
+/// One that is set aside at the checkout, and of which there is soon too little.
+const SCARCE: u64 = 2;
 /// Resources.
 const RESOURCES: u64 = 2;
 /// Customers.
@@ -212,7 +214,8 @@ impl Town {
 
     /// Puts a product, with more units each time.
     pub(crate) async fn restock(&self, desk: &Desk, dice: &mut SmallRng, number: u64) {
-        let stock = 40 * (1 + self.puts.fetch_add(1, Ordering::Relaxed));
+        let units = if number == SCARCE { 3 } else { 40 };
+        let stock = units * (1 + self.puts.fetch_add(1, Ordering::Relaxed));
         let limited = [0, 3].contains(&number);
         let per_customer = limited.then(|| CustomerLimit { quota: id("posters"), max: QUOTA_MAX });
         let late = [2, 3].contains(&number) || (number + 1 == PRODUCTS && dice.random());
