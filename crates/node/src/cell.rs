@@ -165,7 +165,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Puts a letter into the actor's mailbox. A closed mailbox drops it, and whoever waits for an answer hears `unknown`.
+    /// Puts a letter into the actor's mailbox. A closed mailbox drops it: a client that waits for an answer hears `unknown`.
     pub(crate) fn cast(self: &Arc<Self>, letter: Letter) {
         let _ = self.actor.cast(Message { to: Arc::clone(self), letter });
     }
@@ -181,7 +181,8 @@ impl Served {
 }
 
 impl Lead {
-    /// Nobody leads any more. What the actors had is to be dropped where no lock is held; `ends` is told of each of them.
+    /// Ends the leadership: closes the desk of every actor for which `ends` says yes. The states that lay there come back, to be
+    /// dropped where no lock is held.
     #[must_use]
     pub(crate) fn end(&mut self, ends: impl Fn(&Served) -> bool) -> Vec<WasOpen<Box<Serving>>> {
         self.reign = None;

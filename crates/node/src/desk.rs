@@ -1,8 +1,8 @@
-//! Where an entity's state lies while nobody decides on it. Who takes it up is the only one who decides, until it is laid down
-//! again: the entity's actor, or, while no message waits for the entity, an actor that has something to decide together with it.
+//! The desk of an entity: its state lies here between decisions. One actor at a time takes the state up, decides, and lays it down
+//! again. That is the entity's own actor or, while no message waits for the entity, an actor that decides something together with it.
 //!
-//! Nobody blocks: an actor that finds nothing goes on with other things, and is told when the state is back. The steps are
-//! tried exhaustively in `tests/loom.rs`.
+//! No actor blocks. One that finds no state goes on with other things, and is told when the state is back. `tests/loom.rs` tries
+//! all orders of these steps.
 
 use super::sync::Mutex;
 
@@ -21,7 +21,7 @@ enum Place<T> {
 /// What an actor finds.
 pub(crate) enum Found<T> {
     State(T),
-    /// Whoever has it says so when it is back.
+    /// Another actor has the state, and tells this one when it is back.
     Nothing,
     Closed,
 }
@@ -31,14 +31,14 @@ pub(crate) enum LaidDown<T> {
     Here,
     /// The actor is to be told.
     Wanted,
-    /// Nobody wants it any more: to be dropped where no lock is held.
+    /// The desk was closed meanwhile: the caller drops the state.
     Closed(T),
 }
 
 /// What a desk was before it was closed.
 pub(crate) enum WasOpen<T> {
     Here(T),
-    /// Whoever has the state drops it.
+    /// The actor that has the state drops it.
     Away,
     /// The actor has messages for it, and is to be told.
     Wanted,

@@ -18,7 +18,6 @@ use parking_lot::MutexGuard;
 use tokio::{sync::mpsc, time::sleep};
 
 use crate::{
-    actor::{ProposedTurn, Ticket},
     cell::Reign,
     codec,
     config::Fsync,
@@ -32,6 +31,7 @@ use crate::{
     routing::not_understood,
     shared::Shared,
     snapshots::{self, SnapshotsKept},
+    ticket::{ProposedTurn, Ticket},
     watched::Before,
     world::{Disk, Lane},
 };

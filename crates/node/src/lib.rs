@@ -52,6 +52,7 @@ pub mod status;
 mod streams;
 mod sync;
 pub mod tasks;
+mod ticket;
 mod timers;
 mod under_way;
 mod watched;

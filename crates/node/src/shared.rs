@@ -24,7 +24,7 @@ use boxoffice_wire::{FirstCommand, joining};
 use bytes::Bytes;
 
 use crate::{
-    actor::{self, AtWork, Letter, Pool, Ticket},
+    actor::{self, AtWork, Letter, Pool},
     admission::{Admission, Class},
     archive_files::ArchiveFiles,
     cell::{self, Caller, Served, ShardCell},
@@ -45,6 +45,7 @@ use crate::{
     status::Samples,
     streams::Streams,
     tasks::Tasks,
+    ticket::Ticket,
     timers::Timers,
     witness::Witness,
     world::{Lane, Standing, StoreError, World},
@@ -356,8 +357,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes up an inventory that has nothing else to do, for a cart that asks it, or else lends it the cart's host. `None` if
-    /// this node does not lead in that term.
+    /// Takes up the state of an inventory for a cart that asks it. If messages wait for the inventory, it is sent the cart's host
+    /// instead. The loan comes back if this node does not lead in that term.
     pub(crate) fn lend(self: &Arc<Self>, term: u64, loan: Box<Loan>) -> Lent {
         let cell = self.cell_of(&loan.inventory);
         let mut lead = cell.lead.lock();

@@ -221,18 +221,8 @@ impl Net for Endpoint {
         let state = self.1.0.state.lock();
         let status = |node: &NodeId| LinkStatus {
             node: *node,
-            address: String::new(),
             up: state.up.contains(&(self.0, *node)),
-            since_ms: 0,
-            program: None,
-            last_error: None,
-            refused: None,
-            frames_sent: 0,
-            bytes_sent: 0,
-            frames_received: 0,
-            bytes_received: 0,
-            dropped: 0,
-            queued: 0,
+            ..LinkStatus::default()
         };
         state.peers.get(&self.0).into_iter().flatten().filter(|node| **node != self.0).map(status).collect()
     }

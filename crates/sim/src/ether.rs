@@ -454,19 +454,9 @@ impl Net for SimNet {
         let state = self.ether.0.state.lock();
         let Some(station) = state.nodes.get(&self.node) else { return Vec::new() };
         let status = |&node: &NodeId| LinkStatus {
-            refused: None,
             node,
-            address: String::new(),
             up: state.up.contains_key(&link(self.node, node)),
-            since_ms: 0,
-            program: None,
-            last_error: None,
-            frames_sent: 0,
-            bytes_sent: 0,
-            frames_received: 0,
-            bytes_received: 0,
-            dropped: 0,
-            queued: 0,
+            ..LinkStatus::default()
         };
         station.peers.iter().map(status).collect()
     }

@@ -140,7 +140,7 @@ pub enum NotSent {
 }
 
 /// How one link is, for whoever looks after the cluster. Counters are since the node's start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinkStatus {
     /// The other node.
     pub node: NodeId,
