@@ -127,7 +127,9 @@ impl<R> InventoryHost<R> {
         }
         if full {
             turn.wake(at.after(BATCH_PAUSE_MS));
-        } else if some || entity.state().is_some_and(|state| state.unfinished() || state.deadline() <= Some(at)) {
+        } else if some
+            || entity.state().is_some_and(|state| state.unfinished() || state.deadline().is_some_and(|due| due <= at))
+        {
             turn.wake(self.round_ends);
         }
     }

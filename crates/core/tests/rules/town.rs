@@ -187,6 +187,14 @@ impl Town {
         }
         let again = !woken || turn.wake_at.is_none_or(|wake_at| wake_at > self.now);
         assert!(again, "{to} is awake and asks to be woken at {:?} at {:?}", turn.wake_at, self.now);
+        if let Some(state) = self.kept.get(&to)
+            && matches!(&*state, State::Session(_) | State::Product(_) | State::Resource(_) | State::Customer(_))
+            && turn.events.is_empty()
+            && actor.proposals.is_empty()
+        {
+            let waits = state.deadline().is_some() || state.unfinished();
+            assert!(waits || turn.wake_at.is_none(), "{to} waits for nothing and is to be woken at {:?}", turn.wake_at);
+        }
         actor.wakes.extend(turn.wake_at);
         let events = std::mem::take(&mut turn.events);
         let effects: Vec<_> = turn.committed.drain(..).chain(turn.read.drain(..)).collect();
