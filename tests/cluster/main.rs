@@ -14,6 +14,7 @@ mod copies;
 mod crowds;
 mod disks;
 mod keys;
+mod leaders;
 mod members;
 mod network;
 mod panics;

@@ -1,11 +1,15 @@
 //! One request from its first sending to its end: repeats with the same request id until the deadline.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
+use boxoffice_core::id::Entity;
 use boxoffice_wire::{
     Encoding, Fail, FailKind, Op, Rejection,
     envelope::Envelope,
-    reply::{self, FromAnswer, No, ServerFrame, Unreadable, request},
+    reply::{self, FromAnswer, Leader, No, ServerFrame, Unreadable, request},
     version::{self, ADDED, Added},
 };
 use bytes::{Bytes, BytesMut};
@@ -43,69 +47,87 @@ const FRAME_BYTES: usize = 256;
 
 impl Client {
     /// Sends a request until it is answered or the deadline has passed.
+    ///
+    /// It goes to the leader of what it is about first, where that is known and requests go to leaders.
     pub(crate) async fn call<T: FromAnswer, B: Serialize>(
         &self,
+        about: Option<&Entity>,
         op: Op,
         request_id: Option<&SmolStr>,
         body: &B,
     ) -> Result<Reply<T>, Error> {
-        self.call_with(op, request_id, body, None).await
+        self.call_with(about, op, request_id, body, None).await
     }
 
     /// The same for a watch: frames of the feed that is granted go into the sink.
     pub(crate) async fn call_with<T: FromAnswer, B: Serialize>(
         &self,
+        about: Option<&Entity>,
         op: Op,
         request_id: Option<&SmolStr>,
         body: &B,
         sink: Option<&FeedSink>,
     ) -> Result<Reply<T>, Error> {
         let deadline = Instant::now() + self.deadline;
+        let routed = about.zip(self.routes.as_ref());
+        let leader = routed.and_then(|(entity, routes)| routes.leader_of(entity, self));
+        let places = Places { leader: leader.as_deref(), own: &self.shared, others: &self.others };
         // Attempts that may have happened after all, and why the last one that surely did not failed.
         let mut doubt = self.doubt_of(request_id);
         let mut last = Fail::new(FailKind::NotReady).saying("there was no connection before the deadline");
-        // Which node it is sent to, counted from this client's own.
+        // Which node it is sent to, counted from the first of `places`.
         let mut turn = 0;
         let (mut repeated, mut refusals) = (false, 0);
         // Nodes that do not know a field of it.
         let mut too_old = 0;
         loop {
-            let Some(turn_taken) = self.at(turn).pacing.place(op, deadline).await else {
+            let at = places.at(turn);
+            let Some(turn_taken) = at.pacing.place(op, deadline).await else {
                 let busy = Fail::new(FailKind::Busy).saying("the node was busy until the deadline");
                 return Err(self.ended(doubt, request_id, deadline, busy));
             };
-            let outcome = self.attempt(self.at(turn), op, request_id, body, sink, deadline).await?;
+            let outcome = match self.attempt(at, op, request_id, body, sink, deadline).await {
+                // A connection to a leader is only a shorter way.
+                Err(_) if places.is_leader(turn) => Outcome::Lost,
+                outcome => outcome?,
+            };
             let mut busy = None;
-            let place = turn % (1 + self.others.len());
+            let place = at.number;
             let (why, wait) = match outcome {
-                Outcome::Answer(frame, connection) => match read(self, &frame)? {
-                    reply::Reply::Ok(value, at) => return Ok(Reply { value, at, repeated }),
-                    reply::Reply::No(No { code: IN_PROGRESS, .. }) => {
-                        doubt.add((place, connection));
-                        (Why::InProgress, REPEAT_AFTER)
+                Outcome::Answer(frame, connection) => {
+                    let (answer, Leader(leader)) = read(self, &frame)?;
+                    if let Some(((entity, routes), leader)) = routed.zip(leader) {
+                        routes.learn(entity, leader, self);
                     }
-                    reply::Reply::No(no)
-                        if request_id.is_some() && !says_enough(&no) && !doubt.ends_over((place, connection)) =>
-                    {
-                        // An earlier attempt may still be granted: this is not the last word.
-                        refusals += 1;
-                        (Why::Refused, REPEAT_AFTER * (1 << u32::min(refusals, REFUSALS_DOUBLED_MAX)))
-                    }
-                    reply::Reply::No(no) => return Err(Error::Refused(Box::new(no))),
-                    reply::Reply::Fail(fail) => {
-                        if fail.kind == FailKind::Unknown {
+                    match answer {
+                        reply::Reply::Ok(value, at) => return Ok(Reply { value, at, repeated }),
+                        reply::Reply::No(No { code: IN_PROGRESS, .. }) => {
                             doubt.add((place, connection));
+                            (Why::InProgress, REPEAT_AFTER)
                         }
-                        if matches!(fail.kind, FailKind::Internal | FailKind::ReadOnly) {
-                            return Err(self.ended(doubt, request_id, deadline, fail));
+                        reply::Reply::No(no)
+                            if request_id.is_some() && !says_enough(&no) && !doubt.ends_over((place, connection)) =>
+                        {
+                            // An earlier attempt may still be granted: this is not the last word.
+                            refusals += 1;
+                            (Why::Refused, REPEAT_AFTER * (1 << u32::min(refusals, REFUSALS_DOUBLED_MAX)))
                         }
-                        let wait = fail.retry_after_ms.map(|millis| Duration::from_millis(millis.into()));
-                        let (why, wait) = (Why::failed(fail.kind), wait.unwrap_or(REPEAT_AFTER));
-                        busy = (fail.kind == FailKind::Busy).then_some(wait);
-                        last = fail;
-                        (why, wait)
+                        reply::Reply::No(no) => return Err(Error::Refused(Box::new(no))),
+                        reply::Reply::Fail(fail) => {
+                            if fail.kind == FailKind::Unknown {
+                                doubt.add((place, connection));
+                            }
+                            if matches!(fail.kind, FailKind::Internal | FailKind::ReadOnly) {
+                                return Err(self.ended(doubt, request_id, deadline, fail));
+                            }
+                            let wait = fail.retry_after_ms.map(|millis| Duration::from_millis(millis.into()));
+                            let (why, wait) = (Why::failed(fail.kind), wait.unwrap_or(REPEAT_AFTER));
+                            busy = (fail.kind == FailKind::Busy).then_some(wait);
+                            last = fail;
+                            (why, wait)
+                        }
                     }
-                },
+                }
                 // The next attempt waits for the next connection.
                 Outcome::Lost => {
                     doubt = Doubt::Anywhere;
@@ -117,11 +139,11 @@ impl Client {
                 }
                 Outcome::NotSent => (Why::NoConnection, self.deadline),
                 // Another node may be there; after a whole round, one of them may be back.
-                Outcome::HandedBack if (turn + 1) % (1 + self.others.len()) != 0 => (Why::NoConnection, Duration::ZERO),
+                Outcome::HandedBack if !places.is_last(turn) => (Why::NoConnection, Duration::ZERO),
                 Outcome::HandedBack => (Why::NoConnection, REPEAT_AFTER),
                 Outcome::TooOld(why) => {
                     too_old += 1;
-                    if too_old > self.others.len() {
+                    if too_old >= places.len() {
                         let is_doubtful = doubt.is_some();
                         let ended = || self.ended(doubt, request_id, deadline, last);
                         return Err(if is_doubtful { ended() } else { unsupported(why) });
@@ -133,6 +155,9 @@ impl Client {
             let wait = self.jittered(wait);
             if !self.shared.config.retry || Instant::now() + wait >= deadline {
                 return Err(self.ended(doubt, request_id, deadline, last));
+            }
+            if let Some((_, routes)) = routed.filter(|_| places.is_leader(turn) && why.goes_elsewhere()) {
+                routes.doubt(self);
             }
             self.shared.repeats.note(why);
             // What was handed back was not sent.
@@ -160,14 +185,6 @@ impl Client {
             doubts.keep(request_id.clone(), doubt, deadline);
         }
         Error::Unknown(request_id.cloned())
-    }
-
-    /// The connection of this turn: its own, then those of the others, then its own again.
-    fn at(&self, turn: usize) -> &Shared {
-        match turn % (1 + self.others.len()) {
-            0 => &self.shared,
-            other => &self.others[other - 1],
-        }
     }
 
     /// Sends a request once.
@@ -217,6 +234,37 @@ impl Client {
     }
 }
 
+/// The nodes that a request may be sent to, one after the other and round again.
+struct Places<'a> {
+    leader: Option<&'a Shared>,
+    own: &'a Shared,
+    others: &'a [Arc<Shared>],
+}
+
+impl<'a> Places<'a> {
+    fn len(&self) -> usize {
+        usize::from(self.leader.is_some()) + 1 + self.others.len()
+    }
+
+    fn at(&self, turn: usize) -> &'a Shared {
+        match (turn % self.len(), self.leader) {
+            (0, Some(leader)) => leader,
+            (1, Some(_)) | (0, None) => self.own,
+            (place, Some(_)) => &self.others[place - 2],
+            (place, None) => &self.others[place - 1],
+        }
+    }
+
+    /// Whether it is sent to the leader, past this client's own node.
+    fn is_leader(&self, turn: usize) -> bool {
+        self.leader.is_some() && turn.is_multiple_of(self.len())
+    }
+
+    fn is_last(&self, turn: usize) -> bool {
+        (turn + 1).is_multiple_of(self.len())
+    }
+}
+
 impl Shared {
     fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
@@ -257,10 +305,10 @@ fn says_enough(no: &No) -> bool {
     no.is_outcome() || no.code == PAYMENT_PENDING
 }
 
-fn read<T: FromAnswer>(client: &Client, frame: &Bytes) -> Result<reply::Reply<T>, Unreadable> {
+fn read<T: FromAnswer>(client: &Client, frame: &Bytes) -> Result<(reply::Reply<T>, Leader), Unreadable> {
     let encoding = client.shared.config.encoding;
     match ServerFrame::read(encoding, frame)? {
-        ServerFrame::Answer(_, verdict) => verdict.read(encoding),
+        ServerFrame::Answer(_, verdict, leader) => Ok((verdict.read(encoding)?, leader)),
         ServerFrame::Feed(..) | ServerFrame::Notice(_) | ServerFrame::Hello(_) | ServerFrame::Other => {
             unreachable!("the post hands callers nothing but answers")
         }

@@ -85,7 +85,7 @@ impl Cart {
     /// As every op: [`Error`].
     pub async fn open(&self, customer: Option<Id>, ttl_ms: Option<u64>) -> Result<Reply<CartView>, Error> {
         let body = body::CartOpen { token: self.token, cart: None, customer, ttl_ms };
-        self.client.change(Op::CartOpen, &body).await
+        self.client.change_of(&self.entity(), Op::CartOpen, &body).await
     }
 
     /// `cart.get`: what it holds, and until when.
@@ -93,7 +93,7 @@ impl Cart {
     /// # Errors
     /// As every op: [`Error`].
     pub async fn get(&self) -> Result<Reply<CartView>, Error> {
-        self.client.read(Op::CartGet, &self.only()).await
+        self.client.read_of(&self.entity(), Op::CartGet, &self.only()).await
     }
 
     /// `cart.hold_seats`: these seats, all or none.
@@ -125,7 +125,7 @@ impl Cart {
         let (token, customer, session) = (self.token, self.customer.clone(), session.clone());
         let seats = seats.into_iter().collect();
         let body = body::HoldSeats { token, cart: None, customer, session, seats, best_effort };
-        self.client.change(Op::CartHoldSeats, &body).await
+        self.client.change_of(&self.entity(), Op::CartHoldSeats, &body).await
     }
 
     /// `cart.hold_best`: the best neighbouring seats there are.
@@ -136,7 +136,7 @@ impl Cart {
         let BestWish { count, category, section, accessible, split } = wish;
         let (token, customer, session) = (self.token, self.customer.clone(), session.clone());
         let body = body::HoldBest { token, cart: None, customer, session, count, category, section, accessible, split };
-        self.client.change(Op::CartHoldBest, &body).await
+        self.client.change_of(&self.entity(), Op::CartHoldBest, &body).await
     }
 
     /// `cart.hold_places`: places in an area of a session.
@@ -152,7 +152,7 @@ impl Cart {
             area: area.clone(),
             quantity: quantity.into(),
         };
-        self.client.change(Op::CartHoldPlaces, &body).await
+        self.client.change_of(&self.entity(), Op::CartHoldPlaces, &body).await
     }
 
     /// `cart.hold_stock`: units of a product; they join a line of the same product.
@@ -167,7 +167,7 @@ impl Cart {
             product: product.clone(),
             quantity: quantity.into(),
         };
-        self.client.change(Op::CartHoldStock, &body).await
+        self.client.change_of(&self.entity(), Op::CartHoldStock, &body).await
     }
 
     /// `cart.hold_slot`: time of a resource, `[begin, end)`.
@@ -191,7 +191,7 @@ impl Cart {
     ) -> Result<Reply<Held>, Error> {
         let (customer, resource, details) = (self.customer.clone(), resource.clone(), SmolStr::new(details));
         let body = body::HoldSlot { token: self.token, cart: None, customer, resource, begin, end, details };
-        self.client.change(Op::CartHoldSlot, &body).await
+        self.client.change_of(&self.entity(), Op::CartHoldSlot, &body).await
     }
 
     /// `cart.hold_all`: several lines, also of several sessions, products and resources, all or none.
@@ -201,7 +201,7 @@ impl Cart {
     pub async fn hold_all(&self, lines: impl IntoIterator<Item = WantedLine>) -> Result<Reply<Held>, Error> {
         let lines = lines.into_iter().map(body::Line::from).collect();
         let body = body::HoldAll { token: self.token, cart: None, customer: self.customer.clone(), lines };
-        self.client.change(Op::CartHoldAll, &body).await
+        self.client.change_of(&self.entity(), Op::CartHoldAll, &body).await
     }
 
     /// `cart.set_quantity`: so many units or places altogether from now on; 0 ends the line.
@@ -210,7 +210,7 @@ impl Cart {
     /// As every op: [`Error`]; if more is not to be had, the old quantity stays.
     pub async fn set_quantity(&self, line: u32, quantity: u32) -> Result<Reply<CartView>, Error> {
         let body = body::SetQuantity { token: self.token, cart: None, line, quantity: quantity.into() };
-        self.client.change(Op::CartSetQuantity, &body).await
+        self.client.change_of(&self.entity(), Op::CartSetQuantity, &body).await
     }
 
     /// `cart.release`: gives a line back, or these seats of it.
@@ -218,7 +218,9 @@ impl Cart {
     /// # Errors
     /// As every op: [`Error`].
     pub async fn release(&self, line: u32, seats: Option<Vec<Seat>>) -> Result<Reply<CartView>, Error> {
-        self.client.change(Op::CartRelease, &body::Release { token: self.token, cart: None, line, seats }).await
+        self.client
+            .change_of(&self.entity(), Op::CartRelease, &body::Release { token: self.token, cart: None, line, seats })
+            .await
     }
 
     /// `cart.cancel`: gives everything back and ends the cart.
@@ -226,7 +228,7 @@ impl Cart {
     /// # Errors
     /// As every op: [`Error`].
     pub async fn cancel(&self) -> Result<Reply<CartView>, Error> {
-        self.client.change(Op::CartCancel, &self.only()).await
+        self.client.change_of(&self.entity(), Op::CartCancel, &self.only()).await
     }
 
     /// `cart.checkout`: buys what it holds.
@@ -266,12 +268,16 @@ impl Cart {
         let customer = customer.or_else(|| self.customer.clone());
         let (payment, shipping) = (payment.into(), shipping.map(body::ShippingBody::from));
         let body = body::Checkout { token: self.token, cart: None, payment, customer, shipping, expect };
-        self.client.change(Op::CartCheckout, &body).await
+        self.client.change_of(&self.entity(), Op::CartCheckout, &body).await
     }
 
     /// `watch`: follows the cart: its lines, its deadline, its end. It starts when its first state is asked for.
     pub fn watch(&self) -> Watch<LiveCart> {
-        Watch::new(self.client.clone(), Entity::Cart(self.id), Some(self.token), None)
+        Watch::new(self.client.clone(), self.entity(), Some(self.token), None)
+    }
+
+    fn entity(&self) -> Entity {
+        Entity::Cart(self.id)
     }
 
     fn only(&self) -> body::CartOnly {

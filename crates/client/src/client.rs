@@ -1,7 +1,10 @@
 //! The client: a typed method for every op.
 
 use std::{
-    sync::{Arc, Mutex, atomic::AtomicU64},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -32,6 +35,7 @@ use crate::{
     post::{Letter, Post, SUBMIT_QUEUE, State},
     repeats::{Repeated, Repeats},
     request_id::{RequestIds, random_u64},
+    routes::Routes,
     watch::Watch,
 };
 
@@ -41,12 +45,16 @@ pub struct Client {
     pub(crate) shared: Arc<Shared>,
     /// Where requests go that its own node cannot serve.
     pub(crate) others: Arc<[Arc<Shared>]>,
+    /// Connections to leaders, where requests go to them.
+    pub(crate) routes: Option<Arc<Routes>>,
     pub(crate) deadline: Duration,
     pub(crate) request_id: Option<SmolStr>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Shared {
+    /// No other one of this process has it.
+    pub(crate) number: u64,
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) letters: mpsc::Sender<Letter>,
     pub(crate) state: watch::Receiver<State>,
@@ -81,23 +89,10 @@ impl Client {
         if config.addresses.is_empty() {
             return Err(Error::Closed("there is no address; give at least one".into()));
         }
-        let config = Arc::new(config);
-        let (letters, inbox) = mpsc::channel(SUBMIT_QUEUE);
-        let (says, state) = watch::channel(State::Connecting(None));
-        tokio::spawn(Post::new(Arc::clone(&config), inbox, says).run());
-        let (deadline, pacing) = (config.deadline, Pacing::new(config.under_way_max));
-        let shared = Shared {
-            config,
-            letters,
-            state,
-            next_id: AtomicU64::new(1),
-            request_ids: RequestIds::new(),
-            rng: Mutex::new(SmallRng::seed_from_u64(random_u64())),
-            repeats: Repeated::default(),
-            doubts: Mutex::default(),
-            pacing,
-        };
-        Ok(Client { shared: Arc::new(shared), others: Arc::new([]), deadline, request_id: None })
+        let deadline = config.deadline;
+        let routes = config.to_leaders.then(Arc::default);
+        let shared = Shared::start(config);
+        Ok(Client { shared, others: Arc::new([]), routes, deadline, request_id: None })
     }
 
     /// Waits until there is a connection, up to the deadline.
@@ -182,7 +177,7 @@ impl Client {
     /// # Errors
     /// As every op: [`Error`].
     pub async fn venue_put(&self, id: &Id, details: VenueDetails) -> Result<Reply<()>, Error> {
-        self.change(Op::VenuePut, &body::VenuePut::new(id.clone(), details)).await
+        self.change_of(&Entity::Venue(id.clone()), Op::VenuePut, &body::VenuePut::new(id.clone(), details)).await
     }
 
     /// `venue.get`: its details and halls.
@@ -190,7 +185,7 @@ impl Client {
     /// # Errors
     /// As every op: [`Error`].
     pub async fn venue_get(&self, id: &Id) -> Result<Reply<VenueView>, Error> {
-        self.read(Op::VenueGet, &body::Get { id: id.clone() }).await
+        self.read_of(&Entity::Venue(id.clone()), Op::VenueGet, &body::Get { id: id.clone() }).await
     }
 
     /// `hall.put`: creates or changes a hall. Sessions that exist keep the layout they were made with.
@@ -221,7 +216,7 @@ impl Client {
     ) -> Result<Reply<()>, Error> {
         let (name, comments) = (SmolStr::new(name), SmolStr::new(comments));
         let body = body::HallPut { venue: venue.clone(), id: id.clone(), name, comments, layout };
-        self.change(Op::HallPut, &body).await
+        self.change_of(&Entity::Venue(venue.clone()), Op::HallPut, &body).await
     }
 
     /// `hall.get`: name and layout.
@@ -229,7 +224,12 @@ impl Client {
     /// # Errors
     /// As every op: [`Error`].
     pub async fn hall_get(&self, venue: &Id, id: &Id) -> Result<Reply<HallView>, Error> {
-        self.read(Op::HallGet, &body::HallGet { venue: venue.clone(), id: id.clone() }).await
+        self.read_of(
+            &Entity::Venue(venue.clone()),
+            Op::HallGet,
+            &body::HallGet { venue: venue.clone(), id: id.clone() },
+        )
+        .await
     }
 
     /// `session.create`: books the hall for the time and opens the session.
@@ -245,7 +245,7 @@ impl Client {
     /// # Errors
     /// As every op: [`Error`].
     pub async fn session_get(&self, id: &Id) -> Result<Reply<SessionView>, Error> {
-        self.read(Op::SessionGet, &body::Get { id: id.clone() }).await
+        self.read_of(&Entity::Session(id.clone()), Op::SessionGet, &body::Get { id: id.clone() }).await
     }
 
     /// `session.search`: sessions of a venue, by start; a page with a cursor for the next.
@@ -261,7 +261,8 @@ impl Client {
     /// # Errors
     /// As every op: [`Error`].
     pub async fn session_map(&self, id: &Id) -> Result<Reply<MapView>, Error> {
-        self.read(Op::SessionMap, &body::SessionMap { id: id.clone(), view: None }).await
+        self.read_of(&Entity::Session(id.clone()), Op::SessionMap, &body::SessionMap { id: id.clone(), view: None })
+            .await
     }
 
     /// `session.map` in the three numbers of cinemas: 2 on sale, 1 locked, 0 sold or blocked.
@@ -269,7 +270,12 @@ impl Client {
     /// # Errors
     /// As every op: [`Error`].
     pub async fn session_map_three_states(&self, id: &Id) -> Result<Reply<ThreeStates>, Error> {
-        self.read(Op::SessionMap, &body::SessionMap { id: id.clone(), view: Some("2,1,0".into()) }).await
+        self.read_of(
+            &Entity::Session(id.clone()),
+            Op::SessionMap,
+            &body::SessionMap { id: id.clone(), view: Some("2,1,0".into()) },
+        )
+        .await
     }
 
     /// `session.block`: keeps free seats off sale, all or none.
@@ -278,7 +284,8 @@ impl Client {
     /// As every op: [`Error`].
     pub async fn session_block(&self, id: &Id, seats: impl IntoIterator<Item = Seat>) -> Result<Reply<()>, Error> {
         let seats = seats.into_iter().collect();
-        self.change(Op::SessionBlock, &body::SessionSeats { id: id.clone(), seats }).await
+        self.change_of(&Entity::Session(id.clone()), Op::SessionBlock, &body::SessionSeats { id: id.clone(), seats })
+            .await
     }
 
     /// `session.unblock`: puts blocked seats back on sale, all or none.
@@ -287,7 +294,8 @@ impl Client {
     /// As every op: [`Error`].
     pub async fn session_unblock(&self, id: &Id, seats: impl IntoIterator<Item = Seat>) -> Result<Reply<()>, Error> {
         let seats = seats.into_iter().collect();
-        self.change(Op::SessionUnblock, &body::SessionSeats { id: id.clone(), seats }).await
+        self.change_of(&Entity::Session(id.clone()), Op::SessionUnblock, &body::SessionSeats { id: id.clone(), seats })
+            .await
     }
 
     /// `order.get`: what a cart became.
@@ -295,7 +303,7 @@ impl Client {
     /// # Errors
     /// As every op: [`Error`].
     pub async fn order_get(&self, order: OrderId) -> Result<Reply<OrderView>, Error> {
-        self.read(Op::OrderGet, &body::OrderGet { order }).await
+        self.read_of(&Entity::Cart(order.cart()), Op::OrderGet, &body::OrderGet { order }).await
     }
 
     /// `watch`: follows a session as a stream of consistent maps. It starts when its first map is asked for.
@@ -352,15 +360,81 @@ impl Client {
 
     /// A command that changes something, under a request id.
     pub(crate) async fn change<T: FromAnswer, B: Serialize>(&self, op: Op, body: &B) -> Result<Reply<T>, Error> {
+        self.change_about(None, op, body).await
+    }
+
+    /// The same for a command that is about this entity.
+    pub(crate) async fn change_of<T: FromAnswer, B: Serialize>(
+        &self,
+        entity: &Entity,
+        op: Op,
+        body: &B,
+    ) -> Result<Reply<T>, Error> {
+        self.change_about(Some(entity), op, body).await
+    }
+
+    async fn change_about<T: FromAnswer, B: Serialize>(
+        &self,
+        about: Option<&Entity>,
+        op: Op,
+        body: &B,
+    ) -> Result<Reply<T>, Error> {
         match &self.request_id {
-            Some(given) => self.call(op, Some(given), body).await,
-            None => self.call(op, Some(&self.shared.request_ids.next()), body).await,
+            Some(given) => self.call(about, op, Some(given), body).await,
+            None => self.call(about, op, Some(&self.shared.request_ids.next()), body).await,
         }
     }
 
     /// A request that changes nothing.
     pub(crate) async fn read<T: FromAnswer, B: Serialize>(&self, op: Op, body: &B) -> Result<Reply<T>, Error> {
-        self.call(op, None, body).await
+        self.call(None, op, None, body).await
+    }
+
+    /// The same for one that is about this entity.
+    pub(crate) async fn read_of<T: FromAnswer, B: Serialize>(
+        &self,
+        entity: &Entity,
+        op: Op,
+        body: &B,
+    ) -> Result<Reply<T>, Error> {
+        self.call(Some(entity), op, None, body).await
+    }
+}
+
+impl Shared {
+    /// A connection that is made in the background.
+    pub(crate) fn start(config: ClientConfig) -> Arc<Shared> {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let config = Arc::new(config);
+        let (letters, inbox) = mpsc::channel(SUBMIT_QUEUE);
+        let (says, state) = watch::channel(State::Connecting(None));
+        tokio::spawn(Post::new(Arc::clone(&config), inbox, says).run());
+        let pacing = Pacing::new(config.under_way_max);
+        Arc::new(Shared {
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            config,
+            letters,
+            state,
+            next_id: AtomicU64::new(1),
+            request_ids: RequestIds::new(),
+            rng: Mutex::new(SmallRng::seed_from_u64(random_u64())),
+            repeats: Repeated::default(),
+            doubts: Mutex::default(),
+            pacing,
+        })
+    }
+
+    /// Whether there is a connection.
+    pub(crate) fn is_connected(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Connected(_))
+    }
+
+    /// The node at the other end, once it has said who it is.
+    pub(crate) fn node(&self) -> Option<u64> {
+        match &*self.state.borrow() {
+            State::Connected(Some(hello)) => hello.node.parse().ok(),
+            State::Connected(None) | State::Connecting(_) | State::Closed(_) => None,
+        }
     }
 }
 

@@ -237,7 +237,7 @@ impl CountsWatch {
     /// `None` if it is to be tried again.
     async fn ask(&self, sessions: &[Id], sink: &FeedSink) -> Result<Option<CountsWatching>, Error> {
         let body = body::Watch { entity: None, sessions: Some(sessions.to_vec()), token: None, resume: None };
-        match self.client.call_with::<CountsWatching, _>(Op::Watch, None, &body, Some(sink)).await {
+        match self.client.call_with::<CountsWatching, _>(None, Op::Watch, None, &body, Some(sink)).await {
             Ok(answer) => Ok(Some(answer.value)),
             Err(error @ (Error::Refused(_) | Error::Closed(_) | Error::Protocol(_))) => Err(error),
             Err(error @ (Error::Failed(_) | Error::Unknown(_))) => {

@@ -15,8 +15,8 @@ const DOUBTS_MAX: usize = 4_096;
 /// How long after its deadline an attempt may still be on its way.
 const LATE: Duration = Duration::from_secs(10);
 
-/// Which connection, of this client or of one of the others, and the how-manieth of it.
-pub(crate) type Connection = (usize, u64);
+/// A connection: the number of its [`crate::client::Shared`], and which of that one's connections, one after the other, it is.
+pub(crate) type Connection = (u64, u64);
 
 /// Attempts of a request that may have been granted, or may be yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

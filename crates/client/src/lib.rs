@@ -45,6 +45,7 @@ mod pending;
 mod post;
 mod repeats;
 mod request_id;
+mod routes;
 
 pub use boxoffice_core::{
     answer::{

@@ -93,7 +93,12 @@ impl Client {
     /// # Errors
     /// As every op: [`Error`].
     pub async fn session_cancel(&self, id: &Id, reason: impl AsRef<str>) -> Result<Reply<()>, Error> {
-        self.change(Op::SessionCancel, &body::SessionCancel { id: id.clone(), reason: SmolStr::new(reason) }).await
+        self.change_of(
+            &Entity::Session(id.clone()),
+            Op::SessionCancel,
+            &body::SessionCancel { id: id.clone(), reason: SmolStr::new(reason) },
+        )
+        .await
     }
 
     /// `product.put`: creates or changes a product.
@@ -101,7 +106,7 @@ impl Client {
     /// # Errors
     /// As every op: [`Error`].
     pub async fn product_put(&self, id: &Id, details: ProductDetails) -> Result<Reply<ProductView>, Error> {
-        self.change(Op::ProductPut, &body::ProductPut::new(id.clone(), details)).await
+        self.change_of(&Entity::Product(id.clone()), Op::ProductPut, &body::ProductPut::new(id.clone(), details)).await
     }
 
     /// `product.get`: what it is, and its units by state.
@@ -109,7 +114,7 @@ impl Client {
     /// # Errors
     /// As every op: [`Error`].
     pub async fn product_get(&self, id: &Id) -> Result<Reply<ProductView>, Error> {
-        self.read(Op::ProductGet, &body::Get { id: id.clone() }).await
+        self.read_of(&Entity::Product(id.clone()), Op::ProductGet, &body::Get { id: id.clone() }).await
     }
 
     /// `resource.put`: creates or changes a resource. Bookings that exist stay.
@@ -117,7 +122,8 @@ impl Client {
     /// # Errors
     /// As every op: [`Error`].
     pub async fn resource_put(&self, id: &Id, details: ResourceDetails) -> Result<Reply<ResourceView>, Error> {
-        self.change(Op::ResourcePut, &body::ResourcePut::new(id.clone(), details)).await
+        self.change_of(&Entity::Resource(id.clone()), Op::ResourcePut, &body::ResourcePut::new(id.clone(), details))
+            .await
     }
 
     /// `resource.get`: what it is, and how many bookings it has.
@@ -125,7 +131,7 @@ impl Client {
     /// # Errors
     /// As every op: [`Error`].
     pub async fn resource_get(&self, id: &Id) -> Result<Reply<ResourceView>, Error> {
-        self.read(Op::ResourceGet, &body::Get { id: id.clone() }).await
+        self.read_of(&Entity::Resource(id.clone()), Op::ResourceGet, &body::Get { id: id.clone() }).await
     }
 
     /// `resource.reserve`: books time without a cart, once or again and again: all of it or nothing.
@@ -142,7 +148,7 @@ impl Client {
     ) -> Result<Reply<BookingPage>, Error> {
         let details = SmolStr::new(details);
         let body = body::ResourceReserve::new(resource.clone(), booking.clone(), when, repeat, details);
-        self.change(Op::ResourceReserve, &body).await
+        self.change_of(&Entity::Resource(resource.clone()), Op::ResourceReserve, &body).await
     }
 
     /// `resource.cancel`: ends a booking, or a whole series.
@@ -151,7 +157,7 @@ impl Client {
     /// As every op: [`Error`].
     pub async fn resource_cancel(&self, resource: &Id, booking: &Id, series: bool) -> Result<Reply<()>, Error> {
         let body = body::ResourceCancel { resource: resource.clone(), booking: booking.clone(), series };
-        self.change(Op::ResourceCancel, &body).await
+        self.change_of(&Entity::Resource(resource.clone()), Op::ResourceCancel, &body).await
     }
 
     /// `resource.move`: puts a booking to another time; if that does not fit, the old time stays.
@@ -159,7 +165,12 @@ impl Client {
     /// # Errors
     /// As every op: [`Error`].
     pub async fn resource_move(&self, resource: &Id, booking: &Id, when: When) -> Result<Reply<BookingPage>, Error> {
-        self.change(Op::ResourceMove, &body::ResourceMove::new(resource.clone(), booking.clone(), when)).await
+        self.change_of(
+            &Entity::Resource(resource.clone()),
+            Op::ResourceMove,
+            &body::ResourceMove::new(resource.clone(), booking.clone(), when),
+        )
+        .await
     }
 
     /// `resource.is_available`: whether a time could be booked now, and what is in the way.
@@ -167,7 +178,12 @@ impl Client {
     /// # Errors
     /// As every op: [`Error`].
     pub async fn resource_is_available(&self, resource: &Id, when: When) -> Result<Reply<Available>, Error> {
-        self.read(Op::ResourceIsAvailable, &body::ResourceIsAvailable::new(resource.clone(), when)).await
+        self.read_of(
+            &Entity::Resource(resource.clone()),
+            Op::ResourceIsAvailable,
+            &body::ResourceIsAvailable::new(resource.clone(), when),
+        )
+        .await
     }
 
     /// `resource.bookings`: those that overlap a time; a page with a cursor for the next.
@@ -211,7 +227,7 @@ impl Client {
         limit: Option<u32>,
     ) -> Result<Reply<PurchasesPage>, Error> {
         let body = body::CustomerPurchases { customer: customer.clone(), cursor: Some(cursor), limit };
-        self.read(Op::CustomerPurchases, &body).await
+        self.read_of(&Entity::Customer(customer.clone()), Op::CustomerPurchases, &body).await
     }
 
     /// `watch`: every purchase of a customer after a cursor (0 for the first), each once, across reconnects.

@@ -417,8 +417,8 @@ impl Post {
         let read = ServerFrame::read(encoding, &frame);
         let read = read.map_err(|error| End { advice: Advice::BackOff, why: error.to_string() })?;
         match read {
-            ServerFrame::Answer(Some(OWN_ID), _) | ServerFrame::Other => {}
-            ServerFrame::Answer(Some(id), verdict) => {
+            ServerFrame::Answer(Some(OWN_ID), _, _) | ServerFrame::Other => {}
+            ServerFrame::Answer(Some(id), verdict, _) => {
                 self.back_off.worked();
                 let Some(asker) = self.pending.answered(id) else {
                     return Ok(());
@@ -429,7 +429,7 @@ impl Post {
                 }
                 asker.tell(Outcome::Answer(frame, self.connections));
             }
-            ServerFrame::Answer(None, verdict) => {
+            ServerFrame::Answer(None, verdict, _) => {
                 warn!(?verdict, "the server could not read a frame")
             }
             ServerFrame::Feed(feed, event) => {

@@ -110,7 +110,7 @@ impl<T: Live> Watch<T> {
             let resume = self.state.as_ref().map(T::resume);
             let entity = Some(self.entity.clone());
             let body = body::Watch { entity, sessions: None, token: self.token, resume };
-            let asked = self.client.call_with::<Watching, _>(Op::Watch, None, &body, Some(&sink)).await;
+            let asked = self.client.call_with::<Watching, _>(None, Op::Watch, None, &body, Some(&sink)).await;
             match asked {
                 Ok(_) => {
                     // A node says so anew where it begins.

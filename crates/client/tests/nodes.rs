@@ -2,8 +2,18 @@
 
 mod common;
 
+use std::{pin::pin, time::Duration};
+
 use boxoffice_client::{Cart, Client, ClientConfig, Encoding, FailKind, Repeats, Seat, Timestamp};
+use boxoffice_core::answer::Answered;
+use boxoffice_wire::{
+    Op,
+    cluster::{NodeAddress, ShardMap},
+    encode,
+    request::Shape,
+};
 use common::*;
+use tokio::time::timeout;
 
 const SEATS: [Seat; 2] = [Seat { row: 1, seat: 5 }, Seat { row: 1, seat: 6 }];
 
@@ -104,4 +114,133 @@ async fn nothing_waits_for_a_node_that_is_gone() {
     let (reply, ()) = tokio::join!(later.hold_seats(&session, SEATS), serve);
     reply.expect("granted");
     assert_eq!((client.repeats().lost, client.repeats().no_connection), (1, 1));
+}
+
+/// The shard map of a cluster with one data shard, led by node 2, which is here.
+fn led_by_two(client: String) -> ShardMap {
+    ShardMap { leaders: vec![1, 2], nodes: vec![NodeAddress { node: 2, client: client.into() }] }
+}
+
+/// A client of node 1 that sends requests to leaders, node 1's end of it, and the server at which it finds node 2.
+async fn with_a_leader() -> (Client, Peer, [Server; 2]) {
+    let servers = [Server::new(Encoding::MsgPack).await, Server::new(Encoding::MsgPack).await];
+    let config = ClientConfig { to_leaders: true, ..servers[0].config() };
+    let (client, mut one) = servers[0].connected_as("1", config).await;
+    // The first request goes the usual way; beside it the client asks for the map, once.
+    let cart = Cart::new(&client);
+    let map = led_by_two(servers[1].config().addresses.remove(0));
+    let serve = async {
+        let mut asked = Vec::new();
+        for _ in 0..2 {
+            let request = one.request().await;
+            match request.op {
+                Op::Shards => one.shards(&request, &map).await,
+                _ => one.ok(&request, held(cart.id())).await,
+            }
+            asked.push(request.op);
+        }
+        asked.sort_by_key(|op| op.name());
+        assert_eq!(asked, [Op::CartHoldSeats, Op::Shards]);
+    };
+    let session = id("hamlet");
+    tokio::join!(cart.hold_seats(&session, SEATS), serve).0.expect("granted");
+    (client, one, servers)
+}
+
+/// Buys through node 1 until the client has a connection to the leader.
+async fn connect_to_leader(client: &Client, one: &mut Peer, leader: &Server) -> Peer {
+    let cart = Cart::new(client);
+    let session = id("hamlet");
+    let mut accepting = pin!(leader.accept_as("2"));
+    loop {
+        let serve = async {
+            let request = one.request().await;
+            one.ok(&request, held(cart.id())).await;
+        };
+        tokio::join!(cart.hold_seats(&session, SEATS), serve).0.expect("granted");
+        if let Ok(two) = timeout(Duration::from_millis(5), &mut accepting).await {
+            return two;
+        }
+    }
+}
+
+#[tokio::test]
+async fn requests_go_to_the_leader_and_past_it_when_it_is_gone() {
+    let (client, mut one, servers) = with_a_leader().await;
+    let mut two = connect_to_leader(&client, &mut one, &servers[1]).await;
+    let cart = Cart::new(&client);
+    let session = id("hamlet");
+    let serve = async {
+        let first = two.request().await;
+        two.ok(&first, held(cart.id())).await;
+        // It leads no more; the same request goes on through the client's own node, which is asked for the map as well.
+        let second = two.request().await;
+        two.fail(&second, FailKind::NotReady).await;
+        let again = one.request().await;
+        assert_eq!(again.key, second.key);
+        one.ok(&again, held(cart.id())).await;
+        // So does one that nobody answers.
+        let third = two.request().await;
+        drop(two);
+        let again = one.request().await;
+        assert_eq!(again.key, third.key);
+        one.ok(&again, held(cart.id())).await;
+    };
+    let buy = async {
+        for _ in 0..3 {
+            cart.hold_seats(&session, SEATS).await.expect("granted");
+        }
+    };
+    tokio::join!(buy, serve);
+    assert_eq!(client.repeats(), Repeats { not_ready: 1, lost: 1, ..Repeats::default() });
+}
+
+#[tokio::test]
+async fn an_answer_that_names_another_leader_is_believed() {
+    let (client, mut one, servers) = with_a_leader().await;
+    let mut two = connect_to_leader(&client, &mut one, &servers[1]).await;
+    let cart = Cart::new(&client);
+    let session = id("hamlet");
+    let serve = async {
+        let first = two.request().await;
+        let outcome = Ok(Answered { answer: held(cart.id()), at: Vec::new() });
+        two.send(|encoding, out| encode::outcome(encoding, out, first.id, &outcome, Shape::Plain, Some(1))).await;
+        // Node 1 it is: the client's own.
+        let second = one.request().await;
+        one.ok(&second, held(cart.id())).await;
+        two.is_quiet().await;
+    };
+    let buy = async {
+        for _ in 0..2 {
+            cart.hold_seats(&session, SEATS).await.expect("granted");
+        }
+    };
+    tokio::join!(buy, serve);
+}
+
+#[tokio::test]
+async fn a_leader_that_cannot_be_reached_is_passed_over() {
+    let servers = [Server::new(Encoding::MsgPack).await, Server::new(Encoding::MsgPack).await];
+    let config = ClientConfig { to_leaders: true, ..servers[0].config() };
+    let (client, mut one) = servers[0].connected_as("1", config).await;
+    let cart = Cart::new(&client);
+    // Nobody listens there, and to the other address this library does not speak.
+    for address in ["127.0.0.1:1", "https://two.tickets.example"] {
+        let serve = async {
+            for _ in 0..4 {
+                let mut request = one.request().await;
+                if request.op == Op::Shards {
+                    one.shards(&request, &led_by_two(address.into())).await;
+                    request = one.request().await;
+                }
+                one.ok(&request, held(cart.id())).await;
+            }
+        };
+        let buy = async {
+            for _ in 0..4 {
+                cart.hold_seats(&id("hamlet"), SEATS).await.expect("granted");
+            }
+        };
+        tokio::join!(buy, serve);
+    }
 }

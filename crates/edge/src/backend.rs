@@ -18,6 +18,7 @@ use boxoffice_node::{
 };
 use boxoffice_wire::{
     FirstCommand,
+    cluster::ShardMap,
     hello::Hello,
     status::{NodeAudit, NodeStatus},
 };
@@ -64,6 +65,12 @@ pub trait Backend: Send + Sync + 'static {
 
     /// The members of the cluster, as far as the node knows them.
     fn members(&self) -> Vec<Member>;
+
+    /// Who leads which shard, as far as the node knows.
+    fn shards(&self) -> ShardMap;
+
+    /// The node that leads a command's entity, if it is known and another one.
+    fn leader_elsewhere(&self, command: &Command) -> Option<u64>;
 
     /// How the node is.
     fn status(&self) -> NodeStatus;

@@ -12,6 +12,7 @@ use boxoffice_core::{
 use boxoffice_node::{access::KeyRing, config::Secret, door::ReplyTo, feeds::Feeds, node::NodeHandle};
 use boxoffice_wire::{
     FirstCommand,
+    cluster::{NodeAddress, ShardMap},
     hello::{Hello, Limits},
     joining, limits,
     status::{NodeAudit, NodeStatus},
@@ -66,6 +67,16 @@ impl Backend for NodeHandle {
     fn members(&self) -> Vec<Member> {
         let doors = self.doors().into_iter();
         doors.map(|(node, client)| Member { node: format_smolstr!("{node}"), client }).collect()
+    }
+
+    fn shards(&self) -> ShardMap {
+        let nodes = self.doors().into_iter().map(|(node, client)| NodeAddress { node, client }).collect();
+        let leaders = self.leaders().into_iter().map(|leader| leader.unwrap_or(0)).collect();
+        ShardMap { leaders, nodes }
+    }
+
+    fn leader_elsewhere(&self, command: &Command) -> Option<u64> {
+        NodeHandle::leader_elsewhere(self, &command.entity())
     }
 
     fn status(&self) -> NodeStatus {

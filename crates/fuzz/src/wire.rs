@@ -117,7 +117,7 @@ fn server_frame(encoding: Encoding, input: &[u8]) {
     let Ok(frame) = bounded(input, FRAME, || ServerFrame::read(encoding, input)) else { return };
     complete(encoding, input, |bytes| ServerFrame::read(encoding, bytes).is_ok());
     match frame {
-        ServerFrame::Answer(_, verdict) => answer(encoding, input, verdict),
+        ServerFrame::Answer(_, verdict, _) => answer(encoding, input, verdict),
         ServerFrame::Feed(_, event) => {
             feed::<Snapshot>(encoding, input, event);
             feed::<CountsSnapshot>(encoding, input, event);

@@ -287,6 +287,11 @@ impl Shared {
         cell.replica_here().is_none() && !cell.belief.lock().homes.is_empty()
     }
 
+    /// Who leads a shard, as far as is known here.
+    pub(crate) fn leader_of(&self, cell: &ShardCell) -> Option<NodeId> {
+        if cell.leads() { Some(self.config.node_id) } else { cell.belief.lock().known() }
+    }
+
     /// Whether every shard has a leader, as far as is known here; else how many have none.
     pub(crate) fn all_led(&self) -> Result<(), usize> {
         let is_led = |cell: &ShardCell| cell.leads() || cell.known_leader().is_some() || self.is_far(cell);

@@ -2,6 +2,8 @@
 
 use std::{collections::VecDeque, fmt::Write as _, sync::atomic::Ordering};
 
+use boxoffice_core::id::Entity;
+use boxoffice_shard::NodeId;
 use boxoffice_wire::{
     hello::Durability,
     status::{FollowerStatus, NodeStatus, Rates, ShardStatus},
@@ -119,6 +121,19 @@ impl NodeHandle {
         placing::doors(&self.shared)
     }
 
+    /// The leader of each shard by its number, as far as this node knows; 0 is the directory's.
+    pub fn leaders(&self) -> Vec<Option<NodeId>> {
+        self.shared.cells.iter().map(|cell| self.shared.leader_of(cell)).collect()
+    }
+
+    /// The leader of an entity's shard, if it is known and another node.
+    pub fn leader_elsewhere(&self, entity: &Entity) -> Option<NodeId> {
+        if self.shared.is_alone() {
+            return None;
+        }
+        self.shared.leader_of(self.shared.cell_of(entity)).filter(|leader| *leader != self.shared.config.node_id)
+    }
+
     /// What an ok of this node rests on.
     pub fn durability(&self) -> Durability {
         // As many as the shard has that has fewest: what is promised of every shard.
@@ -210,5 +225,30 @@ impl NodeHandle {
             });
         }
         status
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_core::id::{CartId, Entity, Id};
+    use boxoffice_shard::ring;
+    use boxoffice_wire::cluster::ShardMap;
+
+    #[test]
+    fn clients_find_an_entity_in_the_shard_where_nodes_keep_it() {
+        for data_shards in [1, 3, 32, 33, 256, 4_095] {
+            let map = ShardMap { leaders: vec![0; usize::from(data_shards) + 1], nodes: Vec::new() };
+            assert_eq!(map.shard_of(&Entity::Directory), Some(0));
+            for number in 0..500_u128 {
+                let id = Id::new(&format!("e-{number}")).expect("an id");
+                let cart = CartId(number << 110 | number);
+                let entities = [Entity::Session(id.clone()), Entity::Product(id.clone()), Entity::Venue(id.clone())];
+                for entity in entities.into_iter().chain([Entity::Resource(id), Entity::Cart(cart)]) {
+                    let shard = ring::shard_of(entity.hash_prefix(), data_shards);
+                    assert_eq!(map.shard_of(&entity), Some(usize::from(shard)), "{entity} of {data_shards}");
+                }
+            }
+        }
+        assert_eq!(ShardMap::default().shard_of(&Entity::Directory), None);
     }
 }

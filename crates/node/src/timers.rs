@@ -40,12 +40,17 @@ impl Timers {
         }
     }
 
-    fn due(&self, now_ms: u64) -> Vec<Vec<Entity>> {
+    /// Who is to be woken now, each once however often it asked. An entity that waits asks again each time it is woken: two
+    /// wake-ups at one time would be two for as long as it waits, and one more with each other reason to wake it.
+    fn due(&self, now_ms: u64) -> Vec<Entity> {
         let mut slots = self.slots.lock();
         let mut due = Vec::new();
         while let Some(first) = slots.first_entry().filter(|first| *first.key() <= now_ms / SLOT_MS) {
-            due.push(first.remove());
+            due.append(&mut first.remove());
         }
+        drop(slots);
+        due.sort_unstable();
+        due.dedup();
         due
     }
 
@@ -60,7 +65,7 @@ pub(crate) async fn run(weak: Weak<Shared>) {
     loop {
         let Some(shared) = weak.upgrade() else { return };
         let now_ms = shared.world.clock.monotonic_ms();
-        for entity in shared.timers.due(now_ms).into_iter().flatten() {
+        for entity in shared.timers.due(now_ms) {
             shared.wake_if_served(&entity);
         }
         if now_ms >= sweep_at {
@@ -94,5 +99,24 @@ fn sweep(shared: &Shared, shard: usize, now_ms: u64) {
         if now_ms.saturating_sub(used_ms) >= idle_ms {
             served.cast(Letter::Leave);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_core::id::{CartId, Entity};
+
+    use super::{SLOT_MS, Timers};
+
+    #[test]
+    fn who_asked_more_than_once_is_woken_once() {
+        let timers = Timers::default();
+        let [first, second] = [1, 2].map(|id| Entity::Cart(CartId(id)));
+        for (at_ms, entity) in [(1_000, &second), (1_000, &first), (1_000 - SLOT_MS, &second), (2_000, &first)] {
+            timers.arm(at_ms, entity);
+        }
+        assert_eq!(timers.due(1_000), [first.clone(), second]);
+        assert_eq!((timers.due(1_999), timers.next_ms()), (Vec::new(), Some(2_000)));
+        assert_eq!(timers.due(2_000), [first]);
     }
 }

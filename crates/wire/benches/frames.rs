@@ -24,11 +24,11 @@ fn frames(criterion: &mut Criterion) {
         criterion.bench_function(&format!("{name}: write its answer"), |bencher| {
             bencher.iter(|| {
                 out.clear();
-                encode::outcome(encoding, &mut out, 7, black_box(&outcome), Shape::Plain);
+                encode::outcome(encoding, &mut out, 7, black_box(&outcome), Shape::Plain, None);
             });
         });
         out.clear();
-        encode::outcome(encoding, &mut out, 7, &outcome, Shape::Plain);
+        encode::outcome(encoding, &mut out, 7, &outcome, Shape::Plain, None);
         criterion.bench_function(&format!("{name}: split its answer"), |bencher| {
             bencher.iter(|| ServerFrame::read(encoding, black_box(&out)).map(|_| ()));
         });

@@ -8,6 +8,7 @@ use smol_str::format_smolstr;
 use crate::{
     Encoding, Op, Rejection, Request,
     city::CityPage,
+    cluster::ShardMap,
     encode::{ItemVerdict, Verdict},
     form::On,
     form_answer::Each,
@@ -38,6 +39,11 @@ pub fn batch(encoding: Encoding, out: &mut BytesMut, verdicts: &[Verdict]) {
 /// Answers `admin.status`.
 pub fn status(encoding: Encoding, out: &mut BytesMut, status: &NodeStatus) {
     encoding.write(out, &Ok { ok: status });
+}
+
+/// Answers `shards`.
+pub fn shards(encoding: Encoding, out: &mut BytesMut, shards: &ShardMap) {
+    encoding.write(out, &Ok { ok: shards });
 }
 
 /// Answers `admin.audit` of the whole node.

@@ -3,6 +3,7 @@
 use boxoffice_core::{
     answer::ClusterView,
     cluster::{Copies, Member, Place, Replica},
+    id::Entity,
     time::Timestamp,
 };
 use serde::{Deserialize, Serialize};
@@ -73,6 +74,47 @@ pub struct CopiesStatus {
     pub voters: Vec<SmolStr>,
     /// Those that do not.
     pub learners: Vec<SmolStr>,
+}
+
+/// The answer to `shards`: who leads which shard, as far as the node knows. It is a hint: every node takes every request, and
+/// sends on what another node leads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardMap {
+    /// The node that leads each shard, by the shard's number (0 is the directory's); 0 where the node knows of none.
+    pub leaders: Vec<u64>,
+    /// Where clients reach each member. A node that is alone tells no address: the client has one already.
+    pub nodes: Vec<NodeAddress>,
+}
+
+/// Where clients reach a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeAddress {
+    /// The node.
+    pub node: u64,
+    /// `listen.advertise` of its configuration, a URL, or host and port.
+    pub client: SmolStr,
+}
+
+impl ShardMap {
+    /// The shard of an entity: 1 + ⌊`h` × data shards / 65 536⌋, where `h` is its hash prefix; 0 for the directory. `None` if the
+    /// map has no such shard.
+    pub fn shard_of(&self, entity: &Entity) -> Option<usize> {
+        let data_shards = self.leaders.len().checked_sub(1).filter(|shards| *shards > 0)?;
+        match entity {
+            Entity::Directory | Entity::Cluster => Some(0),
+            Entity::Venue(_)
+            | Entity::Session(_)
+            | Entity::Product(_)
+            | Entity::Resource(_)
+            | Entity::Cart(_)
+            | Entity::Customer(_) => Some(1 + ((usize::from(entity.hash_prefix()) * data_shards) >> u16::BITS)),
+        }
+    }
+
+    /// Who leads an entity's shard.
+    pub fn leader_of(&self, entity: &Entity) -> Option<u64> {
+        self.leaders.get(self.shard_of(entity)?).copied().filter(|node| *node > 0)
+    }
 }
 
 impl From<&ClusterView> for ClusterStatus {

@@ -13,7 +13,7 @@ use crate::{
     Encoding, Fail, Rejection,
     access::KeyList,
     city::CityPage,
-    cluster::ClusterStatus,
+    cluster::{ClusterStatus, ShardMap},
     convert,
     feed::{DeltaBody, Ended, Notice, SnapshotBody},
     form::{Form, Nothing, On},
@@ -49,17 +49,20 @@ impl Verdict {
     }
 }
 
-/// Answers a command that was decided.
-pub fn outcome(encoding: Encoding, out: &mut BytesMut, id: u64, outcome: &Outcome, shape: Shape) {
+/// Answers a command that was decided; `leader` is the node that leads its entity's shard, if that is not the node that answers.
+pub fn outcome(encoding: Encoding, out: &mut BytesMut, id: u64, outcome: &Outcome, shape: Shape, leader: Option<u64>) {
     match outcome {
-        Ok(answered) => ok(encoding, out, id, &AnswerBody(&answered.answer, shape), &answered.at),
-        Err(refusal) => encoding.write(out, &NoFrame { id: Some(id), no: No::Refusal(refusal) }),
+        Ok(answered) => {
+            let ok = &AnswerBody(&answered.answer, shape);
+            encoding.write(out, &OkFrame { id, ok, at: &answered.at, leader });
+        }
+        Err(refusal) => encoding.write(out, &NoFrame { id: Some(id), no: No::Refusal(refusal), leader }),
     }
 }
 
 /// Answers with a "no" of the door; without an id if it could not be read.
 pub fn rejection(encoding: Encoding, out: &mut BytesMut, id: Option<u64>, why: &Rejection) {
-    encoding.write(out, &NoFrame { id, no: No::of(why) });
+    encoding.write(out, &NoFrame { id, no: No::of(why), leader: None });
 }
 
 /// Answers with a failure.
@@ -71,7 +74,9 @@ pub fn fail(encoding: Encoding, out: &mut BytesMut, id: u64, fail: &Fail) {
 pub fn verdict(encoding: Encoding, out: &mut BytesMut, id: u64, verdict: &Verdict) {
     match verdict {
         Verdict::Ok(answered, shape) => ok(encoding, out, id, &AnswerBody(&answered.answer, *shape), &answered.at),
-        Verdict::No(refusal) => encoding.write(out, &NoFrame { id: Some(id), no: No::Refusal(refusal) }),
+        Verdict::No(refusal) => {
+            encoding.write(out, &NoFrame { id: Some(id), no: No::Refusal(refusal), leader: None });
+        }
         Verdict::Rejected(why) => rejection(encoding, out, Some(id), why),
         Verdict::Fail(why) => fail(encoding, out, id, why),
     }
@@ -105,6 +110,11 @@ pub fn watching(encoding: Encoding, out: &mut BytesMut, id: u64, feed: u64) {
 /// Answers `admin.status`.
 pub fn status(encoding: Encoding, out: &mut BytesMut, id: u64, status: &NodeStatus) {
     ok(encoding, out, id, status, &[]);
+}
+
+/// Answers `shards`.
+pub fn shards(encoding: Encoding, out: &mut BytesMut, id: u64, shards: &ShardMap) {
+    ok(encoding, out, id, shards, &[]);
 }
 
 /// Answers `admin.audit` of the whole node.
@@ -194,22 +204,27 @@ pub fn body<T: Serialize>(encoding: Encoding, out: &mut BytesMut, body: &T) {
 }
 
 fn ok<T: Serialize>(encoding: Encoding, out: &mut BytesMut, id: u64, body: &T, at: &[At]) {
-    encoding.write(out, &OkFrame { id, ok: body, at });
+    encoding.write(out, &OkFrame { id, ok: body, at, leader: None });
 }
 
 struct OkFrame<'a, T> {
     id: u64,
     ok: &'a T,
     at: &'a [At],
+    leader: Option<u64>,
 }
 
 impl<T: Serialize> Serialize for OkFrame<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut frame = serializer.serialize_struct("Ok", 2 + usize::from(!self.at.is_empty()))?;
+        let fields = 2 + usize::from(!self.at.is_empty()) + usize::from(self.leader.is_some());
+        let mut frame = serializer.serialize_struct("Ok", fields)?;
         frame.serialize_field("id", &self.id)?;
         frame.serialize_field("ok", self.ok)?;
         if !self.at.is_empty() {
             frame.serialize_field("at", &Each(|| self.at.iter().map(On)))?;
+        }
+        if let Some(leader) = self.leader {
+            frame.serialize_field("leader", &leader)?;
         }
         frame.end()
     }
@@ -220,6 +235,8 @@ struct NoFrame<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<u64>,
     no: No<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leader: Option<u64>,
 }
 
 #[derive(Serialize)]

@@ -199,7 +199,7 @@ mod tests {
     fn frames(encoding: Encoding, answers: &[(u64, Answered)]) -> Vec<u8> {
         let mut out = BytesMut::from("before");
         for (id, answered) in answers {
-            encode::outcome(encoding, &mut out, *id, &Ok(answered.clone()), Shape::default());
+            encode::outcome(encoding, &mut out, *id, &Ok(answered.clone()), Shape::default(), None);
         }
         out.split_off("before".len()).to_vec()
     }

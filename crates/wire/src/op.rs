@@ -60,6 +60,8 @@ macro_rules! ops {
 ops! {
     /// Who the client is; its first frame.
     Hello "hello" reads [],
+    /// Who leads which shard, and where clients reach each node.
+    Shards "shards" reads [Watch],
     /// Create or change a venue.
     VenuePut "venue.put" changes [Desk],
     /// Read a venue.

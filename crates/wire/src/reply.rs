@@ -23,7 +23,7 @@ use crate::{
     Encoding, Fail, Op,
     access::KeyList,
     city::CityPage,
-    cluster::ClusterStatus,
+    cluster::{ClusterStatus, ShardMap},
     feed::{Ended, Notice, Snapshot, SnapshotBody},
     form::{self, Form, Of, plain_form},
     hello::Hello,
@@ -89,7 +89,7 @@ pub struct Batch<'a, B> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerFrame<'a> {
     /// The answer to the request with this id; without one if the server could not read it.
-    Answer(Option<u64>, RawVerdict<'a>),
+    Answer(Option<u64>, RawVerdict<'a>, Leader),
     /// Something of a feed.
     Feed(u64, RawEvent<'a>),
     /// Something is about to happen.
@@ -99,6 +99,10 @@ pub enum ServerFrame<'a> {
     /// Something of a newer server that this client need not know.
     Other,
 }
+
+/// The node that leads the shard of what was asked for, where that is not the node that answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leader(pub Option<u64>);
 
 /// An answer whose body has not been looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +134,7 @@ struct Fields<'a> {
     id: Option<u64>,
     verdict: Option<RawVerdict<'a>>,
     at: Option<&'a [u8]>,
+    leader: Leader,
     feed: Option<u64>,
     event: Option<RawEvent<'a>>,
     notice: Option<SmolStr>,
@@ -152,6 +157,7 @@ impl<'a> ServerFrame<'a> {
                 "no" => seen.verdict = Some(RawVerdict::No(value)),
                 "fail" => seen.verdict = Some(RawVerdict::Fail(value)),
                 "at" => seen.at = Some(value),
+                "leader" => seen.leader = Leader(raw::number(encoding, value)),
                 "feed" => seen.feed = raw::number(encoding, value),
                 "snapshot" => seen.event = Some(RawEvent::Snapshot(value)),
                 "delta" => seen.event = Some(RawEvent::Delta(value)),
@@ -165,10 +171,10 @@ impl<'a> ServerFrame<'a> {
             Ok(())
         })?;
         Ok(match seen {
-            Fields { verdict: Some(RawVerdict::Ok(body, _)), id, at, .. } => {
-                ServerFrame::Answer(id, RawVerdict::Ok(body, at))
+            Fields { verdict: Some(RawVerdict::Ok(body, _)), id, at, leader, .. } => {
+                ServerFrame::Answer(id, RawVerdict::Ok(body, at), leader)
             }
-            Fields { verdict: Some(verdict), id, .. } => ServerFrame::Answer(id, verdict),
+            Fields { verdict: Some(verdict), id, leader, .. } => ServerFrame::Answer(id, verdict, leader),
             Fields { feed: Some(feed), event: Some(event), .. } => ServerFrame::Feed(feed, event),
             Fields { notice: Some(name), reconnect_ms, .. } => ServerFrame::Notice(Notice { name, reconnect_ms }),
             Fields { hello: Some(hello), .. } => ServerFrame::Hello(Box::new(plain(encoding, hello)?)),
@@ -446,7 +452,7 @@ from_answer! {
     formed: VenueView, VenuesPage, HallView, TitleView, SessionView, MapView, ProductView, ResourceView, CartView, Held,
         OrderView, RefundRecord, PurchasesPage, SessionAudit, CartAudit, ProductAudit, ResourceAudit, CustomerAudit;
     plain: SessionPage, CityPage, TitlePage, BookingPage, Available, FreeSlots, ThreeStates, NodeStatus, NodeAudit,
-        HistoryPage, ClusterStatus, KeyList, Watching, CountsWatching;
+        HistoryPage, ClusterStatus, ShardMap, KeyList, Watching, CountsWatching;
 }
 
 /// Of `watch`.
@@ -500,7 +506,7 @@ impl<T: FromAnswer> FromAnswer for Vec<Reply<T>> {
         let mut replies = Vec::new();
         raw::elements(encoding, list, |element| {
             let reply = match ServerFrame::read(encoding, element) {
-                Ok(ServerFrame::Answer(_, verdict)) => verdict.read(encoding),
+                Ok(ServerFrame::Answer(_, verdict, _)) => verdict.read(encoding),
                 Ok(_) => Err(Unreadable("an item is no answer".into())),
                 Err(unreadable) => Err(unreadable),
             };

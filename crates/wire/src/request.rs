@@ -89,6 +89,8 @@ pub enum Call {
     Batch(Vec<Result<Item, Rejection>>),
     /// How the node is.
     Status,
+    /// Who leads which shard.
+    Shards,
     /// What the whole node holds.
     AuditNode,
     /// What happened to an entity, from its log.
@@ -184,6 +186,7 @@ impl Request {
             | Call::Unwatch { .. }
             | Call::Batch(_)
             | Call::Status
+            | Call::Shards
             | Call::AuditNode
             | Call::History { .. } => None,
         };
@@ -341,6 +344,7 @@ fn call(encoding: Encoding, op: Op, bytes: &[u8]) -> Result<(Call, Shape), Rejec
         }
         Op::Batch => Call::Batch(items(encoding, bytes)?),
         Op::AdminStatus => Call::Status,
+        Op::Shards => Call::Shards,
         Op::AdminAudit => match body.read::<body::Audit>()?.entity {
             Some(entity) => Call::Command(convert::admin::audit(entity)?),
             None => Call::AuditNode,
@@ -477,7 +481,14 @@ fn command(body: Body<'_>) -> Result<(Command, Shape), Rejection> {
         }
         Op::AdminKeyCreate => convert::admin::key_create(body.read()?)?,
         Op::AdminKeyRevoke => Command::Directory(DirectoryCommand::RevokeKey { name: body.id()? }),
-        Op::Hello | Op::Watch | Op::Unwatch | Op::Batch | Op::AdminStatus | Op::AdminAudit | Op::AdminHistory => {
+        Op::Hello
+        | Op::Shards
+        | Op::Watch
+        | Op::Unwatch
+        | Op::Batch
+        | Op::AdminStatus
+        | Op::AdminAudit
+        | Op::AdminHistory => {
             let name = body.op.name();
             return Err(Rejection::bad_request(format!("`{name}` is no command and stands alone in a frame")));
         }

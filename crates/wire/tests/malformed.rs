@@ -283,7 +283,7 @@ fn read_everything(encoding: Encoding, frame: &[u8]) {
         return;
     };
     match read {
-        ServerFrame::Answer(_, verdict) => {
+        ServerFrame::Answer(_, verdict, _) => {
             let _: Result<_, Unreadable> = verdict.read::<boxoffice_core::answer::CartView>(encoding);
             let _: Result<_, Unreadable> = verdict.read::<boxoffice_core::answer::SessionView>(encoding);
             let _: Result<_, Unreadable> = verdict.read::<boxoffice_core::answer::MapView>(encoding);

@@ -27,8 +27,8 @@ use smol_str::SmolStr;
 fn back<T: FromAnswer>(encoding: Encoding, answer: &Answer) -> T {
     let mut out = BytesMut::new();
     let outcome = Ok(Answered { answer: answer.clone(), at: Vec::new() });
-    encode::outcome(encoding, &mut out, 7, &outcome, Shape::Plain);
-    let ServerFrame::Answer(Some(7), verdict) = ServerFrame::read(encoding, &out).expect("a frame") else {
+    encode::outcome(encoding, &mut out, 7, &outcome, Shape::Plain, None);
+    let ServerFrame::Answer(Some(7), verdict, _) = ServerFrame::read(encoding, &out).expect("a frame") else {
         panic!("no answer")
     };
     match verdict.read(encoding).expect("a body that fits") {

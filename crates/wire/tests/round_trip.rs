@@ -29,14 +29,14 @@ fn verdict<T: FromAnswer>(encoding: Encoding, write: impl Fn(Encoding, &mut Byte
     let mut out = BytesMut::new();
     write(encoding, &mut out);
     let frame = ServerFrame::read(encoding, &out).expect("a frame");
-    let ServerFrame::Answer(Some(7), verdict) = frame else { panic!("{frame:?} does not answer 7") };
+    let ServerFrame::Answer(Some(7), verdict, _) = frame else { panic!("{frame:?} does not answer 7") };
     verdict.read(encoding).expect("a body that fits")
 }
 
 fn check<T: FromAnswer + PartialEq + Debug>(answer: Answer, shape: Shape, expected: &T) {
     let outcome = Ok(Answered { answer, at: at() });
     for encoding in Encoding::ALL {
-        let reply = verdict::<T>(encoding, |encoding, out| encode::outcome(encoding, out, 7, &outcome, shape));
+        let reply = verdict::<T>(encoding, |encoding, out| encode::outcome(encoding, out, 7, &outcome, shape, None));
         let Reply::Ok(value, rests_on) = reply else { panic!("not ok") };
         assert_eq!((&value, rests_on), (expected, at()));
     }
@@ -133,7 +133,7 @@ fn refusals_keep_their_details() {
     for refusal in refusals() {
         for encoding in Encoding::ALL {
             let outcome = Err(refusal.clone());
-            let write = |encoding, out: &mut BytesMut| encode::outcome(encoding, out, 7, &outcome, Shape::Plain);
+            let write = |encoding, out: &mut BytesMut| encode::outcome(encoding, out, 7, &outcome, Shape::Plain, None);
             let Reply::No(no) = verdict::<()>(encoding, write) else { panic!("not a no") };
             assert_eq!((no.code, no.name.as_str()), (refusal.code(), refusal.name()));
             assert_eq!(no.message, refusal.to_string());
@@ -148,7 +148,7 @@ fn refusals_keep_their_details() {
 fn the_details_of_refusals_are_read() {
     let no = |refusal: Refusal, encoding| {
         let outcome = Err(refusal);
-        let write = |encoding, out: &mut BytesMut| encode::outcome(encoding, out, 7, &outcome, Shape::Plain);
+        let write = |encoding, out: &mut BytesMut| encode::outcome(encoding, out, 7, &outcome, Shape::Plain, None);
         let Reply::No(no) = verdict::<()>(encoding, write) else { panic!("not a no") };
         no
     };
@@ -194,6 +194,8 @@ fn failures_keep_their_kind() {
 #[test]
 fn the_door_answers_for_itself() {
     for encoding in Encoding::ALL {
+        let reply = verdict(encoding, |encoding, out| encode::shards(encoding, out, 7, &shard_map()));
+        assert_eq!(reply, Reply::Ok(shard_map(), Vec::new()));
         let reply = verdict(encoding, |encoding, out| encode::status(encoding, out, 7, &status()));
         assert_eq!(reply, Reply::Ok(status(), Vec::new()));
         let reply = verdict(encoding, |encoding, out| encode::audit(encoding, out, 7, &node_audit()));

@@ -6,7 +6,9 @@ use std::time::Duration;
 use boxoffice_client::{CartId, Client, ClientConfig, Currency, Entity, Held, Id, SeatCounts, SeatState, Timestamp};
 use boxoffice_core::answer::{Answer, Answered};
 use boxoffice_wire::{
-    Call, Encoding, Fail, FailKind, Op, Request, encode,
+    Call, Encoding, Fail, FailKind, Op, Request,
+    cluster::ShardMap,
+    encode,
     feed::{Delta, Notice, Snapshot},
     hello::{Durability, Hello, Limits},
     request::{Shape, Since},
@@ -59,6 +61,17 @@ impl Server {
     pub async fn connected_as_first_version(&self, config: ClientConfig) -> (Client, Peer) {
         let (client, peer) = tokio::join!(Client::connect(config), self.accept_with(Hello { minor: 0, ..hello() }));
         (client.expect("a connection"), peer)
+    }
+
+    /// The same where the server is this node.
+    pub async fn connected_as(&self, node: &str, config: ClientConfig) -> (Client, Peer) {
+        let (client, peer) = tokio::join!(Client::connect(config), self.accept_as(node));
+        (client.expect("a connection"), peer)
+    }
+
+    /// The next connection to this node, with its hellos behind it.
+    pub async fn accept_as(&self, node: &str) -> Peer {
+        self.accept_with(Hello { node: node.into(), ..hello() }).await
     }
 
     /// The next connection, with its hellos behind it.
@@ -141,12 +154,16 @@ impl Peer {
 
     pub async fn ok(&mut self, request: &Request, answer: Answer) {
         let outcome = Ok(Answered { answer, at: Vec::new() });
-        self.send(|encoding, out| encode::outcome(encoding, out, request.id, &outcome, Shape::Plain)).await;
+        self.send(|encoding, out| encode::outcome(encoding, out, request.id, &outcome, Shape::Plain, None)).await;
+    }
+
+    pub async fn shards(&mut self, request: &Request, map: &ShardMap) {
+        self.send(|encoding, out| encode::shards(encoding, out, request.id, map)).await;
     }
 
     pub async fn no(&mut self, request: &Request, refusal: boxoffice_core::refusal::Refusal) {
         let outcome = Err(refusal);
-        self.send(|encoding, out| encode::outcome(encoding, out, request.id, &outcome, Shape::Plain)).await;
+        self.send(|encoding, out| encode::outcome(encoding, out, request.id, &outcome, Shape::Plain, None)).await;
     }
 
     pub async fn fail(&mut self, request: &Request, kind: FailKind) {

@@ -117,6 +117,7 @@ async fn done(shared: &Arc<Shared>, guest: &Arc<Guest>, caller: Caller, request:
             Err(kind) => Said::failed(kind),
         },
         Call::Status => Said::ok(Body::Status(shared.status())),
+        Call::Shards => Said::ok(Body::Shards(shared.backend.shards())),
         Call::AuditNode if !caller.access.venues.is_empty() => Said::rejected(not_of_a_node()),
         Call::AuditNode => gone_about(shared, guest, Errand::Audit, deadline).await,
         Call::SearchCity(search) => gone_about(shared, guest, Errand::City(search), deadline).await,

@@ -4,7 +4,9 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use boxoffice_wire::{Encoding, Fail, FailKind, Rejection, alone, encode::Verdict, schema::status, status::NodeStatus};
+use boxoffice_wire::{
+    Encoding, Fail, FailKind, Rejection, alone, cluster::ShardMap, encode::Verdict, schema::status, status::NodeStatus,
+};
 use bytes::BytesMut;
 
 use crate::{errand::Found, metrics::Ended};
@@ -28,6 +30,8 @@ pub(super) enum Body {
     Batch(Vec<Verdict>),
     /// How the node is.
     Status(NodeStatus),
+    /// Who leads which shard.
+    Shards(ShardMap),
     /// What the door itself went about.
     Found(Found),
 }
@@ -69,7 +73,9 @@ impl Said {
     /// How the request ended.
     pub(super) fn ended(&self) -> Ended {
         match &*self.body {
-            Body::Batch(_) | Body::Status(_) | Body::Found(_) | Body::Verdict(Verdict::Ok(..)) => Ended::Ok,
+            Body::Batch(_) | Body::Status(_) | Body::Shards(_) | Body::Found(_) | Body::Verdict(Verdict::Ok(..)) => {
+                Ended::Ok
+            }
             Body::Verdict(Verdict::No(_) | Verdict::Rejected(_)) => Ended::No,
             Body::Verdict(Verdict::Fail(_)) => Ended::Fail,
         }
@@ -82,6 +88,7 @@ impl Said {
             Body::Verdict(verdict) => alone::verdict(Encoding::Json, &mut out, verdict),
             Body::Batch(verdicts) => alone::batch(Encoding::Json, &mut out, verdicts),
             Body::Status(status) => alone::status(Encoding::Json, &mut out, status),
+            Body::Shards(shards) => alone::shards(Encoding::Json, &mut out, shards),
             Body::Found(Found::Audit(audit)) => alone::audit(Encoding::Json, &mut out, audit),
             Body::Found(Found::City(page)) => alone::city(Encoding::Json, &mut out, page),
             Body::Found(Found::History(page)) => alone::history(Encoding::Json, &mut out, page),

@@ -147,7 +147,8 @@ impl Connection {
                 };
                 let (sought, reads_order) = (Sought::of(&command), caller::reads_order(&command));
                 let (asker, cart) = (Asker::Client(id), Turns::cart_of(&command, key.as_ref()));
-                let asked = Asked { asker, op, shape, sought, charge, reads_order, cart, at: now, deadline };
+                let leader = self.shared.backend.leader_elsewhere(&command);
+                let asked = Asked { asker, op, shape, sought, charge, reads_order, cart, leader, at: now, deadline };
                 self.submit(asked, command, key);
                 Ok(())
             }
@@ -180,6 +181,11 @@ impl Connection {
                 let status = self.shared.status();
                 self.ended(op, Ended::Ok, now, now);
                 self.frames.write(|encoding, out| encode::status(encoding, out, id, &status))
+            }
+            Call::Shards => {
+                let shards = self.shared.backend.shards();
+                self.ended(op, Ended::Ok, now, now);
+                self.frames.write(|encoding, out| encode::shards(encoding, out, id, &shards))
             }
             Call::AuditNode if !self.caller.access.venues.is_empty() => self.refuse(id, op, &not_of_a_node(), now),
             Call::AuditNode => {
@@ -242,7 +248,9 @@ impl Connection {
                 Ok(outcome) => {
                     let ended = if outcome.is_ok() { Ended::Ok } else { Ended::No };
                     self.ended(asked.op, ended, asked.at, now);
-                    self.frames.write(|encoding, out| encode::outcome(encoding, out, id, &outcome, asked.shape))
+                    self.frames.write(|encoding, out| {
+                        encode::outcome(encoding, out, id, &outcome, asked.shape, asked.leader);
+                    })
                 }
                 Err(failure) => self.failed(id, asked.op, &fail_of(failure), asked.at, now),
             },
@@ -375,7 +383,7 @@ impl Connection {
             let (sought, reads_order) = (Sought::of(&item.command), caller::reads_order(&item.command));
             let cart = Turns::cart_of(&item.command, item.key.as_ref());
             let (op, shape) = (Op::Batch, item.shape);
-            let asked = Asked { asker, op, shape, sought, charge, reads_order, cart, at, deadline };
+            let asked = Asked { asker, op, shape, sought, charge, reads_order, cart, leader: None, at, deadline };
             self.submit(asked, item.command, item.key);
         }
         if let Some(verdicts) = self.batch(place).verdicts() {

@@ -37,6 +37,8 @@ pub(super) struct Asked {
     pub(super) reads_order: bool,
     /// The cart whose changes it takes turns with.
     pub(super) cart: Option<CartId>,
+    /// The node that leads its entity, where that is another one.
+    pub(super) leader: Option<u64>,
     /// When.
     pub(super) at: Instant,
     /// Until when it waits.
@@ -150,6 +152,7 @@ mod tests {
             charge: None,
             reads_order: false,
             cart,
+            leader: None,
             at: from,
             deadline,
         }

@@ -70,7 +70,9 @@ async fn both_encodings_say_the_same_under_tags_of_their_own() {
         assert_ne!(packed.header("etag"), plain.header("etag"));
         assert_eq!(packed.header("vary"), Some("accept"));
         let read = |encoding, bytes| match ServerFrame::read(encoding, bytes).expect("a frame") {
-            ServerFrame::Answer(None, RawVerdict::Ok(body, _)) => MapView::from_answer(encoding, body).expect("a map"),
+            ServerFrame::Answer(None, RawVerdict::Ok(body, _), _) => {
+                MapView::from_answer(encoding, body).expect("a map")
+            }
             other => panic!("{other:?}"),
         };
         assert_eq!(read(Encoding::MsgPack, &packed.body), read(Encoding::Json, &plain.body));
@@ -102,7 +104,7 @@ async fn a_map_from_http_is_watched_on_without_a_snapshot() {
         let frame = frame.expect("a frame").expect("whole").into_text().expect("text");
         match ServerFrame::read(Encoding::Json, frame.as_bytes()).expect("a frame") {
             ServerFrame::Hello(_) => {}
-            ServerFrame::Answer(_, verdict) => {
+            ServerFrame::Answer(_, verdict, _) => {
                 let Ok(Reply::Ok(answer, _)) = verdict.read::<boxoffice_wire::reply::Watching>(Encoding::Json) else {
                     panic!("{frame}")
                 };

@@ -146,7 +146,7 @@ impl Client {
     pub(crate) async fn answer<T: FromAnswer>(&mut self) -> (Option<u64>, Reply<T>) {
         let frame = self.frame().await;
         match ServerFrame::read(self.encoding, &frame).expect("readable") {
-            ServerFrame::Answer(id, verdict) => (id, verdict.read(self.encoding).expect("readable")),
+            ServerFrame::Answer(id, verdict, _) => (id, verdict.read(self.encoding).expect("readable")),
             other => panic!("not an answer: {other:?}"),
         }
     }

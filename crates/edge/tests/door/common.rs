@@ -243,6 +243,14 @@ impl Backend for Node {
         self.members.lock().clone()
     }
 
+    fn shards(&self) -> ShardMap {
+        ShardMap { leaders: vec![1, 2], nodes: Vec::new() }
+    }
+
+    fn leader_elsewhere(&self, command: &Command) -> Option<u64> {
+        matches!(command, Command::Venue(..)).then_some(2)
+    }
+
     fn status(&self) -> NodeStatus {
         NodeStatus {
             node: "n1".into(),

@@ -267,7 +267,9 @@ async fn answers_longer_than_a_fragment_arrive_whole() {
         let expected = door.node.theatre.sessions.lock()[&crate::common::id("hamlet")].clone();
         for _ in 0..20 {
             let frame = tokio::time::timeout(PATIENCE, client.frame()).await.expect("in time");
-            let Ok(ServerFrame::Answer(_, verdict)) = ServerFrame::read(encoding, &frame) else { panic!("no answer") };
+            let Ok(ServerFrame::Answer(_, verdict, _)) = ServerFrame::read(encoding, &frame) else {
+                panic!("no answer")
+            };
             let Ok(Reply::Ok(map, _)) = verdict.read::<MapView>(encoding) else { panic!("no map") };
             assert_eq!(map, expected);
         }

@@ -24,6 +24,7 @@ fn may(op: Op) -> &'static str {
         | "resource.is_available"
         | "resource.bookings"
         | "resource.free_slots"
+        | "shards"
         | "watch"
         | "unwatch" => "watch sell desk report admin",
         "cart.open" | "cart.get" | "cart.hold_seats" | "cart.hold_best" | "cart.hold_places" | "cart.hold_stock"

@@ -396,7 +396,9 @@ enum Told {
 
 /// The request that a frame answers, and what it says.
 fn told(frame: &[u8]) -> Option<(u64, Told)> {
-    let Ok(ServerFrame::Answer(Some(id), verdict)) = ServerFrame::read(Encoding::MsgPack, frame) else { return None };
+    let Ok(ServerFrame::Answer(Some(id), verdict, _)) = ServerFrame::read(Encoding::MsgPack, frame) else {
+        return None;
+    };
     let told = match verdict {
         RawVerdict::Ok(..) => Told::Ok(frame.to_vec()),
         RawVerdict::No(_) | RawVerdict::Fail(_) => match verdict.read::<Held>(Encoding::MsgPack).ok()? {
@@ -411,7 +413,7 @@ fn told(frame: &[u8]) -> Option<(u64, Told)> {
 
 fn read<T: boxoffice_wire::reply::FromAnswer>(frame: &[u8]) -> Option<Reply<T>> {
     match ServerFrame::read(Encoding::MsgPack, frame) {
-        Ok(ServerFrame::Answer(_, verdict)) => verdict.read(Encoding::MsgPack).ok(),
+        Ok(ServerFrame::Answer(_, verdict, _)) => verdict.read(Encoding::MsgPack).ok(),
         _ => None,
     }
 }

@@ -123,7 +123,7 @@ impl BoxOffice {
             Call::Hello(_) => encode::done(encoding, &mut out, request.id),
             Call::Command(command) => {
                 let outcome = self.decide(&mut books, command)?;
-                encode::outcome(encoding, &mut out, request.id, &outcome, request.shape);
+                encode::outcome(encoding, &mut out, request.id, &outcome, request.shape, None);
             }
             Call::Batch(items) => {
                 let verdicts: Vec<Verdict> = items

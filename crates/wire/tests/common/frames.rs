@@ -10,6 +10,7 @@ use boxoffice_core::{
 };
 use boxoffice_wire::{
     Fail, FailKind, Rejection,
+    cluster::{NodeAddress, ShardMap},
     encode::{self, Verdict},
     feed::{Ended, Notice},
     hello::{Durability, Hello, Limits},
@@ -84,6 +85,14 @@ pub fn server_frames() -> Vec<Sample> {
         sample("ok watching counts", |encoding, out| encode::watching_counts(encoding, out, 7, &watching_counts())),
         sample("ok watching", |encoding, out| encode::watching(encoding, out, 7, 3)),
         sample("ok unwatch, hello", |encoding, out| encode::done(encoding, out, 7)),
+        sample("ok shards", |encoding, out| encode::shards(encoding, out, 7, &shard_map())),
+        sample("ok led by another node", |encoding, out| {
+            let outcome = Ok(Answered { answer: Answer::Done, at: at() });
+            encode::outcome(encoding, out, 7, &outcome, Shape::Plain, Some(2));
+        }),
+        sample("no led by another node", |encoding, out| {
+            encode::outcome(encoding, out, 7, &Err(Refusal::CartExpired), Shape::Plain, Some(2));
+        }),
         sample("ok status", |encoding, out| encode::status(encoding, out, 7, &status())),
         sample("ok node audit", |encoding, out| encode::audit(encoding, out, 7, &node_audit())),
         sample("ok batch", |encoding, out| {
@@ -136,12 +145,18 @@ pub fn server_frames() -> Vec<Sample> {
 
 fn answer(name: &'static str, answer: Answer, shape: Shape) -> Sample {
     let outcome = Ok(Answered { answer, at: at() });
-    sample(name, move |encoding, out| encode::outcome(encoding, out, 7, &outcome, shape))
+    sample(name, move |encoding, out| encode::outcome(encoding, out, 7, &outcome, shape, None))
 }
 
 fn no(refusal: Refusal) -> Sample {
     let (name, outcome) = (refusal.name(), Err(refusal));
-    sample(name, move |encoding, out| encode::outcome(encoding, out, 7, &outcome, Shape::Plain))
+    sample(name, move |encoding, out| encode::outcome(encoding, out, 7, &outcome, Shape::Plain, None))
+}
+
+pub fn shard_map() -> ShardMap {
+    let node = |node, client: &str| NodeAddress { node, client: client.into() };
+    let nodes = vec![node(1, "10.0.0.1:7180"), node(2, "http://two.tickets.example:7180")];
+    ShardMap { leaders: vec![1, 2, 0, 1], nodes }
 }
 
 pub fn at() -> Vec<At> {

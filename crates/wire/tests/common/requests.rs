@@ -163,6 +163,7 @@ pub fn requests() -> Vec<Sample> {
     };
     vec![
         request(Op::Hello, None, &body::ClientHello { client: "box office 3".into(), ..Default::default() }),
+        request(Op::Shards, None, &body::Empty {}),
         request(Op::VenuePut, rid, &body::VenuePut::new(id("globe"), venue_view().details)),
         request(Op::VenueGet, None, &get("globe")),
         request(Op::VenueSearch, None, &venues),

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Group;
 use crate::{
     access::{KeyList, KeyStatus},
-    cluster::{ClusterStatus, CopiesStatus, MemberStatus, PlaceStatus},
+    cluster::{ClusterStatus, CopiesStatus, MemberStatus, NodeAddress, PlaceStatus, ShardMap},
     schema::build::{about, component, count, flag, id, list, needed, object, one_of, optional, time, whole, words},
 };
 
@@ -42,6 +42,18 @@ pub(super) fn cluster() -> Group {
         needed("members", about(list(component("Member")), "Every one there ever was, by id.")),
         needed("places", about(list(component("Place")), "Every shard, by number.")),
     ]);
+    let node_address = object::<NodeAddress>([
+        needed("node", component("Node")),
+        needed("client", about(component("Address"), "Its `listen.advertise`, or host and port.")),
+    ]);
+    let leader = whole(0, i64::try_from(NODE_MAX).expect("ids of members are small"));
+    let shards = object::<ShardMap>([
+        needed(
+            "leaders",
+            about(list(leader), "The node that leads each shard, by the shard's number; 0 where none is known."),
+        ),
+        needed("nodes", about(list(component("NodeAddress")), "The members; none on a node that is alone.")),
+    ]);
     let key = object::<KeyStatus>([
         needed("id", id()),
         needed("roles", list(one_of(&Role::ALL.map(Role::name)))),
@@ -60,5 +72,7 @@ pub(super) fn cluster() -> Group {
         ("Copies", about(copies, "The replicas of a shard.")),
         ("Place", about(place, "Where a shard should be.")),
         ("Cluster", cluster),
+        ("NodeAddress", about(node_address, "Where clients reach a node.")),
+        ("ShardMap", shards),
     ]
 }

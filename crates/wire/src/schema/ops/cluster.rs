@@ -18,6 +18,12 @@ pub(super) fn nodes() -> OpSchema {
         .needing(SEVERAL)
 }
 
+pub(super) fn shards() -> OpSchema {
+    asks::<body::Empty>("Who leads which shard, and where clients reach each node.", [])
+        .example(json!({}))
+        .answers(component("ShardMap"))
+}
+
 pub(super) fn join() -> OpSchema {
     let disk = json!({"type": "string", "pattern": "^[0-9a-fA-F]{32}$"});
     let proof = json!({"type": "string", "pattern": "^[0-9a-f]{64}$"});

@@ -41,6 +41,7 @@ const THIRD_TOKEN: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f2";
 pub(super) fn schema(op: Op) -> OpSchema {
     match op {
         Op::Hello => hello(),
+        Op::Shards => cluster::shards(),
         Op::VenuePut => catalogue::venue_put(),
         Op::VenueGet => catalogue::venue_get(),
         Op::VenueSearch => catalogue::venue_search(),

@@ -1,0 +1,101 @@
+//! Clients that send each request to the leader of what it is about.
+
+use std::{ops::Range, sync::Arc, time::Duration};
+
+use boxoffice_client::{AdminToken, Cart, Client, ClientConfig, Entity, Id, Order, Seat, recorded};
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::{
+    THREE,
+    cluster::{Cluster, Stage},
+    common::{ADMIN, Dice, eventually, http},
+};
+
+/// Sessions: with so many every node leads some.
+const SESSIONS: usize = 24;
+
+/// Rows and seats of a hall. A round of purchases takes a row of every session, two seats a cart.
+const HALL: (u16, u16) = (30, 4);
+
+/// Calls that nodes have sent on to each other so far.
+async fn forwarded(cluster: &Cluster) -> u64 {
+    let mut sum = 0;
+    for id in cluster.running() {
+        let (_, text) = http::get(cluster.client(id), "/metrics").await;
+        let line = text.lines().find_map(|line| line.strip_prefix("boxoffice_calls_forwarded_total "));
+        sum += line.and_then(|count| count.trim().parse::<u64>().ok()).expect("the metric is there");
+    }
+    sum
+}
+
+/// Buys two seats of this row of every session, each in a cart beside it.
+async fn buy(client: &Client, sessions: &[String], row: u16) -> Vec<Arc<Order>> {
+    let mut orders = Vec::new();
+    for session in sessions {
+        let session = Id::new(session).expect("an id");
+        let cart = Cart::beside(client, &Entity::Session(session.clone()));
+        cart.hold_seats(&session, [Seat { row, seat: 0 }, Seat { row, seat: 1 }]).await.expect("held");
+        let order = cart.checkout(recorded("card", "4711"), None).await.expect("sold").value.order;
+        assert_eq!(client.order_get(order.id).await.expect("an order").value.order, order);
+        orders.push(order);
+    }
+    orders
+}
+
+/// Buys row after row until a whole round was sent on by no node.
+async fn bought_directly(cluster: &Cluster, client: &Client, sessions: &[String], rows: &mut Range<u16>) -> Vec<Arc<Order>> {
+    let (before, mut orders) = (rows.start, Vec::new());
+    loop {
+        let row = rows.next().expect("every round needed a hop");
+        let was = forwarded(cluster).await;
+        orders.extend(buy(client, sessions, row).await);
+        if forwarded(cluster).await == was {
+            println!("after {} rounds no node sends a call on", row - before);
+            return orders;
+        }
+        sleep(Duration::from_millis(200)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_go_to_leaders_also_after_one_has_died() {
+    let mut stage = Stage::new(Dice::of_test("requests_go_to_leaders_also_after_one_has_died"), THREE).await;
+    let sessions = stage.play(SESSIONS, HALL, None).await.sessions;
+    stage.cluster.led_where_wanted().await;
+    let own = 1;
+    let config = || ClientConfig {
+        admin_token: Some(AdminToken(ADMIN.into())),
+        ..ClientConfig::new([stage.cluster.client(own).to_string()])
+    };
+    let client = Client::connect(ClientConfig { to_leaders: true, ..config() }).await.expect("a connection");
+    let other = Client::connect(config()).await.expect("a connection");
+    let mut rows = 0..HALL.0;
+
+    let mut orders = bought_directly(&stage.cluster, &client, &sessions, &mut rows).await;
+    // A client that knows no leaders needs hops for the same.
+    let was = forwarded(&stage.cluster).await;
+    orders.extend(buy(&other, &sessions, rows.next().expect("a row")).await);
+    assert!(forwarded(&stage.cluster).await >= was + SESSIONS as u64, "a third of the sessions is led by its node");
+
+    // The leader of some dies: nothing fails, and what the others lead now goes there.
+    let doomed = stage.cluster.running().into_iter().find(|id| *id != own).expect("another node");
+    stage.cluster.kill(doomed);
+    orders.extend(buy(&client, &sessions, rows.next().expect("a row")).await);
+    orders.extend(bought_directly(&stage.cluster, &client, &sessions, &mut rows).await);
+
+    // It comes back and leads again: a wrong belief costs a hop, and only once.
+    stage.cluster.start_node(doomed).await;
+    eventually("the node is there", async || stage.cluster.read(doomed, "shards", json!({})).await).await;
+    stage.cluster.led_where_wanted().await;
+    orders.extend(bought_directly(&stage.cluster, &client, &sessions, &mut rows).await);
+
+    for order in &orders {
+        assert_eq!(other.order_get(order.id).await.expect("an order").value.order, *order);
+    }
+    for session in &sessions {
+        let audit = other.audit_session(&Id::new(session).expect("an id")).await.expect("an audit").value;
+        assert_eq!((audit.violations, u64::from(audit.counts.sold)), (Vec::new(), 2 * u64::from(rows.start)));
+    }
+    stage.cluster.stop();
+}
