@@ -44,7 +44,12 @@ async fn buy(client: &Client, sessions: &[String], row: u16) -> Vec<Arc<Order>> 
 }
 
 /// Buys row after row until a whole round was sent on by no node.
-async fn bought_directly(cluster: &Cluster, client: &Client, sessions: &[String], rows: &mut Range<u16>) -> Vec<Arc<Order>> {
+async fn bought_directly(
+    cluster: &Cluster,
+    client: &Client,
+    sessions: &[String],
+    rows: &mut Range<u16>,
+) -> Vec<Arc<Order>> {
     let (before, mut orders) = (rows.start, Vec::new());
     loop {
         let row = rows.next().expect("every round needed a hop");

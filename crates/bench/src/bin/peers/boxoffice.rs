@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use crate::{
     Nodes, PRICE,
     child::{Server, directory_in, free_address},
-    drive::{BASKET, Basket, Bought, Failed, Purchase, Till},
+    drive::{BASKET, Basket, Bought, Failed, Opening, Purchase, Till},
     starting,
     system::Verified,
 };
@@ -46,6 +46,8 @@ const REPLICAS: u32 = 3;
 pub(crate) struct Boxoffice {
     processes: Processes,
     addresses: Vec<String>,
+    /// Whether its clients send to leaders.
+    to_leaders: bool,
 }
 
 enum Processes {
@@ -69,12 +71,17 @@ fn operator(address: String) -> ClientConfig {
 
 impl Boxoffice {
     /// Starts it with its data in a directory of its own.
-    pub(crate) async fn start(program: &Path, nodes: Nodes, directory: &Path) -> Result<Boxoffice, Failed> {
+    pub(crate) async fn start(
+        program: &Path,
+        (nodes, to_leaders): (Nodes, bool),
+        directory: &Path,
+    ) -> Result<Boxoffice, Failed> {
         let directory = directory_in(directory, "boxoffice")?;
-        let boxoffice = match nodes {
+        let started = match nodes {
             Nodes::One => Boxoffice::start_one(program, directory).await?,
             Nodes::Three => Boxoffice::start_three(program, directory).await?,
         };
+        let boxoffice = Boxoffice { to_leaders, ..started };
         for place in 0..boxoffice.addresses.len() {
             let durability = boxoffice.client(place, 1).await?.status().await?.value.durability;
             if durability.fsync != "always" {
@@ -96,7 +103,7 @@ impl Boxoffice {
         let mut server = Server::start(command, directory, Signal::TERM)?;
         let config = || operator(address.clone());
         starting(&mut server, || async { Client::connect(config()).await?.status().await.map(drop) }).await?;
-        Ok(Boxoffice { processes: Processes::One(server), addresses: vec![address] })
+        Ok(Boxoffice { processes: Processes::One(server), addresses: vec![address], to_leaders: false })
     }
 
     /// As `boxoffice load --nodes 3` starts them: one founds the cluster, the others join it.
@@ -107,7 +114,7 @@ impl Boxoffice {
         let cluster = LocalCluster::start(3, launch)?;
         cluster.settle().await?;
         let addresses = cluster.addresses();
-        let boxoffice = Boxoffice { processes: Processes::Three(cluster, directory), addresses };
+        let boxoffice = Boxoffice { processes: Processes::Three(cluster, directory), addresses, to_leaders: false };
         let shards = boxoffice.client(0, 1).await?.nodes().await?.value.places.len();
         if shards != SHARDS {
             return Err(format!("the cluster has {shards} shards, not {SHARDS}").into());
@@ -122,6 +129,10 @@ impl Boxoffice {
         }
     }
 
+    pub(crate) fn to_leaders(&self) -> bool {
+        self.to_leaders
+    }
+
     /// Processor time used so far by all nodes.
     pub(crate) fn cpu(&self) -> io::Result<Duration> {
         match &self.processes {
@@ -134,6 +145,7 @@ impl Boxoffice {
     async fn client(&self, place: usize, buffers: usize) -> Result<Client, Failed> {
         let mut config = operator(self.addresses[place % self.addresses.len()].clone());
         config.buffer_bytes = config.buffer_bytes.max(buffers);
+        config.to_leaders = self.to_leaders;
         Ok(Client::connect(config).await?)
     }
 
@@ -265,9 +277,11 @@ pub(crate) struct BoxofficeTill {
 }
 
 impl Till for BoxofficeTill {
-    async fn buy(&self, purchase: &Purchase) -> Result<Bought, Failed> {
+    async fn buy(&self, purchase: &Purchase, opening: Opening) -> Result<Bought, Failed> {
         let cart = Cart::with_token(&self.client, purchase.token);
-        cart.open(None, None).await?;
+        if opening == Opening::First {
+            cart.open(None, None).await?;
+        }
         let session = &self.sessions[purchase.choice.session as usize];
         match cart.hold_seats(session, purchase.choice.seats.as_slice().iter().copied()).await {
             Ok(_) => {}

@@ -52,10 +52,19 @@ pub(crate) struct Basket {
     pub(crate) products: [u32; BASKET],
 }
 
+/// How a cart is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// By a round trip of its own.
+    First,
+    /// By the hold.
+    WithTheHold,
+}
+
 /// One connection to a system, shared by some clients.
 pub(crate) trait Till: Clone + Send + Sync + 'static {
-    /// Opens the cart, holds the seats, checks out: three round trips, each durable before the next.
-    fn buy(&self, purchase: &Purchase) -> impl Future<Output = Result<Bought, Failed>> + Send;
+    /// Opens the cart, holds the seats, checks out: a round trip each, durable before the next.
+    fn buy(&self, purchase: &Purchase, opening: Opening) -> impl Future<Output = Result<Bought, Failed>> + Send;
 
     /// Puts a unit of each product into a new cart, one after the other, and orders: six round trips, each durable before
     /// the next.
@@ -111,7 +120,7 @@ pub(crate) fn basket(draw: &Draw, goods: &Goods, index: u32) -> Basket {
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
     /// They buy seats.
-    Seats(Arc<Picker>),
+    Seats(Arc<Picker>, Opening),
     /// They order baskets of these products.
     Baskets(Draw, Goods),
 }
@@ -120,7 +129,7 @@ impl Work {
     /// Does what flow `index` does; an error if it was refused, for nobody meets anybody.
     async fn flow<T: Till>(&self, till: &T, index: u32) -> Result<(), Failed> {
         let bought = match self {
-            Work::Seats(picker) => till.buy(&purchase(picker, index)).await?,
+            Work::Seats(picker, opening) => till.buy(&purchase(picker, index), *opening).await?,
             Work::Baskets(draw, goods) => till.order(&basket(draw, goods, index)).await?,
         };
         match bought {
@@ -173,12 +182,17 @@ pub(crate) async fn closed_loop<T: Till>(
 }
 
 /// Asks again for seats that are sold, with new carts; every one of these must be refused.
-pub(crate) async fn challenge<T: Till>(till: &T, picker: &Picker, flows: u32, attempts: u32) -> Result<(), Failed> {
+pub(crate) async fn challenge<T: Till>(
+    till: &T,
+    (picker, opening): (&Picker, Opening),
+    flows: u32,
+    attempts: u32,
+) -> Result<(), Failed> {
     for attempt in 0..attempts {
         let sold = purchase(picker, (u64::from(attempt) * u64::from(flows) / u64::from(attempts)) as u32);
         let token = picker.token(FlowNumber { group: 1, index: attempt }, &sold.choice);
         let again = Purchase { token, cart: token.cart(), choice: sold.choice };
-        if till.buy(&again).await? == Bought::Sold {
+        if till.buy(&again, opening).await? == Bought::Sold {
             return Err(format!("sold twice: {again:?}").into());
         }
     }

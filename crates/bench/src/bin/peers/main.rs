@@ -45,6 +45,8 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 pub(crate) enum Flow {
     /// Opens a cart, holds five named seats, checks out.
     Theatre,
+    /// Holds five named seats in a new cart, checks out.
+    TwoSteps,
     /// Puts five products into a cart, one after the other, and orders.
     Cart,
 }
@@ -69,6 +71,9 @@ struct Options {
     /// Boxoffice nodes; with 3 of them Redis and PostgreSQL have a replica that every step waits for.
     #[arg(long, value_enum, default_value_t = Nodes::One)]
     nodes: Nodes,
+    /// Clients of Boxoffice send to the node that leads what they are about; a connection is then one to each node that they need.
+    #[arg(long)]
+    to_leaders: bool,
     /// Purchases of each system in each turn.
     #[arg(long, default_value_t = 40_000)]
     flows: u32,
@@ -140,7 +145,8 @@ async fn start(options: &Options, directory: &Path) -> Result<Vec<System>, Faile
     if wanted("boxoffice") {
         let program = options.boxoffice.clone().or_else(boxoffice::find);
         let program = program.ok_or("no program boxoffice beside this one; build it, or give --boxoffice")?;
-        systems.push(System::Boxoffice(Boxoffice::start(&program, options.nodes, directory).await?));
+        systems
+            .push(System::Boxoffice(Boxoffice::start(&program, (options.nodes, options.to_leaders), directory).await?));
     }
     if wanted("redis") {
         systems.push(System::Redis(Redis::start(&options.redis, options.nodes, directory).await?));

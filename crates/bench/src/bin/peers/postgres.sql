@@ -52,6 +52,24 @@ BEGIN
     RETURN taken;
 END $$;
 
+-- The same for a cart that this opens.
+CREATE FUNCTION hold_seats_anew(new_cart uuid, of_session text, wanted integer[]) RETURNS integer[] LANGUAGE plpgsql AS $$
+DECLARE
+    owner uuid[];
+    taken integer[] := '{}';
+    seat integer;
+BEGIN
+    SELECT owners INTO STRICT owner FROM sessions WHERE id = of_session FOR UPDATE;
+    FOREACH seat IN ARRAY wanted LOOP
+        IF owner[seat + 1] IS NOT NULL THEN taken := taken || seat; END IF;
+        owner[seat + 1] := new_cart;
+    END LOOP;
+    IF cardinality(taken) > 0 THEN RETURN taken; END IF;
+    UPDATE sessions SET owners = owner, free = free - cardinality(wanted) WHERE id = of_session;
+    INSERT INTO carts VALUES (new_cart, 'active', now() + interval '30 minutes', of_session, wanted);
+    RETURN taken;
+END $$;
+
 CREATE FUNCTION checkout(of_cart uuid, paid text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     cart carts%ROWTYPE;

@@ -22,7 +22,7 @@ use tokio_postgres::{
 use crate::{
     Nodes, PRICE,
     child::{Server, User, directory_in, free_address},
-    drive::{BASKET, Basket, Bought, Failed, Purchase, Till},
+    drive::{BASKET, Basket, Bought, Failed, Opening, Purchase, Till},
     starting,
     system::Verified,
 };
@@ -194,11 +194,12 @@ impl Postgres {
             let client = self.client().await?;
             let open = client.prepare("SELECT open_cart($1)").await?;
             let hold = client.prepare("SELECT hold_seats($1, $2, $3)").await?;
+            let hold_anew = client.prepare("SELECT hold_seats_anew($1, $2, $3)").await?;
             let checkout = client.prepare("SELECT checkout($1, $2)").await?;
             let add = client.prepare("SELECT add_to_basket($1, $2, $3)").await?;
             let order = client.prepare("SELECT order_basket($1, $2)").await?;
             tills.push(PostgresTill {
-                desk: Arc::new(Desk { client, open, hold, checkout, add, order }),
+                desk: Arc::new(Desk { client, open, hold, hold_anew, checkout, add, order }),
                 house: Arc::new(house.clone()),
                 goods: Arc::new(goods.clone()),
             });
@@ -360,6 +361,7 @@ struct Desk {
     client: Client,
     open: Statement,
     hold: Statement,
+    hold_anew: Statement,
     checkout: Statement,
     add: Statement,
     order: Statement,
@@ -374,10 +376,16 @@ pub(crate) struct PostgresTill {
 }
 
 impl Till for PostgresTill {
-    async fn buy(&self, purchase: &Purchase) -> Result<Bought, Failed> {
-        let Desk { client, open, hold, checkout, .. } = &*self.desk;
+    async fn buy(&self, purchase: &Purchase, opening: Opening) -> Result<Bought, Failed> {
+        let Desk { client, open, hold, hold_anew, checkout, .. } = &*self.desk;
         let cart = Uuid(purchase.cart.0);
-        client.query_one(open, &[&cart]).await?;
+        let hold = match opening {
+            Opening::First => {
+                client.query_one(open, &[&cart]).await?;
+                hold
+            }
+            Opening::WithTheHold => hold_anew,
+        };
         let session = session_id(&self.house, purchase.choice.session);
         let row = client.query_one(hold, &[&cart, &session, &seat_numbers(&self.house, purchase)]).await?;
         let taken: Vec<i32> = row.get(0);

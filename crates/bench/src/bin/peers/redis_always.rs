@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use crate::{
     Nodes, PRICE,
     child::{Server, directory_in, free_address},
-    drive::{BASKET, Basket, Bought, Failed, Purchase, Till},
+    drive::{BASKET, Basket, Bought, Failed, Opening, Purchase, Till},
     starting,
     system::Verified,
 };
@@ -25,11 +25,22 @@ redis.call('HSET', KEYS[1], 'state', 'active', 'deadline', now[1] + 1800)
 return 1
 ";
 
+/// A hold of a cart that was opened before.
 const HOLD: &str = r"
 local cart = redis.call('HMGET', KEYS[2], 'state', 'deadline')
 if cart[1] ~= 'active' then return {-1} end
 local now = redis.call('TIME')
 if tonumber(cart[2]) <= tonumber(now[1]) then return {-2} end
+";
+
+/// A hold that opens its cart.
+const HOLD_ANEW: &str = r"
+if redis.call('EXISTS', KEYS[2]) == 1 then return {-1} end
+local now = redis.call('TIME')
+";
+
+/// The rest of both.
+const HOLD_SEATS: &str = r"
 local states = redis.call('HMGET', KEYS[1], unpack(ARGV, 2))
 local taken = {}
 for i = 1, #states do
@@ -43,7 +54,7 @@ for i = 2, #ARGV do
 end
 redis.call('HSET', KEYS[1], unpack(set))
 redis.call('HINCRBY', KEYS[1], 'free', 1 - #ARGV)
-redis.call('HSET', KEYS[2], 'session', KEYS[1], 'seats', table.concat(ARGV, ' ', 2), 'deadline', now[1] + 1800)
+redis.call('HSET', KEYS[2], 'state', 'active', 'session', KEYS[1], 'seats', table.concat(ARGV, ' ', 2), 'deadline', now[1] + 1800)
 return {}
 ";
 
@@ -244,11 +255,13 @@ impl Redis {
                 let hash: String = redis::cmd("SCRIPT").arg("LOAD").arg(script).query_async(&mut connection).await?;
                 Ok(hash.into())
             };
-            let (open, hold, checkout) = (load(OPEN).await?, load(HOLD).await?, load(CHECKOUT).await?);
+            let (open, checkout) = (load(OPEN).await?, load(CHECKOUT).await?);
+            let hold = load(&[HOLD, HOLD_SEATS].concat()).await?;
+            let hold_anew = load(&[HOLD_ANEW, HOLD_SEATS].concat()).await?;
             let (add, order) = (load(ADD).await?, load(ORDER).await?);
             let (house, goods) = (Arc::new(house.clone()), Arc::new(goods.clone()));
             let nodes = self.nodes();
-            tills.push(RedisTill { connection, nodes, open, hold, checkout, add, order, house, goods });
+            tills.push(RedisTill { connection, nodes, open, hold, hold_anew, checkout, add, order, house, goods });
         }
         Ok(tills)
     }
@@ -331,6 +344,7 @@ pub(crate) struct RedisTill {
     nodes: Nodes,
     open: Arc<str>,
     hold: Arc<str>,
+    hold_anew: Arc<str>,
     checkout: Arc<str>,
     add: Arc<str>,
     order: Arc<str>,
@@ -356,19 +370,25 @@ impl RedisTill {
 }
 
 impl Till for RedisTill {
-    async fn buy(&self, purchase: &Purchase) -> Result<Bought, Failed> {
+    async fn buy(&self, purchase: &Purchase, opening: Opening) -> Result<Bought, Failed> {
         let cart = purchase.cart.to_string();
         let (session_key, cart_key) = (session_key(&self.house, purchase.choice.session), format!("c:{cart}"));
 
-        let mut open = redis::cmd("EVALSHA");
-        open.arg(&*self.open).arg(1).arg(&cart_key);
-        let opened: i64 = self.step(open).await?;
-        if opened != 1 {
-            return Err(format!("cart {cart} was there before").into());
-        }
+        let hold_script = match opening {
+            Opening::First => {
+                let mut open = redis::cmd("EVALSHA");
+                open.arg(&*self.open).arg(1).arg(&cart_key);
+                let opened: i64 = self.step(open).await?;
+                if opened != 1 {
+                    return Err(format!("cart {cart} was there before").into());
+                }
+                &self.hold
+            }
+            Opening::WithTheHold => &self.hold_anew,
+        };
 
         let mut hold = redis::cmd("EVALSHA");
-        hold.arg(&*self.hold).arg(2).arg(&session_key).arg(&cart_key).arg(&cart);
+        hold.arg(&**hold_script).arg(2).arg(&session_key).arg(&cart_key).arg(&cart);
         for seat in seat_names(&self.house, purchase) {
             hold.arg(seat);
         }

@@ -40,6 +40,7 @@ impl Report {
     pub(crate) fn new(flow: Flow, nodes: Nodes, flows: u32, rounds: u32, floor: DiskFloor) -> Report {
         let what = match flow {
             Flow::Theatre => "open a cart, hold 5 named seats of 80 all or none, check out",
+            Flow::TwoSteps => "hold 5 named seats of 80 all or none in a new cart, check out",
             Flow::Cart => "put 5 of 1 000 products into a new cart one after the other, order",
         };
         let setting = match nodes {

@@ -17,7 +17,10 @@ use boxoffice_workload::{
 use crate::{
     Flow, Nodes, PRICE,
     boxoffice::Boxoffice,
-    drive::{BASKET, Basket, Failed, Measured, Purchase, Shape, Till, Work, basket, challenge, closed_loop, purchase},
+    drive::{
+        BASKET, Basket, Failed, Measured, Opening, Purchase, Shape, Till, Work, basket, challenge, closed_loop,
+        purchase,
+    },
     postgres_sync::Postgres,
     redis_always::Redis,
     report::Turn,
@@ -53,6 +56,7 @@ impl System {
         match self {
             System::Boxoffice(boxoffice) => match boxoffice.nodes() {
                 Nodes::One => "Boxoffice always",
+                Nodes::Three if boxoffice.to_leaders() => "Boxoffice leaders",
                 Nodes::Three => "Boxoffice 3 nodes",
             },
             System::Redis(redis) => match redis.nodes() {
@@ -113,11 +117,12 @@ impl System {
         let warm_up = WARM_UP * shape.connections as u32;
         let all = warm_up + flows;
         let (looped, verified, sold) = match flow {
-            Flow::Theatre => {
+            Flow::Theatre | Flow::TwoSteps => {
+                let opening = if flow == Flow::Theatre { Opening::First } else { Opening::WithTheHold };
                 let house = fresh_house(all);
                 self.prepare(&house).await?;
                 let picker = Arc::new(Picker::new(house.clone(), Pick::Next, SEATS, u64::from(all), SEED)?);
-                let (none, work) = (Goods::default(), Work::Seats(picker.clone()));
+                let (none, work) = (Goods::default(), Work::Seats(picker.clone(), opening));
                 let looped = self.connect_and_run(&house, &none, shape, &work, warm_up, flows).await?;
                 let carts: Vec<Purchase> = (0..all).map(|index| purchase(&picker, index)).collect();
                 (looped, self.verify(&house, &carts).await?, u64::from(SEATS))
@@ -192,8 +197,8 @@ impl System {
             (Some(before), Some(after)) => after.since(before).steal_percent,
             (None, _) | (_, None) => 0.0,
         };
-        if let Work::Seats(picker) = work {
-            challenge(&tills[0], picker, flows, CHALLENGES.min(flows)).await?;
+        if let Work::Seats(picker, opening) = work {
+            challenge(&tills[0], (picker, *opening), flows, CHALLENGES.min(flows)).await?;
         }
         Ok(Looped { measured, server_cpu, steal_percent })
     }
