@@ -42,6 +42,7 @@ impl Counter {
         for address in addresses.iter().cycle().take((connect.connections as usize).max(nodes)) {
             let config = ClientConfig {
                 wait_for_connection: nodes == 1,
+                to_leaders: connect.to_leaders && nodes > 1,
                 ..config(address, connect.deadline_ms, admin_token.clone())
             };
             let client = Client::connect(config).await;

@@ -217,11 +217,14 @@ pub struct ConnectSpec {
     /// Carts live beside the first thing that they hold; `false`: in any shard. A run that kills nodes waits for a write in
     /// every shard, so its carts are in any.
     pub beside: bool,
+    /// Each connection has others beside it, to the nodes that lead what its requests are about; `false`: its own node sends
+    /// them on.
+    pub to_leaders: bool,
 }
 
 impl Default for ConnectSpec {
     fn default() -> ConnectSpec {
-        ConnectSpec { connections: 8, deadline_ms: 10_000, setup_batch: 100, beside: true }
+        ConnectSpec { connections: 8, deadline_ms: 10_000, setup_batch: 100, beside: true, to_leaders: true }
     }
 }
 
