@@ -3,7 +3,7 @@
 
 1. Format, and the licences of packages if cargo-deny is installed.
 2. The build of all tests. Meanwhile the packages of the API's and the page's tests are installed.
-3. The tests. Most of them wait for timers and child processes, so two executables run at a time. Clippy, the planted bugs and the
+3. The tests, and what a purchase costs in instructions. Most of them wait for timers and child processes, so two executables run at a time. Clippy, the planted bugs and the
    examples of the documentation use what processor time is left: they have the lowest priority.
 4. The page's tests, alone: a browser and three nodes need the machine.
 
@@ -185,6 +185,10 @@ def test(executable):
 def tests(executables):
     """Runs the test executables, and asks the HTTP API by its document."""
     jobs = {executable.name: lambda executable=executable: test(executable) for executable in executables}
+    # Counts do not depend on what else the machine does, but an incremental build is another program.
+    if os.environ.get("CARGO_INCREMENTAL") == "0":
+        node = next(executable.path for executable in executables if executable.name == "node boxoffice_node")
+        jobs["costs of a purchase"] = lambda: check("costs of a purchase", [ROOT / "tests/costs.py", node])
     jobs["HTTP API"] = lambda: check("HTTP API", [ROOT / "tests/api/run", PROGRAM])
     ranks = {name: rank for rank, name in enumerate(LONGEST_FIRST)}
     waiting = collections.deque(sorted(jobs.keys() - ALONE, key=lambda name: (ranks.get(name, len(ranks)), name)))

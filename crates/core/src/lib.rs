@@ -24,6 +24,7 @@ pub mod command;
 pub mod event;
 pub mod refusal;
 
+pub mod packing;
 pub mod shared_map;
 
 mod best;

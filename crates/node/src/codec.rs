@@ -2,7 +2,7 @@
 //! [postcard](https://postcard.jamesmunns.com/wire-format): without names it is half as long as MessagePack and is read in
 //! half the time, and every disk format has a version of its own.
 
-use boxoffice_core::{event::Event, id::Entity};
+use boxoffice_core::{event::Event, id::Entity, packing};
 use serde::{Serialize, de::DeserializeOwned};
 use smol_str::SmolStr;
 
@@ -11,7 +11,7 @@ const TURN_BYTES: usize = 160;
 
 /// Appends a value's bytes.
 pub(crate) fn append(value: &(impl Serialize + ?Sized), bytes: Vec<u8>) -> Vec<u8> {
-    postcard::to_extend(value, bytes).expect("what is kept serializes into memory")
+    packing::append(value, bytes)
 }
 
 /// The value in these bytes, which must be all of them.

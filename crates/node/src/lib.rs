@@ -22,6 +22,8 @@ mod cell;
 mod clocks;
 mod codec;
 pub mod contain;
+#[cfg(test)]
+mod costs;
 #[doc(hidden)]
 pub mod decoders;
 mod desk;

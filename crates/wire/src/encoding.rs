@@ -2,7 +2,7 @@
 
 use std::io;
 
-use bytes::BytesMut;
+use bytes::{BufMut, BytesMut};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::kept;
@@ -78,8 +78,13 @@ impl io::Write for Appender<'_> {
         Ok(bytes.len())
     }
 
+    // Most of what MessagePack writes is one byte, the marker of what follows it.
+    #[inline]
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.extend_from_slice(bytes);
+        match bytes {
+            [byte] => self.0.put_u8(*byte),
+            bytes => self.0.extend_from_slice(bytes),
+        }
         Ok(())
     }
 

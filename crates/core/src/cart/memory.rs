@@ -9,10 +9,14 @@ use crate::{
     answer::{Answer, Answered, At},
     event::Remembered,
     id::{Entity, Request, RequestHash},
+    packing,
     payment::PaymentFailure,
     planted,
     refusal::Refusal,
 };
+
+/// Bytes that most outcomes fit into.
+const PACKED_BYTES: usize = 128;
 
 /// A request that has an outcome. The outcome is packed: most are never asked for again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,7 +98,7 @@ impl Body {
     }
 
     fn keep_packed(&mut self, request: Request, packed: &impl Serialize) {
-        let packed: Vec<u8> = postcard::to_allocvec(packed).expect("an outcome of a cart can be packed");
+        let packed = packing::append(packed, Vec::with_capacity(PACKED_BYTES));
         self.keep(Memory { request, answer: Some(packed.into_boxed_slice()) });
     }
 

@@ -1,0 +1,52 @@
+//! Values written as [postcard](https://postcard.jamesmunns.com/wire-format), as everything that is kept.
+
+use alloc::vec::Vec;
+
+use postcard::ser_flavors::Flavor;
+use serde::Serialize;
+
+/// Appends a value's bytes to `bytes`.
+///
+/// # Panics
+/// If the value cannot be written as postcard, which is a mistake in its shape.
+pub fn append(value: &(impl Serialize + ?Sized), bytes: Vec<u8>) -> Vec<u8> {
+    postcard::serialize_with_flavor(value, Appended(bytes)).expect("what is kept can be written into memory")
+}
+
+/// The end of a vector. Postcard's own ways into one push text byte by byte, or take no vector that has room already.
+struct Appended(Vec<u8>);
+
+impl Flavor for Appended {
+    type Output = Vec<u8>;
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    // Most numbers are one byte long.
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        match bytes {
+            [byte] => self.0.push(*byte),
+            bytes => self.0.extend_from_slice(bytes),
+        }
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<Vec<u8>> {
+        Ok(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_are_postcards_behind_those_that_were_there() {
+        let value = ("text", [1_u64, 300, u64::MAX], Some(-7_i32), [9_u8; 3]);
+        let written = postcard::to_allocvec(&value).expect("it can be written");
+        assert_eq!(append(&value, Vec::new()), written);
+        assert_eq!(append(&value, alloc::vec![1, 2]), [&[1, 2][..], &written].concat());
+    }
+}
