@@ -38,7 +38,7 @@ PARTS = {
 }
 
 # Places that a part is broken down into: a crate and its module. Smaller ones are not written down.
-PLACES = 10
+PLACES = 20
 
 Cost = collections.namedtuple("Cost", "instructions allocations places")
 
@@ -146,10 +146,12 @@ def compare(part, before, now):
     print(f"{part:9} {now.instructions:8} instructions {more:+6.1%}, {now.allocations:6.1f} allocations ({before.allocations:.1f})")
     rose = more > RISE_MAX or now.allocations > before.allocations * (1 + RISE_MAX) + 0.5
     if rose:
-        changes = {place: count - before.places.get(place, 0) for place, count in now.places.items()}
+        # What is not written down was less than everything that is.
+        least = min(before.places.values())
+        changes = {place: count - before.places.get(place, least) for place, count in now.places.items()}
         for place, change in sorted(changes.items(), key=lambda entry: -entry[1])[:PLACES]:
             if change > 0:
-                print(f"          {change:+8} in {place} ({before.places.get(place, 'not written down')} before)")
+                print(f"          {change:+8} in {place} ({before.places.get(place, f'less than {least}')} before)")
     return rose
 
 

@@ -1,6 +1,6 @@
 //! What a hold has of its entity: seats, places, units, a slot or a part of a quota.
 
-use alloc::vec::Vec;
+use alloc::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -79,8 +79,8 @@ impl Portion {
 /// What a line has, with the prices captured when it was held. They stay until the line ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Content {
-    /// Seats, ascending, each with its price.
-    Seats(Vec<PricedSeat>),
+    /// Seats, ascending, each with its price. Shared: a line, its answer, the order and what is remembered of it all have them.
+    Seats(Arc<[PricedSeat]>),
     /// Places in an area.
     Places {
         /// Which area.
@@ -164,7 +164,7 @@ impl Content {
 
     /// The same without these seats; `None` if nothing is left.
     pub(crate) fn without(&self, seats: &[Seat]) -> Option<Content> {
-        let left: Vec<PricedSeat> =
+        let left: Arc<[PricedSeat]> =
             self.seats().iter().filter(|priced| !seats.contains(&priced.seat)).copied().collect();
         (!left.is_empty()).then_some(Content::Seats(left))
     }
@@ -172,7 +172,7 @@ impl Content {
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
-            Content::Seats(seats) => seats.capacity() * size_of::<PricedSeat>(),
+            Content::Seats(seats) => size_of_val(&**seats),
             Content::Places { area, .. } => area.heap_bytes(),
             Content::Units { .. } => 0,
             Content::Slot { details, .. } => {

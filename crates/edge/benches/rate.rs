@@ -33,6 +33,7 @@ use boxoffice_node::{
 };
 use boxoffice_wire::{
     Encoding, Op,
+    cluster::ShardMap,
     hello::{Durability, Hello},
     reply::{self, ServerFrame},
     status::{NodeAudit, NodeStatus, Rates},
@@ -90,6 +91,14 @@ impl Backend for Node {
 
     fn members(&self) -> Vec<Member> {
         Vec::new()
+    }
+
+    fn shards(&self) -> ShardMap {
+        ShardMap::default()
+    }
+
+    fn leader_elsewhere(&self, _: &Command) -> Option<u64> {
+        None
     }
 
     fn status(&self) -> NodeStatus {

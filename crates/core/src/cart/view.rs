@@ -142,6 +142,13 @@ impl Cart {
         claims
     }
 
+    /// How many seats its lines hold or have bought, those that were refunded not counted.
+    pub fn seats(&self) -> u64 {
+        let lines = self.body.iter().flat_map(|body| &body.lines);
+        let there = lines.filter(|line| line.hold.is_some() && !self.is_refunded(line.number));
+        there.map(|line| line.content.seats().len() as u64).sum()
+    }
+
     /// Everything; `None` if nobody opened it.
     pub fn audit(&self) -> Option<CartAudit> {
         let cart = self.view()?;

@@ -402,7 +402,7 @@ impl Reference {
             return Err(Refusal::NoSuchSeat(foreign));
         }
         let Content::Seats(has) = &mut line.content else { panic!("only seats are held here") };
-        has.retain(|priced| !released.contains(&priced.seat));
+        *has = has.iter().filter(|priced| !released.contains(&priced.seat)).copied().collect();
         let of = line.entity.clone();
         basket.view.lines.retain(|line| !line.content.seats().is_empty());
         basket.touch(now);

@@ -7,7 +7,7 @@ use boxoffice_wire::{
     Encoding, Op,
     feed::{Snapshot, SnapshotBody},
     hello::{Durability, Hello},
-    reply::{self, Event, FromAnswer, Reply, ServerFrame},
+    reply::{self, Event, FromAnswer, Leader, Reply, ServerFrame},
 };
 use bytes::{Bytes, BytesMut};
 use futures_util::{SinkExt, StreamExt};
@@ -147,6 +147,15 @@ impl Client {
         let frame = self.frame().await;
         match ServerFrame::read(self.encoding, &frame).expect("readable") {
             ServerFrame::Answer(id, verdict, _) => (id, verdict.read(self.encoding).expect("readable")),
+            other => panic!("not an answer: {other:?}"),
+        }
+    }
+
+    /// The leader that the answer that comes next names.
+    pub(crate) async fn leader(&mut self) -> Leader {
+        let frame = self.frame().await;
+        match ServerFrame::read(self.encoding, &frame).expect("readable") {
+            ServerFrame::Answer(_, _, leader) => leader,
             other => panic!("not an answer: {other:?}"),
         }
     }

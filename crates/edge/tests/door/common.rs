@@ -29,6 +29,7 @@ use boxoffice_node::{
     world::OsClock,
 };
 use boxoffice_wire::{
+    cluster::ShardMap,
     hello::{Durability, Hello},
     status::{NodeAudit, NodeStatus, Rates},
 };

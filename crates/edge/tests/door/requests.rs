@@ -10,7 +10,8 @@ use boxoffice_core::{
 use boxoffice_edge::Limits;
 use boxoffice_wire::{
     Encoding, FailKind, Op,
-    reply::{Reply, ServerFrame},
+    cluster::ShardMap,
+    reply::{Leader, Reply, ServerFrame},
     status::{NodeAudit, NodeStatus},
 };
 use futures_util::SinkExt;
@@ -213,6 +214,26 @@ async fn a_batch_is_bounded_in_items_and_time() {
         client.send(id, Op::Batch, json!({"items": [wait]})).await;
     }
     assert_eq!(client.code().await, (Some(9), 901), "so many batches at once and no more");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_are_told_who_leads() {
+    in_both(|encoding| async move {
+        let door = Door::open(Limits::default());
+        let mut client = Client::connect(door.address, encoding).await;
+        client.send(1, Op::Shards, json!({})).await;
+        let (_, reply) = client.answer::<ShardMap>().await;
+        let Reply::Ok(map, _) = reply else { panic!("{reply:?}") };
+        assert_eq!(map.leaders, [1, 2]);
+        // Venues are led by another node here, and carts are not. A failure names nobody.
+        client.send(2, Op::VenueGet, json!({"id": "v"})).await;
+        assert_eq!(client.leader().await, Leader(Some(2)));
+        client.send(3, Op::CartOpen, json!({"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"})).await;
+        assert_eq!(client.leader().await, Leader(None));
+        client.send(4, Op::HallGet, json!({"venue": "v", "id": "nowhere"})).await;
+        assert_eq!(client.leader().await, Leader(Some(2)), "a refusal as well");
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -27,6 +27,7 @@ use boxoffice_core::{
 };
 use boxoffice_wire::{
     Call, Encoding, Request,
+    cluster::ShardMap,
     encode::{self, Verdict},
     hello::{Durability, Hello, Limits},
     status::{CurrencyTotal, NodeAudit, NodeStatus, Rates},
@@ -137,6 +138,7 @@ impl BoxOffice {
                 encode::batch(encoding, &mut out, request.id, &verdicts);
             }
             Call::Status => encode::status(encoding, &mut out, request.id, &status()),
+            Call::Shards => encode::shards(encoding, &mut out, request.id, &ShardMap::default()),
             Call::AuditNode => encode::audit(encoding, &mut out, request.id, &books.audit()),
             Call::Watch { .. } | Call::WatchCounts { .. } | Call::Unwatch { .. } => {
                 unreachable!("a load run watches nothing")

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use boxoffice_core::{answer::CartState, keep::State, money::Currency, payment::PaymentStatus, portion::Portion};
+use boxoffice_core::{answer::CartState, keep::State, money::Currency, payment::PaymentStatus};
 use boxoffice_wire::status::{CurrencyTotal, NodeAudit};
 use serde::{Deserialize, Serialize};
 
@@ -53,12 +53,8 @@ impl Totals {
                     totals.carts[place] = 1;
                 }
                 if let Some(order) = cart.order() {
-                    let seats = |portion: Option<Portion>| match portion {
-                        Some(Portion::Seats(seats)) => seats.len() as u64,
-                        _ => 0,
-                    };
                     totals.orders = 1;
-                    totals.order_seats = cart.claims().into_iter().map(|claim| seats(claim.portion)).sum();
+                    totals.order_seats = cart.seats();
                     totals.revenue.insert(order.total.currency, (1, order.total.amount));
                 }
                 if let Some((payment, refunds)) = cart.money() {

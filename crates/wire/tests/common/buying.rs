@@ -16,7 +16,7 @@ use super::{HOUR, cart, euro, evening, id, seat};
 
 pub fn line() -> LineView {
     let priced = |number| PricedSeat { seat: seat(1, number), price: 1_000 };
-    let content = Content::Seats(vec![priced(5), priced(6), priced(7)]);
+    let content = Content::Seats([priced(5), priced(6), priced(7)].into());
     LineView { line: 1, entity: Entity::Session(id("hamlet-0412")), content, late: false }
 }
 

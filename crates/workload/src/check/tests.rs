@@ -263,7 +263,7 @@ fn orders_with_wrong_totals_and_lines() {
     run.breaks(&[Breach::WrongOrder]);
     let mut run = right();
     let Content::Seats(seats) = &mut run.audited.carts[0].cart.lines[0].content else { panic!("a line of seats") };
-    seats[0].seat = house().seat(9);
+    std::sync::Arc::make_mut(seats)[0].seat = house().seat(9);
     run.breaks(&[Breach::WrongOrder]);
 }
 
