@@ -33,7 +33,6 @@ use boxoffice_node::{
 };
 use boxoffice_wire::{
     Encoding, Op,
-    cluster::ShardMap,
     hello::{Durability, Hello},
     reply::{self, ServerFrame},
     status::{NodeAudit, NodeStatus, Rates},
@@ -93,8 +92,8 @@ impl Backend for Node {
         Vec::new()
     }
 
-    fn shards(&self) -> ShardMap {
-        ShardMap::default()
+    fn leaders(&self) -> Vec<u64> {
+        Vec::new()
     }
 
     fn leader_elsewhere(&self, _: &Command) -> Option<u64> {

@@ -18,7 +18,6 @@ use boxoffice_node::{
 };
 use boxoffice_wire::{
     FirstCommand,
-    cluster::ShardMap,
     hello::Hello,
     status::{NodeAudit, NodeStatus},
 };
@@ -66,8 +65,8 @@ pub trait Backend: Send + Sync + 'static {
     /// The members of the cluster, as far as the node knows them.
     fn members(&self) -> Vec<Member>;
 
-    /// Who leads which shard, as far as the node knows.
-    fn shards(&self) -> ShardMap;
+    /// The node that leads each shard, by the shard's number; 0 where this node knows of none.
+    fn leaders(&self) -> Vec<u64>;
 
     /// The node that leads a command's entity, if it is known and another one.
     fn leader_elsewhere(&self, command: &Command) -> Option<u64>;

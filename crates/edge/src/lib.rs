@@ -32,6 +32,7 @@ pub mod budgets;
 mod caller;
 mod denials;
 mod guesses;
+mod members;
 mod network;
 mod origins;
 pub mod token;

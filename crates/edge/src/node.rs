@@ -12,7 +12,6 @@ use boxoffice_core::{
 use boxoffice_node::{access::KeyRing, config::Secret, door::ReplyTo, feeds::Feeds, node::NodeHandle};
 use boxoffice_wire::{
     FirstCommand,
-    cluster::{NodeAddress, ShardMap},
     hello::{Hello, Limits},
     joining, limits,
     status::{NodeAudit, NodeStatus},
@@ -69,10 +68,8 @@ impl Backend for NodeHandle {
         doors.map(|(node, client)| Member { node: format_smolstr!("{node}"), client }).collect()
     }
 
-    fn shards(&self) -> ShardMap {
-        let nodes = self.doors().into_iter().map(|(node, client)| NodeAddress { node, client }).collect();
-        let leaders = self.leaders().into_iter().map(|leader| leader.unwrap_or(0)).collect();
-        ShardMap { leaders, nodes }
+    fn leaders(&self) -> Vec<u64> {
+        NodeHandle::leaders(self).into_iter().map(|leader| leader.unwrap_or(0)).collect()
     }
 
     fn leader_elsewhere(&self, command: &Command) -> Option<u64> {

@@ -16,7 +16,7 @@ use rust_embed::{Embed, EmbeddedFile};
 use serde::Serialize;
 use smol_str::SmolStr;
 
-use crate::{http::is_known, shared::Shared};
+use crate::{http::is_known, members, shared::Shared};
 
 /// The file at `/`.
 const INDEX: &str = "index.html";
@@ -169,46 +169,14 @@ async fn about(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respons
 /// Where browsers find the members. This node is one of them whatever it knows of the cluster: it has just been reached.
 fn doors(shared: &Shared, own: &str, headers: &HeaderMap) -> Vec<Door> {
     let web = &shared.config.web;
-    let mut doors = Vec::new();
-    for member in shared.backend.members() {
-        let url = match &web.public_url {
-            // The cluster has a public address: other members are reached through it, unless they tell one of their own.
-            Some(_) if member.node == own => None,
-            Some(_) => Some(member.client.to_string()).filter(|client| is_url(client)),
-            None => url_of(shared, &member.client),
-        };
-        doors.extend(url.map(|url| Door { node: member.node, url }));
-    }
+    let members = members::addresses(shared, own).into_iter();
+    let mut doors: Vec<Door> = members.map(|(node, url)| Door { node, url }).collect();
     if doors.iter().all(|door| door.node != own) {
         let known = web.public_url.clone().or_else(|| web.advertise.clone());
-        let url = known.unwrap_or_else(|| format!("{}://{}", scheme(shared), own_address(shared, headers)));
+        let url = known.unwrap_or_else(|| format!("{}://{}", members::scheme(shared), own_address(shared, headers)));
         doors.push(Door { node: own.into(), url });
     }
     doors
-}
-
-/// What browsers use for a member that tells this client address; nothing where nobody knows how to reach it.
-fn url_of(shared: &Shared, client: &str) -> Option<String> {
-    if is_url(client) {
-        return Some(client.to_owned());
-    }
-    is_address(client).then(|| format!("{}://{client}", scheme(shared)))
-}
-
-/// How the client ports of this cluster are spoken with.
-fn scheme(shared: &Shared) -> &'static str {
-    if shared.config.web.certificate.is_some() { "https" } else { "http" }
-}
-
-/// Whether a client address says the scheme as well.
-fn is_url(client: &str) -> bool {
-    let host = client.strip_prefix("https://").or_else(|| client.strip_prefix("http://"));
-    host.is_some_and(|host| host.parse::<Authority>().is_ok())
-}
-
-/// Whether it is a host and a port that can be connected to.
-fn is_address(text: &str) -> bool {
-    text.parse::<Authority>().is_ok_and(|address| address.port_u16().is_some_and(|port| port > 0))
 }
 
 /// How whoever asks has reached this node, else where it listens.

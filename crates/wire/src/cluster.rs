@@ -82,7 +82,8 @@ pub struct CopiesStatus {
 pub struct ShardMap {
     /// The node that leads each shard, by the shard's number (0 is the directory's); 0 where the node knows of none.
     pub leaders: Vec<u64>,
-    /// Where clients reach each member. A node that is alone tells no address: the client has one already.
+    /// Where clients reach each member. A node that is alone tells no address, and neither does one with a public address of
+    /// those members that have none of their own.
     pub nodes: Vec<NodeAddress>,
 }
 
@@ -91,7 +92,7 @@ pub struct ShardMap {
 pub struct NodeAddress {
     /// The node.
     pub node: u64,
-    /// `listen.advertise` of its configuration, a URL, or host and port.
+    /// Its URL.
     pub client: SmolStr,
 }
 

@@ -344,7 +344,10 @@ fn call(encoding: Encoding, op: Op, bytes: &[u8]) -> Result<(Call, Shape), Rejec
         }
         Op::Batch => Call::Batch(items(encoding, bytes)?),
         Op::AdminStatus => Call::Status,
-        Op::Shards => Call::Shards,
+        Op::Shards => {
+            let body::Empty {} = body.read()?;
+            Call::Shards
+        }
         Op::AdminAudit => match body.read::<body::Audit>()?.entity {
             Some(entity) => Call::Command(convert::admin::audit(entity)?),
             None => Call::AuditNode,

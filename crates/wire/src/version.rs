@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The minor version that this program speaks. A node that says none speaks 0.
-pub const PROTOCOL_MINOR: u32 = 3;
+pub const PROTOCOL_MINOR: u32 = 2;
 
 /// A field of a request that is newer than 1.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,6 +26,7 @@ use crate::{
     caller::Caller,
     connection::not_of_a_node,
     errand::{self, Errand},
+    members,
     shared::{Guest, Shared},
     waiting::Waiting,
 };
@@ -117,7 +118,7 @@ async fn done(shared: &Arc<Shared>, guest: &Arc<Guest>, caller: Caller, request:
             Err(kind) => Said::failed(kind),
         },
         Call::Status => Said::ok(Body::Status(shared.status())),
-        Call::Shards => Said::ok(Body::Shards(shared.backend.shards())),
+        Call::Shards => Said::ok(Body::Shards(members::shard_map(shared))),
         Call::AuditNode if !caller.access.venues.is_empty() => Said::rejected(not_of_a_node()),
         Call::AuditNode => gone_about(shared, guest, Errand::Audit, deadline).await,
         Call::SearchCity(search) => gone_about(shared, guest, Errand::City(search), deadline).await,

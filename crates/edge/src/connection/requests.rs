@@ -33,6 +33,7 @@ use crate::{
     budgets::weight_of,
     caller,
     errand::{self, Errand, Found},
+    members,
     metrics::Ended,
     sought::Sought,
 };
@@ -183,7 +184,7 @@ impl Connection {
                 self.frames.write(|encoding, out| encode::status(encoding, out, id, &status))
             }
             Call::Shards => {
-                let shards = self.shared.backend.shards();
+                let shards = members::shard_map(&self.shared);
                 self.ended(op, Ended::Ok, now, now);
                 self.frames.write(|encoding, out| encode::shards(encoding, out, id, &shards))
             }

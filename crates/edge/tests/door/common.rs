@@ -29,7 +29,6 @@ use boxoffice_node::{
     world::OsClock,
 };
 use boxoffice_wire::{
-    cluster::ShardMap,
     hello::{Durability, Hello},
     status::{NodeAudit, NodeStatus, Rates},
 };
@@ -244,8 +243,8 @@ impl Backend for Node {
         self.members.lock().clone()
     }
 
-    fn shards(&self) -> ShardMap {
-        ShardMap { leaders: vec![1, 2], nodes: Vec::new() }
+    fn leaders(&self) -> Vec<u64> {
+        vec![1, 2]
     }
 
     fn leader_elsewhere(&self, command: &Command) -> Option<u64> {

@@ -278,6 +278,22 @@ async fn an_answer_that_is_not_read_ends_its_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_are_told_no_address_that_only_nodes_find() {
+    let member = |node: &str, client: &str| Member { node: node.into(), client: client.into() };
+    let nodes = async |public_url: Option<String>| -> Value {
+        let web = WebConfig { public_url, ..WebConfig::default() };
+        let door = Door::with(EdgeConfig { web, ..EdgeConfig::default() });
+        *door.node.members.lock() = vec![member("2", "two:7180"), member("3", "https://three.tickets.example")];
+        let told = Asking::connect(door.clients).await.get("/v1/shards", &[]).await.json();
+        assert_eq!(told["ok"]["leaders"], json!([1, 2]));
+        told["ok"]["nodes"].clone()
+    };
+    let three = json!({"node": 3, "client": "https://three.tickets.example"});
+    assert_eq!(nodes(None).await, json!([{"node": 2, "client": "http://two:7180"}, three]));
+    assert_eq!(nodes(Some("https://tickets.example".into())).await, json!([three]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn browsers_are_told_the_public_address() {
     let member = |node: &str, client: &str| Member { node: node.into(), client: client.into() };
     let members = [

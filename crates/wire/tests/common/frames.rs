@@ -155,7 +155,7 @@ fn no(refusal: Refusal) -> Sample {
 
 pub fn shard_map() -> ShardMap {
     let node = |node, client: &str| NodeAddress { node, client: client.into() };
-    let nodes = vec![node(1, "10.0.0.1:7180"), node(2, "http://two.tickets.example:7180")];
+    let nodes = vec![node(1, "http://10.0.0.1:7180"), node(2, "http://two.tickets.example:7180")];
     ShardMap { leaders: vec![1, 2, 0, 1], nodes }
 }
 

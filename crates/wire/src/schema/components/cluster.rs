@@ -44,7 +44,7 @@ pub(super) fn cluster() -> Group {
     ]);
     let node_address = object::<NodeAddress>([
         needed("node", component("Node")),
-        needed("client", about(component("Address"), "Its `listen.advertise`, or host and port.")),
+        needed("client", about(component("Address"), "Its URL.")),
     ]);
     let leader = whole(0, i64::try_from(NODE_MAX).expect("ids of members are small"));
     let shards = object::<ShardMap>([
@@ -52,7 +52,7 @@ pub(super) fn cluster() -> Group {
             "leaders",
             about(list(leader), "The node that leads each shard, by the shard's number; 0 where none is known."),
         ),
-        needed("nodes", about(list(component("NodeAddress")), "The members; none on a node that is alone.")),
+        needed("nodes", about(list(component("NodeAddress")), "The members that clients can reach by themselves.")),
     ]);
     let key = object::<KeyStatus>([
         needed("id", id()),

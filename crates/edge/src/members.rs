@@ -1,0 +1,52 @@
+//! Where clients and browsers reach the members of the cluster.
+
+use axum::http::uri::Authority;
+use boxoffice_wire::cluster::{NodeAddress, ShardMap};
+use smol_str::SmolStr;
+
+use crate::shared::Shared;
+
+/// The members with their URLs, as far as clients can reach them. `own` is this node: with a public address it is left out, for
+/// it is at that address.
+pub(crate) fn addresses(shared: &Shared, own: &str) -> Vec<(SmolStr, String)> {
+    let members = shared.backend.members().into_iter();
+    let url = |client: &SmolStr, node: &SmolStr| match &shared.config.web.public_url {
+        // The cluster has a public address: other members are reached through it, unless they tell one of their own.
+        Some(_) if node == own => None,
+        Some(_) => Some(client.to_string()).filter(|client| is_url(client)),
+        None => url_of(shared, client),
+    };
+    members.filter_map(|member| Some((member.node.clone(), url(&member.client, &member.node)?))).collect()
+}
+
+/// The answer to `shards`.
+pub(crate) fn shard_map(shared: &Shared) -> ShardMap {
+    let own = shared.backend.hello().node;
+    let nodes = addresses(shared, &own).into_iter();
+    let nodes = nodes.filter_map(|(node, url)| Some(NodeAddress { node: node.parse().ok()?, client: url.into() }));
+    ShardMap { leaders: shared.backend.leaders(), nodes: nodes.collect() }
+}
+
+/// What browsers use for a member that tells this client address; nothing where nobody knows how to reach it.
+fn url_of(shared: &Shared, client: &str) -> Option<String> {
+    if is_url(client) {
+        return Some(client.to_owned());
+    }
+    is_address(client).then(|| format!("{}://{client}", scheme(shared)))
+}
+
+/// How the client ports of this cluster are spoken with.
+pub(crate) fn scheme(shared: &Shared) -> &'static str {
+    if shared.config.web.certificate.is_some() { "https" } else { "http" }
+}
+
+/// Whether a client address says the scheme as well.
+fn is_url(client: &str) -> bool {
+    let host = client.strip_prefix("https://").or_else(|| client.strip_prefix("http://"));
+    host.is_some_and(|host| host.parse::<Authority>().is_ok())
+}
+
+/// Whether it is a host and a port that can be connected to.
+fn is_address(text: &str) -> bool {
+    text.parse::<Authority>().is_ok_and(|address| address.port_u16().is_some_and(|port| port > 0))
+}
