@@ -50,9 +50,10 @@ pub struct ClientConfig {
     /// Whether requests wait while there is no connection. Without it they are handed back at once, for a client with
     /// connections to several nodes ([`crate::Client::with_others`]) to send elsewhere.
     pub wait_for_connection: bool,
-    /// Whether requests go to the node that leads what they are about, over a connection of their own to each such node. It
-    /// saves the way through a node that only sends them on. The addresses come from the node that this client is connected to
-    /// (`shards`); what cannot be reached there goes through the connection that there is. Off.
+    /// Whether requests go to the node that leads what they are about, over a connection to each such node. It saves the way
+    /// through a node that only sends them on. The addresses come from the node that this client is connected to (`shards`), and
+    /// each of those nodes is shown the same token and customer. What cannot be reached there goes through the connection that
+    /// there is, and so do watches. Off.
     pub to_leaders: bool,
     /// Requests under way at once; more wait in the client. At most what the server allows one connection.
     pub under_way_max: usize,
