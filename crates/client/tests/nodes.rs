@@ -179,7 +179,7 @@ async fn requests_go_to_the_leader_and_past_it_when_it_is_gone() {
         let again = one.request().await;
         assert_eq!(again.key, second.key);
         one.ok(&again, held(cart.id())).await;
-        // So does one that nobody answers.
+        // So does a request that gets no answer.
         let third = two.request().await;
         drop(two);
         let again = one.request().await;
@@ -224,7 +224,7 @@ async fn a_leader_that_cannot_be_reached_is_passed_over() {
     let config = ClientConfig { to_leaders: true, ..servers[0].config() };
     let (client, mut one) = servers[0].connected_as("1", config).await;
     let cart = Cart::new(&client);
-    // Nobody listens there, and to the other address this library does not speak.
+    // The first address refuses connections. The library does not speak to the second one: it has no TLS.
     for address in ["127.0.0.1:1", "https://two.tickets.example"] {
         let serve = async {
             for _ in 0..4 {

@@ -538,7 +538,7 @@ fn amount_of(line: &LineView) -> u64 {
 /// What an op costs in requests: reads that take long count as several.
 pub(crate) fn weight_of(op: Op) -> u32 {
     match op {
-        Op::SessionGet | Op::HallGet | Op::SessionMap => 5,
+        Op::SessionGet | Op::HallGet | Op::SessionMap | Op::Shards => 5,
         // Of a city, it asks every venue there.
         Op::SessionSearch => 20,
         Op::VenueSearch | Op::TitleSearch => 10,

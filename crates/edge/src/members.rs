@@ -27,7 +27,7 @@ pub(crate) fn shard_map(shared: &Shared) -> ShardMap {
     ShardMap { leaders: shared.backend.leaders(), nodes: nodes.collect() }
 }
 
-/// What browsers use for a member that tells this client address; nothing where nobody knows how to reach it.
+/// The URL of a member that tells this client address; `None` if it cannot be reached there.
 fn url_of(shared: &Shared, client: &str) -> Option<String> {
     if is_url(client) {
         return Some(client.to_owned());

@@ -257,7 +257,7 @@ impl Allocations {
     }
 }
 
-/// Buys for the counter. It checks what it buys, so that nobody counts what does nothing.
+/// Buys for the counter, and checks each purchase: what does nothing must not be counted.
 #[test]
 fn purchases_that_are_counted_are_made() {
     let (mut nodes, mut made) = (Nodes::new(), Allocations::default());

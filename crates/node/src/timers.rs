@@ -40,8 +40,8 @@ impl Timers {
         }
     }
 
-    /// Who is to be woken now, each once however often it asked. An entity that waits asks again each time it is woken: two
-    /// wake-ups at one time would be two for as long as it waits, and one more with each other reason to wake it.
+    /// The entities to wake now, each once, however often it asked. An entity that waits asks again each time it is woken. So two
+    /// wake-ups at one time would stay two for as long as it waits, and each other reason to wake it would add one.
     fn due(&self, now_ms: u64) -> Vec<Entity> {
         let mut slots = self.slots.lock();
         let mut due = Vec::new();

@@ -225,7 +225,7 @@ async fn clients_are_told_who_leads() {
         let (_, reply) = client.answer::<ShardMap>().await;
         let Reply::Ok(map, _) = reply else { panic!("{reply:?}") };
         assert_eq!(map.leaders, [1, 2]);
-        // Venues are led by another node here, and carts are not. A failure names nobody.
+        // Another node leads venues here, and this one leads carts.
         client.send(2, Op::VenueGet, json!({"id": "v"})).await;
         assert_eq!(client.leader().await, Leader(Some(2)));
         client.send(3, Op::CartOpen, json!({"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"})).await;
