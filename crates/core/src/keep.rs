@@ -251,9 +251,8 @@ pub struct Kept {
     /// When which entity is looked at whether it is due: at its deadline or, if that has moved on since, before it. Most
     /// deadlines move on several times; so each is put in order once, and not at every move.
     calls: BTreeSet<(Timestamp, Entity)>,
-    unfinished: BTreeSet<Entity>,
-    /// Entities that may leave, with the place in the log up to which their states tell.
-    leaving: BTreeMap<Entity, u64>,
+    /// How many entities may leave.
+    leaving: usize,
     /// Those of them that were not handed out yet.
     to_hand_out: Vec<Entity>,
     layouts: Layouts,
@@ -264,6 +263,17 @@ struct Entry {
     state: Arc<State>,
     /// Its instant in `calls`.
     call: Option<Timestamp>,
+    /// If it may leave: the place in the log up to which its state tells.
+    leaves: Option<u64>,
+    /// If it began here and was not handed out since: the place in the log at which it did.
+    began: Option<u64>,
+}
+
+impl Entry {
+    /// What a cut has of an entity: nothing that is only true in one memory.
+    fn new(state: Arc<State>) -> Entry {
+        Entry { state, call: None, leaves: None, began: None }
+    }
 }
 
 impl Kept {
@@ -303,6 +313,7 @@ impl Kept {
             Ok(version) => return version,
             Err(events) => events,
         };
+        let began = State::begins(&events).then_some(self.index);
         let mut events = events.into_iter();
         let Some(mut first) = events.next() else { return 0 };
         self.layouts.share(&mut first);
@@ -312,7 +323,7 @@ impl Kept {
             state.apply(&event);
         }
         let version = state.version();
-        self.insert(entity.clone(), Arc::new(state));
+        self.insert(entity.clone(), Arc::new(state), began);
         version
     }
 
@@ -325,7 +336,6 @@ impl Kept {
     /// As [`Kept::apply`].
     pub fn apply_in_memory(&mut self, entity: &Entity, events: Vec<Event>) -> Result<u64, Vec<Event>> {
         let Some(entry) = self.entries.get_mut(entity) else { return Err(events) };
-        let (owed, left) = (entry.state.unfinished(), entry.state.leaves());
         let (payments, tombstone) = (entry.state.payments(), entry.state.is_tombstone());
         let state = Arc::make_mut(&mut entry.state);
         for mut event in events {
@@ -344,16 +354,12 @@ impl Kept {
             }
             self.calls.insert((deadline, entity.clone()));
         }
-        match (owed, entry.state.unfinished()) {
-            (false, true) => _ = self.unfinished.insert(entity.clone()),
-            (true, false) => _ = self.unfinished.remove(entity),
-            (false, false) | (true, true) => {}
-        }
+        let leaves = entry.state.leaves().then_some(self.index);
+        self.leaving = self.leaving + usize::from(leaves.is_some()) - usize::from(entry.leaves.is_some());
+        entry.leaves = leaves;
         let version = entry.state.version();
-        if entry.state.leaves() {
-            self.leave(entity);
-        } else if left {
-            self.leaving.remove(entity);
+        if leaves.is_some() {
+            self.to_hand_out.push(entity.clone());
         }
         Ok(version)
     }
@@ -385,9 +391,10 @@ impl Kept {
         self.calls.first().map(|(call, _)| *call)
     }
 
-    /// Entities that owe something to others: to be woken when the shard gets a leader.
+    /// Entities that owe something to others: to be woken when the shard gets a leader. It looks at all of them, which is seldom
+    /// needed; a list beside them would have to be kept at every turn.
     pub fn unfinished(&self) -> impl Iterator<Item = &Entity> {
-        self.unfinished.iter()
+        self.entities().filter(|(_, state)| state.unfinished()).map(|(entity, _)| entity)
     }
 
     /// How many steps of payments are open: kept, not counted afresh. They are all here, for no cart with one leaves.
@@ -410,18 +417,17 @@ impl Kept {
         self.entries.iter().map(|(entity, entry)| (entity, &entry.state))
     }
 
-    fn insert(&mut self, entity: Entity, state: Arc<State>) {
+    fn insert(&mut self, entity: Entity, state: Arc<State>, began: Option<u64>) {
         self.payments.add(state.payments());
         self.tombstones += u64::from(state.is_tombstone());
         let call = state.deadline();
         self.calls.extend(call.map(|call| (call, entity.clone())));
-        if state.unfinished() {
-            self.unfinished.insert(entity.clone());
+        let leaves = state.leaves().then_some(self.index);
+        if leaves.is_some() {
+            self.leaving += 1;
+            self.to_hand_out.push(entity.clone());
         }
-        if state.leaves() {
-            self.leave(&entity);
-        }
-        self.entries.insert(entity, Entry { state, call });
+        self.entries.insert(entity, Entry { state, call, leaves, began });
     }
 }
 

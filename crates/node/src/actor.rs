@@ -13,6 +13,7 @@ use std::{
 
 use boxoffice_core::{
     ask::{Ask, Reply},
+    event::{CartEvent, Event},
     host::{Effect, Host, Input, Turn},
     id::Entity,
     keep::State,
@@ -40,6 +41,9 @@ use crate::{
     under_way::UnderWay,
 };
 
+/// How long a turn for which nobody waits may wait for others, in milliseconds: alone it would cost a pass of the replication and a
+/// sync of the disk.
+const UNHURRIED_MS: u64 = 5;
 /// Actors waiting for an entity; more than this are stopped instead (8 KB each).
 const POOL_MAX: usize = 2_048;
 
@@ -257,6 +261,7 @@ impl Doorman {
         if !turn.events.is_empty() {
             let versions = (turn.after, turn.after + turn.events.len() as u64);
             served.under_way.proposed();
+            let is_unhurried = is_unhurried(turn);
             let ticket = Ticket {
                 entity: serving.entity.clone(),
                 versions,
@@ -266,7 +271,13 @@ impl Doorman {
                 cart: None,
             };
             let beside = None;
-            self.shared.inbox.push(DriverInput::Engine(EngineInput::Propose { shard, epoch, events, beside, ticket }));
+            let input = DriverInput::Engine(EngineInput::Propose { shard, epoch, events, beside, ticket });
+            if is_unhurried {
+                self.shared.inbox.push_quietly(input);
+                self.shared.timers.nudge(mono_ms + UNHURRIED_MS);
+            } else {
+                self.shared.inbox.push(input);
+            }
         }
         if !turn.read.is_empty() {
             let effects = std::mem::take(&mut turn.read);
@@ -611,6 +622,12 @@ enum Decided {
     Turn(Vec<u8>),
     /// A cart's turn without this ask, which the inventory may decide together with it.
     Asks((Entity, Ask)),
+}
+
+/// Whether nobody waits for a turn: all of it is that a cart's messages were acknowledged. If it is lost, they are told again.
+fn is_unhurried(turn: &Turn<Caller>) -> bool {
+    let is_delivered = |event: &Event| matches!(event, Event::Cart(CartEvent::Delivered { .. }));
+    turn.committed.is_empty() && turn.read.is_empty() && turn.events.iter().all(is_delivered)
 }
 
 /// The bytes of a turn's events; none if there are none.

@@ -38,6 +38,19 @@ impl<M> Inbox<M> {
         }
     }
 
+    /// Adds one message that can wait: it stands in the order of all, and is read with the next one that cannot, or after
+    /// [`Inbox::nudge`].
+    pub(crate) fn push_quietly(&self, message: M) {
+        self.queue.push_quietly(message);
+    }
+
+    /// Wakes the reader if it sleeps although something waits.
+    pub(crate) fn nudge(&self) {
+        if self.queue.nudge() {
+            self.wake();
+        }
+    }
+
     /// Says that nothing more will come.
     pub(crate) fn close(&self) {
         if self.queue.close() {

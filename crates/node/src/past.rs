@@ -25,13 +25,13 @@ use std::{
     },
 };
 
-use boxoffice_core::{id::Entity, keep::Leaving};
+use boxoffice_core::{id::Entity, keep::Leaving, planted};
 use boxoffice_shard::ShardId;
 use bytes::{BufMut, Bytes, BytesMut};
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
-use crate::world::{Store, StoreError, StoreSettings, Stores};
+use crate::world::{Pair, Store, StoreError, StoreSettings, Stores};
 
 pub(crate) use keeper::{Keeper, Order};
 pub(crate) use record::Stored;
@@ -47,10 +47,31 @@ pub struct Past {
     store: Arc<dyn Store>,
     dir: PathBuf,
     /// One batch at a time, and none while the totals are held against the records.
-    writing: Mutex<()>,
+    writing: Mutex<Writing>,
     /// Shards that have no replica here any more, whose records go.
     given_up: Mutex<BTreeSet<ShardId>>,
     failures: AtomicU64,
+}
+
+/// What is known of the store by whoever writes to it.
+#[derive(Default)]
+pub(crate) struct Writing {
+    /// What the store says of shards, as it was written last. Empty after a failure: what the store has then, only it knows.
+    shards: BTreeMap<ShardId, ShardPast>,
+    /// By shard: what this process has not written itself, or may have written without success, tells up to here at most.
+    found: BTreeMap<ShardId, u64>,
+}
+
+impl Writing {
+    /// Whether the store may have a record of an entity that leaves. One that began behind everything that was found there, and
+    /// leaves for the first time, has none.
+    fn may_have(&self, shard: ShardId, leaving: &Leaving) -> bool {
+        if planted::is("a record that nobody looks for") {
+            return false;
+        }
+        let found = self.found.get(&shard).copied().unwrap_or(u64::MAX);
+        leaving.began.is_none_or(|began| began <= found)
+    }
 }
 
 /// What the store says of a shard, changed with every batch of its records.
@@ -159,7 +180,7 @@ impl Past {
             return Err(PastError::Missing { dir: dir.to_owned(), shard });
         }
         let store = stores.open(dir, settings)?;
-        let (writing, given_up, failures) = (Mutex::new(()), Mutex::default(), AtomicU64::new(0));
+        let (writing, given_up, failures) = (Mutex::default(), Mutex::default(), AtomicU64::new(0));
         let past = Past { store, dir: dir.to_owned(), writing, given_up, failures };
         let owner = Bytes::copy_from_slice(&owner.to_be_bytes());
         match past.store.get(OWNER_KEY)? {
@@ -231,49 +252,89 @@ impl Past {
         }
     }
 
-    /// Keeps entities that leave their shard, with what they add to its totals, in one batch; readers see them when this
-    /// returns, and they are durable after [`Past::sync`].
+    /// Keeps entities that leave their shards, with what they add to the totals, in one batch of the store; readers see them when
+    /// this returns, and they are durable after [`Past::sync`].
     ///
     /// # Errors
     /// As [`Store::write`]; [`PastError::BadRecord`].
-    pub(crate) fn write(&self, shard: ShardId, leaving: &[Leaving]) -> Result<(), PastError> {
-        self.write_batch(shard, leaving, 0)
+    pub(crate) fn write(&self, leaving: &[(ShardId, Vec<Leaving>)]) -> Result<(), PastError> {
+        let mut shards: BTreeMap<ShardId, Vec<&Leaving>> = BTreeMap::new();
+        for (shard, leaving) in leaving {
+            shards.entry(*shard).or_default().extend(leaving);
+        }
+        self.write_batch(&shards, 0)
     }
 
-    fn write_batch(&self, shard: ShardId, leaving: &[Leaving], ahead: u64) -> Result<(), PastError> {
-        // What is of the next replica must not go with what was left of the one before.
-        while self.clear_some(shard)? {}
-        let _one = self.writing.lock();
+    fn write_batch(&self, shards: &BTreeMap<ShardId, Vec<&Leaving>>, ahead: u64) -> Result<(), PastError> {
+        for shard in shards.keys() {
+            // What is of the next replica must not go with what was left of the one before.
+            while self.clear_some(*shard)? {}
+        }
+        let mut writing = self.writing.lock();
         // The totals would be those without a batch that was refused and is there.
         self.store.begin()?;
-        let mut past = self.shard(shard)?;
-        let mut batch: BTreeMap<Bytes, &Leaving> = BTreeMap::new();
-        for leaving in leaving {
-            let known = batch.entry(entity_key(shard, &leaving.entity)).or_insert(leaving);
-            if known.index < leaving.index {
-                *known = leaving;
-            }
-        }
-        let mut pairs = Vec::with_capacity(batch.len() + 1);
-        for (key, leaving) in batch {
-            if let Some(before) = self.get(shard, &leaving.entity)? {
-                // It left at a later place before the crash that made it live through the earlier one again.
-                if before.index >= leaving.index {
-                    continue;
+        let mut pairs = Vec::new();
+        let mut changed = Vec::with_capacity(shards.len());
+        for (&shard, leaving) in shards {
+            let mut past = self.shard_of(&mut writing, shard)?;
+            let mut batch: BTreeMap<Bytes, &Leaving> = BTreeMap::new();
+            for leaving in leaving {
+                let known = batch.entry(entity_key(shard, &leaving.entity)).or_insert(leaving);
+                if known.index < leaving.index {
+                    *known = leaving;
                 }
-                past.totals.subtract(&Totals::of(&before.state));
             }
-            past.totals.add(&Totals::of(&leaving.state));
-            past.upto = past.upto.max(leaving.index);
-            pairs.push((key, record::encode(leaving)));
+            for (key, leaving) in batch {
+                let before = if writing.may_have(shard, leaving) { self.get(shard, &leaving.entity)? } else { None };
+                if let Some(before) = before {
+                    // It left at a later place before the crash that made it live through the earlier one again.
+                    if before.index >= leaving.index {
+                        continue;
+                    }
+                    past.totals.subtract(&Totals::of(&before.state));
+                }
+                past.totals.add(&Totals::of(&leaving.state));
+                past.upto = past.upto.max(leaving.index);
+                pairs.push((key, record::encode(leaving)));
+            }
+            past.batches += 1;
+            past.ahead = past.ahead.max(ahead);
+            pairs.push((shard_key(shard), record::seal(&past)));
+            changed.push((shard, past));
         }
-        past.batches += 1;
-        past.ahead = past.ahead.max(ahead);
-        pairs.push((shard_key(shard), record::seal(&past)));
-        let written = self.store.write(&pairs);
-        // Counted before anybody else writes: see `failures`.
-        self.failures.fetch_add(u64::from(written.is_err()), Ordering::Relaxed);
-        Ok(written?)
+        self.write_pairs(&mut writing, (&pairs, &[]), changed)
+    }
+
+    /// What the store says of a shard, read from it once.
+    fn shard_of(&self, writing: &mut Writing, shard: ShardId) -> Result<ShardPast, PastError> {
+        if let Some(known) = writing.shards.get(&shard) {
+            return Ok(known.clone());
+        }
+        let past = self.shard(shard)?;
+        let found = writing.found.entry(shard).or_default();
+        *found = (*found).max(past.upto).max(past.ahead);
+        Ok(past)
+    }
+
+    /// Writes a batch after which the store says this of shards.
+    fn write_pairs(
+        &self,
+        writing: &mut Writing,
+        (pairs, gone): (&[Pair], &[Bytes]),
+        changed: Vec<(ShardId, ShardPast)>,
+    ) -> Result<(), PastError> {
+        if let Err(error) = self.store.change(pairs, gone) {
+            // Counted before anybody else writes: see `failures`.
+            self.failures.fetch_add(1, Ordering::Relaxed);
+            writing.shards.clear();
+            return Err(error.into());
+        }
+        for (shard, past) in changed {
+            let found = writing.found.entry(shard).or_default();
+            *found = (*found).max(past.ahead);
+            writing.shards.insert(shard, past);
+        }
+        Ok(())
     }
 
     /// How many batches could not be written. Each may have taken along what was written before and not synced.
@@ -325,18 +386,19 @@ impl Past {
     /// # Errors
     /// As [`Store::write`]; [`PastError::BadRecord`].
     pub(crate) fn clear_some(&self, shard: ShardId) -> Result<bool, PastError> {
-        let _one = self.writing.lock();
         if !self.given_up.lock().contains(&shard) {
             return Ok(false);
         }
+        let mut writing = self.writing.lock();
         self.store.begin()?;
         let found = self.store.scan(&records_of(shard), None, SCAN)?;
-        let mut past = self.shard(shard)?;
+        let mut past = self.shard_of(&mut writing, shard)?;
         if found.is_empty() {
             self.given_up.lock().remove(&shard);
             let left = ShardPast { batches: past.batches, ..ShardPast::default() };
             if past != left {
-                self.store.write(&[(shard_key(shard), record::seal(&left))])?;
+                let pairs = [(shard_key(shard), record::seal(&left))];
+                self.write_pairs(&mut writing, (&pairs, &[]), vec![(shard, left)])?;
             }
             return Ok(false);
         }
@@ -348,7 +410,8 @@ impl Past {
         }
         past.batches += 1;
         let gone: Vec<Bytes> = found.into_iter().map(|(key, _)| key).collect();
-        self.store.change(&[(shard_key(shard), record::seal(&past))], &gone)?;
+        let pairs = [(shard_key(shard), record::seal(&past))];
+        self.write_pairs(&mut writing, (&pairs, &gone), vec![(shard, past)])?;
         Ok(true)
     }
 
@@ -362,10 +425,10 @@ impl Past {
             let stored =
                 record::decode(bytes).map_err(|why| self.bad(format!("another node, of shard {shard}"), why))?;
             let Stored { index, entity, state } = stored;
-            taken.push(Leaving { entity, state, index });
+            taken.push(Leaving { entity, state, index, began: None });
         }
         let upto = taken.iter().map(|leaving| leaving.index).max().unwrap_or(0);
-        self.write_batch(shard, &taken, upto)?;
+        self.write_batch(&BTreeMap::from([(shard, taken.iter().collect())]), upto)?;
         Ok(upto)
     }
 
@@ -375,12 +438,15 @@ impl Past {
     /// As [`Store::sync`].
     pub(crate) fn sync(&self) -> Result<(), PastError> {
         // One that fails must not come between what a batch reads and its writing.
-        let _one = self.writing.lock();
-        Ok(self.store.sync()?)
+        let mut writing = self.writing.lock();
+        self.store.sync().map_err(|error| {
+            writing.shards.clear();
+            error.into()
+        })
     }
 
     /// Keeps batches from being written as long as it is held: totals and records then fit together.
-    pub(crate) fn still(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn still(&self) -> MutexGuard<'_, Writing> {
         self.writing.lock()
     }
 

@@ -25,6 +25,17 @@ impl<M> Queue<M> {
         self.asleep.load(Ordering::Acquire) && self.asleep.swap(false, Ordering::AcqRel)
     }
 
+    /// Adds one message without waking the reader, which takes it when it is awake anyway, or with [`Queue::nudge`].
+    pub(crate) fn push_quietly(&self, message: M) {
+        self.messages.lock().push(message);
+    }
+
+    /// Whether the reader sleeps although there may be something: it is to be woken.
+    #[must_use]
+    pub(crate) fn nudge(&self) -> bool {
+        !self.messages.lock().is_empty() && self.asleep.swap(false, Ordering::AcqRel)
+    }
+
     /// Says that nothing more will come. Whether the reader is to be woken.
     #[must_use]
     pub(crate) fn close(&self) -> bool {

@@ -24,6 +24,8 @@ const SAMPLE_MS: u64 = 1_000;
 #[derive(Default)]
 pub(crate) struct Timers {
     slots: Mutex<BTreeMap<u64, Vec<Entity>>>,
+    /// When the replication is to look at what was proposed without haste.
+    nudge_ms: Mutex<Option<u64>>,
     earlier: Notify,
 }
 
@@ -55,7 +57,22 @@ impl Timers {
     }
 
     fn next_ms(&self) -> Option<u64> {
-        self.slots.lock().first_key_value().map(|(slot, _)| slot * SLOT_MS)
+        let slot_ms = self.slots.lock().first_key_value().map(|(slot, _)| slot * SLOT_MS);
+        slot_ms.into_iter().chain(*self.nudge_ms.lock()).min()
+    }
+
+    /// The replication is woken at `at_ms` at the latest.
+    pub(crate) fn nudge(&self, at_ms: u64) {
+        let mut nudge_ms = self.nudge_ms.lock();
+        if nudge_ms.is_none() {
+            *nudge_ms = Some(at_ms);
+            drop(nudge_ms);
+            self.earlier.notify_one();
+        }
+    }
+
+    fn takes_nudge(&self, now_ms: u64) -> bool {
+        self.nudge_ms.lock().take_if(|at_ms| *at_ms <= now_ms).is_some()
     }
 }
 
@@ -67,6 +84,9 @@ pub(crate) async fn run(weak: Weak<Shared>) {
         let now_ms = shared.world.clock.monotonic_ms();
         for entity in shared.timers.due(now_ms) {
             shared.wake_if_served(&entity);
+        }
+        if shared.timers.takes_nudge(now_ms) {
+            shared.inbox.nudge();
         }
         if now_ms >= sweep_at {
             sweep_at = now_ms + (SWEEP_MS / shared.cells.len() as u64).max(SLOT_MS);

@@ -187,6 +187,30 @@ fn a_reader_that_sleeps_is_woken_by_whoever_pushes() {
     });
 }
 
+/// What can wait is pushed without a word, and somebody looks after it later.
+#[test]
+fn what_is_pushed_quietly_is_read_after_a_nudge() {
+    explore(|| {
+        let queue = Arc::new(Queue::default());
+        let reader = loom::thread::current();
+        let writer = {
+            let queue = Arc::clone(&queue);
+            loom::thread::spawn(move || {
+                queue.push_quietly(1);
+                if queue.nudge() {
+                    reader.unpark();
+                }
+            })
+        };
+        let mut found = Vec::new();
+        while found.is_empty() {
+            read(&queue, &mut found);
+        }
+        assert_eq!(found, [1]);
+        writer.join().expect("it writes");
+    });
+}
+
 #[test]
 fn a_reader_that_sleeps_is_woken_by_the_end() {
     explore(|| {

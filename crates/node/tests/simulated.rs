@@ -40,6 +40,9 @@ use tokio::{
 /// What the simulated clock shows at first: in 2026.
 const BEGIN_MS: u64 = 1_790_000_000_000;
 
+/// Beside the directory's.
+const SHARDS: u16 = 2;
+
 /// The cart with this number, in any shard.
 fn cart_id(number: u64) -> CartId {
     // An odd factor: the first bits differ from number to number as the last ones do.
@@ -174,7 +177,7 @@ impl Machine {
         let config = NodeConfig {
             overload,
             data_dir: PathBuf::from("/data"),
-            shards: 2,
+            shards: SHARDS,
             log_segment_bytes: 256 << 10,
             snapshot_entries: 50,
             ..NodeConfig::default()
@@ -352,6 +355,29 @@ async fn a_purchase_beside_its_product_is_two_proposals() {
     assert_eq!(counted(&node, "boxoffice_joint_turns_total"), 2);
     let audit = node.handle().audit();
     assert_eq!((audit.violations, audit.orders), (Vec::new(), 1));
+}
+
+/// That the sale is acknowledged is written down with what comes next, and costs no pass of its own; if nothing comes, soon.
+#[tokio::test(start_paused = true)]
+async fn an_acknowledgement_waits_for_company_and_not_for_long() {
+    let node = Machine::new().start(Duration::from_millis(2), Gate::new());
+    ready(&node).await;
+    must(&node, put(), 1).await;
+    let shard = |cart: CartId| boxoffice_shard::ring::shard_of(Entity::Cart(cart).hash_prefix(), SHARDS);
+    let product = boxoffice_shard::ring::shard_of(Entity::Product(id("poster")).hash_prefix(), SHARDS);
+    let carts: Vec<CartId> = (1..).map(cart_id).filter(|cart| shard(*cart) != product).take(3).collect();
+    let counters = || ["boxoffice_log_passes_total", "boxoffice_turns_total"].map(|name| counted(&node, name));
+    let before = counters();
+    for cart in &carts {
+        must(&node, of_cart(*cart, hold(1)), 1).await;
+        must(&node, of_cart(*cart, pay(1)), 2).await;
+    }
+    let after = counters();
+    // The grant, the line, the order, the sale; the acknowledgement of the last one is not written yet.
+    assert_eq!([after[0] - before[0], after[1] - before[1]], [12, 14]);
+    sleep(Duration::from_millis(25)).await;
+    let after = counters();
+    assert_eq!([after[0] - before[0], after[1] - before[1]], [13, 15]);
 }
 
 /// What comes for a cart while its host is lent waits, and is answered in order.

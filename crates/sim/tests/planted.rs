@@ -41,7 +41,7 @@ const BUGS: [Bug; 36] = [
     ("a correction of the time that nobody hears of", 1),
     ("a snapshot of a leader that is not taken over", 3),
     ("deadlines not known after a snapshot", 1),
-    ("what is owed not known after a snapshot", 1),
+    ("what is owed not looked for by a new leader", 1),
     ("a session's request ids missing from a snapshot", 1),
     ("a purchase dropped from the outbox", 1),
     ("a release never told", 1),

@@ -32,7 +32,7 @@ impl Cut {
 
     /// Adds an entity, or puts a newer state in its place.
     pub fn add(&mut self, entity: Entity, state: Arc<State>) {
-        self.entries.insert(entity, Entry { state, call: None });
+        self.entries.insert(entity, Entry::new(state));
     }
 
     /// The place in the shard's log up to which it tells.
@@ -75,13 +75,10 @@ impl Kept {
             if strange {
                 kept.layouts.adopt(Arc::make_mut(&mut state));
             }
-            kept.insert(entity.clone(), state);
+            kept.insert(entity.clone(), state, None);
         }
         if planted::is("deadlines not known after a snapshot") {
             kept.calls.clear();
-        }
-        if planted::is("what is owed not known after a snapshot") {
-            kept.unfinished.clear();
         }
         kept
     }

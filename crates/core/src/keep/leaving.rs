@@ -19,6 +19,9 @@ pub struct Leaving {
     pub state: Arc<State>,
     /// The place in the shard's log up to which the state tells: it has every event of the entity up to there.
     pub index: u64,
+    /// The place at which it began, if it has not been handed out before: only what began there or later can be a record of it
+    /// elsewhere. `None` says nothing.
+    pub began: Option<u64>,
 }
 
 impl State {
@@ -66,13 +69,14 @@ impl Kept {
     pub fn take_leaving(&mut self) -> Vec<Leaving> {
         let names = core::mem::take(&mut self.to_hand_out);
         let taken = names.into_iter().filter_map(|entity| {
-            let index = *self.leaving.get(&entity)?;
+            let index = self.entries.get(&entity)?.leaves?;
             if planted::is("a tombstone that is kept nowhere") && self.tombstone(&entity) {
                 self.forget(&entity, index);
                 return None;
             }
-            let state = Arc::clone(&self.entries.get(&entity)?.state);
-            Some(Leaving { entity, state, index })
+            let entry = self.entries.get_mut(&entity)?;
+            let (state, began) = (Arc::clone(&entry.state), entry.began.take());
+            Some(Leaving { entity, state, index, began })
         });
         taken.collect()
     }
@@ -80,10 +84,10 @@ impl Kept {
     /// Takes an entity out of memory that is kept elsewhere as it was at `index`; `false` if it has changed since, and
     /// stays.
     pub fn forget(&mut self, entity: &Entity, index: u64) -> bool {
-        if self.leaving.get(entity) != Some(&index) {
+        if self.entries.get(entity).and_then(|entry| entry.leaves) != Some(index) {
             return false;
         }
-        self.leaving.remove(entity);
+        self.leaving -= 1;
         self.tombstones -= u64::from(self.tombstone(entity));
         let entry = self.entries.remove(entity).expect("who leaves is still here");
         assert_eq!(entry.state.payments(), PaymentCounts::default(), "{entity} leaves with an open payment");
@@ -100,7 +104,7 @@ impl Kept {
     /// If it is in memory.
     pub fn put_back(&mut self, entity: Entity, state: Arc<State>) {
         assert!(!self.contains(&entity), "{entity} is put back and was never away");
-        self.insert(entity, state);
+        self.insert(entity, state, None);
     }
 
     /// How many tombstones are in memory: carts that nobody has opened and that gave a refused guest's holds back.
@@ -114,11 +118,6 @@ impl Kept {
 
     /// How many entities may leave and are still here.
     pub fn leaving(&self) -> usize {
-        self.leaving.len()
-    }
-
-    pub(super) fn leave(&mut self, entity: &Entity) {
-        self.leaving.insert(entity.clone(), self.index);
-        self.to_hand_out.push(entity.clone());
+        self.leaving
     }
 }

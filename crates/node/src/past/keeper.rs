@@ -218,15 +218,14 @@ impl Work {
 
     fn write(&mut self, shared: &Shared, now_ms: u64) -> Result<Went, PastError> {
         if !self.batches.is_empty() {
-            self.split_first();
+            let count = self.next_batch();
             if self.written.is_empty() {
                 (self.written_ms, self.failures) = (now_ms, shared.past.failures());
             }
-            let (shard, leaving) = &self.batches[0];
-            shared.past.write(*shard, leaving)?;
-            let batch = self.batches.remove(0);
-            shared.metrics.left.fetch_add(batch.1.len() as u64, Ordering::Relaxed);
-            self.written.push(batch);
+            shared.past.write(&self.batches[..count])?;
+            let left: usize = self.batches[..count].iter().map(|(_, leaving)| leaving.len()).sum();
+            shared.metrics.left.fetch_add(left as u64, Ordering::Relaxed);
+            self.written.extend(self.batches.drain(..count));
         }
         let entities: usize = self.written.iter().map(|(_, leaving)| leaving.len()).sum();
         let is_due = entities >= SYNC_ENTITIES || now_ms.saturating_sub(self.written_ms) >= SYNC_MS;
@@ -251,13 +250,20 @@ impl Work {
         self.batches.splice(0..0, again);
     }
 
-    /// Cuts the first batch where it is too large.
-    fn split_first(&mut self) {
+    /// How many of those that wait are written in one batch: what left in one turn of the replication, of all its shards. One that
+    /// is too large is cut.
+    fn next_batch(&mut self) -> usize {
         let (shard, first) = &mut self.batches[0];
         if first.len() > BATCH {
             let rest = (*shard, first.split_off(BATCH));
             self.batches.insert(1, rest);
         }
+        let mut entities = 0;
+        let fits = self.batches.iter().take_while(|(_, leaving)| {
+            entities += leaving.len();
+            entities <= BATCH
+        });
+        fits.count()
     }
 
     /// What is durable in the store is taken out of memory, and snapshots cut from now on rest on the store.

@@ -27,7 +27,7 @@ pub use net::{
 };
 pub use os_disk::OsDisk;
 pub use rng::{OsRng, Rng};
-pub use store::{Store, StoreError, StoreSettings, Stores};
+pub use store::{Pair, Store, StoreError, StoreSettings, Stores};
 
 /// One node's world. Cloning it shares it.
 #[derive(Clone)]
