@@ -26,6 +26,12 @@ pub const TAIL_ENTRIES: u64 = 1_000;
 /// a snapshot.
 pub const TAIL_BYTES: u64 = 4 * 1024 * 1024;
 
+/// The same of all shards of a node together: each may keep an equal part of it …
+pub const NODE_TAIL_BYTES: u64 = 64 * 1024 * 1024;
+
+/// … but so much in any case, or a follower that is one large entry behind would need a snapshot.
+pub const TAIL_BYTES_MIN: u64 = 256 * 1024;
+
 /// How long followers may not know that an entry is committed: most hear of it with the next one before. Milliseconds.
 pub const COMMIT_NEWS_MS: u64 = 15;
 
@@ -66,7 +72,7 @@ pub struct Config {
     pub snapshot_bytes: u64,
     /// See [`TAIL_ENTRIES`].
     pub tail_entries: u64,
-    /// See [`TAIL_BYTES`].
+    /// See [`TAIL_BYTES`] and [`NODE_TAIL_BYTES`].
     pub tail_bytes: u64,
     /// See [`COMMIT_NEWS_MS`].
     pub commit_news_ms: u64,
@@ -96,7 +102,7 @@ impl Config {
             snapshot_entries: SNAPSHOT_ENTRIES,
             snapshot_bytes: SNAPSHOT_BYTES,
             tail_entries: TAIL_ENTRIES,
-            tail_bytes: TAIL_BYTES,
+            tail_bytes: (NODE_TAIL_BYTES / (u64::from(shards) + 1)).clamp(TAIL_BYTES_MIN, TAIL_BYTES),
             commit_news_ms: COMMIT_NEWS_MS,
         }
     }
@@ -149,5 +155,13 @@ mod tests {
         assert!(seen[5..].iter().all(|count| *count > 120), "{seen:?}");
         let equal = (0..1_000).filter(|term| ticks(1, *term) == ticks(2, *term)).count();
         assert!((120..280).contains(&equal), "{equal}");
+    }
+
+    #[test]
+    fn what_all_shards_keep_for_followers_is_bounded() {
+        let of_node = |shards: u16| Config::joining(1, 9, shards).tail_bytes * (u64::from(shards) + 1);
+        assert_eq!(of_node(1), 2 * TAIL_BYTES);
+        assert!((16..=255).all(|shards| of_node(shards) <= NODE_TAIL_BYTES));
+        assert_eq!(Config::joining(1, 9, 4_096).tail_bytes, TAIL_BYTES_MIN);
     }
 }
