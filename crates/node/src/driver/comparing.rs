@@ -54,20 +54,22 @@ impl Driver {
         self.shared.metrics.checksums_compared.fetch_add(pairs, Ordering::Relaxed);
         self.shared.metrics.checksums_different.fetch_add(different.len() as u64, Ordering::Relaxed);
         if let Some((own, voted)) = outvoted {
-            let error = NodeError::Outvoted { shard, index, own, voted };
-            tracing::error!(shard, index, own, voted, "this replica is wrong");
-            return Err(error);
+            // The others' logs and metrics are to show it as well.
+            self.tell_checksums();
+            return Err(NodeError::Outvoted { shard, index, own, voted });
         }
+        let of_shard = &mut self.checksums[usize::from(shard)];
         if let Some((node, theirs)) = different.first()
-            && !std::mem::replace(&mut self.checksums[usize::from(shard)].is_told, true)
+            && !std::mem::replace(&mut of_shard.is_told, true)
         {
+            let [own, theirs] = [of_shard.own(index).unwrap_or_default(), *theirs].map(|sum| format!("{sum:016x}"));
             tracing::error!(
                 shard,
                 index,
                 node,
+                own,
                 theirs,
-                own = self.checksums[usize::from(shard)].own(index),
-                "this replica and another node's have different states: one of them is wrong; please report"
+                "the replica here and that of another node have different states after the same entry; one of them is wrong: please report"
             );
         }
         Ok(())
