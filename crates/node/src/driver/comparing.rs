@@ -17,7 +17,7 @@ impl Driver {
     /// Whether the entry at `index` is one of those that replicas compare. A node that is alone has nobody to compare with.
     pub(super) fn compares(&self, index: u64) -> bool {
         let every = self.shared.config.checksum_entries;
-        every != 0 && index.is_multiple_of(every) && !self.shared.is_alone()
+        !self.shared.is_alone() && every != 0 && index.is_multiple_of(every)
     }
 
     /// Compares what this replica has after an entry with what others have, as far as they have said.
