@@ -57,6 +57,8 @@ pub struct NodeConfig {
     pub snapshot_entries: u64,
     /// … or after so many bytes of them.
     pub snapshot_bytes: u64,
+    /// Replicas compare a checksum of what every nth entry of a shard changed; 0 = of none.
+    pub checksum_entries: u64,
     /// How much memory the store of what has left memory may use.
     pub history_store: StoreSettings,
     /// Old segments of the log are kept, compressed, up to so many bytes in all; 0 = they are removed.
@@ -120,6 +122,7 @@ impl Default for NodeConfig {
             log_segment_bytes: 64 << 20,
             snapshot_entries: 10_000,
             snapshot_bytes: 64 << 20,
+            checksum_entries: 256,
             history_store: StoreSettings::default(),
             history_archive_bytes: 4 << 30,
             overload: OverloadSettings::default(),

@@ -78,6 +78,20 @@ pub enum NodeError {
         /// The version that its actor said.
         decided: u64,
     },
+    /// A majority of a shard's voters has another state than the replica here.
+    #[error(
+        "entry {index} of shard {shard} left a state with checksum {own:016x} here and {voted:016x} on a majority of the replicas; this node stops before it could answer wrongly: keep its data directory and report this, then replace the node as one that has lost its disk"
+    )]
+    Outvoted {
+        /// The shard.
+        shard: ShardId,
+        /// The entry.
+        index: u64,
+        /// The checksum of what it changed here.
+        own: u64,
+        /// The checksum that the majority has.
+        voted: u64,
+    },
     /// An invariant of replication does not hold.
     #[error(
         "shard {shard} is broken: {why}; this node stops before it could answer wrongly: keep its data directory and report this"

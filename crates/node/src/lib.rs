@@ -19,6 +19,7 @@ pub mod admission;
 pub mod archive_files;
 pub mod audit;
 mod cell;
+mod checksums;
 mod clocks;
 mod codec;
 pub mod contain;

@@ -56,6 +56,10 @@ pub struct Metrics {
     pub panics_contained: AtomicU64,
     /// Turns of a cart and an inventory together.
     pub joint_turns: AtomicU64,
+    /// Checksums of this node's replicas compared with another replica's.
+    pub checksums_compared: AtomicU64,
+    /// Those of them that were different.
+    pub checksums_different: AtomicU64,
 }
 
 /// What there is on the node at one moment.
@@ -83,7 +87,7 @@ impl Metrics {
     /// The counters in Prometheus' text format, what there is now, and how many frames came damaged.
     pub(crate) fn text(&self, now: &Gauges, damaged: u64) -> String {
         let damaged = AtomicU64::new(damaged);
-        let rows: [(&str, &str, &AtomicU64); 24] = [
+        let rows: [(&str, &str, &AtomicU64); 26] = [
             ("boxoffice_commands_total", "Commands that came to the door.", &self.commands),
             ("boxoffice_busy_total", "Commands turned away because too much was under way.", &self.busy),
             ("boxoffice_log_passes_total", "Passes of the replication loop that wrote something.", &self.passes),
@@ -108,6 +112,16 @@ impl Metrics {
             ("boxoffice_gateway_unknown_total", "Calls whose outcome stayed unknown.", &self.gateway_unknown),
             ("boxoffice_gateway_declined_total", "Authorizations that were declined.", &self.gateway_declined),
             ("boxoffice_panics_contained_total", "Decisions that panicked: please report.", &self.panics_contained),
+            (
+                "boxoffice_replica_checksums_compared_total",
+                "Checksums of replicas compared with another node's.",
+                &self.checksums_compared,
+            ),
+            (
+                "boxoffice_replica_checksums_different_total",
+                "Checksums of replicas that differed from another node's: please report.",
+                &self.checksums_different,
+            ),
         ];
         let mut text = String::new();
         for (name, help, value) in rows {

@@ -120,7 +120,7 @@ pub(crate) struct Shared {
     pub(crate) placing: tokio::sync::Notify,
     /// Shards led here that have reached the aim of this version.
     pub(crate) reached: parking_lot::Mutex<std::collections::BTreeMap<u16, u64>>,
-    /// Frames of consensus that wait for the replication thread.
+    /// Frames of consensus and of checksums that wait for the replication thread.
     pub(crate) consensus_waiting: AtomicUsize,
     /// Spreads what is sent without knowing a leader.
     pub(crate) turn: AtomicU16,

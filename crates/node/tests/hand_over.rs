@@ -275,6 +275,7 @@ impl Cluster {
             client_address: format!("node-{node}:2"),
             shards: SHARDS,
             log_segment_bytes: 1 << 20,
+            checksum_entries: 1,
             joining,
             ..NodeConfig::default()
         };
@@ -446,6 +447,8 @@ impl Buyers {
         assert!(replies <= took.len() as u64, "{replies} replies for {} holds and checkouts", took.len());
         for node in cluster.nodes.values() {
             assert_eq!(node.handle().audit().violations, [""; 0]);
+            let [compared, different] = checksums(node.handle());
+            assert!(compared > 0 && different == 0, "{different} of {compared} checksums differ");
         }
     }
 }
@@ -516,4 +519,67 @@ async fn no_hold_waits_a_second_while_a_node_stops() {
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_finds_a_full_queue_is_sent_a_moment_later() {
     selling_while_leaderships_move(1, Delays { consensus: (0, 2), others: (0, 2) }, true).await;
+}
+
+/// Checksums of replicas that a node has compared with others', and how many were different.
+fn checksums(node: &NodeHandle) -> [u64; 2] {
+    let metrics = node.metrics();
+    [&metrics.checksums_compared, &metrics.checksums_different].map(|count| count.load(Ordering::Relaxed))
+}
+
+/// A message with checksums, as another node sends it.
+fn checksums_message(program: &str, checksums: &[(u16, u64, u64)]) -> Bytes {
+    let mut bytes = vec![11];
+    let mut number = |mut number: u64, text: &str| {
+        while number > 0x7f {
+            bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        bytes.push(number as u8);
+        bytes.extend_from_slice(text.as_bytes());
+    };
+    number(program.len() as u64, program);
+    number(checksums.len() as u64, "");
+    for (shard, index, sum) in checksums {
+        [u64::from(*shard), *index, *sum].into_iter().for_each(|field| number(field, ""));
+    }
+    bytes.into()
+}
+
+/// One other node that says something else makes a node doubt, two of three voters make it end; who says it of a shard that
+/// there is not, in half a message or with another version says nothing.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_outvoted_ends() {
+    let program = env!("CARGO_PKG_VERSION");
+    let cluster = three_nodes(1, Delays { consensus: (0, 2), others: (0, 2) }).await;
+    cluster.balanced().await;
+    for number in 0..PRODUCTS {
+        must(cluster.handle(1), put(number), Some(2)).await;
+    }
+    sleep(Duration::from_secs(1)).await;
+    let node = cluster.handle(1);
+    let inbox = Arc::clone(&cluster.network.0.state.lock().nodes[&1].1);
+    let dropped = || node.metrics().peer_frames_dropped.load(Ordering::Relaxed);
+    let [compared, different] = checksums(node);
+    assert!(compared > PRODUCTS && different == 0, "{different} of {compared} checksums differ");
+
+    let last =
+        |shard: u16| node.status().shards.iter().find(|it| it.shard == u32::from(shard)).map_or(0, |it| it.applied);
+    let of_shard = |shard: u16| (last(shard).saturating_sub(3)..=last(shard)).map(move |index| (shard, index, 1));
+    let other: Vec<_> = (1..SHARDS).flat_map(of_shard).collect();
+    let whole = checksums_message(program, &other);
+    inbox.frame(2, Lane::Calls, checksums_message(program, &[(SHARDS + 1, 1, 1)]));
+    inbox.frame(2, Lane::Calls, whole.slice(..whole.len() - 1));
+    assert_eq!(dropped(), 2);
+    inbox.frame(2, Lane::Calls, checksums_message("another", &other));
+    inbox.frame(9, Lane::Calls, whole.clone());
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!((dropped(), checksums(node)[1]), (2, 0));
+
+    inbox.frame(2, Lane::Calls, whole.clone());
+    sleep(Duration::from_secs(1)).await;
+    assert!(checksums(node)[1] > 0 && node.ready().is_ok(), "one voter of three is no majority");
+    inbox.frame(3, Lane::Calls, whole);
+    let why = timeout(Duration::from_secs(1), node.failed()).await.expect("it ends");
+    assert!(why.contains("0000000000000001 on a majority of the replicas"), "{why}");
 }

@@ -83,6 +83,9 @@ pub(crate) struct Machine {
     process: Mutex<Process>,
     /// Processes so far.
     lives: AtomicU64,
+    /// Checksums of replicas that its processes compared with other nodes', and those that were different; of the one that runs
+    /// when it ends.
+    checksums: [AtomicU64; 2],
 }
 
 #[derive(Default)]
@@ -116,6 +119,7 @@ impl Machine {
             client_address: address(number),
             shards: settings.shards,
             log_segment_bytes: 256 << 10,
+            checksum_entries: 1,
             snapshot_entries: [50, 500, 5_000][lots.random_range(0..3)],
             fsync: if settings.syncs { Fsync::Always } else { Fsync::Never },
             history_archive_bytes: [0, 1 << 20][lots.random_range(0..2)],
@@ -140,6 +144,7 @@ impl Machine {
             trace: Arc::clone(trace),
             process: Mutex::default(),
             lives: AtomicU64::new(0),
+            checksums: Default::default(),
         }
     }
 
@@ -240,6 +245,11 @@ impl Machine {
         self.lives.load(Ordering::Relaxed)
     }
 
+    /// Checksums of replicas that its processes compared, and those that were different.
+    pub(crate) fn checksums(&self) -> [u64; 2] {
+        [0, 1].map(|at: usize| self.checksums[at].load(Ordering::Relaxed))
+    }
+
     /// Whether there is no process, not even one that stands still.
     pub(crate) fn is_off(&self) -> bool {
         self.process.lock().node.is_none()
@@ -276,7 +286,12 @@ impl Machine {
 
     fn end(&self, how: &str, of_links: fn(&Ether, u64)) {
         let process = std::mem::take(&mut *self.process.lock());
-        if process.node.is_some() {
+        if let Some(node) = &process.node {
+            let metrics = node.handle().metrics();
+            let counts = [&metrics.checksums_compared, &metrics.checksums_different];
+            for (all, count) in self.checksums.iter().zip(counts) {
+                all.fetch_add(count.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
             self.trace.note(&format!("node {} {how}", self.number));
         }
         of_links(&self.ether, self.number);

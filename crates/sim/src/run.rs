@@ -329,7 +329,16 @@ async fn end(settings: Settings, desk: &Desk, bank: &Bank, toll: &Mutex<Toll>, s
     let mut tally = oracle.tally.clone();
     tally.append(&bank.tally());
     tally.append(&desk.walls.tally());
-    let violations = toll.violations.iter().chain(&oracle.violations).cloned().collect();
+    let mut violations: Vec<_> = toll.violations.iter().chain(&oracle.violations).cloned().collect();
+    for machine in &desk.machines {
+        let [compared, different] = machine.checksums();
+        tally.add("checksums of replicas compared", compared);
+        if different > 0 {
+            let number = machine.number;
+            violations
+                .push(format!("node {number}: {different} of {compared} checksums are not those of other replicas"));
+        }
+    }
     violations_are_traced(&desk.trace, &violations);
     Report {
         settings,

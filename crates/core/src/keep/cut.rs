@@ -1,6 +1,12 @@
 //! A shard's entities at one moment, to be written to a snapshot and read back. Each layout is written once.
 
-use alloc::{boxed::Box, collections::BTreeMap, string::String, sync::Arc, vec::Vec};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet},
+    string::String,
+    sync::Arc,
+    vec::Vec,
+};
 use core::fmt;
 
 use serde::{
@@ -60,6 +66,15 @@ impl Kept {
     /// A copy of everything as it is now; cheap.
     pub fn cut(&self) -> Cut {
         Cut { index: self.index, entries: self.entries.clone() }
+    }
+
+    /// A copy of these entities as they are now; `None` if one of them is not in memory.
+    pub fn cut_of(&self, entities: &BTreeSet<Entity>) -> Option<Cut> {
+        let mut cut = Cut { index: self.index, entries: SharedMap::new() };
+        for entity in entities {
+            cut.add(entity.clone(), self.get(entity)?);
+        }
+        Some(cut)
     }
 
     /// Everything as it was when the cut was made.

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use super::Driver;
 use crate::{
     cell::Reign,
+    checksums::ShardChecksums,
     error::NodeError,
     feeds::Commit,
     past::Order,
@@ -88,6 +89,7 @@ impl Driver {
         self.follow(shard, 0, None);
         self.snapshots_kept[usize::from(shard)] = SnapshotsKept::default();
         self.restoring.remove(&shard);
+        self.checksums[usize::from(shard)] = ShardChecksums::default();
         let cell = &self.shared.cells[usize::from(shard)];
         let mut replica = cell.replica.lock();
         replica.kept = Kept::new();

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use super::{Led, Message, NoAnswer, encoded_ask, histories};
 use crate::{
     cell::{Caller, ShardCell},
+    checksums::PROGRAM,
     door::{self, ReplySink, ReplyTo},
     driver::DriverInput,
     error::NodeError,
@@ -19,7 +20,8 @@ use crate::{
     world::{Lane, NodeId, NotTaken, PeerHello, PeerInbox, Standing, Taken},
 };
 
-/// Frames of consensus that wait for the replication thread; what comes beyond is dropped, for raft sends it again.
+/// Frames of consensus and of checksums that wait for the replication thread. What comes beyond is dropped: raft sends its
+/// messages again, and a checksum that is lost is not compared.
 const CONSENSUS_WAITING_MAX: usize = 4_096;
 
 /// The node as the links to other nodes know it.
@@ -89,12 +91,17 @@ fn consensus(shared: &Arc<Shared>, from: NodeId, mut frame: Bytes) {
         Some(standing) => shared.witness.note(from, standing),
         None => return not_understood(shared, from, "a frame of consensus ends within its beginning"),
     }
+    for_replication(shared, DriverInput::Consensus { from, frame });
+}
+
+/// What may be lost, for the replication thread.
+fn for_replication(shared: &Shared, input: DriverInput) {
     if shared.consensus_waiting.fetch_add(1, Ordering::Relaxed) >= CONSENSUS_WAITING_MAX {
         shared.consensus_waiting.fetch_sub(1, Ordering::Relaxed);
         shared.metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);
         return;
     }
-    shared.inbox.push(DriverInput::Consensus { from, frame });
+    shared.inbox.push(input);
 }
 
 /// A frame whose checksum is right and that is no message: the other node runs another version of the program.
@@ -158,6 +165,13 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
         Message::History { tag, wanted } => histories::answer(shared, from, tag, wanted),
         Message::Told { tag, result } => shared.far_histories.told(from, tag, result),
         Message::Farewell => crate::placing::farewell(shared),
+        Message::Checksums { program, .. } if program != PROGRAM => {}
+        Message::Checksums { checksums, .. } => {
+            if checksums.iter().any(|checksum| usize::from(checksum.shard) >= shared.cells.len()) {
+                return not_understood(shared, from, "checksums of a shard that there is not");
+            }
+            for_replication(shared, DriverInput::Checksums { from, checksums });
+        }
         Message::Elsewhere { shard, led } => {
             if let Some(cell) = shared.cells.get(usize::from(shard)) {
                 let is_news = cell.belief.lock().correct(from, led, shared.config.node_id);

@@ -15,7 +15,7 @@ use smol_str::SmolStr;
 
 use super::belief::Led;
 use super::histories::{NoHistory, Wanted};
-use crate::{codec, door::Failure, history::HistoryFound, lineage::Lineage};
+use crate::{checksums::Checksum, codec, door::Failure, history::HistoryFound, lineage::Lineage};
 
 /// One message of the lane of calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,6 +95,13 @@ pub(crate) enum Message<'a> {
         shard: ShardId,
         /// Who leads it, as far as the node knows.
         led: Led,
+    },
+    /// What the sender's replicas have after some entries. A node of a version that does not know it drops it.
+    Checksums {
+        /// The version of the sender's program.
+        program: Cow<'a, str>,
+        /// By entry.
+        checksums: Vec<Checksum>,
     },
 }
 

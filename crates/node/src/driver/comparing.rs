@@ -1,0 +1,96 @@
+//! Replicas compare what they made of the same entry: this node's replica is compared with the others', and they are told.
+
+use std::{borrow::Cow, collections::BTreeMap, sync::atomic::Ordering};
+
+use boxoffice_core::keep::Cut;
+use boxoffice_shard::{NodeId, ShardId};
+
+use super::Driver;
+use crate::{
+    checksums::{self, Checksum, Compared, PROGRAM},
+    error::NodeError,
+    routing::Message,
+    world::Lane,
+};
+
+impl Driver {
+    /// Whether the entry at `index` is one of those that replicas compare. A node that is alone has nobody to compare with.
+    pub(super) fn compares(&self, index: u64) -> bool {
+        let every = self.shared.config.checksum_entries;
+        !self.shared.is_alone() && every != 0 && index.is_multiple_of(every)
+    }
+
+    /// Compares what this replica has after an entry with what others have, as far as they have said.
+    ///
+    /// # Errors
+    /// [`NodeError::Outvoted`].
+    pub(super) fn compare(&mut self, shard: ShardId, changed: &Cut) -> Result<(), NodeError> {
+        let Some(meta) = self.engine.snapshot_meta(shard) else { return Ok(()) };
+        if changed.is_empty() || checksums::nodes(&meta.members).all(|node| node == self.shared.config.node_id) {
+            return Ok(());
+        }
+        let (index, sum) = (changed.index(), checksums::sum(changed, &mut self.scratch));
+        self.own_checksums.push(Checksum { shard, index, sum });
+        let compared = self.checksums[usize::from(shard)].applied(index, sum, &meta.members);
+        self.judge(shard, index, compared)
+    }
+
+    /// Takes what another node has after some entries.
+    ///
+    /// # Errors
+    /// [`NodeError::Outvoted`].
+    pub(super) fn hear_checksums(&mut self, from: NodeId, checksums: &[Checksum]) -> Result<(), NodeError> {
+        for &Checksum { shard, index, sum } in checksums {
+            // The replica may just have gone from here.
+            let Some(meta) = self.engine.snapshot_meta(shard) else { continue };
+            let compared = self.checksums[usize::from(shard)].heard(from, index, sum, &meta.members);
+            self.judge(shard, index, compared)?;
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, shard: ShardId, index: u64, compared: Compared) -> Result<(), NodeError> {
+        let Compared { pairs, different, outvoted } = compared;
+        self.shared.metrics.checksums_compared.fetch_add(pairs, Ordering::Relaxed);
+        self.shared.metrics.checksums_different.fetch_add(different.len() as u64, Ordering::Relaxed);
+        if let Some((own, voted)) = outvoted {
+            // The others' logs and metrics are to show it as well.
+            self.tell_checksums();
+            return Err(NodeError::Outvoted { shard, index, own, voted });
+        }
+        let of_shard = &mut self.checksums[usize::from(shard)];
+        if let Some((node, theirs)) = different.first()
+            && !std::mem::replace(&mut of_shard.is_told, true)
+        {
+            let [own, theirs] = [of_shard.own(index).unwrap_or_default(), *theirs].map(|sum| format!("{sum:016x}"));
+            tracing::error!(
+                shard,
+                index,
+                node,
+                own,
+                theirs,
+                "the replica here and that of another node have different states after the same entry; one of them is wrong: please report"
+            );
+        }
+        Ok(())
+    }
+
+    /// Tells the other replicas' nodes what this node has after the entries of this half of a pass. What is lost on the way is
+    /// not compared.
+    pub(super) fn tell_checksums(&mut self) {
+        if self.own_checksums.is_empty() {
+            return;
+        }
+        let mut by_node: BTreeMap<NodeId, Vec<Checksum>> = BTreeMap::new();
+        for checksum in self.own_checksums.drain(..) {
+            let Some(meta) = self.engine.snapshot_meta(checksum.shard) else { continue };
+            for node in checksums::nodes(&meta.members).filter(|node| *node != self.shared.config.node_id) {
+                by_node.entry(node).or_default().push(checksum);
+            }
+        }
+        for (node, checksums) in by_node {
+            let message = Message::Checksums { program: Cow::Borrowed(PROGRAM), checksums };
+            let _ = self.shared.world.net.send(node, Lane::Calls, message.encode());
+        }
+    }
+}
