@@ -77,7 +77,8 @@ impl Client {
         let mut doubt = Attempts::after(self.doubt_of(request_id));
         let leader = routed.and_then(|(entity, routes)| routes.leader_of(entity, self));
         // What is in doubt over another connection can only be settled there.
-        let leader = leader.filter(|leader| !matches!(doubt.doubt(), Doubt::Over((other, _)) if other != leader.number));
+        let leader =
+            leader.filter(|leader| !matches!(doubt.doubt(), Doubt::Over((other, _)) if other != leader.number));
         let mut places = Places { leader: leader.as_deref(), own: &self.shared, others: &self.others };
         let mut last = Fail::new(FailKind::NotReady).saying("there was no connection before the deadline");
         // Which node it is sent to, counted from the first of `places`.
@@ -115,7 +116,9 @@ impl Client {
                             (Why::InProgress, REPEAT_AFTER)
                         }
                         reply::Reply::No(no)
-                            if request_id.is_some() && !says_enough(&no) && !doubt.doubt().ends_over((place, connection)) =>
+                            if request_id.is_some()
+                                && !says_enough(&no)
+                                && !doubt.doubt().ends_over((place, connection)) =>
                         {
                             // An earlier attempt may still be granted: this is not the last word.
                             refusals += 1;

@@ -189,7 +189,8 @@ mod tests {
     #[test]
     fn local_addresses_are_told_from_others() {
         let is_local = |text: &str| is_local(text.parse().expect("an address"));
-        for text in ["127.0.0.1", "127.9.9.9", "169.254.169.254", "0.0.0.0", "::1", "::", "fe80::1", "::ffff:127.0.0.1"] {
+        for text in ["127.0.0.1", "127.9.9.9", "169.254.169.254", "0.0.0.0", "::1", "::", "fe80::1", "::ffff:127.0.0.1"]
+        {
             assert!(is_local(text), "{text}");
         }
         for text in ["10.0.0.1", "192.168.1.1", "192.0.2.1", "2001:db8::1", "fd00::1", "::ffff:10.0.0.1"] {

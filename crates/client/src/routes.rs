@@ -14,7 +14,11 @@ use std::{
 };
 
 use boxoffice_core::id::Entity;
-use boxoffice_wire::{Op, body::Empty, cluster::ShardMap};
+use boxoffice_wire::{
+    Op,
+    body::Empty,
+    cluster::{NodeAddress, ShardMap},
+};
 use smol_str::SmolStr;
 use tokio::{runtime::Handle, time::Instant};
 use tracing::debug;
@@ -167,8 +171,7 @@ impl Routes {
         let Some(own) = client.shared.hello() else { return };
         let (now, only_remote) = (Instant::now(), !client.shared.is_local());
         let leading: BTreeSet<u64> = map.leaders.iter().copied().filter(|node| *node > 0).collect();
-        map.nodes.sort_by_key(|node| !leading.contains(&node.node));
-        map.nodes.truncate(NODES_MAX);
+        bound(&mut map.nodes, &leading);
         let mut known = self.known();
         if (&known.cluster, known.only_remote) != (&own.cluster, only_remote) {
             known.leaders.clear();
@@ -206,7 +209,8 @@ impl Known {
 
     /// The connection to a node, which is made if there is none; `None` if it has no address to connect to.
     fn connection(&mut self, leader: u64, client: &Client, runtime: &Handle) -> Option<Arc<Shared>> {
-        if let Some(there) = self.leaders.get(&leader) {
+        if let Some(there) = self.leaders.get_mut(&leader) {
+            there.may_be_tried_again(Instant::now());
             return Some(Arc::clone(&there.connection));
         }
         let address = address_of(&self.map, leader)?;
@@ -216,8 +220,7 @@ impl Known {
             to_leaders: false,
             ..ClientConfig::clone(&client.shared.config)
         };
-        let expected =
-            ExpectedNode { node: leader, cluster: self.cluster.clone(), only_remote: self.only_remote };
+        let expected = ExpectedNode { node: leader, cluster: self.cluster.clone(), only_remote: self.only_remote };
         let connection = Shared::start(config, Some(expected), runtime);
         let entry = LeaderConnection { address, connection: Arc::clone(&connection), given_up: None };
         self.leaders.insert(leader, entry);
@@ -226,10 +229,16 @@ impl Known {
 }
 
 impl LeaderConnection {
-    /// Whether it is closed for good, and was for long enough.
+    /// Whether it is closed for good, and was seen to be so long enough ago.
     fn may_be_tried_again(&mut self, now: Instant) -> bool {
         self.connection.is_closed() && now >= *self.given_up.get_or_insert(now) + GIVEN_UP
     }
+}
+
+/// Leaves the nodes of a map that are looked at; those that lead come first.
+fn bound(nodes: &mut Vec<NodeAddress>, leading: &BTreeSet<u64>) {
+    nodes.sort_by_key(|node| !leading.contains(&node.node));
+    nodes.truncate(NODES_MAX);
 }
 
 /// The address of a node, if this library speaks to it.
@@ -246,7 +255,35 @@ fn plain(address: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::post::State;
+
+    #[test]
+    fn nodes_of_a_map_are_bounded_and_leaders_come_first() {
+        let mut nodes: Vec<NodeAddress> =
+            (1..=1_000).map(|node| NodeAddress { node, client: "127.0.0.1:1".into() }).collect();
+        bound(&mut nodes, &BTreeSet::from([900, 7]));
+        assert_eq!(nodes.len(), NODES_MAX);
+        assert_eq!(nodes[..3].iter().map(|node| node.node).collect::<Vec<u64>>(), [7, 900, 1]);
+    }
+
+    #[tokio::test]
+    async fn a_local_address_is_given_up_if_the_node_that_told_it_is_remote() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let config = ClientConfig::new(["192.0.2.1:7180"]);
+        let client = Client::start(ClientConfig { to_leaders: true, ..config }).expect("a client");
+        let map = ShardMap { leaders: vec![2, 2], nodes: vec![NodeAddress { node: 2, client: address.into() }] };
+        let mut known = Known { map, only_remote: true, ..Known::default() };
+        let connection = known.connection(2, &client, &Handle::current()).expect("it has an address");
+        let mut state = connection.state.clone();
+        let closed = state.wait_for(|state| matches!(state, State::Closed(_)));
+        drop(tokio::time::timeout(Duration::from_secs(5), closed).await.expect("it is given up").expect("a state"));
+        let comes = tokio::time::timeout(Duration::from_millis(100), listener.accept()).await;
+        assert!(comes.is_err(), "{comes:?}");
+    }
 
     #[test]
     fn only_addresses_in_the_clear_are_dialed() {
