@@ -461,6 +461,19 @@ async fn a_leader_that_sends_the_client_away_is_tried_again_later() {
     let (reply, ()) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
     assert_eq!(reply.expect_err("refused").refusal().map(|no| no.code), Some(302));
     buy_through(&client, &mut one, &map).await;
+    // Another map is no reason to try again at once.
+    pass(Duration::from_secs(6), &mut [&mut one]).await;
+    let serve = async {
+        let request = one.request().await;
+        let outcome = Ok(Answered { answer: held(cart.id()), at: Vec::new() });
+        one.send(|encoding, out| encode::outcome(encoding, out, request.id, &outcome, Shape::Plain, Some(9))).await;
+        let shards = one.request().await;
+        assert_eq!(shards.op, Op::Shards, "a leader without an address");
+        one.shards(&shards, &map).await;
+    };
+    tokio::join!(cart.hold_seats(&session, SEATS), serve).0.expect("granted");
+    sleep(Duration::from_millis(20)).await;
+    buy_through(&client, &mut one, &map).await;
     servers[1].nobody_comes().await;
     pass(Duration::from_secs(61), &mut [&mut one]).await;
     assert!(buy_through(&client, &mut one, &map).await, "the map is old");
