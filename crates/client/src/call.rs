@@ -23,7 +23,7 @@ use tokio::{
 
 use crate::{
     client::{Client, Shared},
-    doubt::Doubt,
+    doubt::{Attempts, Doubt},
     error::{Error, Reply},
     feeds::FeedSink,
     post::{Asker, Letter, Outcome, State},
@@ -41,6 +41,9 @@ const REPEAT_AFTER: Duration = Duration::from_millis(100);
 
 /// How often that is doubled at most while a refusal is not the last word.
 const REFUSALS_DOUBLED_MAX: u32 = 4;
+
+/// A leader from which nothing comes for this part of a request's time is passed over. The rest is for the client's own node.
+const SILENT_SHARE: u32 = 3;
 
 /// Room for a usual request.
 const FRAME_BYTES: usize = 256;
@@ -70,10 +73,13 @@ impl Client {
     ) -> Result<Reply<T>, Error> {
         let deadline = Instant::now() + self.deadline;
         let routed = about.zip(self.routes.as_ref());
-        let leader = routed.and_then(|(entity, routes)| routes.leader_of(entity, self));
-        let places = Places { leader: leader.as_deref(), own: &self.shared, others: &self.others };
         // Attempts that may have happened after all, and why the last one that surely did not failed.
-        let mut doubt = self.doubt_of(request_id);
+        let mut doubt = Attempts::after(self.doubt_of(request_id));
+        let leader = routed.and_then(|(entity, routes)| routes.leader_of(entity, self));
+        // What is in doubt over another connection can only be settled there.
+        let leader =
+            leader.filter(|leader| !matches!(doubt.doubt(), Doubt::Over((other, _)) if other != leader.number));
+        let mut places = Places { leader: leader.as_deref(), own: &self.shared, others: &self.others };
         let mut last = Fail::new(FailKind::NotReady).saying("there was no connection before the deadline");
         // Which node it is sent to, counted from the first of `places`.
         let mut turn = 0;
@@ -82,16 +88,20 @@ impl Client {
         let mut too_old = 0;
         loop {
             let at = places.at(turn);
-            let Some(turn_taken) = at.pacing.place(op, deadline).await else {
-                let busy = Fail::new(FailKind::Busy).saying("the node was busy until the deadline");
-                return Err(self.ended(doubt, request_id, deadline, busy));
+            let is_leader = places.is_leader(turn);
+            let left = deadline.saturating_duration_since(Instant::now());
+            // Nothing is repeated without `retry`, so that the whole time is for the leader.
+            let silence_max = if is_leader && self.shared.config.retry { left / SILENT_SHARE } else { left };
+            let turn_taken = at.pacing.place(op, Instant::now() + silence_max).await;
+            let outcome = match &turn_taken {
+                Some(_) => self.attempt(at, op, request_id, body, sink, (silence_max, deadline)).await,
+                None if is_leader => Outcome::HandedBack,
+                None => {
+                    let busy = Fail::new(FailKind::Busy).saying("the node was busy until the deadline");
+                    return Err(self.ended(doubt, request_id, deadline, busy));
+                }
             };
-            let outcome = match self.attempt(at, op, request_id, body, sink, deadline).await {
-                // A connection to a leader is only a shorter way.
-                Err(_) if places.is_leader(turn) => Outcome::Lost,
-                outcome => outcome?,
-            };
-            let mut busy = None;
+            let (mut busy, mut is_over_with_leader) = (None, false);
             let place = at.number;
             let (why, wait) = match outcome {
                 Outcome::Answer(frame, connection) => {
@@ -106,7 +116,9 @@ impl Client {
                             (Why::InProgress, REPEAT_AFTER)
                         }
                         reply::Reply::No(no)
-                            if request_id.is_some() && !says_enough(&no) && !doubt.ends_over((place, connection)) =>
+                            if request_id.is_some()
+                                && !says_enough(&no)
+                                && !doubt.doubt().ends_over((place, connection)) =>
                         {
                             // An earlier attempt may still be granted: this is not the last word.
                             refusals += 1;
@@ -130,39 +142,57 @@ impl Client {
                 }
                 // The next attempt waits for the next connection.
                 Outcome::Lost => {
-                    doubt = Doubt::Anywhere;
+                    doubt.add_lost();
                     (Why::Lost, Duration::ZERO)
                 }
                 Outcome::Overdue => {
-                    doubt = Doubt::Anywhere;
-                    (Why::Lost, self.deadline)
+                    doubt.add_lost();
+                    is_over_with_leader = true;
+                    if let Some((entity, routes)) = routed.filter(|_| is_leader) {
+                        routes.is_silent(entity, at, self);
+                    }
+                    (Why::Lost, if is_leader { Duration::ZERO } else { self.deadline })
+                }
+                // A connection to a leader is only a shorter way.
+                Outcome::NotSent | Outcome::HandedBack | Outcome::Closed | Outcome::TooOld(_) if is_leader => {
+                    is_over_with_leader = true;
+                    (Why::NoConnection, Duration::ZERO)
                 }
                 Outcome::NotSent => (Why::NoConnection, self.deadline),
+                Outcome::Closed => return Err(at.closed()),
                 // Another node may be there; after a whole round, one of them may be back.
                 Outcome::HandedBack if !places.is_last(turn) => (Why::NoConnection, Duration::ZERO),
                 Outcome::HandedBack => (Why::NoConnection, REPEAT_AFTER),
                 Outcome::TooOld(why) => {
                     too_old += 1;
-                    if too_old >= places.len() {
-                        let is_doubtful = doubt.is_some();
+                    if too_old > places.others.len() {
+                        let is_doubtful = doubt.doubt().is_some();
                         let ended = || self.ended(doubt, request_id, deadline, last);
                         return Err(if is_doubtful { ended() } else { unsupported(why) });
                     }
                     (Why::NoConnection, Duration::ZERO)
                 }
             };
-            turn_taken.ended(busy);
-            let wait = self.jittered(wait);
-            if !self.shared.config.retry || Instant::now() + wait >= deadline {
-                return Err(self.ended(doubt, request_id, deadline, last));
+            if let Some(turn_taken) = turn_taken {
+                turn_taken.ended(busy);
             }
-            if let Some((_, routes)) = routed.filter(|_| places.is_leader(turn) && why.goes_elsewhere()) {
+            if let Some((_, routes)) = routed.filter(|_| is_leader && why.goes_elsewhere()) {
                 routes.doubt(self);
+            }
+            let wait = self.jittered(wait);
+            // A leader that was not sent it is no failure: the client's own node is still to be asked.
+            let may_repeat = self.shared.config.retry || (is_leader && why == Why::NoConnection);
+            if !may_repeat || Instant::now() + wait >= deadline {
+                return Err(self.ended(doubt, request_id, deadline, last));
             }
             self.shared.repeats.note(why);
             // What was handed back was not sent.
             repeated |= why != Why::NoConnection;
-            turn += usize::from(why.goes_elsewhere());
+            if is_leader && is_over_with_leader {
+                (places.leader, turn) = (None, 0);
+            } else {
+                turn += usize::from(why.goes_elsewhere());
+            }
             if !wait.is_zero() {
                 sleep(wait).await;
             }
@@ -176,8 +206,8 @@ impl Client {
     }
 
     /// How a request without an answer ends. One in doubt is remembered, for its caller may make it again.
-    fn ended(&self, doubt: Doubt, request_id: Option<&SmolStr>, deadline: Instant, last: Fail) -> Error {
-        if !doubt.is_some() {
+    fn ended(&self, doubt: Attempts, request_id: Option<&SmolStr>, deadline: Instant, last: Fail) -> Error {
+        if !doubt.doubt().is_some() {
             return Error::Failed(last);
         }
         if let Some(request_id) = request_id {
@@ -187,7 +217,7 @@ impl Client {
         Error::Unknown(request_id.cloned())
     }
 
-    /// Sends a request once.
+    /// Sends a request once. It waits until the deadline, and no longer than `silence_max` while nothing comes from the node.
     async fn attempt<B: Serialize>(
         &self,
         at: &Shared,
@@ -195,9 +225,10 @@ impl Client {
         request_id: Option<&SmolStr>,
         body: &B,
         sink: Option<&FeedSink>,
-        deadline: Instant,
-    ) -> Result<Outcome, Error> {
-        let left = deadline.saturating_duration_since(Instant::now());
+        (silence_max, deadline): (Duration, Instant),
+    ) -> Outcome {
+        let now = Instant::now();
+        let (left, until) = (deadline.saturating_duration_since(now), deadline.min(now + silence_max));
         let deadline_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1);
         let id = at.next_id();
         let mut frame = BytesMut::with_capacity(FRAME_BYTES);
@@ -209,21 +240,22 @@ impl Client {
             None => Asker::Caller(tell),
         };
         let newest = newest(at.config.encoding, op, &frame);
-        let letter = Letter { id, frame: frame.freeze(), newest, deadline, asker };
+        let letter = Letter { id, frame: frame.freeze(), newest, until, silence_max, deadline, asker };
         match at.letters.try_send(letter) {
             Ok(()) => {}
             // The one place with a timer of its own: more is asked than can be sent.
-            Err(TrySendError::Full(letter)) => match timeout_at(deadline, at.letters.send(letter)).await {
+            Err(TrySendError::Full(letter)) => match timeout_at(until, at.letters.send(letter)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(_)) => return Err(at.closed()),
-                Err(_) => return Ok(Outcome::NotSent),
+                Ok(Err(_)) => return Outcome::Closed,
+                Err(_) => return Outcome::NotSent,
             },
-            Err(TrySendError::Closed(_)) => return Err(at.closed()),
+            Err(TrySendError::Closed(_)) => return Outcome::Closed,
         }
         match told.await {
-            Ok(Outcome::NotSent) if at.is_closed() => Err(at.closed()),
-            Ok(outcome) => Ok(outcome),
-            Err(_) => Err(at.closed()),
+            Ok(Outcome::NotSent) if at.is_closed() => Outcome::Closed,
+            Ok(outcome) => outcome,
+            // The task has ended without a word: it may have sent it.
+            Err(_) => Outcome::Lost,
         }
     }
 
@@ -270,7 +302,7 @@ impl Shared {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         matches!(&*self.state.borrow(), State::Closed(_))
     }
 

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -24,7 +24,10 @@ use boxoffice_wire::{
 use rand::{SeedableRng, rngs::SmallRng};
 use serde::Serialize;
 use smol_str::SmolStr;
-use tokio::sync::{mpsc, watch};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, watch},
+};
 
 use crate::{
     config::ClientConfig,
@@ -32,7 +35,7 @@ use crate::{
     doubt::Doubts,
     error::{Error, Reply},
     pace::Pacing,
-    post::{Letter, Post, SUBMIT_QUEUE, State},
+    post::{ExpectedNode, Letter, Post, SUBMIT_QUEUE, State},
     repeats::{Repeated, Repeats},
     request_id::{RequestIds, random_u64},
     routes::Routes,
@@ -58,6 +61,7 @@ pub(crate) struct Shared {
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) letters: mpsc::Sender<Letter>,
     pub(crate) state: watch::Receiver<State>,
+    is_local: Arc<AtomicBool>,
     pub(crate) next_id: AtomicU64,
     pub(crate) request_ids: RequestIds,
     /// For the jitter of repeats only.
@@ -90,8 +94,9 @@ impl Client {
             return Err(Error::Closed("there is no address; give at least one".into()));
         }
         let deadline = config.deadline;
-        let routes = config.to_leaders.then(Arc::default);
-        let shared = Shared::start(config);
+        let runtime = Handle::current();
+        let routes = config.to_leaders.then(|| Arc::new(Routes::new(runtime.clone())));
+        let shared = Shared::start(config, None, &runtime);
         Ok(Client { shared, others: Arc::new([]), routes, deadline, request_id: None })
     }
 
@@ -137,10 +142,7 @@ impl Client {
 
     /// What the server said of itself; `None` while there is no connection.
     pub fn server(&self) -> Option<Arc<Hello>> {
-        match &*self.shared.state.borrow() {
-            State::Connected(hello) => hello.clone(),
-            State::Connecting(_) | State::Closed(_) => None,
-        }
+        self.shared.hello()
     }
 
     /// The same client that repeats at these others, in turn and under the same request id, what its own node does not do:
@@ -402,19 +404,25 @@ impl Client {
 }
 
 impl Shared {
-    /// A connection that is made in the background.
-    pub(crate) fn start(config: ClientConfig) -> Arc<Shared> {
+    /// A connection that is made in the background, in this runtime; if a node is expected, to that node.
+    pub(crate) fn start(config: ClientConfig, expected: Option<ExpectedNode>, runtime: &Handle) -> Arc<Shared> {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let config = Arc::new(config);
         let (letters, inbox) = mpsc::channel(SUBMIT_QUEUE);
         let (says, state) = watch::channel(State::Connecting(None));
-        tokio::spawn(Post::new(Arc::clone(&config), inbox, says).run());
+        let is_local = Arc::new(AtomicBool::new(false));
+        {
+            // The caller may be outside of any runtime; the connection's timers need one.
+            let _entered = runtime.enter();
+            runtime.spawn(Post::new(Arc::clone(&config), expected, inbox, says, Arc::clone(&is_local)).run());
+        }
         let pacing = Pacing::new(config.under_way_max);
         Arc::new(Shared {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             config,
             letters,
             state,
+            is_local,
             next_id: AtomicU64::new(1),
             request_ids: RequestIds::new(),
             rng: Mutex::new(SmallRng::seed_from_u64(random_u64())),
@@ -424,9 +432,22 @@ impl Shared {
         })
     }
 
-    /// Whether there is a connection.
-    pub(crate) fn is_connected(&self) -> bool {
-        matches!(&*self.state.borrow(), State::Connected(_))
+    /// What the node at the other end says of itself, once it has.
+    pub(crate) fn hello(&self) -> Option<Arc<Hello>> {
+        match &*self.state.borrow() {
+            State::Connected(hello) => hello.clone(),
+            State::Connecting(_) | State::Closed(_) => None,
+        }
+    }
+
+    /// Whether there is a connection, and the node has said who it is.
+    pub(crate) fn is_introduced(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Connected(Some(_)))
+    }
+
+    /// Whether the newest connection is to a loopback or link-local address.
+    pub(crate) fn is_local(&self) -> bool {
+        self.is_local.load(Ordering::Relaxed)
     }
 
     /// The node at the other end, once it has said who it is.

@@ -50,10 +50,13 @@ pub struct ClientConfig {
     /// Whether requests wait while there is no connection. Without it they are handed back at once, for a client with
     /// connections to several nodes ([`crate::Client::with_others`]) to send elsewhere.
     pub wait_for_connection: bool,
-    /// Whether requests go to the node that leads what they are about, over a connection to each such node. It saves the way
-    /// through a node that only sends them on. The addresses come from the node that this client is connected to (`shards`), and
-    /// each of those nodes is shown the same token and customer. What cannot be reached there goes through the connection that
-    /// there is, and so do watches. Off.
+    /// Whether requests go to the node that leads what they are about, over a connection to each such node, 64 at most. It saves
+    /// the way through a node that only sends them on. The addresses come from the node that this client is connected to
+    /// (`shards`). The admin token is shown to every address told; the customer and requests only to a node whose hello says that
+    /// it is that leader, of the same cluster. Loopback and link-local addresses are not connected to, unless this client's node
+    /// is at one. Leave it off for a client that reaches its node through a tunnel or a proxy: the addresses mean other machines
+    /// where it is. What cannot be reached there goes through the connection that there is, and so do watches. A leader from which
+    /// nothing comes for a third of a request's time is passed over. Off.
     pub to_leaders: bool,
     /// Requests under way at once; more wait in the client. At most what the server allows one connection.
     pub under_way_max: usize,

@@ -54,6 +54,36 @@ impl Doubt {
     }
 }
 
+/// The doubt about one request while it is made: what was kept of earlier calls, and what this call adds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Attempts {
+    doubt: Doubt,
+    /// Whether this call has added an attempt.
+    added: bool,
+}
+
+impl Attempts {
+    /// A call that begins with what was kept of earlier ones.
+    pub(crate) fn after(kept: Doubt) -> Attempts {
+        Attempts { doubt: kept, added: false }
+    }
+
+    /// One more attempt over this connection.
+    pub(crate) fn add(&mut self, connection: Connection) {
+        self.doubt.add(connection);
+        self.added = true;
+    }
+
+    /// One more attempt, over a connection that will not bring its answer.
+    pub(crate) fn add_lost(&mut self) {
+        *self = Attempts { doubt: Doubt::Anywhere, added: true };
+    }
+
+    pub(crate) fn doubt(self) -> Doubt {
+        self.doubt
+    }
+}
+
 /// Requests that ended in doubt: their callers repeat them under the same request id.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
@@ -62,13 +92,19 @@ pub(crate) struct Doubts {
 }
 
 impl Doubts {
-    /// Keeps one whose deadline is `deadline`.
-    pub(crate) fn keep(&mut self, request_id: SmolStr, doubt: Doubt, deadline: Instant) {
+    /// Keeps one whose deadline is `deadline`. A call that added no attempt does not prolong it: however often its caller repeats
+    /// it, the doubt ends.
+    pub(crate) fn keep(&mut self, request_id: SmolStr, attempts: Attempts, deadline: Instant) {
+        if !attempts.added {
+            return;
+        }
         while self.order.len() >= DOUBTS_MAX {
             self.forget_first();
         }
-        let until = deadline + LATE;
-        self.known.insert(request_id.clone(), (doubt, until));
+        // An earlier call may have had a later deadline.
+        let earlier = self.known.get(&request_id).map(|(_, until)| *until);
+        let until = earlier.map_or(deadline + LATE, |earlier| earlier.max(deadline + LATE));
+        self.known.insert(request_id.clone(), (attempts.doubt, until));
         self.order.push_back((until, request_id));
     }
 
@@ -110,13 +146,35 @@ mod tests {
     fn doubts_are_kept_until_nothing_can_be_late() {
         let deadline = Instant::now() + Duration::from_secs(1);
         let mut doubts = Doubts::default();
-        doubts.keep("r".into(), Doubt::Anywhere, deadline);
+        let lost = Attempts { doubt: Doubt::Anywhere, added: true };
+        doubts.keep("r".into(), lost, deadline);
         assert_eq!(doubts.of(&"r".into(), deadline), Doubt::Anywhere);
         assert_eq!(doubts.of(&"s".into(), deadline), Doubt::None);
         assert_eq!(doubts.of(&"r".into(), deadline + LATE), Doubt::None);
         for number in 0..DOUBTS_MAX + 9 {
-            doubts.keep(number.to_string().into(), Doubt::Anywhere, deadline);
+            doubts.keep(number.to_string().into(), lost, deadline);
         }
         assert_eq!((doubts.known.len(), doubts.order.len()), (DOUBTS_MAX, DOUBTS_MAX));
+    }
+
+    #[test]
+    fn only_another_attempt_prolongs_a_doubt() {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        let (later, earlier) = (deadline + LATE / 2, deadline - LATE / 2);
+        let mut doubts = Doubts::default();
+        let mut attempts = Attempts::default();
+        attempts.add((0, 1));
+        doubts.keep("r".into(), attempts, deadline);
+        // The next call was only refused.
+        let mut again = Attempts::after(doubts.of(&"r".into(), deadline));
+        doubts.keep("r".into(), again, later);
+        assert_eq!(doubts.of(&"r".into(), deadline + LATE), Doubt::None);
+        doubts.keep("r".into(), attempts, deadline);
+        again.add((0, 1));
+        doubts.keep("r".into(), again, later);
+        assert_eq!(doubts.of(&"r".into(), deadline + LATE), Doubt::Over((0, 1)));
+        doubts.keep("r".into(), again, earlier);
+        assert_eq!(doubts.of(&"r".into(), deadline + LATE), Doubt::Over((0, 1)), "the first one is still on its way");
+        assert_eq!(doubts.of(&"r".into(), later + LATE), Doubt::None);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    net::{IpAddr, SocketAddr},
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
@@ -10,7 +11,10 @@ use std::{
 use boxoffice_wire::{Encoding, limits::ANSWER_BYTES_MAX};
 use bytes::Bytes;
 use futures_util::{Sink, Stream};
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{
+    net::{TcpStream, lookup_host},
+    time::timeout,
+};
 use tokio_tungstenite::{
     WebSocketStream, client_async_with_config,
     tungstenite::{
@@ -35,6 +39,8 @@ pub(crate) enum LinkError {
     TooSlow { address: String, limit: Duration },
     #[error("{address} is no address; write host:port")]
     Address { address: String },
+    #[error("{address} is this machine or on its link, and the node that told the address is not")]
+    NotRemote { address: String },
     #[error("{why}")]
     NotTaken { why: String },
     #[error("{address} does not speak this protocol: {source}")]
@@ -71,18 +77,28 @@ pub(crate) enum Incoming {
 }
 
 impl Link {
-    /// Connects to a node.
-    pub(crate) async fn connect(address: &str, config: &ClientConfig) -> Result<Link, LinkError> {
+    /// Connects to a node; with `only_remote` not to an address for which [`is_local`] holds.
+    pub(crate) async fn connect(address: &str, config: &ClientConfig, only_remote: bool) -> Result<Link, LinkError> {
         let limit = config.connect_timeout;
-        let attempt = timeout(limit, Link::upgrade(address, config)).await;
+        let attempt = timeout(limit, Link::upgrade(address, config, only_remote)).await;
         attempt.unwrap_or_else(|_| Err(LinkError::TooSlow { address: address.into(), limit }))
     }
 
-    async fn upgrade(address: &str, config: &ClientConfig) -> Result<Link, LinkError> {
+    async fn upgrade(address: &str, config: &ClientConfig, only_remote: bool) -> Result<Link, LinkError> {
         let uri: Uri =
             format!("ws://{address}{PATH}").parse().map_err(|_| LinkError::Address { address: address.into() })?;
         let connect = |source| LinkError::Connect { address: address.into(), source };
-        let stream = TcpStream::connect(address).await.map_err(connect)?;
+        let stream = if only_remote {
+            let mut resolved: Vec<SocketAddr> = lookup_host(address).await.map_err(connect)?.collect();
+            resolved.retain(|resolved| !is_local(resolved.ip()));
+            if resolved.is_empty() {
+                return Err(LinkError::NotRemote { address: address.into() });
+            }
+            TcpStream::connect(&resolved[..]).await
+        } else {
+            TcpStream::connect(address).await
+        }
+        .map_err(connect)?;
         // Frames are already gathered; waiting for more would only delay them.
         stream.set_nodelay(true).map_err(connect)?;
         let mut request = ClientRequestBuilder::new(uri).with_sub_protocol(config.encoding.subprotocol());
@@ -98,6 +114,11 @@ impl Link {
             .await
             .map_err(|source| refused(address, source))?;
         Ok(Link { socket, encoding: config.encoding })
+    }
+
+    /// Whether the node is at an address for which [`is_local`] holds.
+    pub(crate) fn is_local(&self) -> bool {
+        self.socket.get_ref().peer_addr().is_ok_and(|peer| is_local(peer.ip()))
     }
 
     /// The next thing that came in, if any has.
@@ -148,5 +169,45 @@ impl Link {
         let farewell = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
         // A server that does not listen to it will notice all the same.
         let _ = timeout(GOODBYE, self.socket.close(Some(farewell))).await;
+    }
+}
+
+/// Whether an address means another machine to every machine that uses it: loopback, link-local or unspecified.
+fn is_local(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.is_loopback() || address.is_link_local() || address.is_unspecified(),
+        IpAddr::V6(address) => address.is_loopback() || address.is_unicast_link_local() || address.is_unspecified(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn local_addresses_are_told_from_others() {
+        let is_local = |text: &str| is_local(text.parse().expect("an address"));
+        for text in ["127.0.0.1", "127.9.9.9", "169.254.169.254", "0.0.0.0", "::1", "::", "fe80::1", "::ffff:127.0.0.1"]
+        {
+            assert!(is_local(text), "{text}");
+        }
+        for text in ["10.0.0.1", "192.168.1.1", "192.0.2.1", "2001:db8::1", "fd00::1", "::ffff:10.0.0.1"] {
+            assert!(!is_local(text), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_local_address_is_not_connected_to_where_only_remote_ones_may_be() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        let config = ClientConfig::new(["unused"]);
+        for host in ["127.0.0.1", "0.0.0.0", "localhost"] {
+            let refused = Link::connect(&format!("{host}:{port}"), &config, true).await;
+            assert!(matches!(refused, Err(LinkError::NotRemote { .. })), "{host}: {refused:?}");
+        }
+        let comes = timeout(Duration::from_millis(100), listener.accept()).await;
+        assert!(comes.is_err(), "{comes:?}");
     }
 }

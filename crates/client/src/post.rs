@@ -7,7 +7,10 @@ use std::{
     collections::VecDeque,
     future::{Future, poll_fn},
     pin::{Pin, pin},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -34,7 +37,7 @@ use crate::{
     config::{ClientConfig, ShownCustomer},
     feeds::{FeedSink, Feeds},
     link::{Incoming, Link, LinkError},
-    pending::Pending,
+    pending::{Pending, Sent},
     request_id::random_u64,
 };
 
@@ -60,6 +63,11 @@ pub(crate) struct Letter {
     pub(crate) frame: Bytes,
     /// A field that not every node knows.
     pub(crate) newest: Option<Added>,
+    /// Until when it may wait to be sent.
+    pub(crate) until: Instant,
+    /// How long it waits for its answer while nothing at all comes from the node.
+    pub(crate) silence_max: Duration,
+    /// Until when it waits for its answer.
     pub(crate) deadline: Instant,
     pub(crate) asker: Asker,
 }
@@ -93,14 +101,37 @@ pub(crate) enum Outcome {
     Answer(Bytes, u64),
     /// It was sent, and the connection broke before an answer.
     Lost,
-    /// It was sent, and there was no answer before the deadline.
+    /// It was sent, and there was no answer before the deadline, or nothing at all came from the node for too long.
     Overdue,
     /// It was never sent.
     NotSent,
     /// It was never sent, since there is no connection and it was not to wait for one.
     HandedBack,
+    /// It was never sent, and there will be no connection any more.
+    Closed,
     /// It was never sent, since the node is older than a field of it; why, in words.
     TooOld(String),
+}
+
+/// The node that a connection must be to. Until its hello says so, the connection is shown no customer and sent no request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ExpectedNode {
+    /// Its id.
+    pub(crate) node: u64,
+    /// The id of its cluster; empty if this client may not see it.
+    pub(crate) cluster: SmolStr,
+    /// Its address must not be loopback, link-local or unspecified.
+    pub(crate) only_remote: bool,
+}
+
+impl ExpectedNode {
+    /// Why the node that says this is another one.
+    fn mismatch(&self, hello: &Hello) -> Option<String> {
+        let is_node = hello.node.parse() == Ok(self.node);
+        let is_of_cluster = self.cluster.is_empty() || hello.cluster == self.cluster;
+        (!is_node || !is_of_cluster)
+            .then(|| format!("node {} is expected there, and it says it is node {}", self.node, hello.node))
+    }
 }
 
 /// How the connection is, for all who want to know.
@@ -117,8 +148,14 @@ pub(crate) enum State {
 /// The task.
 pub(crate) struct Post {
     config: Arc<ClientConfig>,
+    /// `None` if any node will do.
+    expected: Option<ExpectedNode>,
     letters: mpsc::Receiver<Letter>,
     state: watch::Sender<State>,
+    /// Whether the newest connection is to a local address.
+    is_local: Arc<AtomicBool>,
+    /// Whether the client's hello was sent over this connection.
+    greeted: bool,
     waiting: VecDeque<Letter>,
     /// How many connections there were, this one counted.
     connections: u64,
@@ -140,12 +177,21 @@ struct End {
 }
 
 impl Post {
-    pub(crate) fn new(config: Arc<ClientConfig>, letters: mpsc::Receiver<Letter>, state: watch::Sender<State>) -> Post {
+    pub(crate) fn new(
+        config: Arc<ClientConfig>,
+        expected: Option<ExpectedNode>,
+        letters: mpsc::Receiver<Letter>,
+        state: watch::Sender<State>,
+        is_local: Arc<AtomicBool>,
+    ) -> Post {
         let now = Instant::now();
         Post {
             config,
+            expected,
             letters,
             state,
+            is_local,
+            greeted: false,
             waiting: VecDeque::new(),
             connections: 0,
             pending: Pending::default(),
@@ -162,17 +208,19 @@ impl Post {
     /// Runs until all clients are gone, or the server says to stay away.
     pub(crate) async fn run(mut self) {
         let mut turn = 0;
+        let only_remote = self.expected.as_ref().is_some_and(|expected| expected.only_remote);
         while !self.finished {
             let address = self.config.addresses[turn % self.config.addresses.len()].clone();
             turn += 1;
             let config = Arc::clone(&self.config);
-            let Some(connected) = self.meanwhile(Link::connect(&address, &config)).await else {
+            let Some(connected) = self.meanwhile(Link::connect(&address, &config, only_remote)).await else {
                 break;
             };
             let end = match connected {
                 Ok(mut link) => {
                     debug!(address, "connected");
                     self.connections += 1;
+                    self.is_local.store(link.is_local(), Ordering::Relaxed);
                     self.state.send_replace(State::Connected(None));
                     let end = self.serve(&mut link).await;
                     self.pending.lose();
@@ -183,6 +231,7 @@ impl Post {
                 Err(LinkError::NotTaken { why }) => {
                     End { advice: Advice::Stay, why: format!("{} {why}", close::UNAUTHENTICATED) }
                 }
+                Err(error @ LinkError::NotRemote { .. }) => End { advice: Advice::Stay, why: error.to_string() },
                 Err(error) => End { advice: Advice::BackOff, why: error.to_string() },
             };
             if self.finished {
@@ -190,7 +239,7 @@ impl Post {
             }
             debug!(address, why = end.why, "not connected");
             let Some(wait) = self.back_off.wait(end.advice, &mut self.rng) else {
-                warn!(address, why = end.why, "the server told this client to stay away");
+                warn!(address, why = end.why, "the connection is given up");
                 self.close(&end.why);
                 return;
             };
@@ -235,7 +284,8 @@ impl Post {
 
     /// Serves one connection to its end.
     async fn serve(&mut self, link: &mut Link) -> End {
-        let mut unflushed = self.greet(link).is_ok();
+        let mut unflushed = false;
+        self.greeted = false;
         self.heard = Instant::now();
         self.ring_at(self.heard + SILENCE_MAX);
         let mut leave_at: Option<Pin<Box<Sleep>>> = None;
@@ -296,6 +346,10 @@ impl Post {
         if frames > 0 {
             self.heard = Instant::now();
         }
+        if !self.greeted && (self.expected.is_none() || self.is_introduced()) {
+            self.greet(link).map_err(broken)?;
+            (self.greeted, *unflushed) = (true, true);
+        }
         loop {
             self.poll_letters(context);
             if !self.poll_send(link, unflushed, context).map_err(broken)? {
@@ -315,6 +369,11 @@ impl Post {
     /// Sends what waits, as far as it may; whether that made room for more.
     fn poll_send(&mut self, link: &mut Link, unflushed: &mut bool, context: &mut Context<'_>) -> Result<bool, String> {
         let mut made_room = false;
+        if !self.greeted {
+            // Nobody waits for a node that may be the wrong one.
+            made_room = !self.waiting.is_empty();
+            self.waiting.drain(..).for_each(|letter| letter.asker.tell(Outcome::HandedBack));
+        }
         while self.pending.len() < self.config.under_way_max && !self.waiting.is_empty() {
             let Poll::Ready(room) = link.poll_room(context) else {
                 return Ok(false);
@@ -333,19 +392,25 @@ impl Post {
                 letter.asker.tell(Outcome::TooOld(why));
                 continue;
             }
-            if matches!(letter.asker, Asker::Watch(..)) {
+            let Letter { id, frame, asker, silence_max, deadline, .. } = letter;
+            if matches!(asker, Asker::Watch(..)) {
                 self.give_up_feeds(link)?;
             }
-            link.send(letter.frame)?;
+            link.send(frame)?;
             *unflushed = true;
-            self.pending.sent(letter.id, letter.asker, letter.deadline);
+            self.pending.sent(id, Sent { asker, at: Instant::now(), silence_max, deadline });
         }
         Ok(made_room)
     }
 
     /// Whether the node's version is known, or not needed for this letter.
     fn is_version_known(&self, letter: &Letter) -> bool {
-        letter.newest.is_none() || matches!(&*self.state.borrow(), State::Connected(Some(_)))
+        letter.newest.is_none() || self.is_introduced()
+    }
+
+    /// Whether the node has said who it is.
+    fn is_introduced(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Connected(Some(_)))
     }
 
     /// Why the node is not sent this letter, if it does not know a field of it.
@@ -372,7 +437,7 @@ impl Post {
         while self.waiting.len() < WAITING_MAX {
             match self.letters.poll_recv(context) {
                 Poll::Ready(Some(letter)) => {
-                    self.ring_at(letter.deadline);
+                    self.ring_at(letter.until);
                     self.waiting.push_back(letter);
                 }
                 // All clients are gone, and with them everybody who could wait for an answer.
@@ -400,9 +465,9 @@ impl Post {
         while self.alarm.as_mut().poll(context).is_ready() {
             rang = true;
             let now = Instant::now();
-            let next = self.pending.expire(now);
-            self.waiting.retain_mut(|letter| letter.deadline > now || !not_sent(letter));
-            let next_waiting = self.waiting.iter().map(|letter| letter.deadline).min();
+            let next = self.pending.expire(now, self.heard);
+            self.waiting.retain_mut(|letter| letter.until > now || !not_sent(letter));
+            let next_waiting = self.waiting.iter().map(|letter| letter.until).min();
             // While nothing is connected nothing is heard either; the alarm then only minds deadlines.
             let silence = (self.heard + SILENCE_MAX).max(now + Duration::from_secs(1));
             self.alarm_at = [next, next_waiting].into_iter().flatten().fold(silence, Instant::min);
@@ -445,6 +510,9 @@ impl Post {
                 }
             }
             ServerFrame::Hello(hello) => {
+                if let Some(why) = self.expected.as_ref().and_then(|expected| expected.mismatch(&hello)) {
+                    return Err(End { advice: Advice::Stay, why });
+                }
                 self.state.send_replace(State::Connected(Some(Arc::from(hello))));
             }
         }

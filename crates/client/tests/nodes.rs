@@ -4,16 +4,16 @@ mod common;
 
 use std::{pin::pin, time::Duration};
 
-use boxoffice_client::{Cart, Client, ClientConfig, Encoding, FailKind, Repeats, Seat, Timestamp};
-use boxoffice_core::answer::Answered;
+use boxoffice_client::{Cart, Client, ClientConfig, Encoding, Error, FailKind, Repeats, Seat, Timestamp};
+use boxoffice_core::{answer::Answered, refusal::Refusal};
 use boxoffice_wire::{
-    Op,
+    Op, Rejection, Request,
     cluster::{NodeAddress, ShardMap},
     encode,
     request::Shape,
 };
 use common::*;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 const SEATS: [Seat; 2] = [Seat { row: 1, seat: 5 }, Seat { row: 1, seat: 6 }];
 
@@ -123,8 +123,13 @@ fn led_by_two(client: String) -> ShardMap {
 
 /// A client of node 1 that sends requests to leaders, node 1's end of it, and the server at which it finds node 2.
 async fn with_a_leader() -> (Client, Peer, [Server; 2]) {
+    with_a_leader_and(|config| config).await
+}
+
+/// The same with another configuration.
+async fn with_a_leader_and(change: impl Fn(ClientConfig) -> ClientConfig) -> (Client, Peer, [Server; 2]) {
     let servers = [Server::new(Encoding::MsgPack).await, Server::new(Encoding::MsgPack).await];
-    let config = ClientConfig { to_leaders: true, ..servers[0].config() };
+    let config = change(ClientConfig { to_leaders: true, ..servers[0].config() });
     let (client, mut one) = servers[0].connected_as("1", config).await;
     // The first request goes the usual way; beside it the client asks for the map, once.
     let cart = Cart::new(&client);
@@ -144,6 +149,8 @@ async fn with_a_leader() -> (Client, Peer, [Server; 2]) {
     };
     let session = id("hamlet");
     tokio::join!(cart.hold_seats(&session, SEATS), serve).0.expect("granted");
+    // The map is there, and the client's to read.
+    sleep(Duration::from_millis(20)).await;
     (client, one, servers)
 }
 
@@ -243,4 +250,316 @@ async fn a_leader_that_cannot_be_reached_is_passed_over() {
         };
         tokio::join!(buy, serve);
     }
+}
+
+/// Buys through node 1, and answers with this map if it is asked for; whether it was.
+async fn buy_through(client: &Client, one: &mut Peer, map: &ShardMap) -> bool {
+    let cart = Cart::new(client);
+    let session = id("hamlet");
+    let mut was_asked = false;
+    let serve = async {
+        loop {
+            let request = one.request().await;
+            if request.op != Op::Shards {
+                // The client may ask for the map after it has sent this.
+                if let Ok(shards) = timeout(Duration::from_millis(50), one.request()).await {
+                    assert_eq!(shards.op, Op::Shards);
+                    one.shards(&shards, map).await;
+                    was_asked = true;
+                }
+                return one.ok(&request, held(cart.id())).await;
+            }
+            one.shards(&request, map).await;
+            was_asked = true;
+        }
+    };
+    tokio::join!(cart.hold_seats(&session, SEATS), serve).0.expect("granted");
+    was_asked
+}
+
+/// The next request that does not ask for the map; what does is answered.
+async fn next_but_shards(one: &mut Peer, map: &ShardMap) -> Request {
+    loop {
+        let request = one.request().await;
+        if request.op != Op::Shards {
+            return request;
+        }
+        one.shards(&request, map).await;
+    }
+}
+
+#[tokio::test]
+async fn a_silent_leader_is_passed_over_and_not_believed() {
+    let (client, mut one, servers) = with_a_leader().await;
+    let mut two = connect_to_leader(&client, &mut one, &servers[1]).await;
+    let map = led_by_two(servers[1].config().addresses.remove(0));
+    // The map may be asked for again.
+    sleep(Duration::from_millis(1_100)).await;
+    let cart = Cart::new(&client).with_deadline(Duration::from_millis(1_500));
+    let session = id("hamlet");
+    let begin = Instant::now();
+    let serve = async {
+        let silent = two.request().await;
+        assert!(silent.deadline_ms > 1_000, "the leader may take all the time there is");
+        let again = next_but_shards(&mut one, &map).await;
+        assert_eq!(again.key, silent.key);
+        let took = begin.elapsed();
+        assert!((Duration::from_millis(450)..Duration::from_millis(1_000)).contains(&took), "it took {took:?}");
+        // The first attempt may be granted late, so that this is not the last word.
+        one.no(&again, Refusal::CartEmpty).await;
+        let again = next_but_shards(&mut one, &map).await;
+        one.ok(&again, held(cart.id())).await;
+    };
+    let (reply, ()) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
+    assert!(reply.expect("granted").repeated);
+    // Whatever the map says, the node is sent nothing until it has accepted another connection.
+    two.is_left().await;
+    let mut two = connect_to_leader(&client, &mut one, &servers[1]).await;
+    let serve = async {
+        let request = two.request().await;
+        two.ok(&request, held(cart.id())).await;
+    };
+    tokio::join!(cart.hold_seats(&session, SEATS), serve).0.expect("granted");
+}
+
+#[tokio::test]
+async fn a_slow_leader_that_is_heard_is_waited_for() {
+    let (client, mut one, servers) = with_a_leader().await;
+    let mut two = connect_to_leader(&client, &mut one, &servers[1]).await;
+    let cart = Cart::new(&client).with_deadline(Duration::from_millis(1_500));
+    let session = id("hamlet");
+    let serve = async {
+        let request = two.request().await;
+        for _ in 0..5 {
+            sleep(Duration::from_millis(200)).await;
+            two.ping().await;
+        }
+        two.ok(&request, held(cart.id())).await;
+    };
+    let (reply, ()) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
+    assert!(!reply.expect("granted").repeated);
+}
+
+#[tokio::test]
+async fn a_leader_is_sent_nothing_before_it_has_said_who_it_is() {
+    let (client, mut one, servers) = with_a_leader().await;
+    let map = led_by_two(servers[1].config().addresses.remove(0));
+    buy_through(&client, &mut one, &map).await;
+    let mut two = servers[1].accept_silently().await;
+    buy_through(&client, &mut one, &map).await;
+    two.is_quiet().await;
+    two.say_hello("2", "c").await;
+    assert_eq!(two.request().await.op, Op::Hello);
+    let cart = Cart::new(&client);
+    let session = id("hamlet");
+    let serve = async {
+        let request = two.request().await;
+        two.ok(&request, held(cart.id())).await;
+    };
+    tokio::join!(cart.hold_seats(&session, SEATS), serve).0.expect("granted");
+}
+
+#[tokio::test]
+async fn a_node_that_is_not_the_leader_is_left_and_sent_nothing() {
+    for (node, cluster) in [("3", "c"), ("2", "another"), ("2", ""), ("n", "c")] {
+        let (client, mut one, servers) = with_a_leader().await;
+        let map = led_by_two(servers[1].config().addresses.remove(0));
+        buy_through(&client, &mut one, &map).await;
+        // Not even who the client is.
+        servers[1].accept_saying(node, cluster).await.is_left().await;
+        buy_through(&client, &mut one, &map).await;
+        servers[1].nobody_comes().await;
+        // Later the map may be right, or the right node there.
+        pass(Duration::from_secs(61), &mut [&mut one]).await;
+        assert!(buy_through(&client, &mut one, &map).await, "the map is old");
+        connect_to_leader(&client, &mut one, &servers[1]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_doubt_over_another_connection_is_settled_there() {
+    let (client, mut one, servers) = with_a_leader().await;
+    let session = id("hamlet");
+    let cart = Cart::new(&client);
+    let doubtful = cart.with_request_id("mine-1").with_deadline(Duration::from_millis(300));
+    let serve = async {
+        let deadline = Instant::now() + Duration::from_millis(400);
+        while let Ok(request) = tokio::time::timeout_at(deadline, one.request()).await {
+            one.fail(&request, FailKind::Unknown).await;
+        }
+    };
+    let (reply, ()) = tokio::join!(doubtful.hold_seats(&session, SEATS), serve);
+    assert!(matches!(reply, Err(Error::Unknown(Some(_)))), "{reply:?}");
+    let mut two = connect_to_leader(&client, &mut one, &servers[1]).await;
+    let serve = async {
+        let request = one.request().await;
+        one.no(&request, Refusal::CartExpired).await;
+        two.is_quiet().await;
+    };
+    let (reply, ()) = tokio::join!(doubtful.hold_seats(&session, SEATS), serve);
+    assert_eq!(reply.expect_err("refused").refusal().map(|no| no.code), Some(302));
+}
+
+#[tokio::test]
+async fn an_old_map_is_asked_for_again() {
+    let (client, mut one, servers) = with_a_leader().await;
+    let mut two = connect_to_leader(&client, &mut one, &servers[1]).await;
+    let cart = Cart::new(&client);
+    let session = id("hamlet");
+    pass(Duration::from_secs(61), &mut [&mut one, &mut two]).await;
+    // The node leads nothing any more.
+    let map = ShardMap { leaders: vec![1, 1], ..led_by_two(servers[1].config().addresses.remove(0)) };
+    let serve = async {
+        let request = two.request().await;
+        two.ok(&request, held(cart.id())).await;
+        let shards = one.request().await;
+        assert_eq!(shards.op, Op::Shards);
+        one.shards(&shards, &map).await;
+    };
+    tokio::join!(cart.hold_seats(&session, SEATS), serve).0.expect("granted");
+    two.is_left().await;
+    assert!(!buy_through(&client, &mut one, &map).await);
+}
+
+#[tokio::test]
+async fn the_map_is_asked_for_again_while_a_leader_is_not_there() {
+    let (client, mut one, servers) = with_a_leader().await;
+    let map = led_by_two(servers[1].config().addresses.remove(0));
+    drop(servers);
+    assert!(!buy_through(&client, &mut one, &map).await, "it was asked for a moment ago");
+    for _ in 0..3 {
+        pass(Duration::from_secs(6), &mut [&mut one]).await;
+        assert!(buy_through(&client, &mut one, &map).await);
+        assert!(!buy_through(&client, &mut one, &map).await);
+    }
+}
+
+#[tokio::test]
+async fn a_leader_that_sends_the_client_away_is_tried_again_later() {
+    let (client, mut one, servers) = with_a_leader().await;
+    let map = led_by_two(servers[1].config().addresses.remove(0));
+    let mut two = connect_to_leader(&client, &mut one, &servers[1]).await;
+    let cart = Cart::new(&client);
+    let session = id("hamlet");
+    let serve = async {
+        let request = two.request().await;
+        two.send(|encoding, out| {
+            let fail =
+                boxoffice_wire::Fail { retry_after_ms: Some(400), ..boxoffice_wire::Fail::new(FailKind::NotReady) };
+            encode::fail(encoding, out, request.id, &fail);
+        })
+        .await;
+        two.close(4001).await;
+        let again = one.request().await;
+        assert_eq!(again.key, request.key);
+        one.fail(&again, FailKind::NotReady).await;
+        // The leader's turn was next. It was not sent there, so that this refusal is the last word.
+        let again = next_but_shards(&mut one, &map).await;
+        assert_eq!(again.key, request.key);
+        one.no(&again, Refusal::CartExpired).await;
+    };
+    let (reply, ()) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
+    assert_eq!(reply.expect_err("refused").refusal().map(|no| no.code), Some(302));
+    buy_through(&client, &mut one, &map).await;
+    // Another map is no reason to try again at once.
+    pass(Duration::from_secs(6), &mut [&mut one]).await;
+    let serve = async {
+        let request = one.request().await;
+        let outcome = Ok(Answered { answer: held(cart.id()), at: Vec::new() });
+        one.send(|encoding, out| encode::outcome(encoding, out, request.id, &outcome, Shape::Plain, Some(9))).await;
+        let shards = one.request().await;
+        assert_eq!(shards.op, Op::Shards, "a leader without an address");
+        one.shards(&shards, &map).await;
+    };
+    tokio::join!(cart.hold_seats(&session, SEATS), serve).0.expect("granted");
+    sleep(Duration::from_millis(20)).await;
+    buy_through(&client, &mut one, &map).await;
+    servers[1].nobody_comes().await;
+    pass(Duration::from_secs(61), &mut [&mut one]).await;
+    assert!(buy_through(&client, &mut one, &map).await, "the map is old");
+    connect_to_leader(&client, &mut one, &servers[1]).await;
+}
+
+#[tokio::test]
+async fn without_repeats_a_request_still_goes_past_a_leader_that_was_not_sent_it() {
+    let (client, mut one, servers) = with_a_leader_and(|config| ClientConfig { retry: false, ..config }).await;
+    let map = led_by_two(servers[1].config().addresses.remove(0));
+    buy_through(&client, &mut one, &map).await;
+    let mut two = servers[1].accept_as_first_version("2").await;
+    sleep(Duration::from_millis(50)).await;
+    let cart = Cart::new(&client);
+    let (room, begin, end) = (id("room-5"), Timestamp(1_000), Timestamp(2_000));
+    let serve = async {
+        let request = next_but_shards(&mut one, &map).await;
+        one.ok(&request, held(cart.id())).await;
+        // What the leader was sent is its to answer.
+        let request = two.request().await;
+        two.fail(&request, FailKind::NotReady).await;
+        two.is_quiet().await;
+    };
+    let buy = async {
+        cart.hold_slot_with_details(&room, begin, end, "with a piano").await.expect("granted");
+        let reply = cart.hold_seats(&id("hamlet"), SEATS).await;
+        assert!(matches!(reply, Err(Error::Failed(_))), "{reply:?}");
+    };
+    tokio::join!(buy, serve);
+}
+
+#[tokio::test]
+async fn a_node_that_tells_no_map_is_not_asked_every_second() {
+    let session = id("hamlet");
+    for knows_the_op in [true, false] {
+        let server = Server::new(Encoding::MsgPack).await;
+        let config = ClientConfig { to_leaders: true, ..server.config() };
+        let (client, mut one) = server.connected_as("1", config).await;
+        for (time, is_asked) in [(0, true), (6, false), (40, false), (20, true), (6, false)] {
+            pass(Duration::from_secs(time), &mut [&mut one]).await;
+            let cart = Cart::new(&client).with_deadline(Duration::from_millis(500));
+            let serve = async {
+                let mut asked = Vec::new();
+                while let Ok(request) = timeout(Duration::from_millis(100), one.request()).await {
+                    asked.push(request.op);
+                    match request.op {
+                        Op::Shards => {
+                            let allowed = Duration::from_millis(request.deadline_ms);
+                            assert!((1_500..=2_000).contains(&request.deadline_ms), "it may take {allowed:?}");
+                            if knows_the_op {
+                                one.shards(&request, &ShardMap::default()).await;
+                            } else {
+                                one.reject(&request, &Rejection::UnknownOp("shards".into())).await;
+                            }
+                        }
+                        _ => one.ok(&request, held(cart.id())).await,
+                    }
+                }
+                assert_eq!(asked.contains(&Op::Shards), is_asked, "after {time} s");
+            };
+            tokio::join!(cart.hold_seats(&session, SEATS), serve).0.expect("granted");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_may_be_begun_outside_of_the_runtime() {
+    let (client, mut one, servers) = with_a_leader().await;
+    let cart = Cart::new(&client);
+    let session = id("hamlet");
+    let mut buy = Box::pin(async move { cart.hold_seats(&session, SEATS).await.map(|reply| reply.value.cart) });
+    // It connects to the leader, and goes to the client's own node meanwhile.
+    let buy = tokio::task::spawn_blocking(|| {
+        std::thread::spawn(move || {
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            assert!(buy.as_mut().poll(&mut context).is_pending());
+            buy
+        })
+        .join()
+        .expect("no panic")
+    });
+    let buy = buy.await.expect("no panic");
+    let serve = async {
+        let request = one.request().await;
+        one.ok(&request, held(boxoffice_client::CartId(7))).await;
+    };
+    tokio::join!(buy, serve).0.expect("granted");
+    servers[1].accept_as("2").await;
 }

@@ -309,3 +309,32 @@ async fn a_caller_who_gives_up_is_not_waited_for() {
     });
     reply.expect("granted");
 }
+
+/// However often a caller asks again, a doubt ends when the last attempt in doubt can be late no more.
+#[tokio::test]
+async fn refused_repeats_do_not_prolong_a_doubt() {
+    let server = Server::new(Encoding::MsgPack).await;
+    let (client, mut peer) = server.connected(server.config()).await;
+    let cart = Cart::new(&client).with_request_id("mine-3").with_deadline(Duration::from_millis(300));
+    let session = id("hamlet");
+    let serve = async {
+        peer.request().await;
+        peer.break_off();
+        let mut peer = server.accept().await;
+        peer.request().await;
+        peer
+    };
+    let (reply, mut peer) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
+    assert!(matches!(reply, Err(Error::Unknown(Some(_)))), "{reply:?}");
+    for (after, is_final) in [(6, false), (5, true)] {
+        pass(Duration::from_secs(after), &mut [&mut peer]).await;
+        let serve = async {
+            while let Ok(request) = tokio::time::timeout(Duration::from_millis(400), peer.request()).await {
+                peer.no(&request, Refusal::CartExpired).await;
+            }
+        };
+        let (reply, ()) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
+        let error = reply.expect_err("refused");
+        assert_eq!(error.refusal().map(|no| no.code), is_final.then_some(302), "{error:?}");
+    }
+}

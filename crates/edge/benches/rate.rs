@@ -96,7 +96,7 @@ impl Backend for Node {
         Vec::new()
     }
 
-    fn leader_elsewhere(&self, _: &Command) -> Option<u64> {
+    fn leader_elsewhere(&self, _: &Entity) -> Option<u64> {
         None
     }
 

@@ -68,8 +68,8 @@ pub trait Backend: Send + Sync + 'static {
     /// The node that leads each shard, by the shard's number; 0 where this node knows of none.
     fn leaders(&self) -> Vec<u64>;
 
-    /// The node that leads a command's entity, if it is known and another one.
-    fn leader_elsewhere(&self, command: &Command) -> Option<u64>;
+    /// The node that leads an entity, if it is known and another one.
+    fn leader_elsewhere(&self, entity: &Entity) -> Option<u64>;
 
     /// How the node is.
     fn status(&self) -> NodeStatus;

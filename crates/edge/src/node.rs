@@ -72,8 +72,8 @@ impl Backend for NodeHandle {
         NodeHandle::leaders(self).into_iter().map(|leader| leader.unwrap_or(0)).collect()
     }
 
-    fn leader_elsewhere(&self, command: &Command) -> Option<u64> {
-        NodeHandle::leader_elsewhere(self, &command.entity())
+    fn leader_elsewhere(&self, entity: &Entity) -> Option<u64> {
+        NodeHandle::leader_elsewhere(self, entity)
     }
 
     fn status(&self) -> NodeStatus {

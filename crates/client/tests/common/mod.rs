@@ -6,7 +6,7 @@ use std::time::Duration;
 use boxoffice_client::{CartId, Client, ClientConfig, Currency, Entity, Held, Id, SeatCounts, SeatState, Timestamp};
 use boxoffice_core::answer::{Answer, Answered};
 use boxoffice_wire::{
-    Call, Encoding, Fail, FailKind, Op, Request,
+    Call, Encoding, Fail, FailKind, Op, Rejection, Request,
     cluster::ShardMap,
     encode,
     feed::{Delta, Notice, Snapshot},
@@ -79,6 +79,23 @@ impl Server {
         self.accept_with(hello()).await
     }
 
+    /// The next connection, to a node of a cluster that says no word but its hello, and reads none.
+    pub async fn accept_saying(&self, node: &str, cluster: &str) -> Peer {
+        let mut peer = self.accept_silently().await;
+        peer.say_hello(node, cluster).await;
+        peer
+    }
+
+    /// The next connection, to a node that says nothing.
+    pub async fn accept_silently(&self) -> Peer {
+        timeout(PATIENCE, self.raw_accept()).await.expect("nobody connects")
+    }
+
+    /// The next connection to this node, which speaks the first version of the protocol, with its hellos behind it.
+    pub async fn accept_as_first_version(&self, node: &str) -> Peer {
+        self.accept_with(Hello { node: node.into(), minor: 0, ..hello() }).await
+    }
+
     async fn accept_with(&self, hello: Hello) -> Peer {
         let mut peer = timeout(PATIENCE, self.raw_accept()).await.expect("nobody connects");
         peer.send(|encoding, out| encode::hello(encoding, out, &hello)).await;
@@ -91,6 +108,8 @@ impl Server {
 
     async fn raw_accept(&self) -> Peer {
         let (stream, _) = self.listener.accept().await.expect("a connection");
+        // Without it the second of two frames may be 40 ms late.
+        stream.set_nodelay(true).expect("a socket");
         let encoding = self.encoding;
         #[expect(clippy::result_large_err, reason = "the shape of the callback is not ours")]
         let choose = |upgrade: &Upgrade, mut response: Response| -> Result<Response, ErrorResponse> {
@@ -130,6 +149,12 @@ impl Peer {
         request.expect("a good request")
     }
 
+    /// Says hello as this node of this cluster.
+    pub async fn say_hello(&mut self, node: &str, cluster: &str) {
+        let hello = Hello { node: node.into(), cluster: cluster.into(), ..hello() };
+        self.send(|encoding, out| encode::hello(encoding, out, &hello)).await;
+    }
+
     /// No request comes for a while.
     pub async fn is_quiet(&mut self) {
         let next = timeout(QUIET, self.socket.next()).await;
@@ -164,6 +189,10 @@ impl Peer {
     pub async fn no(&mut self, request: &Request, refusal: boxoffice_core::refusal::Refusal) {
         let outcome = Err(refusal);
         self.send(|encoding, out| encode::outcome(encoding, out, request.id, &outcome, Shape::Plain, None)).await;
+    }
+
+    pub async fn reject(&mut self, request: &Request, why: &Rejection) {
+        self.send(|encoding, out| encode::rejection(encoding, out, Some(request.id), why)).await;
     }
 
     pub async fn fail(&mut self, request: &Request, kind: FailKind) {
@@ -204,6 +233,22 @@ impl Peer {
     pub fn break_off(self) {
         let stream = self.socket.into_inner();
         stream.set_zero_linger().expect("a socket");
+    }
+}
+
+/// Time passes. What is connected is heard meanwhile, so that it stays connected.
+pub async fn pass(time: Duration, peers: &mut [&mut Peer]) {
+    const STEP: Duration = Duration::from_secs(20);
+    let mut left = time;
+    while !left.is_zero() {
+        let step = left.min(STEP);
+        left -= step;
+        tokio::time::pause();
+        tokio::time::advance(step).await;
+        tokio::time::resume();
+        for peer in &mut *peers {
+            peer.ping().await;
+        }
     }
 }
 

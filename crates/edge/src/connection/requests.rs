@@ -148,8 +148,9 @@ impl Connection {
                 };
                 let (sought, reads_order) = (Sought::of(&command), caller::reads_order(&command));
                 let (asker, cart) = (Asker::Client(id), Turns::cart_of(&command, key.as_ref()));
-                let leader = self.shared.backend.leader_elsewhere(&command);
-                let asked = Asked { asker, op, shape, sought, charge, reads_order, cart, leader, at: now, deadline };
+                let entity = command.entity();
+                let elsewhere = self.shared.backend.leader_elsewhere(&entity).is_some().then_some(entity);
+                let asked = Asked { asker, op, shape, sought, charge, reads_order, cart, elsewhere, at: now, deadline };
                 self.submit(asked, command, key);
                 Ok(())
             }
@@ -249,8 +250,10 @@ impl Connection {
                 Ok(outcome) => {
                     let ended = if outcome.is_ok() { Ended::Ok } else { Ended::No };
                     self.ended(asked.op, ended, asked.at, now);
+                    // Looked up now: while the command was under way another node may have become the leader.
+                    let leader = asked.elsewhere.and_then(|entity| self.shared.backend.leader_elsewhere(&entity));
                     self.frames.write(|encoding, out| {
-                        encode::outcome(encoding, out, id, &outcome, asked.shape, asked.leader);
+                        encode::outcome(encoding, out, id, &outcome, asked.shape, leader);
                     })
                 }
                 Err(failure) => self.failed(id, asked.op, &fail_of(failure), asked.at, now),
@@ -384,7 +387,7 @@ impl Connection {
             let (sought, reads_order) = (Sought::of(&item.command), caller::reads_order(&item.command));
             let cart = Turns::cart_of(&item.command, item.key.as_ref());
             let (op, shape) = (Op::Batch, item.shape);
-            let asked = Asked { asker, op, shape, sought, charge, reads_order, cart, leader: None, at, deadline };
+            let asked = Asked { asker, op, shape, sought, charge, reads_order, cart, elsewhere: None, at, deadline };
             self.submit(asked, item.command, item.key);
         }
         if let Some(verdicts) = self.batch(place).verdicts() {

@@ -1,6 +1,6 @@
 //! The commands of a connection that the node has and has not answered, or whose time is over.
 
-use boxoffice_core::id::CartId;
+use boxoffice_core::id::{CartId, Entity};
 use boxoffice_wire::{Op, request::Shape};
 use tokio::time::Instant;
 
@@ -37,8 +37,8 @@ pub(super) struct Asked {
     pub(super) reads_order: bool,
     /// The cart whose changes it takes turns with.
     pub(super) cart: Option<CartId>,
-    /// The node that leads its entity, where that is another one.
-    pub(super) leader: Option<u64>,
+    /// Its entity, if another node led that when the command came.
+    pub(super) elsewhere: Option<Entity>,
     /// When.
     pub(super) at: Instant,
     /// Until when it waits.
@@ -152,7 +152,7 @@ mod tests {
             charge: None,
             reads_order: false,
             cart,
-            leader: None,
+            elsewhere: None,
             at: from,
             deadline,
         }

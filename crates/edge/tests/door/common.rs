@@ -66,6 +66,8 @@ pub(crate) struct Node {
     /// Of each command that may open a cart, whether a guest asked.
     pub(crate) guests: Mutex<Vec<bool>>,
     pub(crate) not_ready: Mutex<Option<String>>,
+    /// The node that leads carts, if it is another one.
+    pub(crate) carts_led_by: Mutex<Option<u64>>,
     pub(crate) members: Mutex<Vec<Member>>,
     /// The venues of the one city.
     pub(crate) city: Mutex<Vec<String>>,
@@ -247,8 +249,12 @@ impl Backend for Node {
         vec![1, 2]
     }
 
-    fn leader_elsewhere(&self, command: &Command) -> Option<u64> {
-        matches!(command, Command::Venue(..)).then_some(2)
+    fn leader_elsewhere(&self, entity: &Entity) -> Option<u64> {
+        match entity {
+            Entity::Venue(_) => Some(2),
+            Entity::Cart(_) => *self.carts_led_by.lock(),
+            _ => None,
+        }
     }
 
     fn status(&self) -> NodeStatus {
@@ -453,6 +459,7 @@ impl Door {
             keys: Mutex::default(),
             guests: Mutex::default(),
             not_ready: Mutex::default(),
+            carts_led_by: Mutex::default(),
             members: Mutex::default(),
             city: Mutex::default(),
             searches: Arc::default(),

@@ -6,6 +6,7 @@ use crate::common::{Client, Door, PATIENCE, cart, in_both, opened, token};
 use boxoffice_core::{
     answer::{CartView, MapView},
     id::{Request, RequestHash},
+    refusal::Refusal,
 };
 use boxoffice_edge::Limits;
 use boxoffice_wire::{
@@ -232,6 +233,21 @@ async fn clients_are_told_who_leads() {
         assert_eq!(client.leader().await, Leader(None));
         client.send(4, Op::HallGet, json!({"venue": "v", "id": "nowhere"})).await;
         assert_eq!(client.leader().await, Leader(Some(2)), "a refusal as well");
+        // The leader may change before the answer comes.
+        for (id, before, after) in [(5, Some(2), Some(3)), (6, Some(2), None), (7, None, Some(2))] {
+            *door.node.carts_led_by.lock() = before;
+            client.send(id, Op::CartGet, json!({"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"})).await;
+            let reply = loop {
+                if let Some(reply) = door.node.waiting.lock().pop() {
+                    break reply;
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            };
+            *door.node.carts_led_by.lock() = after;
+            reply.answer(Ok(Err(Refusal::CartExpired)));
+            // What this node led when it came was not sent on.
+            assert_eq!(client.leader().await, Leader(before.and(after)));
+        }
     })
     .await;
 }
