@@ -44,8 +44,8 @@ pub use batch::{Stamp, Turns};
 pub use clocks::ClockReading;
 pub use codec::Malformed;
 pub use config::{
-    COMMIT_NEWS_MS, Config, ENTRY_BYTES, SNAPSHOT_BYTES, SNAPSHOT_ENTRIES, TAIL_BYTES, TAIL_ENTRIES, TURN_BYTES_MAX,
-    UNCOMMITTED_BYTES_MAX,
+    COMMIT_NEWS_MS, Config, ENTRY_BYTES, NODE_TAIL_BYTES, SNAPSHOT_BYTES, SNAPSHOT_ENTRIES, TAIL_BYTES, TAIL_BYTES_MIN,
+    TAIL_ENTRIES, TURN_BYTES_MAX, UNCOMMITTED_BYTES_MAX,
 };
 pub use consensus::grows_log;
 pub use engine::Engine;
