@@ -56,7 +56,8 @@ pub struct Past {
 /// What is known of the store by whoever writes to it.
 #[derive(Default)]
 pub(crate) struct Writing {
-    /// What the store says of shards, as it was written last. Empty after a failure: what the store has then, only it knows.
+    /// What the store says of shards, as it was written last. Empty after a failure: what the store has then, only it knows. What
+    /// is read anew is also what may be found.
     shards: BTreeMap<ShardId, ShardPast>,
     /// By shard: what this process has not written itself, or may have written without success, tells up to here at most.
     found: BTreeMap<ShardId, u64>,
@@ -253,7 +254,8 @@ impl Past {
     }
 
     /// Keeps entities that leave their shards, with what they add to the totals, in one batch of the store; readers see them when
-    /// this returns, and they are durable after [`Past::sync`].
+    /// this returns, and they are durable after [`Past::sync`]. Before anything is handed in once more that was handed in already, say
+    /// [`Past::write_again`].
     ///
     /// # Errors
     /// As [`Store::write`]; [`PastError::BadRecord`].
@@ -263,6 +265,11 @@ impl Past {
             shards.entry(*shard).or_default().extend(leaving);
         }
         self.write_batch(&shards, 0)
+    }
+
+    /// What was written since the last sync, with or without success, is going to be written again: from now on it is looked for.
+    pub(crate) fn write_again(&self) {
+        self.writing.lock().shards.clear();
     }
 
     fn write_batch(&self, shards: &BTreeMap<ShardId, Vec<&Leaving>>, ahead: u64) -> Result<(), PastError> {

@@ -185,7 +185,7 @@ impl Work {
             }
             Err(PastError::Store(error)) if error.is_full() => {
                 self.tell_full(shared, Some(&error.to_string()));
-                self.write_again();
+                self.write_again(shared);
                 Went::Wait(RETRY_MS)
             }
             Err(error) => return Err(error.into()),
@@ -239,13 +239,14 @@ impl Work {
             self.forget(shared)?;
         } else {
             // A snapshot that was coming in ran out of room meanwhile.
-            self.write_again();
+            self.write_again(shared);
         }
         Ok(Went::On)
     }
 
     /// None of what was written and not synced counts as written.
-    fn write_again(&mut self) {
+    fn write_again(&mut self, shared: &Shared) {
+        shared.past.write_again();
         let again = std::mem::take(&mut self.written);
         self.batches.splice(0..0, again);
     }

@@ -413,31 +413,55 @@ fn records_of_a_shard_that_was_given_up_go_in_pieces_and_those_of_the_next_repli
 }
 
 /// A batch that found the disk full is in the store all the same once it is opened anew: its records are counted once.
-#[test]
-fn what_was_refused_and_is_there_is_counted_once() {
-    let stores = MemoryStores::new();
-    let past = open(&stores, 0).expect("a new store");
-    let leaving = |number: u128| {
-        let id = CartId(number);
-        let mut kept = Kept::new();
-        for (index, had) in (1..).zip(0..2) {
-            kept.advance(index);
-            kept.apply(&Entity::Cart(id), next(id, had));
-        }
-        kept.take_leaving()
-    };
-    let (first, second) = (leaving(1), leaving(3));
-    past.write(&[(SHARD, first.clone())]).expect("room");
-    stores.keep_refused();
-    stores.set_capacity(Some(stores.used_bytes()));
-    assert!(past.write(&[(SHARD, second.clone())]).is_err(), "there is no room");
-    stores.set_capacity(None);
-    // All that was not synced is written again, in order.
-    past.write(&[(SHARD, first.clone())]).expect("room");
-    past.write(&[(SHARD, second.clone())]).expect("room");
-    past.sync().expect("a good disk");
+/// A cart that has opened and was canceled, as it leaves.
+fn ended(number: u128) -> Vec<Leaving> {
+    let id = CartId(number);
+    let mut kept = Kept::new();
+    for (index, had) in (1..).zip(0..2) {
+        kept.advance(index);
+        kept.apply(&Entity::Cart(id), next(id, had));
+    }
+    kept.take_leaving()
+}
+
+/// Records and totals have these two carts, once each.
+fn has_both(past: &Past) {
     let mut counted = Totals::default();
     past.each(SHARD, |stored| counted.add(&Totals::of(&stored.state))).expect("good records");
     assert_eq!(counted.carts, [0, 0, 0, 2, 0]);
     assert_eq!(past.shard(SHARD).expect("good").totals, counted);
+}
+
+#[test]
+fn what_was_refused_and_is_there_is_counted_once() {
+    let stores = MemoryStores::new();
+    let past = open(&stores, 0).expect("a new store");
+    let (first, second) = (ended(1), ended(3));
+    past.write(&[(SHARD, first.clone())]).expect("room");
+    stores.keep_refused();
+    stores.set_capacity(Some(stores.used_bytes() + 1));
+    assert!(past.write(&[(SHARD, second.clone())]).is_err(), "there is no room");
+    stores.set_capacity(None);
+    // All that was not synced is written again, in order.
+    past.write_again();
+    past.write(&[(SHARD, first)]).expect("room");
+    past.write(&[(SHARD, second)]).expect("room");
+    past.sync().expect("a good disk");
+    has_both(&past);
+}
+
+/// A full disk is noticed before anything is written, and what was written before is written again.
+#[test]
+fn what_is_written_again_is_counted_once() {
+    let stores = MemoryStores::new();
+    let past = open(&stores, 0).expect("a new store");
+    let (first, second) = (ended(1), ended(3));
+    past.write(&[(SHARD, first.clone())]).expect("room");
+    stores.set_capacity(Some(stores.used_bytes()));
+    assert!(past.write(&[(SHARD, second.clone())]).is_err(), "there is no room");
+    stores.set_capacity(None);
+    past.write_again();
+    past.write(&[(SHARD, first), (SHARD, second)]).expect("room");
+    past.sync().expect("a good disk");
+    has_both(&past);
 }

@@ -212,6 +212,9 @@ impl Store for MemoryStore {
         if needed > 0 && capacity.is_some_and(|capacity| used + needed > capacity) {
             return Err(StoreError::full(&self.dir, "there is no room to open it anew"));
         }
+        if capacity.is_some_and(|capacity| used >= capacity) {
+            return Err(StoreError::full(&self.dir, "there is no room at all"));
+        }
         if let Some((batch, gone)) = content.refused.take() {
             content.keep(&batch, &gone);
         }
