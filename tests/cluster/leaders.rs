@@ -16,7 +16,7 @@ use crate::{
 const SESSIONS: usize = 24;
 
 /// Rows and seats of a hall. A round of purchases takes a row of every session, two seats a cart.
-const HALL: (u16, u16) = (30, 4);
+const HALL: (u16, u16) = (90, 4);
 
 /// Calls that nodes have sent on to each other so far.
 async fn forwarded(cluster: &Cluster) -> u64 {
@@ -55,7 +55,9 @@ async fn bought_directly(
         let row = rows.next().expect("every round needed a hop");
         let was = forwarded(cluster).await;
         orders.extend(buy(client, sessions, row).await);
-        if forwarded(cluster).await == was {
+        let sent_on = forwarded(cluster).await - was;
+        println!("row {row}: {sent_on} calls sent on");
+        if sent_on == 0 {
             println!("after {} rounds no node sends a call on", row - before);
             return orders;
         }
