@@ -74,6 +74,10 @@ impl Belief {
             // It has been elected since it said so.
             return false;
         }
+        if said.leader.is_none() && self.follows == (Led { term: said.term, leader: Some(asked) }) {
+            // It is elected and has not begun to lead yet, or has just ended: the replica here hears of whoever leads next.
+            return false;
+        }
         let before = self.believed();
         if said.leader != Some(asked) {
             self.vain = Some(asked);
@@ -138,6 +142,16 @@ mod tests {
         let mut belief = following(5, 2);
         assert!(!belief.correct(3, led(4, 2), HERE), "old, and of another one");
         assert_eq!(belief.leader(0), Some(2));
+    }
+
+    #[test]
+    fn who_is_elected_and_does_not_lead_yet_is_still_the_one_to_ask() {
+        let mut belief = following(6, 3);
+        assert!(!belief.correct(3, led(6, None), HERE), "it is asked again later");
+        assert_eq!((belief.known(), belief.leader(0)), (Some(3), Some(3)));
+        // What it says of a later term holds.
+        assert!(belief.correct(3, led(7, 2), HERE));
+        assert_eq!(belief.known(), Some(2));
     }
 
     #[test]
