@@ -370,7 +370,7 @@ impl Post {
     fn poll_send(&mut self, link: &mut Link, unflushed: &mut bool, context: &mut Context<'_>) -> Result<bool, String> {
         let mut made_room = false;
         if !self.greeted {
-            // Nobody waits for a node that may be the wrong one.
+            // This may be the wrong node: its requests go by another one at once.
             made_room = !self.waiting.is_empty();
             self.waiting.drain(..).for_each(|letter| letter.asker.tell(Outcome::HandedBack));
         }

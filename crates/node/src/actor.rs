@@ -41,9 +41,9 @@ use crate::{
     under_way::UnderWay,
 };
 
-/// How long a turn for which nobody waits may wait for others, in milliseconds: alone it would cost a pass of the replication and a
-/// sync of the disk.
-const UNHURRIED_MS: u64 = 5;
+/// How long a turn that no answer depends on waits in the queue for another one, in milliseconds. Alone it would cost a pass of the
+/// replication and a sync of the disk.
+const QUIET_MS: u64 = 5;
 /// Actors waiting for an entity; more than this are stopped instead (8 KB each).
 const POOL_MAX: usize = 2_048;
 
@@ -261,7 +261,7 @@ impl Doorman {
         if !turn.events.is_empty() {
             let versions = (turn.after, turn.after + turn.events.len() as u64);
             served.under_way.proposed();
-            let is_unhurried = is_unhurried(turn);
+            let is_quiet = is_quiet(turn);
             let ticket = Ticket {
                 entity: serving.entity.clone(),
                 versions,
@@ -272,9 +272,9 @@ impl Doorman {
             };
             let beside = None;
             let input = DriverInput::Engine(EngineInput::Propose { shard, epoch, events, beside, ticket });
-            if is_unhurried {
+            if is_quiet {
                 self.shared.inbox.push_quietly(input);
-                self.shared.timers.nudge(mono_ms + UNHURRIED_MS);
+                self.shared.timers.nudge(mono_ms + QUIET_MS);
             } else {
                 self.shared.inbox.push(input);
             }
@@ -624,8 +624,9 @@ enum Decided {
     Asks((Entity, Ask)),
 }
 
-/// Whether nobody waits for a turn: all of it is that a cart's messages were acknowledged. If it is lost, they are told again.
-fn is_unhurried(turn: &Turn<Caller>) -> bool {
+/// Whether no answer and no message depends on a turn: it only notes that a cart's messages were acknowledged. If the turn is lost,
+/// they are sent again.
+fn is_quiet(turn: &Turn<Caller>) -> bool {
     let is_delivered = |event: &Event| matches!(event, Event::Cart(CartEvent::Delivered { .. }));
     turn.committed.is_empty() && turn.read.is_empty() && turn.events.iter().all(is_delivered)
 }

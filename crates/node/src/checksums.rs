@@ -76,7 +76,7 @@ impl ShardChecksums {
         compared
     }
 
-    /// Another node has; this replica may have before it. Who has no replica is not listened to.
+    /// Another node has applied an entry; this replica may have before it. A node without a replica is ignored.
     pub(crate) fn heard(&mut self, from: NodeId, index: u64, sum: u64, members: &Members) -> Compared {
         if nodes(members).all(|member| member != from) {
             return Compared::default();

@@ -24,7 +24,7 @@ const SAMPLE_MS: u64 = 1_000;
 #[derive(Default)]
 pub(crate) struct Timers {
     slots: Mutex<BTreeMap<u64, Vec<Entity>>>,
-    /// When the replication is to look at what was proposed without haste.
+    /// When the replication is to be woken for quiet proposals.
     nudge_ms: Mutex<Option<u64>>,
     earlier: Notify,
 }

@@ -88,7 +88,7 @@ impl Server {
 
     /// The next connection, to a node that says nothing.
     pub async fn accept_silently(&self) -> Peer {
-        timeout(PATIENCE, self.raw_accept()).await.expect("nobody connects")
+        timeout(PATIENCE, self.raw_accept()).await.expect("the client connects")
     }
 
     /// The next connection to this node, which speaks the first version of the protocol, with its hellos behind it.
@@ -97,7 +97,7 @@ impl Server {
     }
 
     async fn accept_with(&self, hello: Hello) -> Peer {
-        let mut peer = timeout(PATIENCE, self.raw_accept()).await.expect("nobody connects");
+        let mut peer = timeout(PATIENCE, self.raw_accept()).await.expect("the client connects");
         peer.send(|encoding, out| encode::hello(encoding, out, &hello)).await;
         let greeting = peer.request().await;
         assert_eq!(greeting.op, Op::Hello);

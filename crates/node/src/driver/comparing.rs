@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Driver {
-    /// Whether the entry at `index` is one of those that replicas compare. A node that is alone has nobody to compare with.
+    /// Whether the entry at `index` is one of those that replicas compare. A node that is alone compares none.
     pub(super) fn compares(&self, index: u64) -> bool {
         let every = self.shared.config.checksum_entries;
         !self.shared.is_alone() && every != 0 && index.is_multiple_of(every)
