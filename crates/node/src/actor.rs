@@ -1,7 +1,6 @@
 //! The actor of an entity: takes a message, takes up the entity's state, reads the clock, asks the core, hands on what it says.
 //!
-//! An actor that has nothing left to do goes to a pool and serves another entity later: starting one costs as much as
-//! ten messages.
+//! An actor that has nothing left to do goes to the [pool](crate::pool) and serves another entity later.
 
 use std::{
     collections::VecDeque,
@@ -22,8 +21,7 @@ use boxoffice_core::{
     time::{Moment, Timestamp},
 };
 use boxoffice_shard::Input as EngineInput;
-use parking_lot::Mutex;
-use ractor::{Actor, ActorProcessingErr, ActorRef, ActorRuntime};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
 use smol_str::SmolStr;
 
 use crate::{
@@ -44,9 +42,6 @@ use crate::{
 /// How long a turn that no answer depends on waits in the queue for another one, in milliseconds. Alone it would cost a pass of the
 /// replication and a sync of the disk.
 const QUIET_MS: u64 = 5;
-/// Actors waiting for an entity; more than this are stopped instead (8 KB each).
-const POOL_MAX: usize = 2_048;
-
 /// What an actor is sent: a letter to an entity that it serves.
 pub(crate) struct Message {
     pub(crate) to: Arc<Served>,
@@ -661,48 +656,6 @@ fn answered_of(turn: &Turn<Caller>) -> Option<&SmolStr> {
         Effect::Answer { to, outcome: Ok(_) } => to.asker(),
         Effect::Answer { .. } | Effect::Ask { .. } | Effect::Reply { .. } | Effect::Pay(_) => None,
     })
-}
-
-/// Actors without an entity.
-#[derive(Default)]
-pub(crate) struct Pool {
-    free: Mutex<Vec<ActorRef<Message>>>,
-}
-
-impl Pool {
-    fn put(&self, actor: &ActorRef<Message>) {
-        let mut free = self.free.lock();
-        if free.len() < POOL_MAX {
-            free.push(actor.clone());
-        } else {
-            drop(free);
-            actor.stop(None);
-        }
-    }
-
-    fn take(&self, shared: &Arc<Shared>) -> ActorRef<Message> {
-        if let Some(actor) = self.free.lock().pop() {
-            return actor;
-        }
-        let _runtime = shared.tasks.selling.enter();
-        let (actor, _starting) = ActorRuntime::spawn_instant(None, EntityActor, Arc::clone(shared))
-            .expect("an actor without a name cannot collide with another");
-        actor
-    }
-
-    /// Ends every free actor.
-    pub(crate) fn stop(&self) {
-        for actor in self.free.lock().drain(..) {
-            actor.stop(None);
-        }
-    }
-
-    /// Ends every free actor where it stands.
-    pub(crate) fn kill(&self) {
-        for actor in self.free.lock().drain(..) {
-            actor.kill();
-        }
-    }
 }
 
 /// The actor that serves `entity`, starting on it if none does.

@@ -45,6 +45,7 @@ mod peer_frame;
 pub mod peers;
 mod pieces;
 mod placing;
+mod pool;
 mod queue;
 mod recovery;
 mod routing;

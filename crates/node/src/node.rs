@@ -19,7 +19,6 @@ use tokio::{
 };
 
 use crate::{
-    actor::Pool,
     admission::Admission,
     archive_files::ArchiveFiles,
     cell::{Replica, ShardCell},
@@ -38,6 +37,7 @@ use crate::{
     metrics::Metrics,
     past::{Keeper, Order, Past, Replay},
     placing,
+    pool::Pool,
     routing::{self, Histories, Parked, PeerDoor},
     shared::Shared,
     snapshot_files::SnapshotFiles,

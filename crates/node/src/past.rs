@@ -393,10 +393,11 @@ impl Past {
     /// # Errors
     /// As [`Store::write`]; [`PastError::BadRecord`].
     pub(crate) fn clear_some(&self, shard: ShardId) -> Result<bool, PastError> {
+        let mut writing = self.writing.lock();
+        // Looked at under the lock: whoever waited for it would take records of the next replica for those of the one before.
         if !self.given_up.lock().contains(&shard) {
             return Ok(false);
         }
-        let mut writing = self.writing.lock();
         self.store.begin()?;
         let found = self.store.scan(&records_of(shard), None, SCAN)?;
         let mut past = self.shard_of(&mut writing, shard)?;

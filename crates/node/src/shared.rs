@@ -24,7 +24,7 @@ use boxoffice_wire::{FirstCommand, joining};
 use bytes::Bytes;
 
 use crate::{
-    actor::{self, AtWork, Letter, Pool},
+    actor::{self, AtWork, Letter},
     admission::{Admission, Class},
     archive_files::ArchiveFiles,
     cell::{self, Caller, Served, ShardCell},
@@ -40,6 +40,7 @@ use crate::{
     lineage::Lineages,
     metrics::Metrics,
     past::{Past, PastError},
+    pool::Pool,
     routing::{self, Asked, Calls, Histories, Message as Far, Parked, Waiting},
     snapshot_files::SnapshotFiles,
     status::Samples,
