@@ -326,7 +326,9 @@ impl Driver {
         if let Some(heard_ms) = self.engine.leader_heard_ms(DIRECTORY) {
             self.shared.directory_heard_ms.store(heard_ms, Ordering::Relaxed);
         }
-        let low = self.low_headroom_bytes().is_some();
+        // A node that has stopped selling goes on when there is room for another segment: with less it would stop again at once.
+        let waits_for_room = self.shared.read_only.load(Ordering::Relaxed) && self.log.headroom().no_space;
+        let low = self.low_headroom_bytes().is_some() || waits_for_room;
         self.set_read_only(low || self.shared.history_full.load(Ordering::Relaxed));
         if std::mem::take(&mut self.left) && !self.leaves {
             self.leaves = true;
