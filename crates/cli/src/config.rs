@@ -5,6 +5,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
     time::Duration,
 };
 
@@ -271,6 +272,7 @@ struct FeedSection {
 #[serde(default, deny_unknown_fields)]
 struct ThreadSection {
     selling: Option<Spanned<usize>>,
+    replicating: Option<Spanned<usize>>,
     watching: Option<Spanned<usize>>,
     watching_nice: Option<Spanned<i32>>,
 }
@@ -364,6 +366,14 @@ impl Settings {
         Ok(given)
     }
 
+    /// How many threads replicate. One of four cores does; with fewer than eight, one thread.
+    fn replicating(&self) -> Result<usize, ConfigError> {
+        Ok(match self.within("threads.replicating", (0, 256), |file| file.threads.replicating.as_ref())? {
+            0 => thread::available_parallelism().map_or(1, |cores| (cores.get() / 4).max(1)),
+            set => set,
+        })
+    }
+
     fn config(&self) -> Result<Config, ConfigError> {
         let (_, data_dir) = self.find(|file| file.node.data_dir.as_ref());
         let gateway = self.gateway()?;
@@ -379,6 +389,7 @@ impl Settings {
                 data_dir: data_dir.get_ref().clone(),
                 node_id: self.within("node.id", (1, NODE_MAX), |file| file.node.id.as_ref())?,
                 shards: self.within("node.shards", (1, 4_096), |file| file.node.shards.as_ref())?,
+                replicating: self.replicating()?,
                 fsync: self.fsync()?,
                 log_segment_bytes: self.segment_bytes()?,
                 snapshot_entries: self

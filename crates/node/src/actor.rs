@@ -30,7 +30,6 @@ use crate::{
     contain::{self, Circumstances, Panic},
     desk::{Desk, Found, WasOpen},
     door::Failure,
-    driver::DriverInput,
     joint::{self, Lent, Loan, Returned},
     past::PastError,
     recovery::{Cause, Faults, Health},
@@ -266,12 +265,12 @@ impl Doorman {
                 cart: None,
             };
             let beside = None;
-            let input = DriverInput::Engine(EngineInput::Propose { shard, epoch, events, beside, ticket });
+            let input = EngineInput::Propose { shard, epoch, events, beside, ticket };
             if is_quiet {
-                self.shared.inbox.push_quietly(input);
+                self.shared.replicators.push_quietly(shard, input);
                 self.shared.timers.nudge(mono_ms + QUIET_MS);
             } else {
-                self.shared.inbox.push(input);
+                self.shared.replicators.push(shard, input);
             }
         }
         if !turn.read.is_empty() {
@@ -279,7 +278,7 @@ impl Doorman {
             let versions = (turn.after, turn.after);
             let (entity, events) = (serving.entity.clone(), Vec::new());
             let ticket = Ticket { entity, versions, events, effects, served: None, cart: None };
-            self.shared.inbox.push(DriverInput::Engine(EngineInput::Read { shard, epoch, ticket }));
+            self.shared.replicators.push(shard, EngineInput::Read { shard, epoch, ticket });
         }
         if let Some(wake_at) = turn.wake_at.take() {
             self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &serving.entity);
@@ -451,7 +450,7 @@ impl Doorman {
         let beside = changed.then_some(cart_events);
         let beside = beside.filter(|_| !planted::is("a joint turn without the cart's half"));
         self.shared.metrics.joint_turns.fetch_add(1, Ordering::Relaxed);
-        self.shared.inbox.push(DriverInput::Engine(EngineInput::Propose { shard, epoch, events, beside, ticket }));
+        self.shared.replicators.push(shard, EngineInput::Propose { shard, epoch, events, beside, ticket });
         if let Some(wake_at) = turn.wake_at.take() {
             self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &serving.entity);
         }
@@ -604,7 +603,7 @@ impl Serving {
                     return tracing::warn!(%error, "an entity waits for the store");
                 }
                 // Its callers hear `unknown` when the node goes down.
-                Err(error) => return shared.inbox.push(DriverInput::Fail(error.into())),
+                Err(error) => return shared.replicators.fail(error),
             },
         };
         self.host = Some(Host::new(self.entity.clone(), state, Arc::clone(&shared.config.rules)));

@@ -42,6 +42,8 @@ pub(crate) struct ShardCell {
     pub(crate) lead: Mutex<Lead>,
     /// The last applied entry's index.
     pub(crate) applied: AtomicU64,
+    /// The first entry that must stay in the log: 0 when that has not been worked out, [`u64::MAX`] when none must.
+    pub(crate) first_needed: AtomicU64,
     /// The term of the last change of leadership.
     pub(crate) term: AtomicU64,
     /// The id of the shard's replica on this node, once it has a state; 0 if it has none.
@@ -197,6 +199,7 @@ impl ShardCell {
             replica: Mutex::default(),
             lead: Mutex::default(),
             applied: AtomicU64::new(0),
+            first_needed: AtomicU64::new(0),
             term: AtomicU64::new(0),
             replica_id: AtomicU64::new(0),
             group_id: AtomicU64::new(0),

@@ -49,6 +49,8 @@ pub struct NodeConfig {
     pub replicas: u8,
     /// How many shards the cluster has; fixed when its data directory is made.
     pub shards: u16,
+    /// How many threads replicate, each with a part of the shards.
+    pub replicating: usize,
     /// When changes are made durable.
     pub fsync: Fsync,
     /// Size of one segment of the log, in bytes.
@@ -118,6 +120,7 @@ impl Default for NodeConfig {
             joining: None,
             replicas: 3,
             shards: 32,
+            replicating: 1,
             fsync: Fsync::Always,
             log_segment_bytes: 64 << 20,
             snapshot_entries: 10_000,

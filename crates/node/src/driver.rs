@@ -1,5 +1,5 @@
-//! The replication: one loop for all shards of the node, a thread or a task. Each turn takes every input, steps the
-//! engine, appends one record to the log, syncs it once, applies what is committed and hands on what was waiting for it.
+//! A replicator: one loop for all shards of the node or a part of them, a thread or a task. Each turn takes every input, steps
+//! the engine, appends one record to the log, syncs it once, applies what is committed and hands on what was waiting for it.
 
 use std::{
     borrow::Cow,
@@ -18,17 +18,18 @@ use parking_lot::MutexGuard;
 use tokio::{sync::mpsc, time::sleep};
 
 use crate::{
-    cell::Reign,
+    cell::{Reign, ShardCell},
     checksums::{Checksum, ShardChecksums},
     codec,
     config::Fsync,
     door::Failure,
     error::NodeError,
     feeds::Commit,
-    log::Log,
+    log::LogWriter,
     past::{Brought, Keeper, Order, PastError, Replay},
     peer_frame::{self, Outbox},
     placing,
+    replicators::Division,
     routing::not_understood,
     shared::Shared,
     snapshots::{self, SnapshotsKept},
@@ -62,7 +63,7 @@ const ABSENT_MS: u64 = 1_500;
 /// … and than this for those that refuse it: one that has come back from an old copy of its disk hears so meanwhile.
 const REFUSED_MS: u64 = 10_000;
 
-/// What comes into the replication.
+/// What comes into a replicator.
 pub(crate) enum DriverInput {
     /// For the engine.
     Engine(EngineInput<Ticket>),
@@ -93,11 +94,14 @@ struct Turn {
 /// The loop and what it owns.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
+    /// Which replicator it is. The first one does what is to be done once a node.
+    number: usize,
+    division: Division,
     engine: Engine<Ticket>,
-    log: Log,
+    log: LogWriter,
     settle: mpsc::UnboundedSender<Settled>,
-    snapshots: snapshots::Writer,
-    keeper: Keeper,
+    snapshots: Arc<snapshots::Writer>,
+    keeper: Arc<Keeper>,
     inputs: Vec<EngineInput<Ticket>>,
     outputs: Vec<Output<Ticket>>,
     commits: Vec<Commit>,
@@ -108,6 +112,8 @@ pub(crate) struct Driver {
     next_tick_ms: u64,
     synced_ms: u64,
     unsynced: bool,
+    /// The log's last record, and since when it is the last one.
+    log_rests: (u64, u64),
     /// By shard: what its snapshots on disk go up to.
     snapshots_kept: Vec<SnapshotsKept>,
     /// By shard: who had left before the node started.
@@ -135,20 +141,22 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// The loop over what was restored from disk.
+    /// The loop of one replicator over what was restored from disk of its shards.
     pub(crate) fn new(
         shared: Arc<Shared>,
-        engine: Engine<Ticket>,
-        log: Log,
+        (number, engine, log): (usize, Engine<Ticket>, LogWriter),
         settle: mpsc::UnboundedSender<Settled>,
-        (snapshots, snapshots_kept): (snapshots::Writer, Vec<SnapshotsKept>),
-        (keeper, replays): (Keeper, Vec<Replay>),
+        (snapshots, snapshots_kept): (Arc<snapshots::Writer>, Vec<SnapshotsKept>),
+        (keeper, replays): (Arc<Keeper>, Vec<Replay>),
     ) -> Driver {
         let now_ms = shared.world.clock.monotonic_ms();
         let cells = shared.cells.len();
         // Who has written nothing but its start has forgotten nothing.
-        let waits = !shared.is_alone() && log.last_seq() > 1;
+        let last_seq = log.last_seq();
+        let waits = !shared.is_alone() && last_seq > 1;
         Driver {
+            number,
+            division: shared.replicators.division(),
             shared,
             engine,
             log,
@@ -164,6 +172,7 @@ impl Driver {
             next_tick_ms: now_ms,
             synced_ms: now_ms,
             unsynced: false,
+            log_rests: (last_seq, now_ms),
             snapshots_kept,
             replays,
             cut_for_release: false,
@@ -186,12 +195,13 @@ impl Driver {
     /// When the node cannot go on: a failed write or sync, a damaged entry, a gap.
     pub(crate) fn run(mut self) -> Result<(), NodeError> {
         let shared = Arc::clone(&self.shared);
+        let inbox = shared.replicators.inbox(self.number);
         let mut taken = Vec::new();
         loop {
-            shared.inbox.take(&mut taken, self.wait());
+            inbox.take(&mut taken, self.wait());
             if self.expects_company(&taken) {
                 thread::sleep(COMPANY_WAIT);
-                shared.inbox.take_now(&mut taken);
+                inbox.take_now(&mut taken);
             }
             let turn = self.begin(&mut taken)?;
             self.step(&turn)?;
@@ -200,7 +210,7 @@ impl Driver {
             }
             self.end(&turn);
             if turn.is_last {
-                return Ok(self.log.seal()?);
+                return Ok(self.log.end()?);
             }
         }
     }
@@ -208,8 +218,11 @@ impl Driver {
     /// Whether more is to come soon of what would fit into this turn. A turn costs a sync and several wake-ups, however much is in
     /// it, and their processor time is what those lack who decide.
     fn expects_company(&self, taken: &[DriverInput]) -> bool {
-        let under_way = self.shared.admission.under_way();
-        under_way >= COMPANY_MIN && !taken.is_empty() && taken.len() < under_way / COMPANY_SHARE
+        let under_way = self.shared.admission.under_way() / self.division.replicators();
+        self.shared.is_alone()
+            && under_way >= COMPANY_MIN
+            && !taken.is_empty()
+            && taken.len() < under_way / COMPANY_SHARE
     }
 
     /// Runs as a task until told to stop. What the disk owes is waited for where a thread would have been blocked: before
@@ -219,9 +232,10 @@ impl Driver {
     /// As [`Driver::run`].
     pub(crate) async fn run_as_task(mut self) -> Result<(), NodeError> {
         let shared = Arc::clone(&self.shared);
+        let inbox = shared.replicators.inbox(self.number);
         let mut taken = Vec::new();
         loop {
-            shared.inbox.taken(&mut taken, self.wait()).await;
+            inbox.taken(&mut taken, self.wait()).await;
             let turn = self.begin(&mut taken)?;
             loop {
                 self.step(&turn)?;
@@ -232,7 +246,7 @@ impl Driver {
             }
             self.end(&turn);
             if turn.is_last {
-                self.log.seal()?;
+                self.log.end()?;
                 pay_disk(&*shared.world.disk).await;
                 return Ok(());
             }
@@ -253,11 +267,15 @@ impl Driver {
                     self.inputs.push(input);
                 }
                 DriverInput::Consensus { from, frame } => {
-                    self.shared.consensus_waiting.fetch_sub(1, Ordering::Relaxed);
+                    self.shared.replicators.taken();
                     if self.waits_since_ms.is_some() {
                         continue;
                     }
+                    let (number, division) = (self.number, self.division);
                     let whole = peer_frame::each(frame, |shard, bytes| {
+                        if division.of(shard) != number {
+                            return;
+                        }
                         match room.as_mut().is_none_or(|room| room.takes(&bytes)) {
                             true => self.inputs.push(EngineInput::Message { from, shard, bytes }),
                             false => self.left = true,
@@ -268,7 +286,7 @@ impl Driver {
                     }
                 }
                 DriverInput::Checksums { from, checksums } => {
-                    self.shared.consensus_waiting.fetch_sub(1, Ordering::Relaxed);
+                    self.shared.replicators.taken();
                     self.hear_checksums(from, &checksums)?;
                 }
                 DriverInput::Imported { shard, upto } => self.replays[usize::from(shard)].imported(upto),
@@ -317,8 +335,40 @@ impl Driver {
         {
             self.sync(now_ms)?;
         }
-        self.seal_at_rest(now_ms)?;
         self.wait_for_others(now_ms);
+        if self.log.wants_checkpoint() {
+            self.write_checkpoint()?;
+        }
+        self.note_first_needed();
+        if self.number == 0 {
+            self.tick_of_node(now_ms)?;
+        }
+        if std::mem::take(&mut self.left) && !self.leaves {
+            self.leaves = true;
+            tracing::error!("there is no room for what other nodes lead: it is left until there is some");
+        } else if self.leaves && !self.shared.read_only.load(Ordering::Relaxed) {
+            self.leaves = false;
+            tracing::warn!("what other nodes lead is taken again");
+        }
+        for cell in self.own_cells() {
+            // Not every entry has turns.
+            if let Some(position) = self.engine.applied(cell.id) {
+                cell.applied.store(position.index, Ordering::Relaxed);
+            }
+        }
+        // Members change without a word about leaders: some shards a tick are looked at again.
+        for cell in self.own_cells().cycle().skip(self.noted).take(NOTED_A_TICK.min(self.shared.cells.len())) {
+            self.note_group(cell.id);
+        }
+        self.noted = (self.noted + NOTED_A_TICK) % self.shared.cells.len();
+        self.cut_for_release();
+        self.hand_over();
+        Ok(())
+    }
+
+    /// What is done ten times a second, once for all replicators.
+    fn tick_of_node(&mut self, now_ms: u64) -> Result<(), NodeError> {
+        self.seal_at_rest(now_ms)?;
         if now_ms >= self.neighbours_ms + NEIGHBOURS_MS {
             self.neighbours_ms = now_ms;
             self.keeper.order(Order::Neighbours);
@@ -330,28 +380,14 @@ impl Driver {
         let waits_for_room = self.shared.read_only.load(Ordering::Relaxed) && self.log.headroom().no_space;
         let low = self.low_headroom_bytes().is_some() || waits_for_room;
         self.set_read_only(low || self.shared.history_full.load(Ordering::Relaxed));
-        if std::mem::take(&mut self.left) && !self.leaves {
-            self.leaves = true;
-            tracing::error!("there is no room for what other nodes lead: it is left until there is some");
-        } else if self.leaves && !low {
-            self.leaves = false;
-            tracing::warn!("what other nodes lead is taken again");
-        }
         self.log.tend();
-        for cell in &self.shared.cells {
-            // Not every entry has turns.
-            if let Some(position) = self.engine.applied(cell.id) {
-                cell.applied.store(position.index, Ordering::Relaxed);
-            }
-        }
-        // Members change without a word about leaders: some shards a tick are looked at again.
-        for _ in 0..NOTED_A_TICK.min(self.shared.cells.len()) {
-            self.noted = (self.noted + 1) % self.shared.cells.len();
-            self.note_group(self.shared.cells[self.noted].id);
-        }
         self.release_log();
-        self.hand_over();
         Ok(())
+    }
+
+    /// The shards of this replicator.
+    fn own_cells(&self) -> impl Iterator<Item = &Arc<ShardCell>> + Clone {
+        self.shared.cells.iter().filter(|cell| self.division.of(cell.id) == self.number)
     }
 
     /// A node that has just started neither votes nor follows before every other one has let it in: if its disk is an old copy,
@@ -373,7 +409,7 @@ impl Driver {
         if self.unsynced {
             return;
         }
-        for cell in &self.shared.cells {
+        for cell in self.own_cells() {
             let leaving = cell.replica.lock().kept.take_leaving();
             if !leaving.is_empty() {
                 self.keeper.order(Order::Leave(cell.id, leaving));
@@ -482,7 +518,7 @@ impl Driver {
                 Output::SnapshotDue { meta } => self.cut(meta),
                 Output::CutSnapshot { meta, .. } => {
                     let state = self.cut_for_peer(meta.shard);
-                    self.shared.inbox.push(DriverInput::Engine(EngineInput::SnapshotCut { meta, state }));
+                    self.shared.replicators.push(meta.shard, EngineInput::SnapshotCut { meta, state });
                 }
                 Output::Message(message) => self.send(message),
                 Output::Reached { shard, version } => {
@@ -658,7 +694,7 @@ impl Driver {
 
     /// Sends every node its messages, in one frame.
     fn flush(&mut self) {
-        self.shared.durable.store(self.log.synced_seq(), Ordering::Relaxed);
+        self.shared.durable.fetch_max(self.log.synced_seq(), Ordering::Relaxed);
         for (to, frame) in self.outbox.take(self.shared.standing()) {
             // What is not sent is lost like on a broken link: raft sends it again.
             if let Err(reason) = self.shared.world.net.send(to, Lane::Consensus, frame) {
@@ -670,7 +706,7 @@ impl Driver {
     }
 
     fn unreachable(&self, node: NodeId) {
-        self.shared.inbox.push(DriverInput::Engine(EngineInput::Unreachable { node }));
+        self.shared.replicators.inbox(self.number).push(DriverInput::Engine(EngineInput::Unreachable { node }));
     }
 }
 

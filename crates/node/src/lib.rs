@@ -48,6 +48,7 @@ mod placing;
 mod pool;
 mod queue;
 mod recovery;
+mod replicators;
 mod routing;
 mod shared;
 pub mod snapshot_files;

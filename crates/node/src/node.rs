@@ -3,13 +3,13 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering},
     },
     thread::{self, JoinHandle},
 };
 
 use boxoffice_core::{command::Command, id::Request, keep::Kept, planted};
-use boxoffice_shard::{Config, Engine, Record, SnapshotMeta};
+use boxoffice_shard::{Config, Engine, Record, ShardId, SnapshotMeta};
 use boxoffice_wire::FirstCommand;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -26,18 +26,18 @@ use crate::{
     config::NodeConfig,
     contain::PanicLog,
     door::ReplyTo,
-    driver::{Driver, DriverInput, Settled},
+    driver::{Driver, Settled},
     error::NodeError,
     feeds::{FarFeeds, FeedSettings, Feeds},
     history::HISTORIES_MAX,
     identity::{DataDirectory, Identity, Wanted},
-    inbox::Inbox,
     lineage::Lineages,
-    log::{self, Log, LogConfig, Maker, Start},
+    log::{self, GroupCommit, Log, LogConfig, Maker, Start},
     metrics::Metrics,
     past::{Keeper, Order, Past, Replay},
     placing,
     pool::Pool,
+    replicators::{Division, Replicators},
     routing::{self, Histories, Parked, PeerDoor},
     shared::Shared,
     snapshot_files::SnapshotFiles,
@@ -45,6 +45,7 @@ use crate::{
     status::Samples,
     streams,
     tasks::{Gate, Tasks},
+    ticket::Ticket,
     timers::{self, Timers},
     watched::Watched,
     world::{Local, World},
@@ -65,13 +66,27 @@ pub struct Runtimes {
 /// A running node. [`Node::stop`] ends it in good order; dropping it is a crash.
 pub struct Node {
     handle: NodeHandle,
-    driver: Option<Driving>,
+    drivers: Vec<Driving>,
 }
 
-/// How the replication runs, and where its end is heard of.
+/// How a replicator runs, and where its end is heard of.
 enum Driving {
     Thread(JoinHandle<Result<(), NodeError>>),
     Task(oneshot::Receiver<Result<(), NodeError>>),
+}
+
+impl Driving {
+    /// How it ended.
+    async fn ended(self) -> Result<(), NodeError> {
+        let result = match self {
+            Driving::Thread(thread) => {
+                tokio::task::spawn_blocking(move || thread.join()).await.ok().and_then(Result::ok)
+            }
+            Driving::Task(ended) => ended.await.ok(),
+        };
+        // A panic has been reported by the panic hook already.
+        result.unwrap_or_else(|| Err(NodeError::Resources("orderly end: the replication panicked".into())))
+    }
 }
 
 /// The way to a node, for as many users as like.
@@ -144,7 +159,8 @@ impl Node {
         let archives = ArchiveFiles::open(Arc::clone(&world.disk), &directory.archive_dir())?;
 
         let witness = directory.neighbours(&*world.disk)?;
-        let (log, mut records) = open_log(&config, &world, &directory, maker)?;
+        let division = Division::new(config.replicating);
+        let (log, mut records) = open_log(&config, &world, &directory, (maker, division.replicators()))?;
         let replays = check_past(&past, &cells, &metas, &records)?;
         forget_bad_snapshots(&metas, &mut records);
         let lineages = Lineages::open(&world, &directory, config.fsync);
@@ -162,14 +178,15 @@ impl Node {
         engine_config.entry_bytes = engine_config.entry_bytes.min(entry_bytes);
         engine_config.snapshot_entries = config.snapshot_entries;
         engine_config.snapshot_bytes = config.snapshot_bytes;
-        let engine = Engine::restore(engine_config, metas.clone(), records)?;
-        for meta in metas.iter().filter(|meta| engine.snapshot_meta(meta.shard) != Some(*meta)) {
+        let engines = restore(&engine_config, division, &metas, records)?;
+        let engine_of = |shard: ShardId| &engines[division.of(shard)];
+        for meta in metas.iter().filter(|meta| engine_of(meta.shard).snapshot_meta(meta.shard) != Some(*meta)) {
             // It is of a replica that is gone.
             let cell = &cells[usize::from(meta.shard)];
             *cell.replica.lock() = Replica::default();
             cell.applied.store(0, Ordering::Relaxed);
         }
-        for shard in engine.shards() {
+        for (shard, engine) in engines.iter().flat_map(|engine| engine.shards().map(move |shard| (shard, engine))) {
             let group = engine.group(shard).expect("a shard that the engine has");
             cells[usize::from(shard)].group_id.store(group.replica.bits(), Ordering::Relaxed);
             if group.members.contains(group.replica) {
@@ -177,7 +194,7 @@ impl Node {
             }
         }
 
-        let leftover: Vec<_> = (0..=config.shards).filter(|shard| engine.group(*shard).is_none()).collect();
+        let leftover: Vec<_> = (0..=config.shards).filter(|shard| engine_of(*shard).group(*shard).is_none()).collect();
         leftover.iter().for_each(|shard| past.give_up(*shard));
 
         let epoch = lineages.epoch();
@@ -185,7 +202,7 @@ impl Node {
         let feed_settings = FeedSettings { coalesce_ms, depth, epoch, ..FeedSettings::default() };
         let shared = Arc::new_cyclic(|weak: &std::sync::Weak<Shared>| Shared {
             feeds: Feeds::new(Arc::new(Watched(weak.clone())), feed_settings, Arc::clone(&world.clock)),
-            inbox: Inbox::default(),
+            replicators: Replicators::new(division),
             timers: Timers::default(),
             pool: Pool::default(),
             tasks: Tasks::new(runtimes.selling.clone(), runtimes.watching.clone(), gate),
@@ -209,7 +226,6 @@ impl Node {
             lineages,
             placing: Notify::new(),
             reached: Mutex::default(),
-            consensus_waiting: AtomicUsize::new(0),
             witness,
             run: world.rng.u64(),
             directory_heard_ms: AtomicU64::new(0),
@@ -226,14 +242,14 @@ impl Node {
             cells,
             _directory: directory,
         });
-        let snapshots = snapshots::Writer::start(&shared, files)?;
+        let snapshots = Arc::new(snapshots::Writer::start(&shared, files)?);
         let (settle, settled) = mpsc::unbounded_channel();
         shared.tasks.sell(relay(Arc::clone(&shared), settled));
         let feeds = shared.feeds.clone();
         shared.tasks.watch(async move { feeds.run().await });
         shared.tasks.sell(timers::run(Arc::downgrade(&shared)));
         let local = Local { cluster: identity.cluster.0, node: identity.node, disk: identity.disk };
-        let replication = replication(&shared)?;
+        let mut replication = replication(&shared)?;
         let handle = replication.as_ref().map(Runtime::handle);
         shared.world.net.start(local, Arc::new(PeerDoor(Arc::downgrade(&shared))), handle);
         shared.tasks.sell(routing::run(Arc::downgrade(&shared)));
@@ -243,13 +259,17 @@ impl Node {
         if !shared.is_alone() {
             shared.tasks.sell(placing::run(Arc::downgrade(&shared), identity.clone()));
         }
-        let keeper = Keeper::start(&shared)?;
+        let keeper = Arc::new(Keeper::start(&shared)?);
         // What was left of replicas that had ended when the process before did.
         leftover.into_iter().for_each(|shard| keeper.order(Order::Clear(shard)));
-        let (snapshots, past) = ((snapshots, snapshots_kept), (keeper, replays));
-        let driver = Driver::new(Arc::clone(&shared), engine, log, settle, snapshots, past);
-        let driver = drive(&shared, driver, replication)?;
-        Ok(Node { handle: NodeHandle { shared, identity }, driver: Some(driver) })
+        let mut drivers = Vec::new();
+        for (number, (engine, log)) in engines.into_iter().zip(GroupCommit::writers(log)).enumerate() {
+            let snapshots = (Arc::clone(&snapshots), snapshots_kept.clone());
+            let past = (Arc::clone(&keeper), replays.clone());
+            let driver = Driver::new(Arc::clone(&shared), (number, engine, log), settle.clone(), snapshots, past);
+            drivers.push(drive(&shared, driver, number, replication.take())?);
+        }
+        Ok(Node { handle: NodeHandle { shared, identity }, drivers })
     }
 
     /// The way to this node.
@@ -261,7 +281,7 @@ impl Node {
     /// what is decided, and stops.
     ///
     /// # Errors
-    /// Why the replication thread had ended before, or could not write the rest.
+    /// Why the replication had ended before, or could not write the rest.
     pub async fn stop(mut self, patience_ms: u64) -> Result<(), NodeError> {
         let shared = Arc::clone(&self.handle.shared);
         shared.draining.store(true, Ordering::Relaxed);
@@ -276,14 +296,11 @@ impl Node {
         while shared.cells.iter().any(|cell| cell.under_way() > 0) && shared.world.clock.monotonic_ms() < until_ms {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
-        shared.inbox.push(DriverInput::Stop);
-        let driver = self.driver.take().expect("a node is stopped once");
-        let result = match driver {
-            Driving::Thread(thread) => {
-                tokio::task::spawn_blocking(move || thread.join()).await.ok().and_then(Result::ok)
-            }
-            Driving::Task(ended) => ended.await.ok(),
-        };
+        shared.replicators.stop();
+        let mut result = Ok(());
+        for driver in std::mem::take(&mut self.drivers) {
+            result = result.and(driver.ended().await);
+        }
         for cell in &shared.cells {
             let ended = cell.lead.lock().end(|served| {
                 served.actor.stop(None);
@@ -292,8 +309,7 @@ impl Node {
             drop(ended);
         }
         shared.pool.stop();
-        // A panic has been reported by the panic hook already.
-        result.unwrap_or_else(|| Err(NodeError::Resources("orderly end: the replication panicked".into())))
+        result
     }
 }
 
@@ -318,18 +334,28 @@ impl Drop for Node {
         }
         shared.pool.kill();
         // Whoever waits for something in here hears `unknown`.
-        shared.inbox.take_now(&mut Vec::new());
+        shared.replicators.clear();
     }
 }
 
-/// Starts the replication; if it fails, the node takes no more commands and says why.
-fn drive(shared: &Arc<Shared>, driver: Driver, replication: Option<Runtime>) -> Result<Driving, NodeError> {
+/// Starts a replicator; if it fails, the others end as well, and the node takes no more commands and says why.
+fn drive(
+    shared: &Arc<Shared>,
+    driver: Driver,
+    number: usize,
+    replication: Option<Runtime>,
+) -> Result<Driving, NodeError> {
     let ended = {
         let shared = Arc::clone(shared);
         move |result: &Result<(), NodeError>| {
             if let Err(error) = result {
                 shared.draining.store(true, Ordering::Relaxed);
-                shared.failed.send_replace(Some(error.to_string()));
+                shared.failed.send_if_modified(|why| {
+                    let is_first = why.is_none();
+                    why.get_or_insert_with(|| error.to_string());
+                    is_first
+                });
+                shared.replicators.stop();
             }
         }
     };
@@ -351,7 +377,8 @@ fn drive(shared: &Arc<Shared>, driver: Driver, replication: Option<Runtime>) -> 
         ended(&result);
         result
     };
-    let thread = thread::Builder::new().name("replication".into()).spawn(run);
+    let name = if number == 0 { "replication".to_owned() } else { format!("replication-{number}") };
+    let thread = thread::Builder::new().name(name).spawn(run);
     let thread = thread.map_err(|error| NodeError::Resources(format!("thread for replication ({error})")))?;
     Ok(Driving::Thread(thread))
 }
@@ -371,7 +398,7 @@ fn open_log(
     config: &NodeConfig,
     world: &World,
     directory: &DataDirectory,
-    maker: Maker,
+    (maker, writers): (Maker, usize),
 ) -> Result<(Log, Vec<Record>), NodeError> {
     let identity = directory.identity();
     let start = if identity.has_log { Start::Existing } else { Start::New };
@@ -382,7 +409,7 @@ fn open_log(
         Err(error) => undecodable = undecodable.take().or(Some((record.seq, error.to_string()))),
     };
     let (disk, rng) = (Arc::clone(&world.disk), Arc::clone(&world.rng));
-    let log_config = LogConfig { maker, ..LogConfig::new(identity.disk, config.log_segment_bytes) };
+    let log_config = LogConfig { maker, writers, ..LogConfig::new(identity.disk, config.log_segment_bytes) };
     let (mut log, recovery) = Log::open(disk, rng, &directory.log_dir(), log_config, start, &mut replay)?;
     if let Some((seq, why)) = undecodable {
         return Err(NodeError::UndecodableRecord { seq, why });
@@ -394,6 +421,25 @@ fn open_log(
     }
     log.note_start()?;
     Ok((log, records))
+}
+
+/// The engines of the replicators, each with what was kept of its shards.
+fn restore(
+    config: &Config,
+    division: Division,
+    metas: &[SnapshotMeta],
+    records: Vec<Record>,
+) -> Result<Vec<Engine<Ticket>>, NodeError> {
+    let mut parts: Vec<Vec<Record>> = (0..division.replicators()).map(|_| Vec::new()).collect();
+    records.into_iter().for_each(|record| parts[division.of(record.shard())].push(record));
+    let engines = parts.into_iter().enumerate().map(|(number, records)| {
+        let mut config = config.clone();
+        config.seed = config.seed.wrapping_add(number as u64);
+        config.groups.retain(|shard, _| division.of(*shard) == number);
+        let metas = metas.iter().filter(|meta| division.of(meta.shard) == number).cloned();
+        Ok(Engine::restore(config, metas, records)?)
+    });
+    engines.collect()
 }
 
 /// Looks whether the store is of the same moment as snapshots and log; returns for each shard up to where it tells. What

@@ -28,7 +28,6 @@ use smol_str::SmolStr;
 
 use crate::{
     door::{self, ReplySink, ReplyTo},
-    driver::DriverInput,
     error::NodeError,
     identity::Identity,
     routing::Message,
@@ -149,7 +148,7 @@ pub(crate) async fn run(weak: Weak<Shared>, identity: Identity) {
         let Some(shared) = weak.upgrade() else { return };
         shared.lineages.save(&*shared.world.disk);
         if let Err(error) = keeper.step(&shared) {
-            shared.inbox.push(DriverInput::Fail(error));
+            shared.replicators.fail(error);
             return;
         }
         let news = shared.placing.notified();
@@ -244,7 +243,7 @@ pub(crate) fn farewell(shared: &Shared) {
     let drained =
         |state: &State| cluster(state).members().get(&node).is_none_or(|member| member.state == MemberState::Draining);
     if table(shared).as_deref().is_none_or(drained) {
-        shared.inbox.push(DriverInput::Fail(NodeError::Drained { node }));
+        shared.replicators.fail(NodeError::Drained { node });
     }
 }
 
@@ -341,7 +340,7 @@ impl Keeper {
         if changed {
             self.reluctant = reluctant;
             let node = self.identity.node;
-            shared.inbox.push(DriverInput::Engine(EngineInput::Reluctant { node, reluctant }));
+            shared.replicators.reluctant(node, reluctant);
         }
         // Again and again, for whoever has only just come.
         if changed || compares {
@@ -419,13 +418,13 @@ impl Keeper {
             let leader = Some(ReplicaId::new(place.leader.node, place.leader.generation));
             let (voters, learners) = (ids(&place.aim.voters), ids(&place.aim.learners));
             let aim = Aim { version: place.version, voters, learners, leader };
-            shared.inbox.push(DriverInput::Engine(EngineInput::Aim { shard, aim }));
+            shared.replicators.push(shard, EngineInput::Aim { shard, aim });
         }
         let Some(replica) = ReplicaId::from_bits(cell.group_id.load(Ordering::Relaxed)) else { return };
         // A replica that the table has not heard of yet is newer than the copy of the table here.
         let is_wanted = ids(&place.aim.voters).contains(&replica) || ids(&place.aim.learners).contains(&replica);
         if !is_wanted && !place.moving() && replica.generation() < cluster.next_generation() {
-            shared.inbox.push(DriverInput::Engine(EngineInput::Drop { shard, replica }));
+            shared.replicators.push(shard, EngineInput::Drop { shard, replica });
         }
     }
 

@@ -4,7 +4,7 @@ use std::{
     borrow::Cow,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering},
     },
     thread,
     time::Duration,
@@ -32,15 +32,14 @@ use crate::{
     config::NodeConfig,
     contain::PanicLog,
     door::{Failure, ReplyTo},
-    driver::DriverInput,
     feeds::{FarFeeds, Feeds},
     identity::{ClusterId, DataDirectory},
-    inbox::Inbox,
     joint::{Lent, Loan},
     lineage::Lineages,
     metrics::Metrics,
     past::{Past, PastError},
     pool::Pool,
+    replicators::Replicators,
     routing::{self, Asked, Calls, Histories, Message as Far, Parked, Waiting},
     snapshot_files::SnapshotFiles,
     status::Samples,
@@ -74,7 +73,7 @@ pub(crate) struct Shared {
     pub(crate) world: World,
     /// By number; the first is the directory's.
     pub(crate) cells: Vec<Arc<ShardCell>>,
-    pub(crate) inbox: Inbox<DriverInput>,
+    pub(crate) replicators: Replicators,
     pub(crate) timers: Timers,
     pub(crate) pool: Pool,
     pub(crate) tasks: Tasks,
@@ -121,8 +120,6 @@ pub(crate) struct Shared {
     pub(crate) placing: tokio::sync::Notify,
     /// Shards led here that have reached the aim of this version.
     pub(crate) reached: parking_lot::Mutex<std::collections::BTreeMap<u16, u64>>,
-    /// Frames of consensus and of checksums that wait for the replication thread.
-    pub(crate) consensus_waiting: AtomicUsize,
     /// Spreads what is sent without knowing a leader.
     pub(crate) turn: AtomicU16,
     /// How far the disks of the others are, as they have said.

@@ -11,14 +11,7 @@ use boxoffice_core::keep::Cut;
 use boxoffice_shard::{Input as EngineInput, ShardId, SnapshotMeta};
 use bytes::Bytes;
 
-use crate::{
-    codec,
-    driver::{DriverInput, pay_disk},
-    error::NodeError,
-    inbox::Inbox,
-    shared::Shared,
-    snapshot_files::SnapshotFiles,
-};
+use crate::{codec, driver::pay_disk, error::NodeError, inbox::Inbox, shared::Shared, snapshot_files::SnapshotFiles};
 
 /// The last entries of the two newest snapshots of a shard; 0 for none.
 #[derive(Clone, Copy, Debug, Default)]
@@ -136,7 +129,7 @@ fn report(shared: &Weak<Shared>, meta: &SnapshotMeta, written: Result<(), NodeEr
     match written {
         Ok(()) => {
             shared.metrics.snapshots.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            shared.inbox.push(DriverInput::Engine(EngineInput::SnapshotSaved { shard, replica, index }));
+            shared.replicators.push(shard, EngineInput::SnapshotSaved { shard, replica, index });
         }
         Err(error) => {
             tracing::error!(shard, index, %error, "a snapshot could not be written; the log keeps growing until one is")

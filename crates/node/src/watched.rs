@@ -15,7 +15,6 @@ use boxoffice_core::{
 
 use crate::{
     cell::WatchedEntities,
-    driver::DriverInput,
     feeds::{Beginning, Commit, DAYS_MAX, FeedSource, News, NoFeed},
     past::PastError,
     shared::Shared,
@@ -156,7 +155,7 @@ fn resting(shared: &Arc<Shared>, entity: &Entity) -> Option<Arc<State>> {
         // It is read-only until there is room again; whoever watches asks again.
         Err(PastError::Store(error)) if error.is_full() => None,
         Err(error) => {
-            shared.inbox.push(DriverInput::Fail(error.into()));
+            shared.replicators.fail(error);
             None
         }
     }

@@ -41,7 +41,8 @@ pub(crate) struct Restored {
     pub(crate) gone: BTreeMap<ShardId, u64>,
 }
 
-/// Puts together what is on disk; what the configuration says of groups counts for an empty disk only.
+/// Puts together what is on disk. What the configuration says of a group counts for a shard of which nothing was ever written:
+/// the first write of a node need not be that of all its shards.
 pub(crate) fn replay(
     config: &Config,
     snapshots: impl IntoIterator<Item = SnapshotMeta>,
@@ -53,20 +54,18 @@ pub(crate) fn replay(
     snapshots.iter().try_for_each(|meta| known(meta.shard))?;
     let mut found =
         Replay { config, snapshots, places: BTreeMap::new(), gone: BTreeMap::new(), early: BTreeMap::new() };
-    let mut is_empty = true;
     for record in records {
-        is_empty = false;
         known(record.shard())?;
         found.read(record)?;
     }
-    if is_empty {
-        return found.birth();
+    if let Some(shard) = found.early.keys().next() {
+        return Err(RestoreError::NoReplica { shard: *shard });
     }
-    if let Some(shard) = found.early.into_keys().next() {
-        return Err(RestoreError::NoReplica { shard });
+    let mut revived = found.born()?;
+    for (shard, place) in found.places {
+        revived.insert(shard, place.revive()?);
     }
-    let revived = found.places.into_iter().map(|(shard, place)| Ok((shard, place.revive()?)));
-    Ok(Restored { revived: revived.collect::<Result<_, _>>()?, gone: found.gone })
+    Ok(Restored { revived, gone: found.gone })
 }
 
 /// What was found so far.
@@ -142,18 +141,18 @@ impl Replay<'_> {
         SnapshotMeta::born(shard, replica, together.cloned().unwrap_or_else(|| vec![replica]))
     }
 
-    /// Nothing is in the log.
-    fn birth(self) -> Result<Restored, RestoreError> {
-        let groups = &self.config.groups;
-        if let Some(meta) = self.snapshots.iter().find(|meta| groups.contains_key(&meta.shard)) {
-            return Err(RestoreError::LogMissing { shard: meta.shard });
-        }
+    /// The shards that the log knows nothing of, and that begin here.
+    fn born(&self) -> Result<BTreeMap<ShardId, Revived>, RestoreError> {
+        let is_new = |shard: &&ShardId| !self.places.contains_key(shard) && !self.gone.contains_key(shard);
         let replica = ReplicaId::new(self.config.node, FOUNDING);
-        let born = groups.keys().map(|shard| {
+        let born = self.config.groups.keys().filter(is_new).map(|shard| {
+            if self.snapshots.iter().any(|meta| meta.shard == *shard) {
+                return Err(RestoreError::LogMissing { shard: *shard });
+            }
             let revived = Found::new(self.beginning(*shard, replica)).revive()?;
             Ok((*shard, Revived { replica_due: true, ..revived }))
         });
-        Ok(Restored { revived: born.collect::<Result<_, _>>()?, gone: self.gone })
+        born.collect()
     }
 }
 
@@ -435,7 +434,9 @@ mod tests {
         // The snapshot is of the first replica.
         let restored = replay(&config, snapshot(15, 2), disk).unwrap();
         assert_eq!(restored.gone, [(1, 5)].into());
-        assert_eq!(restored.revived.keys().collect::<Vec<_>>(), [&1]);
+        // Of the other shard nothing was ever written.
+        assert_eq!(restored.revived.keys().collect::<Vec<_>>(), [&0, &1]);
+        assert!(restored.revived[&0].replica_due);
         let revived = &restored.revived[&1];
         assert_eq!((&revived.meta, revived.tail.last()), (&SnapshotMeta::joining(1, own(6)), at(0, 0)));
         assert!(!revived.replica_due);

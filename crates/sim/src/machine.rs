@@ -222,7 +222,9 @@ impl Machine {
 
     fn start_with(&self, joining: Option<Joining>) -> Result<(), String> {
         let gate = Gate::new();
-        let config = NodeConfig { joining, ..self.config.clone() };
+        let mut config = NodeConfig { joining, ..self.config.clone() };
+        let life = self.lives.load(Ordering::Relaxed);
+        config.replicating = dice(self.seed, "replicators", self.number << 32 | life).random_range(1..=3);
         let node = Node::start_as_tasks(config, self.world(), &Handle::current(), gate.clone());
         let node = node.map_err(|error| {
             self.ether.end(self.number);

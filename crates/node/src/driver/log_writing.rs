@@ -49,7 +49,13 @@ impl Room {
 impl Driver {
     /// Gives the last record of a log at rest a witness.
     pub(super) fn seal_at_rest(&mut self, now_ms: u64) -> Result<(), NodeError> {
-        if self.unsynced || self.shared.config.fsync == Fsync::Never || now_ms.saturating_sub(self.synced_ms) < REST_MS
+        let last_seq = self.log.last_seq();
+        if self.log_rests.0 != last_seq {
+            self.log_rests = (last_seq, now_ms);
+        }
+        if self.shared.config.fsync == Fsync::Never
+            || self.log.synced_seq() < last_seq
+            || now_ms.saturating_sub(self.log_rests.1) < REST_MS
         {
             return Ok(());
         }
@@ -81,14 +87,15 @@ impl Driver {
             self.save(received)?;
         }
         let marks: Vec<Mark> = write.marks.iter().map(|&(shard, last_index)| Mark { shard, last_index }).collect();
+        self.note_needed(&marks);
         let room = usize::try_from(self.shared.config.log_segment_bytes).unwrap_or(usize::MAX) / PIECE_SHARE;
         for piece in pieces(&write.records, room) {
-            match self.log.append(Kind::Ordinary, &[piece], &marks) {
+            match self.log.append(Kind::Ordinary, piece, &marks) {
                 Ok(_) => {}
                 // What is decided already may use the reserve; nothing new is decided from now on.
                 Err(LogError::Full { .. }) => {
                     self.set_read_only(true);
-                    self.log.append(Kind::Vital, &[piece], &marks)?;
+                    self.log.append(Kind::Vital, piece, &marks)?;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -101,7 +108,7 @@ impl Driver {
             self.sync(now_ms)?;
         }
         if self.log.wants_checkpoint() {
-            self.begin_segment()?;
+            self.write_checkpoint()?;
         }
         Ok(())
     }
@@ -109,12 +116,12 @@ impl Driver {
     pub(super) fn sync(&mut self, now_ms: u64) -> Result<(), NodeError> {
         let clock = &self.shared.world.clock;
         let began_ns = clock.monotonic_ns();
-        if !planted::is("an fsync left out") {
-            self.log.sync()?;
+        let by_itself = !planted::is("an fsync left out") && self.log.sync()?;
+        if by_itself {
+            let took_us = (clock.monotonic_ns() - began_ns) / 1_000;
+            self.shared.metrics.syncs.fetch_add(1, Ordering::Relaxed);
+            self.shared.metrics.sync_us.fetch_add(took_us, Ordering::Relaxed);
         }
-        let took_us = (clock.monotonic_ns() - began_ns) / 1_000;
-        self.shared.metrics.syncs.fetch_add(1, Ordering::Relaxed);
-        self.shared.metrics.sync_us.fetch_add(took_us, Ordering::Relaxed);
         self.synced_ms = now_ms;
         self.unsynced = false;
         Ok(())
@@ -122,27 +129,46 @@ impl Driver {
 
     /// A new segment of the log begins with everything that is not in entries, so that older ones can go; shards that
     /// still need old entries are told to make a snapshot.
-    pub(super) fn begin_segment(&mut self) -> Result<(), NodeError> {
+    pub(super) fn write_checkpoint(&mut self) -> Result<(), NodeError> {
         let mut checkpoint = Vec::new();
         for record in self.engine.checkpoint() {
             record.encode(&mut checkpoint);
         }
-        self.log.append(Kind::Checkpoint, &[&checkpoint], &[])?;
+        self.log.append_checkpoint(&checkpoint)?;
         self.log.sync()?;
         self.unsynced = false;
         self.cut_for_release = self.log.segments() > LOG_SEGMENTS_MAX;
         Ok(())
     }
 
-    /// Lets old segments go, and, when there are too many, makes the shards that need them cut snapshots.
+    /// Says from which entries on the log must stay: of each shard from the older of its two snapshots on, so that a damaged
+    /// newest one can be done without. What is of a shard that is elsewhere now nobody needs.
+    pub(super) fn note_first_needed(&self) {
+        for cell in self.own_cells() {
+            let first_needed = match self.engine.first_needed(cell.id) {
+                Some(_) if planted::is("a log let go before its snapshots") => u64::MAX,
+                Some(_) => self.snapshots_kept[usize::from(cell.id)].older + 1,
+                None => u64::MAX,
+            };
+            cell.first_needed.store(first_needed, Ordering::Release);
+        }
+    }
+
+    /// Before entries of a replica that has just begun are appended, nobody may think any more that none of its shard are needed.
+    fn note_needed(&self, marks: &[Mark]) {
+        for Mark { shard, .. } in marks {
+            let first_needed = &self.shared.cells[usize::from(*shard)].first_needed;
+            if first_needed.load(Ordering::Relaxed) == u64::MAX {
+                first_needed.store(0, Ordering::Release);
+            }
+        }
+    }
+
+    /// Lets old segments go.
     pub(super) fn release_log(&mut self) {
-        let (kept, engine) = (&self.snapshots_kept, &self.engine);
-        // From the older of the two snapshots on, so that a damaged newest one can be done without. What is of a shard that
-        // is elsewhere now nobody needs.
-        let first_needed = |shard: u16| match (engine.first_needed(shard), kept.get(usize::from(shard))) {
-            (Some(_), Some(_)) if planted::is("a log let go before its snapshots") => u64::MAX,
-            (Some(_), Some(kept)) => kept.older + 1,
-            (_, None) | (None, _) => u64::MAX,
+        let cells = &self.shared.cells;
+        let first_needed = |shard: u16| {
+            cells.get(usize::from(shard)).map_or(u64::MAX, |cell| cell.first_needed.load(Ordering::Acquire))
         };
         match self.shared.config.history_archive_bytes {
             0 => _ = self.log.release(&first_needed),
@@ -150,9 +176,13 @@ impl Driver {
                 self.log.retire(&first_needed).into_iter().for_each(|number| self.keeper.order(Order::Archive(number)))
             }
         }
+    }
+
+    /// When there are too many segments, cuts snapshots of the shards, which need them.
+    pub(super) fn cut_for_release(&mut self) {
         if std::mem::take(&mut self.cut_for_release) {
             let metas: Vec<SnapshotMeta> =
-                self.shared.cells.iter().filter_map(|cell| self.engine.snapshot_meta(cell.id).cloned()).collect();
+                self.own_cells().filter_map(|cell| self.engine.snapshot_meta(cell.id).cloned()).collect();
             for meta in metas {
                 self.cut(meta);
             }

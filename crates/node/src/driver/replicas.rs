@@ -91,6 +91,8 @@ impl Driver {
         self.restoring.remove(&shard);
         self.checksums[usize::from(shard)] = ShardChecksums::default();
         let cell = &self.shared.cells[usize::from(shard)];
+        // What its next replica appends is not to be taken for this one's.
+        cell.first_needed.store(0, Ordering::Release);
         let mut replica = cell.replica.lock();
         replica.kept = Kept::new();
         self.commits.extend(replica.watched.iter().cloned().map(Commit::lost));

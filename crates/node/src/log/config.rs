@@ -23,6 +23,8 @@ pub struct LogConfig {
     pub retry_ms: u64,
     /// Who makes the segments. Default a thread.
     pub maker: Maker,
+    /// How many write to it, each of whom begins every segment with a checkpoint of what is its own. Default 1.
+    pub writers: usize,
 }
 
 impl LogConfig {
@@ -35,6 +37,7 @@ impl LogConfig {
             keep_free_bytes: segment_bytes / 2,
             retry_ms: 1_000,
             maker: Maker::Thread,
+            writers: 1,
         }
     }
 
@@ -53,6 +56,9 @@ impl LogConfig {
         }
         if self.retry_ms == 0 {
             return bad("0 ms between attempts to make a segment: at least 1 is".to_owned());
+        }
+        if self.writers == 0 {
+            return bad("0 writers: at least 1 is needed".to_owned());
         }
         Ok(())
     }

@@ -9,16 +9,17 @@
 //! damage. What was not synced may be cut off after a power cut, from some record on. What [`Log::open`]
 //! delivers is durable, also after a sync that failed in an earlier process.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use boxoffice_core::planted;
 
-use crate::world::{Disk, OpenMode, Rng};
+use crate::world::{Disk, DiskFile, OpenMode, Rng};
 
 mod config;
 mod error;
+mod group_commit;
 mod record;
 mod recovery;
 mod segment;
@@ -26,6 +27,7 @@ mod spare;
 
 pub use config::{LogConfig, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
 pub use error::LogError;
+pub use group_commit::{GroupCommit, LogWriter};
 pub use record::{Kind, Mark};
 pub use recovery::{Cut, Recovery, read_segment, segment_numbers};
 pub use segment::FORMAT;
@@ -101,23 +103,33 @@ impl Marks {
 struct Used {
     segment: Segment,
     marks: Marks,
-    /// Its newest checkpoint.
+    /// Its newest checkpoint, once it has one of each writer.
     checkpoint_seq: Option<u64>,
+    /// The writers whose checkpoint it has.
+    checkpoints: BTreeSet<usize>,
 }
 
 impl Used {
     fn new(segment: Segment) -> Used {
-        Used { segment, marks: Marks::default(), checkpoint_seq: None }
+        Used { segment, marks: Marks::default(), checkpoint_seq: None, checkpoints: BTreeSet::new() }
     }
 }
 
 impl From<Read> for Used {
     fn from(read: Read) -> Used {
-        Used { segment: read.segment, marks: read.marks, checkpoint_seq: read.checkpoint_seq }
+        let checkpoints = BTreeSet::new();
+        Used { segment: read.segment, marks: read.marks, checkpoint_seq: read.checkpoint_seq, checkpoints }
     }
 }
 
-/// The log, open for appending. One thread owns it; its calls block.
+/// A sync that is due.
+struct Sync {
+    /// The last record that it makes durable.
+    seq: u64,
+    file: Arc<dyn DiskFile>,
+}
+
+/// The log, open for appending. One thread owns it, or several by way of a [`GroupCommit`]; its calls block.
 pub struct Log {
     config: LogConfig,
     dir: PathBuf,
@@ -248,12 +260,23 @@ impl Log {
     /// [`LogError::Io`]: what was appended since the last success is in doubt and the log is unusable
     /// from now on. The node must end.
     pub fn sync(&mut self) -> Result<(), LogError> {
-        self.check_usable()?;
-        if self.synced < self.last_seq() {
-            let synced = self.active.segment.file.sync_data();
-            synced.map_err(|error| self.fail("sync", error))?;
-            self.synced = self.last_seq();
+        match self.begin_sync()? {
+            Some(sync) => self.end_sync(sync.seq, sync.file.sync_data()),
+            None => Ok(()),
         }
+    }
+
+    /// What has to be synced to make all that was appended durable, if anything has. Only one sync may be under way at a time:
+    /// the system tells one of two that it failed.
+    fn begin_sync(&self) -> Result<Option<Sync>, LogError> {
+        self.check_usable()?;
+        let is_due = self.synced < self.last_seq();
+        Ok(is_due.then(|| Sync { seq: self.last_seq(), file: Arc::clone(&self.active.segment.file) }))
+    }
+
+    fn end_sync(&mut self, seq: u64, synced: std::io::Result<()>) -> Result<(), LogError> {
+        synced.map_err(|error| self.fail("sync", error))?;
+        self.synced = self.synced.max(seq);
         Ok(())
     }
 
@@ -287,9 +310,27 @@ impl Log {
         self.sync()
     }
 
-    /// Whether this segment lacks a checkpoint: append one of [`Kind::Checkpoint`] next.
-    pub fn wants_checkpoint(&self) -> bool {
-        self.active.checkpoint_seq.is_none()
+    /// Whether this segment lacks a checkpoint of a writer, of whom the first is 0: append it next.
+    pub fn wants_checkpoint(&self, writer: usize) -> bool {
+        self.active.checkpoint_seq.is_none() && !self.active.checkpoints.contains(&writer)
+    }
+
+    /// Appends a checkpoint of what is one writer's, as [`Log::append`] does. The segment has a checkpoint once each writer has
+    /// appended one. A process that reads it back does not count on that of one of several: it cannot know what the others'
+    /// were.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub fn append_checkpoint(&mut self, writer: usize, payload: &[u8]) -> Result<u64, LogError> {
+        if self.config.writers == 1 {
+            return self.append(Kind::Checkpoint, &[payload], &[]);
+        }
+        let seq = self.append(Kind::Vital, &[payload], &[])?;
+        self.active.checkpoints.insert(writer);
+        if self.active.checkpoints.len() == self.config.writers || planted::is("one checkpoint taken for that of all") {
+            self.active.checkpoint_seq = Some(seq);
+        }
+        Ok(seq)
     }
 
     /// Lets the oldest segments go that nobody needs: all marks lie below the first index that their
@@ -374,6 +415,11 @@ impl Log {
     /// The most bytes that one record may take: payload, 10 bytes a mark, and less than 200 around.
     pub fn record_bytes_max(&self) -> u64 {
         self.config.segment_bytes - PAGE as u64
+    }
+
+    /// Whether a record goes into the next segment: this one is synced before.
+    fn begins_segment(&self, payload_bytes: usize, marks: usize) -> bool {
+        record::record_bytes(payload_bytes, marks) as u64 > self.rest().saturating_sub(self.remains)
     }
 
     fn rest(&self) -> u64 {

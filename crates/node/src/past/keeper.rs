@@ -10,13 +10,7 @@ use boxoffice_core::keep::Leaving;
 use boxoffice_shard::ShardId;
 
 use super::PastError;
-use crate::{
-    archive_files::ArchiveError,
-    driver::{DriverInput, pay_disk},
-    error::NodeError,
-    inbox::Inbox,
-    shared::Shared,
-};
+use crate::{archive_files::ArchiveError, driver::pay_disk, error::NodeError, inbox::Inbox, shared::Shared};
 
 /// Entities of one batch.
 const BATCH: usize = 512;
@@ -164,7 +158,7 @@ impl Work {
         let went = match self.step(&shared) {
             Ok(went) => went,
             Err(error) => {
-                shared.inbox.push(DriverInput::Fail(error));
+                shared.replicators.fail(error);
                 return None;
             }
         };
@@ -303,7 +297,7 @@ impl Work {
             }
         }
         self.segments.remove(0);
-        shared.inbox.push(DriverInput::Archived(number));
+        shared.replicators.archived(number);
         Ok(true)
     }
 }

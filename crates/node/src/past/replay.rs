@@ -24,7 +24,7 @@ pub(crate) enum Brought {
 }
 
 /// One shard's log, applied from its snapshot on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Replay {
     shard: ShardId,
     /// Up to where the store told at the start, or was told by another node. What begins behind it begins for the first time.

@@ -14,15 +14,10 @@ use crate::{
     cell::{Caller, ShardCell},
     checksums::PROGRAM,
     door::{self, ReplySink, ReplyTo},
-    driver::DriverInput,
     error::NodeError,
     shared::{Given, Shared},
     world::{Lane, NodeId, NotTaken, PeerHello, PeerInbox, Standing, Taken},
 };
-
-/// Frames of consensus and of checksums that wait for the replication thread. What comes beyond is dropped: raft sends its
-/// messages again, and a checksum that is lost is not compared.
-const CONSENSUS_WAITING_MAX: usize = 4_096;
 
 /// The node as the links to other nodes know it.
 pub(crate) struct PeerDoor(pub(crate) Weak<Shared>);
@@ -58,7 +53,7 @@ impl PeerInbox for PeerDoor {
             shared.far_feeds.begin_anew(&shared, node);
         } else {
             shared.lineages.unlinked(node);
-            shared.inbox.push(DriverInput::Engine(boxoffice_shard::Input::Unreachable { node }));
+            shared.replicators.unreachable(node);
             shared.calls.lost(&shared, node);
             shared.far_histories.lost(node);
             shared.streams.lost(node);
@@ -82,7 +77,7 @@ impl PeerInbox for PeerDoor {
     fn dismissed(&self, by: NodeId, why: &str) {
         let Some(shared) = self.0.upgrade() else { return };
         tracing::error!(by, why, "another node will not deal with this one again");
-        shared.inbox.push(DriverInput::Fail(NodeError::Removed(why.to_owned())));
+        shared.replicators.fail(NodeError::Removed(why.to_owned()));
     }
 }
 
@@ -91,17 +86,9 @@ fn consensus(shared: &Arc<Shared>, from: NodeId, mut frame: Bytes) {
         Some(standing) => shared.witness.note(from, standing),
         None => return not_understood(shared, from, "a frame of consensus ends within its beginning"),
     }
-    for_replication(shared, DriverInput::Consensus { from, frame });
-}
-
-/// What may be lost, for the replication thread.
-fn for_replication(shared: &Shared, input: DriverInput) {
-    if shared.consensus_waiting.fetch_add(1, Ordering::Relaxed) >= CONSENSUS_WAITING_MAX {
-        shared.consensus_waiting.fetch_sub(1, Ordering::Relaxed);
-        shared.metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);
-        return;
+    if let Err(why) = shared.replicators.frame(&shared.metrics, from, frame) {
+        not_understood(shared, from, why);
     }
-    shared.inbox.push(input);
 }
 
 /// A frame whose checksum is right and that is no message: the other node runs another version of the program.
@@ -149,7 +136,7 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
         Message::Time { asked_ms, wall_ms: Some(wall_ms) } => {
             let read = ClockReading { asked_ms, answered_ms: shared.world.clock.monotonic_ms(), wall_ms };
             shared.clocks.heard(from, read);
-            shared.inbox.push(DriverInput::Engine(boxoffice_shard::Input::Clock { node: from, read }));
+            shared.replicators.clock(from, read);
         }
         Message::Lineage(lineage) => {
             let Some(others) = shared.lineages.heard(lineage) else { return };
@@ -159,8 +146,7 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
             }
         }
         Message::Reluctant(reluctant) => {
-            let input = boxoffice_shard::Input::Reluctant { node: from, reluctant };
-            shared.inbox.push(DriverInput::Engine(input));
+            shared.replicators.reluctant(from, reluctant);
         }
         Message::History { tag, wanted } => histories::answer(shared, from, tag, wanted),
         Message::Told { tag, result } => shared.far_histories.told(from, tag, result),
@@ -170,7 +156,7 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
             if checksums.iter().any(|checksum| usize::from(checksum.shard) >= shared.cells.len()) {
                 return not_understood(shared, from, "checksums of a shard that there is not");
             }
-            for_replication(shared, DriverInput::Checksums { from, checksums });
+            shared.replicators.checksums(&shared.metrics, from, checksums);
         }
         Message::Elsewhere { shard, led } => {
             if let Some(cell) = shared.cells.get(usize::from(shard)) {

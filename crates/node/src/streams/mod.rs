@@ -22,7 +22,6 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::{
-    driver::DriverInput,
     past::PastError,
     routing::not_understood,
     shared::Shared,
@@ -163,7 +162,7 @@ impl Streams {
                     self.pull_all(shared, begins);
                 }
             }
-            Err(error) => shared.inbox.push(DriverInput::Fail(error.into())),
+            Err(error) => shared.replicators.fail(error),
         }
     }
 
@@ -174,7 +173,7 @@ impl Streams {
             let _ = shared.world.net.send(to, Lane::Bulk, gone.encode());
             if piece == 0 {
                 // A newer cut took its place before it was pulled: raft is to offer that one, without waiting for this.
-                shared.inbox.push(DriverInput::Engine(boxoffice_shard::Input::Unreachable { node: to }));
+                shared.replicators.unreachable(to);
             }
             return Ok(());
         };
@@ -189,7 +188,7 @@ impl Streams {
                 body = message::Body::Gone;
             }
         }
-        shared.inbox.push(DriverInput::Engine(boxoffice_shard::Input::SnapshotMoves { shard, to }));
+        shared.replicators.push(shard, boxoffice_shard::Input::SnapshotMoves { shard, to });
         shared.metrics.stream_pieces.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         // A piece that cannot be sent ends the stream: raft offers it again.
         let _ = shared.world.net.send(to, Lane::Bulk, Message::Piece { token, piece, body }.encode());
@@ -210,7 +209,7 @@ impl Streams {
             message::Body::Memory(bytes) => self.incoming.lock().memory(from, token, &bytes),
             message::Body::Records(records) => {
                 let upto = shared.past.import(shard, &records)?;
-                shared.inbox.push(DriverInput::Imported { shard, upto });
+                shared.replicators.imported(shard, upto);
             }
             message::Body::End => {
                 shared.past.sync()?;
@@ -224,17 +223,14 @@ impl Streams {
                         return Ok(());
                     }
                     Err(error) => {
-                        shared.inbox.push(DriverInput::Fail(error.into()));
+                        shared.replicators.fail(error);
                         return Ok(());
                     }
                 }
                 let (whole, begins) = self.incoming.lock().end(from, token);
                 if let Some(raft) = whole {
-                    shared.inbox.push(DriverInput::Engine(boxoffice_shard::Input::Message {
-                        from,
-                        shard,
-                        bytes: raft,
-                    }));
+                    let message = boxoffice_shard::Input::Message { from, shard, bytes: raft };
+                    shared.replicators.push(shard, message);
                 }
                 self.pull_all(shared, begins);
                 return Ok(());
