@@ -1,11 +1,18 @@
 #!/usr/bin/env bash
 # Builds the program tuned by a profile of itself at work, about a quarter faster than `dist`: target/pgo/dist/boxoffice, and
-# `peers` beside it. Builds everything twice; needs the component llvm-tools of the toolchain, and about a quarter of an hour.
+# `peers` beside it. Builds everything twice, which takes about a quarter of an hour on a quiet machine. It needs llvm-profdata of
+# LLVM 19 or newer: the component llvm-tools of the toolchain or, where LLVM_PROFDATA says so or Debian has it, another one.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 host=$(rustc -vV | sed -n 's/^host: //p')
 profdata=$(rustc --print sysroot)/lib/rustlib/$host/bin/llvm-profdata
-[ -x "$profdata" ] || rustup component add llvm-tools
+if [ ! -x "$profdata" ]; then
+    profdata=${LLVM_PROFDATA:-$(command -v llvm-profdata-19 || true)}
+fi
+if [ ! -x "$profdata" ]; then
+    rustup component add llvm-tools
+    profdata=$(rustc --print sysroot)/lib/rustlib/$host/bin/llvm-profdata
+fi
 profiles=$PWD/target/pgo/profiles
 rm -rf "$profiles"
 

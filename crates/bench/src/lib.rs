@@ -76,12 +76,21 @@ impl Alone {
     /// # Panics
     /// If it cannot be started.
     pub fn start(data_dir: &Path, fsync: Fsync) -> Alone {
+        Alone::replicating(data_dir, fsync, 1)
+    }
+
+    /// As [`Alone::start`], with so many threads that replicate.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn replicating(data_dir: &Path, fsync: Fsync, replicating: usize) -> Alone {
         let runtime = || Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let (selling, watching) = (runtime(), runtime());
         let runtimes = Runtimes { selling: selling.handle().clone(), watching: watching.handle().clone() };
         // A closed loop waits for its answers, and one refusal would end it.
         let overload = OverloadSettings { target_ms: 5_000, sustain_ms: 10_000, ..OverloadSettings::default() };
-        let config = NodeConfig { data_dir: data_dir.to_owned(), fsync, overload, ..NodeConfig::default() };
+        let config =
+            NodeConfig { data_dir: data_dir.to_owned(), fsync, overload, replicating, ..NodeConfig::default() };
         let node = Node::start(config, World::alone(), &runtimes).expect("a node");
         while node.handle().ready().is_err() {
             thread::sleep(Duration::from_millis(1));

@@ -177,7 +177,10 @@ impl Cluster {
         let more = gateway.as_ref().map_or_else(String::new, |gateway| through(gateway.address()));
         let nodes = (1..).zip(peers).zip(&clients).map(|((id, peers), &client)| {
             let links = format!("[peers]\nlisten = \"{peers}\"\n\n{}", links.routes(id));
-            let home = Home::with_config(&format!("[node]\nshards = {SHARDS}\n\n{CONFIG}{more}{links}"));
+            // Each node divides its shards among its threads in its own way.
+            let replicating = id % 3 + 1;
+            let threads = format!("[threads]\nreplicating = {replicating}\n\n");
+            let home = Home::with_config(&format!("[node]\nshards = {SHARDS}\n\n{threads}{CONFIG}{more}{links}"));
             let home = if plan.faults { home.with_faults() } else { home };
             Node {
                 id,

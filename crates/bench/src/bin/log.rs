@@ -107,7 +107,7 @@ impl Contender for Ours {
     }
 
     fn append(&mut self, last_index: u64, entries: &[Vec<u8>]) {
-        if self.0.wants_checkpoint() {
+        if self.0.wants_checkpoint(0) {
             self.0.append(Kind::Checkpoint, &[b"hard states"], &[]).expect("room");
         }
         let parts: Vec<&[u8]> = entries.iter().map(Vec::as_slice).collect();

@@ -226,6 +226,9 @@ struct Options {
     /// always, never.
     #[arg(long, value_delimiter = ',', default_value = "always,never")]
     fsync: Vec<String>,
+    /// Threads that replicate.
+    #[arg(long, default_value_t = 1)]
+    replicating: usize,
 }
 
 fn main() {
@@ -239,7 +242,7 @@ fn main() {
             continue;
         }
         let dir = tempfile::tempdir_in(".").expect("a temporary directory on this disk");
-        let node = Alone::start(&dir.path().join("data"), fsync);
+        let node = Alone::replicating(&dir.path().join("data"), fsync, options.replicating);
         set_up(&node);
         for (number, &clients) in options.clients.iter().enumerate() {
             create_sessions(&node, number as u64);
