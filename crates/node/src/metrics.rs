@@ -108,7 +108,7 @@ impl Metrics {
                 "Lookups of entities that never left memory, answered without the store.",
                 &lookups.filtered,
             ),
-            ("boxoffice_history_lookups_vain_total", "Lookups for which the store had nothing.", &lookups.vain),
+            ("boxoffice_history_lookups_missed_total", "Lookups for which the store had nothing.", &lookups.missed),
             ("boxoffice_history_syncs_total", "Syncs of the store.", &self.history_syncs),
             ("boxoffice_archived_segments_total", "Log segments archived.", &self.archived),
             ("boxoffice_calls_forwarded_total", "Calls sent to other nodes.", &self.calls_forwarded),

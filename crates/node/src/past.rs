@@ -71,7 +71,7 @@ pub(crate) struct Lookups {
     /// Answered by the filter.
     pub(crate) filtered: AtomicU64,
     /// Answered by the store.
-    pub(crate) vain: AtomicU64,
+    pub(crate) missed: AtomicU64,
 }
 
 /// What is known of the store by whoever writes to it.
@@ -262,7 +262,7 @@ impl Past {
             return Ok(None);
         }
         let Some(bytes) = self.store.get(&entity_key(shard, entity))? else {
-            self.lookups.vain.fetch_add(1, Ordering::Relaxed);
+            self.lookups.missed.fetch_add(1, Ordering::Relaxed);
             return Ok(None);
         };
         let stored = record::decode(&bytes).map_err(|why| self.bad(entity, why))?;

@@ -67,7 +67,7 @@ impl Filter {
         for key in keys {
             let Some(entity) = super::entity_part(key) else { continue };
             let hash = self.hash(entity);
-            if self.may_have(hash) || (planted::is("a filter that misses a record") && hash % 4 == 0) {
+            if self.may_have(hash) || (planted::is("a filter that misses a record") && hash.is_multiple_of(4)) {
                 continue;
             }
             let (layer, count) = *growing;

@@ -241,7 +241,7 @@ impl Work {
             }
             Err(PastError::Store(error)) if error.is_full() => Some(RETRY_MS),
             Err(error) => {
-                // Whoever needs what cannot be read ends the node. Until then lookups read the store.
+                // A lookup that needs what cannot be read ends the node, as it would without a filter.
                 tracing::error!(%error, "the store cannot be read as a whole: lookups of new entities stay slow");
                 self.fills = false;
                 None
@@ -263,7 +263,10 @@ impl Work {
         let entities: usize = self.written.iter().map(|(_, leaving)| leaving.len()).sum();
         let is_due = entities >= SYNC_ENTITIES || now_ms.saturating_sub(self.written_ms) >= SYNC_MS;
         if self.written.is_empty() || !is_due {
-            let left_ms = (self.written_ms + SYNC_MS).saturating_sub(now_ms);
+            let left_ms = match self.written.is_empty() {
+                true => SYNC_MS,
+                false => (self.written_ms + SYNC_MS).saturating_sub(now_ms),
+            };
             return Ok(if self.batches.is_empty() { Went::Wait(left_ms.clamp(1, SYNC_MS)) } else { Went::On });
         }
         shared.past.sync()?;

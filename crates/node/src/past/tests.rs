@@ -510,7 +510,7 @@ fn finds(past: &Past, shard: u16, number: u128) -> bool {
 /// Lookups that found nothing: answered by the filter, and by the store.
 fn lookups(past: &Past) -> (u64, u64) {
     use std::sync::atomic::Ordering::Relaxed;
-    (past.lookups().filtered.load(Relaxed), past.lookups().vain.load(Relaxed))
+    (past.lookups().filtered.load(Relaxed), past.lookups().missed.load(Relaxed))
 }
 
 #[test]
@@ -530,11 +530,11 @@ fn what_left_is_found_before_while_and_after_the_filter_is_filled() {
     // Another process.
     stores.process_end();
     let past = open(&stores, 0).expect("a good store");
-    let is_right = |past: &Past, vain: u64, filtered: u64| {
+    let is_right = |past: &Past, missed: u64, filtered: u64| {
         assert!(all(past, SHARD, 1..601) && all(past, SHARD + 1, 1_001..1_601));
         let before = lookups(past);
         assert!(!finds(past, SHARD, 5_000) && !finds(past, SHARD + 1, 5_000));
-        assert_eq!(lookups(past), (before.0 + filtered, before.1 + vain));
+        assert_eq!(lookups(past), (before.0 + filtered, before.1 + missed));
     };
     is_right(&past, 2, 0);
     // It has read 512 of the first shard's 600, then 168 of the second's.
