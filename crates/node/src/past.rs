@@ -298,7 +298,7 @@ impl Past {
         Ok(true)
     }
 
-    /// Whether a record that the store has would be found: always.
+    /// Whether a lookup of this entity may find a record. It is `true` for every record of the store: audits check that.
     pub(crate) fn is_findable(&self, shard: ShardId, entity: &Entity) -> bool {
         !self.filter.excludes(shard, entity)
     }

@@ -183,15 +183,15 @@ impl Work {
     /// One piece of work; the node may go on for a while without it, but never goes on from a failure.
     fn step(&mut self, shared: &Shared) -> Result<Went, NodeError> {
         let now_ms = shared.world.clock.monotonic_ms();
-        let went = match self.write(shared, now_ms) {
+        let (went, is_full) = match self.write(shared, now_ms) {
             Ok(went) => {
                 self.tell_full(shared, None);
-                went
+                (went, false)
             }
             Err(PastError::Store(error)) if error.is_full() => {
                 self.tell_full(shared, Some(&error.to_string()));
                 self.write_again(shared);
-                Went::Wait(RETRY_MS)
+                (Went::Wait(RETRY_MS), true)
             }
             Err(error) => return Err(error.into()),
         };
@@ -199,6 +199,8 @@ impl Work {
             (Went::On, _) => Ok(went),
             (Went::Wait(ms), None) => match self.clear(shared)? {
                 Some(cleared) => Ok(cleared),
+                // Between pieces of the scan the full disk would be tried again each time.
+                None if is_full => Ok(went),
                 None => Ok(Went::Wait(self.fill(shared).map_or(*ms, |fill_ms| fill_ms.min(*ms)))),
             },
             (Went::Wait(_), Some(&number)) => {
