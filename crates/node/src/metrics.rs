@@ -7,6 +7,8 @@ use std::{
 
 use boxoffice_core::payment::{GatewayOutcome, PaymentCounts};
 
+use crate::past::Lookups;
+
 /// What a node counts since it was started.
 #[derive(Debug, Default)]
 pub struct Metrics {
@@ -84,10 +86,10 @@ impl Metrics {
         }
     }
 
-    /// The counters in Prometheus' text format, what there is now, and how many frames came damaged.
-    pub(crate) fn text(&self, now: &Gauges, damaged: u64) -> String {
+    /// The counters in Prometheus' text format, what there is now, lookups that found nothing, and how many frames came damaged.
+    pub(crate) fn text(&self, now: &Gauges, lookups: &Lookups, damaged: u64) -> String {
         let damaged = AtomicU64::new(damaged);
-        let rows: [(&str, &str, &AtomicU64); 26] = [
+        let rows: [(&str, &str, &AtomicU64); 28] = [
             ("boxoffice_commands_total", "Commands that came to the door.", &self.commands),
             ("boxoffice_busy_total", "Commands turned away because too much was under way.", &self.busy),
             ("boxoffice_log_passes_total", "Passes of the replication loop that wrote something.", &self.passes),
@@ -101,6 +103,12 @@ impl Metrics {
             ("boxoffice_snapshots_total", "Snapshots written.", &self.snapshots),
             ("boxoffice_left_total", "Ended entities written to the store.", &self.left),
             ("boxoffice_put_back_total", "Entities taken back from the store.", &self.put_back),
+            (
+                "boxoffice_history_lookups_filtered_total",
+                "Lookups of entities that never left memory, answered without the store.",
+                &lookups.filtered,
+            ),
+            ("boxoffice_history_lookups_missed_total", "Lookups for which the store had nothing.", &lookups.missed),
             ("boxoffice_history_syncs_total", "Syncs of the store.", &self.history_syncs),
             ("boxoffice_archived_segments_total", "Log segments archived.", &self.archived),
             ("boxoffice_calls_forwarded_total", "Calls sent to other nodes.", &self.calls_forwarded),

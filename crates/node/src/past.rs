@@ -10,7 +10,11 @@
 //! is put back into memory first. An entity that the snapshot still has in memory simply lives through its events again
 //! and leaves again; its record is never replaced by an older one. The store is not ahead of what the log is sure to
 //! have: it is handed only what was applied from entries that are synced.
+//!
+//! Nearly every lookup is of an entity that never left. A Bloom filter in memory answers those without the store: `filter.rs` says
+//! why it never hides a record. The keeper fills it after the start.
 
+mod filter;
 mod keeper;
 pub(crate) mod record;
 mod replay;
@@ -33,12 +37,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::world::{Pair, Store, StoreError, StoreSettings, Stores};
 
+use filter::Filter;
 pub(crate) use keeper::{Keeper, Order};
 pub(crate) use record::Stored;
 pub(crate) use replay::{Brought, Replay};
 pub use totals::Totals;
 
 const OWNER_KEY: &[u8] = b"owner";
+/// What the keys of all records begin with; the number of the shard follows, then the entity.
+const RECORDS: &[u8] = b"e";
+const SHARD_BYTES: usize = size_of::<ShardId>();
 /// Records read at a time when all are looked at.
 const SCAN: usize = 256;
 
@@ -51,6 +59,19 @@ pub struct Past {
     /// Shards that have no replica here any more, whose records go.
     given_up: Mutex<BTreeSet<ShardId>>,
     failures: AtomicU64,
+    filter: Filter,
+    /// The last key that was added to the filter of those that the store had at the start.
+    filled: Mutex<Option<Bytes>>,
+    lookups: Lookups,
+}
+
+/// Lookups of entities that have no record.
+#[derive(Debug, Default)]
+pub(crate) struct Lookups {
+    /// Answered by the filter.
+    pub(crate) filtered: AtomicU64,
+    /// Answered by the store.
+    pub(crate) missed: AtomicU64,
 }
 
 /// What is known of the store by whoever writes to it.
@@ -181,8 +202,16 @@ impl Past {
             return Err(PastError::Missing { dir: dir.to_owned(), shard });
         }
         let store = stores.open(dir, settings)?;
-        let (writing, given_up, failures) = (Mutex::default(), Mutex::default(), AtomicU64::new(0));
-        let past = Past { store, dir: dir.to_owned(), writing, given_up, failures };
+        let past = Past {
+            store,
+            dir: dir.to_owned(),
+            writing: Mutex::default(),
+            given_up: Mutex::default(),
+            failures: AtomicU64::new(0),
+            filter: Filter::new(),
+            filled: Mutex::default(),
+            lookups: Lookups::default(),
+        };
         let owner = Bytes::copy_from_slice(&owner.to_be_bytes());
         match past.store.get(OWNER_KEY)? {
             Some(found) if found != owner => return Err(PastError::Foreign { dir: past.dir }),
@@ -228,12 +257,50 @@ impl Past {
     /// # Errors
     /// [`PastError::Store`], [`PastError::BadRecord`].
     pub(crate) fn get(&self, shard: ShardId, entity: &Entity) -> Result<Option<Stored>, PastError> {
-        let Some(bytes) = self.store.get(&entity_key(shard, entity))? else { return Ok(None) };
+        if self.filter.excludes(shard, entity) {
+            self.lookups.filtered.fetch_add(1, Ordering::Relaxed);
+            return Ok(None);
+        }
+        let Some(bytes) = self.store.get(&entity_key(shard, entity))? else {
+            self.lookups.missed.fetch_add(1, Ordering::Relaxed);
+            return Ok(None);
+        };
         let stored = record::decode(&bytes).map_err(|why| self.bad(entity, why))?;
         match stored.entity == *entity {
             true => Ok(Some(stored)),
             false => Err(self.bad(entity, format!("it is of {}", stored.entity))),
         }
+    }
+
+    /// Lookups that found nothing so far.
+    pub(crate) fn lookups(&self) -> &Lookups {
+        &self.lookups
+    }
+
+    /// Adds some of the records that the store had at the start to the filter; whether there may be more. Lookups in shards
+    /// whose records are not all added go to the store.
+    ///
+    /// # Errors
+    /// [`PastError::Store`].
+    pub(crate) fn fill_some(&self) -> Result<bool, PastError> {
+        let mut filled = self.filled.lock();
+        let found = self.store.scan(RECORDS, filled.as_deref(), SCAN)?;
+        let Some((last, _)) = found.last() else {
+            self.filter.fill_to(u32::MAX);
+            return Ok(false);
+        };
+        self.filter.add(found.iter().map(|(key, _)| key));
+        // Keys are in the order of shards: those before the last one's are whole.
+        if let Some(shard) = shard_part(last) {
+            self.filter.fill_to(u32::from(shard));
+        }
+        *filled = Some(last.clone());
+        Ok(true)
+    }
+
+    /// Whether a lookup of this entity may find a record. It is `true` for every record of the store: audits check that.
+    pub(crate) fn is_findable(&self, shard: ShardId, entity: &Entity) -> bool {
+        !self.filter.excludes(shard, entity)
     }
 
     /// Hands every record of a shard to `see`, some at a time.
@@ -330,6 +397,9 @@ impl Past {
         (pairs, gone): (&[Pair], &[Bytes]),
         changed: Vec<(ShardId, ShardPast)>,
     ) -> Result<(), PastError> {
+        // Before the store has it, also where it refuses it: it may be there all the same. What goes comes back if the store is opened
+        // anew without this batch.
+        self.filter.add(pairs.iter().map(|(key, _)| key).chain(gone));
         if let Err(error) = self.store.change(pairs, gone) {
             // Counted before anybody else writes: see `failures`.
             self.failures.fetch_add(1, Ordering::Relaxed);
@@ -475,9 +545,19 @@ fn shard_key(shard: ShardId) -> Bytes {
 }
 
 fn records_of(shard: ShardId) -> BytesMut {
-    let mut key = BytesMut::from(&b"e"[..]);
+    let mut key = BytesMut::from(RECORDS);
     key.put_u16(shard);
     key
+}
+
+/// The shard in the key of a record.
+fn shard_part(key: &[u8]) -> Option<ShardId> {
+    Some(ShardId::from_be_bytes(*key.strip_prefix(RECORDS)?.first_chunk()?))
+}
+
+/// The entity in the key of a record.
+fn entity_part(key: &[u8]) -> Option<&[u8]> {
+    key.strip_prefix(RECORDS)?.get(SHARD_BYTES..)
 }
 
 fn entity_key(shard: ShardId, entity: &Entity) -> Bytes {

@@ -152,7 +152,7 @@ impl NodeHandle {
             now.in_memory += kept.len() as u64;
             now.leaving += kept.leaving() as u64;
         }
-        let mut text = self.shared.metrics.text(&now, self.shared.world.net.damaged());
+        let mut text = self.shared.metrics.text(&now, self.shared.past.lookups(), self.shared.world.net.damaged());
         text.push_str(&self.shared.admission.text());
         text.push_str(&self.times_text());
         text

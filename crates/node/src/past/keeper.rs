@@ -18,6 +18,8 @@ const BATCH: usize = 512;
 const SYNC_ENTITIES: usize = 4_096;
 /// … or after so many milliseconds: until then they are in memory as well.
 const SYNC_MS: u64 = 250;
+/// Milliseconds between pieces of the scan that fills the filter: it reads the whole store, and the node has other work.
+const FILL_MS: u64 = 1;
 /// Milliseconds between attempts on a full disk.
 const RETRY_MS: u64 = 1_000;
 
@@ -51,6 +53,7 @@ impl Keeper {
             written: Vec::new(),
             segments: Vec::new(),
             clears: Vec::new(),
+            fills: true,
             written_ms: 0,
             failures: 0,
         };
@@ -87,6 +90,8 @@ struct Work {
     segments: Vec<u64>,
     /// Shards whose records go.
     clears: Vec<ShardId>,
+    /// The filter lacks records that the store had at the start.
+    fills: bool,
     /// When the first of `written` was.
     written_ms: u64,
     /// The store's failures when the first of `written` was.
@@ -107,7 +112,7 @@ const FOREVER: Duration = Duration::MAX;
 impl Work {
     fn run(&mut self) {
         let orders = Arc::clone(&self.orders);
-        let (mut taken, mut wait) = (Vec::new(), FOREVER);
+        let (mut taken, mut wait) = (Vec::new(), Duration::ZERO);
         loop {
             orders.take(&mut taken, wait);
             match self.turn(&mut taken) {
@@ -119,7 +124,7 @@ impl Work {
 
     async fn run_as_task(&mut self) {
         let orders = Arc::clone(&self.orders);
-        let (mut taken, mut wait) = (Vec::new(), FOREVER);
+        let (mut taken, mut wait) = (Vec::new(), Duration::ZERO);
         loop {
             orders.taken(&mut taken, wait).await;
             match self.turn(&mut taken) {
@@ -172,21 +177,26 @@ impl Work {
     /// One piece of work; the node may go on for a while without it, but never goes on from a failure.
     fn step(&mut self, shared: &Shared) -> Result<Went, NodeError> {
         let now_ms = shared.world.clock.monotonic_ms();
-        let went = match self.write(shared, now_ms) {
+        let (went, is_full) = match self.write(shared, now_ms) {
             Ok(went) => {
                 self.tell_full(shared, None);
-                went
+                (went, false)
             }
             Err(PastError::Store(error)) if error.is_full() => {
                 self.tell_full(shared, Some(&error.to_string()));
                 self.write_again(shared);
-                Went::Wait(RETRY_MS)
+                (Went::Wait(RETRY_MS), true)
             }
             Err(error) => return Err(error.into()),
         };
         match (&went, self.segments.first()) {
             (Went::On, _) => Ok(went),
-            (Went::Wait(_), None) => Ok(self.clear(shared)?.unwrap_or(went)),
+            (Went::Wait(ms), None) => match self.clear(shared)? {
+                Some(cleared) => Ok(cleared),
+                // Between pieces of the scan the full disk would be tried again each time.
+                None if is_full => Ok(went),
+                None => Ok(Went::Wait(self.fill(shared).map_or(*ms, |fill_ms| fill_ms.min(*ms)))),
+            },
             (Went::Wait(_), Some(&number)) => {
                 self.archive(shared, number).map(|done| if done { Went::On } else { went })
             }
@@ -194,7 +204,11 @@ impl Work {
     }
 
     fn is_idle(&self) -> bool {
-        self.batches.is_empty() && self.written.is_empty() && self.segments.is_empty() && self.clears.is_empty()
+        self.batches.is_empty()
+            && self.written.is_empty()
+            && self.segments.is_empty()
+            && self.clears.is_empty()
+            && !self.fills
     }
 
     /// Removes some records of a shard that is elsewhere now, if there is one; when nothing else is to be done. What does not
@@ -208,6 +222,27 @@ impl Work {
             Err(error) => return Err(error.into()),
         }
         Ok(Some(Went::On))
+    }
+
+    /// Adds some records to the filter, when nothing else is to be done; when to go on, `None` if there are no more.
+    fn fill(&mut self, shared: &Shared) -> Option<u64> {
+        if !self.fills {
+            return None;
+        }
+        match shared.past.fill_some() {
+            Ok(true) => Some(FILL_MS),
+            Ok(false) => {
+                self.fills = false;
+                None
+            }
+            Err(PastError::Store(error)) if error.is_full() => Some(RETRY_MS),
+            Err(error) => {
+                // A lookup that needs what cannot be read ends the node, as it would without a filter.
+                tracing::error!(%error, "the store cannot be read as a whole: lookups of new entities stay slow");
+                self.fills = false;
+                None
+            }
+        }
     }
 
     fn write(&mut self, shared: &Shared, now_ms: u64) -> Result<Went, PastError> {
@@ -224,7 +259,10 @@ impl Work {
         let entities: usize = self.written.iter().map(|(_, leaving)| leaving.len()).sum();
         let is_due = entities >= SYNC_ENTITIES || now_ms.saturating_sub(self.written_ms) >= SYNC_MS;
         if self.written.is_empty() || !is_due {
-            let left_ms = (self.written_ms + SYNC_MS).saturating_sub(now_ms);
+            let left_ms = match self.written.is_empty() {
+                true => SYNC_MS,
+                false => (self.written_ms + SYNC_MS).saturating_sub(now_ms),
+            };
             return Ok(if self.batches.is_empty() { Went::Wait(left_ms.clamp(1, SYNC_MS)) } else { Went::On });
         }
         shared.past.sync()?;

@@ -38,8 +38,7 @@ struct Content {
     /// The first of them were to be written by a sync that failed: what follows them is of no use without them.
     has_hole: bool,
     bytes: u64,
-    /// A batch that was refused as full, and is in the journal all the same: it shows when the store is opened anew for the
-    /// next one.
+    /// A batch that was refused as full, and is in the journal all the same: it shows when the store is opened anew.
     refused: Option<(Vec<Pair>, Vec<Bytes>)>,
 }
 
@@ -174,6 +173,9 @@ impl Stores for MemoryStores {
         if !planted::is("a store believed as it is read") {
             // It is written again with the same bytes.
             content.has_hole = false;
+        }
+        if let Some((batch, gone)) = content.refused.take() {
+            content.keep(&batch, &gone);
         }
         Ok(Arc::new(MemoryStore { state: Arc::clone(&self.state), dir: dir.to_owned(), epoch }))
     }

@@ -73,11 +73,20 @@ fn twenty_thousand_carts_pass_through_little_memory() {
     shop.settle(10);
     assert_eq!(shop.audit(), CARTS);
     assert_eq!(shop.metric(|metrics| &metrics.put_back), 0);
+    let (filtered, missed) = ("boxoffice_history_lookups_filtered_total", "boxoffice_history_lookups_missed_total");
+    assert!(shop.counter(filtered) > CARTS * 9 / 10, "{} lookups were answered in memory", shop.counter(filtered));
+    assert!(shop.counter(missed) < CARTS / 10, "{} lookups found nothing in the store", shop.counter(missed));
     shop.stop();
 
     let shop = machine.start();
     shop.settle(10);
     assert_eq!(shop.audit(), CARTS);
+    let is_unknown = |number| matches!(shop.cart(number, CartCommand::Get, None), Ok(Err(_)));
+    eventually("the filter has what the store had", || {
+        let before = shop.counter(filtered);
+        assert!(is_unknown(CARTS + 1) && is_unknown(CARTS + 2));
+        shop.counter(filtered) == before + 2
+    });
     assert_eq!(shop.order(12_345).lines.len(), 1);
     shop.stop();
     let told = boxoffice_node::inspect::inspect(&machine.world(), &machine.config.data_dir, |_| {}).expect("whole");

@@ -334,6 +334,13 @@ impl Shop {
         of(self.handle().metrics()).load(Ordering::Relaxed)
     }
 
+    /// A counter of the metrics page.
+    pub(crate) fn counter(&self, name: &str) -> u64 {
+        let text = self.handle().metrics_text();
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).expect("a counter");
+        value.parse().expect("a number")
+    }
+
     pub(crate) fn block_on<T>(&self, what: impl Future<Output = T>) -> T {
         self.selling.block_on(what)
     }

@@ -1,0 +1,175 @@
+//! A Bloom filter in front of the store: it tells that an entity has no record there, without reading the store.
+//!
+//! **Why it never hides a record.** It holds every entity whose record the store has had since this process opened it: entities
+//! are added before the batch that writes or removes their records, and a scan adds what the store had when it was opened. Until
+//! the scan has passed a shard, the filter says nothing about that shard. So a store that is opened anew, and lacks what was not
+//! synced or has a batch that it had refused, has nothing that the filter lacks. Nothing is taken out of the filter.
+//!
+//! **Order between threads.** A reader asks only after it has seen under the replica's lock that the entity is not in memory. The
+//! keeper has added the entity before it took that lock to forget it, and an import before its snapshot was handed on. The scan
+//! says how far it is with release, and readers read that with acquire. So the bits themselves need no order.
+
+use std::{
+    hash::{BuildHasher, Hasher},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use boxoffice_core::{id::Entity, planted};
+use boxoffice_shard::ShardId;
+use bytes::Bytes;
+use fastbloom::{AtomicBloomFilter, DefaultHasher};
+use parking_lot::Mutex;
+
+/// Layers, each for [`GROWTH`] times as many entities as the one before, and allocated when that is full. All together are for
+/// 11 million entities and take 15 MB. With more the last one answers wrongly more often: lookups then reach the store as they
+/// would without a filter.
+const LAYERS: usize = 5;
+const FIRST_LAYER: usize = 32_768;
+const GROWTH: usize = 4;
+/// Of lookups that find nothing, this share passes a full layer: 11 bits for each entity.
+const FALSE_POSITIVES: f64 = 0.005;
+/// The same in every process: a simulation must run again as it ran.
+const SEED: [u8; 16] = *b"boxoffice filter";
+
+pub(super) struct Filter {
+    hasher: DefaultHasher,
+    /// Entities that the first layer is made for.
+    first: usize,
+    layers: [OnceLock<AtomicBloomFilter>; LAYERS],
+    /// The layer that takes new entities, and how many it has.
+    growing: Mutex<(usize, usize)>,
+    /// All records of shards with smaller numbers are in the filter.
+    filled: AtomicU32,
+}
+
+impl Filter {
+    /// Without entities; it says nothing yet.
+    pub(super) fn new() -> Filter {
+        Filter::with_first_layer(FIRST_LAYER)
+    }
+
+    fn with_first_layer(first: usize) -> Filter {
+        Filter {
+            hasher: DefaultHasher::seeded(&SEED),
+            first,
+            layers: [const { OnceLock::new() }; LAYERS],
+            growing: Mutex::default(),
+            filled: AtomicU32::new(0),
+        }
+    }
+
+    /// Adds the entities of records with these keys.
+    pub(super) fn add<'a>(&self, keys: impl Iterator<Item = &'a Bytes>) {
+        let mut growing = self.growing.lock();
+        for key in keys {
+            let Some(entity) = super::entity_part(key) else { continue };
+            let hash = self.hash(entity);
+            if self.may_have(hash) || (planted::is("a filter that misses a record") && hash.is_multiple_of(4)) {
+                continue;
+            }
+            let (layer, count) = *growing;
+            let capacity = self.first * GROWTH.pow(layer as u32);
+            let new = || AtomicBloomFilter::with_false_pos(FALSE_POSITIVES).expected_items(capacity);
+            self.layers[layer].get_or_init(new).insert_hash(hash);
+            *growing = match count + 1 < capacity || layer + 1 == LAYERS {
+                true => (layer, count + 1),
+                false => (layer + 1, 0),
+            };
+        }
+    }
+
+    /// The scan has added all records of shards with smaller numbers than this.
+    pub(super) fn fill_to(&self, shard: u32) {
+        self.filled.store(shard, Ordering::Release);
+    }
+
+    /// Whether the store certainly has no record of this entity. `false` means nothing.
+    pub(super) fn excludes(&self, shard: ShardId, entity: &Entity) -> bool {
+        u32::from(shard) < self.filled.load(Ordering::Acquire) && !self.may_have(entity.with_key(|key| self.hash(key)))
+    }
+
+    fn may_have(&self, hash: u64) -> bool {
+        self.layers.iter().map_while(OnceLock::get).any(|layer| layer.contains_hash(hash))
+    }
+
+    fn hash(&self, entity: &[u8]) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(entity);
+        hasher.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_core::id::{CartId, Id};
+
+    use super::super::entity_key;
+    use super::*;
+
+    const SHARD: ShardId = 2;
+
+    fn cart(number: usize) -> Entity {
+        Entity::Cart(CartId(number as u128 * 0x9e37_79b9_7f4a_7c15))
+    }
+
+    fn add(filter: &Filter, numbers: std::ops::Range<usize>) {
+        let keys: Vec<_> = numbers.map(|number| entity_key(SHARD, &cart(number))).collect();
+        filter.add(keys.iter());
+    }
+
+    #[test]
+    fn it_says_nothing_about_a_shard_before_that_is_filled() {
+        let filter = Filter::new();
+        for (filled, excludes) in [(0, false), (u32::from(SHARD), false), (u32::from(SHARD) + 1, true)] {
+            filter.fill_to(filled);
+            assert_eq!(filter.excludes(SHARD, &cart(1)), excludes, "filled to {filled}");
+        }
+    }
+
+    #[test]
+    fn it_has_all_that_was_added_and_little_else_over_several_layers() {
+        let filter = Filter::new();
+        filter.fill_to(u32::MAX);
+        assert!(filter.layers[0].get().is_none(), "nothing is allocated for nothing");
+        let many = 3 * FIRST_LAYER;
+        add(&filter, 0..many);
+        // What is there already takes no room.
+        let before = *filter.growing.lock();
+        add(&filter, 0..many);
+        assert_eq!(*filter.growing.lock(), before);
+        assert_eq!((before.0, filter.layers.iter().filter_map(OnceLock::get).count()), (1, 2));
+        assert!((0..many).all(|number| !filter.excludes(SHARD, &cart(number))));
+        let passed = (many..2 * many).filter(|number| !filter.excludes(SHARD, &cart(*number))).count();
+        assert!(passed < many / 100, "{passed} of {many} that were not added");
+        let bytes: usize = filter.layers.iter().filter_map(OnceLock::get).map(|layer| layer.num_bits() / 8).sum();
+        assert!(bytes < 240_000, "{bytes}");
+    }
+
+    #[test]
+    fn more_than_it_is_made_for_goes_to_its_last_layer() {
+        let filter = Filter::with_first_layer(4);
+        filter.fill_to(u32::MAX);
+        // 4 + 16 + 64 + 256 + 1 024 are what it is made for.
+        add(&filter, 0..1_000);
+        let passed = |filter: &Filter| (10_000..20_000).filter(|at| !filter.excludes(SHARD, &cart(*at))).count();
+        assert!(passed(&filter) < 300, "{}", passed(&filter));
+        add(&filter, 1_000..5_000);
+        assert_eq!(filter.growing.lock().0, LAYERS - 1);
+        assert!((0..5_000).all(|number| !filter.excludes(SHARD, &cart(number))));
+        assert!(passed(&filter) > 3_000, "it is too full to be of use, and still right: {}", passed(&filter));
+    }
+
+    #[test]
+    fn keys_of_records_and_entities_are_the_same_to_it() {
+        let filter = Filter::new();
+        filter.fill_to(u32::MAX);
+        let session = Entity::Session(Id::new("hall-7").expect("an id"));
+        let keys = [entity_key(SHARD, &session), super::super::shard_key(SHARD), Bytes::from_static(b"owner")];
+        filter.add(keys.iter());
+        assert!(!filter.excludes(SHARD, &session));
+        assert_eq!(*filter.growing.lock(), (0, 1), "only records are added");
+    }
+}
