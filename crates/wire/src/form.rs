@@ -280,10 +280,30 @@ impl Hex {
     }
 }
 
+/// The values of hexadecimal digits; other bytes have one that no digit has.
+const DIGITS: [u8; 256] = {
+    let (mut values, mut value) = ([0xff; 256], 0);
+    while value < 16 {
+        values[b"0123456789abcdef"[value] as usize] = value as u8;
+        values[b"0123456789ABCDEF"[value] as usize] = value as u8;
+        value += 1;
+    }
+    values
+};
+
 /// The number with exactly these 32 hexadecimal digits.
 fn from_hex(text: &str) -> Option<u128> {
-    let plain = text.len() == 32 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
-    plain.then(|| u128::from_str_radix(text, 16).ok())?
+    let (high, low) = text.as_bytes().split_first_chunk::<16>()?;
+    let half = |text: &[u8; 16]| {
+        let (mut number, mut all) = (0, 0);
+        for byte in text {
+            let digit = DIGITS[usize::from(*byte)];
+            number = number << 4 | u64::from(digit & 0xf);
+            all |= digit;
+        }
+        (all < 16).then_some(u128::from(number))
+    };
+    Some(half(high)? << 64 | half(low.try_into().ok()?)?)
 }
 
 /// The cart token with this text: 32 hexadecimal digits.
