@@ -266,11 +266,9 @@ struct Hex([u8; 32]);
 
 impl Hex {
     fn of(number: u128) -> Hex {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut text = [0; 32];
-        for (pair, byte) in text.chunks_exact_mut(2).zip(number.to_be_bytes()) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
+        for (place, shift) in [96, 64, 32, 0].into_iter().enumerate() {
+            text[8 * place..8 * place + 8].copy_from_slice(&digits((number >> shift) as u32));
         }
         Hex(text)
     }
@@ -278,6 +276,19 @@ impl Hex {
     fn as_str(&self) -> &str {
         str::from_utf8(&self.0).expect("hexadecimal digits are ASCII")
     }
+}
+
+/// The eight hexadecimal digits of a number, all at once: each half of a byte moves into a byte of its own, and becomes a digit.
+fn digits(number: u32) -> [u8; 8] {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let mut halves = u64::from(number);
+    halves = (halves << 16 | halves) & 0x0000_ffff_0000_ffff;
+    halves = (halves << 8 | halves) & 0x00ff_00ff_00ff_00ff;
+    halves = (halves << 4 | halves) & 0x0f0f_0f0f_0f0f_0f0f;
+    // One where the half is more than nine.
+    let letters = (halves + 6 * ONES) >> 4 & ONES;
+    let to_letter = u64::from(b'a' - b'0' - 10);
+    (halves + u64::from(b'0') * ONES + to_letter * letters).to_be_bytes()
 }
 
 /// The values of hexadecimal digits; other bytes have one that no digit has.

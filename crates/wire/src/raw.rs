@@ -248,7 +248,7 @@ impl From<Fault> for Malformed {
 /// The item that begins at `at`.
 #[inline]
 fn item(bytes: &[u8], at: usize) -> Result<Item, Fault> {
-    let marker = *bytes.get(at).ok_or(Fault::CutOff)?;
+    let Some(&marker) = bytes.get(at) else { return Err(Fault::CutOff) };
     let body = at + 1;
     // Most items have a head of one byte.
     match marker {

@@ -291,7 +291,7 @@ fn request_id(op: Op, rid: Option<&str>) -> Result<Option<RequestHash>, Rejectio
         return Ok(None);
     }
     let printable = |rid: &str| {
-        (1..=REQUEST_ID_BYTES_MAX).contains(&rid.len()) && rid.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+        (1..=REQUEST_ID_BYTES_MAX).contains(&rid.len()) && rid.bytes().all(|byte| matches!(byte, b' '..=b'~'))
     };
     match rid {
         None => Err(Refusal::RequestIdMissing.into()),
