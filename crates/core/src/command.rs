@@ -4,6 +4,7 @@ mod cart;
 mod cluster;
 mod customer;
 mod directory;
+mod hash;
 mod limits;
 mod product;
 mod resource;

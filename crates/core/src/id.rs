@@ -150,7 +150,11 @@ impl RequestHash {
 
 /// The first 64 bits of the BLAKE3 hash of `bytes`: stable for ever.
 pub fn hash64(bytes: &[u8]) -> u64 {
-    let hash = blake3::hash(bytes);
+    first64(&blake3::hash(bytes))
+}
+
+/// The first 64 bits of a hash.
+pub(crate) fn first64(hash: &blake3::Hash) -> u64 {
     let mut first = [0; 8];
     first.copy_from_slice(&hash.as_bytes()[..8]);
     u64::from_be_bytes(first)

@@ -7,7 +7,7 @@ use boxoffice_core::{
         CartCommand, ClusterCommand, Command, CustomerCommand, DirectoryCommand, Expect, Machine, Move, Payment,
         ProductCommand, ResourceCommand, SessionCommand, Title, VenueCommand, VenueDetails, Want, WantedLine, When,
     },
-    id::{CartId, Entity, Id},
+    id::{CartId, Entity, Id, hash64},
     layout::Layout,
     money::Currency,
     seat::{Seat, SeatSet},
@@ -110,6 +110,13 @@ proptest! {
     #[test]
     fn a_command_is_read_as_it_was_written(command in command()) {
         prop_assert_eq!(read::<Command>(&written(&command)), Some(command));
+    }
+
+    /// How every request was hashed at first. What a cart remembers has these hashes.
+    #[test]
+    fn the_hash_of_a_command_stays_for_ever(command in command()) {
+        let bytes = rmp_serde::to_vec(&command).expect("it can be written");
+        prop_assert_eq!(command.hash64(), hash64(&bytes));
     }
 
     /// Whatever comes is read or refused, and what is read is what was meant.

@@ -266,11 +266,9 @@ struct Hex([u8; 32]);
 
 impl Hex {
     fn of(number: u128) -> Hex {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut text = [0; 32];
-        for (pair, byte) in text.chunks_exact_mut(2).zip(number.to_be_bytes()) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
+        for (place, shift) in [96, 64, 32, 0].into_iter().enumerate() {
+            text[8 * place..8 * place + 8].copy_from_slice(&digits((number >> shift) as u32));
         }
         Hex(text)
     }
@@ -280,10 +278,43 @@ impl Hex {
     }
 }
 
+/// The eight hexadecimal digits of a number, all at once: each half of a byte moves into a byte of its own, and becomes a digit.
+fn digits(number: u32) -> [u8; 8] {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let mut halves = u64::from(number);
+    halves = (halves << 16 | halves) & 0x0000_ffff_0000_ffff;
+    halves = (halves << 8 | halves) & 0x00ff_00ff_00ff_00ff;
+    halves = (halves << 4 | halves) & 0x0f0f_0f0f_0f0f_0f0f;
+    // One where the half is more than nine.
+    let letters = (halves + 6 * ONES) >> 4 & ONES;
+    let to_letter = u64::from(b'a' - b'0' - 10);
+    (halves + u64::from(b'0') * ONES + to_letter * letters).to_be_bytes()
+}
+
+/// The values of hexadecimal digits; other bytes have one that no digit has.
+const DIGITS: [u8; 256] = {
+    let (mut values, mut value) = ([0xff; 256], 0);
+    while value < 16 {
+        values[b"0123456789abcdef"[value] as usize] = value as u8;
+        values[b"0123456789ABCDEF"[value] as usize] = value as u8;
+        value += 1;
+    }
+    values
+};
+
 /// The number with exactly these 32 hexadecimal digits.
 fn from_hex(text: &str) -> Option<u128> {
-    let plain = text.len() == 32 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
-    plain.then(|| u128::from_str_radix(text, 16).ok())?
+    let (high, low) = text.as_bytes().split_first_chunk::<16>()?;
+    let half = |text: &[u8; 16]| {
+        let (mut number, mut all) = (0, 0);
+        for byte in text {
+            let digit = DIGITS[usize::from(*byte)];
+            number = number << 4 | u64::from(digit & 0xf);
+            all |= digit;
+        }
+        (all < 16).then_some(u128::from(number))
+    };
+    Some(half(high)? << 64 | half(low.try_into().ok()?)?)
 }
 
 /// The cart token with this text: 32 hexadecimal digits.

@@ -5,12 +5,12 @@ use boxoffice_core::{
         CartCommand, ClusterCommand, Command, DirectoryCommand, ProductCommand, ResourceCommand, SessionCommand,
         VenueCommand,
     },
-    id::{CartId, Entity, Id, Request as RequestKey, RequestHash, hash64},
+    id::{CartId, Entity, Id, Request as RequestKey, RequestHash},
     refusal::Refusal,
     seat::Seat,
     time::Timestamp,
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
@@ -291,7 +291,7 @@ fn request_id(op: Op, rid: Option<&str>) -> Result<Option<RequestHash>, Rejectio
         return Ok(None);
     }
     let printable = |rid: &str| {
-        (1..=REQUEST_ID_BYTES_MAX).contains(&rid.len()) && rid.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+        (1..=REQUEST_ID_BYTES_MAX).contains(&rid.len()) && rid.bytes().all(|byte| matches!(byte, b' '..=b'~'))
     };
     match rid {
         None => Err(Refusal::RequestIdMissing.into()),
@@ -305,12 +305,7 @@ fn request_id(op: Op, rid: Option<&str>) -> Result<Option<RequestHash>, Rejectio
 /// The key of a command under a request id. The hash is over the core's command and not over bytes of the frame, so that
 /// a repeat may come in the other encoding, with its fields in another order.
 fn keyed(id: Option<RequestHash>, command: &Command) -> Option<RequestKey> {
-    let id = id?;
-    let mut canonical = Vec::with_capacity(128);
-    command
-        .serialize(&mut rmp_serde::Serializer::new(&mut canonical))
-        .expect("a command can be written as MessagePack");
-    Some(RequestKey { id, body: hash64(&canonical) })
+    Some(RequestKey { id: id?, body: command.hash64() })
 }
 
 /// What is to be done, by op.

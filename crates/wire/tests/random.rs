@@ -8,7 +8,7 @@ use boxoffice_core::{
         StockCounts,
     },
     command::{CustomerLimit, HoldPolicy, Limits, ProductDetails},
-    id::{CartId, Entity, Id, OrderId},
+    id::{CartId, CartToken, Entity, Id, OrderId},
     money::{Currency, Money},
     portion::Content,
     seat::Seat,
@@ -16,6 +16,7 @@ use boxoffice_core::{
 };
 use boxoffice_wire::{
     Encoding, Op, Request, body, encode,
+    form::{cart_token, cart_token_text},
     reply::{self, BookingPage, FromAnswer, Reply, ServerFrame},
     request::Shape,
 };
@@ -169,6 +170,25 @@ proptest! {
             prop_assert_eq!(&got.bookings, &bookings);
             let got: PurchasesPage = back(encoding, &Answer::Purchases(page.clone()));
             prop_assert_eq!(&got, &page);
+        }
+    }
+
+    #[test]
+    fn numbers_are_thirty_two_hexadecimal_digits_and_nothing_else(
+        number in any::<u128>(), place in 0..32_usize, other in any::<char>(),
+    ) {
+        let text = cart_token_text(CartToken(number));
+        prop_assert_eq!(&text, &format!("{number:032x}"));
+        for text in [&text, &text.to_uppercase()] {
+            prop_assert_eq!(cart_token(text), Some(CartToken(number)));
+            let mut changed = text.clone();
+            changed.replace_range(place..=place, other.encode_utf8(&mut [0; 4]));
+            let known = (changed.len() == 32).then(|| u128::from_str_radix(&changed, 16).ok()).flatten();
+            let known = known.filter(|_| other.is_ascii_hexdigit());
+            prop_assert_eq!(cart_token(&changed), known.map(CartToken), "{}", changed);
+        }
+        for wrong in [&text[1..], &text[..16], "", &format!("{text}0"), &format!("+{}", &text[1..])] {
+            prop_assert_eq!(cart_token(wrong), None, "{}", wrong);
         }
     }
 
