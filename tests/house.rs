@@ -1,5 +1,5 @@
 //! The arrows between crates: who may use whom. A new arrow is a decision: it changes this picture and a sentence in
-//! `docs/architecture.md`. And what `docs/promises.md` says of tests, and `deny.toml` of packages.
+//! `docs/architecture.md`. And what `docs/promises.md` says of tests, `deny.toml` of packages, and commands of programs.
 
 mod packages;
 
@@ -120,4 +120,52 @@ fn every_test_that_the_promises_name_is_there() {
     assert!(named.len() > 150, "{} tests are named", named.len());
     let missing: Vec<_> = named.into_iter().filter(|name| !found.contains(*name)).collect();
     assert_eq!(missing, [""; 0], "named in {pages:?}, and nowhere else");
+}
+
+/// The programs of each crate, by the crate's name.
+fn programs(metadata: &serde_json::Value) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut programs: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for package in metadata["packages"].as_array().expect("packages") {
+        let of = programs.entry(package["name"].as_str().expect("a name")).or_default();
+        for target in package["targets"].as_array().expect("targets") {
+            if target["kind"].as_array().expect("kinds").iter().any(|kind| kind == "bin") {
+                of.insert(target["name"].as_str().expect("a name"));
+            }
+        }
+    }
+    programs
+}
+
+/// Cargo builds the programs of the default members only, unless it is told of which package one is.
+#[test]
+fn commands_that_build_a_program_say_of_which_package_it_is() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let files =
+        ["", "docs", "crates/bench", "tests"].map(|directory| fs::read_dir(root.join(directory)).expect("a directory"));
+    let paths = files.into_iter().flatten().map(|file| file.expect("a file").path());
+    let metadata = metadata();
+    let programs = programs(&metadata);
+    let (mut commands, mut wrong) = (0, Vec::new());
+    for path in paths.filter(|path| path.is_file()) {
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        for line in text.lines().filter(|line| line.contains("cargo ") && line.contains(" --bin ")) {
+            commands += 1;
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let after = |option| words.windows(2).filter(move |pair| pair[0] == option).map(|pair| pair[1]);
+            let mut packages: Vec<&str> = after("-p").collect();
+            if packages.is_empty() {
+                packages.push("boxoffice");
+            }
+            let is_there =
+                |bin: &str| packages.iter().any(|package| programs.get(package).is_some_and(|of| of.contains(bin)));
+            if !after("--bin").all(is_there) {
+                wrong.push(format!("{}: {line}", path.display()));
+            }
+        }
+    }
+    assert!(
+        commands > 5 && wrong.is_empty(),
+        "{commands} commands, of which these build nothing:\n{}",
+        wrong.join("\n")
+    );
 }

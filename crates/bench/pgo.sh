@@ -16,7 +16,7 @@ fi
 profiles=$PWD/target/pgo/profiles
 rm -rf "$profiles"
 
-RUSTFLAGS="-Cprofile-generate=$profiles" cargo build --profile dist --bin boxoffice --target-dir target/pgo
+RUSTFLAGS="-Cprofile-generate=$profiles" cargo build --profile dist -p boxoffice --bin boxoffice --target-dir target/pgo
 program=target/pgo/dist/boxoffice
 # What it is tuned for: cinemas at their peak and a theatre, on three nodes and on one. The verdicts do not matter here, for
 # fewer flows are offered than the scenarios expect, and a program that counts is slow.
@@ -27,4 +27,4 @@ export LLVM_PROFILE_FILE=$profiles/%m_%p.profraw
 "$profdata" merge -o "$profiles/merged.profdata" "$profiles"/*.profraw
 
 RUSTFLAGS="-Cprofile-use=$profiles/merged.profdata" \
-    cargo build --profile dist --bin boxoffice --bin peers --target-dir target/pgo
+    cargo build --profile dist -p boxoffice -p boxoffice-bench --bin boxoffice --bin peers --target-dir target/pgo

@@ -39,11 +39,8 @@ use crate::{
 };
 
 mod comparing;
-mod following;
 mod log_writing;
 mod replicas;
-
-use following::Unapplied;
 
 /// The engine's clock tick.
 const TICK_MS: u64 = 100;
@@ -109,10 +106,6 @@ pub(crate) struct Driver {
     outputs: Vec<Output<Ticket>>,
     commits: Vec<Commit>,
     settled: Settled,
-    /// What is committed and still to be applied.
-    unapplied: Unapplied,
-    /// Monotonic milliseconds when the turn began.
-    now_ms: u64,
     /// By shard: leadership, and the monotonic millisecond at which the next of its deadlines is due.
     reigns: Vec<Option<Reign>>,
     due_ms: Vec<Option<u64>>,
@@ -174,8 +167,6 @@ impl Driver {
             outputs: Vec::new(),
             commits: Vec::new(),
             settled: Vec::new(),
-            unapplied: Unapplied::new(cells),
-            now_ms,
             reigns: vec![None; cells],
             due_ms: vec![None; cells],
             next_tick_ms: now_ms,
@@ -217,7 +208,7 @@ impl Driver {
             while self.persisted()? {
                 self.step(&turn)?;
             }
-            self.end(&turn)?;
+            self.end(&turn);
             if turn.is_last {
                 return Ok(self.log.end()?);
             }
@@ -253,7 +244,7 @@ impl Driver {
                     break;
                 }
             }
-            self.end(&turn)?;
+            self.end(&turn);
             if turn.is_last {
                 self.log.end()?;
                 pay_disk(&*shared.world.disk).await;
@@ -307,7 +298,6 @@ impl Driver {
         let clock = &self.shared.world.clock;
         let mono_ms = clock.monotonic_ms();
         let now = Now { wall_ms: clock.wall_ms(), mono_ms };
-        self.now_ms = mono_ms;
         if now.mono_ms >= self.next_tick_ms {
             self.next_tick_ms = now.mono_ms + TICK_MS;
             self.tick(now.mono_ms)?;
@@ -333,7 +323,7 @@ impl Driver {
             true => self.next_tick_ms,
             false => self.due_ms.iter().flatten().copied().fold(self.next_tick_ms, u64::min),
         };
-        let until = self.engine.due_ms().into_iter().chain(self.unapplied.due_ms()).fold(until, u64::min);
+        let until = self.engine.due_ms().map_or(until, |due_ms| due_ms.min(until));
         Duration::from_millis(until.saturating_sub(self.shared.world.clock.monotonic_ms()))
     }
 
@@ -371,7 +361,7 @@ impl Driver {
             self.note_group(cell.id);
         }
         self.noted = (self.noted + NOTED_A_TICK) % self.shared.cells.len();
-        self.cut_for_release()?;
+        self.cut_for_release();
         self.hand_over();
         Ok(())
     }
@@ -466,13 +456,9 @@ impl Driver {
     }
 
     /// Hands on what came of the turn, and what its time has come for.
-    fn end(&mut self, turn: &Turn) -> Result<(), NodeError> {
-        if self.unapplied.due_ms().is_some_and(|due_ms| due_ms <= turn.now.mono_ms) {
-            self.catch_up_all()?;
-        }
+    fn end(&mut self, turn: &Turn) {
         self.hand_on();
         self.hand_out_deadlines(turn.now.mono_ms);
-        Ok(())
     }
 
     /// Hands on what was carried out to those who wait for it.
@@ -502,13 +488,7 @@ impl Driver {
                     ) {
                         settled.push((ticket, index));
                     }
-                    let applied = if settled.len() == first && self.may_wait(shard) {
-                        self.apply_later(shard, position, turns);
-                        Ok(())
-                    } else {
-                        let caught_up = self.catch_up(shard);
-                        caught_up.and_then(|()| self.apply(shard, position, &turns, &mut settled[first..]))
-                    };
+                    let applied = self.apply(shard, position, &turns, &mut settled[first..]);
                     self.settled = settled;
                     applied?;
                 }
@@ -531,20 +511,12 @@ impl Driver {
                             "no majority of the voters agrees what time it is: the shard begins with the earlier clock"
                         );
                     }
-                    self.catch_up_to_lead(shard)?;
                     self.lead(shard, Reign { epoch, time });
                 }
                 Output::Follow { shard, term, leader } => self.follow(shard, term, leader),
-                Output::Restore(received) => {
-                    self.catch_up(received.meta.shard)?;
-                    self.restore(received)?;
-                }
-                Output::SnapshotDue { meta } => {
-                    self.catch_up(meta.shard)?;
-                    self.cut(meta);
-                }
+                Output::Restore(received) => self.restore(received)?,
+                Output::SnapshotDue { meta } => self.cut(meta),
                 Output::CutSnapshot { meta, .. } => {
-                    self.catch_up(meta.shard)?;
                     let state = self.cut_for_peer(meta.shard);
                     self.shared.replicators.push(meta.shard, EngineInput::SnapshotCut { meta, state });
                 }
@@ -554,10 +526,7 @@ impl Driver {
                     self.shared.reached.lock().insert(shard, version);
                     self.shared.placing.notify_one();
                 }
-                Output::Removed { shard, replica } => {
-                    self.catch_up(shard)?;
-                    self.removed(shard, replica)?;
-                }
+                Output::Removed { shard, replica } => self.removed(shard, replica)?,
                 Output::Fatal { shard, why } => return Err(NodeError::Broken { shard, why }),
             }
         }

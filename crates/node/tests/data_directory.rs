@@ -39,7 +39,7 @@ fn a_node_finds_its_state_again_and_misses_a_log_that_was_deleted() {
     let mut index = 0;
     for round in 1..=3_u64 {
         while log.segments() < 3 {
-            if log.wants_checkpoint() {
+            if log.wants_checkpoint(0) {
                 log.append(Kind::Checkpoint, &[b"hard states"], &[]).unwrap();
             }
             index += 1;

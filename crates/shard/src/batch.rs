@@ -60,11 +60,6 @@ impl Turns {
         self.count == 0
     }
 
-    /// How many bytes they have.
-    pub fn bytes(&self) -> usize {
-        self.body.len()
-    }
-
     /// The turns in an entry's payload, as a log keeps it, and when it was proposed: for looking at a log that no engine has
     /// open.
     ///

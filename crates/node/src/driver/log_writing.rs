@@ -179,15 +179,13 @@ impl Driver {
     }
 
     /// When there are too many segments, cuts snapshots of the shards, which need them.
-    pub(super) fn cut_for_release(&mut self) -> Result<(), NodeError> {
+    pub(super) fn cut_for_release(&mut self) {
         if std::mem::take(&mut self.cut_for_release) {
-            self.catch_up_all()?;
             let metas: Vec<SnapshotMeta> =
                 self.own_cells().filter_map(|cell| self.engine.snapshot_meta(cell.id).cloned()).collect();
             for meta in metas {
                 self.cut(meta);
             }
         }
-        Ok(())
     }
 }
