@@ -25,7 +25,7 @@ use crate::{
     door::Failure,
     error::NodeError,
     feeds::Commit,
-    log::LogWriter,
+    log::{LogError, LogWriter},
     past::{Brought, Keeper, Order, PastError, Replay},
     peer_frame::{self, Outbox},
     placing,
@@ -337,7 +337,11 @@ impl Driver {
         }
         self.wait_for_others(now_ms);
         if self.log.wants_checkpoint() {
-            self.write_checkpoint()?;
+            match self.write_checkpoint() {
+                // It is written when there is room. Until then older segments stay.
+                Ok(()) | Err(NodeError::Log(LogError::Full { .. })) => {}
+                Err(error) => return Err(error),
+            }
         }
         self.note_first_needed();
         if self.number == 0 {
