@@ -188,7 +188,7 @@ impl<R> Turn<R> {
 
 /// Adds to a list of few items with room for them and no more: a vector that grows by itself makes room for four at once, and an
 /// event or an effect takes 350 bytes.
-fn add<T>(list: &mut Vec<T>, item: T) {
+pub(crate) fn add<T>(list: &mut Vec<T>, item: T) {
     if list.len() == list.capacity() && list.len() < 4 {
         list.reserve_exact(1);
     }

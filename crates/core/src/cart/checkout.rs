@@ -29,7 +29,7 @@ impl Cart {
         shipping: Option<&Shipping>,
     ) -> Result<CartEvent, Refusal> {
         let body = self.may_change()?.ok_or_else(|| self.not_found())?;
-        let Some(amount) = self.total_of(&self.lines()) else { return Err(Refusal::CartEmpty) };
+        let Some(amount) = self.total() else { return Err(Refusal::CartEmpty) };
         let customer = self.customer_with(customer)?;
         let late = body.lines.iter().any(|line| line.hold.is_none());
         let (payment, shipping) = (payment.clone(), shipping.cloned());
@@ -73,7 +73,7 @@ impl Cart {
         if planted::is("an expectation not looked at") {
             return Ok(());
         }
-        let Some(actual) = self.total_of(&self.lines()) else { return Err(Refusal::CartEmpty) };
+        let Some(actual) = self.total() else { return Err(Refusal::CartEmpty) };
         let mut totals = [expect.total, expect.paid].into_iter().flatten();
         if let Some(expected) = totals.find(|expected| *expected != actual) {
             return Err(Refusal::CartDiffers(CartDifference::Total { expected, actual }));

@@ -203,7 +203,8 @@ impl Cart {
             }
         };
         let mut number = next_line;
-        let (mut lines, mut grown, mut views) = (Vec::new(), Vec::new(), Vec::with_capacity(asked.len()));
+        let (mut lines, mut grown) = (Vec::with_capacity(fresh), Vec::with_capacity(asked.len() - fresh));
+        let mut views = Vec::with_capacity(asked.len());
         for (asked, content) in asked.iter().zip(contents) {
             let Granted { hold, revision, late, ttl_ms, .. } = *asked.granted;
             let (entity, believed_until) = (asked.entity.clone(), asked.believed_until);
@@ -390,6 +391,13 @@ impl Cart {
         let currency = self.body.as_ref()?.currency?;
         let amount = total(lines.iter().map(|line| &line.content)).expect("checked whenever a line was added");
         (!lines.is_empty()).then_some(Money { amount, currency })
+    }
+
+    /// Σ of the lines that it has (P7); `None` if it has none.
+    pub(super) fn total(&self) -> Option<Money> {
+        let body = self.body.as_ref()?;
+        let amount = total(body.lines.iter().map(|line| &line.content)).expect("checked whenever a line was added");
+        (!body.lines.is_empty()).then_some(Money { amount, currency: body.currency? })
     }
 
     /// Gives everything back and ends the cart.

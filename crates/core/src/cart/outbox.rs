@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     ask::{Ask, Reply},
     event::Owed,
+    host::add,
     id::{Entity, HoldId},
     payment::{GatewayCall, PaymentKey, PaymentStep},
     planted,
@@ -110,7 +111,7 @@ impl Outbox {
         if dropped {
             return;
         }
-        self.entries.push((self.next, Owed { to, ask }));
+        add(&mut self.entries, (self.next, Owed { to, ask }));
         self.next += 1;
     }
 

@@ -13,7 +13,7 @@ use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{Effect, Input, Stage, Turn, WAITERS_MAX, mail::Mail, speculation::Speculation};
+use super::{Effect, Input, Stage, Turn, WAITERS_MAX, add, mail::Mail, speculation::Speculation};
 use crate::{
     answer::{Answer, Answered, CartState, Outcome, TakenAway, Taker},
     ask::{Ask, Reply},
@@ -347,13 +347,11 @@ impl<R> CartHost<R> {
         let settling = self.settling.take().expect("looked at above");
         let version = stage.entity.cart().and_then(Cart::decided).expect("a done cart was decided");
         let outcome = self.checked_out(stage.entity, !sold);
+        if version > stage.turn.known {
+            return adding::answer_all(stage, settling.waiting, outcome);
+        }
         for from in settling.waiting {
-            let outcome = outcome.clone();
-            if version <= stage.turn.known {
-                stage.turn.now.push(Effect::Answer { to: from, outcome });
-            } else {
-                stage.turn.answer(from, outcome);
-            }
+            add(&mut stage.turn.now, Effect::Answer { to: from, outcome: outcome.clone() });
         }
     }
 

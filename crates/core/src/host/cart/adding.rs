@@ -182,9 +182,12 @@ impl<R> CartHost<R> {
             let quantity = content.quantity() + more;
             growing(cart, request, number, line, &entity, content, quantity)
         };
-        let list: Result<Vec<Part>, Refusal> = (0..).zip(wanted).map(part).collect();
+        let mut list = Vec::with_capacity(wanted.len());
+        for line in (0..).zip(wanted) {
+            list.push(part(line)?);
+        }
         let again_at = stage.at.after(stage.rules.ask_again_ms);
-        Ok(Begun::Asked { parts: Parts { list: list?, customer, again_at }, setting: false })
+        Ok(Begun::Asked { parts: Parts { list, customer, again_at }, setting: false })
     }
 
     /// Sets a line to a quantity: at once if it is less, by asking if it is more.
@@ -408,7 +411,8 @@ impl<R> CartHost<R> {
         if let Some(refusal) = one_refusal(parts.refusals(), parts.list.len()) {
             return Err(refusal);
         }
-        let asked: Vec<Asked<'_>> = parts.list.iter().filter_map(asked_of).collect();
+        let mut asked: Vec<Asked<'_>> = Vec::with_capacity(parts.list.len());
+        asked.extend(parts.list.iter().filter_map(asked_of));
         assert_eq!(asked.len(), parts.list.len(), "lines are written when every part is granted");
         let (at, request) = (stage.at, adding.request);
         let (ttl_max_ms, age_max_ms) = stage.rules.bounds_of_carts(adding.guest);
@@ -496,8 +500,11 @@ fn too_many() -> Refusal {
     Refusal::BadRequest(format_smolstr!("{ADDING_MAX} changes of this cart are under way; wait for one of them"))
 }
 
-pub(super) fn answer_all<R>(stage: &mut Stage<'_, R>, waiting: Vec<R>, outcome: Outcome) {
+pub(super) fn answer_all<R>(stage: &mut Stage<'_, R>, mut waiting: Vec<R>, outcome: Outcome) {
+    // Most answers have one asker, and need no copy.
+    let Some(last) = waiting.pop() else { return };
     for from in waiting {
         stage.turn.answer(from, outcome.clone());
     }
+    stage.turn.answer(last, outcome);
 }

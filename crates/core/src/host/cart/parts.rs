@@ -7,7 +7,7 @@ use crate::{
     cart::{Cart, REVISION_MAX},
     command::Want,
     event::QuotaClaim,
-    host::{Effect, Turn},
+    host::{Effect, Turn, add},
     id::{Entity, HoldId, Id},
     refusal::Refusal,
     time::Timestamp,
@@ -100,7 +100,9 @@ impl Parts {
     pub(super) fn ask_all<R>(&self, life_ms: u64, turn: &mut Turn<R>) {
         let waits = self.list.iter().any(Part::waits);
         let effects = if waits { &mut turn.read } else { &mut turn.now };
-        effects.extend(self.asks(life_ms));
+        for ask in self.list.iter().filter_map(|part| part.ask(self.customer.as_ref(), life_ms)) {
+            add(effects, ask);
+        }
     }
 
     /// What is held, or will be if the ask is still on its way, and is no line: entity, hold, revision.
