@@ -311,8 +311,9 @@ async fn a_slow_disk_is_waited_for_in_simulated_time() {
         begin.elapsed()
     };
     assert!(took(Duration::ZERO).await < Duration::from_millis(10));
-    // Two entries, each written and synced.
-    assert!(took(Duration::from_secs(1)).await >= Duration::from_secs(4));
+    // One entry, written and synced: cart and product are in one shard.
+    let slow = took(Duration::from_secs(1)).await;
+    assert!(slow >= Duration::from_secs(2), "{slow:?}");
 }
 
 /// The cart with this number, beside this product.

@@ -141,7 +141,7 @@ fn a_missing_or_damaged_store_is_refused_at_the_start() {
     let shop = machine.start();
     shop.open(8);
     shop.rush(0..600, &mut |_| {});
-    shop.settle(STAY);
+    shop.settle(STAY + 7);
     // The snapshots that are cut from now on rest on the store.
     let before = shop.metric(|metrics| &metrics.snapshots);
     // How many purchases make a snapshot due depends on how many share an entry.
