@@ -79,7 +79,7 @@ impl Alone {
         Alone::replicating(data_dir, fsync, 1)
     }
 
-    /// As [`Alone::start`], with so many threads that replicate.
+    /// As [`Alone::start`], with this number of replicators.
     ///
     /// # Panics
     /// If it cannot be started.

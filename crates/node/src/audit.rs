@@ -233,7 +233,7 @@ impl Books {
             shared.past.each(cell.id, |stored| {
                 counted.add(&Totals::of(&stored.state));
                 if !shared.past.is_findable(cell.id, &stored.entity) {
-                    self.violation(format_smolstr!("P9 {} has a record that nobody finds", stored.entity));
+                    self.violation(format_smolstr!("P9 the filter hides the record of {}", stored.entity));
                 }
                 let State::Cart(cart) = &*stored.state else { return };
                 if let Some(open) = cart.open_payments().next() {

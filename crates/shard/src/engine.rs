@@ -388,9 +388,11 @@ impl<T> Engine<T> {
                 return false;
             }
         }
+        let unknowing = self.of(shard).filter(|group| !group.knows_running());
+        let truth = unknowing.map(|group| self.clocks.best_time(self.config.node, self.now, &group.meta().members));
         let mut taken = false;
         self.with(shard, |group, now, config, out| {
-            taken = group.message((now, config), (running_ms, message), out);
+            taken = group.message((now, config, truth), (running_ms, message), out);
         });
         taken
     }

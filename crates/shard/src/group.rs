@@ -11,7 +11,7 @@ use raft::eraftpb::{Entry, EntryType, Message, MessageType, Snapshot};
 use raft::{INVALID_INDEX, ProgressState, RawNode, Ready, SnapshotStatus, StateRole};
 
 use crate::aim::Aim;
-use crate::clocks::Clocks;
+use crate::clocks::{Clocks, TrueTime};
 use crate::config::Config;
 use crate::consensus::{is_from_leader, raft_config};
 use crate::folded::Folded;
@@ -222,16 +222,16 @@ impl<T> Group<T> {
         followers
     }
 
-    /// Whether the message was one for this replica.
+    /// Whether the message was one for this replica. `truth` is true time, if this replica does not know the running time.
     pub(crate) fn message(
         &mut self,
-        (now, config): (Now, &Config),
+        (now, config, truth): (Now, &Config, Option<TrueTime>),
         (running_ms, message): (Option<u64>, Message),
         out: &mut Vec<Output<T>>,
     ) -> bool {
         // One that leads knows better, and what an older term says may come from a leader that stood still.
         if let Some(running_ms) = running_ms.filter(|_| self.reign.is_none() && message.term >= self.raft.raft.term) {
-            self.hear_running(running_ms, now.mono_ms);
+            self.hear_running(running_ms, now.mono_ms, truth);
         }
         let kind = message.get_msg_type();
         if self.is_blank() && !is_from_leader(kind) {

@@ -5,8 +5,12 @@
 //!
 //! Within a leadership running time is monotonic time, so a clock that is stepped changes only the distance, and what was
 //! promised to live for 30 minutes lives for 30 minutes. Between two leaderships running time goes on by the monotonic clock
-//! of any replica that has heard of it. Only if no such replica has a part in the election (all nodes were down) does it
+//! of any replica that knows it. Only if no such replica has a part in the election (all nodes were down) does it
 //! go on by the true time that a majority of the voters confirms: what was promised until 20:00 then ends at 20:00.
+//!
+//! A replica knows the running time once it has received a reading that fits confirmed true time and the shard's distance. A
+//! reading by itself proves only that the running time is not earlier: the message may have waited for a link, or in a process
+//! that stood still.
 
 use crate::clocks::{AGREE_MS, TrueTime};
 use crate::planted;
@@ -43,16 +47,21 @@ pub struct ShardTime {
 }
 
 impl ShardTime {
-    /// The time of an epoch that begins `now`, after an entry with this stamp and distance. `lived_ms` is the running time
-    /// that a replica's monotonic clock carried on since it was last heard, if any did.
+    /// The time of an epoch that begins `now`, after an entry with this stamp and distance. `heard` is the running time that a
+    /// replica's monotonic clock carried on since it was last heard, if any did.
     pub(crate) fn begin(
         now: Now,
         (stamp_ms, distance_ms): (u64, i64),
-        lived_ms: Option<u64>,
+        heard: Option<RunningTime>,
         truth: TrueTime,
     ) -> ShardTime {
         let by_wall_ms = shifted(truth.ms(), distance_ms.saturating_neg());
-        let base_ms = lived_ms.unwrap_or(by_wall_ms).max(stamp_ms);
+        let base_ms = match heard {
+            Some(heard) if heard.is_known || !truth.is_confirmed() => heard.at(now.mono_ms),
+            Some(heard) => heard.at(now.mono_ms).max(by_wall_ms),
+            None => by_wall_ms,
+        };
+        let base_ms = base_ms.max(stamp_ms);
         let mut time = ShardTime { base_ms, mono_base_ms: now.mono_ms, distance_ms };
         time.correct(now.mono_ms, truth);
         time
@@ -94,12 +103,30 @@ fn shifted(ms: u64, ahead_ms: i64) -> u64 {
 pub(crate) struct RunningTime {
     running_ms: u64,
     mono_ms: u64,
+    /// A reading did not wait on its way: it fitted true time. Otherwise the running time may be any time later than this.
+    is_known: bool,
 }
 
 impl RunningTime {
-    /// Running time as this node heard it just now.
-    pub(crate) fn new(running_ms: u64, mono_ms: u64) -> RunningTime {
-        RunningTime { running_ms, mono_ms }
+    /// Running time as a leader has it now.
+    pub(crate) fn known(running_ms: u64, mono_ms: u64) -> RunningTime {
+        RunningTime { running_ms, mono_ms, is_known: true }
+    }
+
+    /// A reading that has come just now, and true time less `distance_ms` if that is confirmed.
+    pub(crate) fn heard(running_ms: u64, mono_ms: u64, truth: Option<TrueTime>, distance_ms: i64) -> RunningTime {
+        let fits = |true_ms: u64| true_ms.abs_diff(shifted(running_ms, distance_ms)) <= AGREE_MS.unsigned_abs();
+        let is_known = matches!(truth, Some(TrueTime::Confirmed(true_ms)) if fits(true_ms));
+        RunningTime {
+            running_ms,
+            mono_ms,
+            is_known: is_known || planted::is("a reading of time that waited is believed"),
+        }
+    }
+
+    /// Whether it is no earlier than the shard's, but for what the clocks drift.
+    pub(crate) fn is_known(&self) -> bool {
+        self.is_known
     }
 
     /// The running time now.
@@ -108,12 +135,15 @@ impl RunningTime {
     }
 
     /// Takes a newer reading, unless it was so long on its way that what was known before says more.
-    pub(crate) fn hear(&mut self, running_ms: u64, mono_ms: u64) {
+    pub(crate) fn hear(&mut self, newer: RunningTime) {
+        // Both are the earliest that it can be. So the later one is known if one of them is.
+        let is_known = self.is_known || newer.is_known;
         // A thousandth for clocks that do not run equally fast.
-        let drift_ms = mono_ms.saturating_sub(self.mono_ms) / 1_000;
-        if running_ms >= self.at(mono_ms).saturating_sub(drift_ms) {
-            *self = RunningTime::new(running_ms, mono_ms);
+        let drift_ms = newer.mono_ms.saturating_sub(self.mono_ms) / 1_000;
+        if newer.running_ms >= self.at(newer.mono_ms).saturating_sub(drift_ms) {
+            *self = newer;
         }
+        self.is_known = is_known;
     }
 }
 
@@ -129,7 +159,11 @@ mod tests {
 
     /// Running time and true time at once, and an hour later.
     fn begun(last: (u64, i64), lived_ms: Option<u64>, truth: TrueTime) -> (u64, u64) {
-        let time = ShardTime::begin(now(truth.ms()), last, lived_ms, truth);
+        begun_by(last, lived_ms.map(|lived_ms| RunningTime::known(lived_ms, 7)), truth)
+    }
+
+    fn begun_by(last: (u64, i64), heard: Option<RunningTime>, truth: TrueTime) -> (u64, u64) {
+        let time = ShardTime::begin(now(truth.ms()), last, heard, truth);
         assert_eq!((time.at(7 + HOUR), time.true_ms(7 + HOUR)), (time.at(0) + HOUR, time.true_ms(0) + HOUR));
         (time.at(7), time.true_ms(7))
     }
@@ -162,6 +196,39 @@ mod tests {
     }
 
     #[test]
+    fn a_reading_that_may_have_waited_says_only_how_early_it_is_not() {
+        // The message was twenty seconds on its way; the distance is 100 ms.
+        let late = |truth| RunningTime::heard(5_000_000, 7, Some(truth), 100);
+        let truth = TrueTime::Confirmed(5_020_100);
+        assert!(!late(truth).is_known());
+        assert_eq!(begun_by((4_990_000, 100), Some(late(truth)), truth), (5_020_000, 5_020_100));
+        // The clocks were set back: so early it cannot be.
+        let early = TrueTime::Confirmed(4_000_000);
+        assert_eq!(begun_by((3_990_000, 100), Some(late(early)), early), (5_000_000, 4_000_000));
+        // Clocks that do not agree say less than a message.
+        let doubtful = TrueTime::Unconfirmed(5_020_100);
+        assert_eq!(begun_by((4_990_000, 100), Some(late(doubtful)), doubtful), (5_000_000, 5_000_100));
+        assert!(late(TrueTime::Confirmed(5_000_400)).is_known() && !RunningTime::heard(5, 7, None, 0).is_known());
+    }
+
+    #[test]
+    fn what_is_known_once_stays_known() {
+        let mut heard = RunningTime::heard(5_000, 100, None, 0);
+        heard.hear(RunningTime::heard(5_300, 600, Some(TrueTime::Confirmed(5_600)), 0));
+        assert_eq!(
+            (heard.at(600), heard.is_known()),
+            (5_500, true),
+            "the first one came sooner, and one fits true time"
+        );
+        heard.hear(RunningTime::heard(7_500, 1_600, Some(TrueTime::Confirmed(90_000)), 0));
+        assert_eq!(
+            (heard.at(1_600), heard.is_known()),
+            (7_500, true),
+            "the clocks were set, and this one came sooner still"
+        );
+    }
+
+    #[test]
     fn voters_that_disagree_begin_with_the_earlier_clock_and_not_before_the_last_stamp() {
         assert_eq!(begun((5_000_000, 0), None, TrueTime::Unconfirmed(5_080_000)), (5_080_000, 5_080_000));
         assert_eq!(begun((5_000_000, 0), None, TrueTime::Unconfirmed(1_000_000)), (5_000_000, 5_000_000));
@@ -180,13 +247,13 @@ mod tests {
 
     #[test]
     fn running_time_is_carried_on_and_a_late_message_does_not_take_it_back() {
-        let mut heard = RunningTime::new(5_000, 100);
+        let mut heard = RunningTime::known(5_000, 100);
         assert_eq!(heard.at(1_100), 6_000);
-        heard.hear(5_500, 1_100);
+        heard.hear(RunningTime::known(5_500, 1_100));
         assert_eq!(heard.at(1_100), 6_000, "half a second on its way");
-        heard.hear(6_400, 1_100);
+        heard.hear(RunningTime::known(6_400, 1_100));
         assert_eq!(heard.at(1_200), 6_500, "this one came sooner");
-        heard.hear(1_006_000, 1_001_100);
+        heard.hear(RunningTime::known(1_006_000, 1_001_100));
         assert_eq!(heard.at(1_001_100), 1_006_000, "this node's clock is a little too fast");
     }
 }

@@ -33,7 +33,7 @@ use crate::{
     tally::Tally,
     town::Town,
     trace::Trace,
-    walls::Walls,
+    walls::{Distances, Walls},
 };
 
 /// How long buyers may take after healing to go through with their last carts, in milliseconds.
@@ -220,8 +220,14 @@ async fn simulate(settings: Settings) -> Report {
     let at_work = tokio::spawn(staff.work(stop.subscribe()));
 
     let is_broken = || panics::any() || !toll.lock().violations.is_empty() || !desk.oracle.lock().violations.is_empty();
+    let mut distances = Distances::default();
     for _ in 0..60 * settings.minutes {
         sleep(Duration::from_secs(1)).await;
+        if desk.walls.were_never_set() && !toll.lock().faults.contains_key(&Fault::ClockJump) {
+            let statuses = desk.machines.iter().filter_map(|machine| Some(machine.handle()?.status()));
+            let wrong: Vec<_> = statuses.flat_map(|status| distances.look(&status.shards)).collect();
+            wrong.into_iter().for_each(|wrong| desk.oracle.lock().violation(wrong));
+        }
         if settings.hurried && is_broken() {
             return end(settings, &desk, &bank, &toll, Seen::default()).await;
         }

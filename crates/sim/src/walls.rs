@@ -7,6 +7,7 @@ use boxoffice_core::{
     answer::{Answer, CartState},
     time::Timestamp,
 };
+use boxoffice_wire::status::ShardStatus;
 use parking_lot::Mutex;
 
 use crate::{
@@ -39,6 +40,34 @@ struct Changes {
     were_set: bool,
     /// How often told times were judged.
     tally: Tally,
+}
+
+/// As long as no clock is set, each shard's distance from true time stays: between two looks it changes at most by this, in
+/// milliseconds. A leadership may lose as much as a message is old.
+const DISTANCE_MS: u64 = 3_000;
+
+/// The distance of each shard from true time, by the leader of its highest term so far.
+#[derive(Default)]
+pub(crate) struct Distances(BTreeMap<u32, (u64, i64)>);
+
+impl Distances {
+    /// Looks at what one node says of the shards that it leads; what is wrong with it if no clock was set.
+    pub(crate) fn look(&mut self, shards: &[ShardStatus]) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for ShardStatus { shard, term, distance_ms, .. } in shards.iter().filter(|status| status.role == "leader") {
+            let (last_term, last_ms) = *self.0.entry(*shard).or_insert((*term, *distance_ms));
+            if *term < last_term {
+                continue;
+            }
+            self.0.insert(*shard, (*term, *distance_ms));
+            if last_ms.abs_diff(*distance_ms) > DISTANCE_MS {
+                wrong.push(format!(
+                    "shard {shard} is {distance_ms} ms from true time in term {term}, and was {last_ms} in term {last_term}, though no clock was set"
+                ));
+            }
+        }
+        wrong
+    }
 }
 
 impl Changes {

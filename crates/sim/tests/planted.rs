@@ -107,6 +107,16 @@ fn every_planted_bug_is_found() {
     assert!(missed.is_empty() && all.len() == bugs.len(), "not found: {missed:?}");
 }
 
+/// It takes a node that has just started, stands still before it has heard what time it is, and is elected: once in hundreds of
+/// seeds. The one that found it first is `a_reading_of_time_that_waited_is_not_the_time`.
+#[test]
+fn a_reading_of_time_that_waited_is_seen() {
+    plant(Some("a reading of time that waited is believed"));
+    let report = run(Settings { minutes: 5, nodes: 3, ..Settings::new(70_364) }).expect("it can be simulated");
+    plant(None);
+    assert!(report.violations.iter().any(|violation| violation.contains("from true time")), "{:?}", report.violations);
+}
+
 /// Without a bug, the same seeds find nothing.
 #[test]
 fn what_has_no_bug_has_no_breach() {

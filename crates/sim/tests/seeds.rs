@@ -68,6 +68,14 @@ fn in_another_process_it_is_the_same_run() {
     assert!(told.contains(&format!("the hash is {hash:016x}.")), "not {hash:016x}: {told}");
 }
 
+/// A node that had just started stood still for 23 s, and took what it had been sent before for the present time. The shards began
+/// twenty seconds early, and the next leader knew better: lives that were promised ended early.
+#[test]
+fn a_reading_of_time_that_waited_is_not_the_time() {
+    let report = run(Settings { minutes: 5, nodes: 3, ..Settings::new(70_364) }).expect("it can be simulated");
+    assert_eq!(report.violations, [""; 0]);
+}
+
 /// A canceled session refunds an order that had left memory, and the gateway refuses the refund for good: the cart stays in
 /// memory beside its older record, by which an audit of all records judged it.
 #[test]

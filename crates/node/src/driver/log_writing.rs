@@ -142,7 +142,7 @@ impl Driver {
     }
 
     /// Says from which entries on the log must stay: of each shard from the older of its two snapshots on, so that a damaged
-    /// newest one can be done without. What is of a shard that is elsewhere now nobody needs.
+    /// newest one can be done without. Entries of a shard that has no replica here are not needed.
     pub(super) fn note_first_needed(&self) {
         for cell in self.own_cells() {
             let first_needed = match self.engine.first_needed(cell.id) {
@@ -154,7 +154,8 @@ impl Driver {
         }
     }
 
-    /// Before entries of a replica that has just begun are appended, nobody may think any more that none of its shard are needed.
+    /// Marks shards of which entries are about to be appended as needed. The first replicator must not release the segment of a
+    /// replica that has just begun because its shard had none before.
     fn note_needed(&self, marks: &[Mark]) {
         for Mark { shard, .. } in marks {
             let first_needed = &self.shared.cells[usize::from(*shard)].first_needed;

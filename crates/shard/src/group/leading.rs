@@ -89,8 +89,13 @@ impl<T> Group<T> {
     pub(super) fn running_ms(&self, mono_ms: u64) -> Option<u64> {
         match &self.reign {
             Some(reign) => Some(reign.running_ms(mono_ms)),
-            None => self.running.map(|running| running.at(mono_ms)),
+            None => self.running.filter(RunningTime::is_known).map(|running| running.at(mono_ms)),
         }
+    }
+
+    /// Whether this node knows the running time of the shard.
+    pub(crate) fn knows_running(&self) -> bool {
+        self.reign.is_some() || self.running.is_some_and(|running| running.is_known())
     }
 
     /// True time as the shard has it, if this node leads it.
@@ -99,19 +104,19 @@ impl<T> Group<T> {
     }
 
     /// A message of another replica says the shard's running time.
-    pub(super) fn hear_running(&mut self, running_ms: u64, mono_ms: u64) {
+    pub(super) fn hear_running(&mut self, running_ms: u64, mono_ms: u64, truth: Option<TrueTime>) {
+        let heard = RunningTime::heard(running_ms, mono_ms, truth, self.meta().distance_ms);
         match &mut self.running {
-            Some(running) => running.hear(running_ms, mono_ms),
-            None => self.running = Some(RunningTime::new(running_ms, mono_ms)),
+            Some(running) => running.hear(heard),
+            None => self.running = Some(heard),
         }
     }
 
     fn begin_reign(&mut self, now: Now, truth: TrueTime, out: &mut Vec<Output<T>>) {
         let epoch = Epoch(self.raft.raft.term);
         let (stamp_ms, distance_ms) = (self.meta().stamp_ms, self.meta().distance_ms);
-        let lived_ms = self.running.map(|running| running.at(now.mono_ms));
-        let time = ShardTime::begin(now, (stamp_ms, distance_ms), lived_ms, truth);
-        self.running = Some(RunningTime::new(time.base_ms, now.mono_ms));
+        let time = ShardTime::begin(now, (stamp_ms, distance_ms), self.running, truth);
+        self.running = Some(RunningTime::known(time.base_ms, now.mono_ms));
         let confirmed = truth.is_confirmed();
         let reign = self.reign.insert(Reign::new(self.shard, epoch, time, confirmed));
         if time.distance_ms != distance_ms {

@@ -262,3 +262,28 @@ fn voters_that_disagree_sell_by_the_earlier_clock_until_a_majority_agrees() {
         assert_eq!(led.engine.as_ref().unwrap().group(SHARD).unwrap().confirmed, Some(true));
     }
 }
+
+/// A node that had just started stands still for 20 s, and then reads what its leader had sent before. The other two are down
+/// meanwhile, and one of them starts again: nobody knows the running time.
+#[test]
+fn a_message_that_waited_does_not_say_what_time_it_is() {
+    const STANDS_MS: u64 = 20_000;
+    let mut cluster = Cluster::led();
+    let leader = cluster.leader().unwrap();
+    let (stands, starts) = ((leader + 1) % 3, (leader + 2) % 3);
+    cluster.turn_off(stands);
+    cluster.turn_off(starts);
+    cluster.turn_on(stands);
+    // Its heartbeats are on their way.
+    cluster.since_ms += 100;
+    cluster.members[leader].inbox.extend([Input::Tick, Input::Tick]);
+    cluster.pass();
+    assert!(!cluster.members[stands].inbox.is_empty(), "a message waits");
+    cluster.turn_off(leader);
+    cluster.terms.clear();
+    cluster.since_ms += STANDS_MS;
+    cluster.turn_on(starts);
+    cluster.run(40);
+    let late_ms = |time: &ShardTime| (cluster.true_ms() - time.at(cluster.since_ms)).cast_signed();
+    assert!(matches!(&cluster.terms[..], [(_, time, true)] if late_ms(time).abs() <= 200), "{:?}", cluster.terms);
+}

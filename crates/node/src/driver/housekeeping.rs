@@ -1,0 +1,122 @@
+//! What a replicator does ten times a second: housekeeping of the log, of memory and of what others are told of the node.
+
+use std::{mem, sync::atomic::Ordering};
+
+use boxoffice_shard::DIRECTORY;
+
+use super::Driver;
+use crate::{config::Fsync, error::NodeError, log::LogError, past::Order, placing};
+
+/// Shards whose members are looked at in one tick.
+const NOTED_A_TICK: usize = 8;
+/// How often what other nodes say of their disks is written down, in milliseconds.
+const NEIGHBOURS_MS: u64 = 10_000;
+/// A node that starts takes no part before every other one knows it, but waits no longer than this for those that do not
+/// answer, in milliseconds: longer than it takes until the node with the larger number dials …
+const ABSENT_MS: u64 = 1_500;
+/// … and than this for those that refuse it: one that has come back from an old copy of its disk hears so meanwhile.
+const REFUSED_MS: u64 = 10_000;
+
+impl Driver {
+    /// What is done ten times a second.
+    pub(super) fn tick(&mut self, now_ms: u64) -> Result<(), NodeError> {
+        if let Fsync::Interval(interval_ms) = self.shared.config.fsync
+            && self.unsynced
+            && now_ms.saturating_sub(self.synced_ms) >= interval_ms
+        {
+            self.sync(now_ms)?;
+        }
+        self.wait_for_others(now_ms);
+        if self.log.wants_checkpoint() {
+            match self.write_checkpoint() {
+                // It is written when there is room. Until then older segments stay.
+                Ok(()) | Err(NodeError::Log(LogError::Full { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.note_first_needed();
+        if self.number == 0 {
+            self.tick_of_node(now_ms)?;
+        }
+        if mem::take(&mut self.left) && !self.leaves {
+            self.leaves = true;
+            tracing::error!("there is no room for what other nodes lead: it is left until there is some");
+        } else if self.leaves && !self.shared.read_only.load(Ordering::Relaxed) {
+            self.leaves = false;
+            tracing::warn!("what other nodes lead is taken again");
+        }
+        for cell in self.own_cells() {
+            // Not every entry has turns.
+            if let Some(position) = self.engine.applied(cell.id) {
+                cell.applied.store(position.index, Ordering::Relaxed);
+            }
+        }
+        // Members change without a word about leaders: some shards a tick are looked at again.
+        for cell in self.own_cells().cycle().skip(self.noted).take(NOTED_A_TICK.min(self.shared.cells.len())) {
+            self.note_group(cell.id);
+        }
+        self.noted = (self.noted + NOTED_A_TICK) % self.shared.cells.len();
+        self.cut_for_release();
+        self.hand_over();
+        Ok(())
+    }
+
+    /// What is done ten times a second, once for all replicators.
+    fn tick_of_node(&mut self, now_ms: u64) -> Result<(), NodeError> {
+        self.seal_at_rest(now_ms)?;
+        if now_ms >= self.neighbours_ms + NEIGHBOURS_MS {
+            self.neighbours_ms = now_ms;
+            self.keeper.order(Order::Neighbours);
+        }
+        if let Some(heard_ms) = self.engine.leader_heard_ms(DIRECTORY) {
+            self.shared.directory_heard_ms.store(heard_ms, Ordering::Relaxed);
+        }
+        // A node that has stopped selling goes on when there is room for another segment: with less it would stop again at once.
+        let waits_for_room = self.shared.read_only.load(Ordering::Relaxed) && self.log.headroom().no_space;
+        let low = self.low_headroom_bytes().is_some() || waits_for_room;
+        self.set_read_only(low || self.shared.history_full.load(Ordering::Relaxed));
+        self.log.tend();
+        self.release_log();
+        Ok(())
+    }
+
+    /// A node that has just started neither votes nor follows before every other one has let it in: if its disk is an old copy,
+    /// it may have forgotten votes and entries, and whoever knows says so.
+    fn wait_for_others(&mut self, now_ms: u64) {
+        let Some(since_ms) = self.waits_since_ms else { return };
+        let links = self.shared.world.net.links();
+        let is_known = !links.is_empty() && placing::table(&self.shared).is_some() && links.iter().all(|link| link.up);
+        let is_refused = links.iter().any(|link| link.refused.is_some());
+        let wait_ms = if is_refused { REFUSED_MS } else { ABSENT_MS };
+        if is_known || now_ms >= since_ms + wait_ms {
+            self.waits_since_ms = None;
+        }
+    }
+
+    /// Gives what may leave memory to the keeper, which writes it to the store. Only when the log is synced: a store that is
+    /// ahead of what the log has after a power cut would take other events at the same places for its own.
+    fn hand_over(&mut self) {
+        if self.unsynced {
+            return;
+        }
+        for cell in self.own_cells() {
+            let leaving = cell.replica.lock().kept.take_leaving();
+            if !leaving.is_empty() {
+                self.keeper.order(Order::Leave(cell.id, leaving));
+            }
+        }
+    }
+
+    pub(super) fn set_read_only(&self, now: bool) {
+        let was = self.shared.read_only.swap(now, Ordering::Relaxed);
+        if now && !was {
+            tracing::error!("the disk is full: only reads are served until there is space again");
+        } else if was && !now {
+            tracing::warn!("there is space on the disk again: selling goes on");
+        }
+        if now != was {
+            // Others should lead, or this node may again.
+            self.shared.placing.notify_one();
+        }
+    }
+}
