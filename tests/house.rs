@@ -1,6 +1,7 @@
 //! The arrows between crates: who may use whom. A new arrow is a decision: it changes this picture and a sentence in
 //! `docs/architecture.md`. And what `docs/promises.md` says of tests, `deny.toml` of packages, and commands of programs.
 
+mod modules;
 mod packages;
 
 use std::{
