@@ -9,11 +9,12 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::{access::Role, cluster::NODE_MAX, time::Rules};
+use boxoffice_core::{access::Role, cluster::NODE_MAX, rules::Rules};
 use boxoffice_edge::{PageConfig, budgets::BudgetConfig, token::TokenKeys};
 use boxoffice_node::{
     admission::OverloadSettings,
-    config::{Fsync, NodeConfig, PaymentConfig, Secret},
+    config::{Fsync, NodeConfig, PaymentConfig},
+    secret::Secret,
     world::StoreSettings,
 };
 use serde::Deserialize;

@@ -11,13 +11,14 @@ use std::{
 use boxoffice_core::{cluster::NODE_MAX, command::Machine};
 use boxoffice_edge::{Certificate, Edge, EdgeConfig, Limits, Runtimes as EdgeRuntimes, TlsFiles, WebConfig};
 use boxoffice_node::{
-    config::{Fsync, Secret},
+    config::Fsync,
     contain,
     error::NodeError,
     gateway::HttpGateway,
     identity::{self, IdentityError, Joining},
     node::{Node, NodeHandle, Runtimes},
     peers::{PeerConfig, PeerTls, TcpNet},
+    secret::Secret,
     world::{Peer, World},
 };
 use boxoffice_wire::joining;

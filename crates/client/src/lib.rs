@@ -50,7 +50,7 @@ mod routes;
 pub use boxoffice_core::{
     answer::{
         AreaCounts, At, BookingState, BookingView, CartAudit, CartState, CartView, CustomerAudit, Ended, HallView,
-        Held, LineView, MapView, Order, PricedSeat, ProductAudit, ProductView, Purchase, PurchasesPage, ResourceAudit,
+        Held, LineView, MapView, Order, ProductAudit, ProductView, Purchase, PurchasesPage, ResourceAudit,
         ResourceView, SeatCounts, SessionAudit, SessionEntry, SessionView, StockCounts, TakenLine, Taker, TitleView,
         VenueEntry, VenueView, VenuesPage,
     },
@@ -64,7 +64,7 @@ pub use boxoffice_core::{
     payment::{
         OnDecline, PaymentFailure, PaymentStatus, RefundRecord, RefundStatus, Settlement, VoidRecord, VoidStatus,
     },
-    portion::Content,
+    portion::{Content, PricedSeat},
     refusal::{Conflict, Shortage},
     seat::{Seat, SeatState},
     time::Timestamp,

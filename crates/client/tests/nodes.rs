@@ -8,9 +8,9 @@ use boxoffice_client::{Cart, Client, ClientConfig, Encoding, Error, FailKind, Re
 use boxoffice_core::{answer::Answered, refusal::Refusal};
 use boxoffice_wire::{
     Op, Rejection, Request,
+    call::Shape,
     cluster::{NodeAddress, ShardMap},
     encode,
-    request::Shape,
 };
 use common::*;
 use tokio::time::{Instant, sleep, timeout};

@@ -11,8 +11,9 @@ use boxoffice_core::{
     keep::State,
     layout::{Labels, Layout, Row, Run},
     money::{Currency, Money},
+    rules::Rules,
     seat::{Seat, SeatSet},
-    time::{Rules, Timestamp},
+    time::Timestamp,
 };
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 

@@ -15,7 +15,6 @@ use crate::{
     payment::{PaymentFailure, PaymentStatus, RefundRecord, VoidRecord},
     portion::{Content, Portion},
     refusal::{Conflict, Refusal},
-    seat::Seat,
     time::Timestamp,
 };
 
@@ -390,15 +389,6 @@ impl CartState {
             CartState::Expired => "expired",
         }
     }
-}
-
-/// One seat of a line and the price captured when it was held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PricedSeat {
-    /// Which seat.
-    pub seat: Seat,
-    /// Minor units of the cart's currency.
-    pub price: i64,
 }
 
 /// One line of a cart or an order.

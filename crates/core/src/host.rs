@@ -22,7 +22,8 @@ use crate::{
     payment::{GatewayCall, GatewayOutcome, PaymentKey, PaymentStep},
     planted,
     refusal::Refusal,
-    time::{Moment, Rules, TIMESTAMP_MAX, Timestamp},
+    rules::Rules,
+    time::{Moment, TIMESTAMP_MAX, Timestamp},
 };
 
 use cart::CartHost;

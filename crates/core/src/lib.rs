@@ -47,6 +47,7 @@ pub mod customer;
 pub mod directory;
 pub mod product;
 pub mod resource;
+pub mod rules;
 pub mod session;
 pub mod venue;
 

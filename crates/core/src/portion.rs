@@ -6,12 +6,20 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
-    answer::PricedSeat,
     id::Id,
     money::AMOUNT_MAX,
     seat::{Seat, SeatSet},
     time::Timestamp,
 };
+
+/// One seat of a line and the price captured when it was held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PricedSeat {
+    /// Which seat.
+    pub seat: Seat,
+    /// Minor units of the cart's currency.
+    pub price: i64,
+}
 
 /// The most units or places of one line.
 pub const LINE_QUANTITY_MAX: u32 = 1_000_000;

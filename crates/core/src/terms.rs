@@ -9,7 +9,7 @@ use crate::{
     money::PRICE_MAX,
     portion::LINE_QUANTITY_MAX,
     refusal::Refusal,
-    time::Rules,
+    rules::Rules,
 };
 
 /// The longest name of something, in bytes.

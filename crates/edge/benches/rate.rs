@@ -11,11 +11,11 @@ use std::{
 
 use boxoffice_core::{
     access::{AccessKey, Role},
-    answer::{Answer, Answered, At, Held, LineView, PricedSeat, Purchase},
+    answer::{Answer, Answered, At, Held, LineView, Purchase},
     command::Command,
     id::{CartId, Entity, Id, Request},
     money::Currency,
-    portion::Content,
+    portion::{Content, PricedSeat},
     seat::Seat,
     time::Timestamp,
 };
@@ -25,10 +25,10 @@ use boxoffice_edge::{
 };
 use boxoffice_node::{
     access::KeyRing,
-    config::Secret,
     door::ReplyTo,
     feeds::{Beginning, FeedSettings, FeedSource, Feeds, NoFeed},
     history::HistoryError,
+    secret::Secret,
     world::OsClock,
 };
 use boxoffice_wire::{

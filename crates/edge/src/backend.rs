@@ -11,10 +11,10 @@ use boxoffice_core::{
 };
 use boxoffice_node::{
     access::KeyRing,
-    config::Secret,
     door::ReplyTo,
     feeds::Feeds,
     history::{HistoryError, HistoryFound},
+    secret::Secret,
 };
 use boxoffice_wire::{
     FirstCommand,

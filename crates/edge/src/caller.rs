@@ -12,8 +12,8 @@ use boxoffice_node::door;
 use boxoffice_wire::{
     Call, Op, Rejection,
     body::ClientHello,
+    call::Item,
     customer::{CUSTOMER_HEADER, TOKEN_HEADER},
-    request::Item,
 };
 use smol_str::SmolStr;
 

@@ -12,10 +12,10 @@ use boxoffice_core::{
 use boxoffice_node::history::{HistoryError, HistoryFound};
 use boxoffice_wire::{
     Fail, FailKind,
+    call::CitySearch,
     city::{CityMerge, CityPage},
     encode::Verdict,
     happening::{Happening, happening},
-    request::CitySearch,
     status::{HistoryEntry, HistoryPage, NodeAudit},
 };
 use smol_str::format_smolstr;
@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{
     caller::Caller,
-    connection::fail_of,
+    failures::fail_of,
     shared::{Guest, Shared},
     venues,
     waiting::Waiting,

@@ -177,12 +177,3 @@ fn has_token(headers: &HeaderMap, name: header::HeaderName, token: &str) -> bool
         .flat_map(|list| list.split(','))
         .any(|entry| entry.trim().eq_ignore_ascii_case(token))
 }
-
-/// Whether the client says that it has what this tag stands for.
-pub(crate) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
-    let lists = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|list| list.to_str().ok());
-    lists
-        .flat_map(|list| list.split(','))
-        .map(str::trim)
-        .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
-}

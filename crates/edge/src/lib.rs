@@ -24,6 +24,8 @@ mod serving;
 mod stream;
 mod tls;
 
+mod etag;
+mod failures;
 mod http;
 mod shared;
 
@@ -39,6 +41,8 @@ pub mod token;
 mod veil;
 mod venues;
 
+mod answers;
+mod batch;
 mod waiting;
 
 mod errand;

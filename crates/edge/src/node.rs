@@ -9,7 +9,7 @@ use boxoffice_core::{
     seat::Seat,
     time::Timestamp,
 };
-use boxoffice_node::{access::KeyRing, config::Secret, door::ReplyTo, feeds::Feeds, node::NodeHandle};
+use boxoffice_node::{access::KeyRing, door::ReplyTo, feeds::Feeds, node::NodeHandle, secret::Secret};
 use boxoffice_wire::{
     FirstCommand,
     hello::{Hello, Limits},

@@ -16,7 +16,7 @@ use rust_embed::{Embed, EmbeddedFile};
 use serde::Serialize;
 use smol_str::SmolStr;
 
-use crate::{http::is_known, members, shared::Shared};
+use crate::{etag::is_known, members, shared::Shared};
 
 /// The file at `/`.
 const INDEX: &str = "index.html";

@@ -12,15 +12,17 @@ use boxoffice_core::{command::Command, id::Request as RequestKey};
 use boxoffice_node::door::{self, ReplySink, ReplyTo};
 use boxoffice_wire::{
     Fail, FailKind, Rejection,
+    call::{Item, Shape},
     encode::Verdict,
-    request::{Item, Shape},
 };
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
+    answers::Answers,
+    batch::Batch,
     budgets::{Charge, Owners},
     caller::{self, Caller},
-    connection::{Answers, Batch, fail_of},
+    failures::fail_of,
     shared::{Guest, Phase, Shared},
     sought::Sought,
 };

@@ -15,6 +15,7 @@ use boxoffice_core::{
 use boxoffice_wire::{
     Encoding, Request,
     access::{KeyList, ShownKey},
+    call::Call,
     city::CityPage,
     cluster::ClusterStatus,
     customer,
@@ -28,7 +29,6 @@ use boxoffice_wire::{
         Available, BookingPage, CountsWatching, Event, FreeSlots, FromAnswer, OrderView, RawEvent, RawVerdict,
         ServerFrame, SessionPage, ThreeStates, TitlePage, Watching,
     },
-    request::Call,
     status::{HistoryPage, NodeAudit, NodeStatus},
     webhook::{self, WebhookRefusal},
 };

@@ -1,10 +1,12 @@
 //! What an operator may set about a node.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use boxoffice_core::time::Rules;
+use boxoffice_core::rules::Rules;
 
-use crate::{admission::OverloadSettings, gateway::GatewayConfig, identity::Joining, world::StoreSettings};
+use crate::{
+    admission::OverloadSettings, gateway::GatewayConfig, identity::Joining, secret::Secret, world::StoreSettings,
+};
 
 /// When an answered change is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,22 +93,6 @@ pub struct PaymentConfig {
 
 /// The shortest secret of webhooks, in bytes: a shorter one could be guessed.
 pub const WEBHOOK_SECRET_BYTES_MIN: usize = 16;
-
-/// Something that must not stand in a log.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub String);
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
-}
-
-impl AsRef<[u8]> for Secret {
-    fn as_ref(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
-}
 
 impl Default for NodeConfig {
     fn default() -> NodeConfig {

@@ -17,11 +17,12 @@ use boxoffice_core::{
     keep::{Kept, State},
     layout::{Labels, Layout, Row, Run},
     money::{Currency, Money},
+    rules::Rules,
     seat::Seat,
-    time::{Rules, Timestamp},
+    time::Timestamp,
 };
 use boxoffice_shard::{Config, Engine, Epoch, Input as EngineInput, Now, Output};
-use boxoffice_wire::{Call, Encoding, Op, Request, body, encode, reply, request::Shape};
+use boxoffice_wire::{Call, Encoding, Op, Request, body, call::Shape, encode, reply};
 use bytes::{Bytes, BytesMut};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 

@@ -10,8 +10,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 pub use crate::peers::decoders::{frames, hello, stream};
 use crate::{
-    archive_files::ArchiveFiles, codec, feeds, past, peer_frame, routing, snapshots, streams, witness::Standing,
-    world::Disk,
+    archive_files::ArchiveFiles, codec, feeds, past, peer_frame, routing, snapshots, streams, world::Disk,
+    world::Standing,
 };
 
 /// What some bytes say, for people; `None` if they are refused.

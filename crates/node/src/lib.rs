@@ -50,6 +50,7 @@ mod queue;
 mod recovery;
 mod replicators;
 mod routing;
+pub mod secret;
 mod shared;
 pub mod snapshot_files;
 mod snapshots;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use boxoffice_shard::{NodeId, Outgoing, ShardId};
 use bytes::{Buf, BufMut, Bytes};
 
-use crate::witness::{STANDING_BYTES, Standing};
+use crate::world::{STANDING_BYTES, Standing};
 
 const HEADER_BYTES: usize = 6;
 /// A frame is not made longer than this by more messages.

@@ -9,43 +9,15 @@
 use std::collections::BTreeMap;
 
 use boxoffice_shard::NodeId;
-use bytes::{Buf, BufMut, Bytes};
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 
-use crate::{codec, world::PeerHello};
+use crate::{
+    codec,
+    world::{PeerHello, Standing},
+};
 
-/// Bytes of a [`Standing`].
-pub(crate) const STANDING_BYTES: usize = 24;
 /// The file in the data directory.
 pub(crate) const FILE: &str = "neighbours";
-
-/// What a node says of itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
-    /// Of its data directory's number, the lower half.
-    pub disk: u64,
-    /// Drawn when its process began.
-    pub run: u64,
-    /// Up to which record its log is durable.
-    pub durable: u64,
-}
-
-impl Standing {
-    /// Puts it before a frame.
-    pub(crate) fn put(&self, out: &mut Vec<u8>) {
-        [self.disk, self.run, self.durable].into_iter().for_each(|word| out.put_u64_le(word));
-    }
-
-    /// Takes it from the front of a frame; `None` for one that is too short.
-    pub(crate) fn take(frame: &mut Bytes) -> Option<Standing> {
-        (frame.len() >= STANDING_BYTES).then(|| Standing {
-            disk: frame.get_u64_le(),
-            run: frame.get_u64_le(),
-            durable: frame.get_u64_le(),
-        })
-    }
-}
 
 /// What the others have told, by node.
 #[derive(Default)]
@@ -106,6 +78,8 @@ impl Witness {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
 
     fn hello(run: u64, durable: u64) -> PeerHello {

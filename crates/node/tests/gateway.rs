@@ -13,8 +13,8 @@ use boxoffice_gateway::{
     ledger::{Charge, ChargeState, Shares},
 };
 use boxoffice_node::{
-    config::Secret,
     gateway::{GatewayConfig, HttpGateway},
+    secret::Secret,
     world::Gateway,
 };
 use boxoffice_wire::webhook::{WebhookEvent, verify};

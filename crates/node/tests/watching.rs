@@ -27,9 +27,9 @@ use boxoffice_node::{
 use boxoffice_wire::{
     Encoding,
     body::Resume,
+    call::Since,
     feed::{CartSnapshot, ProductSnapshot, PurchasesSnapshot, SnapshotBody},
     reply::{Event, ServerFrame},
-    request::Since,
 };
 use tokio::runtime::Runtime;
 

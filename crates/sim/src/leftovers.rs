@@ -7,7 +7,7 @@ use boxoffice_core::{
     answer::{Answer, Order},
     command::{Command, CustomerCommand},
     id::{CartId, Entity, OrderId},
-    time::Rules,
+    rules::Rules,
 };
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;

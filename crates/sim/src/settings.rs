@@ -1,6 +1,6 @@
 //! What a run is: everything that happens in it follows from these.
 
-use boxoffice_core::{payment::OnDecline, time::Rules};
+use boxoffice_core::{payment::OnDecline, rules::Rules};
 use boxoffice_node::admission::OverloadSettings;
 use rand::Rng;
 

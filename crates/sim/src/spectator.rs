@@ -17,9 +17,9 @@ use boxoffice_node::feeds::{NoFeed, Said, View, Watcher, Watching};
 use boxoffice_wire::{
     Encoding,
     body::Resume,
+    call::Since,
     feed::{CountsSnapshot, Delta, ProductSnapshot, PurchasesSnapshot, Snapshot, SnapshotBody},
     reply::{Event, RawEvent, ServerFrame},
-    request::Since,
 };
 use bytes::Bytes;
 use rand::{

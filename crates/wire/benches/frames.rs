@@ -6,7 +6,7 @@ mod common;
 use std::hint::black_box;
 
 use boxoffice_core::answer::{Answer, Answered};
-use boxoffice_wire::{Encoding, Request, encode, reply::ServerFrame, request::Shape};
+use boxoffice_wire::{Encoding, Request, call::Shape, encode, reply::ServerFrame};
 use bytes::BytesMut;
 use criterion::{Criterion, criterion_group, criterion_main};
 

@@ -4,7 +4,7 @@ use boxoffice_core::{answer::SessionEntry, id::Id, time::Timestamp};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use crate::{convert, form, request::CitySearch};
+use crate::{call::CitySearch, convert, form};
 
 /// A page of sessions of a city, by start, then id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

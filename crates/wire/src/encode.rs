@@ -12,6 +12,7 @@ use serde::{Serialize, Serializer, ser::SerializeStruct};
 use crate::{
     Encoding, Fail, Rejection,
     access::KeyList,
+    call::Shape,
     city::CityPage,
     cluster::{ClusterStatus, ShardMap},
     convert,
@@ -22,7 +23,6 @@ use crate::{
     hello::Hello,
     no::No,
     reply::CountsWatching,
-    request::Shape,
     status::{HistoryPage, NodeAudit, NodeStatus},
 };
 

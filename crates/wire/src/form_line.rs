@@ -1,9 +1,9 @@
 //! The forms of lines, and of what holds and sales have: told apart by the fields they have.
 
 use boxoffice_core::{
-    answer::{LineView, PricedSeat},
+    answer::LineView,
     id::{Entity, Id},
-    portion::{Content, Portion},
+    portion::{Content, Portion, PricedSeat},
     seat::{Seat, SeatSet},
     time::Timestamp,
 };

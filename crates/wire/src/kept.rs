@@ -174,7 +174,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{encode, request::Shape};
+    use crate::{call::Shape, encode};
 
     fn layout(rows: u16) -> Arc<Layout> {
         let run = Run {

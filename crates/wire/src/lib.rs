@@ -29,6 +29,7 @@ pub mod op;
 pub mod rejection;
 
 pub mod body;
+pub mod call;
 mod convert;
 pub mod request;
 pub mod version;
@@ -53,7 +54,8 @@ pub mod payment;
 pub mod schema;
 pub mod webhook;
 
+pub use call::Call;
 pub use encoding::Encoding;
 pub use op::Op;
 pub use rejection::{Fail, FailKind, Rejection};
-pub use request::{Call, FirstCommand, Head, Request};
+pub use request::{FirstCommand, Head, Request};

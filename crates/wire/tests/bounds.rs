@@ -4,7 +4,7 @@ use boxoffice_core::{
     command::{CartCommand, Command, Every, ResourceCommand, Until, When},
     id::Entity,
 };
-use boxoffice_wire::{Call, Encoding, Op, Request, request::Since};
+use boxoffice_wire::{Call, Encoding, Op, Request, call::Since};
 
 const TOKEN: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
 const CART: &str = "0f1e1892ba91625a7bb986fa704738a5";

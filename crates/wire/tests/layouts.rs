@@ -6,7 +6,7 @@ use boxoffice_core::{
     command::{Command, VenueCommand},
     layout::Layout,
 };
-use boxoffice_wire::{Call, Encoding, Op, Request, encode, request::Shape};
+use boxoffice_wire::{Call, Encoding, Op, Request, call::Shape, encode};
 use bytes::BytesMut;
 use common::id;
 use expect_test::{Expect, expect};

@@ -5,10 +5,10 @@ mod common;
 use boxoffice_wire::{
     Call, Encoding, Request,
     body::Resume,
+    call::Since,
     envelope::Rejected,
     limits::{FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX},
     reply::{ServerFrame, Unreadable},
-    request::Since,
 };
 use common::{requests, server_frames};
 use proptest::prelude::*;

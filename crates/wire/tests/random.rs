@@ -4,21 +4,21 @@ mod common;
 
 use boxoffice_core::{
     answer::{
-        Answer, Answered, BookingState, BookingView, LineView, PricedSeat, ProductView, Purchase, PurchasesPage,
-        StockCounts,
+        Answer, Answered, BookingState, BookingView, LineView, ProductView, Purchase, PurchasesPage, StockCounts,
     },
     command::{CustomerLimit, HoldPolicy, Limits, ProductDetails},
     id::{CartId, CartToken, Entity, Id, OrderId},
     money::{Currency, Money},
-    portion::Content,
+    portion::{Content, PricedSeat},
     seat::Seat,
     time::{TIMESTAMP_MAX, Timestamp},
 };
 use boxoffice_wire::{
-    Encoding, Op, Request, body, encode,
+    Encoding, Op, Request, body,
+    call::Shape,
+    encode,
     form::{cart_token, cart_token_text},
     reply::{self, BookingPage, FromAnswer, Reply, ServerFrame},
-    request::Shape,
 };
 use bytes::BytesMut;
 use proptest::prelude::*;

@@ -12,14 +12,15 @@ use boxoffice_core::{
     refusal::{Refusal, Shortage},
 };
 use boxoffice_wire::{
-    Encoding, Fail, FailKind, encode,
+    Encoding, Fail, FailKind,
+    call::Shape,
+    encode,
     encode::Verdict,
     feed::{Ended, SnapshotBody},
     reply::{
         Available, BookingPage, Event, FreeSlots, FromAnswer, OrderView, Reply, ServerFrame, SessionPage, Slot,
         ThreeStates, TitlePage,
     },
-    request::Shape,
 };
 use bytes::BytesMut;
 use common::*;

@@ -3,10 +3,7 @@
 use std::path::PathBuf;
 
 use boxoffice_core::payment::OnDecline;
-use boxoffice_node::{
-    config::{Secret, WEBHOOK_SECRET_BYTES_MIN},
-    gateway::GatewayConfig,
-};
+use boxoffice_node::{config::WEBHOOK_SECRET_BYTES_MIN, gateway::GatewayConfig, secret::Secret};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -88,7 +85,7 @@ mod tests {
     use std::fs;
 
     use boxoffice_core::payment::OnDecline;
-    use boxoffice_node::config::Secret;
+    use boxoffice_node::secret::Secret;
 
     use super::super::{Config, tests::refused};
 

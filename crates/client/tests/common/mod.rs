@@ -7,11 +7,11 @@ use boxoffice_client::{CartId, Client, ClientConfig, Currency, Entity, Held, Id,
 use boxoffice_core::answer::{Answer, Answered};
 use boxoffice_wire::{
     Call, Encoding, Fail, FailKind, Op, Rejection, Request,
+    call::{Shape, Since},
     cluster::ShardMap,
     encode,
     feed::{Delta, Notice, Snapshot},
     hello::{Durability, Hello, Limits},
-    request::{Shape, Since},
     version::PROTOCOL_MINOR,
 };
 use bytes::BytesMut;

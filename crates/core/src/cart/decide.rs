@@ -15,9 +15,10 @@ use crate::{
     planted,
     portion::{Content, LINE_QUANTITY_MAX, total},
     refusal::Refusal,
+    rules::Rules,
     seat::{HOLD_SEATS_MAX, Seat, SeatSet},
     terms::check_details,
-    time::{Rules, Timestamp},
+    time::Timestamp,
 };
 
 /// A line that was asked for, and what was granted.

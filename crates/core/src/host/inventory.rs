@@ -20,8 +20,9 @@ use crate::{
     product::Product,
     refusal::Refusal,
     resource::Resource,
+    rules::Rules,
     session::Session,
-    time::{Rules, Timestamp},
+    time::Timestamp,
 };
 
 /// Carts asked in one turn about holds. The others are asked in turns that follow, so that neither a turn nor its messages

@@ -12,7 +12,8 @@ use crate::{
     event::{CartEvent, Owed},
     id::Entity,
     planted,
-    time::{Rules, Timestamp},
+    rules::Rules,
+    time::Timestamp,
 };
 
 /// How often the wait for a gateway is doubled at most.

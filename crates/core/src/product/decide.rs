@@ -15,8 +15,9 @@ use crate::{
     money::AMOUNT_MAX,
     portion::{Content, Portion},
     refusal::{Refusal, Shortage},
+    rules::Rules,
     terms::{bad, check_limits, check_name, check_price, check_properties, check_quantity, check_ttl, unfit},
-    time::{Rules, Timestamp},
+    time::Timestamp,
 };
 
 /// The longest blob of a product, in bytes (SC).

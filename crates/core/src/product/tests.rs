@@ -16,7 +16,8 @@ use crate::{
     money::{AMOUNT_MAX, Currency, Money, PRICE_MAX},
     portion::{Content, Portion},
     refusal::{Refusal, Shortage},
-    time::{Rules, Timestamp},
+    rules::Rules,
+    time::Timestamp,
 };
 
 fn product(stock: u64) -> Product {

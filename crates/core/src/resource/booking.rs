@@ -20,8 +20,9 @@ use crate::{
     event::{Remembered, ResourceEvent},
     id::{Entity, Id, Request},
     refusal::{Conflict, Refusal},
+    rules::Rules,
     terms::{bad, check_details, check_limits, check_name, check_price, check_properties, check_ttl},
-    time::{Rules, Timestamp},
+    time::Timestamp,
 };
 
 impl Resource {

@@ -17,7 +17,8 @@ use crate::{
     inventory::{HoldAsk, Inventory},
     portion::{Content, Portion},
     refusal::{Conflict, Refusal},
-    time::{Rules, Timestamp},
+    rules::Rules,
+    time::Timestamp,
 };
 
 const HOUR_MS: u64 = 3_600_000;

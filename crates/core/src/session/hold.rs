@@ -6,7 +6,6 @@ use smol_str::format_smolstr;
 
 use super::{Session, book::Share};
 use crate::{
-    answer::PricedSeat,
     ask::{Granted, Reply},
     best,
     command::{BestWish, Want},
@@ -14,6 +13,7 @@ use crate::{
     holds::{Known, Parting},
     id::{CartId, HoldId, OrderId},
     inventory::{HoldAsk, Inventory},
+    portion::PricedSeat,
     portion::{Content, Portion},
     refusal::{Refusal, TakenSeat},
     seat::{Seat, SeatSet, SeatState},

@@ -13,9 +13,10 @@ use crate::{
     layout::Layout,
     money::{Money, PRICE_MAX},
     refusal::Refusal,
+    rules::Rules,
     session::check_areas,
     terms::check_comments,
-    time::{Rules, TIMESTAMP_MAX, Timestamp},
+    time::{TIMESTAMP_MAX, Timestamp},
 };
 
 /// The longest session: 31 days.

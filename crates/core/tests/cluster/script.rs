@@ -21,7 +21,8 @@ use boxoffice_core::{
     host::{Effect, Host, Input, Turn},
     id::{Entity, Request, RequestHash, hash64},
     keep::{Cut, Kept, State},
-    time::{Rules, Timestamp},
+    rules::Rules,
+    time::Timestamp,
 };
 use expect_test::Expect;
 

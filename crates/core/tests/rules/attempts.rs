@@ -7,7 +7,7 @@ use boxoffice_core::{
     money::{Currency, Money},
     payment::{GatewayOutcome, PaymentKey, PaymentStep},
     refusal::Refusal,
-    time::Rules,
+    rules::Rules,
 };
 use expect_test::expect;
 

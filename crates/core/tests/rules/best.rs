@@ -8,8 +8,8 @@ use boxoffice_core::{
     id::Entity,
     layout::{Labels, Layout, Point, Row, Run},
     refusal::Refusal,
+    rules::Rules,
     seat::Seat,
-    time::Rules,
 };
 use expect_test::expect;
 

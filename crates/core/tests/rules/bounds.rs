@@ -11,8 +11,9 @@ use boxoffice_core::{
     money::{AMOUNT_MAX, Currency, Money, PRICE_MAX},
     payment::{OnDecline, Settlement},
     refusal::{LineRefusal, Refusal},
+    rules::Rules,
     seat::{HOLD_SEATS_MAX, Seat, SeatSet, SeatSetError},
-    time::{Rules, Timestamp},
+    time::Timestamp,
 };
 
 use crate::{

@@ -10,7 +10,8 @@ use boxoffice_core::{
     layout::{LABEL_BYTES_MAX, Labels, Layout, LayoutError, POINT_MAX, Point, Row, Run},
     money::{Currency, Money, PRICE_MAX},
     refusal::Refusal,
-    time::{Rules, TIMESTAMP_MAX, Timestamp},
+    rules::Rules,
+    time::{TIMESTAMP_MAX, Timestamp},
 };
 
 use crate::{

@@ -26,7 +26,8 @@ use boxoffice_core::{
     payment::OnDecline,
     portion::Content,
     refusal::Refusal,
-    time::{Moment, Rules, TIMESTAMP_MAX, Timestamp},
+    rules::Rules,
+    time::{Moment, TIMESTAMP_MAX, Timestamp},
 };
 
 use self::wild::Wild;

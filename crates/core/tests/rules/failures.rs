@@ -7,7 +7,7 @@ use boxoffice_core::{
     id::Entity,
     keep::State,
     refusal::Refusal,
-    time::Rules,
+    rules::Rules,
 };
 
 use crate::{

@@ -7,8 +7,9 @@ use boxoffice_core::{
     event::{CartEvent, Event},
     id::{CartId, Entity},
     keep::{Cut, DUE_AGAIN_MS, Kept, State},
+    rules::Rules,
     seat::{Seat, SeatSet},
-    time::{Rules, Timestamp},
+    time::Timestamp,
 };
 
 use crate::{

@@ -9,7 +9,8 @@ use boxoffice_core::{
     event::{CartEvent, CustomerEvent, Event, HoldEvent, ProductEvent, ResourceEvent, SessionEvent},
     id::{CartId, Entity, HoldId},
     keep::{Kept, State},
-    time::{Rules, Timestamp},
+    rules::Rules,
+    time::Timestamp,
 };
 
 /// What is known of lives so far.

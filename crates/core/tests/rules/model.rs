@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use boxoffice_core::{
-    answer::{Answer, CartState, CartView, Ended, Held, LineView, Order, PricedSeat},
+    answer::{Answer, CartState, CartView, Ended, Held, LineView, Order},
     command::{CartCommand, Command, SessionCommand, VenueCommand, Want, WantedLine},
     id::{Entity, Id},
     payment::{OnDecline, PaymentStatus},
-    portion::Content,
+    portion::{Content, PricedSeat},
     refusal::{LineRefusal, Refusal, TakenSeat},
+    rules::Rules,
     seat::{Seat, SeatSet, SeatState},
-    time::{Rules, Timestamp},
+    time::Timestamp,
 };
 use proptest::{collection::vec, option, prelude::*};
 

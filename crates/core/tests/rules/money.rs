@@ -12,7 +12,8 @@ use boxoffice_core::{
     keep::State,
     payment::{GatewayOutcome, OnDecline, PaymentCounts, PaymentKey, PaymentStatus, PaymentStep, Settlement},
     refusal::Refusal,
-    time::{Rules, Timestamp},
+    rules::Rules,
+    time::Timestamp,
 };
 use expect_test::expect;
 

@@ -4,7 +4,7 @@
 use boxoffice_core::{
     command::{CartCommand, Command, ProductCommand, Want, WantedLine},
     id::Entity,
-    time::Rules,
+    rules::Rules,
 };
 use expect_test::expect;
 

@@ -3,7 +3,8 @@
 use boxoffice_core::{
     answer::{Answer, Answered},
     command::{Command, SessionCommand, VenueCommand},
-    time::{Rules, Timestamp},
+    rules::Rules,
+    time::Timestamp,
 };
 use expect_test::expect;
 

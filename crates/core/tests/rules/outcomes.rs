@@ -7,7 +7,7 @@ use boxoffice_core::{
     id::Entity,
     payment::{OnDecline, PaymentFailure},
     refusal::Refusal,
-    time::Rules,
+    rules::Rules,
 };
 use expect_test::expect;
 

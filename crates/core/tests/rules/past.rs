@@ -6,7 +6,8 @@ use boxoffice_core::{
     command::{CartCommand, Command, ResourceCommand, Want, WantedLine, When},
     id::{CartId, Entity},
     refusal::Refusal,
-    time::{Rules, Timestamp},
+    rules::Rules,
+    time::Timestamp,
 };
 
 use crate::{

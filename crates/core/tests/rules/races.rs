@@ -7,7 +7,8 @@ use boxoffice_core::{
     },
     id::{CartId, Entity},
     keep::State,
-    time::{Rules, Timestamp},
+    rules::Rules,
+    time::Timestamp,
 };
 
 use expect_test::expect;

@@ -12,7 +12,8 @@ use boxoffice_core::{
     id::Entity,
     keep::{Kept, State},
     payment::OnDecline,
-    time::{Rules, Timestamp},
+    rules::Rules,
+    time::Timestamp,
 };
 use proptest::{collection::vec, option, prelude::*};
 

@@ -12,8 +12,9 @@ use boxoffice_core::{
     money::{Currency, Money},
     payment::{OnDecline, Settlement},
     refusal::Refusal,
+    rules::Rules,
     seat::{Seat, SeatSet},
-    time::{Rules, Timestamp},
+    time::Timestamp,
 };
 
 use crate::{

@@ -53,7 +53,7 @@ use boxoffice_core::{
     keep::State,
     money::Money,
     payment::{GatewayOutcome, PaymentKey, PaymentStep},
-    time::Rules,
+    rules::Rules,
 };
 use expect_test::Expect;
 

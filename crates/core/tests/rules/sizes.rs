@@ -7,8 +7,9 @@ use boxoffice_core::{
     command::{CartCommand, Command, ProductCommand, ResourceCommand, SessionCommand, Want, WantedLine},
     id::{CartId, Entity},
     keep::State,
+    rules::Rules,
     seat::{Seat, SeatSet},
-    time::{Rules, Timestamp},
+    time::Timestamp,
 };
 
 use crate::{

@@ -10,8 +10,9 @@ use boxoffice_core::{
     id::{Entity, HoldId, RequestHash},
     keep::Kept,
     portion::Portion,
+    rules::Rules,
     seat::{Seat, SeatSet},
-    time::{Rules, Timestamp},
+    time::Timestamp,
 };
 
 use crate::{

@@ -15,8 +15,9 @@ use boxoffice_core::{
     keep::State,
     payment::{OnDecline, PaymentKey, Settlement},
     portion::Portion,
+    rules::Rules,
     seat::{Seat, SeatSet},
-    time::{Rules, Timestamp},
+    time::Timestamp,
 };
 
 use crate::{

@@ -6,7 +6,8 @@ use boxoffice_core::{
     event::Event,
     host::{Effect, Host, Input, Turn},
     id::{CartId, Entity, HoldId, Request, RequestHash},
-    time::{Moment, Rules, Timestamp},
+    rules::Rules,
+    time::{Moment, Timestamp},
 };
 use expect_test::expect;
 

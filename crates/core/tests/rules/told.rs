@@ -14,8 +14,9 @@ use boxoffice_core::{
     id::{CartId, Entity, HoldId, Id},
     keep::State,
     payment::OnDecline,
+    rules::Rules,
     seat::{Seat, SeatSet},
-    time::{Rules, Timestamp},
+    time::Timestamp,
 };
 
 use crate::{

@@ -5,8 +5,8 @@ use boxoffice_core::{
     command::{CartCommand, Command, VenueCommand, Want, WantedLine},
     host::Input,
     id::{CartId, Entity},
+    rules::Rules,
     seat::{Seat, SeatSet},
-    time::Rules,
 };
 
 use crate::{

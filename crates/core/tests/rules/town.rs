@@ -18,7 +18,8 @@ use boxoffice_core::{
     keep::{Kept, State},
     payment::{GatewayCall, PaymentStatus, RefundStatus, VoidStatus},
     refusal::Refusal,
-    time::{Moment, Rules, Timestamp},
+    rules::Rules,
+    time::{Moment, Timestamp},
 };
 
 use crate::{bank::Bank, lives::Lives, watch::Watchers};

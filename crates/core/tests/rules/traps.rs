@@ -387,7 +387,7 @@ fn a_hall_that_changes_leaves_its_sessions_alone() {
 
 #[test]
 fn a_session_id_belongs_to_one_venue() {
-    let mut town = Town::new(boxoffice_core::time::Rules::default());
+    let mut town = Town::new(boxoffice_core::rules::Rules::default());
     let hall = layout("aa");
     let mut last = 0;
     for venue in ["one", "two", "two"] {

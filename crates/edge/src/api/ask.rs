@@ -24,8 +24,8 @@ use super::{
 };
 use crate::{
     caller::Caller,
-    connection::not_of_a_node,
     errand::{self, Errand},
+    failures::not_of_a_node,
     members,
     shared::{Guest, Shared},
     waiting::Waiting,

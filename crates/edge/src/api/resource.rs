@@ -17,16 +17,16 @@ use boxoffice_core::{
 };
 use boxoffice_wire::{
     Encoding, Op, Rejection, alone,
+    call::Shape,
     encode::Verdict,
     limits::{DEADLINE_MS, DEADLINE_MS_MAX},
-    request::Shape,
 };
 use bytes::BytesMut;
 use tokio::time::Instant;
 
 use super::{ask, origin::Origin, question, said::Said};
 use crate::{
-    http::is_known,
+    etag::is_known,
     shared::{Guest, Shared},
     waiting::Waiting,
 };

@@ -16,8 +16,8 @@ use axum::{
 use boxoffice_core::command::{CartCommand, Command};
 use boxoffice_wire::{
     Rejection,
+    call::Shape,
     limits::{DEADLINE_MS, FRAME_BYTES_MAX},
-    request::Shape,
     webhook::{SIGNATURE_HEADER, WebhookRefusal, verify},
 };
 use tokio::time::Instant;

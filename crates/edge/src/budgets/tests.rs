@@ -1,9 +1,9 @@
 //! What networks, customers and keys are charged with, and when they are refused.
 
 use boxoffice_core::{
-    answer::PricedSeat,
     id::{CartToken, Entity},
     money::Currency,
+    portion::PricedSeat,
     seat::{Seat, SeatSet},
 };
 use boxoffice_node::door::Failure;

@@ -7,8 +7,6 @@ mod socket;
 
 mod frames;
 
-mod answers;
-mod batch;
 mod turns;
 mod under_way;
 mod watching;
@@ -24,11 +22,6 @@ use bytes::Bytes;
 use rustls::ServerConnection;
 use tokio::net::TcpStream;
 
-pub(crate) use self::{
-    answers::Answers,
-    batch::Batch,
-    requests::{fail_of, not_of_a_node},
-};
 use self::{
     frames::End,
     task::{Connection, Turn},

@@ -22,7 +22,6 @@ use smol_str::format_smolstr;
 use tokio::time::Instant;
 
 use super::{
-    batch::Batch,
     frames::End,
     task::{Connection, GoneAbout},
     turns::{Change, Turns},
@@ -30,9 +29,11 @@ use super::{
 };
 use crate::{
     access::{Denied, Ended as AccessEnded},
+    batch::Batch,
     budgets::weight_of,
     caller,
     errand::{self, Errand, Found},
+    failures::{fail_of, not_of_a_node},
     members,
     metrics::Ended,
     sought::Sought,
@@ -439,11 +440,6 @@ fn ended_by(why: &Rejection) -> Result<(), End> {
     }
 }
 
-/// A key that is limited to venues is not told of a whole node.
-pub(crate) fn not_of_a_node() -> Rejection {
-    Refusal::Forbidden("a whole node is about all venues, and this key is for some".into()).into()
-}
-
 /// What a client has shown holds no longer.
 pub(super) fn end_of_access(ended: AccessEnded) -> End {
     let code = match ended {
@@ -451,19 +447,4 @@ pub(super) fn end_of_access(ended: AccessEnded) -> End {
         AccessEnded::Expired => close::TOKEN_EXPIRED,
     };
     End::Close(code, ended.words().into())
-}
-
-/// What a client is told of the node's failure.
-pub(crate) fn fail_of(failure: Failure) -> Fail {
-    let kind = match failure {
-        Failure::Busy(retry_after_ms) => {
-            return Fail { retry_after_ms: Some(retry_after_ms), ..Fail::new(FailKind::Busy) };
-        }
-        Failure::Unknown => FailKind::Unknown,
-        Failure::NotReady => FailKind::NotReady,
-        Failure::Draining => FailKind::Draining,
-        Failure::ReadOnly => FailKind::ReadOnly,
-        Failure::Internal => FailKind::Internal,
-    };
-    Fail::new(kind)
 }

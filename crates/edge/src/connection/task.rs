@@ -21,8 +21,6 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     Newcomer,
-    answers::Answers,
-    batch::Batch,
     clocks::Clocks,
     frames::{End, Frames, Received},
     requests::end_of_access,
@@ -32,6 +30,8 @@ use super::{
     watching::Awaited,
 };
 use crate::{
+    answers::Answers,
+    batch::Batch,
     budgets::Owners,
     caller::Caller,
     errand::Ending,

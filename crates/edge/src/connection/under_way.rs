@@ -1,7 +1,7 @@
 //! The commands of a connection that the node has and has not answered, or whose time is over.
 
 use boxoffice_core::id::{CartId, Entity};
-use boxoffice_wire::{Op, request::Shape};
+use boxoffice_wire::{Op, call::Shape};
 use tokio::time::Instant;
 
 use crate::{budgets::Charge, sought::Sought};

@@ -9,9 +9,10 @@ use boxoffice_core::{
 };
 use boxoffice_node::feeds::{NoFeed, View, Watching};
 use boxoffice_wire::{
-    FailKind, Op, Rejection, encode,
+    FailKind, Op, Rejection,
+    call::Since,
+    encode,
     reply::{CountsWatching, SessionFeed},
-    request::Since,
 };
 use smol_str::format_smolstr;
 use tokio::time::Instant;

@@ -2,7 +2,7 @@
 
 use boxoffice_core::access::Role;
 use boxoffice_edge::EdgeConfig;
-use boxoffice_node::config::{PaymentConfig, Secret};
+use boxoffice_node::{config::PaymentConfig, secret::Secret};
 use serde_json::{Value, json};
 
 use crate::{asking::Asking, house::House};

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use boxoffice_core::{access::Role, time::Rules};
+use boxoffice_core::{access::Role, rules::Rules};
 use boxoffice_edge::{Edge, EdgeConfig, Runtimes};
 use boxoffice_node::{
     config::{Fsync, NodeConfig, PaymentConfig},

@@ -4,10 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use boxoffice_core::time::Timestamp;
 use boxoffice_gateway::{LedgerHandle, Server, Settings};
-use boxoffice_node::{
-    config::{PaymentConfig, Secret},
-    gateway::GatewayConfig,
-};
+use boxoffice_node::{config::PaymentConfig, gateway::GatewayConfig, secret::Secret};
 use boxoffice_wire::webhook::sign;
 use serde_json::{Value, json};
 

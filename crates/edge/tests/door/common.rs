@@ -22,10 +22,10 @@ use boxoffice_edge::{
 };
 use boxoffice_node::{
     access::KeyRing,
-    config::Secret,
     door::{Failure, ReplyTo},
     feeds::{Commit, FeedSettings, FeedSource, Feeds, News},
     history::{HistoryError, HistoryFound},
+    secret::Secret,
     world::OsClock,
 };
 use boxoffice_wire::{

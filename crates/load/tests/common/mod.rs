@@ -10,8 +10,8 @@ use std::{
 
 use boxoffice_core::{
     answer::{
-        Answer, Answered, At, CartAudit, CartState, CartView, Held, HoldView, LineView, Order, Outcome, PricedSeat,
-        SaleView, SeatCounts, SessionAudit,
+        Answer, Answered, At, CartAudit, CartState, CartView, Held, HoldView, LineView, Order, Outcome, SaleView,
+        SeatCounts, SessionAudit,
     },
     command::{
         CartCommand, Command, DirectoryCommand, NewSession, Payment, SessionCommand, VenueCommand, Want, WantedLine,
@@ -20,7 +20,7 @@ use boxoffice_core::{
     layout::Layout,
     money::Money,
     payment::PaymentStatus,
-    portion::{Content, Portion},
+    portion::{Content, Portion, PricedSeat},
     refusal::{Refusal, TakenSeat},
     seat::{Seat, SeatSet, SeatState},
     time::Timestamp,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use boxoffice_core::{answer::Purchase, id::Entity};
-use boxoffice_wire::{body::Resume, encode, feed::Ended, request::Since};
+use boxoffice_wire::{body::Resume, call::Since, encode, feed::Ended};
 use parking_lot::Mutex;
 use smol_str::SmolStr;
 

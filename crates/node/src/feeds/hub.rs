@@ -10,7 +10,7 @@ use std::{
 };
 
 use boxoffice_core::{answer::Purchase, id::Entity};
-use boxoffice_wire::request::Since;
+use boxoffice_wire::call::Since;
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::sleep};
 

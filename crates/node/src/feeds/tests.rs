@@ -24,9 +24,9 @@ use boxoffice_core::{
 use boxoffice_wire::{
     Encoding,
     body::Resume,
+    call::Since,
     feed::Snapshot,
     reply::{Event, ServerFrame},
-    request::Since,
 };
 use bytes::Bytes;
 use parking_lot::Mutex;

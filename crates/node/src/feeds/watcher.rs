@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use boxoffice_core::id::Entity;
-use boxoffice_wire::{Encoding, request::Since};
+use boxoffice_wire::{Encoding, call::Since};
 use bytes::Bytes;
 
 use super::{

@@ -4,7 +4,7 @@ use std::{fmt, io, str::FromStr};
 
 use hyper::{Uri, http::uri::PathAndQuery};
 
-use crate::config::Secret;
+use crate::secret::Secret;
 
 /// Where the gateway is and how it is asked.
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ use smol_str::SmolStr;
 use super::queues::Road;
 use crate::{
     codec,
-    config::Secret,
+    secret::Secret,
     world::{Local, NodeId, PeerHello, Rng, Standing},
 };
 

@@ -22,6 +22,7 @@ pub use fjall_store::FjallStores;
 pub use gateway::{Gateway, NoGateway};
 pub use memory_disk::MemoryDisk;
 pub use memory_store::MemoryStores;
+pub(crate) use net::STANDING_BYTES;
 pub use net::{
     Lane, LinkStatus, Local, Net, NoPeers, NodeId, NotSent, NotTaken, Peer, PeerHello, PeerInbox, Standing, Taken,
 };

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Buf, BufMut, Bytes};
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use tokio::runtime::Handle;
-
-pub use crate::witness::Standing;
 
 /// A node's number in its cluster; never given twice.
 pub type NodeId = u64;
@@ -229,5 +228,35 @@ mod tests {
         let refused = NoPeers.send(2, Lane::Calls, Bytes::from_static(b"hello"));
         assert_eq!(refused, Err(NotSent::Unreachable(2)));
         assert_eq!(NoPeers.links(), []);
+    }
+}
+
+/// Bytes of a [`Standing`].
+pub(crate) const STANDING_BYTES: usize = 24;
+
+/// What a node says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// Of its data directory's number, the lower half.
+    pub disk: u64,
+    /// Drawn when its process began.
+    pub run: u64,
+    /// Up to which record its log is durable.
+    pub durable: u64,
+}
+
+impl Standing {
+    /// Puts it before a frame.
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        [self.disk, self.run, self.durable].into_iter().for_each(|word| out.put_u64_le(word));
+    }
+
+    /// Takes it from the front of a frame; `None` for one that is too short.
+    pub(crate) fn take(frame: &mut Bytes) -> Option<Standing> {
+        (frame.len() >= STANDING_BYTES).then(|| Standing {
+            disk: frame.get_u64_le(),
+            run: frame.get_u64_le(),
+            durable: frame.get_u64_le(),
+        })
     }
 }

@@ -17,13 +17,14 @@ use boxoffice_core::{
     money::{Currency, Money},
 };
 use boxoffice_node::{
-    config::{NodeConfig, Secret},
+    config::NodeConfig,
     door::{self, Failure, ReplySink, ReplyTo},
     feeds::{self, NoFeed, Said, View, Watcher},
     history::HistoryFound,
     identity::{ClusterId, Joining, draw_disk},
     node::{Node, NodeHandle, Runtimes},
     peers::{PeerConfig, TcpNet},
+    secret::Secret,
     world::{Gateway, MemoryDisk, MemoryStores, Net, Peer, World},
 };
 use boxoffice_wire::{

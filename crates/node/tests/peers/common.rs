@@ -7,8 +7,8 @@ use std::{
 };
 
 use boxoffice_node::{
-    config::Secret,
     peers::{PeerConfig, PeersError, TcpNet},
+    secret::Secret,
     world::{
         Lane, LinkStatus, Local, Net, NodeId, NotSent, NotTaken, OsClock, OsRng, Peer, PeerHello, PeerInbox, Taken,
     },

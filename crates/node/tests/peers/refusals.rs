@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use boxoffice_node::{
-    config::Secret,
     peers::{PeerConfig, PeersError},
+    secret::Secret,
     world::{Lane, Net},
 };
 use tokio::{

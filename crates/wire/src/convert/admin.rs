@@ -18,10 +18,10 @@ use smol_str::SmolStr;
 use super::{Converted, limit, text};
 use crate::{
     body::{self, Resume, ResumeBody},
+    call::{Call, Since},
     joining,
     limits::{FEEDS_MAX, PAYMENT_TEXT_BYTES_MAX, REASON_BYTES_MAX},
     rejection::Rejection,
-    request::{Call, Since},
 };
 
 /// The audit of one entity.

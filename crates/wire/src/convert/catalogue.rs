@@ -11,9 +11,9 @@ use smol_str::{SmolStr, format_smolstr};
 use super::{Converted, after, limit, span, text, text_if_any};
 use crate::{
     body,
+    call::Shape,
     limits::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX, NAME_BYTES_MAX},
     rejection::Rejection,
-    request::Shape,
 };
 
 pub(crate) fn venue_put(body: body::VenuePut) -> Converted<Command> {

@@ -10,13 +10,13 @@ use smol_str::{SmolStr, format_smolstr};
 use super::{Converted, after, interval, limit, limits, place, price, properties, span, text};
 use crate::{
     body,
+    call::Shape,
     form::{is_date, wall_time},
     limits::{
         AHEAD_MS_MAX, BUFFER_MS_MAX, DETAILS_BYTES_MAX, EXCEPTIONS_MAX, INTERVAL_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES,
         PAGE_ENTRIES_MAX, RESOURCE_CAPACITY_MAX, SERIES_INTERVAL_MAX, SERIES_MAX, SPANS_MAX, ZONE_BYTES_MAX,
     },
     rejection::Rejection,
-    request::Shape,
 };
 
 /// Minutes of a day.

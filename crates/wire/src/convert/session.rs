@@ -14,9 +14,9 @@ use smol_str::format_smolstr;
 use super::{Converted, after, limit, limits, one_currency, place, price, text};
 use crate::{
     body,
+    call::{CitySearch, Shape},
     limits::{AREA_CAPACITY_MAX, AREAS_MAX, CATEGORIES_MAX, COMMENTS_BYTES_MAX, NAME_BYTES_MAX, REASON_BYTES_MAX},
     rejection::Rejection,
-    request::{CitySearch, Shape},
 };
 
 pub(crate) fn session_create(body: body::SessionCreate) -> Converted<Command> {

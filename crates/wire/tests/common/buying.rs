@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    answer::{
-        CartState, CartView, Ended, Held, LineView, Order, PricedSeat, Purchase, PurchasesPage, TakenLine, Taker,
-    },
+    answer::{CartState, CartView, Ended, Held, LineView, Order, Purchase, PurchasesPage, TakenLine, Taker},
     command::{Payment, Shipping},
     id::Entity,
     payment::{OnDecline, PaymentFailure, RefundRecord, RefundStatus},
-    portion::Content,
+    portion::{Content, PricedSeat},
 };
 
 use super::{HOUR, cart, euro, evening, id, seat};

@@ -10,11 +10,11 @@ use boxoffice_core::{
 };
 use boxoffice_wire::{
     Fail, FailKind, Rejection,
+    call::Shape,
     cluster::{NodeAddress, ShardMap},
     encode::{self, Verdict},
     feed::{Ended, Notice},
     hello::{Durability, Hello, Limits},
-    request::Shape,
 };
 
 use super::{

@@ -15,7 +15,7 @@ use boxoffice_core::{
     refusal::Conflict,
     time::Timestamp,
 };
-use boxoffice_wire::{city::CityPage, request::CitySearch};
+use boxoffice_wire::{call::CitySearch, city::CityPage};
 
 use super::{HOUR, cart, euro, evening, id};
 

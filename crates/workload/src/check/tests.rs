@@ -1,10 +1,10 @@
 //! A small run that is right in everything, then broken one way at a time: each breach must be found, and only it.
 
 use boxoffice_core::{
-    answer::{CartState, CartView, HoldView, LineView, PricedSeat, SaleView, SeatCounts},
+    answer::{CartState, CartView, HoldView, LineView, SaleView, SeatCounts},
     id::{CartId, Entity, HoldId, OrderId, RequestHash},
     money::{Currency, Money},
-    portion::{Content, Portion},
+    portion::{Content, Portion, PricedSeat},
     refusal::TakenSeat,
     seat::{Seat, SeatSet, SeatState},
 };

@@ -14,9 +14,9 @@ use boxoffice_core::{
 };
 use boxoffice_wire::{
     Encoding,
+    call::Since,
     feed::{CartSnapshot, Ended, ProductSnapshot, PurchasesDelta, PurchasesSnapshot, ResourceSnapshot, SnapshotBody},
     reply::{Event, RawEvent, ServerFrame},
-    request::Since,
 };
 use bytes::Bytes;
 use parking_lot::Mutex;

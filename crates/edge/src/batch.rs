@@ -6,7 +6,7 @@ use boxoffice_core::command::{
     CartCommand, ClusterCommand, Command, CustomerCommand, DirectoryCommand, ProductCommand, ResourceCommand,
     SessionCommand, VenueCommand,
 };
-use boxoffice_wire::{Fail, FailKind, Rejection, encode::Verdict, request::Item};
+use boxoffice_wire::{Fail, FailKind, Rejection, call::Item, encode::Verdict};
 use tokio::time::Instant;
 
 /// Items of one batch under way at once: enough to share each write to disk, few enough to leave others their turn.
