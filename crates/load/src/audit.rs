@@ -63,7 +63,7 @@ impl NodeTotals {
         for client in clients {
             let audit = patiently(|| client.audit_node()).await;
             let audit: NodeAudit = audit.map_err(|error| LoadError::Asked { what: "its audit", error })?.value;
-            let node = client.server().map_or_else(|| "?".to_owned(), |hello| hello.node.to_string());
+            let node = client.server_hello().map_or_else(|| "?".to_owned(), |hello| hello.node.to_string());
             let keeps = |place: &PlaceStatus| {
                 let replicas = place.voters.iter().chain(&place.learners);
                 replicas.filter_map(|replica| node_of(replica)).any(|id| id.to_string() == node)
