@@ -99,7 +99,7 @@ impl Crowd {
             next_line: 0,
             seen: Seen::default(),
             flows: Vec::new(),
-            rng: SmallRng::seed_from_u64(plan.draw.seed),
+            rng: SmallRng::seed_from_u64(plan.run_seed.seed),
             pressure: Pressure::Closed(0),
             began_us: 0,
             begun: 0,
