@@ -67,9 +67,8 @@ mod tests {
     #[test]
     fn jitter_spreads_over_the_whole_wait() {
         let mut rng = SmallRng::seed_from_u64(8);
-        let waits: Vec<Duration> = (0..1_000)
-            .map(|_| BackOff { failures: 7 }.next_wait(Advice::BackOff, &mut rng).expect("a wait"))
-            .collect();
+        let waits: Vec<Duration> =
+            (0..1_000).map(|_| BackOff { failures: 7 }.next_wait(Advice::BackOff, &mut rng).expect("a wait")).collect();
         let under = |bound: u64| waits.iter().filter(|wait| **wait < Duration::from_secs(bound)).count();
         assert!((400..600).contains(&under(10)), "{} of 1 000 waits are in the lower half", under(10));
         assert!(under(2) > 50 && under(18) < 950, "the waits are not spread evenly");

@@ -109,8 +109,7 @@ impl Client {
     /// [`Error::Closed`] with the reason why there is no connection.
     pub async fn wait_until_connected(&self) -> Result<(), Error> {
         let mut state = self.connection.state.clone();
-        let done =
-            state.wait_for(|state| matches!(state, ConnectionState::Connected(_) | ConnectionState::Closed(_)));
+        let done = state.wait_for(|state| matches!(state, ConnectionState::Connected(_) | ConnectionState::Closed(_)));
         let reached = match tokio::time::timeout(self.deadline, done).await {
             Ok(Ok(state)) => state.clone(),
             Ok(Err(_)) => ConnectionState::Closed(TASK_ENDED.into()),

@@ -303,7 +303,10 @@ impl ConnectionTask {
             if let Some(leave) = &mut leave_at
                 && leave.as_mut().poll(context).is_ready()
             {
-                return Poll::Ready(Disconnect { advice: Advice::Now, reason: "the node asked its clients to reconnect".into() });
+                return Poll::Ready(Disconnect {
+                    advice: Advice::Now,
+                    reason: "the node asked its clients to reconnect".into(),
+                });
             }
             polled
         })

@@ -32,7 +32,10 @@ pub enum Error {
     Failed(Fail),
     /// The outcome is not known: there was no answer before the deadline, or only a refusal of a retry while an earlier attempt may
     /// still be granted. Repeat the request with the same request id, which is in the error if there is one.
-    #[error("no answer before the deadline; it may or may not have happened: repeat it with the same request id{}", with(.0))]
+    #[error(
+        "no answer before the deadline; the command may or may not have happened. Repeat it with the same request id{}",
+        in_parentheses(.0)
+    )]
     Unknown(Option<SmolStr>),
     /// The client could not connect, or the server told it not to come back. With the reason.
     #[error("the connection is closed: {0}")]
@@ -61,6 +64,6 @@ impl Error {
     }
 }
 
-fn with(request_id: &Option<SmolStr>) -> String {
+fn in_parentheses(request_id: &Option<SmolStr>) -> String {
     request_id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default()
 }

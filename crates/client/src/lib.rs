@@ -99,8 +99,8 @@ pub use boxoffice_wire::{
     customer::token as customer_token,
     hello::{Durability, Hello, Limits as ServerLimits},
     reply::{
-        Available, BookingPage, FreeSlots, No, OrderView, Reply as BatchReply, SessionPage, Slot, ThreeStates, TitlePage,
-        Unreadable,
+        Available, BookingPage, FreeSlots, No, OrderView, Reply as BatchReply, SessionPage, Slot, ThreeStates,
+        TitlePage, Unreadable,
     },
     status::{FollowerStatus, HistoryEntry, HistoryPage, NodeAudit, NodeStatus},
 };

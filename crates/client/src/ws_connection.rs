@@ -87,11 +87,7 @@ impl WsConnection {
         attempt.unwrap_or_else(|_| Err(ConnectError::Timeout { address: address.into(), limit }))
     }
 
-    async fn upgrade(
-        address: &str,
-        config: &ClientConfig,
-        only_remote: bool,
-    ) -> Result<WsConnection, ConnectError> {
+    async fn upgrade(address: &str, config: &ClientConfig, only_remote: bool) -> Result<WsConnection, ConnectError> {
         let uri: Uri = format!("ws://{address}{PATH}")
             .parse()
             .map_err(|_| ConnectError::InvalidAddress { address: address.into() })?;
@@ -146,7 +142,9 @@ impl WsConnection {
                 (Some(Ok(Message::Close(Some(CloseFrame { code, reason })))), _) => {
                     Incoming::Closed(Some(code.into()), format!("{} {reason}", u16::from(code)))
                 }
-                (Some(Ok(Message::Close(None))) | None, _) => Incoming::Closed(None, "the server closed the connection".into()),
+                (Some(Ok(Message::Close(None))) | None, _) => {
+                    Incoming::Closed(None, "the server closed the connection".into())
+                }
                 (Some(Err(error)), _) => Incoming::Closed(None, error.to_string()),
             });
         }

@@ -181,7 +181,10 @@ async fn a_list_without_any_existing_session_is_refused() {
         grant(&mut peer, &request, &[], &["nowhere"], &[]).await;
         peer
     });
-    assert_eq!(none.expect_err("no session exists").to_string(), "refused: session/nowhere is not known (701 not_found)");
+    assert_eq!(
+        none.expect_err("no session exists").to_string(),
+        "refused: session/nowhere is not known (701 not_found)"
+    );
     let (refused, ()) = tokio::join!(watch.next(), async {
         let request = peer.request().await;
         peer.no(&request, Refusal::NotFound("any".into())).await;

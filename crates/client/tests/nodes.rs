@@ -52,7 +52,10 @@ async fn a_request_that_a_node_does_not_serve_goes_to_the_next_node() {
     let session = id("hamlet");
     let (reply, ()) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
     assert_eq!(reply.expect("granted").value.cart, cart.id());
-    assert_eq!(client.retry_counts(), RetryCounts { not_ready: 1, unknown: 1, busy: 1, draining: 1, ..RetryCounts::default() });
+    assert_eq!(
+        client.retry_counts(),
+        RetryCounts { not_ready: 1, unknown: 1, busy: 1, draining: 1, ..RetryCounts::default() }
+    );
     assert_eq!(client.retry_counts().all(), 4);
 }
 
@@ -65,7 +68,8 @@ async fn a_field_is_not_sent_to_a_node_that_does_not_know_it() {
         let (room, begin, end) = (id("room-5"), Timestamp(1_000), Timestamp(2_000));
         // Without a fallback the client itself refuses the request, and sends nothing.
         let cart = Cart::new(&old);
-        let error = cart.hold_slot_with_details(&room, begin, end, "with a piano").await.expect_err("the node is too old");
+        let error =
+            cart.hold_slot_with_details(&room, begin, end, "with a piano").await.expect_err("the node is too old");
         let no = error.refusal().expect("a refusal");
         assert_eq!((no.code, no.name.as_str()), (110, "unsupported_version"));
         let message = "`details` of `cart.hold_slot` needs protocol 1.1, and the node speaks 1.0";

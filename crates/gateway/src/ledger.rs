@@ -307,12 +307,10 @@ impl Ledger {
         let key = operation.key();
         let source = match operation {
             Operation::Authorize(body) => &body.source,
-            Operation::Capture(_) | Operation::Void(_) | Operation::Refund(_) => {
-                match self.charges.get(&key.attempt) {
-                    Some(charge) => &charge.source,
-                    None => return StepPlan::default(),
-                }
-            }
+            Operation::Capture(_) | Operation::Void(_) | Operation::Refund(_) => match self.charges.get(&key.attempt) {
+                Some(charge) => &charge.source,
+                None => return StepPlan::default(),
+            },
         };
         match source.as_str() {
             "ok" => self.rates.plan(key),

@@ -267,8 +267,7 @@ async fn parse_operation(request: Request<Incoming>) -> Result<Operation, Box<An
         return Err(Box::new(error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be application/json")));
     }
     let body = Limited::new(body, GATEWAY_BODY_BYTES_MAX).collect().await;
-    let body =
-        body.map_err(|source| Box::new(error(StatusCode::PAYLOAD_TOO_LARGE, &source.to_string())))?.to_bytes();
+    let body = body.map_err(|source| Box::new(error(StatusCode::PAYLOAD_TOO_LARGE, &source.to_string())))?.to_bytes();
     let operation = match head.uri.path() {
         "/authorizations" => Operation::Authorize(parse(&body)?),
         "/captures" => Operation::Capture(parse(&body)?),

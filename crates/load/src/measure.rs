@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use boxoffice_workload::{
     goods::Good,
-    history::{Change, CheckoutOutcome, HoldOutcome, GoodsHoldOutcome},
+    history::{Change, CheckoutOutcome, GoodsHoldOutcome, HoldOutcome},
 };
 
 use crate::{
@@ -35,7 +35,8 @@ pub(crate) fn flows(offered: u64, ended: &[Flow]) -> Flows {
             flows.total += total;
             let held = flow.record.holds.iter().filter(|hold| matches!(hold.outcome, HoldOutcome::Granted { .. }));
             flows.seats_sold += held.map(|hold| hold.seats.len() as u64).sum::<u64>();
-            let taken = flow.record.goods_holds.iter().filter(|take| matches!(take.outcome, GoodsHoldOutcome::Granted { .. }));
+            let taken =
+                flow.record.goods_holds.iter().filter(|take| matches!(take.outcome, GoodsHoldOutcome::Granted { .. }));
             flows.units_sold += taken.map(|take| u64::from(take.quantity)).sum::<u64>();
         }
     }

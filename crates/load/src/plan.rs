@@ -15,9 +15,9 @@ use boxoffice_core::{
 };
 use boxoffice_workload::{
     arrival::FlowNumber,
-    run_seed::RunSeed,
     flow::{Choice, Picker, PickerError},
     goods::{Goods, Slot},
+    run_seed::RunSeed,
 };
 use rand::Rng;
 

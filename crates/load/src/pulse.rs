@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use boxoffice_client::{CartId, Entity};
 use boxoffice_shard::ring::shard_of;
-use boxoffice_workload::history::{ChangeOutcome, CheckoutOutcome, HoldOutcome, Span, GoodsHoldOutcome};
+use boxoffice_workload::history::{ChangeOutcome, CheckoutOutcome, GoodsHoldOutcome, HoldOutcome, Span};
 
 use crate::{flow::Flow, plan::Plan};
 

@@ -12,7 +12,7 @@ use boxoffice_client::{Cart, Client, Timestamp};
 use boxoffice_workload::{
     arrival::FlowNumber,
     goods::Good,
-    history::{CartRecord, Span, GoodsHoldOutcome, GoodsHoldRecord},
+    history::{CartRecord, GoodsHoldOutcome, GoodsHoldRecord, Span},
 };
 
 use crate::{
@@ -126,7 +126,12 @@ async fn open_one(
     let versions = opened.at.iter().chain(&held.at).filter(|at| at.entity == cart_is);
     record.versions.extend(versions.map(|at| at.version));
     let outcome = GoodsHoldOutcome::Granted { deadline: held.value.deadline };
-    record.goods_holds.push(GoodsHoldRecord { good: Good::Product(product), quantity: 1, span: Span::default(), outcome });
+    record.goods_holds.push(GoodsHoldRecord {
+        good: Good::Product(product),
+        quantity: 1,
+        span: Span::default(),
+        outcome,
+    });
     Ok(record)
 }
 

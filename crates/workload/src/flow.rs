@@ -215,10 +215,7 @@ mod tests {
     #[test]
     fn impossible_picks_are_errors() {
         let error = Picker::new(house(1, 5, 4), Pick::Random, 5, 0, 1).expect_err("rows of 4");
-        assert_eq!(
-            error.to_string(),
-            "5 adjacent seats do not fit into a row of 4; take fewer seats or longer rows"
-        );
+        assert_eq!(error.to_string(), "5 adjacent seats do not fit into a row of 4; take fewer seats or longer rows");
         assert_eq!(Picker::new(house(1, 5, 40), Pick::Next, 21, 0, 1).expect_err("21"), PickerError::SeatsOfHold(21));
         assert_eq!(Picker::new(house(1, 5, 40), Pick::Next, 0, 0, 1).expect_err("0"), PickerError::SeatsOfHold(0));
     }

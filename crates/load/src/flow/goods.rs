@@ -4,7 +4,7 @@ use boxoffice_client::{Cart, Error, Held, Reply};
 use boxoffice_workload::{
     arrival::FlowNumber,
     goods::Good,
-    history::{Span, GoodsHoldOutcome, GoodsHoldRecord},
+    history::{GoodsHoldOutcome, GoodsHoldRecord, Span},
 };
 use rand::{Rng, seq::index};
 

@@ -7,7 +7,7 @@ use boxoffice_core::answer::{BookingState, BookingView};
 use super::{AuditedState, Breach, Findings};
 use crate::{
     goods::{Good, Goods, Slot},
-    history::{Change, ChangeOutcome, ChangeRecord, History, Span, GoodsHoldOutcome},
+    history::{Change, ChangeOutcome, ChangeRecord, GoodsHoldOutcome, History, Span},
 };
 
 /// The code of `slot_taken`.
@@ -38,8 +38,7 @@ fn check_overlaps(listed: &[BookingView], findings: &mut Findings) {
     let mut sorted: Vec<&BookingView> = listed.iter().collect();
     sorted.sort_by_key(|booking| (booking.begin, booking.end));
     for pair in sorted.windows(2).filter(|pair| pair[1].begin < pair[0].end) {
-        findings
-            .add(Breach::Twice, || format!("bookings {} and {} overlap", pair[0].booking, pair[1].booking));
+        findings.add(Breach::Twice, || format!("bookings {} and {} overlap", pair[0].booking, pair[1].booking));
     }
 }
 
@@ -145,8 +144,7 @@ fn check_refusals(history: &History, claims: &BTreeMap<u32, Vec<Claim>>, finding
             claims.iter().any(conflicts)
         });
         if !was_claimed {
-            findings
-                .add(Breach::RefusedWhileFree, || format!("resource {resource} refused {slot:?}, which was free"));
+            findings.add(Breach::RefusedWhileFree, || format!("resource {resource} refused {slot:?}, which was free"));
         }
     }
 }

@@ -23,7 +23,9 @@ pub(super) fn check(audit: &CartAudit, findings: &mut Findings) {
     let sum: i128 = cart.lines.iter().map(|line| line.content.amount()).sum();
     let total = i128::from(cart.total.map_or(0, |total| total.amount));
     if sum != total {
-        findings.add(Breach::WrongOrder, || format!("the lines of cart {} add up to {sum}, but its total is {total}", cart.id));
+        findings.add(Breach::WrongOrder, || {
+            format!("the lines of cart {} add up to {sum}, but its total is {total}", cart.id)
+        });
     }
     if cart.state == CartState::Done && audit.owed > 0 {
         findings.add(Breach::Unsettled, || {

@@ -13,7 +13,7 @@ use boxoffice_core::{
 use super::{AuditedState, Breach, Findings};
 use crate::{
     goods::{Good, Goods, Owner, good_of_portion},
-    history::{CartRecord, CheckoutOutcome, History, GoodsHoldOutcome, GoodsHoldRecord},
+    history::{CartRecord, CheckoutOutcome, GoodsHoldOutcome, GoodsHoldRecord, History},
 };
 
 /// The codes of `not_enough_places` and `out_of_stock`.
@@ -255,12 +255,7 @@ fn check_refusal(
 }
 
 /// P7: the lines of a done cart are the goods that its client was granted.
-fn check_lines(
-    goods: &Goods,
-    audit: &CartAudit,
-    expected: Option<&BTreeMap<Good, Expected>>,
-    findings: &mut Findings,
-) {
+fn check_lines(goods: &Goods, audit: &CartAudit, expected: Option<&BTreeMap<Good, Expected>>, findings: &mut Findings) {
     let mut lines: BTreeMap<Good, u64> = BTreeMap::new();
     for line in &audit.cart.lines {
         if let Some(good) = goods.of_line(line) {

@@ -49,7 +49,9 @@ fn check_purchases(goods: &Goods, history: &History, audited: &AuditedState, fin
         }
         for (order, record) in records {
             if record.order().is_some() {
-                findings.add(Breach::WrongPurchases, || format!("customer {name} bought order {order}, but does not have it"));
+                findings.add(Breach::WrongPurchases, || {
+                    format!("customer {name} bought order {order}, but does not have it")
+                });
             }
         }
     }
@@ -69,7 +71,8 @@ fn check_charges(history: &History, charges: &[Charge], findings: &mut Findings)
         match record.checkout.as_ref().map(|checkout| &checkout.outcome) {
             Some(CheckoutOutcome::Bought { total, .. }) => {
                 if taken == 0 && authorized == *total {
-                    findings.add(Breach::Unsettled, || format!("cart {cart} bought, but its {total} are not captured yet"));
+                    findings
+                        .add(Breach::Unsettled, || format!("cart {cart} bought, but its {total} are not captured yet"));
                 } else if taken != *total || authorized != 0 {
                     findings.add(Breach::WrongCharge, || {
                         format!("cart {cart} bought for {total}, but {taken} were taken and {authorized} are set aside")
@@ -81,7 +84,8 @@ fn check_charges(history: &History, charges: &[Charge], findings: &mut Findings)
                 if taken != 0 {
                     findings.add(Breach::WrongCharge, || format!("cart {cart} did not buy, but {taken} were taken"));
                 } else if authorized != 0 {
-                    findings.add(Breach::Unsettled, || format!("cart {cart} did not buy, but {authorized} are set aside"));
+                    findings
+                        .add(Breach::Unsettled, || format!("cart {cart} did not buy, but {authorized} are set aside"));
                 }
             }
         }

@@ -13,7 +13,7 @@ use boxoffice_core::{
 
 use super::{AuditedState, Breach, Findings, RunInventory, seats_in};
 use crate::{
-    history::{CartRecord, CheckoutOutcome, History, HoldOutcome, HoldRecord, Span, GoodsHoldOutcome},
+    history::{CartRecord, CheckoutOutcome, GoodsHoldOutcome, History, HoldOutcome, HoldRecord, Span},
     house::House,
 };
 
@@ -21,12 +21,7 @@ use crate::{
 const SEATS_TAKEN: u16 = 201;
 
 /// Checks the history against the audited sessions and carts.
-pub(super) fn check(
-    inventory: RunInventory<'_>,
-    history: &History,
-    audited: &AuditedState,
-    findings: &mut Findings,
-) {
+pub(super) fn check(inventory: RunInventory<'_>, history: &History, audited: &AuditedState, findings: &mut Findings) {
     let house = inventory.house;
     let index = HistoryIndex::new(history);
     for record in &history.carts {
@@ -175,8 +170,9 @@ fn check_contents(audited: &AuditedState, audit: &SessionAudit, entries: &[Entry
     }
 
     for (cart, seats) in sold {
-        findings
-            .add(Breach::Unexplained, || format!("session {session} sold {seats:?} to cart {cart}, which requested none"));
+        findings.add(Breach::Unexplained, || {
+            format!("session {session} sold {seats:?} to cart {cart}, which requested none")
+        });
     }
     for (cart, seats) in held {
         findings.add(Breach::Unexplained, || {

@@ -13,7 +13,7 @@ use boxoffice_load::{
     gallery::{Mark, now_us},
     make_house,
 };
-use boxoffice_workload::{arrival::FlowNumber, run_seed::RunSeed, house::House};
+use boxoffice_workload::{arrival::FlowNumber, house::House, run_seed::RunSeed};
 use tempfile::TempDir;
 use tokio::{sync::Mutex, task::JoinSet};
 

@@ -14,9 +14,9 @@ use std::{
 use boxoffice_core::id::{CartId, CartToken};
 use boxoffice_workload::{
     arrival::FlowNumber,
-    run_seed::RunSeed,
     flow::{Choice, Picker},
     goods::{Good, Goods},
+    run_seed::RunSeed,
     statistics::LatencyStatistics,
 };
 use rand::seq::index::sample;

@@ -8,10 +8,10 @@ use std::{
 
 use boxoffice_load::machine::CpuTimes;
 use boxoffice_workload::{
-    run_seed::RunSeed,
     flow::{Pick, Picker},
     goods::Goods,
     house::House,
+    run_seed::RunSeed,
 };
 
 use crate::{
