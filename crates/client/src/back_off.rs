@@ -11,8 +11,8 @@ const INITIAL_MAX: Duration = Duration::from_millis(500);
 /// The upper bound of the maximum wait.
 const CAP: Duration = Duration::from_secs(20);
 
-/// The maximum wait after a working connection has ended. It is short, but long enough that not all clients reconnect at the
-/// same instant.
+/// The maximum wait after a working connection has ended. It is short, but long enough that not all clients reconnect
+/// at the same instant.
 const RECONNECT_MAX: Duration = Duration::from_millis(50);
 
 /// Exponential back-off with full jitter. It starts over once a connection has worked.

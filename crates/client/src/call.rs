@@ -42,8 +42,8 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 /// How many times that wait is doubled at most while refusals are not final.
 const REFUSALS_DOUBLED_MAX: u32 = 4;
 
-/// The client stops waiting for a silent leader after this fraction of the remaining time. The rest is for the client's own
-/// node.
+/// The client stops waiting for a silent leader after this fraction of the remaining time. The rest is for the client's
+/// own node.
 const SILENCE_DIVISOR: u32 = 3;
 
 /// Initial capacity for the frame of a request, enough for a usual one.
@@ -231,7 +231,8 @@ impl Client {
         Error::Unknown(request_id.cloned())
     }
 
-    /// Sends a request once. It waits until the deadline, but no longer than `silence_max` while nothing arrives from the node.
+    /// Sends a request once. It waits until the deadline, but no longer than `silence_max` while nothing arrives from
+    /// the node.
     async fn attempt<B: Serialize>(
         &self,
         target: &ConnectionHandle,
@@ -273,7 +274,8 @@ impl Client {
         }
     }
 
-    /// A random wait of half to one and a half times this. It keeps clients that got the same advice from returning at once.
+    /// A random wait of half to one and a half times this. It keeps clients that got the same advice from returning at
+    /// once.
     pub(crate) fn jittered(&self, wait: Duration) -> Duration {
         let mut rng = self.connection.rng.lock().expect("no thread panics while it holds the lock");
         wait.mul_f64(rng.random_range(0.5..1.5))

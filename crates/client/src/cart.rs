@@ -19,8 +19,8 @@ use crate::{
     watch::Watch,
 };
 
-/// One buyer's cart. The client makes the cart's token. Keep the token to come back to the cart, and keep it secret: it is the
-/// only credential that the cart needs. To let someone else pay for a cart, give them its token.
+/// One buyer's cart. The client makes the cart's token. Keep the token to come back to the cart, and keep it secret: it
+/// is the only credential that the cart needs. To let someone else pay for a cart, give them its token.
 #[derive(Clone, Debug)]
 pub struct Cart {
     client: Client,
@@ -35,8 +35,8 @@ impl Cart {
         Cart::with_token(client, CartToken(random_u128()))
     }
 
-    /// A new cart in the shard of `entity`. Pass the first entity that the cart will hold something of, so that fewer nodes take
-    /// part in each hold.
+    /// A new cart in the shard of `entity`. Pass the first entity that the cart will hold something of, so that fewer
+    /// nodes take part in each hold.
     pub fn beside(client: &Client, entity: &Entity) -> Cart {
         Cart::with_token(client, CartToken::beside(entity, random_u128()))
     }
@@ -244,9 +244,9 @@ impl Cart {
     /// `cart.checkout`: buys what the cart holds, with a shipping address.
     ///
     /// # Errors
-    /// As every op: [`Error`]. Every repeat of a request that got `payment_declined` or `amount_mismatch` gets the same answer; use
-    /// a new request id to try another card. `payment_pending` means that the outcome is not known yet; repeat the request with
-    /// the same request id.
+    /// As every op: [`Error`]. Every repeat of a request that got `payment_declined` or `amount_mismatch` gets the same
+    /// answer; use a new request id to try another card. `payment_pending` means that the outcome is not known yet;
+    /// repeat the request with the same request id.
     pub async fn checkout_to(
         &self,
         payment: Payment,
@@ -256,8 +256,8 @@ impl Cart {
         self.checkout_expecting(payment, customer, shipping, None).await
     }
 
-    /// `cart.checkout`: buys what the cart holds, if that is what the buyer has seen. `expect` is the total that the buyer has seen,
-    /// or the [`CartView::lines_version`].
+    /// `cart.checkout`: buys what the cart holds, if that is what the buyer has seen. `expect` is the total that the
+    /// buyer has seen, or the [`CartView::lines_version`].
     ///
     /// # Errors
     /// As every op: [`Error`]; `cart_differs` with both figures if the cart has changed.
@@ -297,8 +297,8 @@ pub fn recorded(method: impl AsRef<str>, transaction_id: impl AsRef<str>) -> Pay
     Payment::Recorded { method: method.as_ref().into(), transaction_id: transaction_id.as_ref().into() }
 }
 
-/// A payment through the node's payment gateway: the token that the buyer got from the gateway, and what happens to the cart if
-/// the payment is declined.
+/// A payment through the node's payment gateway: the token that the buyer got from the gateway, and what happens to the
+/// cart if the payment is declined.
 pub fn gateway(source: impl AsRef<str>, on_decline: Option<OnDecline>) -> Payment {
     Payment::Gateway { source: source.as_ref().into(), on_decline }
 }

@@ -216,7 +216,8 @@ impl Client {
         self.change(Op::OrderRefund, &body).await
     }
 
-    /// `customer.purchases`: the orders of a customer after a cursor, at most `limit`. Cursor 0 is before the first order.
+    /// `customer.purchases`: the orders of a customer after a cursor, at most `limit`. Cursor 0 is before the first
+    /// order.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -230,7 +231,8 @@ impl Client {
         self.read_of(&Entity::Customer(customer.clone()), Op::CustomerPurchases, &body).await
     }
 
-    /// `watch`: every purchase of a customer after a cursor, each once, across reconnects. Cursor 0 is before the first purchase.
+    /// `watch`: every purchase of a customer after a cursor, each once, across reconnects. Cursor 0 is before the first
+    /// purchase.
     pub fn watch_purchases(&self, customer: &Id, cursor: u64) -> Watch<LivePurchases> {
         let state = LivePurchases::from_cursor(cursor);
         Watch::new(self.clone(), Entity::Customer(customer.clone()), None, Some(state))
@@ -270,8 +272,8 @@ impl Client {
         self.read(Op::AdminAudit, &body::Audit { entity: Some(Entity::Customer(id.clone())) }).await
     }
 
-    /// `admin.history`: what happened to an entity, or to one seat of a session. Returns the newest page. With `before`, the cursor
-    /// of another page, it returns the page with what is older.
+    /// `admin.history`: what happened to an entity, or to one seat of a session. Returns the newest page. With
+    /// `before`, the cursor of another page, it returns the page with what is older.
     ///
     /// # Errors
     /// As every op: [`Error`].

@@ -77,8 +77,8 @@ impl Client {
     /// Starts a client and waits until it is connected.
     ///
     /// # Errors
-    /// [`Error::Closed`] with the reason if no address could be reached before the deadline of the configuration. The client is
-    /// dropped then.
+    /// [`Error::Closed`] with the reason if no address could be reached before the deadline of the configuration. The
+    /// client is dropped then.
     pub async fn connect(config: ClientConfig) -> Result<Client, Error> {
         let client = Client::start(config)?;
         client.wait_until_connected().await?;
@@ -150,9 +150,10 @@ impl Client {
     }
 
     /// A client that also uses these clients' connections. If its own node does not serve a request, it retries at the
-    /// fallbacks in turn, under the same request id. That is so when the connection is lost or not there, or when the answer is
-    /// `not_ready` or `draining`. Each fallback should be connected to another node, and all must use the same encoding. Switch
-    /// [`ClientConfig::wait_for_connection`] off, so that no request waits for a node that is gone.
+    /// fallbacks in turn, under the same request id. That is so when the connection is lost or not there, or when the
+    /// answer is `not_ready` or `draining`. Each fallback should be connected to another node, and all must use the
+    /// same encoding. Switch [`ClientConfig::wait_for_connection`] off, so that no request waits for a node that is
+    /// gone.
     pub fn with_fallbacks<'a>(&self, fallbacks: impl IntoIterator<Item = &'a Client>) -> Client {
         let fallbacks = fallbacks.into_iter().map(|client| Arc::clone(&client.connection)).collect();
         Client { fallbacks, ..self.clone() }
@@ -168,8 +169,9 @@ impl Client {
         Client { deadline, ..self.clone() }
     }
 
-    /// The same client for one command under this request id (1 to 64 bytes of printable ASCII). Use it to repeat a command
-    /// that ended in [`Error::Unknown`], also after a restart. The server refuses another command under the same id.
+    /// The same client for one command under this request id (1 to 64 bytes of printable ASCII). Use it to repeat a
+    /// command that ended in [`Error::Unknown`], also after a restart. The server refuses another command under the
+    /// same id.
     pub fn with_request_id(&self, request_id: impl AsRef<str>) -> Client {
         Client { request_id: Some(SmolStr::new(request_id)), ..self.clone() }
     }
@@ -319,8 +321,8 @@ impl Client {
     }
 
     /// `watch` of a list: follows the free, held and sold places of each session. The watch starts with the first
-    /// [`CountsWatch::next`]. All watches of a connection together may have as many feeds as `limits.feeds` of the server's
-    /// hello says.
+    /// [`CountsWatch::next`]. All watches of a connection together may have as many feeds as `limits.feeds` of the
+    /// server's hello says.
     pub fn watch_counts(&self, sessions: impl IntoIterator<Item = Id>) -> CountsWatch {
         CountsWatch::new(self.clone(), sessions)
     }
@@ -510,8 +512,8 @@ impl BatchCommand {
         BatchCommand { request_id: SmolStr::new(request_id), body: BatchBody::Hall(body) }
     }
 
-    /// The same `hall.put` with comments, which need a node that speaks protocol 1.1. No effect on other commands, which take
-    /// their comments with their details.
+    /// The same `hall.put` with comments, which need a node that speaks protocol 1.1. No effect on other commands,
+    /// which take their comments with their details.
     #[must_use]
     pub fn with_comments(mut self, comments: impl AsRef<str>) -> BatchCommand {
         if let BatchBody::Hall(body) = &mut self.body {

@@ -29,7 +29,8 @@ impl Client {
         self.change(Op::AdminJoin, machine).await
     }
 
-    /// `admin.drain`: moves everything away from a member. With `force` even if that leaves each shard with a single voter.
+    /// `admin.drain`: moves everything away from a member. With `force` even if that leaves each shard with a single
+    /// voter.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -45,7 +46,8 @@ impl Client {
         self.change(Op::AdminUndrain, &AdminNode { node }).await
     }
 
-    /// `admin.remove`: removes a member that will not come back. With `force` even if that leaves each shard with a single voter.
+    /// `admin.remove`: removes a member that will not come back. With `force` even if that leaves each shard with a
+    /// single voter.
     ///
     /// # Errors
     /// As every op: [`Error`].

@@ -1,9 +1,10 @@
 //! Limits how many first commands a client has under way at an overloaded node.
 //!
-//! A node that answers `busy` says when to try again. Until then the client sends it no first commands. Afterwards half as
-//! many are under way as before, and each answer raises the limit a little (additive increase, multiplicative decrease).
-//! All clients together then send about as much as the node can take. The rest waits in the clients, where it costs the
-//! node nothing. Commands that continue something are not limited: the client sends checkouts and releases at once.
+//! A node that answers `busy` says when to try again. Until then the client sends it no first commands. Afterwards half
+//! as many are under way as before, and each answer raises the limit a little (additive increase, multiplicative
+//! decrease). All clients together then send about as much as the node can take. The rest waits in the clients, where
+//! it costs the node nothing. Commands that continue something are not limited: the client sends checkouts and releases
+//! at once.
 
 use std::{sync::Mutex, time::Duration};
 

@@ -15,8 +15,8 @@ impl std::fmt::Debug for AdminToken {
     }
 }
 
-/// The customer that a client acts for, with the token that authenticates it. Its `Debug` output hides the token, so the token
-/// is not written to logs.
+/// The customer that a client acts for, with the token that authenticates it. Its `Debug` output hides the token, so
+/// the token is not written to logs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CustomerCredentials {
     /// The customer's id.
@@ -48,28 +48,31 @@ pub struct ClientConfig {
     pub deadline: Duration,
     /// Whether the client retries requests until their deadline. If not, the first failure is the answer. Default: on.
     pub retry: bool,
-    /// Whether requests wait while there is no connection. If not, the attempt fails at once. Switch it off for a client with
-    /// connections to several nodes ([`crate::Client::with_fallbacks`]), which can send the request to another one. Default: on.
+    /// Whether requests wait while there is no connection. If not, the attempt fails at once. Switch it off for a
+    /// client with connections to several nodes ([`crate::Client::with_fallbacks`]), which can send the request to
+    /// another one. Default: on.
     pub wait_for_connection: bool,
-    /// Whether requests go straight to the node that leads their entity. It saves the hop through a node that only forwards
-    /// them. Default: off.
+    /// Whether requests go straight to the node that leads their entity. It saves the hop through a node that only
+    /// forwards them. Default: off.
     ///
-    /// The client opens a connection to each such node, 64 at most. It learns the addresses from the node that it is connected
-    /// to (op `shards`). It does not connect to loopback and link-local addresses, unless its own node is at such an address.
-    /// It shows the admin token to every address that it learns. It sends the customer and requests only to a node whose hello
-    /// says that it is that leader, of the same cluster.
+    /// The client opens a connection to each such node, 64 at most. It learns the addresses from the node that it is
+    /// connected to (op `shards`). It does not connect to loopback and link-local addresses, unless its own node is at
+    /// such an address. It shows the admin token to every address that it learns. It sends the customer and requests
+    /// only to a node whose hello says that it is that leader, of the same cluster.
     ///
-    /// Requests that cannot reach their leader go through the client's own node, and so do watches. The client stops waiting for
-    /// a leader from which nothing arrives for a third of a request's time.
+    /// Requests that cannot reach their leader go through the client's own node, and so do watches. The client stops
+    /// waiting for a leader from which nothing arrives for a third of a request's time.
     ///
-    /// Leave it off for a client that reaches its node through a tunnel or a proxy: there the addresses mean other machines.
+    /// Leave it off for a client that reaches its node through a tunnel or a proxy: there the addresses mean other
+    /// machines.
     pub to_leaders: bool,
-    /// Requests under way at once. Further requests wait in the client. May not exceed what the server allows one connection.
+    /// Requests under way at once. Further requests wait in the client. May not exceed what the server allows one
+    /// connection.
     pub under_way_max: usize,
     /// How long one attempt to connect may take. Default: 5 seconds.
     pub connect_timeout: Duration,
-    /// Size in bytes of the connection's read buffer and of its write buffer. Default: 4 KiB. A larger buffer helps a client
-    /// that sends a lot.
+    /// Size in bytes of the connection's read buffer and of its write buffer. Default: 4 KiB. A larger buffer helps a
+    /// client that sends a lot.
     pub buffer_bytes: usize,
 }
 

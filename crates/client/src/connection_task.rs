@@ -1,8 +1,8 @@
 //! The task behind a client. It keeps one connection open at a time and moves every frame in and out.
 //!
 //! One task polls the socket, the requests of callers and a single timer. A wake-up reads everything that has arrived,
-//! sends everything that may be sent, and flushes once. Reading never waits for writing, so two full sockets cannot block
-//! each other.
+//! sends everything that may be sent, and flushes once. Reading never waits for writing, so two full sockets cannot
+//! block each other.
 
 use std::{
     collections::VecDeque,
@@ -468,8 +468,8 @@ impl ConnectionTask {
         }
     }
 
-    /// Ends overdue requests when the timer fires. Returns whether it fired. The timer is set for the earliest deadline ever
-    /// noted, so it fires once for thousands of requests that were answered long before.
+    /// Ends overdue requests when the timer fires. Returns whether it fired. The timer is set for the earliest deadline
+    /// ever noted, so it fires once for thousands of requests that were answered long before.
     fn poll_timer(&mut self, context: &mut Context<'_>) -> bool {
         let mut fired = false;
         while self.timer.as_mut().poll(context).is_ready() {

@@ -91,8 +91,8 @@ impl LiveCounts {
     }
 }
 
-/// A stream of new counts of a list of sessions, across reconnects. Each item is the counts of one session. Slow readers miss
-/// versions, but never the newest one.
+/// A stream of new counts of a list of sessions, across reconnects. Each item is the counts of one session. Slow
+/// readers miss versions, but never the newest one.
 #[derive(Debug)]
 pub struct CountsWatch {
     client: Client,
@@ -144,12 +144,14 @@ impl CountsWatch {
         self.missing.iter()
     }
 
-    /// Waits for the next counts. They are newer than the session's counts before, or of another epoch. The same counts come once
-    /// more when [`LiveCounts::stale_for`] begins or ends. The future may be dropped and `next` called again at any time.
+    /// Waits for the next counts. They are newer than the session's counts before, or of another epoch. The same counts
+    /// come once more when [`LiveCounts::stale_for`] begins or ends. The future may be dropped and `next` called again
+    /// at any time.
     ///
     /// # Errors
-    /// [`Error::Refused`] if none of the sessions exists, or if there are more than a connection may follow. [`Error::Closed`] if
-    /// the client is closed. [`Error::Protocol`] if the server contradicts itself. The watch retries after all other errors.
+    /// [`Error::Refused`] if none of the sessions exists, or if there are more than a connection may follow.
+    /// [`Error::Closed`] if the client is closed. [`Error::Protocol`] if the server contradicts itself. The watch
+    /// retries after all other errors.
     pub async fn next(&mut self) -> Result<&LiveCounts, Error> {
         let session = self.next_session().await?;
         Ok(self.counts.get(&session).expect("the session just got new counts"))

@@ -12,26 +12,27 @@ use smol_str::SmolStr;
 pub struct Reply<T> {
     /// What the op returns.
     pub value: T,
-    /// Versions of entities after the request, or at the request if it changed nothing. The entity that decided comes first, then
-    /// the entities that it asked. Empty if there are none.
+    /// Versions of entities after the request, or at the request if it changed nothing. The entity that decided comes
+    /// first, then the entities that it asked. Empty if there are none.
     pub at: Vec<At>,
-    /// Whether the client sent the request more than once. The versions in `at` are then those of the last attempt, and may
-    /// include later changes.
+    /// Whether the client sent the request more than once. The versions in `at` are then those of the last attempt, and
+    /// may include later changes.
     pub retried: bool,
 }
 
 /// Why a request was not granted.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    /// The server refused the request. Nothing changed, unless the refusal says how a payment ended ([`No::is_outcome`]). The
-    /// refusal is final: no earlier attempt of the request can be granted any more.
+    /// The server refused the request. Nothing changed, unless the refusal says how a payment ended
+    /// ([`No::is_outcome`]). The refusal is final: no earlier attempt of the request can be granted any more.
     #[error("refused: {0}")]
     Refused(Box<No>),
     /// The request failed and did not happen. The exception is `internal`, after which the outcome is not known.
     #[error("failed: {0}")]
     Failed(Fail),
-    /// The outcome is not known: there was no answer before the deadline, or only a refusal of a retry while an earlier attempt may
-    /// still be granted. Repeat the request with the same request id, which is in the error if there is one.
+    /// The outcome is not known: there was no answer before the deadline, or only a refusal of a retry while an earlier
+    /// attempt may still be granted. Repeat the request with the same request id, which is in the error if there is
+    /// one.
     #[error(
         "no answer before the deadline; the command may or may not have happened. Repeat it with the same request id{}",
         in_parentheses(.0)

@@ -50,8 +50,8 @@ pub(crate) fn feed_channel_with_capacity(capacity: usize) -> (FeedSink, FeedSour
 impl FeedSink {
     fn send(&self, item: FeedItem) {
         if self.frames.try_send(item).is_err() {
-            // If the queue is full, the watch sees the flag once it has read what is queued. If the watch is gone, the flag has
-            // no effect.
+            // If the queue is full, the watch sees the flag once it has read what is queued. If the watch is gone, the
+            // flag has no effect.
             self.lost.store(true, Ordering::Release);
         }
     }

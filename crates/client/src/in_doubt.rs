@@ -1,9 +1,9 @@
-//! Requests in doubt: they may have been granted although no answer said so. This module decides when a refusal of a retry
-//! is final.
+//! Requests in doubt: they may have been granted although no answer said so. This module decides when a refusal of a
+//! retry is final.
 //!
-//! A node decides the attempts that come over one connection in their order, or answers that the outcome is unknown. So a
-//! refusal is final if every attempt in doubt went over the connection that brought the refusal. An attempt over another
-//! connection may still be on its way until the deadline that was sent along with it.
+//! A node decides the attempts that come over one connection in their order, or answers that the outcome is unknown. So
+//! a refusal is final if every attempt in doubt went over the connection that brought the refusal. An attempt over
+//! another connection may still be on its way until the deadline that was sent along with it.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -93,8 +93,8 @@ pub(crate) struct InDoubtRequests {
 }
 
 impl InDoubtRequests {
-    /// Remembers a request that ended in doubt with this deadline. A call that added no attempt does not prolong the doubt,
-    /// so the doubt ends however often the caller retries.
+    /// Remembers a request that ended in doubt with this deadline. A call that added no attempt does not prolong the
+    /// doubt, so the doubt ends however often the caller retries.
     pub(crate) fn remember(&mut self, request_id: SmolStr, attempts: InDoubtAttempts, deadline: Instant) {
         if !attempts.added {
             return;

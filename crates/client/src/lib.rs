@@ -1,13 +1,13 @@
 //! The client library for programs that sell and buy seats, places, products and times of resources.
 //!
-//! A [`Client`] is one connection to a Boxoffice node or cluster. It has a typed method for each op of the protocol, keeps
-//! many requests under way at the same time, and reconnects on its own. A [`Cart`] is one buyer's cart: it holds seats and
-//! everything else that is for sale, and checks out.
+//! A [`Client`] is one connection to a Boxoffice node or cluster. It has a typed method for each op of the protocol,
+//! keeps many requests under way at the same time, and reconnects on its own. A [`Cart`] is one buyer's cart: it holds
+//! seats and everything else that is for sale, and checks out.
 //!
 //! # Connect
 //!
-//! Give [`ClientConfig::new`] the addresses of one or more nodes, and pass the configuration to [`Client::connect`]. Clone the
-//! client to use it in several tasks: all clones share the connection.
+//! Give [`ClientConfig::new`] the addresses of one or more nodes, and pass the configuration to [`Client::connect`].
+//! Clone the client to use it in several tasks: all clones share the connection.
 //!
 //! ```no_run
 //! # async fn buy() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,19 +25,20 @@
 //!
 //! # Retries and request ids
 //!
-//! Every request has a deadline. Until then the client retries a command with the same **request id** when a node is busy,
-//! draining or unreachable. A repeat of a command that succeeded gets the same answer and changes nothing, so no seat is
-//! sold twice by a retry.
+//! Every request has a deadline. Until then the client retries a command with the same **request id** when a node is
+//! busy, draining or unreachable. A repeat of a command that succeeded gets the same answer and changes nothing, so no
+//! seat is sold twice by a retry.
 //!
-//! [`Error::Unknown`] says that the deadline passed and the outcome is not known. It is always safe to repeat such a command with
-//! the same request id ([`Client::with_request_id`]), even from another program. A program that must survive its own crash
-//! stores the request id ([`Client::new_request_id`]) and the cart's token before it sends the command.
+//! [`Error::Unknown`] says that the deadline passed and the outcome is not known. It is always safe to repeat such a
+//! command with the same request id ([`Client::with_request_id`]), even from another program. A program that must
+//! survive its own crash stores the request id ([`Client::new_request_id`]) and the cart's token before it sends the
+//! command.
 //!
 //! # Watches
 //!
-//! A [`Watch`] follows the seats of a session as a stream of consistent maps, version by version, across reconnects. Other
-//! watches follow a cart, a product, a resource or a customer's purchases. A [`CountsWatch`] follows how many seats are free
-//! in many sessions.
+//! A [`Watch`] follows the seats of a session as a stream of consistent maps, version by version, across reconnects.
+//! Other watches follow a cart, a product, a resource or a customer's purchases. A [`CountsWatch`] follows how many
+//! seats are free in many sessions.
 
 // In reading order: configuration and errors, the ops, the watches, the internals.
 mod config;

@@ -175,8 +175,8 @@ pub(crate) fn merge_areas(areas: &mut [AreaCounts], changed: Vec<AreaCounts>) ->
     Ok(())
 }
 
-/// A resource's calendar, at a version: the number of bookings, and the days that changed. Use `resource.bookings` to get the
-/// bookings themselves.
+/// A resource's calendar, at a version: the number of bookings, and the days that changed. Use `resource.bookings` to
+/// get the bookings themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveResource {
     entity: Entity,
@@ -207,7 +207,8 @@ impl LiveResource {
         self.bookings
     }
 
-    /// UTC days that changed with the last frame, as days since 1970-01-01. `None` after a snapshot: any day may have changed.
+    /// UTC days that changed with the last frame, as days since 1970-01-01. `None` after a snapshot: any day may have
+    /// changed.
     pub fn days(&self) -> Option<&[u32]> {
         self.days.as_deref()
     }

@@ -49,8 +49,8 @@ impl Pending {
         self.requests.remove(&id).map(|request| request.waiter)
     }
 
-    /// Ends the requests that have timed out. `last_received` is when something last arrived from the node. Returns when
-    /// the next request may time out.
+    /// Ends the requests that have timed out. `last_received` is when something last arrived from the node. Returns
+    /// when the next request may time out.
     pub(crate) fn expire(&mut self, now: Instant, last_received: Instant) -> Option<Instant> {
         let timed_out = self.requests.extract_if(|_, request| request.times_out_at(last_received) <= now);
         timed_out.for_each(|(_, request)| request.waiter.complete(AttemptOutcome::TimedOut));

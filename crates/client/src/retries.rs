@@ -56,8 +56,8 @@ impl RetryReason {
         }
     }
 
-    /// Whether the retry goes to another node. A node that did not know the outcome is asked again, since only a refusal from
-    /// that node tells how the first attempt ended.
+    /// Whether the retry goes to another node. A node that did not know the outcome is asked again, since only a
+    /// refusal from that node tells how the first attempt ended.
     pub(crate) fn changes_node(self) -> bool {
         match self {
             RetryReason::Lost | RetryReason::NoConnection | RetryReason::NotReady | RetryReason::Draining => true,

@@ -1,12 +1,12 @@
 //! Sends requests straight to the node that leads the shard of their entity.
 //!
-//! A node that gets a request for an entity that another node leads forwards it, which costs both nodes a hop. A client with
-//! [`ClientConfig::to_leaders`] asks its node for the shard map, connects to the leaders it needs and sends requests to them.
-//! An answer that came by a hop names the leader. A wrong entry costs that hop or a part of the deadline and nothing else,
-//! since every node takes every request.
+//! A node that gets a request for an entity that another node leads forwards it, which costs both nodes a hop. A client
+//! with [`ClientConfig::to_leaders`] asks its node for the shard map, connects to the leaders it needs and sends
+//! requests to them. An answer that came by a hop names the leader. A wrong entry costs that hop or a part of the
+//! deadline and nothing else, since every node takes every request.
 //!
-//! The map is a hint from one node. A connection to a leader is used once that node's hello has said that it is this node of
-//! this cluster.
+//! The map is a hint from one node. A connection to a leader is used once that node's hello has said that it is this
+//! node of this cluster.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -43,8 +43,8 @@ const REFRESH_AFTER_USELESS: Duration = Duration::from_secs(60);
 /// The client asks for a new map when its map is older.
 const MAP_AGE_MAX: Duration = Duration::from_secs(60);
 
-/// How long the client does not connect again to a node whose connection closed for good: the node is not the one that the map
-/// names, or it refused this client.
+/// How long the client does not connect again to a node whose connection closed for good: the node is not the one that
+/// the map names, or it refused this client.
 const RECONNECT_AFTER_CLOSED: Duration = Duration::from_secs(60);
 
 /// How long a request for the map may take.
@@ -68,8 +68,8 @@ struct RoutesState {
     received_at: Option<Instant>,
     /// The cluster of the node that sent the map; empty if this client may not see it.
     cluster: SmolStr,
-    /// The node that sent the map was not at a local address. Addresses that are local to that node mean other machines here,
-    /// so the client does not connect to them.
+    /// The node that sent the map was not at a local address. Addresses that are local to that node mean other machines
+    /// here, so the client does not connect to them.
     only_remote: bool,
     /// When a map was last requested.
     requested_at: Option<Instant>,
@@ -92,8 +92,8 @@ impl Routes {
         Routes { runtime, state: Mutex::default() }
     }
 
-    /// The connection to the leader of an entity's shard. `None` if the client's own connection is as good: the client's own
-    /// node is the leader, no leader is known, or there is no connection to the leader.
+    /// The connection to the leader of an entity's shard. `None` if the client's own connection is as good: the
+    /// client's own node is the leader, no leader is known, or there is no connection to the leader.
     pub(crate) fn leader_of(self: &Arc<Self>, entity: &Entity, client: &Client) -> Option<Arc<ConnectionHandle>> {
         let mut state = self.state();
         let Some(leader) = state.map.leader_of(entity) else {
@@ -127,8 +127,8 @@ impl Routes {
         self.request_map(self.state(), REFRESH_AFTER, client);
     }
 
-    /// Drops a connection over which a request about this entity got no answer. The client does not take the node for the
-    /// leader of that entity any more, and sends it nothing until it has accepted another connection.
+    /// Drops a connection over which a request about this entity got no answer. The client does not take the node for
+    /// the leader of that entity any more, and sends it nothing until it has accepted another connection.
     pub(crate) fn drop_silent(self: &Arc<Self>, entity: &Entity, connection: &ConnectionHandle, client: &Client) {
         let mut state = self.state();
         let leader = state.leaders.iter().find(|(_, leader)| leader.connection.id == connection.id);
@@ -160,7 +160,8 @@ impl Routes {
                 Ok(map) => routes.set_map(map.value, &client),
                 Err(error) => {
                     debug!(%error, "the node sent no shard map");
-                    // The node is older than the op, or does not allow it to this client. All requests go through that node.
+                    // The node is older than the op, or does not allow it to this client. All requests go through that
+                    // node.
                     if let Error::Refused(_) = error {
                         routes.state().not_before = Some(Instant::now() + REFRESH_AFTER_USELESS);
                     }

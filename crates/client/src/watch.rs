@@ -24,15 +24,15 @@ use crate::{
 /// How long a watch waits before it retries after a failure.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(500);
 
-/// A stream of consistent states of one entity, across reconnects: a snapshot, then every change. By default the state is the
-/// seat map of a session. Slow readers miss versions, but every state they get is consistent.
+/// A stream of consistent states of one entity, across reconnects: a snapshot, then every change. By default the state
+/// is the seat map of a session. Slow readers miss versions, but every state they get is consistent.
 #[derive(Debug)]
 pub struct Watch<T = MapState> {
     client: Client,
     entity: Entity,
     token: Option<CartToken>,
-    /// The source of the feed's frames. A source that has lost frames stays in place until another feed is granted, so that the
-    /// feed does not look abandoned meanwhile.
+    /// The source of the feed's frames. A source that has lost frames stays in place until another feed is granted, so
+    /// that the feed does not look abandoned meanwhile.
     source: Option<FeedSource>,
     /// Whether the feed was granted and has lost no frames since then.
     is_following: bool,
@@ -58,19 +58,19 @@ impl<T: Live> Watch<T> {
         self.state.as_ref()
     }
 
-    /// For how long the state may have been out of date. `None` while it is up to date. A state goes out of date when the node is
-    /// cut off from the nodes that decide and receives no changes.
+    /// For how long the state may have been out of date. `None` while it is up to date. A state goes out of date when
+    /// the node is cut off from the nodes that decide and receives no changes.
     pub fn stale_for(&self) -> Option<Duration> {
         self.stale_since.map(|since| since.elapsed())
     }
 
-    /// Waits for the next state. It is newer than the state before, or of another epoch. The same state comes once more when
-    /// [`Watch::stale_for`] begins or ends. The future may be dropped and `next` called again at any time.
+    /// Waits for the next state. It is newer than the state before, or of another epoch. The same state comes once more
+    /// when [`Watch::stale_for`] begins or ends. The future may be dropped and `next` called again at any time.
     ///
     /// # Errors
     /// [`Error::Refused`] if the entity does not exist (any more) or has ended, as a cart does after its last state.
-    /// [`Error::Closed`] if the client is closed. [`Error::Protocol`] if the server contradicts itself. The watch retries after
-    /// all other errors.
+    /// [`Error::Closed`] if the client is closed. [`Error::Protocol`] if the server contradicts itself. The watch
+    /// retries after all other errors.
     pub async fn next(&mut self) -> Result<&T, Error> {
         loop {
             if !self.is_following {

@@ -178,7 +178,8 @@ impl WsConnection {
     }
 }
 
-/// Whether an address is loopback, link-local or unspecified. Such an address means a different machine on every machine.
+/// Whether an address is loopback, link-local or unspecified. Such an address means a different machine on every
+/// machine.
 fn is_local(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => address.is_loopback() || address.is_link_local() || address.is_unspecified(),

@@ -68,7 +68,8 @@ async fn next_returns_each_session_whose_counts_are_new() {
         let (first, ()) = tokio::join!(next(&mut watch), async {
             let request = peer.request().await;
             assert_eq!(requested(&request), ["hamlet", "lear", "nowhere"]);
-            // The first delta comes before the feed's snapshot. The second is of a feed that the client did not ask for.
+            // The first delta comes before the feed's snapshot. The second is of a feed that the client did not ask
+            // for.
             grant(&mut peer, &request, &[("hamlet", 3), ("lear", 4)], &["nowhere"], &[]).await;
             delta(&mut peer, 4, 1).await;
             delta(&mut peer, 5, 0).await;

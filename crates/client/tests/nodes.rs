@@ -184,7 +184,8 @@ async fn requests_go_to_the_leader_and_to_the_own_node_when_the_leader_is_gone()
     let serve = async {
         let first = two.request().await;
         two.ok(&first, held(cart.id())).await;
-        // The node does not lead any more. The same request goes to the client's own node, which is also asked for the map.
+        // The node does not lead any more. The same request goes to the client's own node, which is also asked for the
+        // map.
         let second = two.request().await;
         two.fail(&second, FailKind::NotReady).await;
         let again = one.request().await;

@@ -98,7 +98,8 @@ async fn after_a_temporary_failure_a_request_is_retried_with_the_same_request_id
     assert_eq!((no.code, no.name.as_str()), (302, "cart_expired"));
 }
 
-/// An attempt over a connection that is gone may still be granted. A refusal of the retry is then not final, but a grant is.
+/// An attempt over a connection that is gone may still be granted. A refusal of the retry is then not final, but a
+/// grant is.
 #[tokio::test]
 async fn a_refusal_over_another_connection_is_not_final() {
     let server = Server::new(Encoding::MsgPack).await;
@@ -121,7 +122,8 @@ async fn a_refusal_over_another_connection_is_not_final() {
     assert!(reply.expect("the first attempt was granted late").retried);
     assert_eq!((client.retry_counts().lost, client.retry_counts().refused), (1, 2));
 
-    // Refusals stay not final until the deadline, and also when the caller repeats the request with the same request id.
+    // Refusals stay not final until the deadline, and also when the caller repeats the request with the same request
+    // id.
     let in_doubt = cart.with_request_id("mine-2").with_deadline(Duration::from_millis(600));
     let serve = async {
         peer.request().await;

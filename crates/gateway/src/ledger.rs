@@ -101,8 +101,8 @@ impl Operation {
         }
     }
 
-    /// Whether this is a repeat of the other operation. The reference of a void is a hint: the node may have learned it after its
-    /// first request, so a repeat may have it or not.
+    /// Whether this is a repeat of the other operation. The reference of a void is a hint: the node may have learned it
+    /// after its first request, so a repeat may have it or not.
     fn is_repeat_of(&self, other: &Operation) -> bool {
         match (self, other) {
             (Operation::Void(one), Operation::Void(other)) => {
@@ -215,8 +215,8 @@ impl Ledger {
         view
     }
 
-    /// The answer to an authorization, without requesting it. `None` if it was never requested, or only answered with errors so
-    /// far.
+    /// The answer to an authorization, without requesting it. `None` if it was never requested, or only answered with
+    /// errors so far.
     pub(crate) fn authorization(&self, key: PaymentKey) -> Option<Reply> {
         let step = self.steps.get(&key.to_string())?;
         match &step.answer {

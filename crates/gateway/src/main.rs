@@ -9,8 +9,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Run a payment gateway for tests
 ///
-/// The gateway moves no money and misbehaves on demand. The source of a payment says what happens to it: `ok`, `decline`,
-/// `lost-2` or `late-500+capture-fails`. docs/payments.md lists the words. `GET /ledger` shows all charges.
+/// The gateway moves no money and misbehaves on demand. The source of a payment says what happens to it: `ok`,
+/// `decline`, `lost-2` or `late-500+capture-fails`. docs/payments.md lists the words. `GET /ledger` shows all charges.
 #[derive(Debug, Parser)]
 #[command(name = "boxoffice-gateway", version)]
 struct Args {
@@ -20,22 +20,28 @@ struct Args {
     /// Require this key as `Authorization: Bearer`
     #[arg(long, env = "BOXOFFICE_GATEWAY_API_KEY", hide_env_values = true)]
     api_key: Option<String>,
-    /// Post webhooks to this URL, as in `http://127.0.0.1:7180/v1/payments/webhook`
+    /// Post webhooks to this URL
+    ///
+    /// A node takes them at `http://127.0.0.1:7180/v1/payments/webhook`.
     #[arg(long, requires = "secret")]
     webhook: Option<Uri>,
     /// Sign webhooks with this secret
     #[arg(long, env = "BOXOFFICE_GATEWAY_SECRET", hide_env_values = true)]
     secret: Option<String>,
-    /// Decline this share of authorizations with the source `ok`, from 0 to 1
+    /// Decline this share of `ok` authorizations, from 0 to 1
+    ///
+    /// Only authorizations with the source `ok` count.
     #[arg(long, default_value_t = 0.0, value_parser = share)]
     decline_share: f64,
-    /// Leave the first request without an answer for this share of steps of charges with the source `ok`, from 0 to 1
+    /// Do not answer the first request of this share of `ok` steps, 0 to 1
+    ///
+    /// Only steps of charges with the source `ok` count. The step is done.
     #[arg(long, default_value_t = 0.0, value_parser = share)]
     timeout_share: f64,
     /// Delay every answer by this many milliseconds
     #[arg(long, default_value_t = 0)]
     delay_ms: u64,
-    /// Select the authorizations and steps of the shares by this seed
+    /// Select the shares by this seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

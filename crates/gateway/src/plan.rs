@@ -1,5 +1,5 @@
-//! The plan that a `source` describes. A source is a list of words joined by `+`. A word applies to the authorization, or to a
-//! later step if it begins with `capture-`, `void-` or `refund-`.
+//! The plan that a `source` describes. A source is a list of words joined by `+`. A word applies to the authorization,
+//! or to a later step if it begins with `capture-`, `void-` or `refund-`.
 
 use boxoffice_core::payment::PaymentStep;
 
@@ -25,8 +25,8 @@ pub enum MalformedBody {
     Huge,
 }
 
-/// The plan of one step of a charge. Requests of the step are counted by its key. The first requests get the faults, in the order
-/// of the fields. All later requests get the answer.
+/// The plan of one step of a charge. Requests of the step are counted by its key. The first requests get the faults, in
+/// the order of the fields. All later requests get the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepPlan {
     /// The final answer.

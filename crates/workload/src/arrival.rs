@@ -11,7 +11,8 @@ pub struct FlowNumber {
     pub index: u32,
 }
 
-/// An open loop: flow `index` of each group starts `index × gap` after the run's start, even if earlier flows have not finished.
+/// An open loop: flow `index` of each group starts `index × gap` after the run's start, even if earlier flows have not
+/// finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenLoop {
     /// The number of groups. All groups start at the same time.

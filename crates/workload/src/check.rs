@@ -1,5 +1,5 @@
-//! The check after a run: whether the servers' state keeps the promises, and whether it agrees with the answers that the clients
-//! got. Codes like P1 are the promises of `docs/promises.md`.
+//! The check after a run: whether the servers' state keeps the promises, and whether it agrees with the answers that
+//! the clients got. Codes like P1 are the promises of `docs/promises.md`.
 
 mod bookings;
 mod cart;
@@ -48,7 +48,8 @@ pub enum Breach {
     Miscounted,
     /// An order differs from what its cart held, or its total from the sum of its prices (P7).
     WrongOrder,
-    /// A cart is in a state that its client's answers exclude, or its state and its order contradict each other (P6, P7).
+    /// A cart is in a state that its client's answers exclude, or its state and its order contradict each other (P6,
+    /// P7).
     WrongState,
     /// Two changes of an entity got the same version, or versions go back in time.
     WrongVersion,
@@ -197,8 +198,8 @@ pub struct RunInventory<'a> {
     pub goods: &'a Goods,
 }
 
-/// Checks the servers' state for contradictions, and compares it with the answers that the clients got. Checks only audited
-/// entities.
+/// Checks the servers' state for contradictions, and compares it with the answers that the clients got. Checks only
+/// audited entities.
 pub fn check(inventory: RunInventory<'_>, history: &History, audited: &AuditedState) -> Findings {
     let RunInventory { house, price: _, goods } = inventory;
     let others = audited.products.len() + audited.arenas.len() + audited.resources.len() + audited.customers.len();

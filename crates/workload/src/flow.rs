@@ -11,8 +11,8 @@ use crate::{arrival::FlowNumber, house::House, run_seed::RunSeed};
 /// How a flow picks its seats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pick {
-    /// The next seats of the next session of the group. Flow `i` takes block `i / sessions` of session `i % sessions`, so two
-    /// flows never want the same seat. Blocks follow each other along the rows.
+    /// The next seats of the next session of the group. Flow `i` takes block `i / sessions` of session `i % sessions`,
+    /// so two flows never want the same seat. Blocks follow each other along the rows.
     Next,
     /// Adjacent seats at a random place of a random session of the group. Some flows conflict.
     Random,
@@ -64,7 +64,8 @@ impl Picker {
     /// A picker for runs of at most `flows` flows a group, which picks `seats` seats a flow in `house`.
     ///
     /// # Errors
-    /// [`PickerError`] if a hold cannot have that many seats, or if the house is too small for flows that never conflict.
+    /// [`PickerError`] if a hold cannot have that many seats, or if the house is too small for flows that never
+    /// conflict.
     pub fn new(house: House, pick: Pick, seats: u16, flows: u64, seed: u64) -> Result<Picker, PickerError> {
         if seats == 0 || usize::from(seats) > HOLD_SEATS_MAX {
             return Err(PickerError::SeatsOfHold(seats));
@@ -91,8 +92,8 @@ impl Picker {
         &self.house
     }
 
-    /// The token of a flow's cart, in the shard of the chosen session. Different prefixes and different seeds give different
-    /// tokens.
+    /// The token of a flow's cart, in the shard of the chosen session. Different prefixes and different seeds give
+    /// different tokens.
     pub fn token(&self, flow: FlowNumber, choice: &Choice) -> CartToken {
         self.seed.token_beside(flow, &Entity::Session(self.house.session_id(choice.session)))
     }

@@ -1,4 +1,5 @@
-//! The history of a run: every request of the clients with its answer. The check compares it with the servers' state afterwards.
+//! The history of a run: every request of the clients with its answer. The check compares it with the servers' state
+//! afterwards.
 
 use boxoffice_core::{
     answer::CartState,

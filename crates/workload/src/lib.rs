@@ -1,5 +1,5 @@
-//! The plan of a load run and the check of its results, without a socket or a clock: when flows start, what they buy, and whether
-//! the servers' state afterwards agrees with the answers that the clients got.
+//! The plan of a load run and the check of its results, without a socket or a clock: when flows start, what they buy,
+//! and whether the servers' state afterwards agrees with the answers that the clients got.
 //!
 //! All functions are pure. The same seed gives the same run.
 

@@ -1,4 +1,5 @@
-//! The random choices of a run: pure functions of the run's seed and the number of a flow. They do not depend on timing.
+//! The random choices of a run: pure functions of the run's seed and the number of a flow. They do not depend on
+//! timing.
 
 use boxoffice_core::id::{CartToken, Entity, hash64};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
@@ -11,7 +12,8 @@ const ABANDON_STREAM: u32 = u32::MAX;
 /// The random stream that decides what kind of thing a flow buys.
 const KIND_STREAM: u32 = u32::MAX - 1;
 
-/// The random stream that decides whether a flow wants what another flow has just got. Stream `u32::MAX - 2` is the customer's.
+/// The random stream that decides whether a flow wants what another flow has just got. Stream `u32::MAX - 2` is the
+/// customer's.
 const CONTEND_STREAM: u32 = u32::MAX - 3;
 
 /// The seed of a run, and the prefix of its ids.

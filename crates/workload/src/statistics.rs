@@ -52,7 +52,8 @@ impl LatencyStatistics {
     }
 }
 
-/// The median of these figures: the middle one, or the mean of the middle two. Sorts the figures. `None` if there are none.
+/// The median of these figures: the middle one, or the mean of the middle two. Sorts the figures. `None` if there are
+/// none.
 pub fn median(figures: &mut [f64]) -> Option<f64> {
     if figures.is_empty() {
         return None;

@@ -141,9 +141,10 @@ fn check_counts(goods: &Goods, audited: &AuditedState, findings: &mut Findings) 
         let adds_up = counts.free + counts.held + counts.sold == goods.stock;
         if !adds_up || (counts.held, counts.sold) != (held, sold) {
             findings.add(Breach::Miscounted, || {
+                let (product, stock) = (&audit.product, goods.stock);
                 format!(
-                    "the counts of product {} with {} units are {counts:?}, but its holds have {held} and its sales {sold}",
-                    audit.product, goods.stock
+                    "the counts of product {product} of {stock} units are {counts:?}, but its holds have {held} and its \
+                     sales {sold}"
                 )
             });
         }
@@ -229,8 +230,8 @@ fn check_cart(
     }
 }
 
-/// Checks that a hold was not refused as sold out while there was enough. There was enough if the refusal itself says so, or if
-/// everything that was ever granted leaves enough.
+/// Checks that a hold was not refused as sold out while there was enough. There was enough if the refusal itself says
+/// so, or if everything that was ever granted leaves enough.
 fn check_refusal(
     goods: &Goods,
     record: &CartRecord,

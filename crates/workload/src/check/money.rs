@@ -1,5 +1,5 @@
-//! Checks purchases and charges: each order is once among its customer's purchases (P12), and no cart is charged without an order
-//! (P11).
+//! Checks purchases and charges: each order is once among its customer's purchases (P12), and no cart is charged
+//! without an order (P11).
 
 use std::collections::BTreeMap;
 

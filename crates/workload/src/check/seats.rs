@@ -1,5 +1,5 @@
-//! Compares the clients' answers about seats with the audits: nothing acknowledged is missing, nothing exists without a request,
-//! refusals are right, and versions are in order.
+//! Compares the clients' answers about seats with the audits: nothing acknowledged is missing, nothing exists without a
+//! request, refusals are right, and versions are in order.
 //!
 //! A request with an unknown outcome may have happened or not, but only as a whole.
 
@@ -142,7 +142,8 @@ fn check_contents(audited: &AuditedState, audit: &SessionAudit, entries: &[Entry
                 if !is_whole || (!sold_seats.is_empty() && sold_seats != granted) {
                     findings.add(Breach::Lost, || {
                         format!(
-                            "cart {id} may have bought {granted:?} of session {session}, which sold {sold_seats:?} and holds {held_seats:?}"
+                            "cart {id} may have bought {granted:?} of session {session}, which sold {sold_seats:?} and \
+                             holds {held_seats:?}"
                         )
                     });
                 }
@@ -231,8 +232,8 @@ fn check_refusals(audit: &SessionAudit, entries: &[Entry<'_>], findings: &mut Fi
     }
 }
 
-/// Checks that no two changes of a session got the same version, and that no version was returned before the request of a lower
-/// one was sent.
+/// Checks that no two changes of a session got the same version, and that no version was returned before the request of
+/// a lower one was sent.
 fn check_versions(number: u32, audit: &SessionAudit, entries: &[Entry<'_>], findings: &mut Findings) {
     let mut versions: Vec<(u64, Span)> = Vec::new();
     for group in entries.chunk_by(|a, b| a.cart.cart == b.cart.cart) {
