@@ -17,7 +17,7 @@ use crate::common::{Answer, Dice, Encoding, Port, checkout};
 const ELSEWHERE: &[(u16, Pointer)] = &[
     (106, at("crates/core/tests/rules/bounds.rs", "holds_and_waiters_under_way_are_bounded")),
     // The client answers this itself, for a node that is too old; no node does.
-    (110, at("crates/client/tests/nodes.rs", "a_node_that_does_not_know_a_field_is_not_sent_it")),
+    (110, at("crates/client/tests/nodes.rs", "a_field_is_not_sent_to_a_node_that_does_not_know_it")),
     (
         307,
         at("crates/core/tests/rules/bounds.rs", "an_active_cart_ends_at_its_highest_age_however_often_it_is_touched"),

@@ -54,7 +54,7 @@ pub async fn join(addresses: &[String], joiner: &Joiner, patience: Duration) -> 
     };
     let failure = |error| failed(&asked, error);
     let client = Client::connect(config).await.map_err(failure)?;
-    let hello = client.introduced().await.map_err(failure)?;
+    let hello = client.wait_for_hello().await.map_err(failure)?;
     let status = client.admin_join(&joiner.asks(&hello.cluster)).await.map_err(failure)?.value;
     let data_shards = u16::try_from(status.places.len().saturating_sub(1)).unwrap_or_default();
     match status.node {
@@ -88,7 +88,7 @@ pub async fn cluster_at(addresses: &[String], secret: &Secret) -> Option<SmolStr
         ..ClientConfig::new(addresses)
     };
     let client = tokio::time::timeout(CONNECT_TIME, Client::connect(config)).await.ok()?.ok()?;
-    Some(client.introduced().await.ok()?.cluster.clone())
+    Some(client.wait_for_hello().await.ok()?.cluster.clone())
 }
 
 /// What shows the members that this machine knows the secret.

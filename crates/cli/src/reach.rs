@@ -56,7 +56,7 @@ impl Reach {
             ..ClientConfig::new([self.host_and_port()])
         };
         let client = Client::start(config).map_err(|error| self.failure(error))?;
-        client.with_deadline(CONNECT_TIME).connected().await.map_err(|error| self.failure(error))?;
+        client.with_deadline(CONNECT_TIME).wait_until_connected().await.map_err(|error| self.failure(error))?;
         Ok(client)
     }
 

@@ -1,4 +1,4 @@
-//! Books a room: every Monday at ten on its wall, then an hour that is free.
+//! Books a room: every Monday at ten o'clock local time, then a free hour.
 //!
 //! ```text
 //! boxoffice serve &
@@ -16,7 +16,7 @@ const HOUR_MS: u64 = 60 * 60 * 1000;
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7180".into());
     let client = Client::connect(ClientConfig::new([address])).await?;
-    let room = Id::new("room-5").ok_or("a good id")?;
+    let room = Id::new("room-5").ok_or("not a valid id")?;
     let details = ResourceDetails {
         name: "Room 5".into(),
         properties: Vec::new(),
@@ -27,18 +27,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         after_ms: 0,
         notice_ms: 0,
         horizon_ms: None,
-        rate: Rate { amount: 0, currency: Currency::new("EUR").ok_or("a currency")?, per_ms: None },
+        rate: Rate { amount: 0, currency: Currency::new("EUR").ok_or("not a currency")?, per_ms: None },
         hold_ttl_ms: None,
         limits: Limits::default(),
     };
     client.resource_put(&room, details).await?;
 
-    let choir = Id::new("choir").ok_or("a good id")?;
+    let choir = Id::new("choir").ok_or("not a valid id")?;
     let mondays = When::Local { begin: "2099-03-02T10:00".into(), end: "2099-03-02T11:30".into() };
     let weekly = Repeat { every: Every::Week(Vec::new()), interval: 1, until: Until::Count(10) };
     match client.resource_reserve(&room, &choir, mondays, Some(weekly), "with a piano").await {
-        Ok(booked) => println!("{} times booked", booked.value.bookings.len()),
-        // All or nothing: the refusal names everything that is in the way.
+        Ok(booked) => println!("booked {} times", booked.value.bookings.len()),
+        // All or nothing: the refusal names every conflict.
         Err(error) => println!("{error}: {:?}", error.refusal().map(|no| &no.conflicts)),
     }
 
@@ -52,10 +52,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let free = client.resource_free_slots(&search).await?.value.slots;
     let Some(&Slot(begin, end)) = free.first() else {
-        println!("no hour is free");
+        println!("there is no free hour");
         return Ok(());
     };
-    let talk = Id::new("talk").ok_or("a good id")?;
+    let talk = Id::new("talk").ok_or("not a valid id")?;
     match client.resource_reserve(&room, &talk, When::Utc { begin, end }, None, "").await {
         Ok(booked) => println!("booked {:?}", booked.value.bookings),
         Err(error) => println!("{error}"),

@@ -1,4 +1,4 @@
-//! Makes a small hall and a session, and buys a seat.
+//! Creates a small hall and a session, and buys two seats.
 //!
 //! ```text
 //! boxoffice serve &
@@ -9,16 +9,16 @@ use std::sync::Arc;
 
 use boxoffice_client::{
     Cart, Client, ClientConfig, Currency, Entity, Id, Limits, Money, NewSession, Seat, Timestamp, Title, VenueDetails,
+    layout::{Labels, Layout, Row, Run},
     recorded,
 };
-use boxoffice_core::layout::{Labels, Layout, Row, Run};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7180".into());
     let client = Client::connect(ClientConfig::new([address])).await?;
 
-    let id = |text: &str| Id::new(text).expect("ids in this example are good");
+    let id = |text: &str| Id::new(text).expect("the ids in this example are valid");
     let (venue, hall, session) = (id("globe"), id("main"), id("hamlet-0412"));
     let details = VenueDetails { name: "The Globe".into(), city: "London".into(), position: None, comments: "".into() };
     client.venue_put(&venue, details).await?;
@@ -44,15 +44,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seats = [Seat { row: 1, seat: 5 }, Seat { row: 1, seat: 6 }];
     match cart.hold_seats(&session, seats).await {
         Ok(held) => println!("held {} seats in cart {}", held.value.lines[0].content.quantity(), cart.id()),
-        // Somebody was faster: the refusal names every seat that stood in the way.
+        // Another buyer was faster. The refusal names every seat that is taken.
         Err(error) if error.refusal().is_some_and(|no| no.name == "seats_taken") => {
-            println!("{error}; run this against a fresh server, or choose other seats");
+            println!("{error}; run this example against a fresh server, or choose other seats");
             return Ok(());
         }
         Err(error) => return Err(error.into()),
     }
     let bought = cart.checkout(recorded("card", "4711"), None).await?.value;
-    println!("order {} over {} {:?}", bought.order.id, bought.order.total.amount, bought.order.total.currency);
+    println!("order {} for {} {:?}", bought.order.id, bought.order.total.amount, bought.order.total.currency);
     Ok(())
 }
 
@@ -65,7 +65,7 @@ fn five_rows() -> Result<Layout, Box<dyn std::error::Error>> {
             gap: 0,
             count: 16,
             labels: Labels::Numbers { first: 1, step: 1 },
-            category: Id::new("standard").expect("a good id"),
+            category: Id::new("standard").expect("a valid id"),
             accessible: false,
             points: Vec::new(),
         }],

@@ -1,4 +1,4 @@
-//! Many requests under way on one connection: opens ten thousand carts and says how long it took.
+//! Keeps many requests under way on one connection: opens ten thousand carts and prints how long it took.
 //!
 //! ```text
 //! boxoffice serve &
@@ -9,10 +9,10 @@ use std::time::Instant;
 
 use boxoffice_client::{Cart, Client, ClientConfig};
 
-/// Carts to be opened.
+/// Carts to open.
 const CARTS: usize = 10_000;
 
-/// Buyers at once; each has one request under way.
+/// Concurrent buyers. Each has one request under way.
 const BUYERS: usize = 200;
 
 #[tokio::main(flavor = "current_thread")]

@@ -1,4 +1,4 @@
-//! Follows a session: every change of its seats, across reconnects.
+//! Follows every change of a session's seats, across reconnects.
 //!
 //! ```text
 //! cargo run -p boxoffice-client --example watch -- 127.0.0.1:7180 hamlet-0412
@@ -11,7 +11,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let address = arguments.next().unwrap_or_else(|| "127.0.0.1:7180".into());
     let session = arguments.next().unwrap_or_else(|| "hamlet-0412".into());
-    let session = Id::new(&session).ok_or("a session's id has letters, digits, and . _ : -")?;
+    let session = Id::new(&session).ok_or("not a valid session id; use letters, digits and . _ : -")?;
     let client = Client::connect(ClientConfig::new([address])).await?;
     let mut watch = client.watch(&session);
     loop {

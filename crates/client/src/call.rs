@@ -1,4 +1,4 @@
-//! One request from its first sending to its end: repeats with the same request id until the deadline.
+//! One request from its first attempt to its end: retries with the same request id until the deadline.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -22,36 +22,37 @@ use tokio::{
 };
 
 use crate::{
-    client::{Client, Shared},
-    doubt::{Attempts, Doubt},
+    client::{Client, ConnectionHandle},
+    connection_task::{AttemptOutcome, ConnectionState, Outgoing, Waiter},
     error::{Error, Reply},
     feeds::FeedSink,
-    post::{Asker, Letter, Outcome, State},
-    repeats::Why,
+    in_doubt::{InDoubt, InDoubtAttempts},
+    retries::RetryReason,
 };
 
-/// The number of `in_progress`: the first request with this id still decides.
+/// The code of `in_progress`: the first request with this request id is still being decided.
 const IN_PROGRESS: u16 = 106;
 
-/// The number of `payment_pending`.
+/// The code of `payment_pending`.
 const PAYMENT_PENDING: u16 = 602;
 
-/// How long to wait before a repeat if the server has no opinion.
-const REPEAT_AFTER: Duration = Duration::from_millis(100);
+/// How long to wait before a retry if the server does not say.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
 
-/// How often that is doubled at most while a refusal is not the last word.
+/// How many times that wait is doubled at most while refusals are not final.
 const REFUSALS_DOUBLED_MAX: u32 = 4;
 
-/// A leader from which nothing comes for this part of a request's time is passed over. The rest is for the client's own node.
-const SILENT_SHARE: u32 = 3;
+/// The client stops waiting for a silent leader after this fraction of the remaining time. The rest is for the client's
+/// own node.
+const SILENCE_DIVISOR: u32 = 3;
 
-/// Room for a usual request.
+/// Initial capacity for the frame of a request, enough for a usual one.
 const FRAME_BYTES: usize = 256;
 
 impl Client {
     /// Sends a request until it is answered or the deadline has passed.
     ///
-    /// It goes to the leader of what it is about first, where that is known and requests go to leaders.
+    /// If the client sends requests to leaders and knows the leader of `about`, the first attempt goes there.
     pub(crate) async fn call<T: FromAnswer, B: Serialize>(
         &self,
         about: Option<&Entity>,
@@ -62,7 +63,7 @@ impl Client {
         self.call_with(about, op, request_id, body, None).await
     }
 
-    /// The same for a watch: frames of the feed that is granted go into the sink.
+    /// [`Client::call`] for a watch. The frames of the feed that the answer grants go into the sink.
     pub(crate) async fn call_with<T: FromAnswer, B: Serialize>(
         &self,
         about: Option<&Entity>,
@@ -73,125 +74,131 @@ impl Client {
     ) -> Result<Reply<T>, Error> {
         let deadline = Instant::now() + self.deadline;
         let routed = about.zip(self.routes.as_ref());
-        // Attempts that may have happened after all, and why the last one that surely did not failed.
-        let mut doubt = Attempts::after(self.doubt_of(request_id));
+        // Attempts that may have been granted. `last_fail` is why the last attempt failed that certainly was not.
+        let mut attempts = InDoubtAttempts::after(self.in_doubt(request_id));
         let leader = routed.and_then(|(entity, routes)| routes.leader_of(entity, self));
-        // What is in doubt over another connection can only be settled there.
+        // A doubt over another connection can only be settled over that connection.
         let leader =
-            leader.filter(|leader| !matches!(doubt.doubt(), Doubt::Over((other, _)) if other != leader.number));
-        let mut places = Places { leader: leader.as_deref(), own: &self.shared, others: &self.others };
-        let mut last = Fail::new(FailKind::NotReady).saying("there was no connection before the deadline");
-        // Which node it is sent to, counted from the first of `places`.
+            leader.filter(|leader| !matches!(attempts.in_doubt(), InDoubt::One((other, _)) if other != leader.id));
+        let mut targets = Targets { leader: leader.as_deref(), own: &self.connection, fallbacks: &self.fallbacks };
+        let mut last_fail = Fail::new(FailKind::NotReady).saying("there was no connection before the deadline");
+        // Which of `targets` gets the next attempt. It counts on beyond the last target.
         let mut turn = 0;
-        let (mut repeated, mut refusals) = (false, 0);
-        // Nodes that do not know a field of it.
+        let (mut retried, mut refusals) = (false, 0);
+        // Nodes that are too old to know a field of the request.
         let mut too_old = 0;
         loop {
-            let at = places.at(turn);
-            let is_leader = places.is_leader(turn);
+            let target = targets.get(turn);
+            let is_leader = targets.is_leader(turn);
             let left = deadline.saturating_duration_since(Instant::now());
-            // Nothing is repeated without `retry`, so that the whole time is for the leader.
-            let silence_max = if is_leader && self.shared.config.retry { left / SILENT_SHARE } else { left };
-            let turn_taken = at.pacing.place(op, Instant::now() + silence_max).await;
-            let outcome = match &turn_taken {
-                Some(_) => self.attempt(at, op, request_id, body, sink, (silence_max, deadline)).await,
-                None if is_leader => Outcome::HandedBack,
+            // Without `retry` the client does not ask another node, so the leader gets the whole time.
+            let silence_max = if is_leader && self.connection.config.retry { left / SILENCE_DIVISOR } else { left };
+            let permit = target.limiter.acquire(op, Instant::now() + silence_max).await;
+            let outcome = match &permit {
+                Some(_) => self.attempt(target, op, request_id, body, sink, (silence_max, deadline)).await,
+                None if is_leader => AttemptOutcome::NotConnected,
                 None => {
                     let busy = Fail::new(FailKind::Busy).saying("the node was busy until the deadline");
-                    return Err(self.ended(doubt, request_id, deadline, busy));
+                    return Err(self.failure(attempts, request_id, deadline, busy));
                 }
             };
-            let (mut busy, mut is_over_with_leader) = (None, false);
-            let place = at.number;
-            let (why, wait) = match outcome {
-                Outcome::Answer(frame, connection) => {
-                    let (answer, Leader(leader)) = read(self, &frame)?;
+            let (mut busy, mut leader_failed) = (None, false);
+            let (reason, wait) = match outcome {
+                AttemptOutcome::Answer(frame, number) => {
+                    let connection = (target.id, number);
+                    let (answer, Leader(leader)) = read_answer(self, &frame)?;
                     if let Some(((entity, routes), leader)) = routed.zip(leader) {
-                        routes.learn(entity, leader, self);
+                        routes.learn_leader(entity, leader, self);
                     }
                     match answer {
-                        reply::Reply::Ok(value, at) => return Ok(Reply { value, at, repeated }),
+                        reply::Reply::Ok(value, at) => return Ok(Reply { value, at, retried }),
                         reply::Reply::No(No { code: IN_PROGRESS, .. }) => {
-                            doubt.add((place, connection));
-                            (Why::InProgress, REPEAT_AFTER)
+                            attempts.add(connection);
+                            (RetryReason::InProgress, RETRY_AFTER)
                         }
                         reply::Reply::No(no)
                             if request_id.is_some()
-                                && !says_enough(&no)
-                                && !doubt.doubt().ends_over((place, connection)) =>
+                                && !tells_payment(&no)
+                                && !attempts.in_doubt().is_settled_by(connection) =>
                         {
-                            // An earlier attempt may still be granted: this is not the last word.
+                            // An earlier attempt may still be granted, so this refusal is not final.
                             refusals += 1;
-                            (Why::Refused, REPEAT_AFTER * (1 << u32::min(refusals, REFUSALS_DOUBLED_MAX)))
+                            let doublings = u32::min(refusals, REFUSALS_DOUBLED_MAX);
+                            (RetryReason::Refused, RETRY_AFTER * (1 << doublings))
                         }
                         reply::Reply::No(no) => return Err(Error::Refused(Box::new(no))),
                         reply::Reply::Fail(fail) => {
                             if fail.kind == FailKind::Unknown {
-                                doubt.add((place, connection));
+                                attempts.add(connection);
                             }
                             if matches!(fail.kind, FailKind::Internal | FailKind::ReadOnly) {
-                                return Err(self.ended(doubt, request_id, deadline, fail));
+                                return Err(self.failure(attempts, request_id, deadline, fail));
                             }
                             let wait = fail.retry_after_ms.map(|millis| Duration::from_millis(millis.into()));
-                            let (why, wait) = (Why::failed(fail.kind), wait.unwrap_or(REPEAT_AFTER));
+                            let (reason, wait) = (RetryReason::of_fail(fail.kind), wait.unwrap_or(RETRY_AFTER));
                             busy = (fail.kind == FailKind::Busy).then_some(wait);
-                            last = fail;
-                            (why, wait)
+                            last_fail = fail;
+                            (reason, wait)
                         }
                     }
                 }
                 // The next attempt waits for the next connection.
-                Outcome::Lost => {
-                    doubt.add_lost();
-                    (Why::Lost, Duration::ZERO)
+                AttemptOutcome::ConnectionLost => {
+                    attempts.add_lost();
+                    (RetryReason::Lost, Duration::ZERO)
                 }
-                Outcome::Overdue => {
-                    doubt.add_lost();
-                    is_over_with_leader = true;
+                AttemptOutcome::TimedOut => {
+                    attempts.add_lost();
+                    leader_failed = true;
                     if let Some((entity, routes)) = routed.filter(|_| is_leader) {
-                        routes.is_silent(entity, at, self);
+                        routes.drop_silent(entity, target, self);
                     }
-                    (Why::Lost, if is_leader { Duration::ZERO } else { self.deadline })
+                    (RetryReason::Lost, if is_leader { Duration::ZERO } else { self.deadline })
                 }
-                // A connection to a leader is only a shorter way.
-                Outcome::NotSent | Outcome::HandedBack | Outcome::Closed | Outcome::TooOld(_) if is_leader => {
-                    is_over_with_leader = true;
-                    (Why::NoConnection, Duration::ZERO)
+                // A connection to a leader is only a shortcut. The client's own node takes every request.
+                AttemptOutcome::NotSent
+                | AttemptOutcome::NotConnected
+                | AttemptOutcome::Closed
+                | AttemptOutcome::NodeTooOld(_)
+                    if is_leader =>
+                {
+                    leader_failed = true;
+                    (RetryReason::NoConnection, Duration::ZERO)
                 }
-                Outcome::NotSent => (Why::NoConnection, self.deadline),
-                Outcome::Closed => return Err(at.closed()),
-                // Another node may be there; after a whole round, one of them may be back.
-                Outcome::HandedBack if !places.is_last(turn) => (Why::NoConnection, Duration::ZERO),
-                Outcome::HandedBack => (Why::NoConnection, REPEAT_AFTER),
-                Outcome::TooOld(why) => {
+                AttemptOutcome::NotSent => (RetryReason::NoConnection, self.deadline),
+                AttemptOutcome::Closed => return Err(target.closed_error()),
+                // Another node may be reachable. After a whole round one of them may be back.
+                AttemptOutcome::NotConnected if !targets.is_last(turn) => (RetryReason::NoConnection, Duration::ZERO),
+                AttemptOutcome::NotConnected => (RetryReason::NoConnection, RETRY_AFTER),
+                AttemptOutcome::NodeTooOld(reason) => {
                     too_old += 1;
-                    if too_old > places.others.len() {
-                        let is_doubtful = doubt.doubt().is_some();
-                        let ended = || self.ended(doubt, request_id, deadline, last);
-                        return Err(if is_doubtful { ended() } else { unsupported(why) });
+                    if too_old > targets.fallbacks.len() {
+                        let is_in_doubt = attempts.in_doubt().is_some();
+                        let failure = || self.failure(attempts, request_id, deadline, last_fail);
+                        return Err(if is_in_doubt { failure() } else { unsupported(reason) });
                     }
-                    (Why::NoConnection, Duration::ZERO)
+                    (RetryReason::NoConnection, Duration::ZERO)
                 }
             };
-            if let Some(turn_taken) = turn_taken {
-                turn_taken.ended(busy);
+            if let Some(permit) = permit {
+                permit.finish(busy);
             }
-            if let Some((_, routes)) = routed.filter(|_| is_leader && why.goes_elsewhere()) {
-                routes.doubt(self);
+            if let Some((_, routes)) = routed.filter(|_| is_leader && reason.changes_node()) {
+                routes.refresh(self);
             }
             let wait = self.jittered(wait);
-            // A leader that was not sent it is no failure: the client's own node is still to be asked.
-            let may_repeat = self.shared.config.retry || (is_leader && why == Why::NoConnection);
-            if !may_repeat || Instant::now() + wait >= deadline {
-                return Err(self.ended(doubt, request_id, deadline, last));
+            // A leader that the request was not sent to is no failure. The client's own node is still to be asked.
+            let may_retry = self.connection.config.retry || (is_leader && reason == RetryReason::NoConnection);
+            if !may_retry || Instant::now() + wait >= deadline {
+                return Err(self.failure(attempts, request_id, deadline, last_fail));
             }
-            self.shared.repeats.note(why);
-            // What was handed back was not sent.
-            repeated |= why != Why::NoConnection;
-            if is_leader && is_over_with_leader {
-                (places.leader, turn) = (None, 0);
+            self.connection.retries.increment(reason);
+            // An attempt without a connection was not sent.
+            retried |= reason != RetryReason::NoConnection;
+            if is_leader && leader_failed {
+                (targets.leader, turn) = (None, 0);
             } else {
-                turn += usize::from(why.goes_elsewhere());
+                turn += usize::from(reason.changes_node());
             }
             if !wait.is_zero() {
                 sleep(wait).await;
@@ -199,95 +206,104 @@ impl Client {
         }
     }
 
-    /// What is in doubt of a request that was made before under the same request id.
-    fn doubt_of(&self, request_id: Option<&SmolStr>) -> Doubt {
-        let Some(request_id) = request_id else { return Doubt::None };
-        self.shared.doubts.lock().expect("no thread panics while it holds the lock").of(request_id, Instant::now())
+    /// What is in doubt of earlier calls with this request id.
+    fn in_doubt(&self, request_id: Option<&SmolStr>) -> InDoubt {
+        let Some(request_id) = request_id else { return InDoubt::None };
+        let mut requests = self.connection.in_doubt.lock().expect("no thread panics while it holds the lock");
+        requests.get(request_id, Instant::now())
     }
 
-    /// How a request without an answer ends. One in doubt is remembered, for its caller may make it again.
-    fn ended(&self, doubt: Attempts, request_id: Option<&SmolStr>, deadline: Instant, last: Fail) -> Error {
-        if !doubt.doubt().is_some() {
-            return Error::Failed(last);
+    /// The error of a request without a final answer. A request in doubt is remembered, since its caller may retry it.
+    fn failure(
+        &self,
+        attempts: InDoubtAttempts,
+        request_id: Option<&SmolStr>,
+        deadline: Instant,
+        last_fail: Fail,
+    ) -> Error {
+        if !attempts.in_doubt().is_some() {
+            return Error::Failed(last_fail);
         }
         if let Some(request_id) = request_id {
-            let mut doubts = self.shared.doubts.lock().expect("no thread panics while it holds the lock");
-            doubts.keep(request_id.clone(), doubt, deadline);
+            let mut requests = self.connection.in_doubt.lock().expect("no thread panics while it holds the lock");
+            requests.remember(request_id.clone(), attempts, deadline);
         }
         Error::Unknown(request_id.cloned())
     }
 
-    /// Sends a request once. It waits until the deadline, and no longer than `silence_max` while nothing comes from the node.
+    /// Sends a request once. It waits until the deadline, but no longer than `silence_max` while nothing arrives from
+    /// the node.
     async fn attempt<B: Serialize>(
         &self,
-        at: &Shared,
+        target: &ConnectionHandle,
         op: Op,
         request_id: Option<&SmolStr>,
         body: &B,
         sink: Option<&FeedSink>,
         (silence_max, deadline): (Duration, Instant),
-    ) -> Outcome {
+    ) -> AttemptOutcome {
         let now = Instant::now();
-        let (left, until) = (deadline.saturating_duration_since(now), deadline.min(now + silence_max));
+        let (left, send_by) = (deadline.saturating_duration_since(now), deadline.min(now + silence_max));
         let deadline_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1);
-        let id = at.next_id();
+        let id = target.next_id();
         let mut frame = BytesMut::with_capacity(FRAME_BYTES);
         let request_id = request_id.map(SmolStr::as_str);
-        request(at.config.encoding, &mut frame, id, op, request_id, Some(deadline_ms), body);
-        let (tell, told) = oneshot::channel();
-        let asker = match sink {
-            Some(sink) => Asker::Watch(tell, sink.clone()),
-            None => Asker::Caller(tell),
+        request(target.config.encoding, &mut frame, id, op, request_id, Some(deadline_ms), body);
+        let (sender, receiver) = oneshot::channel();
+        let waiter = match sink {
+            Some(sink) => Waiter::Watch(sender, sink.clone()),
+            None => Waiter::Caller(sender),
         };
-        let newest = newest(at.config.encoding, op, &frame);
-        let letter = Letter { id, frame: frame.freeze(), newest, until, silence_max, deadline, asker };
-        match at.letters.try_send(letter) {
+        let newest_field = newest_field(target.config.encoding, op, &frame);
+        let outgoing = Outgoing { id, frame: frame.freeze(), newest_field, send_by, silence_max, deadline, waiter };
+        match target.outgoing.try_send(outgoing) {
             Ok(()) => {}
-            // The one place with a timer of its own: more is asked than can be sent.
-            Err(TrySendError::Full(letter)) => match timeout_at(until, at.letters.send(letter)).await {
+            // Callers submit more than can be sent. Only here a caller needs a timer of its own.
+            Err(TrySendError::Full(outgoing)) => match timeout_at(send_by, target.outgoing.send(outgoing)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(_)) => return Outcome::Closed,
-                Err(_) => return Outcome::NotSent,
+                Ok(Err(_)) => return AttemptOutcome::Closed,
+                Err(_) => return AttemptOutcome::NotSent,
             },
-            Err(TrySendError::Closed(_)) => return Outcome::Closed,
+            Err(TrySendError::Closed(_)) => return AttemptOutcome::Closed,
         }
-        match told.await {
-            Ok(Outcome::NotSent) if at.is_closed() => Outcome::Closed,
+        match receiver.await {
+            Ok(AttemptOutcome::NotSent) if target.is_closed() => AttemptOutcome::Closed,
             Ok(outcome) => outcome,
-            // The task has ended without a word: it may have sent it.
-            Err(_) => Outcome::Lost,
+            // The connection task ended without an outcome. It may have sent the request.
+            Err(_) => AttemptOutcome::ConnectionLost,
         }
     }
 
-    /// A wait of half to one and a half times this, so that many who were told the same do not come back at once.
+    /// A random wait of half to one and a half times this. It keeps clients that got the same advice from returning at
+    /// once.
     pub(crate) fn jittered(&self, wait: Duration) -> Duration {
-        let mut rng = self.shared.rng.lock().expect("nobody panics while rolling dice");
+        let mut rng = self.connection.rng.lock().expect("no thread panics while it holds the lock");
         wait.mul_f64(rng.random_range(0.5..1.5))
     }
 }
 
-/// The nodes that a request may be sent to, one after the other and round again.
-struct Places<'a> {
-    leader: Option<&'a Shared>,
-    own: &'a Shared,
-    others: &'a [Arc<Shared>],
+/// The nodes that a request may be sent to, tried in turn.
+struct Targets<'a> {
+    leader: Option<&'a ConnectionHandle>,
+    own: &'a ConnectionHandle,
+    fallbacks: &'a [Arc<ConnectionHandle>],
 }
 
-impl<'a> Places<'a> {
+impl<'a> Targets<'a> {
     fn len(&self) -> usize {
-        usize::from(self.leader.is_some()) + 1 + self.others.len()
+        usize::from(self.leader.is_some()) + 1 + self.fallbacks.len()
     }
 
-    fn at(&self, turn: usize) -> &'a Shared {
+    fn get(&self, turn: usize) -> &'a ConnectionHandle {
         match (turn % self.len(), self.leader) {
             (0, Some(leader)) => leader,
             (1, Some(_)) | (0, None) => self.own,
-            (place, Some(_)) => &self.others[place - 2],
-            (place, None) => &self.others[place - 1],
+            (index, Some(_)) => &self.fallbacks[index - 2],
+            (index, None) => &self.fallbacks[index - 1],
         }
     }
 
-    /// Whether it is sent to the leader, past this client's own node.
+    /// Whether this turn goes to the leader instead of the client's own node.
     fn is_leader(&self, turn: usize) -> bool {
         self.leader.is_some() && turn.is_multiple_of(self.len())
     }
@@ -297,52 +313,55 @@ impl<'a> Places<'a> {
     }
 }
 
-impl Shared {
+impl ConnectionHandle {
     fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        matches!(&*self.state.borrow(), State::Closed(_))
+        matches!(&*self.state.borrow(), ConnectionState::Closed(_))
     }
 
-    /// Why there is no connection any more.
-    fn closed(&self) -> Error {
+    /// [`Error::Closed`] with the reason why the client does not connect any more.
+    fn closed_error(&self) -> Error {
         match &*self.state.borrow() {
-            State::Closed(why) => Error::Closed(why.clone()),
-            State::Connecting(_) | State::Connected(_) => Error::Closed("its task has ended".into()),
+            ConnectionState::Closed(reason) => Error::Closed(reason.clone()),
+            ConnectionState::Connecting(_) | ConnectionState::Connected(_) => Error::Closed(TASK_ENDED.into()),
         }
     }
 }
 
-/// A field of the request, if not every node knows it.
-fn newest(encoding: Encoding, op: Op, frame: &[u8]) -> Option<Added> {
+/// The reason of [`Error::Closed`] if the connection task ended without a reason.
+pub(crate) const TASK_ENDED: &str = "the connection task has ended";
+
+/// The newest field of the request, if some nodes do not know it.
+fn newest_field(encoding: Encoding, op: Op, frame: &[u8]) -> Option<Added> {
     if op != Op::Batch && !ADDED.iter().any(|added| added.op == op) {
         return None;
     }
-    let envelope = Envelope::read(encoding, frame).expect("the client writes requests");
+    let envelope = Envelope::read(encoding, frame).expect("the client writes requests that it can read");
     version::newest(encoding, op, envelope.body?)
 }
 
-/// The refusal of a request that no node there is understands.
-fn unsupported(why: String) -> Error {
-    let rejection = Rejection::UnsupportedVersion(why.into());
+/// The refusal of a request that has a field which no reachable node knows.
+fn unsupported(reason: String) -> Error {
+    let rejection = Rejection::UnsupportedVersion(reason.into());
     let (code, name, message) = (rejection.code(), rejection.name().into(), rejection.to_string());
     Error::Refused(Box::new(No { code, name, message, ..No::default() }))
 }
 
-/// Whether a refusal is to be told even if an earlier attempt may be granted: it says how the payment ended, or that nobody
-/// knows yet.
-fn says_enough(no: &No) -> bool {
+/// Whether a refusal is returned even if an earlier attempt may be granted: it says how the payment ended, or that the
+/// outcome is not known yet.
+fn tells_payment(no: &No) -> bool {
     no.is_outcome() || no.code == PAYMENT_PENDING
 }
 
-fn read<T: FromAnswer>(client: &Client, frame: &Bytes) -> Result<(reply::Reply<T>, Leader), Unreadable> {
-    let encoding = client.shared.config.encoding;
+fn read_answer<T: FromAnswer>(client: &Client, frame: &Bytes) -> Result<(reply::Reply<T>, Leader), Unreadable> {
+    let encoding = client.connection.config.encoding;
     match ServerFrame::read(encoding, frame)? {
         ServerFrame::Answer(_, verdict, leader) => Ok((verdict.read(encoding)?, leader)),
         ServerFrame::Feed(..) | ServerFrame::Notice(_) | ServerFrame::Hello(_) | ServerFrame::Other => {
-            unreachable!("the post hands callers nothing but answers")
+            unreachable!("the connection task hands callers nothing but answers")
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A cart: the token that opens it, and what can be done with it.
+//! A cart: its token, and a method for each op on it.
 
 use boxoffice_core::{
     answer::{CartView, Held},
@@ -19,7 +19,8 @@ use crate::{
     watch::Watch,
 };
 
-/// One buyer's cart. Its token is made here and is all there is to keep: whoever has it owns the cart.
+/// One buyer's cart. The client makes the cart's token. Keep the token to come back to the cart, and keep it secret: it
+/// is the only credential that the cart needs. To let someone else pay for a cart, give them its token.
 #[derive(Clone, Debug)]
 pub struct Cart {
     client: Client,
@@ -29,47 +30,48 @@ pub struct Cart {
 }
 
 impl Cart {
-    /// A new cart in any shard. Nothing is sent yet: the first hold opens it.
+    /// A new cart in any shard. Sends nothing; the first hold opens the cart.
     pub fn new(client: &Client) -> Cart {
-        Cart::with_token(client, CartToken(random()))
+        Cart::with_token(client, CartToken(random_u128()))
     }
 
-    /// A new cart in the shard of `entity`, the first thing that it will hold: fewer nodes take part in each hold.
+    /// A new cart in the shard of `entity`. Pass the first entity that the cart will hold something of, so that fewer
+    /// nodes take part in each hold.
     pub fn beside(client: &Client, entity: &Entity) -> Cart {
-        Cart::with_token(client, CartToken::beside(entity, random()))
+        Cart::with_token(client, CartToken::beside(entity, random_u128()))
     }
 
-    /// The cart of a token that was kept.
+    /// The cart with this token.
     pub fn with_token(client: &Client, token: CartToken) -> Cart {
         Cart { client: client.clone(), token, id: token.cart(), customer: None }
     }
 
-    /// The cart of a token kept as text; `None` if that is no token.
+    /// The cart with this token as text. `None` if the text is not a token.
     pub fn with_token_text(client: &Client, token: &str) -> Option<Cart> {
         form::cart_token(token).map(|token| Cart::with_token(client, token))
     }
 
-    /// Its id, which is no secret.
+    /// The cart's id, which is not secret.
     pub fn id(&self) -> CartId {
         self.id
     }
 
-    /// Its token.
+    /// The cart's token. It is secret.
     pub fn token(&self) -> CartToken {
         self.token
     }
 
-    /// Its token as text, to be kept: 32 hexadecimal digits.
+    /// The token as text: 32 hexadecimal digits.
     pub fn token_text(&self) -> String {
         form::cart_token_text(self.token)
     }
 
-    /// The same cart of this customer: holds say whose it is, if that was not said before.
+    /// The same cart for this customer. Holds name the customer, if the cart does not have one yet.
     pub fn with_customer(&self, customer: &Id) -> Cart {
         Cart { customer: Some(customer.clone()), ..self.clone() }
     }
 
-    /// The same cart for one command under this request id, as [`Client::with_request_id`].
+    /// The same cart for one command under this request id. See [`Client::with_request_id`].
     pub fn with_request_id(&self, request_id: impl AsRef<str>) -> Cart {
         Cart { client: self.client.with_request_id(request_id), ..self.clone() }
     }
@@ -79,7 +81,7 @@ impl Cart {
         Cart { client: self.client.with_deadline(deadline), ..self.clone() }
     }
 
-    /// `cart.open`: only needed to name the customer or a time to live before the first hold.
+    /// `cart.open`: opens the cart. Only needed to name the customer or a time to live before the first hold.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -88,27 +90,27 @@ impl Cart {
         self.client.change_of(&self.entity(), Op::CartOpen, &body).await
     }
 
-    /// `cart.get`: what it holds, and until when.
+    /// `cart.get`: the cart's lines and deadline.
     ///
     /// # Errors
     /// As every op: [`Error`].
     pub async fn get(&self) -> Result<Reply<CartView>, Error> {
-        self.client.read_of(&self.entity(), Op::CartGet, &self.only()).await
+        self.client.read_of(&self.entity(), Op::CartGet, &self.token_body()).await
     }
 
-    /// `cart.hold_seats`: these seats, all or none.
+    /// `cart.hold_seats`: holds these seats, all or none.
     ///
     /// # Errors
-    /// As every op: [`Error`]; `seats_taken` names every seat that stood in the way.
+    /// As every op: [`Error`]; `seats_taken` names every seat that is taken.
     pub async fn hold_seats(&self, session: &Id, seats: impl IntoIterator<Item = Seat>) -> Result<Reply<Held>, Error> {
         self.hold(session, seats, false).await
     }
 
-    /// `cart.hold_seats` with `best_effort`: as many of these seats as are free, but at least one.
+    /// `cart.hold_seats` with `best_effort`: holds those of the seats that are free, at least one.
     ///
     /// # Errors
     /// As every op: [`Error`].
-    pub async fn hold_what_is_free(
+    pub async fn hold_seats_best_effort(
         &self,
         session: &Id,
         seats: impl IntoIterator<Item = Seat>,
@@ -128,10 +130,10 @@ impl Cart {
         self.client.change_of(&self.entity(), Op::CartHoldSeats, &body).await
     }
 
-    /// `cart.hold_best`: the best neighbouring seats there are.
+    /// `cart.hold_best`: holds the best adjacent seats.
     ///
     /// # Errors
-    /// As every op: [`Error`]; `no_adjacent_seats` if there is no such run.
+    /// As every op: [`Error`]; `no_adjacent_seats` if there are not enough adjacent seats.
     pub async fn hold_best(&self, session: &Id, wish: BestWish) -> Result<Reply<Held>, Error> {
         let BestWish { count, category, section, accessible, split } = wish;
         let (token, customer, session) = (self.token, self.customer.clone(), session.clone());
@@ -139,10 +141,10 @@ impl Cart {
         self.client.change_of(&self.entity(), Op::CartHoldBest, &body).await
     }
 
-    /// `cart.hold_places`: places in an area of a session.
+    /// `cart.hold_places`: holds places in an area of a session.
     ///
     /// # Errors
-    /// As every op: [`Error`]; `not_enough_places` says how many there are.
+    /// As every op: [`Error`]; `not_enough_places` says how many are free.
     pub async fn hold_places(&self, session: &Id, area: &Id, quantity: u32) -> Result<Reply<Held>, Error> {
         let body = body::HoldPlaces {
             token: self.token,
@@ -155,10 +157,10 @@ impl Cart {
         self.client.change_of(&self.entity(), Op::CartHoldPlaces, &body).await
     }
 
-    /// `cart.hold_stock`: units of a product; they join a line of the same product.
+    /// `cart.hold_stock`: holds units of a product. They are added to the line of that product, if the cart has one.
     ///
     /// # Errors
-    /// As every op: [`Error`]; `out_of_stock` says how many there are.
+    /// As every op: [`Error`]; `out_of_stock` says how many are free.
     pub async fn hold_stock(&self, product: &Id, quantity: u32) -> Result<Reply<Held>, Error> {
         let body = body::HoldStock {
             token: self.token,
@@ -170,18 +172,18 @@ impl Cart {
         self.client.change_of(&self.entity(), Op::CartHoldStock, &body).await
     }
 
-    /// `cart.hold_slot`: time of a resource, `[begin, end)`.
+    /// `cart.hold_slot`: holds the time `[begin, end)` of a resource.
     ///
     /// # Errors
-    /// As every op: [`Error`]; `slot_taken` says what is in the way.
+    /// As every op: [`Error`]; `slot_taken` names the conflicts.
     pub async fn hold_slot(&self, resource: &Id, begin: Timestamp, end: Timestamp) -> Result<Reply<Held>, Error> {
         self.hold_slot_with_details(resource, begin, end, "").await
     }
 
-    /// `cart.hold_slot` with details of the booking, which nodes know since protocol 1.1.
+    /// `cart.hold_slot` with details of the booking. Needs a node that speaks protocol 1.1.
     ///
     /// # Errors
-    /// As every op: [`Error`]; `slot_taken` says what is in the way.
+    /// As every op: [`Error`]; `slot_taken` names the conflicts.
     pub async fn hold_slot_with_details(
         &self,
         resource: &Id,
@@ -194,7 +196,7 @@ impl Cart {
         self.client.change_of(&self.entity(), Op::CartHoldSlot, &body).await
     }
 
-    /// `cart.hold_all`: several lines, also of several sessions, products and resources, all or none.
+    /// `cart.hold_all`: holds several lines, all or none. They may be of different sessions, products and resources.
     ///
     /// # Errors
     /// As every op: [`Error`]; the refusal names every line that was refused.
@@ -204,16 +206,16 @@ impl Cart {
         self.client.change_of(&self.entity(), Op::CartHoldAll, &body).await
     }
 
-    /// `cart.set_quantity`: so many units or places altogether from now on; 0 ends the line.
+    /// `cart.set_quantity`: changes a line to this many units or places in total. 0 ends the line.
     ///
     /// # Errors
-    /// As every op: [`Error`]; if more is not to be had, the old quantity stays.
+    /// As every op: [`Error`]. If not enough are free, the old quantity stays.
     pub async fn set_quantity(&self, line: u32, quantity: u32) -> Result<Reply<CartView>, Error> {
         let body = body::SetQuantity { token: self.token, cart: None, line, quantity: quantity.into() };
         self.client.change_of(&self.entity(), Op::CartSetQuantity, &body).await
     }
 
-    /// `cart.release`: gives a line back, or these seats of it.
+    /// `cart.release`: releases a line, or these seats of it.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -223,15 +225,15 @@ impl Cart {
             .await
     }
 
-    /// `cart.cancel`: gives everything back and ends the cart.
+    /// `cart.cancel`: releases everything and ends the cart.
     ///
     /// # Errors
     /// As every op: [`Error`].
     pub async fn cancel(&self) -> Result<Reply<CartView>, Error> {
-        self.client.change_of(&self.entity(), Op::CartCancel, &self.only()).await
+        self.client.change_of(&self.entity(), Op::CartCancel, &self.token_body()).await
     }
 
-    /// `cart.checkout`: buys what it holds.
+    /// `cart.checkout`: buys what the cart holds.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -239,11 +241,12 @@ impl Cart {
         self.checkout_to(payment, customer, None).await
     }
 
-    /// `cart.checkout`: buys what it holds, to be sent somewhere.
+    /// `cart.checkout`: buys what the cart holds, with a shipping address.
     ///
     /// # Errors
-    /// As every op: [`Error`]; `payment_declined` and `amount_mismatch`, which every repeat gets again: another card is another
-    /// request id. `payment_pending` if the outcome is not known yet: ask again with the same request id.
+    /// As every op: [`Error`]. Every repeat of a request that got `payment_declined` or `amount_mismatch` gets the same
+    /// answer; use a new request id to try another card. `payment_pending` means that the outcome is not known yet;
+    /// repeat the request with the same request id.
     pub async fn checkout_to(
         &self,
         payment: Payment,
@@ -253,11 +256,11 @@ impl Cart {
         self.checkout_expecting(payment, customer, shipping, None).await
     }
 
-    /// `cart.checkout`: buys what it holds, if that is what the buyer has seen: what it comes to, or the
-    /// [`CartView::lines_version`].
+    /// `cart.checkout`: buys what the cart holds, if that is what the buyer has seen. `expect` is the total that the
+    /// buyer has seen, or the [`CartView::lines_version`].
     ///
     /// # Errors
-    /// As every op: [`Error`]; `cart_differs` with both figures if the cart is something else.
+    /// As every op: [`Error`]; `cart_differs` with both figures if the cart has changed.
     pub async fn checkout_expecting(
         &self,
         payment: Payment,
@@ -271,7 +274,7 @@ impl Cart {
         self.client.change_of(&self.entity(), Op::CartCheckout, &body).await
     }
 
-    /// `watch`: follows the cart: its lines, its deadline, its end. It starts when its first state is asked for.
+    /// `watch`: follows the cart's lines, its deadline and its end. The watch starts with the first [`Watch::next`].
     pub fn watch(&self) -> Watch<LiveCart> {
         Watch::new(self.client.clone(), self.entity(), Some(self.token), None)
     }
@@ -280,21 +283,22 @@ impl Cart {
         Entity::Cart(self.id)
     }
 
-    fn only(&self) -> body::CartOnly {
+    fn token_body(&self) -> body::CartOnly {
         body::CartOnly { token: self.token, cart: None }
     }
 }
 
-fn random() -> u128 {
+fn random_u128() -> u128 {
     u128::from(random_u64()) << 64 | u128::from(random_u64())
 }
 
-/// A payment made elsewhere: how, and the payer's reference.
+/// A payment that was made elsewhere: the method, and the payer's reference.
 pub fn recorded(method: impl AsRef<str>, transaction_id: impl AsRef<str>) -> Payment {
     Payment::Recorded { method: method.as_ref().into(), transaction_id: transaction_id.as_ref().into() }
 }
 
-/// A payment through the node's gateway: what the client had from it, and what becomes of the cart if it is declined.
+/// A payment through the node's payment gateway: the token that the buyer got from the gateway, and what happens to the
+/// cart if the payment is declined.
 pub fn gateway(source: impl AsRef<str>, on_decline: Option<OnDecline>) -> Payment {
     Payment::Gateway { source: source.as_ref().into(), on_decline }
 }

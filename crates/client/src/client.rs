@@ -1,4 +1,4 @@
-//! The client: a typed method for every op.
+//! The client: a typed method for each op. [`crate::catalog`] and [`crate::cluster`] have more of them.
 
 use std::{
     sync::{
@@ -30,59 +30,62 @@ use tokio::{
 };
 
 use crate::{
+    call::TASK_ENDED,
+    concurrency_limit::Limiter,
     config::ClientConfig,
+    connection_task::{ConnectionState, ConnectionTask, ExpectedNode, Outgoing, SUBMIT_QUEUE},
     counts::CountsWatch,
-    doubt::Doubts,
     error::{Error, Reply},
-    pace::Pacing,
-    post::{ExpectedNode, Letter, Post, SUBMIT_QUEUE, State},
-    repeats::{Repeated, Repeats},
+    in_doubt::InDoubtRequests,
     request_id::{RequestIds, random_u64},
+    retries::{RetryCounters, RetryCounts},
     routes::Routes,
     watch::Watch,
 };
 
-/// A connection to the box office, with reconnects. Cheap to clone; all clones share the connection.
+/// A connection to the box office that reconnects on its own. Cheap to clone; all clones share the connection.
 #[derive(Clone, Debug)]
 pub struct Client {
-    pub(crate) shared: Arc<Shared>,
-    /// Where requests go that its own node cannot serve.
-    pub(crate) others: Arc<[Arc<Shared>]>,
-    /// Connections to leaders, where requests go to them.
+    pub(crate) connection: Arc<ConnectionHandle>,
+    /// Connections to nodes that get the requests that the client's own node cannot serve.
+    pub(crate) fallbacks: Arc<[Arc<ConnectionHandle>]>,
+    /// `None` if requests do not go to leaders.
     pub(crate) routes: Option<Arc<Routes>>,
     pub(crate) deadline: Duration,
     pub(crate) request_id: Option<SmolStr>,
 }
 
+/// A handle to a connection task. The task ends when the last handle is dropped.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    /// No other one of this process has it.
-    pub(crate) number: u64,
+pub(crate) struct ConnectionHandle {
+    /// Unique in this process.
+    pub(crate) id: u64,
     pub(crate) config: Arc<ClientConfig>,
-    pub(crate) letters: mpsc::Sender<Letter>,
-    pub(crate) state: watch::Receiver<State>,
+    pub(crate) outgoing: mpsc::Sender<Outgoing>,
+    pub(crate) state: watch::Receiver<ConnectionState>,
     is_local: Arc<AtomicBool>,
     pub(crate) next_id: AtomicU64,
     pub(crate) request_ids: RequestIds,
-    /// For the jitter of repeats only.
+    /// Only for the jitter of retries.
     pub(crate) rng: Mutex<SmallRng>,
-    pub(crate) repeats: Repeated,
-    pub(crate) doubts: Mutex<Doubts>,
-    pub(crate) pacing: Pacing,
+    pub(crate) retries: RetryCounters,
+    pub(crate) in_doubt: Mutex<InDoubtRequests>,
+    pub(crate) limiter: Limiter,
 }
 
 impl Client {
-    /// Connects, and waits until that has worked.
+    /// Starts a client and waits until it is connected.
     ///
     /// # Errors
-    /// [`Error::Closed`] with the reason if no address could be reached before the usual deadline; the client is then gone.
+    /// [`Error::Closed`] with the reason if no address could be reached before the deadline of the configuration. The
+    /// client is dropped then.
     pub async fn connect(config: ClientConfig) -> Result<Client, Error> {
         let client = Client::start(config)?;
-        client.connected().await?;
+        client.wait_until_connected().await?;
         Ok(client)
     }
 
-    /// A client that connects in the background; requests wait for the connection, up to their deadline.
+    /// Starts a client that connects in the background. Requests wait for the connection, up to their deadline.
     ///
     /// # Errors
     /// [`Error::Closed`] if there is no address.
@@ -91,87 +94,91 @@ impl Client {
     /// Outside of a tokio runtime.
     pub fn start(config: ClientConfig) -> Result<Client, Error> {
         if config.addresses.is_empty() {
-            return Err(Error::Closed("there is no address; give at least one".into()));
+            return Err(Error::Closed("the configuration has no address; give at least one".into()));
         }
         let deadline = config.deadline;
         let runtime = Handle::current();
         let routes = config.to_leaders.then(|| Arc::new(Routes::new(runtime.clone())));
-        let shared = Shared::start(config, None, &runtime);
-        Ok(Client { shared, others: Arc::new([]), routes, deadline, request_id: None })
+        let connection = ConnectionHandle::start(config, None, &runtime);
+        Ok(Client { connection, fallbacks: Arc::new([]), routes, deadline, request_id: None })
     }
 
     /// Waits until there is a connection, up to the deadline.
     ///
     /// # Errors
-    /// [`Error::Closed`] with the reason there is none.
-    pub async fn connected(&self) -> Result<(), Error> {
-        let mut state = self.shared.state.clone();
-        let there = state.wait_for(|state| matches!(state, State::Connected(_) | State::Closed(_)));
-        let reached = match tokio::time::timeout(self.deadline, there).await {
+    /// [`Error::Closed`] with the reason why there is no connection.
+    pub async fn wait_until_connected(&self) -> Result<(), Error> {
+        let mut state = self.connection.state.clone();
+        let done = state.wait_for(|state| matches!(state, ConnectionState::Connected(_) | ConnectionState::Closed(_)));
+        let reached = match tokio::time::timeout(self.deadline, done).await {
             Ok(Ok(state)) => state.clone(),
-            Ok(Err(_)) => State::Closed("its task has ended".into()),
-            Err(_) => self.shared.state.borrow().clone(),
+            Ok(Err(_)) => ConnectionState::Closed(TASK_ENDED.into()),
+            Err(_) => self.connection.state.borrow().clone(),
         };
         match reached {
-            State::Connected(_) => Ok(()),
-            State::Connecting(Some(why)) | State::Closed(why) => Err(Error::Closed(why)),
-            State::Connecting(None) => Err(Error::Closed("no connection before the deadline".into())),
+            ConnectionState::Connected(_) => Ok(()),
+            ConnectionState::Connecting(Some(reason)) | ConnectionState::Closed(reason) => Err(Error::Closed(reason)),
+            ConnectionState::Connecting(None) => Err(Error::Closed("no connection before the deadline".into())),
         }
     }
 
-    /// Waits until there is a connection and the server has said who it is, up to the deadline.
+    /// Waits until there is a connection and the server's hello has arrived, up to the deadline.
     ///
     /// # Errors
-    /// [`Error::Closed`] with the reason why it has not.
-    pub async fn introduced(&self) -> Result<Arc<Hello>, Error> {
-        let mut state = self.shared.state.clone();
-        let there = state.wait_for(|state| matches!(state, State::Connected(Some(_)) | State::Closed(_)));
-        let reached = match tokio::time::timeout(self.deadline, there).await {
+    /// [`Error::Closed`] with the reason why there is no hello.
+    pub async fn wait_for_hello(&self) -> Result<Arc<Hello>, Error> {
+        let mut state = self.connection.state.clone();
+        let done =
+            state.wait_for(|state| matches!(state, ConnectionState::Connected(Some(_)) | ConnectionState::Closed(_)));
+        let reached = match tokio::time::timeout(self.deadline, done).await {
             Ok(Ok(state)) => state.clone(),
-            Ok(Err(_)) => State::Closed("its task has ended".into()),
-            Err(_) => self.shared.state.borrow().clone(),
+            Ok(Err(_)) => ConnectionState::Closed(TASK_ENDED.into()),
+            Err(_) => self.connection.state.borrow().clone(),
         };
         match reached {
-            State::Connected(Some(hello)) => Ok(hello),
-            State::Connecting(Some(why)) | State::Closed(why) => Err(Error::Closed(why)),
-            State::Connecting(None) | State::Connected(None) => {
-                Err(Error::Closed("the server has not said who it is before the deadline".into()))
+            ConnectionState::Connected(Some(hello)) => Ok(hello),
+            ConnectionState::Connecting(Some(reason)) | ConnectionState::Closed(reason) => Err(Error::Closed(reason)),
+            ConnectionState::Connecting(None) | ConnectionState::Connected(None) => {
+                Err(Error::Closed("the server sent no hello before the deadline".into()))
             }
         }
     }
 
-    /// What the server said of itself; `None` while there is no connection.
-    pub fn server(&self) -> Option<Arc<Hello>> {
-        self.shared.hello()
+    /// The server's hello. `None` while there is no connection, or before the hello has arrived.
+    pub fn server_hello(&self) -> Option<Arc<Hello>> {
+        self.connection.hello()
     }
 
-    /// The same client that repeats at these others, in turn and under the same request id, what its own node does not do:
-    /// the connection is lost, or the answer is `unknown`, `not_ready` or `draining`. Each should be to another node, and
-    /// all of one encoding; with [`ClientConfig::wait_for_connection`] off, nothing waits for a node that is gone.
-    pub fn with_others<'a>(&self, others: impl IntoIterator<Item = &'a Client>) -> Client {
-        let others = others.into_iter().map(|client| Arc::clone(&client.shared)).collect();
-        Client { others, ..self.clone() }
+    /// A client that also uses these clients' connections. If its own node does not serve a request, it retries at the
+    /// fallbacks in turn, under the same request id. That is so when the connection is lost or not there, or when the
+    /// answer is `not_ready` or `draining`. Each fallback should be connected to another node, and all must use the
+    /// same encoding. Switch [`ClientConfig::wait_for_connection`] off, so that no request waits for a node that is
+    /// gone.
+    pub fn with_fallbacks<'a>(&self, fallbacks: impl IntoIterator<Item = &'a Client>) -> Client {
+        let fallbacks = fallbacks.into_iter().map(|client| Arc::clone(&client.connection)).collect();
+        Client { fallbacks, ..self.clone() }
     }
 
-    /// How often requests of this client were repeated so far, by why.
-    pub fn repeats(&self) -> Repeats {
-        self.shared.repeats.count()
+    /// How often this client retried requests so far, by reason.
+    pub fn retry_counts(&self) -> RetryCounts {
+        self.connection.retries.snapshot()
     }
 
-    /// The same client with another deadline for its requests, all repeats of one together.
+    /// The same client with another deadline. A request and all its retries together have this time.
     pub fn with_deadline(&self, deadline: Duration) -> Client {
         Client { deadline, ..self.clone() }
     }
 
-    /// The same client for one command under this request id (1 to 64 bytes of printable ASCII): for repeating what ended
-    /// in [`Error::Unknown`], also after a restart. Another command under the same id is refused.
+    /// The same client for one command under this request id (1 to 64 bytes of printable ASCII). Use it to repeat a
+    /// command that ended in [`Error::Unknown`], also after a restart. The server refuses another command under the
+    /// same id.
     pub fn with_request_id(&self, request_id: impl AsRef<str>) -> Client {
         Client { request_id: Some(SmolStr::new(request_id)), ..self.clone() }
     }
 
-    /// A request id that was not there before: for callers who write it down before they send the command.
+    /// A new, unique request id, for callers that store the id before they send the command.
     pub fn new_request_id(&self) -> SmolStr {
-        self.shared.request_ids.next()
+        self.connection.request_ids.next()
     }
 
     /// `venue.put`: creates or changes a venue.
@@ -182,7 +189,7 @@ impl Client {
         self.change_of(&Entity::Venue(id.clone()), Op::VenuePut, &body::VenuePut::new(id.clone(), details)).await
     }
 
-    /// `venue.get`: its details and halls.
+    /// `venue.get`: a venue's details and halls.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -190,7 +197,7 @@ impl Client {
         self.read_of(&Entity::Venue(id.clone()), Op::VenueGet, &body::Get { id: id.clone() }).await
     }
 
-    /// `hall.put`: creates or changes a hall. Sessions that exist keep the layout they were made with.
+    /// `hall.put`: creates or changes a hall. Existing sessions keep the layout with which they were created.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -204,7 +211,7 @@ impl Client {
         self.hall_put_with_comments(venue, id, name, "", layout).await
     }
 
-    /// `hall.put` with comments, which nodes know since protocol 1.1.
+    /// `hall.put` with comments. Needs a node that speaks protocol 1.1.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -221,7 +228,7 @@ impl Client {
         self.change_of(&Entity::Venue(venue.clone()), Op::HallPut, &body).await
     }
 
-    /// `hall.get`: name and layout.
+    /// `hall.get`: a hall's name and layout.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -242,7 +249,7 @@ impl Client {
         self.change(Op::SessionCreate, &body::SessionCreate::new(venue.clone(), session)).await
     }
 
-    /// `session.get`: what, where, when, prices, counts, layout.
+    /// `session.get`: a session's title, hall, time, prices, counts and layout.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -250,7 +257,7 @@ impl Client {
         self.read_of(&Entity::Session(id.clone()), Op::SessionGet, &body::Get { id: id.clone() }).await
     }
 
-    /// `session.search`: sessions of a venue, by start; a page with a cursor for the next.
+    /// `session.search`: sessions of a venue, by start. Returns a page and the cursor of the next page.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -258,7 +265,7 @@ impl Client {
         self.read(Op::SessionSearch, search).await
     }
 
-    /// `session.map`: the state of every seat, with the version.
+    /// `session.map`: the state of every seat, and the version.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -267,7 +274,7 @@ impl Client {
             .await
     }
 
-    /// `session.map` in the three numbers of cinemas: 2 on sale, 1 locked, 0 sold or blocked.
+    /// `session.map` with the three numbers that cinemas use: 2 on sale, 1 locked, 0 sold or blocked.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -300,7 +307,7 @@ impl Client {
             .await
     }
 
-    /// `order.get`: what a cart became.
+    /// `order.get`: the order that a cart became.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -308,27 +315,28 @@ impl Client {
         self.read_of(&Entity::Cart(order.cart()), Op::OrderGet, &body::OrderGet { order }).await
     }
 
-    /// `watch`: follows a session as a stream of consistent maps. It starts when its first map is asked for.
+    /// `watch`: follows a session as a stream of consistent seat maps. The watch starts with the first [`Watch::next`].
     pub fn watch(&self, session: &Id) -> Watch {
         Watch::new(self.clone(), Entity::Session(session.clone()), None, None)
     }
 
-    /// `watch` of a list: follows how many places of each session are free, held and sold. It starts when its first counts
-    /// are asked for. A connection follows as many as `limits.feeds` of the server's hello says, all watches together.
+    /// `watch` of a list: follows the free, held and sold places of each session. The watch starts with the first
+    /// [`CountsWatch::next`]. All watches of a connection together may have as many feeds as `limits.feeds` of the
+    /// server's hello says.
     pub fn watch_counts(&self, sessions: impl IntoIterator<Item = Id>) -> CountsWatch {
         CountsWatch::new(self.clone(), sessions)
     }
 
-    /// `batch`: several commands in one frame, each answered by itself, in their order. Up to 1 000 at once.
+    /// `batch`: several commands in one frame, up to 1 000. Each has its own answer, in the order of the commands.
     ///
     /// # Errors
-    /// As every op: [`Error`]; what becomes of each command is in the answer.
+    /// As every op: [`Error`]. The outcome of each command is in the answer.
     pub async fn batch(&self, commands: &[BatchCommand]) -> Result<Vec<reply::Reply<()>>, Error> {
         let batch = reply::Batch { items: commands.iter().map(BatchCommand::item).collect() };
         Ok(self.read(Op::Batch, &batch).await?.value)
     }
 
-    /// `admin.status`: how the node is.
+    /// `admin.status`: the status of the node.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -336,7 +344,7 @@ impl Client {
         self.read(Op::AdminStatus, &body::Empty {}).await
     }
 
-    /// `admin.audit` of the whole node, counted afresh.
+    /// `admin.audit` of the whole node, recounted from its state.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -360,12 +368,12 @@ impl Client {
         self.read(Op::AdminAudit, &body::Audit { entity: Some(Entity::Cart(id)) }).await
     }
 
-    /// A command that changes something, under a request id.
+    /// Sends a command that changes something, under a request id.
     pub(crate) async fn change<T: FromAnswer, B: Serialize>(&self, op: Op, body: &B) -> Result<Reply<T>, Error> {
         self.change_about(None, op, body).await
     }
 
-    /// The same for a command that is about this entity.
+    /// [`Client::change`] for a command about this entity.
     pub(crate) async fn change_of<T: FromAnswer, B: Serialize>(
         &self,
         entity: &Entity,
@@ -383,16 +391,16 @@ impl Client {
     ) -> Result<Reply<T>, Error> {
         match &self.request_id {
             Some(given) => self.call(about, op, Some(given), body).await,
-            None => self.call(about, op, Some(&self.shared.request_ids.next()), body).await,
+            None => self.call(about, op, Some(&self.connection.request_ids.next()), body).await,
         }
     }
 
-    /// A request that changes nothing.
+    /// Sends a request that changes nothing.
     pub(crate) async fn read<T: FromAnswer, B: Serialize>(&self, op: Op, body: &B) -> Result<Reply<T>, Error> {
         self.call(None, op, None, body).await
     }
 
-    /// The same for one that is about this entity.
+    /// [`Client::read`] for a request about this entity.
     pub(crate) async fn read_of<T: FromAnswer, B: Serialize>(
         &self,
         entity: &Entity,
@@ -403,46 +411,51 @@ impl Client {
     }
 }
 
-impl Shared {
-    /// A connection that is made in the background, in this runtime; if a node is expected, to that node.
-    pub(crate) fn start(config: ClientConfig, expected: Option<ExpectedNode>, runtime: &Handle) -> Arc<Shared> {
-        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+impl ConnectionHandle {
+    /// Starts a connection task in this runtime. If a node is expected, the task stays connected only to that node.
+    pub(crate) fn start(
+        config: ClientConfig,
+        expected: Option<ExpectedNode>,
+        runtime: &Handle,
+    ) -> Arc<ConnectionHandle> {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let config = Arc::new(config);
-        let (letters, inbox) = mpsc::channel(SUBMIT_QUEUE);
-        let (says, state) = watch::channel(State::Connecting(None));
+        let (outgoing, outgoing_receiver) = mpsc::channel(SUBMIT_QUEUE);
+        let (state_sender, state) = watch::channel(ConnectionState::Connecting(None));
         let is_local = Arc::new(AtomicBool::new(false));
         {
             // The caller may be outside of any runtime; the connection's timers need one.
             let _entered = runtime.enter();
-            runtime.spawn(Post::new(Arc::clone(&config), expected, inbox, says, Arc::clone(&is_local)).run());
+            let (config, is_local) = (Arc::clone(&config), Arc::clone(&is_local));
+            runtime.spawn(ConnectionTask::new(config, expected, outgoing_receiver, state_sender, is_local).run());
         }
-        let pacing = Pacing::new(config.under_way_max);
-        Arc::new(Shared {
-            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+        let limiter = Limiter::new(config.under_way_max);
+        Arc::new(ConnectionHandle {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             config,
-            letters,
+            outgoing,
             state,
             is_local,
             next_id: AtomicU64::new(1),
             request_ids: RequestIds::new(),
             rng: Mutex::new(SmallRng::seed_from_u64(random_u64())),
-            repeats: Repeated::default(),
-            doubts: Mutex::default(),
-            pacing,
+            retries: RetryCounters::default(),
+            in_doubt: Mutex::default(),
+            limiter,
         })
     }
 
-    /// What the node at the other end says of itself, once it has.
+    /// The hello of the node at the other end. `None` without a connection, or before the hello has arrived.
     pub(crate) fn hello(&self) -> Option<Arc<Hello>> {
         match &*self.state.borrow() {
-            State::Connected(hello) => hello.clone(),
-            State::Connecting(_) | State::Closed(_) => None,
+            ConnectionState::Connected(hello) => hello.clone(),
+            ConnectionState::Connecting(_) | ConnectionState::Closed(_) => None,
         }
     }
 
-    /// Whether there is a connection, and the node has said who it is.
-    pub(crate) fn is_introduced(&self) -> bool {
-        matches!(&*self.state.borrow(), State::Connected(Some(_)))
+    /// Whether there is a connection on which the node's hello has arrived.
+    pub(crate) fn has_hello(&self) -> bool {
+        matches!(&*self.state.borrow(), ConnectionState::Connected(Some(_)))
     }
 
     /// Whether the newest connection is to a loopback or link-local address.
@@ -450,16 +463,17 @@ impl Shared {
         self.is_local.load(Ordering::Relaxed)
     }
 
-    /// The node at the other end, once it has said who it is.
+    /// The node at the other end, once its hello has arrived.
     pub(crate) fn node(&self) -> Option<u64> {
         match &*self.state.borrow() {
-            State::Connected(Some(hello)) => hello.node.parse().ok(),
-            State::Connected(None) | State::Connecting(_) | State::Closed(_) => None,
+            ConnectionState::Connected(Some(hello)) => hello.node.parse().ok(),
+            ConnectionState::Connected(None) | ConnectionState::Connecting(_) | ConnectionState::Closed(_) => None,
         }
     }
 }
 
-/// A command of a batch: what importers need. Its request id is its own, so that a batch can be repeated.
+/// A command of a batch. It covers the ops that importers need. Each command has its own request id, so a batch can be
+/// repeated.
 #[derive(Clone, Debug)]
 pub struct BatchCommand {
     request_id: SmolStr,
@@ -498,7 +512,8 @@ impl BatchCommand {
         BatchCommand { request_id: SmolStr::new(request_id), body: BatchBody::Hall(body) }
     }
 
-    /// The same `hall.put` with comments, which nodes know since protocol 1.1. Other commands have theirs already.
+    /// The same `hall.put` with comments, which need a node that speaks protocol 1.1. No effect on other commands,
+    /// which take their comments with their details.
     #[must_use]
     pub fn with_comments(mut self, comments: impl AsRef<str>) -> BatchCommand {
         if let BatchBody::Hall(body) = &mut self.body {

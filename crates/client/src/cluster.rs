@@ -1,4 +1,4 @@
-//! The cluster: its members come, are drained, removed and replaced.
+//! Cluster ops: members and keys.
 
 use boxoffice_wire::{
     Op,
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Client {
-    /// `admin.nodes`: the members of the cluster, and where each shard should be.
+    /// `admin.nodes`: the members of the cluster, and the intended place of each shard.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -21,7 +21,7 @@ impl Client {
         self.read(Op::AdminNodes, &Empty {}).await
     }
 
-    /// `admin.join`: a machine becomes a member of the cluster; `node` of the answer is which.
+    /// `admin.join`: adds a machine to the cluster. `node` in the answer is its member number.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -29,7 +29,8 @@ impl Client {
         self.change(Op::AdminJoin, machine).await
     }
 
-    /// `admin.drain`: everything is moved away from a member; with `force` even if each shard is left with a single voter.
+    /// `admin.drain`: moves everything away from a member. With `force` even if that leaves each shard with a single
+    /// voter.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -37,7 +38,7 @@ impl Client {
         self.change(Op::AdminDrain, &AdminLeave { node, force }).await
     }
 
-    /// `admin.undrain`: a member that is drained keeps what it has.
+    /// `admin.undrain`: stops draining a member. It keeps what it still has.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -45,7 +46,8 @@ impl Client {
         self.change(Op::AdminUndrain, &AdminNode { node }).await
     }
 
-    /// `admin.remove`: a member will not come back; with `force` even if each shard is left with a single voter.
+    /// `admin.remove`: removes a member that will not come back. With `force` even if that leaves each shard with a
+    /// single voter.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -53,7 +55,7 @@ impl Client {
         self.change(Op::AdminRemove, &AdminLeave { node, force }).await
     }
 
-    /// `admin.replace`: a member has lost its disk; another one comes in its place.
+    /// `admin.replace`: says that a member has lost its disk. Another machine joins in its place.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -61,26 +63,26 @@ impl Client {
         self.change(Op::AdminReplace, &AdminNode { node }).await
     }
 
-    /// Every key of the cluster, by name.
+    /// `admin.keys`: every key of the cluster, by name.
     ///
     /// # Errors
-    /// See [`Error`].
+    /// As every op: [`Error`].
     pub async fn keys(&self) -> Result<Reply<KeyList>, Error> {
         self.read(Op::AdminKeys, &Empty {}).await
     }
 
-    /// Makes a key, whose secret only its owner knows: see [`boxoffice_wire::access`].
+    /// `admin.key_create`: registers a key. Only the key's owner knows its secret: see [`boxoffice_wire::access`].
     ///
     /// # Errors
-    /// See [`Error`].
+    /// As every op: [`Error`].
     pub async fn key_create(&self, key: &KeyCreate) -> Result<Reply<()>, Error> {
         self.change(Op::AdminKeyCreate, key).await
     }
 
-    /// Revokes a key: every node refuses it within a second.
+    /// `admin.key_revoke`: revokes a key. Every node refuses it within a second.
     ///
     /// # Errors
-    /// See [`Error`].
+    /// As every op: [`Error`].
     pub async fn key_revoke(&self, id: &boxoffice_core::id::Id) -> Result<Reply<()>, Error> {
         self.change(Op::AdminKeyRevoke, &Get { id: id.clone() }).await
     }

@@ -1,11 +1,11 @@
-//! What a client is told when it is made.
+//! The configuration of a client.
 
 use std::time::Duration;
 
 use boxoffice_core::id::Id;
 use boxoffice_wire::{Encoding, limits::REQUESTS_UNDER_WAY_MAX};
 
-/// What operators show the server; never written to logs.
+/// The admin token that authenticates an operator. Its `Debug` output hides it, so it is not written to logs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AdminToken(pub String);
 
@@ -15,59 +15,69 @@ impl std::fmt::Debug for AdminToken {
     }
 }
 
-/// The customer a client acts for, with what shows it; the token is never written to logs.
+/// The customer that a client acts for, with the token that authenticates it. Its `Debug` output hides the token, so
+/// the token is not written to logs.
 #[derive(Clone, PartialEq, Eq)]
-pub struct ShownCustomer {
-    /// Who.
+pub struct CustomerCredentials {
+    /// The customer's id.
     pub id: Id,
-    /// Its token, as whoever has the server's customer secret makes it ([`boxoffice_wire::customer::token`]).
+    /// The customer's token. It is made from the server's customer secret ([`crate::customer_token`]).
     pub token: String,
 }
 
-impl std::fmt::Debug for ShownCustomer {
+impl std::fmt::Debug for CustomerCredentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ShownCustomer({}, secret)", self.id)
+        write!(f, "CustomerCredentials({}, secret)", self.id)
     }
 }
 
-/// Where to connect to, and how to behave.
+/// The addresses of nodes and the client's settings. Start from [`ClientConfig::new`] and change single fields.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// Nodes, as `host:port`; tried in turn.
+    /// Addresses of nodes, as `host:port`. The client tries them in turn.
     pub addresses: Vec<String>,
-    /// How frames are written.
+    /// The encoding of frames. Default: MessagePack.
     pub encoding: Encoding,
-    /// What this client calls itself, for the server's operators.
+    /// The client's name, which the server's operators see.
     pub name: String,
-    /// The admin token, where the server asks operators for one.
+    /// The admin token, if the server requires one of operators.
     pub admin_token: Option<AdminToken>,
-    /// The customer it acts for, where the server asks customers for tokens.
-    pub customer: Option<ShownCustomer>,
-    /// How long a request may take, all its repeats together. 10 seconds.
+    /// The customer that the client acts for, if the server requires tokens of customers.
+    pub customer: Option<CustomerCredentials>,
+    /// How long a request and all its retries together may take. Default: 10 seconds.
     pub deadline: Duration,
-    /// Whether requests are repeated until their deadline. Without it the first failure is the answer.
+    /// Whether the client retries requests until their deadline. If not, the first failure is the answer. Default: on.
     pub retry: bool,
-    /// Whether requests wait while there is no connection. Without it they are handed back at once, for a client with
-    /// connections to several nodes ([`crate::Client::with_others`]) to send elsewhere.
+    /// Whether requests wait while there is no connection. If not, the attempt fails at once. Switch it off for a
+    /// client with connections to several nodes ([`crate::Client::with_fallbacks`]), which can send the request to
+    /// another one. Default: on.
     pub wait_for_connection: bool,
-    /// Whether requests go to the node that leads what they are about, over a connection to each such node, 64 at most. It saves
-    /// the way through a node that only sends them on. The addresses come from the node that this client is connected to
-    /// (`shards`). The admin token is shown to every address told; the customer and requests only to a node whose hello says that
-    /// it is that leader, of the same cluster. Loopback and link-local addresses are not connected to, unless this client's node
-    /// is at one. Leave it off for a client that reaches its node through a tunnel or a proxy: the addresses mean other machines
-    /// where it is. What cannot be reached there goes through the connection that there is, and so do watches. A leader from which
-    /// nothing comes for a third of a request's time is passed over. Off.
+    /// Whether requests go straight to the node that leads their entity. It saves the hop through a node that only
+    /// forwards them. Default: off.
+    ///
+    /// The client opens a connection to each such node, 64 at most. It learns the addresses from the node that it is
+    /// connected to (op `shards`). It does not connect to loopback and link-local addresses, unless its own node is at
+    /// such an address. It shows the admin token to every address that it learns. It sends the customer and requests
+    /// only to a node whose hello says that it is that leader, of the same cluster.
+    ///
+    /// Requests that cannot reach their leader go through the client's own node, and so do watches. The client stops
+    /// waiting for a leader from which nothing arrives for a third of a request's time.
+    ///
+    /// Leave it off for a client that reaches its node through a tunnel or a proxy: there the addresses mean other
+    /// machines.
     pub to_leaders: bool,
-    /// Requests under way at once; more wait in the client. At most what the server allows one connection.
+    /// Requests under way at once. Further requests wait in the client. May not exceed what the server allows one
+    /// connection.
     pub under_way_max: usize,
-    /// How long one attempt to connect may take. 5 seconds.
+    /// How long one attempt to connect may take. Default: 5 seconds.
     pub connect_timeout: Duration,
-    /// Bytes of the read and of the write buffer of the connection. 4 KiB; more helps a client that sends very much.
+    /// Size in bytes of the connection's read buffer and of its write buffer. Default: 4 KiB. A larger buffer helps a
+    /// client that sends a lot.
     pub buffer_bytes: usize,
 }
 
 impl ClientConfig {
-    /// The usual behaviour, with these addresses.
+    /// The default configuration with these addresses.
     pub fn new(addresses: impl IntoIterator<Item = impl Into<String>>) -> ClientConfig {
         ClientConfig {
             addresses: addresses.into_iter().map(Into::into).collect(),
@@ -85,8 +95,8 @@ impl ClientConfig {
         }
     }
 
-    /// The same, acting for this customer, whose token this is.
+    /// The same configuration for a client that acts for this customer.
     pub fn customer(self, id: Id, token: impl Into<String>) -> ClientConfig {
-        ClientConfig { customer: Some(ShownCustomer { id, token: token.into() }), ..self }
+        ClientConfig { customer: Some(CustomerCredentials { id, token: token.into() }), ..self }
     }
 }

@@ -1,4 +1,4 @@
-//! Lists of sessions, followed in counts only.
+//! Watches the counts of a list of sessions, without their seats.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -20,12 +20,12 @@ use tracing::debug;
 use crate::{
     client::Client,
     error::Error,
-    feeds::{FeedItem, FeedSink, FeedSource, WATCH_QUEUE, feed_of},
-    live::{Applied, merge, order},
-    watch::{ASK_AGAIN, refused},
+    feeds::{FeedItem, FeedSink, FeedSource, WATCH_QUEUE, feed_channel_with_capacity},
+    live::{Applied, compare_versions, merge_areas},
+    watch::{RETRY_AFTER, refused},
 };
 
-/// How many places of a session are free, held and sold, at a version.
+/// How many seats and places of a session are free, held and sold, at a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveCounts {
     session: Id,
@@ -37,17 +37,17 @@ pub struct LiveCounts {
 }
 
 impl LiveCounts {
-    /// Which session.
+    /// The session that is counted.
     pub fn session(&self) -> &Id {
         &self.session
     }
 
-    /// Its version; versions of different epochs have nothing to do with each other.
+    /// The session's version. Versions of different epochs cannot be compared.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Its epoch.
+    /// The epoch of the version.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -62,53 +62,53 @@ impl LiveCounts {
         &self.areas
     }
 
-    /// For how long this may have been behind, as [`crate::Watch::stale_for`].
+    /// For how long the counts may have been out of date. See [`crate::Watch::stale_for`].
     pub fn stale_for(&self) -> Option<Duration> {
         self.stale_since.map(|since| since.elapsed())
     }
 
-    fn begin(session: Id, snapshot: CountsSnapshot) -> LiveCounts {
+    fn from_snapshot(session: Id, snapshot: CountsSnapshot) -> LiveCounts {
         let CountsSnapshot { entity: _, epoch, version, counts, areas } = snapshot;
         LiveCounts { session, epoch, version, counts, areas, stale_since: None }
     }
 
-    fn replace(&mut self, snapshot: CountsSnapshot) -> Applied {
+    fn apply_snapshot(&mut self, snapshot: CountsSnapshot) -> Applied {
         if snapshot.epoch == self.epoch && snapshot.version <= self.version {
-            return Applied::Nothing;
+            return Applied::Unchanged;
         }
         (self.epoch, self.version) = (snapshot.epoch, snapshot.version);
         (self.counts, self.areas) = (snapshot.counts, snapshot.areas);
         Applied::Newer
     }
 
-    fn apply(&mut self, delta: CountsDelta) -> Result<Applied, Unreadable> {
-        let applied = order(self.version, delta.from, delta.to);
+    fn apply_delta(&mut self, delta: CountsDelta) -> Result<Applied, Unreadable> {
+        let applied = compare_versions(self.version, delta.from, delta.to);
         if applied == Applied::Newer {
-            merge(&mut self.areas, delta.areas)?;
+            merge_areas(&mut self.areas, delta.areas)?;
             (self.version, self.counts) = (delta.to, delta.counts);
         }
         Ok(applied)
     }
 }
 
-/// A list of sessions as a stream of what is new in the counts of one of them, across reconnects. Slow readers miss versions,
-/// never the newest one.
+/// A stream of new counts of a list of sessions, across reconnects. Each item is the counts of one session. Slow
+/// readers miss versions, but never the newest one.
 #[derive(Debug)]
 pub struct CountsWatch {
     client: Client,
     sessions: Vec<Id>,
-    /// Where the frames of all their feeds come from.
-    feeds: Option<(FeedSink, FeedSource)>,
-    is_whole: bool,
-    /// Which session a feed is of.
-    numbers: FxHashMap<u64, Id>,
+    /// The channel for the frames of all feeds.
+    channel: Option<(FeedSink, FeedSource)>,
+    /// Whether the watch was granted and has lost no frames since then.
+    is_following: bool,
+    session_by_feed: FxHashMap<u64, Id>,
     counts: BTreeMap<Id, LiveCounts>,
     missing: BTreeSet<Id>,
-    /// To be asked for again then: no node that answered had them, or their feeds have ended.
-    owed: BTreeSet<Id>,
-    owed_at: Instant,
-    /// To be told of, before what comes next.
-    told: VecDeque<Id>,
+    /// Sessions to ask for again at `retry_at`: no node that answered had them, or their feeds have ended.
+    to_retry: BTreeSet<Id>,
+    retry_at: Instant,
+    /// Sessions to return from [`CountsWatch::next`] before the next frame is read.
+    ready: VecDeque<Id>,
 }
 
 impl CountsWatch {
@@ -118,77 +118,79 @@ impl CountsWatch {
         CountsWatch {
             client,
             sessions,
-            feeds: None,
-            is_whole: false,
-            numbers: FxHashMap::default(),
+            channel: None,
+            is_following: false,
+            session_by_feed: FxHashMap::default(),
             counts: BTreeMap::new(),
             missing: BTreeSet::new(),
-            owed: BTreeSet::new(),
-            owed_at: Instant::now(),
-            told: VecDeque::new(),
+            to_retry: BTreeSet::new(),
+            retry_at: Instant::now(),
+            ready: VecDeque::new(),
         }
     }
 
-    /// The newest counts seen of a session so far.
+    /// The newest counts of a session received so far.
     pub fn get(&self, session: &Id) -> Option<&LiveCounts> {
         self.counts.get(session)
     }
 
-    /// The newest counts seen so far, by session.
+    /// The newest counts received so far, by session.
     pub fn iter(&self) -> impl Iterator<Item = &LiveCounts> {
         self.counts.values()
     }
 
-    /// Sessions of the list that there are not.
+    /// Sessions of the list that do not exist.
     pub fn missing(&self) -> impl Iterator<Item = &Id> {
         self.missing.iter()
     }
 
-    /// Waits for the next counts: newer than those of this session before, or of another epoch; or the same once more when
-    /// [`LiveCounts::stale_for`] begins or ends. May be dropped and called again at any time.
+    /// Waits for the next counts. They are newer than the session's counts before, or of another epoch. The same counts
+    /// come once more when [`LiveCounts::stale_for`] begins or ends. The future may be dropped and `next` called again
+    /// at any time.
     ///
     /// # Errors
-    /// [`Error::Refused`] if there is none of the sessions, or more of them than a connection may follow; [`Error::Closed`]
-    /// if the client is, [`Error::Protocol`] if the server contradicts itself. Everything else is tried again.
+    /// [`Error::Refused`] if none of the sessions exists, or if there are more than a connection may follow.
+    /// [`Error::Closed`] if the client is closed. [`Error::Protocol`] if the server contradicts itself. The watch
+    /// retries after all other errors.
     pub async fn next(&mut self) -> Result<&LiveCounts, Error> {
-        let session = self.newer().await?;
-        Ok(self.counts.get(&session).expect("it was just told of"))
+        let session = self.next_session().await?;
+        Ok(self.counts.get(&session).expect("the session just got new counts"))
     }
 
-    /// The session whose counts are new.
-    async fn newer(&mut self) -> Result<Id, Error> {
+    /// Waits for the next session with new counts.
+    async fn next_session(&mut self) -> Result<Id, Error> {
         loop {
-            if !self.is_whole {
-                self.begin().await?;
+            if !self.is_following {
+                self.follow_all().await?;
             }
-            if let Some(session) = self.told.pop_front() {
+            if let Some(session) = self.ready.pop_front() {
                 return Ok(session);
             }
             if self.missing.len() == self.sessions.len() {
-                self.is_whole = false;
+                self.is_following = false;
                 let names: Vec<String> = self.missing.iter().take(3).map(|id| format!("session/{id}")).collect();
                 return Err(refused(&Refusal::NotFound(names.join(" or ").into())));
             }
-            let (_, source) = self.feeds.as_mut().expect("it was just asked for");
-            let item = if self.owed.is_empty() {
+            let (_, source) = self.channel.as_mut().expect("a granted watch has a channel");
+            let item = if self.to_retry.is_empty() {
                 source.next().await
             } else {
-                match timeout_at(self.owed_at, source.next()).await {
+                match timeout_at(self.retry_at, source.next()).await {
                     Ok(item) => item,
                     Err(_) => {
-                        self.ask_for_owed().await?;
+                        self.retry().await?;
                         continue;
                     }
                 }
             };
             match item {
-                FeedItem::Lost => self.is_whole = false,
-                FeedItem::Frame(frame) => match self.take(&frame) {
+                FeedItem::Lost => self.is_following = false,
+                FeedItem::Frame(frame) => match self.on_frame(&frame) {
                     Ok(Some(session)) => return Ok(session),
                     Ok(None) => {}
                     Err(error) => {
-                        // What contradicts itself is not gone on with: the next call starts with snapshots.
-                        self.is_whole = false;
+                        // The state is not used after a contradiction. The next call starts over with snapshots.
+                        self.is_following = false;
                         self.counts.clear();
                         return Err(error.into());
                     }
@@ -197,102 +199,102 @@ impl CountsWatch {
         }
     }
 
-    /// Asks for all of them.
-    async fn begin(&mut self) -> Result<(), Error> {
-        // They are given up first: all of them twice may be more than a connection may follow.
-        self.feeds = None;
-        let (sink, source) = feed_of(WATCH_QUEUE + 2 * self.sessions.len());
+    /// Asks for all sessions.
+    async fn follow_all(&mut self) -> Result<(), Error> {
+        // Drops the old channel first, which gives up its feeds: a connection may not allow all feeds twice.
+        self.channel = None;
+        let (sink, source) = feed_channel_with_capacity(WATCH_QUEUE + 2 * self.sessions.len());
         let answer = loop {
-            if let Some(answer) = self.ask(&self.sessions, &sink).await? {
+            if let Some(answer) = self.request_watch(&self.sessions, &sink).await? {
                 break answer;
             }
-            sleep(self.client.jittered(ASK_AGAIN)).await;
+            sleep(self.client.jittered(RETRY_AFTER)).await;
         };
-        self.feeds = Some((sink, source));
-        self.is_whole = true;
-        self.numbers.clear();
+        self.channel = Some((sink, source));
+        self.is_following = true;
+        self.session_by_feed.clear();
         self.missing.clear();
-        // A node says so anew where it begins.
+        // If the counts are still out of date, the node says so again on the new feed.
         for (session, counts) in &mut self.counts {
-            if counts.stale_since.take().is_some() && !self.told.contains(session) {
-                self.told.push_back(session.clone());
+            if counts.stale_since.take().is_some() && !self.ready.contains(session) {
+                self.ready.push_back(session.clone());
             }
         }
-        self.owed = self.sessions.iter().cloned().collect();
-        self.granted(answer);
+        self.to_retry = self.sessions.iter().cloned().collect();
+        self.on_granted(answer);
         Ok(())
     }
 
-    /// Asks once more for those that are not there yet.
-    async fn ask_for_owed(&mut self) -> Result<(), Error> {
-        let (sink, _) = self.feeds.as_ref().expect("others were asked for before");
-        let owed: Vec<Id> = self.owed.iter().cloned().collect();
-        match self.ask(&owed, sink).await? {
-            Some(answer) => self.granted(answer),
-            None => self.owed_at = Instant::now() + self.client.jittered(ASK_AGAIN),
+    /// Asks again for the sessions that have no feed.
+    async fn retry(&mut self) -> Result<(), Error> {
+        let (sink, _) = self.channel.as_ref().expect("a granted watch has a channel");
+        let sessions: Vec<Id> = self.to_retry.iter().cloned().collect();
+        match self.request_watch(&sessions, sink).await? {
+            Some(answer) => self.on_granted(answer),
+            None => self.retry_at = Instant::now() + self.client.jittered(RETRY_AFTER),
         }
         Ok(())
     }
 
-    /// `None` if it is to be tried again.
-    async fn ask(&self, sessions: &[Id], sink: &FeedSink) -> Result<Option<CountsWatching>, Error> {
+    /// Sends the op `watch` for these sessions. `None` if the caller should try again.
+    async fn request_watch(&self, sessions: &[Id], sink: &FeedSink) -> Result<Option<CountsWatching>, Error> {
         let body = body::Watch { entity: None, sessions: Some(sessions.to_vec()), token: None, resume: None };
         match self.client.call_with::<CountsWatching, _>(None, Op::Watch, None, &body, Some(sink)).await {
             Ok(answer) => Ok(Some(answer.value)),
             Err(error @ (Error::Refused(_) | Error::Closed(_) | Error::Protocol(_))) => Err(error),
             Err(error @ (Error::Failed(_) | Error::Unknown(_))) => {
-                debug!(sessions = sessions.len(), %error, "watching is tried again");
+                debug!(sessions = sessions.len(), %error, "the watch failed and is retried");
                 Ok(None)
             }
         }
     }
 
-    fn granted(&mut self, answer: CountsWatching) {
+    fn on_granted(&mut self, answer: CountsWatching) {
         let CountsWatching { feeds, missing, unreachable } = answer;
         for SessionFeed { session, feed } in feeds {
-            self.owed.remove(&session);
-            self.numbers.insert(feed, session);
+            self.to_retry.remove(&session);
+            self.session_by_feed.insert(feed, session);
         }
         for session in missing {
-            self.owed.remove(&session);
+            self.to_retry.remove(&session);
             self.counts.remove(&session);
-            self.told.retain(|told| *told != session);
+            self.ready.retain(|ready| *ready != session);
             self.missing.insert(session);
         }
         if !unreachable.is_empty() {
-            debug!(sessions = unreachable.len(), "no node that answers has them");
+            debug!(sessions = unreachable.len(), "no node that answered has these sessions");
         }
-        self.owed_at = Instant::now() + self.client.jittered(ASK_AGAIN);
+        self.retry_at = Instant::now() + self.client.jittered(RETRY_AFTER);
     }
 
-    /// Takes one frame; the session, if its counts are new.
-    fn take(&mut self, frame: &Bytes) -> Result<Option<Id>, Unreadable> {
-        let encoding = self.client.shared.config.encoding;
+    /// Applies one frame. Returns the session if its counts are new.
+    fn on_frame(&mut self, frame: &Bytes) -> Result<Option<Id>, Unreadable> {
+        let encoding = self.client.connection.config.encoding;
         let ServerFrame::Feed(feed, event) = ServerFrame::read(encoding, frame)? else {
-            unreachable!("the post hands watches nothing but frames of feeds");
+            unreachable!("the connection task hands watches nothing but frames of feeds");
         };
         let event = event.read::<CountsSnapshot>(encoding)?;
         if let Event::Snapshot(snapshot) = event {
             let Entity::Session(session) = &snapshot.entity else {
-                return Err(Unreadable(format!("a snapshot of {} came where sessions are counted", snapshot.entity)));
+                return Err(Unreadable(format!("a watch of session counts got a snapshot of {}", snapshot.entity)));
             };
             let session = session.clone();
             let applied = match self.counts.get_mut(&session) {
-                Some(counts) => counts.replace(snapshot),
+                Some(counts) => counts.apply_snapshot(snapshot),
                 None => {
-                    self.counts.insert(session.clone(), LiveCounts::begin(session.clone(), snapshot));
+                    self.counts.insert(session.clone(), LiveCounts::from_snapshot(session.clone(), snapshot));
                     Applied::Newer
                 }
             };
-            self.owed.remove(&session);
-            self.numbers.insert(feed, session.clone());
+            self.to_retry.remove(&session);
+            self.session_by_feed.insert(feed, session.clone());
             return Ok((applied == Applied::Newer).then_some(session));
         }
-        let Some(session) = self.numbers.get(&feed).cloned() else { return Ok(None) };
-        // What came before its first snapshot is in it.
+        let Some(session) = self.session_by_feed.get(&feed).cloned() else { return Ok(None) };
+        // A delta before the first snapshot is already part of that snapshot.
         let counts = self.counts.get_mut(&session);
         let applied = match (event, counts) {
-            (Event::Delta(delta), Some(counts)) => counts.apply(delta)?,
+            (Event::Delta(delta), Some(counts)) => counts.apply_delta(delta)?,
             (Event::Stale(stale_ms), Some(counts)) => {
                 let age = Duration::from_millis(stale_ms);
                 counts.stale_since =
@@ -300,15 +302,15 @@ impl CountsWatch {
                 Applied::Newer
             }
             (Event::Ended(_), _) => {
-                self.numbers.remove(&feed);
-                self.owed.insert(session);
-                self.owed_at = Instant::now() + self.client.jittered(ASK_AGAIN);
+                self.session_by_feed.remove(&feed);
+                self.to_retry.insert(session);
+                self.retry_at = Instant::now() + self.client.jittered(RETRY_AFTER);
                 return Ok(None);
             }
-            (Event::Delta(_) | Event::Stale(_) | Event::Snapshot(_), _) => Applied::Nothing,
+            (Event::Delta(_) | Event::Stale(_) | Event::Snapshot(_), _) => Applied::Unchanged,
         };
         if applied == Applied::Gap {
-            self.is_whole = false;
+            self.is_following = false;
         }
         Ok((applied == Applied::Newer).then_some(session))
     }

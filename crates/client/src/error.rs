@@ -1,4 +1,4 @@
-//! How requests end.
+//! The result of a request: [`Reply`] or [`Error`].
 
 use boxoffice_core::answer::At;
 use boxoffice_wire::{
@@ -7,41 +7,47 @@ use boxoffice_wire::{
 };
 use smol_str::SmolStr;
 
-/// A granted request.
+/// The answer to a granted request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply<T> {
-    /// The answer.
+    /// What the op returns.
     pub value: T,
-    /// Versions after, or at, the request: the entity that decided first, then those it asked. Empty where there is none.
+    /// Versions of entities after the request, or at the request if it changed nothing. The entity that decided comes
+    /// first, then the entities that it asked. Empty if there are none.
     pub at: Vec<At>,
-    /// Whether it was sent more than once: versions are then those at the last time, and may be of later changes.
-    pub repeated: bool,
+    /// Whether the client sent the request more than once. The versions in `at` are then those of the last attempt, and
+    /// may include later changes.
+    pub retried: bool,
 }
 
 /// Why a request was not granted.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    /// The everyday no; nothing changed, unless it says how a payment ended ([`No::is_outcome`]). It is the last word: no
-    /// earlier attempt of the request can be granted any more.
+    /// The server refused the request. Nothing changed, unless the refusal says how a payment ended
+    /// ([`No::is_outcome`]). The refusal is final: no earlier attempt of the request can be granted any more.
     #[error("refused: {0}")]
     Refused(Box<No>),
-    /// It did not work, and did not happen (`internal` excepted, where nobody knows).
+    /// The request failed and did not happen. The exception is `internal`, after which the outcome is not known.
     #[error("failed: {0}")]
     Failed(Fail),
-    /// No answer before the deadline, or only a refusal of a repeat while an earlier attempt may still be granted: it may or
-    /// may not have happened. Repeat it with the same request id.
-    #[error("no answer before the deadline; it may or may not have happened: repeat it with the same request id{}", with(.0))]
+    /// The outcome is not known: there was no answer before the deadline, or only a refusal of a retry while an earlier
+    /// attempt may still be granted. Repeat the request with the same request id, which is in the error if there is
+    /// one.
+    #[error(
+        "no answer before the deadline; the command may or may not have happened. Repeat it with the same request id{}",
+        in_parentheses(.0)
+    )]
     Unknown(Option<SmolStr>),
-    /// The client is closed, or the server told it to stay away.
+    /// The client could not connect, or the server told it not to come back. With the reason.
     #[error("the connection is closed: {0}")]
     Closed(SmolStr),
-    /// The server said something that is not of the protocol.
+    /// The server sent something that violates the protocol.
     #[error(transparent)]
     Protocol(#[from] Unreadable),
 }
 
 impl Error {
-    /// The refusal, if it is one.
+    /// The refusal, if the request was refused.
     pub fn refusal(&self) -> Option<&No> {
         match self {
             Error::Refused(no) => Some(no),
@@ -49,7 +55,7 @@ impl Error {
         }
     }
 
-    /// Whether the command may have happened.
+    /// Whether the command may have happened in spite of the error.
     pub fn may_have_happened(&self) -> bool {
         match self {
             Error::Refused(_) => false,
@@ -59,6 +65,6 @@ impl Error {
     }
 }
 
-fn with(request_id: &Option<SmolStr>) -> String {
+fn in_parentheses(request_id: &Option<SmolStr>) -> String {
     request_id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default()
 }

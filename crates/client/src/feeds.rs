@@ -1,4 +1,4 @@
-//! Who is sent the frames of which feed.
+//! Dispatches the frames of feeds to the watches that follow them.
 
 use std::sync::{
     Arc,
@@ -9,39 +9,40 @@ use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
 
-/// Frames waiting for one watch; beyond this they are dropped, and the watch notices the gap and asks again.
+/// Frames queued for one watch. Further frames are dropped. The watch then notices the gap and asks again.
 pub(crate) const WATCH_QUEUE: usize = 256;
 
-/// What a watch is sent.
+/// An item of the channel to a watch.
 #[derive(Debug)]
 pub(crate) enum FeedItem {
-    /// A frame of its feed.
+    /// A frame of a feed that the watch follows.
     Frame(Bytes),
-    /// Nothing more comes on this connection: it has to be asked for again.
+    /// Nothing more arrives over this connection, or frames were dropped. The watch has to ask for its feed again.
     Lost,
 }
 
-/// Where the frames of one watch go.
+/// The sending end of the channel to a watch.
 #[derive(Clone, Debug)]
 pub(crate) struct FeedSink {
     frames: mpsc::Sender<FeedItem>,
     lost: Arc<AtomicBool>,
 }
 
-/// Where one watch takes its frames from.
+/// The receiving end of the channel to a watch.
 #[derive(Debug)]
 pub(crate) struct FeedSource {
     frames: mpsc::Receiver<FeedItem>,
     lost: Arc<AtomicBool>,
 }
 
-pub(crate) fn feed() -> (FeedSink, FeedSource) {
-    feed_of(WATCH_QUEUE)
+/// A channel for a watch of one feed.
+pub(crate) fn feed_channel() -> (FeedSink, FeedSource) {
+    feed_channel_with_capacity(WATCH_QUEUE)
 }
 
-/// Of several feeds, with room for so many frames.
-pub(crate) fn feed_of(frames: usize) -> (FeedSink, FeedSource) {
-    let (sender, receiver) = mpsc::channel(frames);
+/// A channel for a watch of several feeds. The capacity is in frames.
+pub(crate) fn feed_channel_with_capacity(capacity: usize) -> (FeedSink, FeedSource) {
+    let (sender, receiver) = mpsc::channel(capacity);
     let lost = Arc::new(AtomicBool::new(false));
     (FeedSink { frames: sender, lost: Arc::clone(&lost) }, FeedSource { frames: receiver, lost })
 }
@@ -49,16 +50,17 @@ pub(crate) fn feed_of(frames: usize) -> (FeedSink, FeedSource) {
 impl FeedSink {
     fn send(&self, item: FeedItem) {
         if self.frames.try_send(item).is_err() {
-            // Full: the watch will see the mark once it has read what is queued. Or gone: then nobody will.
+            // If the queue is full, the watch sees the flag once it has read what is queued. If the watch is gone, the
+            // flag has no effect.
             self.lost.store(true, Ordering::Release);
         }
     }
 }
 
 impl FeedSource {
-    /// The next frame; `Lost` when frames are missing from here on.
+    /// The next frame. [`FeedItem::Lost`] if frames are missing after the one before.
     pub(crate) async fn next(&mut self) -> FeedItem {
-        // Frames that were queued before others were dropped are still in order.
+        // Frames that were queued before the first dropped one are still in order.
         if let Ok(item) = self.frames.try_recv() {
             return item;
         }
@@ -69,32 +71,32 @@ impl FeedSource {
     }
 }
 
-/// The feeds of one connection.
+/// The feeds of one connection, and the watches that follow them.
 #[derive(Debug, Default)]
 pub(crate) struct Feeds {
     sinks: FxHashMap<u64, Vec<FeedSink>>,
 }
 
 impl Feeds {
-    /// Sends the frames of this feed there as well.
+    /// Adds a watch that follows this feed.
     pub(crate) fn follow(&mut self, feed: u64, sink: FeedSink) {
         self.sinks.entry(feed).or_default().push(sink);
     }
 
-    /// Hands a frame to all who follow its feed.
-    pub(crate) fn frame(&mut self, feed: u64, frame: &Bytes) {
+    /// Hands a frame to all watches that follow its feed.
+    pub(crate) fn dispatch(&mut self, feed: u64, frame: &Bytes) {
         if let Some(sinks) = self.sinks.get(&feed) {
             sinks.iter().for_each(|sink| sink.send(FeedItem::Frame(frame.clone())));
         }
     }
 
-    /// The server ended this feed.
+    /// Removes a feed that the server has ended.
     pub(crate) fn ended(&mut self, feed: u64) {
         self.sinks.remove(&feed);
     }
 
-    /// Feeds that nobody follows any more; they are forgotten here.
-    pub(crate) fn abandoned(&mut self) -> Vec<u64> {
+    /// Removes the feeds that no watch follows any more, and returns them.
+    pub(crate) fn take_abandoned(&mut self) -> Vec<u64> {
         let mut abandoned = Vec::new();
         self.sinks.retain(|feed, sinks| {
             sinks.retain(|sink| !sink.frames.is_closed());
@@ -107,8 +109,8 @@ impl Feeds {
         abandoned
     }
 
-    /// Tells all that the connection is gone.
-    pub(crate) fn lose(&mut self) {
+    /// Tells all watches that the connection is lost, and removes all feeds.
+    pub(crate) fn connection_lost(&mut self) {
         self.sinks.drain().for_each(|(_, sinks)| sinks.iter().for_each(|sink| sink.send(FeedItem::Lost)));
     }
 }
@@ -118,12 +120,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_full_queue_is_read_to_its_end_and_then_lost() {
+    async fn a_full_queue_is_read_to_its_end_before_lost() {
         let mut feeds = Feeds::default();
-        let (sink, mut source) = feed();
+        let (sink, mut source) = feed_channel();
         feeds.follow(3, sink);
         for number in 0..=WATCH_QUEUE {
-            feeds.frame(3, &Bytes::copy_from_slice(&number.to_be_bytes()));
+            feeds.dispatch(3, &Bytes::copy_from_slice(&number.to_be_bytes()));
         }
         for number in 0..WATCH_QUEUE {
             let FeedItem::Frame(frame) = source.next().await else { panic!("frame {number} is missing") };
@@ -133,16 +135,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_feed_without_followers_is_given_up() {
+    async fn a_feed_without_watches_is_abandoned_once() {
         let mut feeds = Feeds::default();
-        let (one, source) = feed();
-        let (other, _kept) = feed();
+        let (one, source) = feed_channel();
+        let (other, _kept) = feed_channel();
         feeds.follow(3, one.clone());
         feeds.follow(4, one);
         feeds.follow(4, other);
-        assert!(feeds.abandoned().is_empty());
+        assert!(feeds.take_abandoned().is_empty());
         drop(source);
-        assert_eq!(feeds.abandoned(), [3]);
-        assert!(feeds.abandoned().is_empty());
+        assert_eq!(feeds.take_abandoned(), [3]);
+        assert!(feeds.take_abandoned().is_empty());
     }
 }

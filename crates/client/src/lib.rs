@@ -1,11 +1,20 @@
-//! The library for programs that sell and buy seats: one connection, many requests under way, nothing sold twice by a repeat.
+//! The client library for programs that sell and buy seats, places, products and times of resources.
+//!
+//! A [`Client`] is one connection to a Boxoffice node or cluster. It has a typed method for each op of the protocol,
+//! keeps many requests under way at the same time, and reconnects on its own. A [`Cart`] is one buyer's cart: it holds
+//! seats and everything else that is for sale, and checks out.
+//!
+//! # Connect
+//!
+//! Give [`ClientConfig::new`] the addresses of one or more nodes, and pass the configuration to [`Client::connect`].
+//! Clone the client to use it in several tasks: all clones share the connection.
 //!
 //! ```no_run
 //! # async fn buy() -> Result<(), Box<dyn std::error::Error>> {
 //! use boxoffice_client::{Cart, Client, ClientConfig, Entity, Id, Seat, recorded};
 //!
 //! let client = Client::connect(ClientConfig::new(["127.0.0.1:7180"])).await?;
-//! let session = Id::new("hamlet-0412").expect("a good id");
+//! let session = Id::new("hamlet-0412").expect("a valid id");
 //! let cart = Cart::beside(&client, &Entity::Session(session.clone()));
 //! cart.hold_seats(&session, [Seat { row: 1, seat: 5 }, Seat { row: 1, seat: 6 }]).await?;
 //! let order = cart.checkout(recorded("card", "4711"), None).await?;
@@ -14,22 +23,32 @@
 //! # }
 //! ```
 //!
-//! - Every command has a deadline. Until then the client repeats it with the same request id when a node is busy, going
-//!   away or unreachable: a repeat of what succeeded gets the same answer and changes nothing.
-//! - [`Error::Unknown`] is what is left when the deadline passes in doubt; repeating it with the same request id
-//!   ([`Client::with_request_id`]) is always safe.
-//! - A [`Watch`] gives the seats of a session as consistent maps, version by version, across reconnects; a [`CountsWatch`]
-//!   how many are free in many sessions.
+//! # Retries and request ids
+//!
+//! Every request has a deadline. Until then the client retries a command with the same **request id** when a node is
+//! busy, draining or unreachable. A repeat of a command that succeeded gets the same answer and changes nothing, so no
+//! seat is sold twice by a retry.
+//!
+//! [`Error::Unknown`] says that the deadline passed and the outcome is not known. It is always safe to repeat such a
+//! command with the same request id ([`Client::with_request_id`]), even from another program. A program that must
+//! survive its own crash stores the request id ([`Client::new_request_id`]) and the cart's token before it sends the
+//! command.
+//!
+//! # Watches
+//!
+//! A [`Watch`] follows the seats of a session as a stream of consistent maps, version by version, across reconnects.
+//! Other watches follow a cart, a product, a resource or a customer's purchases. A [`CountsWatch`] follows how many
+//! seats are free in many sessions.
 
-// In reading order: what it is told, what it says, the doors, the machine behind them.
+// In reading order: configuration and errors, the ops, the watches, the internals.
 mod config;
 mod error;
 
 mod call;
 mod cart;
+mod catalog;
 mod client;
 mod cluster;
-mod offer;
 
 mod counts;
 mod live;
@@ -37,15 +56,15 @@ mod map_state;
 mod watch;
 
 mod back_off;
-mod doubt;
+mod concurrency_limit;
+mod connection_task;
 mod feeds;
-mod link;
-mod pace;
+mod in_doubt;
 mod pending;
-mod post;
-mod repeats;
 mod request_id;
+mod retries;
 mod routes;
+mod ws_connection;
 
 pub use boxoffice_core::{
     answer::{
@@ -78,19 +97,28 @@ pub use boxoffice_wire::{
     },
     city::{CityPage, CitySession},
     cluster::{ClusterStatus, CopiesStatus, MemberStatus, PlaceStatus},
-    hello::Hello,
-    reply::{Available, BookingPage, FreeSlots, No, OrderView, SessionPage, Slot, ThreeStates, TitlePage, Unreadable},
+    customer::token as customer_token,
+    hello::{Durability, Hello, Limits as ServerLimits},
+    reply::{
+        Available, BookingPage, FreeSlots, No, OrderView, Reply as BatchReply, SessionPage, Slot, ThreeStates,
+        TitlePage, Unreadable,
+    },
     status::{FollowerStatus, HistoryEntry, HistoryPage, NodeAudit, NodeStatus},
 };
 
 pub use cart::{Cart, gateway, recorded};
+pub use catalog::CitySearch;
 pub use client::{BatchCommand, Client};
-pub use config::{AdminToken, ClientConfig, ShownCustomer};
+pub use concurrency_limit::ConcurrencyLimit;
+pub use config::{AdminToken, ClientConfig, CustomerCredentials};
 pub use counts::{CountsWatch, LiveCounts};
 pub use error::{Error, Reply};
 pub use live::{Applied, Live, LiveCart, LivePurchases, LiveResource, LiveStock};
 pub use map_state::{Change, MapState};
-pub use offer::CitySearch;
-pub use pace::Pace;
-pub use repeats::Repeats;
+pub use retries::RetryCounts;
 pub use watch::Watch;
+
+/// The parts of a hall's [`Layout`].
+pub mod layout {
+    pub use boxoffice_core::layout::{Labels, Layout, LayoutError, Point, Row, Run};
+}

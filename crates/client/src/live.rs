@@ -1,4 +1,4 @@
-//! Products, resources, carts and purchases as they are now, kept up to date from a feed.
+//! The current state of products, resources, carts and purchases, kept up to date from a feed.
 
 use boxoffice_core::{
     answer::{AreaCounts, CartState, CartView, Purchase, StockCounts},
@@ -14,58 +14,58 @@ use boxoffice_wire::{
     reply::Unreadable,
 };
 
-/// What a frame did to a state.
+/// The effect of a frame on a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Applied {
-    /// It is newer now.
+    /// The state is newer now.
     Newer,
-    /// It was as new already.
-    Nothing,
-    /// Something is missing in between.
+    /// The frame had nothing new.
+    Unchanged,
+    /// Frames between the state and this frame are missing. The state did not change.
     Gap,
 }
 
 /// A state that a [`crate::Watch`] keeps up to date.
 pub trait Live: Sized {
-    /// What its feed's snapshots say.
+    /// The snapshots of the state's feed.
     type Snapshot: SnapshotBody;
 
-    /// The state that the first snapshot shows.
+    /// Makes the state from the first snapshot.
     ///
     /// # Errors
-    /// [`Unreadable`] if it contradicts itself.
-    fn begin(snapshot: Self::Snapshot) -> Result<Self, Unreadable>;
+    /// [`Unreadable`] if the snapshot contradicts itself.
+    fn from_snapshot(snapshot: Self::Snapshot) -> Result<Self, Unreadable>;
 
-    /// Takes a further snapshot: it replaces everything unless it is older.
+    /// Applies a further snapshot. It replaces the whole state, unless it is older.
     ///
     /// # Errors
-    /// [`Unreadable`] if it contradicts itself.
-    fn replace(&mut self, snapshot: Self::Snapshot) -> Result<Applied, Unreadable>;
+    /// [`Unreadable`] if the snapshot contradicts itself.
+    fn apply_snapshot(&mut self, snapshot: Self::Snapshot) -> Result<Applied, Unreadable>;
 
-    /// Takes a delta.
+    /// Applies a delta.
     ///
     /// # Errors
-    /// [`Unreadable`] if it contradicts the state.
-    fn apply(&mut self, delta: <Self::Snapshot as SnapshotBody>::Delta) -> Result<Applied, Unreadable>;
+    /// [`Unreadable`] if the delta contradicts the state.
+    fn apply_delta(&mut self, delta: <Self::Snapshot as SnapshotBody>::Delta) -> Result<Applied, Unreadable>;
 
-    /// From where on the feed is asked for again.
+    /// The position from which to ask for the feed again.
     fn resume(&self) -> ResumeBody;
 
-    /// The refusal that whoever asks for more gets, if nothing can follow this state.
-    fn over(&self) -> Option<Refusal> {
+    /// The refusal that ends the watch, if this is the entity's last state.
+    fn end(&self) -> Option<Refusal> {
         None
     }
 
-    /// What to go on from after a contradiction: nothing, if everything can be had again.
-    fn forget(self) -> Option<Self> {
+    /// The state to continue from after a contradiction. `None` to start over with a snapshot.
+    fn reset(self) -> Option<Self> {
         None
     }
 }
 
-/// A state with an epoch and a version that every frame replaces as a whole.
-macro_rules! whole_states {
+/// Defines states with an epoch and a version that every frame replaces as a whole.
+macro_rules! replaced_states {
     ($($(#[$doc:meta])*
-        $state:ident, $snapshot:ident, $delta:ident, $field:ident: $value:ty, $said:literal, $over:ident;)+) => {$(
+        $state:ident, $snapshot:ident, $delta:ident, $field:ident: $value:ty, $field_doc:literal, $end:ident;)+) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $state {
@@ -76,22 +76,22 @@ macro_rules! whole_states {
         }
 
         impl $state {
-            #[doc = $said]
+            #[doc = $field_doc]
             pub fn $field(&self) -> &$value {
                 &self.$field
             }
 
-            /// Of what it is.
+            /// The watched entity.
             pub fn entity(&self) -> &Entity {
                 &self.entity
             }
 
-            /// Its version; versions of different epochs have nothing to do with each other.
+            /// The entity's version. Versions of different epochs cannot be compared.
             pub fn version(&self) -> u64 {
                 self.version
             }
 
-            /// Its epoch.
+            /// The epoch of the version.
             pub fn epoch(&self) -> u64 {
                 self.epoch
             }
@@ -100,21 +100,21 @@ macro_rules! whole_states {
         impl Live for $state {
             type Snapshot = $snapshot;
 
-            fn begin(snapshot: $snapshot) -> Result<$state, Unreadable> {
+            fn from_snapshot(snapshot: $snapshot) -> Result<$state, Unreadable> {
                 let $snapshot { entity, epoch, version, $field } = snapshot;
                 Ok($state { entity, epoch, version, $field })
             }
 
-            fn replace(&mut self, snapshot: $snapshot) -> Result<Applied, Unreadable> {
+            fn apply_snapshot(&mut self, snapshot: $snapshot) -> Result<Applied, Unreadable> {
                 if snapshot.epoch == self.epoch && snapshot.version < self.version {
-                    return Ok(Applied::Nothing);
+                    return Ok(Applied::Unchanged);
                 }
-                *self = $state::begin(snapshot)?;
+                *self = $state::from_snapshot(snapshot)?;
                 Ok(Applied::Newer)
             }
 
-            fn apply(&mut self, delta: $delta) -> Result<Applied, Unreadable> {
-                let applied = order(self.version, delta.from, delta.to);
+            fn apply_delta(&mut self, delta: $delta) -> Result<Applied, Unreadable> {
+                let applied = compare_versions(self.version, delta.from, delta.to);
                 if applied == Applied::Newer {
                     self.version = delta.to;
                     self.$field = delta.$field;
@@ -126,25 +126,25 @@ macro_rules! whole_states {
                 ResumeBody::version(Resume { epoch: self.epoch, version: self.version })
             }
 
-            fn over(&self) -> Option<Refusal> {
-                $over(&self.$field)
+            fn end(&self) -> Option<Refusal> {
+                $end(&self.$field)
             }
         }
     )+};
 }
 
-whole_states! {
-    /// A product's units.
-    LiveStock, ProductSnapshot, ProductDelta, counts: StockCounts, "Units by state.", never;
-    /// A buyer's cart.
-    LiveCart, CartSnapshot, CartDelta, cart: CartView, "The cart.", ended;
+replaced_states! {
+    /// The units of a product, at a version.
+    LiveStock, ProductSnapshot, ProductDelta, counts: StockCounts, "Units by state.", no_end;
+    /// A cart, at a version.
+    LiveCart, CartSnapshot, CartDelta, cart: CartView, "The cart's view.", cart_end;
 }
 
-fn never(_: &StockCounts) -> Option<Refusal> {
+fn no_end(_: &StockCounts) -> Option<Refusal> {
     None
 }
 
-fn ended(cart: &CartView) -> Option<Refusal> {
+fn cart_end(cart: &CartView) -> Option<Refusal> {
     match cart.state {
         CartState::Active | CartState::CheckingOut => None,
         CartState::Expired => Some(Refusal::CartExpired),
@@ -152,10 +152,10 @@ fn ended(cart: &CartView) -> Option<Refusal> {
     }
 }
 
-/// What a delta does to a state of this version.
-pub(crate) fn order(version: u64, from: u64, to: u64) -> Applied {
+/// The effect of a delta between two versions on a state of this version.
+pub(crate) fn compare_versions(version: u64, from: u64, to: u64) -> Applied {
     if to <= version {
-        Applied::Nothing
+        Applied::Unchanged
     } else if from > version {
         Applied::Gap
     } else {
@@ -163,19 +163,20 @@ pub(crate) fn order(version: u64, from: u64, to: u64) -> Applied {
     }
 }
 
-/// Puts areas that changed in the place of what they were.
+/// Replaces the counts of the areas that changed.
 ///
 /// # Errors
-/// [`Unreadable`] if there is no such area.
-pub(crate) fn merge(areas: &mut [AreaCounts], news: Vec<AreaCounts>) -> Result<(), Unreadable> {
-    for area in news {
-        let mine = areas.iter_mut().find(|mine| mine.area == area.area);
-        *mine.ok_or_else(|| Unreadable("a delta names an area that does not exist".into()))? = area;
+/// [`Unreadable`] if an area does not exist.
+pub(crate) fn merge_areas(areas: &mut [AreaCounts], changed: Vec<AreaCounts>) -> Result<(), Unreadable> {
+    for area in changed {
+        let slot = areas.iter_mut().find(|slot| slot.area == area.area);
+        *slot.ok_or_else(|| Unreadable("a delta names an area that does not exist".into()))? = area;
     }
     Ok(())
 }
 
-/// A resource's calendar: how many bookings, and where it changed. What they are is asked with `resource.bookings`.
+/// A resource's calendar, at a version: the number of bookings, and the days that changed. Use `resource.bookings` to
+/// get the bookings themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveResource {
     entity: Entity,
@@ -186,27 +187,28 @@ pub struct LiveResource {
 }
 
 impl LiveResource {
-    /// Of what it is.
+    /// The watched resource.
     pub fn entity(&self) -> &Entity {
         &self.entity
     }
 
-    /// Its version; versions of different epochs have nothing to do with each other.
+    /// The resource's version. Versions of different epochs cannot be compared.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Its epoch.
+    /// The epoch of the version.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// How many bookings it has, held ones counted.
+    /// The number of bookings, including held ones.
     pub fn bookings(&self) -> u64 {
         self.bookings
     }
 
-    /// UTC days that changed with the last frame, as days since 1970-01-01; `None` if any may have: it was a snapshot.
+    /// UTC days that changed with the last frame, as days since 1970-01-01. `None` after a snapshot: any day may have
+    /// changed.
     pub fn days(&self) -> Option<&[u32]> {
         self.days.as_deref()
     }
@@ -215,21 +217,21 @@ impl LiveResource {
 impl Live for LiveResource {
     type Snapshot = ResourceSnapshot;
 
-    fn begin(snapshot: ResourceSnapshot) -> Result<LiveResource, Unreadable> {
+    fn from_snapshot(snapshot: ResourceSnapshot) -> Result<LiveResource, Unreadable> {
         let ResourceSnapshot { entity, epoch, version, bookings } = snapshot;
         Ok(LiveResource { entity, epoch, version, bookings, days: None })
     }
 
-    fn replace(&mut self, snapshot: ResourceSnapshot) -> Result<Applied, Unreadable> {
+    fn apply_snapshot(&mut self, snapshot: ResourceSnapshot) -> Result<Applied, Unreadable> {
         if snapshot.epoch == self.epoch && snapshot.version < self.version {
-            return Ok(Applied::Nothing);
+            return Ok(Applied::Unchanged);
         }
-        *self = LiveResource::begin(snapshot)?;
+        *self = LiveResource::from_snapshot(snapshot)?;
         Ok(Applied::Newer)
     }
 
-    fn apply(&mut self, delta: ResourceDelta) -> Result<Applied, Unreadable> {
-        let applied = order(self.version, delta.from, delta.to);
+    fn apply_delta(&mut self, delta: ResourceDelta) -> Result<Applied, Unreadable> {
+        let applied = compare_versions(self.version, delta.from, delta.to);
         if applied == Applied::Newer {
             self.version = delta.to;
             self.bookings = delta.bookings;
@@ -243,7 +245,7 @@ impl Live for LiveResource {
     }
 }
 
-/// The purchases of a customer: those of the last frame, and the cursor to go on from after any time.
+/// The purchases of a customer: those of the last frame, and the cursor from which a later watch can continue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LivePurchases {
     cursor: u64,
@@ -251,28 +253,28 @@ pub struct LivePurchases {
 }
 
 impl LivePurchases {
-    /// Whoever has seen everything up to this cursor; 0 is before the first purchase.
-    pub(crate) fn after(cursor: u64) -> LivePurchases {
+    /// The state of a watch that continues after this cursor. 0 is before the first purchase.
+    pub(crate) fn from_cursor(cursor: u64) -> LivePurchases {
         LivePurchases { cursor, new: Vec::new() }
     }
 
-    /// The cursor of the last purchase seen: keep it, and go on from it.
+    /// The cursor of the last purchase received. Store it to continue from it later.
     pub fn cursor(&self) -> u64 {
         self.cursor
     }
 
-    /// What was new with the last frame, by cursor; each purchase is here once.
+    /// The purchases that were new with the last frame, by cursor. Each purchase is new once.
     pub fn new_purchases(&self) -> &[Purchase] {
         &self.new
     }
 
-    fn take(&mut self, from: u64, to: u64, purchases: Vec<Purchase>) -> Result<Applied, Unreadable> {
-        let counted = to.checked_sub(from) == Some(purchases.len() as u64);
-        let in_order = (from + 1..).zip(&purchases).all(|(cursor, purchase)| purchase.cursor == cursor);
-        if !counted || !in_order {
-            return Err(Unreadable("purchases are not those between their cursors".into()));
+    fn apply(&mut self, from: u64, to: u64, purchases: Vec<Purchase>) -> Result<Applied, Unreadable> {
+        let is_complete = to.checked_sub(from) == Some(purchases.len() as u64);
+        let is_in_order = (from + 1..).zip(&purchases).all(|(cursor, purchase)| purchase.cursor == cursor);
+        if !is_complete || !is_in_order {
+            return Err(Unreadable("a frame does not have exactly the purchases between its cursors".into()));
         }
-        let applied = order(self.cursor, from, to);
+        let applied = compare_versions(self.cursor, from, to);
         if applied == Applied::Newer {
             let seen = self.cursor;
             self.new = purchases.into_iter().filter(|purchase| purchase.cursor > seen).collect();
@@ -285,26 +287,26 @@ impl LivePurchases {
 impl Live for LivePurchases {
     type Snapshot = PurchasesSnapshot;
 
-    fn begin(snapshot: PurchasesSnapshot) -> Result<LivePurchases, Unreadable> {
-        let mut state = LivePurchases::after(snapshot.from);
-        state.take(snapshot.from, snapshot.to, snapshot.purchases)?;
+    fn from_snapshot(snapshot: PurchasesSnapshot) -> Result<LivePurchases, Unreadable> {
+        let mut state = LivePurchases::from_cursor(snapshot.from);
+        state.apply(snapshot.from, snapshot.to, snapshot.purchases)?;
         Ok(state)
     }
 
-    fn replace(&mut self, snapshot: PurchasesSnapshot) -> Result<Applied, Unreadable> {
-        self.take(snapshot.from, snapshot.to, snapshot.purchases)
+    fn apply_snapshot(&mut self, snapshot: PurchasesSnapshot) -> Result<Applied, Unreadable> {
+        self.apply(snapshot.from, snapshot.to, snapshot.purchases)
     }
 
-    fn apply(&mut self, delta: PurchasesDelta) -> Result<Applied, Unreadable> {
-        self.take(delta.from, delta.to, delta.purchases)
+    fn apply_delta(&mut self, delta: PurchasesDelta) -> Result<Applied, Unreadable> {
+        self.apply(delta.from, delta.to, delta.purchases)
     }
 
     fn resume(&self) -> ResumeBody {
         ResumeBody::cursor(self.cursor)
     }
 
-    // What was seen was seen: the cursor is kept.
-    fn forget(self) -> Option<LivePurchases> {
-        Some(LivePurchases::after(self.cursor))
+    // Purchases that were already returned must not be new again, so the cursor stays.
+    fn reset(self) -> Option<LivePurchases> {
+        Some(LivePurchases::from_cursor(self.cursor))
     }
 }

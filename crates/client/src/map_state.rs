@@ -1,4 +1,4 @@
-//! The seats of a session at a version, kept up to date from a feed.
+//! The seat map of a session, kept up to date from a feed.
 
 use boxoffice_core::{
     answer::{AreaCounts, SeatCounts},
@@ -11,7 +11,7 @@ use boxoffice_wire::{
     reply::Unreadable,
 };
 
-use crate::live::{Applied, Live, merge, order};
+use crate::live::{Applied, Live, compare_versions, merge_areas};
 
 /// The state of every seat of a session at one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,36 +21,37 @@ pub struct MapState {
     version: u64,
     counts: SeatCounts,
     areas: Vec<AreaCounts>,
+    /// The states of the seats in layout order, two bits each.
     packed: Vec<u8>,
     change: Change,
 }
 
-/// What was new with the last frame.
+/// What changed with the last frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Everything: it was a snapshot.
+    /// Any seat may have changed: the frame was a snapshot.
     All,
-    /// These seats, by index in layout order, after this version.
+    /// Only these seats changed.
     Seats {
-        /// The version before.
+        /// The version before the change.
         from: u64,
-        /// Each seat and what it is now.
+        /// The index of each seat in layout order, and its state now.
         seats: Vec<(u32, SeatState)>,
     },
 }
 
 impl MapState {
-    /// Which session.
+    /// The session whose map this is.
     pub fn session(&self) -> &Id {
         &self.session
     }
 
-    /// Its version; it belongs to [`MapState::epoch`].
+    /// The session's version, within [`MapState::epoch`].
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Versions of different epochs have nothing to do with each other.
+    /// The epoch of the version. Versions of different epochs cannot be compared.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -65,7 +66,7 @@ impl MapState {
         &self.areas
     }
 
-    /// How many seats there are.
+    /// The number of seats.
     pub fn seats(&self) -> u32 {
         self.counts.free + self.counts.held + self.counts.sold + self.counts.blocked
     }
@@ -89,15 +90,15 @@ impl MapState {
         (0..self.seats()).map(|index| self.state(index))
     }
 
-    /// What was new with the last frame.
+    /// What changed with the last frame.
     pub fn change(&self) -> &Change {
         &self.change
     }
 
-    /// Seats by state, counted afresh.
+    /// Seats by state, counted from the seats.
     pub fn recount(&self) -> SeatCounts {
         let mut counts = SeatCounts::default();
-        self.states().for_each(|state| *of(&mut counts, state) += 1);
+        self.states().for_each(|state| *count_mut(&mut counts, state) += 1);
         counts
     }
 }
@@ -105,32 +106,32 @@ impl MapState {
 impl Live for MapState {
     type Snapshot = Snapshot;
 
-    fn begin(snapshot: Snapshot) -> Result<MapState, Unreadable> {
+    fn from_snapshot(snapshot: Snapshot) -> Result<MapState, Unreadable> {
         let Snapshot { entity, epoch, version, counts, areas, seats: packed } = snapshot;
         let Entity::Session(session) = entity else {
-            return Err(Unreadable(format!("a map of {entity}, which has no seats")));
+            return Err(Unreadable(format!("a watch of seats got a snapshot of {entity}, which has no seats")));
         };
         let map = MapState { session, epoch, version, counts, areas, packed, change: Change::All };
         if map.packed.len() != map.seats().div_ceil(4) as usize {
-            return Err(Unreadable("a snapshot has another number of seats than it counts".into()));
+            return Err(Unreadable("the number of seats in a snapshot differs from its counts".into()));
         }
         if map.recount() != counts {
-            return Err(Unreadable("a snapshot counts its seats wrongly".into()));
+            return Err(Unreadable("the counts of a snapshot differ from its seats".into()));
         }
         Ok(map)
     }
 
-    fn replace(&mut self, snapshot: Snapshot) -> Result<Applied, Unreadable> {
+    fn apply_snapshot(&mut self, snapshot: Snapshot) -> Result<Applied, Unreadable> {
         if snapshot.epoch == self.epoch && snapshot.version < self.version {
-            return Ok(Applied::Nothing);
+            return Ok(Applied::Unchanged);
         }
-        *self = MapState::begin(snapshot)?;
+        *self = MapState::from_snapshot(snapshot)?;
         Ok(Applied::Newer)
     }
 
-    /// States are absolute, so a delta that begins before this version and ends after it fits as well.
-    fn apply(&mut self, delta: Delta) -> Result<Applied, Unreadable> {
-        let applied = order(self.version, delta.from, delta.to);
+    /// A delta carries absolute states. So a delta that begins before this version and ends after it applies as well.
+    fn apply_delta(&mut self, delta: Delta) -> Result<Applied, Unreadable> {
+        let applied = compare_versions(self.version, delta.from, delta.to);
         if applied != Applied::Newer {
             return Ok(applied);
         }
@@ -140,16 +141,17 @@ impl Live for MapState {
         }
         for (index, state) in &delta.changes {
             let before = self.state(*index);
-            *of(&mut self.counts, before) -= 1;
-            *of(&mut self.counts, *state) += 1;
+            *count_mut(&mut self.counts, before) -= 1;
+            *count_mut(&mut self.counts, *state) += 1;
             let byte = &mut self.packed[*index as usize / 4];
             let shift = index % 4 * 2;
             *byte = *byte & !(3 << shift) | (*state as u8) << shift;
         }
         if self.counts != delta.counts {
-            return Err(Unreadable(format!("a delta counts {:?} where the map has {:?}", delta.counts, self.counts)));
+            let (delta, map) = (delta.counts, self.counts);
+            return Err(Unreadable(format!("the counts of a delta are {delta:?}, but the map has {map:?}")));
         }
-        merge(&mut self.areas, delta.areas)?;
+        merge_areas(&mut self.areas, delta.areas)?;
         self.change = Change::Seats { from: self.version, seats: delta.changes };
         self.version = delta.to;
         Ok(Applied::Newer)
@@ -160,7 +162,7 @@ impl Live for MapState {
     }
 }
 
-fn of(counts: &mut SeatCounts, state: SeatState) -> &mut u32 {
+fn count_mut(counts: &mut SeatCounts, state: SeatState) -> &mut u32 {
     match state {
         SeatState::Free => &mut counts.free,
         SeatState::Held => &mut counts.held,
@@ -183,7 +185,7 @@ mod tests {
 
     /// Five seats at version 7: free, held, sold, blocked, free.
     fn map() -> MapState {
-        MapState::begin(snapshot(1, 7)).expect("a good snapshot")
+        MapState::from_snapshot(snapshot(1, 7)).expect("a good snapshot")
     }
 
     fn snapshot(epoch: u64, version: u64) -> Snapshot {
@@ -202,7 +204,8 @@ mod tests {
         Delta { from, to, changes: changes.to_vec(), counts, areas: Vec::new() }
     }
 
-    fn drawn(map: &MapState) -> String {
+    /// One character a seat.
+    fn render(map: &MapState) -> String {
         let letter = |state| match state {
             SeatState::Free => '.',
             SeatState::Held => 'h',
@@ -213,48 +216,48 @@ mod tests {
     }
 
     #[test]
-    fn a_delta_changes_what_it_names() {
+    fn a_delta_changes_the_seats_that_it_names() {
         let mut map = map();
-        assert_eq!(drawn(&map), ".hsx.");
+        assert_eq!(render(&map), ".hsx.");
         let next = delta(7, 9, &[(0, SeatState::Held), (1, SeatState::Sold), (4, SeatState::Held)], counts(0, 2, 2, 1));
-        assert_eq!(map.apply(next.clone()), Ok(Applied::Newer));
-        assert_eq!((drawn(&map).as_str(), map.version()), ("hssxh", 9));
+        assert_eq!(map.apply_delta(next.clone()), Ok(Applied::Newer));
+        assert_eq!((render(&map).as_str(), map.version()), ("hssxh", 9));
         assert_eq!(map.change(), &Change::Seats { from: 7, seats: next.changes.clone() });
-        assert_eq!(map.apply(next), Ok(Applied::Nothing), "the same once more does nothing");
-        assert_eq!(drawn(&map), "hssxh");
+        assert_eq!(map.apply_delta(next), Ok(Applied::Unchanged), "the same delta again has no effect");
+        assert_eq!(render(&map), "hssxh");
     }
 
     #[test]
-    fn a_gap_is_noticed_and_an_overlap_is_none() {
+    fn a_gap_is_noticed_and_an_overlap_is_not_a_gap() {
         let mut map = map();
         let later = delta(8, 9, &[(0, SeatState::Held)], counts(1, 2, 1, 1));
-        assert_eq!(map.apply(later), Ok(Applied::Gap));
-        assert_eq!((drawn(&map).as_str(), map.version()), (".hsx.", 7));
-        let over = delta(5, 8, &[(1, SeatState::Held), (0, SeatState::Held)], counts(1, 2, 1, 1));
-        assert_eq!(map.apply(over), Ok(Applied::Newer));
-        assert_eq!((drawn(&map).as_str(), map.version()), ("hhsx.", 8));
+        assert_eq!(map.apply_delta(later), Ok(Applied::Gap));
+        assert_eq!((render(&map).as_str(), map.version()), (".hsx.", 7));
+        let overlapping = delta(5, 8, &[(1, SeatState::Held), (0, SeatState::Held)], counts(1, 2, 1, 1));
+        assert_eq!(map.apply_delta(overlapping), Ok(Applied::Newer));
+        assert_eq!((render(&map).as_str(), map.version()), ("hhsx.", 8));
     }
 
     #[test]
-    fn a_snapshot_replaces_unless_it_is_older() {
+    fn a_snapshot_replaces_the_map_unless_it_is_older() {
         let mut map = map();
-        assert_eq!(map.replace(snapshot(1, 6)), Ok(Applied::Nothing));
+        assert_eq!(map.apply_snapshot(snapshot(1, 6)), Ok(Applied::Unchanged));
         assert_eq!(map.version(), 7);
-        assert_eq!(map.replace(snapshot(1, 9)), Ok(Applied::Newer));
-        assert_eq!(map.replace(snapshot(2, 3)), Ok(Applied::Newer), "another epoch starts over");
+        assert_eq!(map.apply_snapshot(snapshot(1, 9)), Ok(Applied::Newer));
+        assert_eq!(map.apply_snapshot(snapshot(2, 3)), Ok(Applied::Newer), "another epoch starts over");
         assert_eq!((map.epoch(), map.version()), (2, 3));
     }
 
     #[test]
-    fn what_does_not_add_up_is_not_believed() {
+    fn contradictory_frames_are_rejected() {
         let mut map = map();
-        assert!(map.apply(delta(7, 8, &[(0, SeatState::Held)], counts(2, 1, 1, 1))).is_err());
+        assert!(map.apply_delta(delta(7, 8, &[(0, SeatState::Held)], counts(2, 1, 1, 1))).is_err());
         let mut map = self::map();
-        assert!(map.apply(delta(7, 8, &[(5, SeatState::Held)], counts(2, 1, 1, 1))).is_err());
+        assert!(map.apply_delta(delta(7, 8, &[(5, SeatState::Held)], counts(2, 1, 1, 1))).is_err());
         let wrong = Snapshot { counts: counts(3, 1, 1, 0), ..snapshot(1, 7) };
-        assert!(MapState::begin(wrong).is_err());
+        assert!(MapState::from_snapshot(wrong).is_err());
         let short = Snapshot { seats: vec![0], ..snapshot(1, 7) };
-        assert!(MapState::begin(short).is_err());
+        assert!(MapState::from_snapshot(short).is_err());
         assert_eq!(map.recount(), map.counts());
     }
 }

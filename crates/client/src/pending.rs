@@ -1,63 +1,65 @@
-//! Requests that have been sent and not been answered.
+//! Requests that were sent and are not answered yet.
 
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 
-use crate::post::{Asker, Outcome};
+use crate::connection_task::{AttemptOutcome, Waiter};
 
-/// Requests under way, by id.
+/// The pending requests of a connection, by id.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    sent: FxHashMap<u64, Sent>,
+    requests: FxHashMap<u64, PendingRequest>,
 }
 
-/// A request under way.
 #[derive(Debug)]
-pub(crate) struct Sent {
-    pub(crate) asker: Asker,
-    /// When it was sent.
-    pub(crate) at: Instant,
-    /// How long it waits while nothing at all comes from the node.
+pub(crate) struct PendingRequest {
+    pub(crate) waiter: Waiter,
+    pub(crate) sent_at: Instant,
+    /// How long the request waits while nothing at all arrives from the node.
     pub(crate) silence_max: Duration,
-    /// Until when it waits.
+    /// Until when the request waits.
     pub(crate) deadline: Instant,
 }
 
-impl Sent {
-    /// When it is overdue, if the node was last heard then.
-    fn due(&self, heard: Instant) -> Instant {
-        self.deadline.min(self.at.max(heard) + self.silence_max)
+impl PendingRequest {
+    /// When the request times out if nothing arrives from the node after `last_received`.
+    fn times_out_at(&self, last_received: Instant) -> Instant {
+        self.deadline.min(self.sent_at.max(last_received) + self.silence_max)
     }
 }
 
 impl Pending {
     pub(crate) fn len(&self) -> usize {
-        self.sent.len()
+        self.requests.len()
     }
 
-    /// Notes that a request was sent.
-    pub(crate) fn sent(&mut self, id: u64, sent: Sent) {
-        let before = self.sent.insert(id, sent);
+    /// Adds a request that was just sent.
+    ///
+    /// # Panics
+    /// If a request with this id is pending.
+    pub(crate) fn insert(&mut self, id: u64, request: PendingRequest) {
+        let before = self.requests.insert(id, request);
         assert!(before.is_none(), "request {id} is under way twice");
     }
 
-    /// Who asked; `None` if nobody waits any more.
-    pub(crate) fn answered(&mut self, id: u64) -> Option<Asker> {
-        self.sent.remove(&id).map(|sent| sent.asker)
+    /// Removes an answered request and returns its waiter. `None` if the request has timed out before.
+    pub(crate) fn remove(&mut self, id: u64) -> Option<Waiter> {
+        self.requests.remove(&id).map(|request| request.waiter)
     }
 
-    /// Ends what is overdue, where the node was last heard at `heard`; when the next of the rest may be.
-    pub(crate) fn expire(&mut self, now: Instant, heard: Instant) -> Option<Instant> {
-        let overdue = self.sent.extract_if(|_, sent| sent.due(heard) <= now);
-        overdue.for_each(|(_, sent)| sent.asker.tell(Outcome::Overdue));
-        self.sent.values().map(|sent| sent.due(heard)).min()
+    /// Ends the requests that have timed out. `last_received` is when something last arrived from the node. Returns
+    /// when the next request may time out.
+    pub(crate) fn expire(&mut self, now: Instant, last_received: Instant) -> Option<Instant> {
+        let timed_out = self.requests.extract_if(|_, request| request.times_out_at(last_received) <= now);
+        timed_out.for_each(|(_, request)| request.waiter.complete(AttemptOutcome::TimedOut));
+        self.requests.values().map(|request| request.times_out_at(last_received)).min()
     }
 
-    /// Ends everything: the connection is gone.
-    pub(crate) fn lose(&mut self) {
-        self.sent.drain().for_each(|(_, sent)| sent.asker.tell(Outcome::Lost));
+    /// Ends all requests: the connection is lost.
+    pub(crate) fn connection_lost(&mut self) {
+        self.requests.drain().for_each(|(_, request)| request.waiter.complete(AttemptOutcome::ConnectionLost));
     }
 }
 
@@ -67,46 +69,46 @@ mod tests {
 
     use super::*;
 
-    fn sent(pending: &mut Pending, id: u64, deadline: Instant) -> oneshot::Receiver<Outcome> {
-        let (tell, told) = oneshot::channel();
-        let (at, silence_max) = (Instant::now(), Duration::from_secs(60));
-        pending.sent(id, Sent { asker: Asker::Caller(tell), at, silence_max, deadline });
-        told
+    fn insert(pending: &mut Pending, id: u64, deadline: Instant) -> oneshot::Receiver<AttemptOutcome> {
+        let (sender, receiver) = oneshot::channel();
+        let (sent_at, silence_max) = (Instant::now(), Duration::from_secs(60));
+        pending.insert(id, PendingRequest { waiter: Waiter::Caller(sender), sent_at, silence_max, deadline });
+        receiver
     }
 
     #[test]
-    fn what_is_overdue_is_told_and_the_next_deadline_is_found() {
+    fn expire_ends_overdue_requests_and_returns_the_next_deadline() {
         let now = Instant::now();
         let at = |millis| now + Duration::from_millis(millis);
         let mut pending = Pending::default();
-        let mut first = sent(&mut pending, 1, at(10));
-        let mut second = sent(&mut pending, 2, at(30));
-        let mut third = sent(&mut pending, 3, at(20));
+        let mut first = insert(&mut pending, 1, at(10));
+        let mut second = insert(&mut pending, 2, at(30));
+        let mut third = insert(&mut pending, 3, at(20));
         assert_eq!(pending.expire(at(9), now), Some(at(10)));
         assert_eq!(pending.expire(at(10), now), Some(at(20)));
-        assert!(matches!(first.try_recv(), Ok(Outcome::Overdue)));
-        assert!(pending.answered(1).is_none(), "an answer after the deadline finds nobody");
-        assert!(pending.answered(3).is_some());
+        assert!(matches!(first.try_recv(), Ok(AttemptOutcome::TimedOut)));
+        assert!(pending.remove(1).is_none(), "an answer after the deadline has no waiter");
+        assert!(pending.remove(3).is_some());
         assert!(third.try_recv().is_err());
         assert_eq!(pending.expire(at(11), now), Some(at(30)));
-        pending.lose();
-        assert!(matches!(second.try_recv(), Ok(Outcome::Lost)));
+        pending.connection_lost();
+        assert!(matches!(second.try_recv(), Ok(AttemptOutcome::ConnectionLost)));
         assert_eq!((pending.len(), pending.expire(at(40), now)), (0, None));
     }
 
     #[test]
-    fn a_request_waits_for_a_node_that_is_heard() {
+    fn a_request_waits_while_frames_arrive_from_the_node() {
         let now = Instant::now();
         let at = |millis| now + Duration::from_millis(millis);
-        let (tell, mut told) = oneshot::channel();
+        let (sender, mut receiver) = oneshot::channel();
         let mut pending = Pending::default();
-        let silence_max = Duration::from_millis(10);
-        pending.sent(1, Sent { asker: Asker::Caller(tell), at: at(5), silence_max, deadline: at(40) });
+        let (waiter, silence_max) = (Waiter::Caller(sender), Duration::from_millis(10));
+        pending.insert(1, PendingRequest { waiter, sent_at: at(5), silence_max, deadline: at(40) });
         assert_eq!(pending.expire(at(14), now), Some(at(15)));
         assert_eq!(pending.expire(at(15), at(12)), Some(at(22)));
         assert_eq!(pending.expire(at(39), at(38)), Some(at(40)), "never beyond the deadline");
-        assert!(told.try_recv().is_err());
+        assert!(receiver.try_recv().is_err());
         assert_eq!(pending.expire(at(39), at(29)), None);
-        assert!(matches!(told.try_recv(), Ok(Outcome::Overdue)));
+        assert!(matches!(receiver.try_recv(), Ok(AttemptOutcome::TimedOut)));
     }
 }

@@ -1,39 +1,39 @@
-//! Request ids: a random prefix for the client and a number for the request.
+//! Request ids: a random prefix per client and a number per request.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand::{TryRngCore, rngs::OsRng};
 use smol_str::{SmolStr, format_smolstr};
 
-/// Makes request ids that no other client makes.
+/// Makes request ids that are unique among all clients.
 #[derive(Debug)]
 pub(crate) struct RequestIds {
     prefix: SmolStr,
     next: AtomicU64,
 }
 
-/// Characters of the prefix: 60 bits.
+/// Characters of the prefix, 5 bits each: 60 bits.
 const PREFIX_CHARS: usize = 12;
 
 impl RequestIds {
     pub(crate) fn new() -> RequestIds {
         const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
         let bits = random_u64();
-        let prefix = (0..PREFIX_CHARS).map(|place| char::from(DIGITS[(bits >> (place * 5)) as usize & 31])).collect();
+        let prefix = (0..PREFIX_CHARS).map(|index| char::from(DIGITS[(bits >> (index * 5)) as usize & 31])).collect();
         RequestIds { prefix, next: AtomicU64::new(1) }
     }
 
-    /// A request id that was not there before. Short enough to need no memory of its own for the first 10⁹.
+    /// A new request id. The first 10⁹ ids are short enough to be stored inline, without an allocation.
     pub(crate) fn next(&self) -> SmolStr {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         format_smolstr!("{}-{number}", self.prefix)
     }
 }
 
-/// 64 bits nobody can foresee.
+/// 64 unpredictable bits from the operating system.
 ///
 /// # Panics
-/// If the operating system has none, without which no token would be a secret.
+/// If the operating system gives none. Without them a token would not be a secret.
 pub(crate) fn random_u64() -> u64 {
     OsRng.try_next_u64().expect("the operating system gives random bits")
 }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_are_alike_and_all_are_printable() {
+    fn request_ids_are_unique_and_printable() {
         let (one, other) = (RequestIds::new(), RequestIds::new());
         let ids: BTreeSet<SmolStr> = (0..1_000).flat_map(|_| [one.next(), other.next()]).collect();
         assert_eq!(ids.len(), 2_000);

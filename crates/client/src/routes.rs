@@ -1,11 +1,12 @@
-//! The shortest way: requests go to the node that leads the shard of what they are about.
+//! Sends requests straight to the node that leads the shard of their entity.
 //!
-//! A node that is asked for what another one leads sends the request on, which costs both of them a hop. Here the client asks
-//! its node for the shard map, connects to the leaders it needs, and sends to them. An answer that came by a hop names the
-//! leader. A wrong belief costs that hop or a part of the deadline, and nothing else: every node takes every request.
+//! A node that gets a request for an entity that another node leads forwards it, which costs both nodes a hop. A client
+//! with [`ClientConfig::to_leaders`] asks its node for the shard map, connects to the leaders it needs and sends
+//! requests to them. An answer that came by a hop names the leader. A wrong entry costs that hop or a part of the
+//! deadline and nothing else, since every node takes every request.
 //!
-//! The map is a hint from one node. A connection to a leader is used once that node's hello has said that it is this node of
-//! this cluster.
+//! The map is a hint from one node. A connection to a leader is used once that node's hello has said that it is this
+//! node of this cluster.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,230 +25,233 @@ use tokio::{runtime::Handle, time::Instant};
 use tracing::debug;
 
 use crate::{
-    client::{Client, Shared},
+    client::{Client, ConnectionHandle},
     config::ClientConfig,
+    connection_task::ExpectedNode,
     error::Error,
-    post::ExpectedNode,
 };
 
-/// How long after a shard map was asked for the next one is, at least.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// The shortest time between two requests for the shard map.
+const REFRESH_AFTER: Duration = Duration::from_secs(1);
 
-/// The same if it is asked for because a leader is not connected, or has no address in the map.
-const ASK_AGAIN_FOR_ADDRESS: Duration = Duration::from_secs(5);
+/// The same if the reason is a leader that is not connected, or has no address in the map.
+const REFRESH_AFTER_FOR_ADDRESS: Duration = Duration::from_secs(5);
 
-/// The same after an answer that was no use: the node does not know the op, or no address that this client can connect to.
-const ASK_AGAIN_IF_USELESS: Duration = Duration::from_secs(60);
+/// The same after a useless answer: the node does not know the op, or sent no address that this client can connect to.
+const REFRESH_AFTER_USELESS: Duration = Duration::from_secs(60);
 
-/// A map that is older is asked for again.
+/// The client asks for a new map when its map is older.
 const MAP_AGE_MAX: Duration = Duration::from_secs(60);
 
-/// How long a node is let alone whose connection was given up: it is another node than the map says, or it refused this client.
-const GIVEN_UP: Duration = Duration::from_secs(60);
+/// How long the client does not connect again to a node whose connection closed for good: the node is not the one that
+/// the map names, or it refused this client.
+const RECONNECT_AFTER_CLOSED: Duration = Duration::from_secs(60);
 
-/// How long the map may take.
+/// How long a request for the map may take.
 const MAP_DEADLINE: Duration = Duration::from_secs(2);
 
-/// Nodes of a map that are looked at, and so connections to leaders.
+/// Nodes of a map that are used, and so the maximum of connections to leaders.
 const NODES_MAX: usize = 64;
 
-/// Who leads what, and the connections to leaders.
+/// The leader of each shard, as far as known, and the connections to leaders.
 #[derive(Debug)]
 pub(crate) struct Routes {
-    /// Where the client was started. Its callers may be outside of any runtime.
+    /// The runtime in which the client was started. Its callers may be outside of any runtime.
     runtime: Handle,
-    known: Mutex<Known>,
+    state: Mutex<RoutesState>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    /// The newest map, with what answers said since.
+struct RoutesState {
+    /// The newest map, updated by what answers said since then.
     map: ShardMap,
-    /// When that map came.
-    taken: Option<Instant>,
-    /// The cluster of the node that told it; empty if this client may not see it.
+    received_at: Option<Instant>,
+    /// The cluster of the node that sent the map; empty if this client may not see it.
     cluster: SmolStr,
-    /// That node was not at a local address: addresses that are local to it lead somewhere else from here.
+    /// The node that sent the map was not at a local address. Addresses that are local to that node mean other machines
+    /// here, so the client does not connect to them.
     only_remote: bool,
-    /// When a map was asked for last.
-    asked: Option<Instant>,
-    /// None is asked for before.
-    rests_until: Option<Instant>,
+    /// When a map was last requested.
+    requested_at: Option<Instant>,
+    /// No map is requested before this time.
+    not_before: Option<Instant>,
     leaders: BTreeMap<u64, LeaderConnection>,
 }
 
-/// A connection to a node that leads.
+/// A connection to a leader.
 #[derive(Debug)]
 struct LeaderConnection {
     address: String,
-    connection: Arc<Shared>,
-    /// When it was seen to be closed for good.
-    given_up: Option<Instant>,
+    connection: Arc<ConnectionHandle>,
+    /// When the client noticed that the connection was closed for good.
+    closed_since: Option<Instant>,
 }
 
 impl Routes {
-    /// Of a client that is started in this runtime.
     pub(crate) fn new(runtime: Handle) -> Routes {
-        Routes { runtime, known: Mutex::default() }
+        Routes { runtime, state: Mutex::default() }
     }
 
-    /// The connection to the leader of an entity's shard; `None` if `client`'s own connection is as good as any: it leads there
-    /// itself, or no leader is known, or there is no connection to it.
-    pub(crate) fn leader_of(self: &Arc<Self>, entity: &Entity, client: &Client) -> Option<Arc<Shared>> {
-        let mut known = self.known();
-        let Some(leader) = known.map.leader_of(entity) else {
-            self.ask(known, ASK_AGAIN, client);
+    /// The connection to the leader of an entity's shard. `None` if the client's own connection is as good: the
+    /// client's own node is the leader, no leader is known, or there is no connection to the leader.
+    pub(crate) fn leader_of(self: &Arc<Self>, entity: &Entity, client: &Client) -> Option<Arc<ConnectionHandle>> {
+        let mut state = self.state();
+        let Some(leader) = state.map.leader_of(entity) else {
+            self.request_map(state, REFRESH_AFTER, client);
             return None;
         };
-        let connection = match client.shared.node() {
+        let connection = match client.connection.node() {
             Some(own) if own == leader => None,
-            _ => known.connection(leader, client, &self.runtime),
+            _ => state.connection(leader, client, &self.runtime),
         };
-        let is_missing = connection.as_ref().is_some_and(|there| !there.is_introduced() && !there.is_closed());
-        if is_missing || known.is_old(Instant::now()) {
-            self.ask(known, ASK_AGAIN_FOR_ADDRESS, client);
+        let is_missing =
+            connection.as_ref().is_some_and(|connection| !connection.has_hello() && !connection.is_closed());
+        if is_missing || state.is_map_old(Instant::now()) {
+            self.request_map(state, REFRESH_AFTER_FOR_ADDRESS, client);
         }
-        connection.filter(|there| there.is_introduced())
+        connection.filter(|connection| connection.has_hello())
     }
 
-    /// A node that sent a request about this entity on has named the leader.
-    pub(crate) fn learn(self: &Arc<Self>, entity: &Entity, leader: u64, client: &Client) {
-        let mut known = self.known();
-        known.believe(entity, leader);
-        if !known.map.nodes.iter().any(|node| node.node == leader) {
-            // A new member, or the first answer.
-            self.ask(known, ASK_AGAIN_FOR_ADDRESS, client);
+    /// Notes the leader of an entity's shard. An answer named it, since it came from there by a hop.
+    pub(crate) fn learn_leader(self: &Arc<Self>, entity: &Entity, leader: u64, client: &Client) {
+        let mut state = self.state();
+        state.set_leader(entity, leader);
+        if !state.map.nodes.iter().any(|node| node.node == leader) {
+            // The leader is a new member, or there is no map yet.
+            self.request_map(state, REFRESH_AFTER_FOR_ADDRESS, client);
         }
     }
 
-    /// A leader did not do what it was asked for.
-    pub(crate) fn doubt(self: &Arc<Self>, client: &Client) {
-        self.ask(self.known(), ASK_AGAIN, client);
+    /// Asks for a new map after a leader did not do what it was asked for.
+    pub(crate) fn refresh(self: &Arc<Self>, client: &Client) {
+        self.request_map(self.state(), REFRESH_AFTER, client);
     }
 
-    /// A request about this entity got no answer over this connection. The node is not believed to lead there any more, and is
-    /// sent nothing until it has accepted another connection.
-    pub(crate) fn is_silent(self: &Arc<Self>, entity: &Entity, connection: &Shared, client: &Client) {
-        let mut known = self.known();
-        let leader = known.leaders.iter().find(|(_, leader)| leader.connection.number == connection.number);
+    /// Drops a connection over which a request about this entity got no answer. The client does not take the node for
+    /// the leader of that entity any more, and sends it nothing until it has accepted another connection.
+    pub(crate) fn drop_silent(self: &Arc<Self>, entity: &Entity, connection: &ConnectionHandle, client: &Client) {
+        let mut state = self.state();
+        let leader = state.leaders.iter().find(|(_, leader)| leader.connection.id == connection.id);
         if let Some(leader) = leader.map(|(node, _)| *node) {
-            known.leaders.remove(&leader);
-            if known.map.leader_of(entity) == Some(leader) {
-                known.believe(entity, 0);
+            state.leaders.remove(&leader);
+            if state.map.leader_of(entity) == Some(leader) {
+                state.set_leader(entity, 0);
             }
         }
-        self.ask(known, ASK_AGAIN, client);
+        self.request_map(state, REFRESH_AFTER, client);
     }
 
-    /// Asks for the shard map in the background, if it was not asked for within this time.
-    fn ask(self: &Arc<Self>, mut known: MutexGuard<'_, Known>, again: Duration, client: &Client) {
+    /// Requests the shard map in the background, unless it was requested within `interval`.
+    fn request_map(self: &Arc<Self>, mut state: MutexGuard<'_, RoutesState>, interval: Duration, client: &Client) {
         let now = Instant::now();
-        if known.asked.is_some_and(|asked| now < asked + again) || known.rests_until.is_some_and(|until| now < until) {
+        if state.requested_at.is_some_and(|requested| now < requested + interval)
+            || state.not_before.is_some_and(|not_before| now < not_before)
+        {
             return;
         }
-        known.asked = Some(now);
-        drop(known);
+        state.requested_at = Some(now);
+        drop(state);
         let client = Client { routes: None, request_id: None, deadline: MAP_DEADLINE, ..client.clone() };
         let routes = Arc::downgrade(self);
         self.runtime.spawn(async move {
             let answer = client.read::<ShardMap, _>(Op::Shards, &Empty {}).await;
             let Some(routes) = routes.upgrade() else { return };
             match answer {
-                Ok(map) => routes.take(map.value, &client),
+                Ok(map) => routes.set_map(map.value, &client),
                 Err(error) => {
-                    debug!(%error, "no shard map");
-                    // An older node, or one that does not let this client ask: everything goes through it.
+                    debug!(%error, "the node sent no shard map");
+                    // The node is older than the op, or does not allow it to this client. All requests go through that
+                    // node.
                     if let Error::Refused(_) = error {
-                        routes.known().rests_until = Some(Instant::now() + ASK_AGAIN_IF_USELESS);
+                        routes.state().not_before = Some(Instant::now() + REFRESH_AFTER_USELESS);
                     }
                 }
             }
         });
     }
 
-    /// Takes a map, and closes the connections to nodes that lead nothing in it.
-    fn take(&self, mut map: ShardMap, client: &Client) {
-        // Without it there is nothing to compare other nodes with.
-        let Some(own) = client.shared.hello() else { return };
-        let (now, only_remote) = (Instant::now(), !client.shared.is_local());
+    /// Replaces the map, and closes the connections to nodes that lead nothing in the new map.
+    fn set_map(&self, mut map: ShardMap, client: &Client) {
+        // Without the own node's hello there is no cluster that leaders could be compared with.
+        let Some(own) = client.connection.hello() else { return };
+        let (now, only_remote) = (Instant::now(), !client.connection.is_local());
         let leading: BTreeSet<u64> = map.leaders.iter().copied().filter(|node| *node > 0).collect();
-        bound(&mut map.nodes, &leading);
-        let mut known = self.known();
-        if (&known.cluster, known.only_remote) != (&own.cluster, only_remote) {
-            known.leaders.clear();
-            known.cluster = own.cluster.clone();
-            known.only_remote = only_remote;
+        truncate_nodes(&mut map.nodes, &leading);
+        let mut state = self.state();
+        if (&state.cluster, state.only_remote) != (&own.cluster, only_remote) {
+            state.leaders.clear();
+            state.cluster = own.cluster.clone();
+            state.only_remote = only_remote;
         }
-        known.leaders.retain(|node, leader| {
-            let is_as_before = address_of(&map, *node).is_some_and(|address| address == leader.address);
-            leading.contains(node) && is_as_before && !leader.may_be_tried_again(now)
+        state.leaders.retain(|node, leader| {
+            let is_same_address = address_of(&map, *node).is_some_and(|address| address == leader.address);
+            leading.contains(node) && is_same_address && !leader.may_reconnect(now)
         });
-        let is_useless = !map.nodes.iter().any(|node| plain(&node.client).is_some());
-        known.rests_until = is_useless.then(|| now + ASK_AGAIN_IF_USELESS);
-        known.map = map;
-        known.taken = Some(now);
+        let is_useless = !map.nodes.iter().any(|node| plaintext_address(&node.client).is_some());
+        state.not_before = is_useless.then(|| now + REFRESH_AFTER_USELESS);
+        state.map = map;
+        state.received_at = Some(now);
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().expect("no thread panics while it holds the lock")
+    fn state(&self) -> MutexGuard<'_, RoutesState> {
+        self.state.lock().expect("no thread panics while it holds the lock")
     }
 }
 
-impl Known {
-    /// Whether the map is to be asked for again although nothing is wrong with it.
-    fn is_old(&self, now: Instant) -> bool {
-        self.taken.is_none_or(|taken| now >= taken + MAP_AGE_MAX)
+impl RoutesState {
+    fn is_map_old(&self, now: Instant) -> bool {
+        self.received_at.is_none_or(|received| now >= received + MAP_AGE_MAX)
     }
 
-    /// From now on this node (0: none) is believed to lead an entity's shard.
-    fn believe(&mut self, entity: &Entity, leader: u64) {
-        let place = self.map.shard_of(entity).and_then(|shard| self.map.leaders.get_mut(shard));
-        if let Some(place) = place {
-            *place = leader;
+    /// Sets the leader of an entity's shard. 0 is none.
+    fn set_leader(&mut self, entity: &Entity, leader: u64) {
+        let slot = self.map.shard_of(entity).and_then(|shard| self.map.leaders.get_mut(shard));
+        if let Some(slot) = slot {
+            *slot = leader;
         }
     }
 
-    /// The connection to a node, which is made if there is none; `None` if it has no address to connect to.
-    fn connection(&mut self, leader: u64, client: &Client, runtime: &Handle) -> Option<Arc<Shared>> {
-        if let Some(there) = self.leaders.get_mut(&leader) {
-            there.may_be_tried_again(Instant::now());
-            return Some(Arc::clone(&there.connection));
+    /// The connection to a node, which is opened if there is none. `None` if there is no address to connect to.
+    fn connection(&mut self, leader: u64, client: &Client, runtime: &Handle) -> Option<Arc<ConnectionHandle>> {
+        if let Some(known) = self.leaders.get_mut(&leader) {
+            known.may_reconnect(Instant::now());
+            return Some(Arc::clone(&known.connection));
         }
         let address = address_of(&self.map, leader)?;
         let config = ClientConfig {
             addresses: vec![address.clone()],
             wait_for_connection: false,
             to_leaders: false,
-            ..ClientConfig::clone(&client.shared.config)
+            ..ClientConfig::clone(&client.connection.config)
         };
         let expected = ExpectedNode { node: leader, cluster: self.cluster.clone(), only_remote: self.only_remote };
-        let connection = Shared::start(config, Some(expected), runtime);
-        let entry = LeaderConnection { address, connection: Arc::clone(&connection), given_up: None };
+        let connection = ConnectionHandle::start(config, Some(expected), runtime);
+        let entry = LeaderConnection { address, connection: Arc::clone(&connection), closed_since: None };
         self.leaders.insert(leader, entry);
         Some(connection)
     }
 }
 
 impl LeaderConnection {
-    /// Whether it is closed for good, and was seen to be so long enough ago.
-    fn may_be_tried_again(&mut self, now: Instant) -> bool {
-        self.connection.is_closed() && now >= *self.given_up.get_or_insert(now) + GIVEN_UP
+    /// Whether the connection closed for good long enough ago. Notes the time when it is first seen closed.
+    fn may_reconnect(&mut self, now: Instant) -> bool {
+        self.connection.is_closed() && now >= *self.closed_since.get_or_insert(now) + RECONNECT_AFTER_CLOSED
     }
 }
 
-/// Leaves the nodes of a map that are looked at; those that lead come first.
-fn bound(nodes: &mut Vec<NodeAddress>, leading: &BTreeSet<u64>) {
+/// Shortens the nodes of a map to the number that is used. Leaders come first.
+fn truncate_nodes(nodes: &mut Vec<NodeAddress>, leading: &BTreeSet<u64>) {
     nodes.sort_by_key(|node| !leading.contains(&node.node));
     nodes.truncate(NODES_MAX);
 }
 
-/// The address of a node, if this library speaks to it.
+/// The address of a node, if this library can connect to it.
 fn address_of(map: &ShardMap, node: u64) -> Option<String> {
-    map.nodes.iter().find(|other| other.node == node).and_then(|node| plain(&node.client))
+    map.nodes.iter().find(|other| other.node == node).and_then(|node| plaintext_address(&node.client))
 }
 
-/// The host and port of an address; `None` if this library does not speak to it: it has no TLS.
-fn plain(address: &str) -> Option<String> {
+/// The host and port of an address. `None` if this library cannot connect to it: the library has no TLS.
+fn plaintext_address(address: &str) -> Option<String> {
     let address = address.strip_prefix("http://").unwrap_or(address);
     let has_port = address.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     (has_port && !address.contains('/')).then(|| address.to_owned())
@@ -258,39 +262,39 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::post::State;
+    use crate::connection_task::ConnectionState;
 
     #[test]
     fn nodes_of_a_map_are_bounded_and_leaders_come_first() {
         let mut nodes: Vec<NodeAddress> =
             (1..=1_000).map(|node| NodeAddress { node, client: "127.0.0.1:1".into() }).collect();
-        bound(&mut nodes, &BTreeSet::from([900, 7]));
+        truncate_nodes(&mut nodes, &BTreeSet::from([900, 7]));
         assert_eq!(nodes.len(), NODES_MAX);
         assert_eq!(nodes[..3].iter().map(|node| node.node).collect::<Vec<u64>>(), [7, 900, 1]);
     }
 
     #[tokio::test]
-    async fn a_local_address_is_given_up_if_the_node_that_told_it_is_remote() {
+    async fn a_remote_node_cannot_make_the_client_connect_to_a_local_address() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address").to_string();
         let config = ClientConfig::new(["192.0.2.1:7180"]);
         let client = Client::start(ClientConfig { to_leaders: true, ..config }).expect("a client");
         let map = ShardMap { leaders: vec![2, 2], nodes: vec![NodeAddress { node: 2, client: address.into() }] };
-        let mut known = Known { map, only_remote: true, ..Known::default() };
-        let connection = known.connection(2, &client, &Handle::current()).expect("it has an address");
+        let mut routes = RoutesState { map, only_remote: true, ..RoutesState::default() };
+        let connection = routes.connection(2, &client, &Handle::current()).expect("it has an address");
         let mut state = connection.state.clone();
-        let closed = state.wait_for(|state| matches!(state, State::Closed(_)));
-        drop(tokio::time::timeout(Duration::from_secs(5), closed).await.expect("it is given up").expect("a state"));
-        let comes = tokio::time::timeout(Duration::from_millis(100), listener.accept()).await;
-        assert!(comes.is_err(), "{comes:?}");
+        let closed = state.wait_for(|state| matches!(state, ConnectionState::Closed(_)));
+        drop(tokio::time::timeout(Duration::from_secs(5), closed).await.expect("it closes in time").expect("a state"));
+        let accepted = tokio::time::timeout(Duration::from_millis(100), listener.accept()).await;
+        assert!(accepted.is_err(), "{accepted:?}");
     }
 
     #[test]
-    fn only_addresses_in_the_clear_are_dialed() {
-        assert_eq!(plain("127.0.0.1:7180").as_deref(), Some("127.0.0.1:7180"));
-        assert_eq!(plain("http://[::1]:7180").as_deref(), Some("[::1]:7180"));
+    fn only_plaintext_addresses_are_used() {
+        assert_eq!(plaintext_address("127.0.0.1:7180").as_deref(), Some("127.0.0.1:7180"));
+        assert_eq!(plaintext_address("http://[::1]:7180").as_deref(), Some("[::1]:7180"));
         for other in ["https://one.tickets.example:8443", "http://one.tickets.example", "one", "one:7180/x"] {
-            assert_eq!(plain(other), None, "{other}");
+            assert_eq!(plaintext_address(other), None, "{other}");
         }
     }
 }

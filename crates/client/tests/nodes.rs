@@ -1,10 +1,10 @@
-//! A client of several nodes: what one does not do, the next one is asked, under the same request id.
+//! A client of several nodes: it retries at the next node, under the same request id.
 
 mod common;
 
 use std::{pin::pin, time::Duration};
 
-use boxoffice_client::{Cart, Client, ClientConfig, Encoding, Error, FailKind, Repeats, Seat, Timestamp};
+use boxoffice_client::{Cart, Client, ClientConfig, Encoding, Error, FailKind, RetryCounts, Seat, Timestamp};
 use boxoffice_core::{answer::Answered, refusal::Refusal};
 use boxoffice_wire::{
     Op, Rejection, Request,
@@ -17,18 +17,18 @@ use tokio::time::{Instant, sleep, timeout};
 
 const SEATS: [Seat; 2] = [Seat { row: 1, seat: 5 }, Seat { row: 1, seat: 6 }];
 
-/// Two servers, the client of the first with the second to step in, and the servers' ends.
+/// Two servers. A client of the first with the second as fallback, the client of the second, and both server ends.
 async fn two() -> (Client, Client, Peer, Peer, [Server; 2]) {
     let servers = [Server::new(Encoding::MsgPack).await, Server::new(Encoding::MsgPack).await];
     let config = |server: &Server| ClientConfig { wait_for_connection: false, ..server.config() };
     let (own, one) = servers[0].connected(config(&servers[0])).await;
     let (other, two) = servers[1].connected(config(&servers[1])).await;
-    let client = own.with_others([&other]);
+    let client = own.with_fallbacks([&other]);
     (client, other, one, two, servers)
 }
 
 #[tokio::test]
-async fn what_one_node_does_not_do_the_next_one_is_asked() {
+async fn a_request_that_a_node_does_not_serve_goes_to_the_next_node() {
     let (client, _other, mut one, mut two, _servers) = two().await;
     let cart = Cart::new(&client);
     let serve = async {
@@ -37,48 +37,52 @@ async fn what_one_node_does_not_do_the_next_one_is_asked() {
         let second = two.request().await;
         assert_eq!(second.key, first.key);
         two.fail(&second, FailKind::Unknown).await;
-        // Only the node that does not know can say later that a refusal is the last word.
+        // After `unknown` the client asks the same node again: only a refusal from that node is final.
         let third = two.request().await;
         assert_eq!(third.key, first.key);
-        // Too much to do is no reason to burden another one.
+        // After `busy` the client stays with the node, so as not to load another one.
         two.fail(&third, FailKind::Busy).await;
         let fourth = two.request().await;
         two.fail(&fourth, FailKind::Draining).await;
         let last = one.request().await;
         assert_eq!(last.key, first.key);
         one.ok(&last, held(cart.id())).await;
-        two.is_quiet().await;
+        two.expect_no_request().await;
     };
     let session = id("hamlet");
     let (reply, ()) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
     assert_eq!(reply.expect("granted").value.cart, cart.id());
-    assert_eq!(client.repeats(), Repeats { not_ready: 1, unknown: 1, busy: 1, draining: 1, ..Repeats::default() });
-    assert_eq!(client.repeats().all(), 4);
+    assert_eq!(
+        client.retry_counts(),
+        RetryCounts { not_ready: 1, unknown: 1, busy: 1, draining: 1, ..RetryCounts::default() }
+    );
+    assert_eq!(client.retry_counts().all(), 4);
 }
 
 #[tokio::test]
-async fn a_node_that_does_not_know_a_field_is_not_sent_it() {
+async fn a_field_is_not_sent_to_a_node_that_does_not_know_it() {
     for encoding in Encoding::ALL {
         let servers = [Server::new(encoding).await, Server::new(encoding).await];
         let (old, mut one) = servers[0].connected_as_first_version(servers[0].config()).await;
         let (new, mut two) = servers[1].connected(servers[1].config()).await;
         let (room, begin, end) = (id("room-5"), Timestamp(1_000), Timestamp(2_000));
-        // Alone it refuses, and sends nothing.
+        // Without a fallback the client itself refuses the request, and sends nothing.
         let cart = Cart::new(&old);
-        let error = cart.hold_slot_with_details(&room, begin, end, "with a piano").await.expect_err("it is too old");
+        let error =
+            cart.hold_slot_with_details(&room, begin, end, "with a piano").await.expect_err("the node is too old");
         let no = error.refusal().expect("a refusal");
         assert_eq!((no.code, no.name.as_str()), (110, "unsupported_version"));
-        let words = "`details` of `cart.hold_slot` needs protocol 1.1, and the node speaks 1.0";
-        assert!(no.message.contains(words), "{}", no.message);
-        one.is_quiet().await;
-        // Without the field it is an old request.
+        let message = "`details` of `cart.hold_slot` needs protocol 1.1, and the node speaks 1.0";
+        assert!(no.message.contains(message), "{}", no.message);
+        one.expect_no_request().await;
+        // An old node takes a request without the field.
         let serve = async {
             let request = one.request().await;
             one.ok(&request, held(cart.id())).await;
         };
         tokio::join!(cart.hold_slot(&room, begin, end), serve).0.expect("granted");
-        // Where another node knows the field, that one is asked.
-        let client = old.with_others([&new]);
+        // If a fallback knows the field, the client asks the fallback.
+        let client = old.with_fallbacks([&new]);
         let cart = Cart::new(&client);
         let serve = async {
             let request = two.request().await;
@@ -86,52 +90,52 @@ async fn a_node_that_does_not_know_a_field_is_not_sent_it() {
             two.ok(&request, held(cart.id())).await;
         };
         tokio::join!(cart.hold_slot_with_details(&room, begin, end, "with a piano"), serve).0.expect("granted");
-        one.is_quiet().await;
+        one.expect_no_request().await;
     }
 }
 
 #[tokio::test]
-async fn nothing_waits_for_a_node_that_is_gone() {
+async fn requests_do_not_wait_for_a_node_that_is_gone() {
     let (client, _other, mut one, mut two, servers) = two().await;
     let [first, _second] = servers;
     let (cart, later) = (Cart::new(&client), Cart::new(&client));
     let session = id("hamlet");
     let serve = async {
         let under_way = one.request().await;
-        one.break_off();
+        one.reset();
         drop(first);
         let again = two.request().await;
-        assert_eq!(again.key, under_way.key, "what was lost is repeated at the other node");
+        assert_eq!(again.key, under_way.key, "the lost request is retried at the other node");
         two.ok(&again, held(cart.id())).await;
     };
     let (reply, ()) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
     reply.expect("granted");
-    assert_eq!(client.repeats().lost, 1);
+    assert_eq!(client.retry_counts().lost, 1);
     let serve = async {
         let request = two.request().await;
         two.ok(&request, held(later.id())).await;
     };
     let (reply, ()) = tokio::join!(later.hold_seats(&session, SEATS), serve);
     reply.expect("granted");
-    assert_eq!((client.repeats().lost, client.repeats().no_connection), (1, 1));
+    assert_eq!((client.retry_counts().lost, client.retry_counts().no_connection), (1, 1));
 }
 
-/// The shard map of a cluster with one data shard, led by node 2, which is here.
+/// The shard map of a cluster with one data shard that node 2 leads, with the address of node 2.
 fn led_by_two(client: String) -> ShardMap {
     ShardMap { leaders: vec![1, 2], nodes: vec![NodeAddress { node: 2, client: client.into() }] }
 }
 
-/// A client of node 1 that sends requests to leaders, node 1's end of it, and the server at which it finds node 2.
+/// A client of node 1 that sends requests to leaders, node 1's end of its connection, and the servers of nodes 1 and 2.
 async fn with_a_leader() -> (Client, Peer, [Server; 2]) {
     with_a_leader_and(|config| config).await
 }
 
-/// The same with another configuration.
+/// The same with a changed configuration.
 async fn with_a_leader_and(change: impl Fn(ClientConfig) -> ClientConfig) -> (Client, Peer, [Server; 2]) {
     let servers = [Server::new(Encoding::MsgPack).await, Server::new(Encoding::MsgPack).await];
     let config = change(ClientConfig { to_leaders: true, ..servers[0].config() });
     let (client, mut one) = servers[0].connected_as("1", config).await;
-    // The first request goes the usual way; beside it the client asks for the map, once.
+    // The first request goes through node 1. The client also asks node 1 for the map, once.
     let cart = Cart::new(&client);
     let map = led_by_two(servers[1].config().addresses.remove(0));
     let serve = async {
@@ -149,12 +153,12 @@ async fn with_a_leader_and(change: impl Fn(ClientConfig) -> ClientConfig) -> (Cl
     };
     let session = id("hamlet");
     tokio::join!(cart.hold_seats(&session, SEATS), serve).0.expect("granted");
-    // The map is there, and the client's to read.
+    // Gives the client time to read the map.
     sleep(Duration::from_millis(20)).await;
     (client, one, servers)
 }
 
-/// Buys through node 1 until the client has a connection to the leader.
+/// Sends requests through node 1 until the client has connected to the leader.
 async fn connect_to_leader(client: &Client, one: &mut Peer, leader: &Server) -> Peer {
     let cart = Cart::new(client);
     let session = id("hamlet");
@@ -172,7 +176,7 @@ async fn connect_to_leader(client: &Client, one: &mut Peer, leader: &Server) -> 
 }
 
 #[tokio::test]
-async fn requests_go_to_the_leader_and_past_it_when_it_is_gone() {
+async fn requests_go_to_the_leader_and_to_the_own_node_when_the_leader_is_gone() {
     let (client, mut one, servers) = with_a_leader().await;
     let mut two = connect_to_leader(&client, &mut one, &servers[1]).await;
     let cart = Cart::new(&client);
@@ -180,13 +184,14 @@ async fn requests_go_to_the_leader_and_past_it_when_it_is_gone() {
     let serve = async {
         let first = two.request().await;
         two.ok(&first, held(cart.id())).await;
-        // It leads no more; the same request goes on through the client's own node, which is asked for the map as well.
+        // The node does not lead any more. The same request goes to the client's own node, which is also asked for the
+        // map.
         let second = two.request().await;
         two.fail(&second, FailKind::NotReady).await;
         let again = one.request().await;
         assert_eq!(again.key, second.key);
         one.ok(&again, held(cart.id())).await;
-        // So does a request that gets no answer.
+        // A request that gets no answer goes there as well.
         let third = two.request().await;
         drop(two);
         let again = one.request().await;
@@ -199,11 +204,11 @@ async fn requests_go_to_the_leader_and_past_it_when_it_is_gone() {
         }
     };
     tokio::join!(buy, serve);
-    assert_eq!(client.repeats(), Repeats { not_ready: 1, lost: 1, ..Repeats::default() });
+    assert_eq!(client.retry_counts(), RetryCounts { not_ready: 1, lost: 1, ..RetryCounts::default() });
 }
 
 #[tokio::test]
-async fn an_answer_that_names_another_leader_is_believed() {
+async fn the_client_follows_an_answer_that_names_another_leader() {
     let (client, mut one, servers) = with_a_leader().await;
     let mut two = connect_to_leader(&client, &mut one, &servers[1]).await;
     let cart = Cart::new(&client);
@@ -212,10 +217,10 @@ async fn an_answer_that_names_another_leader_is_believed() {
         let first = two.request().await;
         let outcome = Ok(Answered { answer: held(cart.id()), at: Vec::new() });
         two.send(|encoding, out| encode::outcome(encoding, out, first.id, &outcome, Shape::Plain, Some(1))).await;
-        // Node 1 it is: the client's own.
+        // The answer named node 1, which is the client's own.
         let second = one.request().await;
         one.ok(&second, held(cart.id())).await;
-        two.is_quiet().await;
+        two.expect_no_request().await;
     };
     let buy = async {
         for _ in 0..2 {
@@ -226,12 +231,12 @@ async fn an_answer_that_names_another_leader_is_believed() {
 }
 
 #[tokio::test]
-async fn a_leader_that_cannot_be_reached_is_passed_over() {
+async fn requests_go_to_the_own_node_while_the_leader_is_unreachable() {
     let servers = [Server::new(Encoding::MsgPack).await, Server::new(Encoding::MsgPack).await];
     let config = ClientConfig { to_leaders: true, ..servers[0].config() };
     let (client, mut one) = servers[0].connected_as("1", config).await;
     let cart = Cart::new(&client);
-    // The first address refuses connections. The library does not speak to the second one: it has no TLS.
+    // The first address refuses connections. The second needs TLS, which the library does not have.
     for address in ["127.0.0.1:1", "https://two.tickets.example"] {
         let serve = async {
             for _ in 0..4 {
@@ -252,8 +257,8 @@ async fn a_leader_that_cannot_be_reached_is_passed_over() {
     }
 }
 
-/// Buys through node 1, and answers with this map if it is asked for; whether it was.
-async fn buy_through(client: &Client, one: &mut Peer, map: &ShardMap) -> bool {
+/// Sends a request through node 1, which answers with this map if it is asked for one. Returns whether it was.
+async fn request_through(client: &Client, one: &mut Peer, map: &ShardMap) -> bool {
     let cart = Cart::new(client);
     let session = id("hamlet");
     let mut was_asked = false;
@@ -261,7 +266,7 @@ async fn buy_through(client: &Client, one: &mut Peer, map: &ShardMap) -> bool {
         loop {
             let request = one.request().await;
             if request.op != Op::Shards {
-                // The client may ask for the map after it has sent this.
+                // The client may ask for the map after it has sent this request.
                 if let Ok(shards) = timeout(Duration::from_millis(50), one.request()).await {
                     assert_eq!(shards.op, Op::Shards);
                     one.shards(&shards, map).await;
@@ -277,8 +282,8 @@ async fn buy_through(client: &Client, one: &mut Peer, map: &ShardMap) -> bool {
     was_asked
 }
 
-/// The next request that does not ask for the map; what does is answered.
-async fn next_but_shards(one: &mut Peer, map: &ShardMap) -> Request {
+/// The next request that is not `shards`. Answers `shards` requests with this map.
+async fn next_except_shards(one: &mut Peer, map: &ShardMap) -> Request {
     loop {
         let request = one.request().await;
         if request.op != Op::Shards {
@@ -289,31 +294,31 @@ async fn next_but_shards(one: &mut Peer, map: &ShardMap) -> Request {
 }
 
 #[tokio::test]
-async fn a_silent_leader_is_passed_over_and_not_believed() {
+async fn a_silent_leader_is_dropped_and_the_request_goes_to_the_own_node() {
     let (client, mut one, servers) = with_a_leader().await;
     let mut two = connect_to_leader(&client, &mut one, &servers[1]).await;
     let map = led_by_two(servers[1].config().addresses.remove(0));
-    // The map may be asked for again.
+    // After this time the client may ask for the map again.
     sleep(Duration::from_millis(1_100)).await;
     let cart = Cart::new(&client).with_deadline(Duration::from_millis(1_500));
     let session = id("hamlet");
     let begin = Instant::now();
     let serve = async {
         let silent = two.request().await;
-        assert!(silent.deadline_ms > 1_000, "the leader may take all the time there is");
-        let again = next_but_shards(&mut one, &map).await;
+        assert!(silent.deadline_ms > 1_000, "the leader may take the whole time");
+        let again = next_except_shards(&mut one, &map).await;
         assert_eq!(again.key, silent.key);
         let took = begin.elapsed();
         assert!((Duration::from_millis(450)..Duration::from_millis(1_000)).contains(&took), "it took {took:?}");
-        // The first attempt may be granted late, so that this is not the last word.
+        // The first attempt may still be granted, so this refusal is not final.
         one.no(&again, Refusal::CartEmpty).await;
-        let again = next_but_shards(&mut one, &map).await;
+        let again = next_except_shards(&mut one, &map).await;
         one.ok(&again, held(cart.id())).await;
     };
     let (reply, ()) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
-    assert!(reply.expect("granted").repeated);
-    // Whatever the map says, the node is sent nothing until it has accepted another connection.
-    two.is_left().await;
+    assert!(reply.expect("granted").retried);
+    // Whatever the map says, the client sends the node nothing until it has accepted another connection.
+    two.expect_close().await;
     let mut two = connect_to_leader(&client, &mut one, &servers[1]).await;
     let serve = async {
         let request = two.request().await;
@@ -323,7 +328,7 @@ async fn a_silent_leader_is_passed_over_and_not_believed() {
 }
 
 #[tokio::test]
-async fn a_slow_leader_that_is_heard_is_waited_for() {
+async fn the_client_waits_for_a_slow_leader_that_is_not_silent() {
     let (client, mut one, servers) = with_a_leader().await;
     let mut two = connect_to_leader(&client, &mut one, &servers[1]).await;
     let cart = Cart::new(&client).with_deadline(Duration::from_millis(1_500));
@@ -337,18 +342,18 @@ async fn a_slow_leader_that_is_heard_is_waited_for() {
         two.ok(&request, held(cart.id())).await;
     };
     let (reply, ()) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
-    assert!(!reply.expect("granted").repeated);
+    assert!(!reply.expect("granted").retried);
 }
 
 #[tokio::test]
-async fn a_leader_is_sent_nothing_before_it_has_said_who_it_is() {
+async fn the_client_sends_a_leader_nothing_before_its_hello() {
     let (client, mut one, servers) = with_a_leader().await;
     let map = led_by_two(servers[1].config().addresses.remove(0));
-    buy_through(&client, &mut one, &map).await;
-    let mut two = servers[1].accept_silently().await;
-    buy_through(&client, &mut one, &map).await;
-    two.is_quiet().await;
-    two.say_hello("2", "c").await;
+    request_through(&client, &mut one, &map).await;
+    let mut two = servers[1].accept_without_hello().await;
+    request_through(&client, &mut one, &map).await;
+    two.expect_no_request().await;
+    two.send_hello("2", "c").await;
     assert_eq!(two.request().await.op, Op::Hello);
     let cart = Cart::new(&client);
     let session = id("hamlet");
@@ -360,54 +365,54 @@ async fn a_leader_is_sent_nothing_before_it_has_said_who_it_is() {
 }
 
 #[tokio::test]
-async fn a_node_that_is_not_the_leader_is_left_and_sent_nothing() {
+async fn the_client_sends_nothing_to_a_node_that_is_not_the_leader() {
     for (node, cluster) in [("3", "c"), ("2", "another"), ("2", ""), ("n", "c")] {
         let (client, mut one, servers) = with_a_leader().await;
         let map = led_by_two(servers[1].config().addresses.remove(0));
-        buy_through(&client, &mut one, &map).await;
-        // Not even who the client is.
-        servers[1].accept_saying(node, cluster).await.is_left().await;
-        buy_through(&client, &mut one, &map).await;
-        servers[1].nobody_comes().await;
-        // Later the map may be right, or the right node there.
-        pass(Duration::from_secs(61), &mut [&mut one]).await;
-        assert!(buy_through(&client, &mut one, &map).await, "the map is old");
+        request_through(&client, &mut one, &map).await;
+        // The client does not even send its hello.
+        servers[1].accept_and_send_hello(node, cluster).await.expect_close().await;
+        request_through(&client, &mut one, &map).await;
+        servers[1].expect_no_connection().await;
+        // Later the map may be right, or the right node may be at the address.
+        advance_time(Duration::from_secs(61), &mut [&mut one]).await;
+        assert!(request_through(&client, &mut one, &map).await, "the map is old");
         connect_to_leader(&client, &mut one, &servers[1]).await;
     }
 }
 
 #[tokio::test]
-async fn a_doubt_over_another_connection_is_settled_there() {
+async fn a_request_in_doubt_is_retried_over_the_same_connection() {
     let (client, mut one, servers) = with_a_leader().await;
     let session = id("hamlet");
     let cart = Cart::new(&client);
-    let doubtful = cart.with_request_id("mine-1").with_deadline(Duration::from_millis(300));
+    let in_doubt = cart.with_request_id("mine-1").with_deadline(Duration::from_millis(300));
     let serve = async {
         let deadline = Instant::now() + Duration::from_millis(400);
         while let Ok(request) = tokio::time::timeout_at(deadline, one.request()).await {
             one.fail(&request, FailKind::Unknown).await;
         }
     };
-    let (reply, ()) = tokio::join!(doubtful.hold_seats(&session, SEATS), serve);
+    let (reply, ()) = tokio::join!(in_doubt.hold_seats(&session, SEATS), serve);
     assert!(matches!(reply, Err(Error::Unknown(Some(_)))), "{reply:?}");
     let mut two = connect_to_leader(&client, &mut one, &servers[1]).await;
     let serve = async {
         let request = one.request().await;
         one.no(&request, Refusal::CartExpired).await;
-        two.is_quiet().await;
+        two.expect_no_request().await;
     };
-    let (reply, ()) = tokio::join!(doubtful.hold_seats(&session, SEATS), serve);
+    let (reply, ()) = tokio::join!(in_doubt.hold_seats(&session, SEATS), serve);
     assert_eq!(reply.expect_err("refused").refusal().map(|no| no.code), Some(302));
 }
 
 #[tokio::test]
-async fn an_old_map_is_asked_for_again() {
+async fn the_client_asks_again_for_an_old_map() {
     let (client, mut one, servers) = with_a_leader().await;
     let mut two = connect_to_leader(&client, &mut one, &servers[1]).await;
     let cart = Cart::new(&client);
     let session = id("hamlet");
-    pass(Duration::from_secs(61), &mut [&mut one, &mut two]).await;
-    // The node leads nothing any more.
+    advance_time(Duration::from_secs(61), &mut [&mut one, &mut two]).await;
+    // In the new map node 2 leads nothing.
     let map = ShardMap { leaders: vec![1, 1], ..led_by_two(servers[1].config().addresses.remove(0)) };
     let serve = async {
         let request = two.request().await;
@@ -417,25 +422,25 @@ async fn an_old_map_is_asked_for_again() {
         one.shards(&shards, &map).await;
     };
     tokio::join!(cart.hold_seats(&session, SEATS), serve).0.expect("granted");
-    two.is_left().await;
-    assert!(!buy_through(&client, &mut one, &map).await);
+    two.expect_close().await;
+    assert!(!request_through(&client, &mut one, &map).await);
 }
 
 #[tokio::test]
-async fn the_map_is_asked_for_again_while_a_leader_is_not_there() {
+async fn the_client_asks_again_for_the_map_while_a_leader_is_not_connected() {
     let (client, mut one, servers) = with_a_leader().await;
     let map = led_by_two(servers[1].config().addresses.remove(0));
     drop(servers);
-    assert!(!buy_through(&client, &mut one, &map).await, "it was asked for a moment ago");
+    assert!(!request_through(&client, &mut one, &map).await, "the client asked a moment ago");
     for _ in 0..3 {
-        pass(Duration::from_secs(6), &mut [&mut one]).await;
-        assert!(buy_through(&client, &mut one, &map).await);
-        assert!(!buy_through(&client, &mut one, &map).await);
+        advance_time(Duration::from_secs(6), &mut [&mut one]).await;
+        assert!(request_through(&client, &mut one, &map).await);
+        assert!(!request_through(&client, &mut one, &map).await);
     }
 }
 
 #[tokio::test]
-async fn a_leader_that_sends_the_client_away_is_tried_again_later() {
+async fn a_leader_that_refused_the_client_is_tried_again_later() {
     let (client, mut one, servers) = with_a_leader().await;
     let map = led_by_two(servers[1].config().addresses.remove(0));
     let mut two = connect_to_leader(&client, &mut one, &servers[1]).await;
@@ -453,16 +458,16 @@ async fn a_leader_that_sends_the_client_away_is_tried_again_later() {
         let again = one.request().await;
         assert_eq!(again.key, request.key);
         one.fail(&again, FailKind::NotReady).await;
-        // The leader's turn was next. It was not sent there, so that this refusal is the last word.
-        let again = next_but_shards(&mut one, &map).await;
+        // The leader was next in turn, but the request was not sent there. So this refusal is final.
+        let again = next_except_shards(&mut one, &map).await;
         assert_eq!(again.key, request.key);
         one.no(&again, Refusal::CartExpired).await;
     };
     let (reply, ()) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
     assert_eq!(reply.expect_err("refused").refusal().map(|no| no.code), Some(302));
-    buy_through(&client, &mut one, &map).await;
-    // Another map is no reason to try again at once.
-    pass(Duration::from_secs(6), &mut [&mut one]).await;
+    request_through(&client, &mut one, &map).await;
+    // A new map does not make the client try the leader again at once.
+    advance_time(Duration::from_secs(6), &mut [&mut one]).await;
     let serve = async {
         let request = one.request().await;
         let outcome = Ok(Answered { answer: held(cart.id()), at: Vec::new() });
@@ -473,29 +478,29 @@ async fn a_leader_that_sends_the_client_away_is_tried_again_later() {
     };
     tokio::join!(cart.hold_seats(&session, SEATS), serve).0.expect("granted");
     sleep(Duration::from_millis(20)).await;
-    buy_through(&client, &mut one, &map).await;
-    servers[1].nobody_comes().await;
-    pass(Duration::from_secs(61), &mut [&mut one]).await;
-    assert!(buy_through(&client, &mut one, &map).await, "the map is old");
+    request_through(&client, &mut one, &map).await;
+    servers[1].expect_no_connection().await;
+    advance_time(Duration::from_secs(61), &mut [&mut one]).await;
+    assert!(request_through(&client, &mut one, &map).await, "the map is old");
     connect_to_leader(&client, &mut one, &servers[1]).await;
 }
 
 #[tokio::test]
-async fn without_repeats_a_request_still_goes_past_a_leader_that_was_not_sent_it() {
+async fn without_retries_a_request_still_goes_to_the_own_node_if_it_was_not_sent_to_the_leader() {
     let (client, mut one, servers) = with_a_leader_and(|config| ClientConfig { retry: false, ..config }).await;
     let map = led_by_two(servers[1].config().addresses.remove(0));
-    buy_through(&client, &mut one, &map).await;
+    request_through(&client, &mut one, &map).await;
     let mut two = servers[1].accept_as_first_version("2").await;
     sleep(Duration::from_millis(50)).await;
     let cart = Cart::new(&client);
     let (room, begin, end) = (id("room-5"), Timestamp(1_000), Timestamp(2_000));
     let serve = async {
-        let request = next_but_shards(&mut one, &map).await;
+        let request = next_except_shards(&mut one, &map).await;
         one.ok(&request, held(cart.id())).await;
-        // What the leader was sent is its to answer.
+        // The leader's answer to a request that was sent to it is final.
         let request = two.request().await;
         two.fail(&request, FailKind::NotReady).await;
-        two.is_quiet().await;
+        two.expect_no_request().await;
     };
     let buy = async {
         cart.hold_slot_with_details(&room, begin, end, "with a piano").await.expect("granted");
@@ -506,14 +511,14 @@ async fn without_repeats_a_request_still_goes_past_a_leader_that_was_not_sent_it
 }
 
 #[tokio::test]
-async fn a_node_that_tells_no_map_is_not_asked_every_second() {
+async fn a_node_without_a_usable_map_is_not_asked_every_second() {
     let session = id("hamlet");
     for knows_the_op in [true, false] {
         let server = Server::new(Encoding::MsgPack).await;
         let config = ClientConfig { to_leaders: true, ..server.config() };
         let (client, mut one) = server.connected_as("1", config).await;
         for (time, is_asked) in [(0, true), (6, false), (40, false), (20, true), (6, false)] {
-            pass(Duration::from_secs(time), &mut [&mut one]).await;
+            advance_time(Duration::from_secs(time), &mut [&mut one]).await;
             let cart = Cart::new(&client).with_deadline(Duration::from_millis(500));
             let serve = async {
                 let mut asked = Vec::new();
@@ -540,12 +545,12 @@ async fn a_node_that_tells_no_map_is_not_asked_every_second() {
 }
 
 #[tokio::test]
-async fn a_request_may_be_begun_outside_of_the_runtime() {
+async fn a_request_may_be_started_outside_of_the_runtime() {
     let (client, mut one, servers) = with_a_leader().await;
     let cart = Cart::new(&client);
     let session = id("hamlet");
     let mut buy = Box::pin(async move { cart.hold_seats(&session, SEATS).await.map(|reply| reply.value.cart) });
-    // It connects to the leader, and goes to the client's own node meanwhile.
+    // The first poll connects to the leader. The request itself goes to the client's own node.
     let buy = tokio::task::spawn_blocking(|| {
         std::thread::spawn(move || {
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());

@@ -1,4 +1,4 @@
-//! Requests against a server that breaks, lies about and forgets: repeats, deadlines, close codes.
+//! Requests against a server that breaks connections, answers wrongly and forgets: retries, deadlines, close codes.
 
 mod common;
 
@@ -12,7 +12,7 @@ use common::*;
 const SEATS: [Seat; 2] = [Seat { row: 1, seat: 5 }, Seat { row: 1, seat: 6 }];
 
 #[tokio::test]
-async fn answers_come_in_any_order_in_both_encodings() {
+async fn answers_may_arrive_in_any_order_in_both_encodings() {
     for encoding in Encoding::ALL {
         let server = Server::new(encoding).await;
         let (client, mut peer) = server.connected(server.config()).await;
@@ -28,43 +28,43 @@ async fn answers_come_in_any_order_in_both_encodings() {
             tokio::join!(one.hold_seats(&session, SEATS), other.hold_seats(&session, SEATS), serve);
         assert_eq!(first.expect("granted").value.cart, one.id());
         assert_eq!(second.expect("granted").value.cart, other.id());
-        assert_eq!(client.server().expect("it said hello").node, "n");
+        assert_eq!(client.server_hello().expect("a hello").node, "n");
         peer.ping().await;
     }
 }
 
 #[tokio::test]
-async fn every_connection_shows_the_customer() {
+async fn every_connection_sends_the_customer_and_its_token() {
     for encoding in Encoding::ALL {
         let server = Server::new(encoding).await;
         let config = server.config().customer(id("ada"), "7115");
-        assert!(!format!("{config:?}").contains("7115"), "a token stands in no log");
-        let shown = |peer: &Peer| match &peer.greeting {
+        assert!(!format!("{config:?}").contains("7115"), "the token must not be logged");
+        let credentials = |peer: &Peer| match &peer.client_hello {
             Some(Call::Hello(hello)) => (hello.customer.clone(), hello.customer_token.clone(), hello.token.clone()),
-            other => panic!("no hello: {other:?}"),
+            other => panic!("{other:?} is not a hello"),
         };
         let (_client, peer) = server.connected(config).await;
-        assert_eq!(shown(&peer), (Some(id("ada")), Some("7115".into()), None));
-        peer.break_off();
+        assert_eq!(credentials(&peer), (Some(id("ada")), Some("7115".into()), None));
+        peer.reset();
         let again = server.accept().await;
-        assert_eq!(shown(&again), (Some(id("ada")), Some("7115".into()), None));
+        assert_eq!(credentials(&again), (Some(id("ada")), Some("7115".into()), None));
         let (_other, peer) = server.connected(server.config()).await;
-        assert_eq!(shown(&peer), (None, None, None));
+        assert_eq!(credentials(&peer), (None, None, None));
     }
 }
 
 #[tokio::test]
-async fn a_broken_connection_is_repeated_with_the_same_request_id() {
+async fn after_a_broken_connection_a_request_is_retried_with_the_same_request_id() {
     let server = Server::new(Encoding::MsgPack).await;
     let (client, mut peer) = server.connected(server.config()).await;
     let cart = Cart::new(&client);
     let serve = async {
         let first = peer.request().await;
-        peer.break_off();
+        peer.reset();
         let mut peer = server.accept().await;
         let second = peer.request().await;
         assert_eq!(second.key, first.key);
-        assert!(second.deadline_ms <= first.deadline_ms, "the deadline moved");
+        assert!(second.deadline_ms <= first.deadline_ms, "a retry keeps the deadline");
         peer.ok(&second, held(cart.id())).await;
     };
     let session = id("hamlet");
@@ -73,7 +73,7 @@ async fn a_broken_connection_is_repeated_with_the_same_request_id() {
 }
 
 #[tokio::test]
-async fn whatever_did_not_happen_is_repeated_with_the_same_request_id() {
+async fn after_a_temporary_failure_a_request_is_retried_with_the_same_request_id() {
     let server = Server::new(Encoding::Json).await;
     let (client, mut peer) = server.connected(server.config()).await;
     let cart = Cart::new(&client);
@@ -90,24 +90,24 @@ async fn whatever_did_not_happen_is_repeated_with_the_same_request_id() {
         let last = peer.request().await;
         assert_eq!(last.key, first.key);
         peer.no(&last, Refusal::CartExpired).await;
-        peer.is_quiet().await;
+        peer.expect_no_request().await;
     };
     let session = id("hamlet");
     let (reply, ()) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
-    let Err(Error::Refused(no)) = reply else { panic!("{reply:?} is no refusal") };
+    let Err(Error::Refused(no)) = reply else { panic!("{reply:?} is not a refusal") };
     assert_eq!((no.code, no.name.as_str()), (302, "cart_expired"));
 }
 
-/// An attempt over a connection that is gone may still be granted. A refusal of the repeat is no last word then, and a grant
-/// is.
+/// An attempt over a connection that is gone may still be granted. A refusal of the retry is then not final, but a
+/// grant is.
 #[tokio::test]
-async fn a_refusal_over_another_connection_is_not_the_last_word() {
+async fn a_refusal_over_another_connection_is_not_final() {
     let server = Server::new(Encoding::MsgPack).await;
     let (client, mut peer) = server.connected(server.config()).await;
     let (session, cart) = (id("hamlet"), Cart::new(&client));
     let serve = async {
         let first = peer.request().await;
-        peer.break_off();
+        peer.reset();
         let mut peer = server.accept().await;
         for _ in 0..2 {
             let again = peer.request().await;
@@ -119,21 +119,22 @@ async fn a_refusal_over_another_connection_is_not_the_last_word() {
         peer
     };
     let (reply, mut peer) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
-    assert!(reply.expect("the first attempt was granted late").repeated);
-    assert_eq!((client.repeats().lost, client.repeats().refused), (1, 2));
+    assert!(reply.expect("the first attempt was granted late").retried);
+    assert_eq!((client.retry_counts().lost, client.retry_counts().refused), (1, 2));
 
-    // Until the deadline, and when the caller asks again with the same request id.
-    let doubtful = cart.with_request_id("mine-2").with_deadline(Duration::from_millis(600));
+    // Refusals stay not final until the deadline, and also when the caller repeats the request with the same request
+    // id.
+    let in_doubt = cart.with_request_id("mine-2").with_deadline(Duration::from_millis(600));
     let serve = async {
         peer.request().await;
-        peer.break_off();
+        peer.reset();
         let mut peer = server.accept().await;
         while let Ok(again) = tokio::time::timeout(Duration::from_millis(900), peer.request()).await {
             peer.no(&again, Refusal::CartEmpty).await;
         }
         peer
     };
-    let (reply, mut peer) = tokio::join!(doubtful.hold_seats(&session, SEATS), serve);
+    let (reply, mut peer) = tokio::join!(in_doubt.hold_seats(&session, SEATS), serve);
     assert!(matches!(reply, Err(Error::Unknown(Some(_)))), "{reply:?}");
     let serve = async {
         while let Ok(again) = tokio::time::timeout(Duration::from_millis(900), peer.request()).await {
@@ -141,13 +142,13 @@ async fn a_refusal_over_another_connection_is_not_the_last_word() {
         }
         peer
     };
-    let (reply, mut peer) = tokio::join!(doubtful.hold_seats(&session, SEATS), serve);
+    let (reply, mut peer) = tokio::join!(in_doubt.hold_seats(&session, SEATS), serve);
     assert!(matches!(reply, Err(Error::Unknown(Some(_)))), "{reply:?}");
 
-    // A declined card is remembered by the cart: no attempt can buy any more.
+    // The cart remembers a declined payment, so no attempt can buy any more.
     let serve = async {
         peer.request().await;
-        peer.break_off();
+        peer.reset();
         let mut peer = server.accept().await;
         let again = peer.request().await;
         peer.no(&again, Refusal::PaymentDeclined("no money".into())).await;
@@ -156,7 +157,7 @@ async fn a_refusal_over_another_connection_is_not_the_last_word() {
     let (reply, mut peer) = tokio::join!(cart.checkout(boxoffice_client::gateway("card", None), None), serve);
     assert_eq!(reply.expect_err("declined").refusal().map(|no| no.code), Some(601));
 
-    // Another request is another matter.
+    // A refusal of another request is final.
     let serve = async {
         let request = peer.request().await;
         peer.no(&request, Refusal::CartEmpty).await;
@@ -166,19 +167,19 @@ async fn a_refusal_over_another_connection_is_not_the_last_word() {
 }
 
 #[tokio::test]
-async fn a_deadline_in_doubt_is_unknown_and_names_the_request_id() {
+async fn a_request_without_an_answer_is_unknown_and_the_error_names_the_request_id() {
     let server = Server::new(Encoding::MsgPack).await;
     let (client, mut peer) = server.connected(server.config()).await;
     let cart = Cart::new(&client).with_deadline(Duration::from_millis(200)).with_request_id("mine-1");
     let begin = Instant::now();
     let session = id("hamlet");
     let (reply, request) = tokio::join!(cart.hold_seats(&session, SEATS), peer.request());
-    let Err(Error::Unknown(Some(request_id))) = reply else { panic!("{reply:?} is known") };
+    let Err(Error::Unknown(Some(request_id))) = reply else { panic!("{reply:?} is not unknown") };
     assert_eq!(request_id, "mine-1");
     let took = begin.elapsed();
     assert!((Duration::from_millis(200)..Duration::from_secs(2)).contains(&took), "it took {took:?}");
     assert!(request.deadline_ms <= 200);
-    // An answer that comes too late disturbs nobody.
+    // A late answer has no effect.
     peer.ok(&request, held(cart.id())).await;
     let serve = async {
         let again = peer.request().await;
@@ -191,7 +192,7 @@ async fn a_deadline_in_doubt_is_unknown_and_names_the_request_id() {
 }
 
 #[tokio::test]
-async fn without_a_server_nothing_happened() {
+async fn without_a_server_a_request_fails_as_not_done() {
     let server = Server::new(Encoding::MsgPack).await;
     let config = ClientConfig { deadline: Duration::from_millis(200), ..server.config() };
     drop(server);
@@ -199,7 +200,7 @@ async fn without_a_server_nothing_happened() {
     let reply = client.session_get(&id("hamlet")).await;
     let Err(Error::Failed(fail)) = reply else { panic!("{reply:?} did not fail") };
     assert_eq!(fail.kind, FailKind::NotReady);
-    let refused = Client::connect(config).await.expect_err("nobody is there").to_string();
+    let refused = Client::connect(config).await.expect_err("no server listens").to_string();
     assert!(refused.contains("is a node running there?"), "{refused}");
     assert!(Client::connect(ClientConfig::new(Vec::<String>::new())).await.is_err());
 }
@@ -220,18 +221,18 @@ async fn requests_wait_for_the_first_connection() {
 }
 
 #[tokio::test]
-async fn who_is_sent_away_stays_away() {
+async fn the_client_does_not_reconnect_after_a_permanent_close_code() {
     let server = Server::new(Encoding::MsgPack).await;
     let (client, peer) = server.connected(server.config()).await;
     peer.close(4001).await;
-    server.nobody_comes().await;
+    server.expect_no_connection().await;
     let reply = client.session_get(&id("hamlet")).await;
-    let Err(Error::Closed(why)) = reply else { panic!("{reply:?} is open") };
-    assert!(why.contains("4001"), "{why}");
+    let Err(Error::Closed(reason)) = reply else { panic!("{reply:?} is not closed") };
+    assert!(reason.contains("4001"), "{reason}");
 }
 
 #[tokio::test]
-async fn who_is_told_to_come_back_does() {
+async fn the_client_reconnects_when_the_server_asks_it_to() {
     let server = Server::new(Encoding::MsgPack).await;
     let (client, peer) = server.connected(server.config()).await;
     peer.close(4200).await;
@@ -240,7 +241,7 @@ async fn who_is_told_to_come_back_does() {
     assert!(begin.elapsed() < Duration::from_secs(1), "it took {:?}", begin.elapsed());
     peer.notice(50).await;
     let mut next = server.accept().await;
-    peer.is_left().await;
+    peer.expect_close().await;
     let hamlet = id("hamlet");
     let (reply, ()) = tokio::join!(client.session_block(&hamlet, SEATS), async {
         let request = next.request().await;
@@ -250,7 +251,7 @@ async fn who_is_told_to_come_back_does() {
 }
 
 #[tokio::test]
-async fn without_repeats_the_first_failure_is_the_answer() {
+async fn without_retries_the_first_failure_is_the_answer() {
     let server = Server::new(Encoding::MsgPack).await;
     let (client, mut peer) = server.connected(ClientConfig { retry: false, ..server.config() }).await;
     let hamlet = id("hamlet");
@@ -261,20 +262,20 @@ async fn without_repeats_the_first_failure_is_the_answer() {
     assert!(matches!(reply, Err(Error::Failed(fail)) if fail.kind == FailKind::Busy));
     let (reply, ()) = tokio::join!(client.session_block(&hamlet, SEATS), async {
         peer.request().await;
-        peer.break_off();
+        peer.reset();
     });
     assert!(matches!(reply, Err(Error::Unknown(Some(_)))), "{reply:?}");
 }
 
 #[tokio::test]
-async fn no_more_are_under_way_than_allowed() {
+async fn the_number_of_requests_under_way_is_limited() {
     let server = Server::new(Encoding::MsgPack).await;
     let (client, mut peer) = server.connected(ClientConfig { under_way_max: 2, ..server.config() }).await;
     let hamlet = id("hamlet");
     let block = || client.session_block(&hamlet, SEATS);
     let (one, two, three, ()) = tokio::join!(block(), block(), block(), async {
         let (first, second) = (peer.request().await, peer.request().await);
-        peer.is_quiet().await;
+        peer.expect_no_request().await;
         peer.ok(&second, Answer::Done).await;
         let third = peer.request().await;
         peer.ok(&third, Answer::Done).await;
@@ -284,23 +285,23 @@ async fn no_more_are_under_way_than_allowed() {
 }
 
 #[tokio::test]
-async fn the_last_one_out_closes_the_door() {
+async fn the_connection_closes_with_the_last_clone_of_the_client() {
     let server = Server::new(Encoding::MsgPack).await;
     let (client, mut peer) = server.connected(server.config()).await;
     let copy = client.clone();
     drop(client);
-    peer.is_quiet().await;
+    peer.expect_no_request().await;
     drop(copy);
-    peer.is_left().await;
+    peer.expect_close().await;
 }
 
 #[tokio::test]
-async fn a_caller_who_gives_up_is_not_waited_for() {
+async fn an_abandoned_request_does_not_block_the_next_one() {
     let server = Server::new(Encoding::MsgPack).await;
     let (client, mut peer) = server.connected(ClientConfig { under_way_max: 1, ..server.config() }).await;
     let hamlet = id("hamlet");
-    let impatient = tokio::time::timeout(Duration::from_millis(50), client.session_get(&hamlet)).await;
-    assert!(impatient.is_err());
+    let timed_out = tokio::time::timeout(Duration::from_millis(50), client.session_get(&hamlet)).await;
+    assert!(timed_out.is_err());
     let request = peer.request().await;
     let (reply, ()) = tokio::join!(client.session_block(&hamlet, SEATS), async {
         peer.no(&request, Refusal::NotFound("session hamlet".into())).await;
@@ -310,16 +311,16 @@ async fn a_caller_who_gives_up_is_not_waited_for() {
     reply.expect("granted");
 }
 
-/// However often a caller asks again, a doubt ends when the last attempt in doubt can be late no more.
+/// A doubt ends when the last attempt in doubt cannot arrive any more, however often the caller repeats the request.
 #[tokio::test]
-async fn refused_repeats_do_not_prolong_a_doubt() {
+async fn refused_retries_do_not_prolong_a_doubt() {
     let server = Server::new(Encoding::MsgPack).await;
     let (client, mut peer) = server.connected(server.config()).await;
     let cart = Cart::new(&client).with_request_id("mine-3").with_deadline(Duration::from_millis(300));
     let session = id("hamlet");
     let serve = async {
         peer.request().await;
-        peer.break_off();
+        peer.reset();
         let mut peer = server.accept().await;
         peer.request().await;
         peer
@@ -327,7 +328,7 @@ async fn refused_repeats_do_not_prolong_a_doubt() {
     let (reply, mut peer) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
     assert!(matches!(reply, Err(Error::Unknown(Some(_)))), "{reply:?}");
     for (after, is_final) in [(6, false), (5, true)] {
-        pass(Duration::from_secs(after), &mut [&mut peer]).await;
+        advance_time(Duration::from_secs(after), &mut [&mut peer]).await;
         let serve = async {
             while let Ok(request) = tokio::time::timeout(Duration::from_millis(400), peer.request()).await {
                 peer.no(&request, Refusal::CartExpired).await;

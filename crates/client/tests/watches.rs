@@ -1,4 +1,4 @@
-//! Watches against a server that skips versions, forgets and breaks: every map is whole.
+//! Watches against a server that skips versions, forgets and breaks connections: every map is consistent.
 
 mod common;
 
@@ -11,15 +11,15 @@ use boxoffice_wire::{
 use common::*;
 use tokio::time::timeout;
 
-/// The next map: its version, and how many seats are held by its own count.
+/// The version of the next map, and how many of its seats are held. Checks the map's counts.
 async fn next(watch: &mut Watch) -> (u64, u32) {
-    let map = timeout(PATIENCE, watch.next()).await.expect("no map comes").expect("a map");
+    let map = timeout(TIMEOUT, watch.next()).await.expect("a map in time").expect("a map");
     assert_eq!(map.recount(), map.counts());
     (map.version(), map.counts().held)
 }
 
 #[tokio::test]
-async fn a_snapshot_then_changes_in_both_encodings() {
+async fn a_watch_gets_a_snapshot_then_deltas_in_both_encodings() {
     for encoding in Encoding::ALL {
         let server = Server::new(encoding).await;
         let (client, mut peer) = server.connected(server.config()).await;
@@ -36,15 +36,15 @@ async fn a_snapshot_then_changes_in_both_encodings() {
         });
         assert_eq!(first, (0, 0));
         assert_eq!(next(&mut watch).await, (1, 1));
-        assert_eq!(next(&mut watch).await, (2, 2), "the same delta once more is nothing new");
-        let map = watch.map().expect("it has one");
+        assert_eq!(next(&mut watch).await, (2, 2), "a repeated delta is not new");
+        let map = watch.map().expect("a map");
         assert_eq!(map.change(), &Change::Seats { from: 1, seats: vec![(1, SeatState::Held)] });
         assert_eq!(map.states().collect::<Vec<_>>()[1..3], [SeatState::Held, SeatState::Free]);
     }
 }
 
 #[tokio::test]
-async fn a_gap_is_asked_for_from_the_last_version() {
+async fn after_a_gap_the_watch_resumes_from_its_last_version() {
     let server = Server::new(Encoding::MsgPack).await;
     let (client, mut peer) = server.connected(server.config()).await;
     let mut watch = client.watch(&id("hamlet"));
@@ -67,11 +67,11 @@ async fn a_gap_is_asked_for_from_the_last_version() {
     });
     assert_eq!(second, (1, 1));
     assert_eq!(next(&mut watch).await, (2, 2));
-    assert_eq!(next(&mut watch).await, (3, 3), "an older snapshot is passed over, a newer one taken");
+    assert_eq!(next(&mut watch).await, (3, 3), "an older snapshot is ignored, a newer one applied");
 }
 
 #[tokio::test]
-async fn a_watch_outlives_its_connection() {
+async fn a_watch_resumes_after_a_reconnect() {
     let server = Server::new(Encoding::MsgPack).await;
     let (client, mut peer) = server.connected(server.config()).await;
     let mut watch = client.watch(&id("hamlet"));
@@ -81,7 +81,7 @@ async fn a_watch_outlives_its_connection() {
         peer.snapshot(3, snapshot(1, 1)).await;
     });
     assert_eq!(first, (1, 1));
-    peer.break_off();
+    peer.reset();
     let (second, ()) = tokio::join!(next(&mut watch), async {
         let mut peer = server.accept().await;
         let request = peer.request().await;
@@ -93,7 +93,7 @@ async fn a_watch_outlives_its_connection() {
 }
 
 #[tokio::test]
-async fn another_epoch_starts_over() {
+async fn a_snapshot_of_another_epoch_replaces_the_map() {
     let server = Server::new(Encoding::MsgPack).await;
     let (client, mut peer) = server.connected(server.config()).await;
     let mut watch = client.watch(&id("hamlet"));
@@ -105,11 +105,11 @@ async fn another_epoch_starts_over() {
     });
     assert_eq!(first, (9, 2));
     assert_eq!(next(&mut watch).await, (1, 1));
-    assert_eq!(watch.map().expect("it has one").epoch(), 2);
+    assert_eq!(watch.map().expect("a map").epoch(), 2);
 }
 
 #[tokio::test]
-async fn a_session_that_ends_says_why() {
+async fn a_watch_whose_feed_ended_asks_again_for_the_reason() {
     let server = Server::new(Encoding::MsgPack).await;
     let (client, mut peer) = server.connected(server.config()).await;
     let mut watch = client.watch(&id("hamlet"));
@@ -128,7 +128,7 @@ async fn a_session_that_ends_says_why() {
 }
 
 #[tokio::test]
-async fn what_contradicts_itself_is_reported_and_started_afresh() {
+async fn after_a_contradiction_the_watch_reports_an_error_and_starts_over() {
     let server = Server::new(Encoding::MsgPack).await;
     let (client, mut peer) = server.connected(server.config()).await;
     let mut watch = client.watch(&id("hamlet"));
@@ -153,7 +153,7 @@ async fn what_contradicts_itself_is_reported_and_started_afresh() {
 }
 
 #[tokio::test]
-async fn feeds_nobody_reads_are_given_back_when_another_is_asked_for() {
+async fn the_client_ends_abandoned_feeds_before_it_asks_for_another() {
     let server = Server::new(Encoding::MsgPack).await;
     let (client, mut peer) = server.connected(server.config()).await;
     let mut watch = client.watch(&id("hamlet"));
@@ -166,8 +166,8 @@ async fn feeds_nobody_reads_are_given_back_when_another_is_asked_for() {
     drop(watch);
     let mut watch = client.watch(&id("hamlet"));
     let (second, ()) = tokio::join!(next(&mut watch), async {
-        let given_back = peer.request().await;
-        assert_eq!(given_back.call, boxoffice_wire::Call::Unwatch { feed: 3 });
+        let unwatch = peer.request().await;
+        assert_eq!(unwatch.call, boxoffice_wire::Call::Unwatch { feed: 3 });
         let request = peer.request().await;
         peer.watching(&request, 3).await;
         peer.snapshot(3, snapshot(2, 2)).await;

@@ -1,4 +1,4 @@
-//! What was asked of the gateway and what it did: charges, and each step by its idempotency key.
+//! The gateway's ledger: charges, and the steps that were requested, by idempotency key.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use boxoffice_wire::payment::{AuthorizationBody, GatewayAnswer, MoveBody, StepKe
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::plan::{Manner, Plan, Rubbish, Verdict};
+use crate::plan::{MalformedBody, Plan, StepPlan, Verdict};
 
-/// Charges that are kept; beyond this nothing new is authorized (503): the ledger lives in memory.
+/// Charges that the ledger keeps in memory. Further authorizations get 503.
 pub const CHARGES_MAX: usize = 1_000_000;
 
-/// How a charge stands.
+/// The state of a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChargeState {
     /// Not decided yet.
     Pending,
-    /// The payer's side said no.
+    /// The payment was declined.
     Declined,
-    /// Set aside.
+    /// The amount is set aside.
     Authorized,
-    /// Taken.
+    /// The amount is taken.
     Captured,
-    /// Given up; also an attempt that was given up before it was asked for.
+    /// The authorization is given up. Also the state of an attempt that was voided before it was authorized.
     Voided,
 }
 
@@ -37,34 +37,34 @@ pub enum ChargeState {
 pub struct Charge {
     /// The attempt: `<cart>-<number>`.
     pub key: String,
-    /// The order it is for, 32 hexadecimal digits; empty if only a void of it was heard of.
+    /// The order that the payment is for, 32 hexadecimal digits. Empty if the gateway only got a void.
     pub order: String,
-    /// The client's token.
+    /// The client's payment token, which is also the charge's plan.
     pub source: SmolStr,
-    /// How it stands.
+    /// The state of the charge.
     pub state: ChargeState,
-    /// Our name for it, once it was authorized.
+    /// The gateway's name for the charge, once it is authorized.
     pub reference: Option<SmolStr>,
-    /// Of all amounts; empty if only a void of it was heard of.
+    /// The currency of all amounts. Empty if the gateway only got a void.
     pub currency: SmolStr,
-    /// What was asked for.
+    /// The amount that was requested.
     pub asked: i64,
-    /// What was set aside, also if it was given up later.
+    /// The amount that was set aside, even if it was voided later.
     pub authorized: i64,
-    /// What was taken.
+    /// The amount that was taken.
     pub captured: i64,
-    /// What was paid back.
+    /// The amount that was paid back.
     pub refunded: i64,
 }
 
 /// Sums of one currency, in minor units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Set aside now: neither taken nor given up.
+    /// Set aside now, neither taken nor voided.
     pub authorized: i64,
     /// Taken.
     pub captured: i64,
-    /// Given up.
+    /// Set aside and voided.
     pub voided: i64,
     /// Paid back.
     pub refunded: i64,
@@ -73,38 +73,39 @@ pub struct Totals {
 /// The ledger as `GET /ledger` shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerView {
-    /// Every charge, by key.
+    /// All charges, by key.
     pub charges: Vec<Charge>,
     /// Sums by currency.
     pub totals: BTreeMap<SmolStr, Totals>,
-    /// Requests that were understood, repeats included.
+    /// Valid requests, including repeats.
     pub requests: u64,
-    /// Connections that were accepted.
+    /// Accepted connections.
     pub connections: u64,
 }
 
-/// Something that was asked for.
+/// A requested step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum Operation {
     Authorize(AuthorizationBody),
     Capture(MoveBody),
     Void(VoidBody),
     Refund(MoveBody),
 }
 
-impl Wish {
+impl Operation {
     pub(crate) fn key(&self) -> StepKey {
         match self {
-            Wish::Authorize(body) => body.key,
-            Wish::Capture(body) | Wish::Refund(body) => body.key,
-            Wish::Void(body) => body.key,
+            Operation::Authorize(body) => body.key,
+            Operation::Capture(body) | Operation::Refund(body) => body.key,
+            Operation::Void(body) => body.key,
         }
     }
 
-    /// Whether a repeat asks for the same. The reference of a void is a hint: who did not know it may have learned it.
-    fn is_same(&self, other: &Wish) -> bool {
+    /// Whether this is a repeat of the other operation. The reference of a void is a hint: the node may have learned it
+    /// after its first request, so a repeat may have it or not.
+    fn is_repeat_of(&self, other: &Operation) -> bool {
         match (self, other) {
-            (Wish::Void(one), Wish::Void(other)) => {
+            (Operation::Void(one), Operation::Void(other)) => {
                 one.reference.is_none() || other.reference.is_none() || one.reference == other.reference
             }
             (one, other) => one == other,
@@ -112,77 +113,77 @@ impl Wish {
     }
 }
 
-/// How a process as a whole misbehaves, towards charges whose source is `ok`.
+/// Rates of faults for charges whose source is `ok`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Shares {
-    /// This share of authorizations is declined, from 0 to 1.
+pub struct FaultRates {
+    /// The share of authorizations that are declined, from 0 to 1.
     pub decline: f64,
-    /// For this share of steps the first request is done and never answered, from 0 to 1.
+    /// The share of steps whose first request is done and never answered, from 0 to 1.
     pub timeout: f64,
-    /// Which ones: the same keys meet the same fate under the same seed.
+    /// Selects the steps with faults. The same keys get the same faults under the same seed.
     pub seed: u64,
 }
 
-impl Shares {
-    fn hits(&self, share: f64, what: &str, key: StepKey) -> bool {
-        let lot = hash64(format!("{}/{what}/{key}", self.seed).as_bytes());
-        // The upper 53 bits are exact in a float.
-        ((lot >> 11) as f64) < share * (1u64 << 53) as f64
+impl FaultRates {
+    fn is_hit(&self, rate: f64, fault: &str, key: StepKey) -> bool {
+        let hash = hash64(format!("{}/{fault}/{key}", self.seed).as_bytes());
+        // A float holds the upper 53 bits exactly.
+        ((hash >> 11) as f64) < rate * (1u64 << 53) as f64
     }
 
-    fn manner(&self, key: StepKey) -> Manner {
-        let declined = key.step == PaymentStep::Authorize && self.hits(self.decline, "decline", key);
-        Manner {
-            verdict: if declined { Verdict::No } else { Verdict::Yes },
-            timeouts: u32::from(self.hits(self.timeout, "timeout", key)),
-            ..Manner::default()
+    fn plan(&self, key: StepKey) -> StepPlan {
+        let declined = key.step == PaymentStep::Authorize && self.is_hit(self.decline, "decline", key);
+        StepPlan {
+            verdict: if declined { Verdict::Reject } else { Verdict::Approve },
+            timeouts: u32::from(self.is_hit(self.timeout, "timeout", key)),
+            ..StepPlan::default()
         }
     }
 }
 
-/// What is sent back, if anything.
+/// The answer to a request, or the fault in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     Answer(GatewayAnswer),
     Pending,
-    /// 500, and nothing was done.
+    /// 500, without doing the step.
     Error,
     /// The connection is dropped.
-    Nothing,
-    /// The connection stays, without an answer.
-    Never,
-    Rubbish(Rubbish),
+    Disconnect,
+    /// The connection stays open, without an answer.
+    Hang,
+    Malformed(MalformedBody),
     /// 409: another body under this key.
     Conflict,
     /// 503: [`CHARGES_MAX`].
-    Full,
+    LedgerFull,
 }
 
-/// What one request comes to.
+/// The effects of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub(crate) struct Effects {
     pub(crate) reply: Reply,
     pub(crate) delay_ms: u64,
-    /// The step is decided so much later: [`Ledger::decide`] is to be called then.
+    /// The step is pending. The caller must call [`Ledger::decide`] after this time.
     pub(crate) decide_in_ms: Option<u64>,
-    /// The step was decided by this request, and is to be told twice.
-    pub(crate) tell: Option<GatewayAnswer>,
+    /// The request decided the step, and a webhook must report this answer twice.
+    pub(crate) notify_twice: Option<GatewayAnswer>,
 }
 
 struct Step {
-    wish: Wish,
-    manner: Manner,
+    operation: Operation,
+    plan: StepPlan,
     requests: u32,
-    /// What was decided; `None` before.
+    /// `None` until the step is decided.
     answer: Option<GatewayAnswer>,
-    /// It is going to be decided later.
-    waits: bool,
+    /// The step will be decided later.
+    is_pending: bool,
 }
 
-/// Everything the gateway remembers.
+/// The state of the gateway.
 #[derive(Default)]
 pub struct Ledger {
-    shares: Shares,
+    rates: FaultRates,
     charges: BTreeMap<PaymentKey, Charge>,
     steps: BTreeMap<String, Step>,
     authorizations: u64,
@@ -190,12 +191,11 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// An empty ledger.
-    pub(crate) fn new(shares: Shares) -> Ledger {
-        Ledger { shares, ..Ledger::default() }
+    pub(crate) fn new(rates: FaultRates) -> Ledger {
+        Ledger { rates, ..Ledger::default() }
     }
 
-    /// As it stands; `connections` are counted elsewhere.
+    /// The current contents. The server counts `connections`.
     pub(crate) fn view(&self, connections: u64) -> LedgerView {
         let mut view = LedgerView { requests: self.requests, connections, ..LedgerView::default() };
         for charge in self.charges.values() {
@@ -215,108 +215,112 @@ impl Ledger {
         view
     }
 
-    /// How an authorization stands, without asking for it: `None` if it was never asked for, or nothing was done yet.
+    /// The answer to an authorization, without requesting it. `None` if it was never requested, or only answered with
+    /// errors so far.
     pub(crate) fn authorization(&self, key: PaymentKey) -> Option<Reply> {
         let step = self.steps.get(&key.to_string())?;
         match &step.answer {
             Some(answer) => Some(Reply::Answer(answer.clone())),
-            None => step.waits.then_some(Reply::Pending),
+            None => step.is_pending.then_some(Reply::Pending),
         }
     }
 
-    /// Takes a request.
-    pub(crate) fn ask(&mut self, wish: Wish) -> Turn {
+    /// Handles a request.
+    pub(crate) fn handle(&mut self, operation: Operation) -> Effects {
         self.requests += 1;
-        let key = wish.key();
+        let key = operation.key();
         let text = key.to_string();
-        let silent = |reply, delay_ms| Turn { reply, delay_ms, decide_in_ms: None, tell: None };
+        let reply_only = |reply, delay_ms| Effects { reply, delay_ms, decide_in_ms: None, notify_twice: None };
         if !self.steps.contains_key(&text) {
             if self.charges.len() >= CHARGES_MAX && !self.charges.contains_key(&key.attempt) {
-                return silent(Reply::Full, 0);
+                return reply_only(Reply::LedgerFull, 0);
             }
-            let manner = self.manner(&wish);
-            self.steps
-                .insert(text.clone(), Step { wish: wish.clone(), manner, requests: 0, answer: None, waits: false });
+            let plan = self.plan(&operation);
+            let step = Step { operation: operation.clone(), plan, requests: 0, answer: None, is_pending: false };
+            self.steps.insert(text.clone(), step);
         }
-        let step = self.steps.get_mut(&text).expect("it was put there if it was not");
-        if !step.wish.is_same(&wish) {
-            return silent(Reply::Conflict, 0);
+        let step = self.steps.get_mut(&text).expect("the step was inserted if it was missing");
+        if !step.operation.is_repeat_of(&operation) {
+            return reply_only(Reply::Conflict, 0);
         }
         step.requests = step.requests.saturating_add(1);
-        let (manner, number) = (step.manner, step.requests);
-        if number <= manner.errors {
-            return silent(Reply::Error, manner.delay_ms);
+        let (plan, number) = (step.plan, step.requests);
+        if number <= plan.errors {
+            return reply_only(Reply::Error, plan.delay_ms);
         }
-        let mut turn = silent(Reply::Pending, manner.delay_ms);
-        if step.answer.is_none() && !step.waits {
-            if let Some(late_ms) = manner.late_ms {
-                step.waits = true;
-                turn.decide_in_ms = Some(late_ms);
-                self.wait(&wish);
+        let mut effects = reply_only(Reply::Pending, plan.delay_ms);
+        if step.answer.is_none() && !step.is_pending {
+            if let Some(late_ms) = plan.late_ms {
+                step.is_pending = true;
+                effects.decide_in_ms = Some(late_ms);
+                self.add_pending_charge(&operation);
             } else {
                 let answer = self.decide(&text);
-                turn.tell = manner.twice.then_some(answer);
+                effects.notify_twice = plan.notify_twice.then_some(answer);
             }
         }
         if let Some(answer) = &self.steps[&text].answer {
-            turn.reply = Reply::Answer(answer.clone());
+            effects.reply = Reply::Answer(answer.clone());
         }
-        let bad = [
-            (manner.lost, Reply::Nothing),
-            (manner.timeouts, Reply::Never),
-            (manner.rubbish, Reply::Rubbish(manner.kind)),
+        let faults = [
+            (plan.dropped, Reply::Disconnect),
+            (plan.timeouts, Reply::Hang),
+            (plan.malformed, Reply::Malformed(plan.malformed_body)),
         ];
-        let mut before = manner.errors;
-        for (times, reply) in bad {
-            before = before.saturating_add(times);
-            if number <= before {
-                turn.reply = reply;
+        let mut last = plan.errors;
+        for (times, reply) in faults {
+            last = last.saturating_add(times);
+            if number <= last {
+                effects.reply = reply;
                 break;
             }
         }
-        turn
+        effects
     }
 
-    /// Does what the step under this key asked for, and remembers the answer.
+    /// Does the step under this key, and remembers the answer.
+    ///
+    /// # Panics
+    /// If the step was not requested.
     pub(crate) fn decide(&mut self, key: &str) -> GatewayAnswer {
-        let step = self.steps.get(key).expect("only steps that were asked for are decided");
-        let (wish, verdict) = (step.wish.clone(), step.manner.verdict);
-        let outcome = match &wish {
-            Wish::Authorize(body) => self.authorize(body, verdict),
-            Wish::Capture(body) => self.capture(body, verdict),
-            Wish::Void(body) => self.void(body, verdict),
-            Wish::Refund(body) => self.refund(body, verdict),
+        let step = self.steps.get(key).expect("only requested steps are decided");
+        let (operation, verdict) = (step.operation.clone(), step.plan.verdict);
+        let outcome = match &operation {
+            Operation::Authorize(body) => self.authorize(body, verdict),
+            Operation::Capture(body) => self.capture(body, verdict),
+            Operation::Void(body) => self.void(body, verdict),
+            Operation::Refund(body) => self.refund(body, verdict),
         };
         let answer = GatewayAnswer::of(&outcome);
-        let step = self.steps.get_mut(key).expect("it was there above");
+        let step = self.steps.get_mut(key).expect("steps are not removed");
         step.answer = Some(answer.clone());
-        step.waits = false;
+        step.is_pending = false;
         answer
     }
 
-    /// Whether a step is told by webhook twice.
-    pub(crate) fn is_told_twice(&self, key: &str) -> bool {
-        self.steps.get(key).is_some_and(|step| step.manner.twice)
+    /// Whether a webhook reports a step twice.
+    pub(crate) fn notifies_twice(&self, key: &str) -> bool {
+        self.steps.get(key).is_some_and(|step| step.plan.notify_twice)
     }
 
-    fn manner(&self, wish: &Wish) -> Manner {
-        let key = wish.key();
-        let source = match wish {
-            Wish::Authorize(body) => &body.source,
-            Wish::Capture(_) | Wish::Void(_) | Wish::Refund(_) => match self.charges.get(&key.attempt) {
+    fn plan(&self, operation: &Operation) -> StepPlan {
+        let key = operation.key();
+        let source = match operation {
+            Operation::Authorize(body) => &body.source,
+            Operation::Capture(_) | Operation::Void(_) | Operation::Refund(_) => match self.charges.get(&key.attempt) {
                 Some(charge) => &charge.source,
-                None => return Manner::default(),
+                None => return StepPlan::default(),
             },
         };
         match source.as_str() {
-            "ok" => self.shares.manner(key),
-            source => Plan::of(source).map(|plan| plan.of_step(key.step)).unwrap_or_default(),
+            "ok" => self.rates.plan(key),
+            source => Plan::parse(source).map(|plan| plan.step(key.step)).unwrap_or_default(),
         }
     }
 
-    /// A charge shows as soon as it was asked for.
-    fn wait(&mut self, wish: &Wish) {
-        if let Wish::Authorize(body) = wish {
+    /// Adds the charge of a pending authorization, so that the ledger shows it before it is decided.
+    fn add_pending_charge(&mut self, operation: &Operation) {
+        if let Operation::Authorize(body) = operation {
             let pending = charge(body.key.attempt, body.order, body, ChargeState::Pending);
             self.charges.entry(body.key.attempt).or_insert(pending);
         }
@@ -327,10 +331,10 @@ impl Ledger {
         if self.charges.get(&key).is_some_and(|charge| charge.state == ChargeState::Voided) {
             return GatewayOutcome::Declined { reason: "it was voided before".into() };
         }
-        let declined = match (Plan::of(&body.source), verdict) {
+        let declined = match (Plan::parse(&body.source), verdict) {
             (None, _) => Some(format_smolstr!("no such source: {}", body.source)),
-            (Some(_), Verdict::No) => Some("declined as asked".into()),
-            (Some(_), Verdict::Yes | Verdict::Amount(_)) => None,
+            (Some(_), Verdict::Reject) => Some("declined as asked".into()),
+            (Some(_), Verdict::Approve | Verdict::Amount(_)) => None,
         };
         let mut charge = charge(key, body.order, body, ChargeState::Declined);
         let outcome = match declined {
@@ -340,7 +344,7 @@ impl Ledger {
                 let reference = format_smolstr!("auth_{}", self.authorizations);
                 let amount = match verdict {
                     Verdict::Amount(amount) => Money { amount, ..body.amount },
-                    Verdict::Yes | Verdict::No => body.amount,
+                    Verdict::Approve | Verdict::Reject => body.amount,
                 };
                 charge.state = ChargeState::Authorized;
                 charge.reference = Some(reference.clone());
@@ -379,7 +383,7 @@ impl Ledger {
         })
     }
 
-    /// Checks what captures and refunds have in common.
+    /// Checks that captures and refunds have in common, then the change itself.
     fn change(
         &mut self,
         body: &MoveBody,
@@ -387,7 +391,7 @@ impl Ledger {
         change: impl FnOnce(&mut Charge) -> Result<GatewayOutcome, &'static str>,
     ) -> GatewayOutcome {
         let changed = match self.charges.get_mut(&body.authorization) {
-            _ if verdict == Verdict::No => Err("failed as asked"),
+            _ if verdict == Verdict::Reject => Err("failed as asked"),
             None => Err("there is no such authorization"),
             Some(charge) if charge.reference.as_ref() != Some(&body.reference) => Err("this is not its reference"),
             Some(charge) if charge.currency != body.amount.currency.as_str() => Err("another currency"),
@@ -399,11 +403,11 @@ impl Ledger {
 
     fn void(&mut self, body: &VoidBody, verdict: Verdict) -> GatewayOutcome {
         let failed = |reason: &str| GatewayOutcome::Failed { reason: reason.into() };
-        if verdict == Verdict::No {
+        if verdict == Verdict::Reject {
             return failed("failed as asked");
         }
         let Some(charge) = self.charges.get_mut(&body.authorization) else {
-            // Its authorization may still be on the way, and must find that it was given up.
+            // The authorization may still arrive. It must find the charge voided then.
             let key = body.authorization;
             let voided = Charge {
                 key: key.to_string(),

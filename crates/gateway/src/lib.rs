@@ -1,10 +1,10 @@
-//! A payment gateway to try out and to test with: it keeps to the contract of `docs/payments.md`, moves no money, and
+//! A payment gateway for trials and tests. It keeps to the contract of `docs/payments.md`, moves no money, and
 //! misbehaves on demand.
 //!
-//! What it does is said by the `source` of an authorization ([`plan::Plan`]); what it did stands in its [`ledger::Ledger`].
-//! Everything is in memory and gone with the process.
+//! The `source` of an authorization decides what the gateway does with the charge ([`plan::Plan`]). The
+//! [`ledger::Ledger`] records what it did. The ledger is in memory and lost when the process ends.
 
-// In reading order: what is wished, what is kept, who is told, the door.
+// In reading order: the ledger, the plans, the server, the webhooks.
 pub mod ledger;
 pub mod plan;
 mod server;

@@ -1,39 +1,47 @@
-//! `boxoffice-gateway`: the test gateway as a program.
+//! `boxoffice-gateway`: runs the test gateway.
 
 use std::{net::SocketAddr, process::ExitCode};
 
-use boxoffice_gateway::{Server, Settings, Webhook, ledger::Shares};
+use boxoffice_gateway::{Server, Settings, Webhook, ledger::FaultRates};
 use clap::Parser;
 use hyper::Uri;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// A payment gateway that moves no money and misbehaves on demand: what happens to a payment is said by its source, like
-/// `ok`, `decline`, `lost-2` or `late-500+capture-fails`. docs/payments.md lists the words. `GET /ledger` shows what it did.
+/// Run a payment gateway for tests
+///
+/// The gateway moves no money and misbehaves on demand. The source of a payment says what happens to it: `ok`,
+/// `decline`, `lost-2` or `late-500+capture-fails`. docs/payments.md lists the words. `GET /ledger` shows all charges.
 #[derive(Debug, Parser)]
 #[command(name = "boxoffice-gateway", version)]
 struct Args {
-    /// Where to listen; port 0 takes a free one and says which.
+    /// Listen on this address; port 0 takes a free port
     #[arg(long, default_value = "127.0.0.1:7190")]
     listen: SocketAddr,
-    /// What must be shown as `Authorization: Bearer`.
+    /// Require this key as `Authorization: Bearer`
     #[arg(long, env = "BOXOFFICE_GATEWAY_API_KEY", hide_env_values = true)]
     api_key: Option<String>,
-    /// Where webhooks are posted to, as in `http://127.0.0.1:7180/v1/payments/webhook`.
+    /// Post webhooks to this URL
+    ///
+    /// A node takes them at `http://127.0.0.1:7180/v1/payments/webhook`.
     #[arg(long, requires = "secret")]
     webhook: Option<Uri>,
-    /// What webhooks are signed with.
+    /// Sign webhooks with this secret
     #[arg(long, env = "BOXOFFICE_GATEWAY_SECRET", hide_env_values = true)]
     secret: Option<String>,
-    /// This share of authorizations with the source `ok` is declined, from 0 to 1.
+    /// Decline this share of `ok` authorizations, from 0 to 1
+    ///
+    /// Only authorizations with the source `ok` count.
     #[arg(long, default_value_t = 0.0, value_parser = share)]
     decline_share: f64,
-    /// For this share of steps of charges with the source `ok`, the first request is never answered, from 0 to 1.
+    /// Do not answer the first request of this share of `ok` steps, 0 to 1
+    ///
+    /// Only steps of charges with the source `ok` count. The step is done.
     #[arg(long, default_value_t = 0.0, value_parser = share)]
     timeout_share: f64,
-    /// Every answer waits so many milliseconds.
+    /// Delay every answer by this many milliseconds
     #[arg(long, default_value_t = 0)]
     delay_ms: u64,
-    /// Decides which ones the shares are.
+    /// Select the shares by this seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -50,14 +58,16 @@ impl Args {
         let webhook = match (self.webhook, self.secret) {
             (None, _) => None,
             (Some(url), _) if url.scheme_str() != Some("http") => {
-                return Err(format!("--webhook {url}: this is not an address that begins with http://"));
+                return Err(format!("--webhook {url} is not a URL that begins with http://"));
             }
             (Some(_), None) => return Err("--webhook needs --secret".to_owned()),
-            (Some(_), Some(secret)) if secret.is_empty() => return Err("--secret is empty".to_owned()),
+            (Some(_), Some(secret)) if secret.is_empty() => {
+                return Err("--secret is empty; give the secret that the node knows".to_owned());
+            }
             (Some(url), Some(secret)) => Some(Webhook { url, secret }),
         };
-        let shares = Shares { decline: self.decline_share, timeout: self.timeout_share, seed: self.seed };
-        Ok(Settings { listen: self.listen, api_key: self.api_key, webhook, shares, delay_ms: self.delay_ms })
+        let rates = FaultRates { decline: self.decline_share, timeout: self.timeout_share, seed: self.seed };
+        Ok(Settings { listen: self.listen, api_key: self.api_key, webhook, rates, delay_ms: self.delay_ms })
     }
 }
 
@@ -65,8 +75,8 @@ impl Args {
 async fn main() -> ExitCode {
     match run(Args::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("boxoffice-gateway: {why}");
+        Err(error) => {
+            eprintln!("boxoffice-gateway: {error}");
             ExitCode::from(2)
         }
     }
@@ -76,7 +86,7 @@ async fn run(args: Args) -> Result<(), String> {
     let settings = args.settings()?;
     let listen = settings.listen;
     let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
-    let (Ok(mut terminate), Ok(mut interrupt)) = signals else { return Err("cannot listen to signals".to_owned()) };
+    let (Ok(mut terminate), Ok(mut interrupt)) = signals else { return Err("cannot handle signals".to_owned()) };
     let server = Server::bind(settings).await.map_err(|error| format!("cannot listen on {listen}: {error}"))?;
     println!("boxoffice-gateway listens on http://{}", server.address());
     let stop = async {

@@ -1,66 +1,66 @@
-//! What a `source` makes the gateway do: words joined by `+`, for the authorization or, with `capture-`, `void-` or
-//! `refund-` in front, for a later step.
+//! The plan that a `source` describes. A source is a list of words joined by `+`. A word applies to the authorization,
+//! or to a later step if it begins with `capture-`, `void-` or `refund-`.
 
 use boxoffice_core::payment::PaymentStep;
 
-/// What is answered in the end.
+/// The final answer to a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is done as asked.
+    /// The step is done.
     #[default]
-    Yes,
-    /// An authorization is declined; another step fails for good.
-    No,
-    /// An authorization sets another amount aside: so many minor units.
+    Approve,
+    /// An authorization is declined. Another step fails for good.
+    Reject,
+    /// An authorization sets this other amount aside, in minor units.
     Amount(i64),
 }
 
-/// What is sent instead of an answer.
+/// A malformed answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rubbish {
-    /// Something that is no JSON, and says that it is.
+pub enum MalformedBody {
+    /// A body that is not JSON, although its content type is.
     #[default]
-    Garbage,
-    /// An answer that is longer than anybody should read.
+    NotJson,
+    /// A body that is longer than any client should read.
     Huge,
 }
 
-/// How one step of a charge is treated. A request is counted from the first under its key; the bad ones come in the order
-/// of the fields, then it is answered.
+/// The plan of one step of a charge. Requests of the step are counted by its key. The first requests get the faults, in
+/// the order of the fields. All later requests get the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Manner {
-    /// What is answered in the end.
+pub struct StepPlan {
+    /// The final answer.
     pub verdict: Verdict,
-    /// So many requests are answered 500, and nothing is done for them.
+    /// The number of requests that are answered 500, without doing the step.
     pub errors: u32,
-    /// For so many requests it is done, and the connection is dropped without an answer.
-    pub lost: u32,
-    /// For so many requests it is done, and nothing is ever answered.
+    /// The number of requests for which the step is done and the connection is dropped without an answer.
+    pub dropped: u32,
+    /// The number of requests for which the step is done and no answer is ever sent.
     pub timeouts: u32,
-    /// For so many requests it is done, and rubbish is answered.
-    pub rubbish: u32,
-    /// Of which kind.
-    pub kind: Rubbish,
-    /// Every answer waits so long, in milliseconds.
+    /// The number of requests for which the step is done and the answer is malformed.
+    pub malformed: u32,
+    /// The kind of malformed answer.
+    pub malformed_body: MalformedBody,
+    /// The delay of every answer, in milliseconds.
     pub delay_ms: u64,
-    /// It is pending for so long, in milliseconds, and then told by webhook.
+    /// The step is pending for this time in milliseconds. Then a webhook reports its outcome.
     pub late_ms: Option<u64>,
-    /// When it is done, it is told by webhook twice.
-    pub twice: bool,
+    /// A webhook reports the outcome twice.
+    pub notify_twice: bool,
 }
 
-/// How all steps of a charge are treated.
+/// The plan of all steps of a charge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    authorize: Manner,
-    capture: Manner,
-    void: Manner,
-    refund: Manner,
+    authorize: StepPlan,
+    capture: StepPlan,
+    void: StepPlan,
+    refund: StepPlan,
 }
 
 impl Plan {
-    /// What this source asks for, or `None` if it has a word that is not known.
-    pub fn of(source: &str) -> Option<Plan> {
+    /// The plan that this source describes. `None` if the source has an unknown word.
+    pub fn parse(source: &str) -> Option<Plan> {
         let mut plan = Plan::default();
         for word in source.split('+') {
             let (step, word) =
@@ -68,13 +68,13 @@ impl Plan {
                     .into_iter()
                     .find_map(|(prefix, step)| Some((step, word.strip_prefix(prefix)?)))
                     .unwrap_or((PaymentStep::Authorize, word));
-            plan.of_step_mut(step).add(step, word)?;
+            plan.step_mut(step).add(step, word)?;
         }
         Some(plan)
     }
 
-    /// How this step is treated.
-    pub fn of_step(&self, step: PaymentStep) -> Manner {
+    /// The plan of this step.
+    pub fn step(&self, step: PaymentStep) -> StepPlan {
         match step {
             PaymentStep::Authorize => self.authorize,
             PaymentStep::Capture => self.capture,
@@ -83,7 +83,7 @@ impl Plan {
         }
     }
 
-    fn of_step_mut(&mut self, step: PaymentStep) -> &mut Manner {
+    fn step_mut(&mut self, step: PaymentStep) -> &mut StepPlan {
         match step {
             PaymentStep::Authorize => &mut self.authorize,
             PaymentStep::Capture => &mut self.capture,
@@ -93,21 +93,24 @@ impl Plan {
     }
 }
 
-impl Manner {
+impl StepPlan {
+    /// Adds a word, which belongs to this step. `None` if the word is unknown.
     fn add(&mut self, step: PaymentStep, word: &str) -> Option<()> {
-        let authorizing = step == PaymentStep::Authorize;
+        let is_authorization = step == PaymentStep::Authorize;
         let (name, number) = word.split_once('-').map_or((word, None), |(name, number)| (name, Some(number)));
         match (name, number) {
             ("ok", None) => {}
-            ("decline", None) if authorizing => self.verdict = Verdict::No,
-            ("fails", None) if !authorizing => self.verdict = Verdict::No,
-            ("amount", Some(minor)) if authorizing => self.verdict = Verdict::Amount(minor.parse().ok()?),
-            ("twice", None) => self.twice = true,
+            ("decline", None) if is_authorization => self.verdict = Verdict::Reject,
+            ("fails", None) if !is_authorization => self.verdict = Verdict::Reject,
+            ("amount", Some(minor)) if is_authorization => self.verdict = Verdict::Amount(minor.parse().ok()?),
+            ("twice", None) => self.notify_twice = true,
             ("error", Some(times)) => self.errors = times.parse().ok()?,
-            ("lost", Some(times)) => self.lost = times.parse().ok()?,
+            ("lost", Some(times)) => self.dropped = times.parse().ok()?,
             ("timeout", times) => self.timeouts = times_or_always(times)?,
-            ("garbage", times) => (self.rubbish, self.kind) = (times_or_always(times)?, Rubbish::Garbage),
-            ("huge", times) => (self.rubbish, self.kind) = (times_or_always(times)?, Rubbish::Huge),
+            ("garbage", times) => {
+                (self.malformed, self.malformed_body) = (times_or_always(times)?, MalformedBody::NotJson)
+            }
+            ("huge", times) => (self.malformed, self.malformed_body) = (times_or_always(times)?, MalformedBody::Huge),
             ("delay", Some(ms)) => self.delay_ms = ms.parse().ok()?,
             ("late", Some(ms)) => self.late_ms = Some(ms.parse().ok()?),
             _ => return None,
@@ -125,14 +128,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_their_steps() {
-        assert_eq!(Plan::of("ok"), Some(Plan::default()));
-        let plan = Plan::of("lost-2+late-50+amount-7+capture-fails+void-timeout+refund-error-1").expect("a plan");
-        let authorize = Manner { lost: 2, late_ms: Some(50), verdict: Verdict::Amount(7), ..Manner::default() };
-        assert_eq!(plan.of_step(PaymentStep::Authorize), authorize);
-        assert_eq!(plan.of_step(PaymentStep::Capture).verdict, Verdict::No);
-        assert_eq!(plan.of_step(PaymentStep::Void).timeouts, u32::MAX);
-        assert_eq!(plan.of_step(PaymentStep::Refund(4)).errors, 1);
+    fn a_source_is_parsed_into_the_plans_of_its_steps() {
+        assert_eq!(Plan::parse("ok"), Some(Plan::default()));
+        let plan = Plan::parse("lost-2+late-50+amount-7+capture-fails+void-timeout+refund-error-1").expect("a plan");
+        let authorize = StepPlan { dropped: 2, late_ms: Some(50), verdict: Verdict::Amount(7), ..StepPlan::default() };
+        assert_eq!(plan.step(PaymentStep::Authorize), authorize);
+        assert_eq!(plan.step(PaymentStep::Capture).verdict, Verdict::Reject);
+        assert_eq!(plan.step(PaymentStep::Void).timeouts, u32::MAX);
+        assert_eq!(plan.step(PaymentStep::Refund(4)).errors, 1);
         for unknown in [
             "",
             "okay",
@@ -145,7 +148,7 @@ mod tests {
             "lost--1",
             "late-x",
         ] {
-            assert_eq!(Plan::of(unknown), None, "{unknown}");
+            assert_eq!(Plan::parse(unknown), None, "{unknown}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The door: requests in, and out whatever the plan says, which may be nothing.
+//! The HTTP server. It answers each request as the charge's plan says, which may be with nothing at all.
 
 use std::{
     io,
@@ -32,32 +32,32 @@ use tokio::{
 };
 
 use crate::{
-    ledger::{Ledger, LedgerView, Reply, Shares, Turn, Wish},
-    plan::Rubbish,
-    webhooks::Teller,
+    ledger::{Effects, FaultRates, Ledger, LedgerView, Operation, Reply},
+    plan::MalformedBody,
+    webhooks::WebhookSender,
 };
 
-/// Connections at the same time; those that come then wait to be accepted.
+/// Concurrent connections. Further ones wait to be accepted.
 const CONNECTIONS_MAX: usize = 4_096;
 
-/// How long a head may take to arrive.
-const HEAD_PATIENCE: Duration = Duration::from_secs(30);
+/// How long the head of a request may take to arrive.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long to wait when the process has no descriptors left.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// How long to wait after a failed accept, when the process has no file descriptors left.
+const ACCEPT_RETRY_AFTER: Duration = Duration::from_millis(100);
 
-/// How the gateway is set up.
+/// The configuration of the gateway.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where it listens; port 0 takes a free one.
+    /// The address to listen on. Port 0 takes a free port.
     pub listen: SocketAddr,
-    /// What must be shown as `Authorization: Bearer`, if anything.
+    /// The key that clients must send as `Authorization: Bearer`, if any.
     pub api_key: Option<String>,
-    /// Who is told of what was decided late.
+    /// The receiver of webhooks, which report late answers.
     pub webhook: Option<Webhook>,
-    /// How it misbehaves towards charges whose source is `ok`.
-    pub shares: Shares,
-    /// How long every answer waits, in milliseconds.
+    /// Rates of faults for charges whose source is `ok`.
+    pub rates: FaultRates,
+    /// The delay of every answer, in milliseconds.
     pub delay_ms: u64,
 }
 
@@ -67,34 +67,34 @@ impl Default for Settings {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             api_key: None,
             webhook: None,
-            shares: Shares::default(),
+            rates: FaultRates::default(),
             delay_ms: 0,
         }
     }
 }
 
-/// Who is told, and the secret that proves who tells.
+/// A receiver of webhooks.
 #[derive(Clone, Debug)]
 pub struct Webhook {
-    /// Where it is posted to; `http` only.
+    /// The URL to post to. `http` only.
     pub url: Uri,
-    /// What it is signed with.
+    /// The secret with which webhooks are signed.
     pub secret: String,
 }
 
-/// The gateway, bound to its address.
+/// A gateway that is bound to its address.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     shared: Arc<Shared>,
 }
 
-/// A look into a gateway's ledger.
+/// A handle to read a gateway's ledger.
 #[derive(Clone)]
 pub struct LedgerHandle(Arc<Shared>);
 
 impl LedgerHandle {
-    /// As it stands.
+    /// The current contents of the ledger.
     pub fn view(&self) -> LedgerView {
         self.0.view()
     }
@@ -103,11 +103,11 @@ impl LedgerHandle {
 struct Shared {
     settings: Settings,
     ledger: Mutex<Ledger>,
-    teller: Teller,
+    webhooks: WebhookSender,
     connections: AtomicU64,
 }
 
-/// The connection is to be dropped without an answer.
+/// The connection is dropped without an answer.
 #[derive(Debug, thiserror::Error)]
 #[error("dropped as asked")]
 struct Dropped;
@@ -115,55 +115,55 @@ struct Dropped;
 type Answer = Response<Full<Bytes>>;
 
 impl Server {
-    /// Binds the address; nobody is answered before [`Server::run`].
+    /// Binds the address. No request is answered before [`Server::run`].
     ///
     /// # Errors
-    /// If the address cannot be had.
+    /// If the address cannot be bound.
     pub async fn bind(settings: Settings) -> io::Result<Server> {
         let listener = TcpListener::bind(settings.listen).await?;
         let address = listener.local_addr()?;
         let shared = Shared {
-            ledger: Mutex::new(Ledger::new(settings.shares)),
-            teller: Teller::new(settings.webhook.clone()),
+            ledger: Mutex::new(Ledger::new(settings.rates)),
+            webhooks: WebhookSender::new(settings.webhook.clone()),
             connections: AtomicU64::new(0),
             settings,
         };
         Ok(Server { listener, address, shared: Arc::new(shared) })
     }
 
-    /// Where it listens.
+    /// The address on which the gateway listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// A look into its ledger, also while it runs and after.
+    /// A handle to the ledger. It also works while the gateway runs and after.
     pub fn ledger(&self) -> LedgerHandle {
         LedgerHandle(Arc::clone(&self.shared))
     }
 
-    /// Answers until `stop` is ready; whoever is connected then is dropped.
+    /// Answers requests until `stop` is ready. Then it drops all connections.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let mut connections = JoinSet::new();
         let mut stop = pin!(stop);
         loop {
             let accepted = async {
-                let place = Arc::clone(&places).acquire_owned().await.expect("it is never closed");
-                (place, self.listener.accept().await)
+                let permit = Arc::clone(&permits).acquire_owned().await.expect("the semaphore is never closed");
+                (permit, self.listener.accept().await)
             };
             tokio::select! {
                 () = &mut stop => return,
-                // What is over is forgotten at once.
+                // Removes finished tasks.
                 Some(_) = connections.join_next() => {}
-                (place, accepted) = accepted => match accepted {
+                (permit, accepted) = accepted => match accepted {
                     Ok((stream, _)) => {
                         let shared = Arc::clone(&self.shared);
                         connections.spawn(async move {
                             serve(shared, stream).await;
-                            drop(place);
+                            drop(permit);
                         });
                     }
-                    Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
+                    Err(_) => tokio::time::sleep(ACCEPT_RETRY_AFTER).await,
                 },
             }
         }
@@ -172,15 +172,15 @@ impl Server {
 
 async fn serve(shared: Arc<Shared>, stream: TcpStream) {
     shared.connections.fetch_add(1, Ordering::Relaxed);
-    // Without it an answer only waits longer.
+    // If this fails, answers are only slower.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| {
         let shared = Arc::clone(&shared);
-        async move { shared.answer(request).await }
+        async move { shared.handle(request).await }
     });
     let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE);
-    // A connection that breaks, or is dropped as asked, is nobody's news.
+    server.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
+    // A connection that breaks or is dropped as planned is not an error of the gateway.
     let _ = server.serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -189,27 +189,27 @@ impl Shared {
         self.ledger.lock().view(self.connections.load(Ordering::Relaxed))
     }
 
-    async fn answer(self: &Arc<Shared>, request: Request<Incoming>) -> Result<Answer, Dropped> {
-        if !self.is_welcome(&request) {
-            return Ok(refusal(StatusCode::UNAUTHORIZED, "this is not the key"));
+    async fn handle(self: &Arc<Shared>, request: Request<Incoming>) -> Result<Answer, Dropped> {
+        if !self.is_authorized(&request) {
+            return Ok(error(StatusCode::UNAUTHORIZED, "the API key is missing or wrong"));
         }
         match (request.method(), request.uri().path()) {
             (&Method::GET, "/ledger") => Ok(json(StatusCode::OK, &self.view())),
             (&Method::GET, path) => Ok(self.authorization(path)),
-            (&Method::POST, _) => match wish(request).await {
-                Ok(wish) => self.turn(wish).await,
-                Err(refusal) => Ok(*refusal),
+            (&Method::POST, _) => match parse_operation(request).await {
+                Ok(operation) => self.handle_operation(operation).await,
+                Err(error) => Ok(*error),
             },
-            (_, _) => Ok(refusal(StatusCode::METHOD_NOT_ALLOWED, "GET or POST")),
+            (_, _) => Ok(error(StatusCode::METHOD_NOT_ALLOWED, "use GET or POST")),
         }
     }
 
-    fn is_welcome<T>(&self, request: &Request<T>) -> bool {
+    fn is_authorized<T>(&self, request: &Request<T>) -> bool {
         self.settings.api_key.as_ref().is_none_or(|key| {
             request
                 .headers()
                 .get(AUTHORIZATION)
-                .is_some_and(|shown| shown.as_bytes() == format!("Bearer {key}").as_bytes())
+                .is_some_and(|sent| sent.as_bytes() == format!("Bearer {key}").as_bytes())
         })
     }
 
@@ -218,19 +218,19 @@ impl Shared {
         match key.and_then(|key| self.ledger.lock().authorization(key)) {
             Some(Reply::Answer(answer)) => json(StatusCode::OK, &answer),
             Some(_) => json(StatusCode::ACCEPTED, &serde_json::json!({"status": "pending"})),
-            None => refusal(StatusCode::NOT_FOUND, "it was never asked for"),
+            None => error(StatusCode::NOT_FOUND, "this authorization was never requested"),
         }
     }
 
-    async fn turn(self: &Arc<Shared>, wish: Wish) -> Result<Answer, Dropped> {
-        let key = wish.key();
-        let Turn { reply, delay_ms, decide_in_ms, tell } = self.ledger.lock().ask(wish);
+    async fn handle_operation(self: &Arc<Shared>, operation: Operation) -> Result<Answer, Dropped> {
+        let key = operation.key();
+        let Effects { reply, delay_ms, decide_in_ms, notify_twice } = self.ledger.lock().handle(operation);
         if let Some(late_ms) = decide_in_ms {
             tokio::spawn(Arc::clone(self).decide_later(key, late_ms));
         }
-        if let Some(answer) = tell {
+        if let Some(answer) = notify_twice {
             let shared = Arc::clone(self);
-            tokio::spawn(async move { shared.teller.tell(key, answer, 2).await });
+            tokio::spawn(async move { shared.webhooks.notify(key, answer, 2).await });
         }
         let delay_ms = delay_ms.saturating_add(self.settings.delay_ms);
         if delay_ms > 0 {
@@ -239,12 +239,12 @@ impl Shared {
         match reply {
             Reply::Answer(answer) => Ok(json(StatusCode::OK, &answer)),
             Reply::Pending => Ok(json(StatusCode::ACCEPTED, &serde_json::json!({"status": "pending"}))),
-            Reply::Error => Ok(refusal(StatusCode::INTERNAL_SERVER_ERROR, "as asked")),
-            Reply::Conflict => Ok(refusal(StatusCode::CONFLICT, "this key was used for something else")),
-            Reply::Full => Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, "the ledger is full")),
-            Reply::Rubbish(kind) => Ok(rubbish(kind)),
-            Reply::Nothing => Err(Dropped),
-            Reply::Never => Ok(std::future::pending::<Answer>().await),
+            Reply::Error => Ok(error(StatusCode::INTERNAL_SERVER_ERROR, "the source asked for this error")),
+            Reply::Conflict => Ok(error(StatusCode::CONFLICT, "the key was used before with another body")),
+            Reply::LedgerFull => Ok(error(StatusCode::SERVICE_UNAVAILABLE, "the ledger is full; restart the gateway")),
+            Reply::Malformed(body) => Ok(malformed(body)),
+            Reply::Disconnect => Err(Dropped),
+            Reply::Hang => Ok(std::future::pending::<Answer>().await),
         }
     }
 
@@ -253,74 +253,76 @@ impl Shared {
         let text = key.to_string();
         let (answer, times) = {
             let mut ledger = self.ledger.lock();
-            (ledger.decide(&text), 1 + u32::from(ledger.is_told_twice(&text)))
+            (ledger.decide(&text), 1 + u32::from(ledger.notifies_twice(&text)))
         };
-        self.teller.tell(key, answer, times).await;
+        self.webhooks.notify(key, answer, times).await;
     }
 }
 
-/// What a request asks for, or what is wrong with it.
-async fn wish(request: Request<Incoming>) -> Result<Wish, Box<Answer>> {
+/// Reads and checks a request. The error is the answer to an invalid one.
+async fn parse_operation(request: Request<Incoming>) -> Result<Operation, Box<Answer>> {
     let (head, body) = request.into_parts();
-    let bad = |why: String| Box::new(refusal(StatusCode::BAD_REQUEST, &why));
+    let bad_request = |message: String| Box::new(error(StatusCode::BAD_REQUEST, &message));
     if !head.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json")) {
-        return Err(Box::new(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is application/json")));
+        return Err(Box::new(error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be application/json")));
     }
     let body = Limited::new(body, GATEWAY_BODY_BYTES_MAX).collect().await;
-    let body = body.map_err(|error| Box::new(refusal(StatusCode::PAYLOAD_TOO_LARGE, &error.to_string())))?.to_bytes();
-    let wish = match head.uri.path() {
-        "/authorizations" => Wish::Authorize(read(&body)?),
-        "/captures" => Wish::Capture(read(&body)?),
-        "/voids" => Wish::Void(read(&body)?),
-        "/refunds" => Wish::Refund(read(&body)?),
-        _ => return Err(Box::new(refusal(StatusCode::NOT_FOUND, "there is nothing here"))),
+    let body = body.map_err(|source| Box::new(error(StatusCode::PAYLOAD_TOO_LARGE, &source.to_string())))?.to_bytes();
+    let operation = match head.uri.path() {
+        "/authorizations" => Operation::Authorize(parse(&body)?),
+        "/captures" => Operation::Capture(parse(&body)?),
+        "/voids" => Operation::Void(parse(&body)?),
+        "/refunds" => Operation::Refund(parse(&body)?),
+        _ => return Err(Box::new(error(StatusCode::NOT_FOUND, "there is no such path"))),
     };
-    let key = wish.key();
-    let (fits, authorization) = match &wish {
-        Wish::Authorize(body) => {
+    let key = operation.key();
+    let (is_right_step, authorization) = match &operation {
+        Operation::Authorize(body) => {
             if body.amount.amount <= 0 || body.source.len() > SOURCE_BYTES_MAX {
-                return Err(bad(format!("amount is positive, and source has at most {SOURCE_BYTES_MAX} bytes")));
+                return Err(bad_request(format!(
+                    "the amount must be positive, and the source at most {SOURCE_BYTES_MAX} bytes long"
+                )));
             }
             (key.step == PaymentStep::Authorize, key.attempt)
         }
-        Wish::Capture(body) => (key.step == PaymentStep::Capture, body.authorization),
-        Wish::Void(body) => (key.step == PaymentStep::Void, body.authorization),
-        Wish::Refund(body) => (matches!(key.step, PaymentStep::Refund(_)), body.authorization),
+        Operation::Capture(body) => (key.step == PaymentStep::Capture, body.authorization),
+        Operation::Void(body) => (key.step == PaymentStep::Void, body.authorization),
+        Operation::Refund(body) => (matches!(key.step, PaymentStep::Refund(_)), body.authorization),
     };
-    if !fits || authorization != key.attempt {
-        return Err(bad(format!("the key {key} does not belong to this")));
+    if !is_right_step || authorization != key.attempt {
+        return Err(bad_request(format!("the key {key} does not belong to this operation")));
     }
-    let shown = head.headers.get(IDEMPOTENCY_KEY).and_then(|shown| shown.to_str().ok());
-    if shown != Some(key.to_string().as_str()) {
-        return Err(bad("the header Idempotency-Key is not the key of the body".to_owned()));
+    let header = head.headers.get(IDEMPOTENCY_KEY).and_then(|header| header.to_str().ok());
+    if header != Some(key.to_string().as_str()) {
+        return Err(bad_request("the header Idempotency-Key differs from the key in the body".to_owned()));
     }
-    Ok(wish)
+    Ok(operation)
 }
 
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Box<Answer>> {
-    serde_json::from_slice(body).map_err(|error| Box::new(refusal(StatusCode::BAD_REQUEST, &error.to_string())))
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Box<Answer>> {
+    serde_json::from_slice(body).map_err(|source| Box::new(error(StatusCode::BAD_REQUEST, &source.to_string())))
 }
 
-fn rubbish(kind: Rubbish) -> Answer {
-    let body = match kind {
-        Rubbish::Garbage => Bytes::from_static(b"<html>It works!</html>"),
-        Rubbish::Huge => {
+fn malformed(body: MalformedBody) -> Answer {
+    let body = match body {
+        MalformedBody::NotJson => Bytes::from_static(b"<html>It works!</html>"),
+        MalformedBody::Huge => {
             let padding = "x".repeat(4 * GATEWAY_BODY_BYTES_MAX);
             Bytes::from(format!(r#"{{"status":"declined","reason":"{padding}"}}"#))
         }
     };
-    written(StatusCode::OK, body)
+    response(StatusCode::OK, body)
 }
 
-fn refusal(status: StatusCode, why: &str) -> Answer {
-    json(status, &serde_json::json!({ "error": why }))
+fn error(status: StatusCode, message: &str) -> Answer {
+    json(status, &serde_json::json!({ "error": message }))
 }
 
 fn json(status: StatusCode, value: &impl Serialize) -> Answer {
-    written(status, Bytes::from(serde_json::to_vec(value).expect("what we answer is JSON")))
+    response(status, Bytes::from(serde_json::to_vec(value).expect("answers can be written as JSON")))
 }
 
-fn written(status: StatusCode, body: Bytes) -> Answer {
+fn response(status: StatusCode, body: Bytes) -> Answer {
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static("application/json"));

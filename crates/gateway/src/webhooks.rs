@@ -1,4 +1,4 @@
-//! Telling by webhook: signed anew each time it is sent, and sent again until somebody takes it.
+//! Sends webhooks. Each attempt is signed anew. The gateway retries until the receiver accepts the webhook.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -20,55 +20,58 @@ use hyper_util::{
 
 use crate::Webhook;
 
-/// How often one webhook is sent before it is given up.
-const TRIES: u32 = 8;
+/// Attempts to send one webhook before the gateway gives it up.
+const ATTEMPTS_MAX: u32 = 8;
 
-/// How long to wait before the second try; doubled each time.
-const AGAIN: Duration = Duration::from_millis(100);
+/// The wait before the second attempt. It doubles with each attempt.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
 
-/// How long a listener may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the receiver may take to answer.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Who sends webhooks, if anybody is to be told.
-pub(crate) struct Teller {
-    to: Option<Webhook>,
+/// Sends webhooks, if the configuration names a receiver.
+pub(crate) struct WebhookSender {
+    receiver: Option<Webhook>,
     client: Client<HttpConnector, Full<Bytes>>,
-    told: AtomicU64,
+    /// The number of webhooks so far, which gives each its id.
+    count: AtomicU64,
 }
 
-impl Teller {
-    pub(crate) fn new(to: Option<Webhook>) -> Teller {
-        Teller { to, client: Client::builder(TokioExecutor::new()).build_http(), told: AtomicU64::new(0) }
+impl WebhookSender {
+    pub(crate) fn new(receiver: Option<Webhook>) -> WebhookSender {
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        WebhookSender { receiver, client, count: AtomicU64::new(0) }
     }
 
-    /// Tells of a step `times` times, with the same id.
-    pub(crate) async fn tell(&self, key: StepKey, answer: GatewayAnswer, times: u32) {
-        let Some(to) = &self.to else { return };
-        let number = self.told.fetch_add(1, Ordering::Relaxed) + 1;
+    /// Reports the answer to a step, `times` times with the same id.
+    pub(crate) async fn notify(&self, key: StepKey, answer: GatewayAnswer, times: u32) {
+        let Some(receiver) = &self.receiver else { return };
+        let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let id = Id::new(&format!("evt-{number}")).expect("letters, a dash and digits make an id");
         let body = serde_json::to_vec(&WebhookBody { id, key, answer }).expect("a webhook is JSON");
         let body = Bytes::from(body);
         for _ in 0..times {
-            self.send(to, &body, key).await;
+            self.send(receiver, &body, key).await;
         }
     }
 
-    async fn send(&self, to: &Webhook, body: &Bytes, key: StepKey) {
-        let mut pause = AGAIN;
-        for _ in 0..TRIES {
-            let request = Request::post(to.url.clone())
+    async fn send(&self, receiver: &Webhook, body: &Bytes, key: StepKey) {
+        let mut wait = RETRY_AFTER;
+        for _ in 0..ATTEMPTS_MAX {
+            let request = Request::post(receiver.url.clone())
                 .header(CONTENT_TYPE, "application/json")
-                .header(SIGNATURE_HEADER, sign(to.secret.as_bytes(), now(), body))
+                .header(SIGNATURE_HEADER, sign(receiver.secret.as_bytes(), now(), body))
                 .body(Full::new(body.clone()))
-                .expect("the parts of a request are fit for it");
-            let taken = tokio::time::timeout(PATIENCE, self.client.request(request)).await;
-            if matches!(&taken, Ok(Ok(response)) if response.status().is_success()) {
+                .expect("the parts of the request are valid");
+            let response = tokio::time::timeout(RESPONSE_TIMEOUT, self.client.request(request)).await;
+            if matches!(&response, Ok(Ok(response)) if response.status().is_success()) {
                 return;
             }
-            tokio::time::sleep(pause).await;
-            pause *= 2;
+            tokio::time::sleep(wait).await;
+            wait *= 2;
         }
-        eprintln!("boxoffice-gateway: nobody took the webhook about {key} at {}", to.url);
+        let url = &receiver.url;
+        eprintln!("boxoffice-gateway: {url} did not accept the webhook about {key} in {ATTEMPTS_MAX} attempts");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The program: says where it listens, keeps its ledger, ends when it is told to, refuses what makes no sense.
+//! The program prints its address, keeps its ledger, ends at a signal, and refuses invalid arguments.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -35,25 +35,25 @@ fn post(address: &str, path: &str, key: &str, body: &str) -> String {
 }
 
 #[test]
-fn it_serves_until_it_is_told_to_stop() {
+fn the_program_serves_until_it_gets_a_signal() {
     let mut child = Command::new(PROGRAM)
         .args(["--listen", "127.0.0.1:0"])
         .stdout(Stdio::piped())
         .spawn()
         .expect("the program starts");
     let mut line = String::new();
-    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("it says something");
+    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("it prints a line");
     let address = line.trim().strip_prefix("boxoffice-gateway listens on http://").expect("an address").to_owned();
 
     let body = format!(
         r#"{{"key":"{KEY}","amount":{{"amount":500,"currency":"EUR"}},"source":"ok","order":"000000000000000000000000000000ab"}}"#
     );
-    let unheard = get(&address, &format!("/authorizations/{KEY}"));
-    assert!(unheard.starts_with("HTTP/1.1 404"), "{unheard}");
-    let yes = r#"{"status":"authorized","reference":"auth_1","amount":{"amount":500,"currency":"EUR"}}"#;
+    let unknown = get(&address, &format!("/authorizations/{KEY}"));
+    assert!(unknown.starts_with("HTTP/1.1 404"), "{unknown}");
+    let authorized = r#"{"status":"authorized","reference":"auth_1","amount":{"amount":500,"currency":"EUR"}}"#;
     let answer = post(&address, "/authorizations", KEY, &body);
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with(yes), "{answer}");
-    assert!(get(&address, &format!("/authorizations/{KEY}")).ends_with(yes));
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with(authorized), "{answer}");
+    assert!(get(&address, &format!("/authorizations/{KEY}")).ends_with(authorized));
     for (path, key, body, status) in [
         ("/authorizations", KEY, body.replace("500", "501"), 409),
         ("/authorizations", KEY, body.replace("500", "0"), 400),
@@ -78,8 +78,8 @@ fn it_serves_until_it_is_told_to_stop() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
-    for (args, why) in [
+fn invalid_arguments_are_refused() {
+    for (args, message) in [
         (&["--webhook", "http://127.0.0.1:1/"][..], "--secret"),
         (&["--webhook", "https://127.0.0.1:1/", "--secret", "s"][..], "http://"),
         (&["--decline-share", "1.5"][..], "a share is a number from 0 to 1"),
@@ -88,8 +88,8 @@ fn what_makes_no_sense_is_refused() {
         (&["--listen", "192.0.2.1:1"][..], "cannot listen on 192.0.2.1:1"),
     ] {
         let output = Command::new(PROGRAM).args(args).output().expect("the program starts");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-        assert!(said.contains(why), "{args:?}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+        assert!(stderr.contains(message), "{args:?}: {stderr}");
     }
 }

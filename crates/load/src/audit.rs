@@ -16,8 +16,8 @@ use boxoffice_client::{
 };
 use boxoffice_wire::cluster::node_of;
 use boxoffice_workload::{
-    check::{Audited, Breach, EXAMPLES_MAX, Findings, Sold, check},
-    goods::{Good, Goods, Span as Slot},
+    check::{AuditedState, Breach, EXAMPLES_MAX, Findings, RunInventory, check},
+    goods::{Good, Goods, Slot},
     history::{CartRecord, History},
     house::House,
 };
@@ -63,7 +63,7 @@ impl NodeTotals {
         for client in clients {
             let audit = patiently(|| client.audit_node()).await;
             let audit: NodeAudit = audit.map_err(|error| LoadError::Asked { what: "its audit", error })?.value;
-            let node = client.server().map_or_else(|| "?".to_owned(), |hello| hello.node.to_string());
+            let node = client.server_hello().map_or_else(|| "?".to_owned(), |hello| hello.node.to_string());
             let keeps = |place: &PlaceStatus| {
                 let replicas = place.voters.iter().chain(&place.learners);
                 replicas.filter_map(|replica| node_of(replica)).any(|id| id.to_string() == node)
@@ -163,7 +163,7 @@ impl Others {
         let (mut arenas, mut resources, mut customers) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for cart in &history.carts {
             customers.extend(cart.customer);
-            for take in &cart.takes {
+            for take in &cart.goods_holds {
                 match take.good {
                     // All products are looked at, so that what is left adds up.
                     Good::Product(_) => {}
@@ -196,7 +196,7 @@ impl Others {
         goods: &Goods,
         calendar: Slot,
         progress: &Progress,
-        audited: &mut Audited,
+        audited: &mut AuditedState,
     ) -> Result<(), LoadError> {
         let name = goods.clone();
         let ask = move |client: Client, number: u32| {
@@ -386,15 +386,15 @@ async fn look(
     let found: BTreeMap<CartId, Option<CartAudit>> =
         side_by_side(counter, &ids, audit_cart, progress).await?.into_iter().collect();
 
-    let mut audited = Audited {
+    let mut audited = AuditedState {
         sessions: audits.into_iter().collect(),
         carts: found.values().flatten().cloned().collect(),
         charges: bank.map(Bank::charges),
-        ..Audited::default()
+        ..AuditedState::default()
     };
     others.fetch(counter, goods, calendar, progress, &mut audited).await?;
     audited.at = Timestamp(counter.server_time_ms().await?);
-    let mut findings = check(Sold { house, price: scenario.seat_price(), goods }, history, &audited);
+    let mut findings = check(RunInventory { house, price: scenario.seat_price(), goods }, history, &audited);
     let mut unknown = BTreeMap::new();
     for cart in carts {
         let state = found.get(&cart.cart).and_then(Option::as_ref).map(|audit| audit.cart.state.as_str());

@@ -2,7 +2,7 @@
 
 use boxoffice_gateway::{
     LedgerHandle, Server, Settings,
-    ledger::{ChargeState, Shares},
+    ledger::{ChargeState, FaultRates},
 };
 use boxoffice_workload::check::Charge;
 use tokio::sync::oneshot;
@@ -20,8 +20,8 @@ impl Bank {
     /// Starts it where the scenario says.
     pub(crate) async fn open(spec: &GatewaySpec, seed: u64) -> Result<Bank, LoadError> {
         let share = |percent: u8| f64::from(percent) / 100.0;
-        let shares = Shares { decline: share(spec.decline_percent), timeout: share(spec.timeout_percent), seed };
-        let settings = Settings { listen: spec.listen, shares, delay_ms: spec.delay_ms, ..Settings::default() };
+        let rates = FaultRates { decline: share(spec.decline_percent), timeout: share(spec.timeout_percent), seed };
+        let settings = Settings { listen: spec.listen, rates, delay_ms: spec.delay_ms, ..Settings::default() };
         let server = Server::bind(settings).await;
         let server = server.map_err(|error| LoadError::Machine { what: "open the gateway's port", error })?;
         let ledger = server.ledger();

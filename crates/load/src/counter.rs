@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_client::{AdminToken, Client, ClientConfig, ClusterStatus, Repeats};
+use boxoffice_client::{AdminToken, Client, ClientConfig, ClusterStatus, RetryCounts};
 
 use crate::{LoadError, report::Server, scenario::ConnectSpec};
 
@@ -56,7 +56,7 @@ impl Counter {
                 let place = (number + step) % nodes;
                 apart.get(round + place).unwrap_or(&apart[place])
             };
-            *client = client.with_others((1..nodes).map(other));
+            *client = client.with_fallbacks((1..nodes).map(other));
         }
         let addresses = Mutex::new(addresses.to_vec());
         Ok(Counter { clients, next: AtomicUsize::new(0), addresses, admin_token })
@@ -85,8 +85,8 @@ impl Counter {
     /// How often requests of all connections were repeated so far, by why.
     pub(crate) fn repeats(&self) -> BTreeMap<String, u64> {
         let mut all: BTreeMap<String, u64> = BTreeMap::new();
-        for repeats in self.clients.iter().map(Client::repeats) {
-            let Repeats { lost, no_connection, unknown, not_ready, draining, busy, in_progress, refused } = repeats;
+        for counts in self.clients.iter().map(Client::retry_counts) {
+            let RetryCounts { lost, no_connection, unknown, not_ready, draining, busy, in_progress, refused } = counts;
             for (why, count) in [
                 ("connection lost", lost),
                 ("no connection", no_connection),

@@ -104,7 +104,7 @@ impl Faults<'_> {
             done.problems.push("the flows ended before the node was to be killed".into());
             return;
         }
-        let victim = SmallRng::seed_from_u64(self.plan.draw.seed).random_range(0..nodes.len());
+        let victim = SmallRng::seed_from_u64(self.plan.run_seed.seed).random_range(0..nodes.len());
         let Some(mut killed) = self.kill(nodes, victim, done).await else { return };
         let restart = killed.at_us + self.spec.restart_after_ms * 1_000;
         let started = async {
@@ -121,7 +121,7 @@ impl Faults<'_> {
     }
 
     async fn kill_in_a_row(&self, nodes: &[Client], done: &mut Done) {
-        let mut random = SmallRng::seed_from_u64(self.plan.draw.seed);
+        let mut random = SmallRng::seed_from_u64(self.plan.run_seed.seed);
         // The load gets going before the first one.
         tokio::time::sleep(Duration::from_millis(self.spec.pause_ms)).await;
         for number in 1..=self.spec.kills {

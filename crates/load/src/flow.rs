@@ -64,7 +64,7 @@ impl Flow {
 
     /// A flow that was never started.
     pub(crate) fn not_started(plan: &Plan, number: FlowNumber, intended_us: u64, why: &str) -> Flow {
-        let record = CartRecord::new(plan.draw.token(number).cart());
+        let record = CartRecord::new(plan.run_seed.token(number).cart());
         Flow { end: End::Failed(why.into()), ..Flow::new(intended_us, plan.now_us(), record) }
     }
 
@@ -87,7 +87,7 @@ pub(crate) async fn run(
     plan.begin();
     let token = match first_wanted(&plan, number, block) {
         Some(entity) => plan.token_beside(number, &entity),
-        None => plan.draw.token(number),
+        None => plan.run_seed.token(number),
     };
     let customer = plan.customer(number);
     let mut cart = Cart::with_token(&client, token);

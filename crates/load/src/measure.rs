@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use boxoffice_workload::{
     goods::Good,
-    history::{Change, CheckoutOutcome, HoldOutcome, TakeOutcome},
+    history::{Change, CheckoutOutcome, GoodsHoldOutcome, HoldOutcome},
 };
 
 use crate::{
@@ -35,7 +35,8 @@ pub(crate) fn flows(offered: u64, ended: &[Flow]) -> Flows {
             flows.total += total;
             let held = flow.record.holds.iter().filter(|hold| matches!(hold.outcome, HoldOutcome::Granted { .. }));
             flows.seats_sold += held.map(|hold| hold.seats.len() as u64).sum::<u64>();
-            let taken = flow.record.takes.iter().filter(|take| matches!(take.outcome, TakeOutcome::Granted { .. }));
+            let taken =
+                flow.record.goods_holds.iter().filter(|take| matches!(take.outcome, GoodsHoldOutcome::Granted { .. }));
             flows.units_sold += taken.map(|take| u64::from(take.quantity)).sum::<u64>();
         }
     }
@@ -65,7 +66,7 @@ pub(crate) fn steps(ended: &[Flow]) -> BTreeMap<String, Latency> {
     for flow in ended {
         let opened = flow.opened.iter().map(|span| ("cart.open", span));
         let held = flow.record.holds.iter().map(|hold| ("cart.hold_seats", &hold.span));
-        let taken = flow.record.takes.iter().map(|take| (op_of_take(take.good), &take.span));
+        let taken = flow.record.goods_holds.iter().map(|take| (op_of_take(take.good), &take.span));
         let changed = flow.changes.iter().map(|change| (op_of_change(change.change), &change.span));
         let bought = flow.record.checkout.iter().map(|checkout| ("cart.checkout", &checkout.span));
         for (name, span) in opened.chain(held).chain(taken).chain(changed).chain(bought) {

@@ -15,9 +15,9 @@ use boxoffice_core::{
 };
 use boxoffice_workload::{
     arrival::FlowNumber,
-    draw::Draw,
     flow::{Choice, Picker, PickerError},
-    goods::{Goods, Span as Slot},
+    goods::{Goods, Slot},
+    run_seed::RunSeed,
 };
 use rand::Rng;
 
@@ -35,7 +35,7 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// What all flows of a run share.
 pub(crate) struct Plan {
     pub(crate) scenario: Scenario,
-    pub(crate) draw: Draw,
+    pub(crate) run_seed: RunSeed,
     pub(crate) picker: Option<Picker>,
     pub(crate) goods: Goods,
     pub(crate) pool: Option<Pool>,
@@ -72,7 +72,7 @@ impl Plan {
         let pool = sells_out.zip(picker.as_ref()).map(|(flow, picker)| Pool::new(picker, flow.seats));
         Ok(Plan {
             scenario: scenario.clone(),
-            draw: Draw { prefix: prefix.to_owned(), seed },
+            run_seed: RunSeed { prefix: prefix.to_owned(), seed },
             picker,
             goods: scenario.goods(prefix),
             pool,
@@ -97,22 +97,22 @@ impl Plan {
 
     /// What a flow buys.
     pub(crate) fn kind(&self, number: FlowNumber) -> Kind {
-        Kind::ALL[self.draw.kind(number, &self.weights)]
+        Kind::ALL[self.run_seed.kind(number, &self.weights)]
     }
 
     /// The token of a flow's cart: in the shard of the first thing that it wants, as clients make them, unless the
     /// scenario wants carts in any shard.
     pub(crate) fn token_beside(&self, number: FlowNumber, entity: &Entity) -> CartToken {
         match self.scenario.carts_are_beside() {
-            true => self.draw.token_beside(number, entity),
-            false => self.draw.token(number),
+            true => self.run_seed.token_beside(number, entity),
+            false => self.run_seed.token(number),
         }
     }
 
     /// Whose the flow is, by number; nobody's where there are no customers.
     pub(crate) fn customer(&self, number: FlowNumber) -> Option<u32> {
         let customers = self.goods.customers;
-        (customers > 0).then(|| self.draw.random(number, u32::MAX - 2).random_range(0..customers))
+        (customers > 0).then(|| self.run_seed.rng(number, u32::MAX - 2).random_range(0..customers))
     }
 
     pub(crate) fn customer_id(&self, customer: Option<u32>) -> Option<Id> {

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use boxoffice_client::{CartId, Entity};
 use boxoffice_shard::ring::shard_of;
-use boxoffice_workload::history::{ChangeOutcome, CheckoutOutcome, HoldOutcome, Span, TakeOutcome};
+use boxoffice_workload::history::{ChangeOutcome, CheckoutOutcome, GoodsHoldOutcome, HoldOutcome, Span};
 
 use crate::{flow::Flow, plan::Plan};
 
@@ -40,7 +40,7 @@ impl Pulse {
             beat(cart, hold.span);
             self.of_session(plan, hold.session).into_iter().for_each(|shard| beat(shard, hold.span));
         }
-        for take in record.takes.iter().filter(|take| matches!(take.outcome, TakeOutcome::Granted { .. })) {
+        for take in record.goods_holds.iter().filter(|take| matches!(take.outcome, GoodsHoldOutcome::Granted { .. })) {
             beat(cart, take.span);
             beat(self.of(&plan.goods.entity(take.good)), take.span);
         }
@@ -57,7 +57,7 @@ impl Pulse {
     /// The shards that a flow had to do with.
     pub(crate) fn shards_of(&self, plan: &Plan, flow: &Flow) -> Vec<u16> {
         let record = &flow.record;
-        let takes = record.takes.iter().map(|take| self.of(&plan.goods.entity(take.good)));
+        let takes = record.goods_holds.iter().map(|take| self.of(&plan.goods.entity(take.good)));
         let changes = flow.changes.iter().map(|change| plan.goods.resource_id(change.resource));
         let mut shards: Vec<u16> = record.holds.iter().filter_map(|hold| self.of_session(plan, hold.session)).collect();
         shards.extend(takes);

@@ -43,7 +43,7 @@ pub(crate) async fn run(counter: &Counter, plan: &Plan, spec: &ReadsSpec) -> Opt
     let house = plan.picker.as_ref()?.house().clone();
     let answers: Arc<Mutex<Answers>> = Arc::default();
     let under_way = Arc::new(AtomicUsize::new(0));
-    let mut random = SmallRng::seed_from_u64(plan.draw.seed ^ u64::from(spec.per_second));
+    let mut random = SmallRng::seed_from_u64(plan.run_seed.seed ^ u64::from(spec.per_second));
     let start = plan.start;
     let mut offered = 0;
     let mut ticks = tokio::time::interval(LOOK_EVERY);

@@ -9,7 +9,7 @@ mod watchers;
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
-use boxoffice_workload::{check::Findings, statistics::SeedStatistics};
+use boxoffice_workload::{check::Findings, statistics::LatencyStatistics};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -168,7 +168,7 @@ pub struct Latencies {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// By the seeds' rules, in milliseconds.
-    pub seed: SeedStatistics,
+    pub seed: LatencyStatistics,
     /// From a histogram of three digits, in milliseconds.
     pub percentiles: Percentiles,
 }
@@ -191,7 +191,7 @@ pub struct Percentiles {
 impl Latency {
     /// The latency of these durations in microseconds, which are put in order; `None` of none.
     pub fn of(durations_us: &mut [u64]) -> Option<Latency> {
-        let seed = SeedStatistics::of(durations_us)?;
+        let seed = LatencyStatistics::of(durations_us)?;
         let mut histogram = Histogram::<u64>::new_with_max(LATENCY_MAX_US, DIGITS).expect("the bounds are right");
         for &us in durations_us.iter() {
             histogram.saturating_record(us);

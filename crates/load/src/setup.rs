@@ -274,7 +274,7 @@ fn layout(house: &House, category: &Id) -> Result<Arc<Layout>, LoadError> {
 fn create_session(house: &House, terms: &Terms, session: u32, category: &Id) -> BatchCommand {
     let venue = house.venue_of(session);
     let id = house.session_id(session);
-    let starts_at = terms.now_ms + FIRST_START_MS + u64::from(house.place_in_venue(session)) * SESSION_MS;
+    let starts_at = terms.now_ms + FIRST_START_MS + u64::from(house.index_in_venue(session)) * SESSION_MS;
     let new = NewSession {
         id: id.clone(),
         hall: house.hall_id(venue),

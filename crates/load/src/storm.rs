@@ -12,7 +12,7 @@ use boxoffice_client::{Cart, Client, Timestamp};
 use boxoffice_workload::{
     arrival::FlowNumber,
     goods::Good,
-    history::{CartRecord, Span, TakeOutcome, TakeRecord},
+    history::{CartRecord, GoodsHoldOutcome, GoodsHoldRecord, Span},
 };
 
 use crate::{
@@ -125,8 +125,13 @@ async fn open_one(
     let cart_is = boxoffice_client::Entity::Cart(cart.id());
     let versions = opened.at.iter().chain(&held.at).filter(|at| at.entity == cart_is);
     record.versions.extend(versions.map(|at| at.version));
-    let outcome = TakeOutcome::Granted { deadline: held.value.deadline };
-    record.takes.push(TakeRecord { good: Good::Product(product), quantity: 1, span: Span::default(), outcome });
+    let outcome = GoodsHoldOutcome::Granted { deadline: held.value.deadline };
+    record.goods_holds.push(GoodsHoldRecord {
+        good: Good::Product(product),
+        quantity: 1,
+        span: Span::default(),
+        outcome,
+    });
     Ok(record)
 }
 
@@ -138,8 +143,8 @@ fn product_of(plan: &Plan, spec: &StormSpec, index: u32) -> u32 {
 impl Opened {
     fn sort_deadlines(&mut self, plan: &Plan, spec: &StormSpec) {
         let first_product = plan.goods.products - spec.products;
-        for take in self.carts.iter().flat_map(|cart| &cart.takes) {
-            if let (Good::Product(product), TakeOutcome::Granted { deadline: Timestamp(ms) }) =
+        for take in self.carts.iter().flat_map(|cart| &cart.goods_holds) {
+            if let (Good::Product(product), GoodsHoldOutcome::Granted { deadline: Timestamp(ms) }) =
                 (take.good, take.outcome)
             {
                 self.deadlines[(product - first_product) as usize].push(ms);

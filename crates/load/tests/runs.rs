@@ -177,7 +177,7 @@ fn silence_is_neither_a_sale_nor_a_loss_but_counted() {
     assert!(flows.add_up(), "{flows:?}");
     assert!(flows.failed["unknown"] > 20, "{flows:?}");
     // The silent server did sell them: no promise is broken, but the scenario wanted them all answered.
-    assert!(report.audit.findings.clean(), "{:?}", report.audit.findings.examples);
+    assert!(report.audit.findings.is_clean(), "{:?}", report.audit.findings.examples);
     assert_eq!(report.audit.unknown.get("done"), flows.failed.get("unknown"));
     assert!(report.verdict.reasons.iter().any(|reason| reason.starts_with("failed: ")), "{:?}", report.verdict);
 }

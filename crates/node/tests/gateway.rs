@@ -10,7 +10,7 @@ use boxoffice_core::{
 };
 use boxoffice_gateway::{
     LedgerHandle, Server, Settings, Webhook,
-    ledger::{Charge, ChargeState, Shares},
+    ledger::{Charge, ChargeState, FaultRates},
 };
 use boxoffice_node::{
     gateway::{GatewayConfig, HttpGateway},
@@ -350,8 +350,8 @@ async fn a_webhook_may_come_twice_and_says_the_same() {
 #[tokio::test]
 async fn shares_fall_on_the_same_ones_each_time() {
     let fates = async |seed| {
-        let shares = Shares { decline: 0.5, timeout: 0.0, seed };
-        let pair = pair_of(Settings { shares, ..Settings::default() }).await;
+        let rates = FaultRates { decline: 0.5, timeout: 0.0, seed };
+        let pair = pair_of(Settings { rates, ..Settings::default() }).await;
         let mut fates = Vec::new();
         for attempt in 1..=40 {
             fates.push(matches!(pair.ask(authorize(attempt, "ok")).await, GatewayOutcome::Declined { .. }));
@@ -363,8 +363,8 @@ async fn shares_fall_on_the_same_ones_each_time() {
     assert_ne!(first, fates(2).await);
     let declined = first.iter().filter(|declined| **declined).count();
     assert!((8..=32).contains(&declined), "{declined} of 40 are far from a half");
-    let shares = Shares { timeout: 1.0, ..Shares::default() };
-    let pair = pair_of(Settings { shares, ..Settings::default() }).await;
+    let rates = FaultRates { timeout: 1.0, ..FaultRates::default() };
+    let pair = pair_of(Settings { rates, ..Settings::default() }).await;
     assert_unknown(pair.ask(authorize(1, "ok")).await, "no answer");
     assert_eq!(pair.ask(authorize(1, "ok")).await, authorized("auth_1"));
 }

@@ -1,39 +1,40 @@
-//! When flows start.
+//! The start times of flows.
 
 use std::time::Duration;
 
-/// Which flow: the `index`th of its group.
+/// Identifies a flow: flow `index` of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowNumber {
-    /// Group, from 0.
+    /// The group, from 0.
     pub group: u32,
-    /// Place in the group, from 0.
+    /// The index in the group, from 0.
     pub index: u32,
 }
 
-/// An open loop: flow `index` of each group starts at `index × gap` after the run's start, whatever has not finished yet.
+/// An open loop: flow `index` of each group starts `index × gap` after the run's start, even if earlier flows have not
+/// finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenLoop {
-    /// Groups; they start side by side.
+    /// The number of groups. All groups start at the same time.
     pub groups: u32,
-    /// Flows of a group.
+    /// The number of flows in a group.
     pub flows: u32,
-    /// Between two flows of a group.
+    /// The time between the starts of two flows of a group.
     pub gap: Duration,
 }
 
 impl OpenLoop {
-    /// How many flows there are in all.
+    /// The number of flows of all groups.
     pub fn offered(&self) -> u64 {
         u64::from(self.groups) * u64::from(self.flows)
     }
 
-    /// When this flow is meant to start, after the run's start.
+    /// The intended start of this flow, after the run's start.
     pub fn start_of(&self, flow: FlowNumber) -> Duration {
         self.gap * flow.index
     }
 
-    /// All flows in the order of their starts; those of one instant by group.
+    /// All flows in the order of their starts. Flows that start at the same time are ordered by group.
     pub fn arrivals(self) -> impl Iterator<Item = (Duration, FlowNumber)> + Send {
         (0..self.flows).flat_map(move |index| {
             (0..self.groups).map(move |group| {
@@ -43,12 +44,12 @@ impl OpenLoop {
         })
     }
 
-    /// How long it takes until the last flow starts.
+    /// The time until the last flow starts.
     pub fn span(&self) -> Duration {
         self.gap * self.flows.saturating_sub(1)
     }
 
-    /// Flows a second while it lasts; infinite if all start at once.
+    /// Flows a second until the last flow starts. Infinite if all start at once.
     pub fn rate(&self) -> f64 {
         f64::from(self.groups) / self.gap.as_secs_f64()
     }
@@ -68,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_come_in_order_of_time_then_group() {
+    fn arrivals_are_ordered_by_time_then_group() {
         let plan = OpenLoop { groups: 2, flows: 2, gap: Duration::from_millis(4) };
         let got: Vec<(u128, u32, u32)> =
             plan.arrivals().map(|(at, flow)| (at.as_millis(), flow.group, flow.index)).collect();

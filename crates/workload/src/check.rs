@@ -1,10 +1,11 @@
-//! The judgement: do the promises hold in what the servers say, and does it agree with what the clients were told?
+//! The check after a run: whether the servers' state keeps the promises, and whether it agrees with the answers that
+//! the clients got. Codes like P1 are the promises of `docs/promises.md`.
 
-mod book;
 mod bookings;
 mod cart;
+mod goods;
 mod money;
-mod quantity;
+mod seats;
 mod session;
 
 use std::{collections::BTreeMap, fmt};
@@ -20,10 +21,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{goods::Goods, history::History, house::House};
 
-/// Breaches told in words; of more only the number is kept.
+/// Breaches that are described in words. Further ones are only counted.
 pub const EXAMPLES_MAX: usize = 50;
 
-/// The seats of what is held or was sold; none if it is something else.
+/// The seats of a held or sold portion. Empty if it is a portion of something else.
 fn seats_in(portion: &Portion) -> &[Seat] {
     match portion {
         Portion::Seats(seats) => seats.as_slice(),
@@ -31,35 +32,36 @@ fn seats_in(portion: &Portion) -> &[Seat] {
     }
 }
 
-/// What can be broken.
+/// A kind of broken promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Breach {
     /// A seat has two buyers, two holders, or a buyer and a holder (P1).
     Twice,
-    /// Something acknowledged is not there (P10).
+    /// Something that was acknowledged does not exist (P10).
     Lost,
-    /// Something is there that no client asked for, or that was refused (P2, P4, P10).
+    /// Something exists that no client requested, or whose request was refused (P2, P4, P10).
     Unexplained,
-    /// A hold was refused for seats nobody had, or did not name all that were taken (P2).
+    /// A hold was refused although its seats were free, or the refusal did not name all taken seats (P2).
     RefusedWhileFree,
-    /// Counts are not those of the map (P1, P5).
+    /// Counts differ from the map (P1, P5).
     Miscounted,
-    /// An order is not what its cart held, or its total is not the sum of its prices (P7).
+    /// An order differs from what its cart held, or its total from the sum of its prices (P7).
     WrongOrder,
-    /// A cart is in a state its client's answers exclude, or states and orders do not agree (P6, P7).
+    /// A cart is in a state that its client's answers exclude, or its state and its order contradict each other (P6,
+    /// P7).
     WrongState,
-    /// One version of one entity was told for two changes, or versions go back in time.
+    /// Two changes of an entity got the same version, or versions go back in time.
     WrongVersion,
-    /// A sale is certain but its session has not sold yet.
+    /// An order is certain, but its session has not sold the seats yet.
     Unsettled,
-    /// An order is missing in its customer's purchases, or stands there twice (P12).
+    /// An order is missing in its customer's purchases, or is there twice (P12).
     WrongPurchases,
-    /// Somebody was charged without a sale, or not what the order says (P11).
+    /// A cart was charged without an order, or another amount than the order's (P11).
     WrongCharge,
-    /// A hold was freed before its deadline, or not within the time that was allowed after it (P8).
+    /// A hold ended before its deadline, or later after it than allowed (P8).
     WrongTime,
-    /// Two nodes that have the same say different things of it.
+    /// Two nodes disagree about the same thing.
     Disagreed,
     /// The server's own audit reports a broken promise.
     Reported,
@@ -86,12 +88,12 @@ impl fmt::Display for Breach {
     }
 }
 
-/// What a check found.
+/// The results of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Findings {
-    /// How often each promise was broken; empty if none was.
+    /// The number of breaches by kind. Empty if there are none.
     pub breaches: BTreeMap<Breach, u64>,
-    /// The first of them in words.
+    /// The first [`EXAMPLES_MAX`] breaches in words.
     pub examples: Vec<String>,
     /// Seats sold, counted in the audits.
     pub seats_sold: u64,
@@ -99,11 +101,11 @@ pub struct Findings {
     pub seats_held: u64,
     /// Sales, counted in the audits: one for each order and session.
     pub sales: u64,
-    /// Sessions looked at.
+    /// Audited sessions.
     pub sessions: u64,
-    /// Carts looked at on the server, beside those known from the sessions.
+    /// Audited carts. Carts that are only known from sessions are not counted.
     pub carts: u64,
-    /// Products, arenas, resources and customers looked at.
+    /// Audited products, arenas, resources and customers.
     #[serde(default)]
     pub others: u64,
     /// Units, places and slots sold, counted in the audits.
@@ -112,10 +114,10 @@ pub struct Findings {
     /// Units, places and slots in carts, counted in the audits.
     #[serde(default)]
     pub units_held: u64,
-    /// Units and places that are free, counted in the audits.
+    /// Free units and places, counted in the audits.
     #[serde(default)]
     pub units_free: u64,
-    /// Bookings made without a cart, as the resources list them.
+    /// Bookings without a cart, as the resources list them.
     #[serde(default)]
     pub bookings: u64,
     /// Orders in the purchases of customers.
@@ -127,22 +129,22 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Whether every promise holds.
-    pub fn clean(&self) -> bool {
+    /// Whether there are no breaches.
+    pub fn is_clean(&self) -> bool {
         self.breaches.is_empty()
     }
 
-    /// How often this was broken.
+    /// The number of breaches of this kind.
     pub fn count(&self, breach: Breach) -> u64 {
         self.breaches.get(&breach).copied().unwrap_or(0)
     }
 
-    /// How many breaches of all kinds.
+    /// The number of breaches of all kinds.
     pub fn count_all(&self) -> u64 {
         self.breaches.values().sum()
     }
 
-    /// Notes a breach.
+    /// Adds a breach.
     pub fn add(&mut self, breach: Breach, text: impl FnOnce() -> String) {
         *self.breaches.entry(breach).or_default() += 1;
         if self.examples.len() < EXAMPLES_MAX {
@@ -151,33 +153,33 @@ impl Findings {
     }
 }
 
-/// What the servers say after a run.
+/// The servers' state after a run, from their audits.
 #[derive(Clone, Debug, Default)]
-pub struct Audited {
+pub struct AuditedState {
     /// Sessions by their numbers in the house.
     pub sessions: BTreeMap<u32, SessionAudit>,
-    /// Carts: all whose clients do not know how they ended, and any others.
+    /// Carts: all those of which the client does not know the outcome of a request, and any others.
     pub carts: Vec<CartAudit>,
-    /// Products by their numbers.
+    /// Products by number.
     pub products: BTreeMap<u32, ProductAudit>,
-    /// Sessions without seats by their numbers.
+    /// Arenas (sessions without seats) by number.
     pub arenas: BTreeMap<u32, SessionAudit>,
-    /// Resources by their numbers, each with all its bookings.
+    /// Resources by number, each with all its bookings.
     pub resources: BTreeMap<u32, (ResourceAudit, Vec<BookingView>)>,
-    /// Customers by their numbers.
+    /// Customers by number.
     pub customers: BTreeMap<u32, CustomerAudit>,
-    /// What the gateway says, if there is one that can be asked.
+    /// The charges in the gateway's ledger, if there is a gateway whose ledger can be read.
     pub charges: Option<Vec<Charge>>,
-    /// An instant by the server's clock not before the last of these audits: a hold whose deadline is later must be in them.
+    /// A time by the server's clock, not before the last of these audits. A hold with a later deadline must be in them.
     pub at: Timestamp,
 }
 
-/// A charge in the gateway's ledger, in minor units.
+/// A charge in the gateway's ledger. Amounts are in minor units of the currency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charge {
-    /// Who pays.
+    /// The cart that pays.
     pub cart: CartId,
-    /// Set aside now: neither taken nor given up.
+    /// Set aside now, neither taken nor voided.
     pub authorized: i64,
     /// Taken.
     pub captured: i64,
@@ -185,20 +187,21 @@ pub struct Charge {
     pub refunded: i64,
 }
 
-/// What was sold: the seats of a house, what one of them costs in minor units, and everything else.
+/// Everything that a run sells.
 #[derive(Clone, Copy, Debug)]
-pub struct Sold<'a> {
-    /// Where the seats are.
+pub struct RunInventory<'a> {
+    /// The house with the seats.
     pub house: &'a House,
-    /// What one seat costs, in minor units.
+    /// The price of one seat, in minor units of the currency.
     pub price: i64,
-    /// Everything else.
+    /// Everything besides seats.
     pub goods: &'a Goods,
 }
 
-/// Checks what the servers say against itself and against what the clients were told. Only audited entities are judged.
-pub fn check(sold: Sold<'_>, history: &History, audited: &Audited) -> Findings {
-    let Sold { house, price: _, goods } = sold;
+/// Checks the servers' state for contradictions, and compares it with the answers that the clients got. Checks only
+/// audited entities.
+pub fn check(inventory: RunInventory<'_>, history: &History, audited: &AuditedState) -> Findings {
+    let RunInventory { house, price: _, goods } = inventory;
     let others = audited.products.len() + audited.arenas.len() + audited.resources.len() + audited.customers.len();
     let mut findings = Findings {
         sessions: audited.sessions.len() as u64,
@@ -212,8 +215,8 @@ pub fn check(sold: Sold<'_>, history: &History, audited: &Audited) -> Findings {
     for audit in &audited.carts {
         cart::check(audit, &mut findings);
     }
-    book::check(sold, history, audited, &mut findings);
-    quantity::check(goods, history, audited, &mut findings);
+    seats::check(inventory, history, audited, &mut findings);
+    goods::check(goods, history, audited, &mut findings);
     bookings::check(goods, history, audited, &mut findings);
     money::check(goods, history, audited, &mut findings);
     findings

@@ -1,4 +1,4 @@
-//! What a flow buys: a pure function of the run's seed and the flow's number, fixed before any wait.
+//! The seats that a flow buys: a pure function of the run's seed and the flow's number. It does not depend on timing.
 
 use boxoffice_core::{
     id::{CartToken, Entity},
@@ -6,21 +6,21 @@ use boxoffice_core::{
 };
 use rand::Rng;
 
-use crate::{arrival::FlowNumber, draw::Draw, house::House};
+use crate::{arrival::FlowNumber, house::House, run_seed::RunSeed};
 
-/// How a flow comes to its seats.
+/// How a flow picks its seats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pick {
-    /// The next seats of the next session of the group: flow `i` takes block `i / sessions` of session `i % sessions`, so
-    /// no two flows ever want the same seat. Blocks follow each other along the rows.
+    /// The next seats of the next session of the group. Flow `i` takes block `i / sessions` of session `i % sessions`,
+    /// so two flows never want the same seat. Blocks follow each other along the rows.
     Next,
-    /// Neighbouring seats at a random place of a random session of the group: flows meet.
+    /// Adjacent seats at a random place of a random session of the group. Some flows conflict.
     Random,
-    /// The first seats of the first session of the group: all flows meet.
+    /// The first seats of the first session of the group. All flows conflict.
     Same,
 }
 
-/// What a flow asks for.
+/// The seats that a flow asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The session's number in the house.
@@ -29,46 +29,43 @@ pub struct Choice {
     pub seats: SeatSet,
 }
 
-/// Why there can be no picker.
+/// Why a [`Picker`] cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PickerError {
-    /// A hold has 1 to 20 seats.
+    /// A hold must have 1 to 20 seats.
     #[error("a hold takes 1 to {HOLD_SEATS_MAX} seats, not {0}; change `seats` of the flow")]
     SeatsOfHold(u16),
-    /// Neighbouring seats have to fit into a row.
-    #[error("{wanted} neighbouring seats do not fit into a row of {row}; take fewer seats or longer rows")]
-    RowTooShort {
-        /// Seats wanted.
-        wanted: u16,
-        /// Seats of a row.
-        row: u16,
-    },
-    /// Flows that never meet need enough seats.
+    /// Adjacent seats must fit into a row.
+    #[error("{wanted} adjacent seats do not fit into a row of {row}; take fewer seats or longer rows")]
+    #[allow(missing_docs)]
+    RowTooShort { wanted: u16, row: u16 },
+    /// Flows that never conflict need enough seats.
     #[error(
         "{wanted} flows a group need {wanted} blocks of seats, but the house has {room}; add sessions or take fewer flows"
     )]
     HouseTooSmall {
-        /// Flows of a group.
+        /// Blocks that a group needs, one a flow.
         wanted: u64,
-        /// Blocks a group has.
+        /// Blocks that a group has.
         room: u64,
     },
 }
 
-/// Chooses what each flow of a run buys, and makes its cart's token.
+/// Picks the seats that each flow of a run buys, and makes the token of its cart.
 #[derive(Clone, Debug)]
 pub struct Picker {
     house: House,
     pick: Pick,
     seats: u16,
-    draw: Draw,
+    seed: RunSeed,
 }
 
 impl Picker {
-    /// A picker of `seats` seats a flow in `house`, for runs of at most `flows` flows a group.
+    /// A picker for runs of at most `flows` flows a group, which picks `seats` seats a flow in `house`.
     ///
     /// # Errors
-    /// [`PickerError`] if a hold cannot have that many seats or the house is too small for flows that never meet.
+    /// [`PickerError`] if a hold cannot have that many seats, or if the house is too small for flows that never
+    /// conflict.
     pub fn new(house: House, pick: Pick, seats: u16, flows: u64, seed: u64) -> Result<Picker, PickerError> {
         if seats == 0 || usize::from(seats) > HOLD_SEATS_MAX {
             return Err(PickerError::SeatsOfHold(seats));
@@ -86,36 +83,36 @@ impl Picker {
             }
             Pick::Random | Pick::Same => {}
         }
-        let draw = Draw { prefix: house.prefix.clone(), seed };
-        Ok(Picker { house, pick, seats, draw })
+        let seed = RunSeed { prefix: house.prefix.clone(), seed };
+        Ok(Picker { house, pick, seats, seed })
     }
 
-    /// The house that is sold.
+    /// The house whose seats the flows buy.
     pub fn house(&self) -> &House {
         &self.house
     }
 
-    /// The token of the flow's cart, in the shard of the session it chose. Different prefixes and different seeds give
+    /// The token of a flow's cart, in the shard of the chosen session. Different prefixes and different seeds give
     /// different tokens.
     pub fn token(&self, flow: FlowNumber, choice: &Choice) -> CartToken {
-        self.draw.token_beside(flow, &Entity::Session(self.house.session_id(choice.session)))
+        self.seed.token_beside(flow, &Entity::Session(self.house.session_id(choice.session)))
     }
 
-    /// What the flow asks for the first time (`attempt` 0), and after so many refusals.
+    /// The choice of a flow after `attempt` refusals. The first attempt is 0.
     pub fn choose(&self, flow: FlowNumber, attempt: u32) -> Choice {
         match self.pick {
             Pick::Next => {
                 let sessions = self.house.sessions_of_group();
                 let session = self.house.session_number(flow.group, flow.index % sessions);
                 let first = (flow.index / sessions) * u32::from(self.seats);
-                self.choice(session, (first..first + u32::from(self.seats)).map(|flat| self.house.seat(flat)))
+                self.choice(session, (first..first + u32::from(self.seats)).map(|index| self.house.seat(index)))
             }
             Pick::Random => {
-                let mut random = self.draw.random(flow, attempt);
+                let mut rng = self.seed.rng(flow, attempt);
                 let session =
-                    self.house.session_number(flow.group, random.random_range(0..self.house.sessions_of_group()));
-                let row = random.random_range(0..self.house.rows);
-                let first = random.random_range(0..=self.house.seats - self.seats);
+                    self.house.session_number(flow.group, rng.random_range(0..self.house.sessions_of_group()));
+                let row = rng.random_range(0..self.house.rows);
+                let first = rng.random_range(0..=self.house.seats - self.seats);
                 self.choice(session, (first..first + self.seats).map(|seat| Seat { row, seat }))
             }
             Pick::Same => {
@@ -127,13 +124,13 @@ impl Picker {
 
     /// Whether the flow gives up after its hold, if `percent` of flows do.
     pub fn abandons(&self, flow: FlowNumber, percent: u8) -> bool {
-        self.draw.abandons(flow, percent)
+        self.seed.abandons(flow, percent)
     }
 
     fn choice(&self, session: u32, seats: impl Iterator<Item = Seat>) -> Choice {
         Choice {
             session,
-            seats: SeatSet::new(seats).expect("the picker checked the number of seats and takes none twice"),
+            seats: SeatSet::new(seats).expect("the picker checks the number of seats and takes no seat twice"),
         }
     }
 }
@@ -149,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn next_takes_every_seat_once_and_then_there_is_no_room() {
+    fn next_takes_every_seat_once_until_the_house_is_full() {
         let picker = Picker::new(house(3, 5, 16), Pick::Next, 5, 48, 1).expect("48 blocks of 5 in 3 sessions of 80");
         let mut seen = BTreeSet::new();
         for group in 0..2 {
@@ -166,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn next_goes_to_the_next_session_with_each_flow() {
+    fn next_takes_the_next_session_for_each_flow() {
         let picker = Picker::new(house(3, 30, 30), Pick::Next, 5, 100, 1).expect("room enough");
         let sessions: Vec<u32> = (0..4).map(|index| picker.choose(FlowNumber { group: 1, index }, 0).session).collect();
         assert_eq!(sessions, [3, 4, 5, 3]);
@@ -175,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn random_seats_are_neighbours_repeatable_and_another_try_asks_for_others() {
+    fn random_seats_are_adjacent_and_repeatable_and_differ_by_attempt() {
         let picker = Picker::new(house(10, 30, 30), Pick::Random, 5, 0, 7).expect("fits");
         let mut differ = 0;
         for index in 0..200 {
@@ -187,7 +184,7 @@ mod tests {
             assert!(seats[4].seat < 30 && seats[0].row < 30 && choice.session < 10);
             differ += usize::from(choice != picker.choose(flow, 1));
         }
-        assert!(differ > 190, "only {differ} of 200 second tries ask for something else");
+        assert!(differ > 190, "only {differ} of 200 second attempts differ");
     }
 
     #[test]
@@ -209,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn about_the_asked_share_of_flows_gives_up() {
+    fn the_given_share_of_flows_gives_up() {
         let picker = Picker::new(house(1, 1, 20), Pick::Same, 1, 0, 3).expect("fits");
         let gave_up = (0..10_000).filter(|&index| picker.abandons(FlowNumber { group: 0, index }, 30)).count();
         assert!((2_800..3_200).contains(&gave_up), "{gave_up} of 10 000");
@@ -217,12 +214,9 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_picked_is_said() {
+    fn impossible_picks_are_errors() {
         let error = Picker::new(house(1, 5, 4), Pick::Random, 5, 0, 1).expect_err("rows of 4");
-        assert_eq!(
-            error.to_string(),
-            "5 neighbouring seats do not fit into a row of 4; take fewer seats or longer rows"
-        );
+        assert_eq!(error.to_string(), "5 adjacent seats do not fit into a row of 4; take fewer seats or longer rows");
         assert_eq!(Picker::new(house(1, 5, 40), Pick::Next, 21, 0, 1).expect_err("21"), PickerError::SeatsOfHold(21));
         assert_eq!(Picker::new(house(1, 5, 40), Pick::Next, 0, 0, 1).expect_err("0"), PickerError::SeatsOfHold(0));
     }

@@ -1,4 +1,4 @@
-//! Goods: what a run sells besides seats, as numbers, and the ids those numbers have on the server.
+//! Goods: the products, areas and resources of a run, as numbers, and their ids on the server.
 
 use boxoffice_core::{
     answer::LineView,
@@ -8,67 +8,62 @@ use boxoffice_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Time of a resource, `[begin, end)`.
+/// A time of a resource, `[begin, end)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Span {
-    /// From.
+#[allow(missing_docs)]
+pub struct Slot {
     pub begin: Timestamp,
-    /// Up to, exclusive.
     pub end: Timestamp,
 }
 
-impl Span {
-    /// Whether the two have an instant in common.
-    pub fn overlaps(&self, other: &Span) -> bool {
+impl Slot {
+    /// Whether the two slots have an instant in common.
+    pub fn overlaps(&self, other: &Slot) -> bool {
         self.begin < other.end && other.begin < self.end
     }
 }
 
-/// One thing that is sold by quantity, or one time of one resource.
+/// A product or area, which is sold by quantity, or a slot of a resource. All by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
 pub enum Good {
-    /// A product, by number.
     Product(u32),
-    /// An area of an arena, both by number.
+    /// An area of an arena.
     Area {
-        /// Which arena.
         arena: u32,
-        /// Which of its areas.
         area: u32,
     },
-    /// A time of a resource.
+    /// A slot of a resource.
     Slot {
-        /// Which resource.
         resource: u32,
-        /// When.
-        span: Span,
+        slot: Slot,
     },
 }
 
-/// All goods of a run. Its prefix is its own, so runs never meet on one server.
+/// All goods of a run. Each run has its own prefix, so runs on one server do not conflict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Goods {
-    /// What every id starts with.
+    /// The prefix of every id.
     pub prefix: String,
-    /// Products.
+    /// The number of products.
     pub products: u32,
-    /// Units of each product.
+    /// The number of units of each product.
     pub stock: u64,
-    /// For one unit, in minor units.
+    /// The price of one unit, in minor units of the currency.
     pub unit_price: i64,
-    /// Sessions with areas and no seats.
+    /// The number of arenas: sessions with areas and no seats.
     pub arenas: u32,
-    /// Areas of each of them.
+    /// The number of areas of each arena.
     pub areas: u32,
-    /// Places of each area.
+    /// The number of places of each area.
     pub capacity: u32,
-    /// For one place, in minor units.
+    /// The price of one place, in minor units of the currency.
     pub place_price: i64,
-    /// Resources, each with a capacity of 1.
+    /// The number of resources, each with a capacity of 1.
     pub resources: u32,
-    /// For one slot, however long, in minor units.
+    /// The price of one slot of any length, in minor units of the currency.
     pub slot_price: i64,
-    /// Customers.
+    /// The number of customers.
     pub customers: u32,
 }
 
@@ -85,7 +80,7 @@ impl Goods {
 
     /// The id of an area within its arena.
     pub fn area_id(&self, area: u32) -> Id {
-        Id::new(&format!("area{area}")).expect("a short word is an id")
+        Id::new(&format!("area{area}")).expect("a short word is a valid id")
     }
 
     /// The id of a resource.
@@ -103,7 +98,7 @@ impl Goods {
         self.id('u', customer)
     }
 
-    /// What one of these costs, in minor units.
+    /// The price of one of these, in minor units of the currency.
     pub fn price(&self, good: Good) -> i64 {
         match good {
             Good::Product(_) => self.unit_price,
@@ -112,7 +107,7 @@ impl Goods {
         }
     }
 
-    /// How many of it there are in all.
+    /// The total quantity of a good.
     pub fn capacity(&self, good: Good) -> u64 {
         match good {
             Good::Product(_) => self.stock,
@@ -130,53 +125,50 @@ impl Goods {
         }
     }
 
-    /// The good of a line of a cart; `None` if it has seats or is none of this run's.
+    /// The good in a line of a cart. `None` if the line has seats or does not belong to this run.
     pub fn of_line(&self, line: &LineView) -> Option<Good> {
         let portion = line.content.portion();
         match &line.entity {
-            Entity::Product(id) => portion_good(&portion, Owner::Product(self.number(id, 'p')?)),
-            Entity::Session(id) => portion_good(&portion, Owner::Arena(self.number(id, 'a')?)),
-            Entity::Resource(id) => portion_good(&portion, Owner::Resource(self.number(id, 'r')?)),
+            Entity::Product(id) => good_of_portion(&portion, Owner::Product(self.number(id, 'p')?)),
+            Entity::Session(id) => good_of_portion(&portion, Owner::Arena(self.number(id, 'a')?)),
+            Entity::Resource(id) => good_of_portion(&portion, Owner::Resource(self.number(id, 'r')?)),
             Entity::Venue(_) | Entity::Cart(_) | Entity::Customer(_) | Entity::Directory | Entity::Cluster => None,
         }
     }
 
-    /// The number in an id of one kind; `None` if it is another run's.
+    /// The number in an id of this kind. `None` if the id does not belong to this run.
     fn number(&self, id: &Id, kind: char) -> Option<u32> {
         id.as_str().strip_prefix(self.prefix.as_str())?.strip_prefix('-')?.strip_prefix(kind)?.parse().ok()
     }
 
-    /// The number of a booking's id; `None` if it is none of this run's.
+    /// The number in a booking's id. `None` if the id does not belong to this run.
     pub fn booking_number(&self, booking: &str) -> Option<u32> {
         self.number(&Id::new(booking)?, 'b')
     }
 
     fn id(&self, kind: char, number: u32) -> Id {
         let text = format!("{}-{kind}{number}", self.prefix);
-        Id::new(&text).unwrap_or_else(|| panic!("the prefix {:?} makes no ids", self.prefix))
+        Id::new(&text).unwrap_or_else(|| panic!("the prefix {:?} does not make valid ids", self.prefix))
     }
 }
 
-/// Whose portion it is.
+/// The owner of a portion, by number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Owner {
-    /// A product's.
     Product(u32),
-    /// An arena's.
     Arena(u32),
-    /// A resource's.
     Resource(u32),
 }
 
-/// The good that a portion is of; `None` for seats, quotas and areas that are none of ours.
-pub(crate) fn portion_good(portion: &Portion, owner: Owner) -> Option<Good> {
+/// The good that a portion is part of. `None` for seats, quotas and areas that do not belong to this run.
+pub(crate) fn good_of_portion(portion: &Portion, owner: Owner) -> Option<Good> {
     match (portion, owner) {
         (Portion::Units(_), Owner::Product(product)) => Some(Good::Product(product)),
         (Portion::Places { area, .. }, Owner::Arena(arena)) => {
             Some(Good::Area { arena, area: area.as_str().strip_prefix("area")?.parse().ok()? })
         }
         (Portion::Slot { begin, end }, Owner::Resource(resource)) => {
-            Some(Good::Slot { resource, span: Span { begin: *begin, end: *end } })
+            Some(Good::Slot { resource, slot: Slot { begin: *begin, end: *end } })
         }
         (
             Portion::Seats(_)
@@ -196,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_found_by_its_ids() {
+    fn the_good_of_a_line_follows_from_its_ids() {
         let goods = Goods { prefix: "r1".into(), products: 9, ..Goods::default() };
         let content = Content::Units { quantity: 2, price: 1 };
         let line = |entity| LineView { line: 1, entity, content: content.clone(), late: false };
@@ -207,8 +199,8 @@ mod tests {
     }
 
     #[test]
-    fn spans_that_touch_have_nothing_in_common() {
-        let span = |begin, end| Span { begin: Timestamp(begin), end: Timestamp(end) };
-        assert!(span(0, 10).overlaps(&span(9, 11)) && !span(0, 10).overlaps(&span(10, 11)));
+    fn slots_that_touch_do_not_overlap() {
+        let slot = |begin, end| Slot { begin: Timestamp(begin), end: Timestamp(end) };
+        assert!(slot(0, 10).overlaps(&slot(9, 11)) && !slot(0, 10).overlaps(&slot(10, 11)));
     }
 }

@@ -1,4 +1,5 @@
-//! What the clients of a run were told: every request with its answer, kept to be held against what the servers say afterwards.
+//! The history of a run: every request of the clients with its answer. The check compares it with the servers' state
+//! afterwards.
 
 use boxoffice_core::{
     answer::CartState,
@@ -8,207 +9,207 @@ use boxoffice_core::{
     time::Timestamp,
 };
 
-use crate::goods::{Good, Span as Slot};
+use crate::goods::{Good, Slot};
 
-/// The number of `payment_declined`.
+/// The code of `payment_declined`.
 const PAYMENT_DECLINED: u16 = 601;
 
-/// When a request went out and its answer came in, in microseconds since the run's start by the client's steady clock.
+/// When a request was sent and answered, in microseconds since the run's start by the client's monotonic clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// Just before the request was sent.
     pub called_us: u64,
-    /// Just after the answer came.
+    /// Just after the answer arrived.
     pub returned_us: u64,
 }
 
-/// What a hold ended with.
+/// The outcome of a hold of seats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HoldOutcome {
-    /// The seats are the cart's.
+    /// The cart holds the seats.
     Granted {
-        /// The session's version after it, if the answer said it.
+        /// The session's version after the hold, if the answer has it.
         session_version: Option<u64>,
         /// When the cart expires, by the server's clock.
         deadline: Timestamp,
-        /// Σ of the prices captured, in minor units.
+        /// The sum of the seats' prices, in minor units of the currency.
         price: i64,
     },
-    /// Refused; nothing changed.
+    /// The hold was refused. Nothing changed.
     Refused {
-        /// The refusal's number.
+        /// The refusal's code.
         code: u16,
-        /// The seats it names.
+        /// The seats that the refusal names.
         named: Vec<TakenSeat>,
     },
-    /// It may or may not have happened.
+    /// The hold may or may not have happened.
     Unknown,
-    /// The server said that it did not happen.
+    /// The server said that the hold did not happen.
     NotDone,
 }
 
-/// A hold as the client knows it.
+/// A hold of seats as the client knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoldRecord {
     /// The session's number in the house.
     pub session: u32,
-    /// What was asked for.
+    /// The requested seats.
     pub seats: SeatSet,
-    /// When.
+    /// When it was sent and answered.
     pub span: Span,
-    /// What came of it.
+    /// How it ended.
     pub outcome: HoldOutcome,
 }
 
-/// What a hold of units, places or a slot ended with.
+/// The outcome of a hold of units, places or a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TakeOutcome {
-    /// It is the cart's.
+pub enum GoodsHoldOutcome {
+    /// The cart holds the goods.
     Granted {
         /// When the cart expires, by the server's clock.
         deadline: Timestamp,
     },
-    /// Refused; nothing changed.
+    /// The hold was refused. Nothing changed.
     Refused {
-        /// The refusal's number.
+        /// The refusal's code.
         code: u16,
-        /// How many are free, as the refusal says, if it says so.
+        /// The free quantity, if the refusal has it.
         free: Option<u64>,
     },
-    /// It may or may not have happened.
+    /// The hold may or may not have happened.
     Unknown,
-    /// The server said that it did not happen.
+    /// The server said that the hold did not happen.
     NotDone,
 }
 
 /// A hold of units, places or a slot, as the client knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TakeRecord {
-    /// Of what.
+pub struct GoodsHoldRecord {
+    /// The requested good.
     pub good: Good,
-    /// How many more.
+    /// The requested quantity, in addition to what the cart holds.
     pub quantity: u32,
-    /// When.
+    /// When it was sent and answered.
     pub span: Span,
-    /// What came of it.
-    pub outcome: TakeOutcome,
+    /// How it ended.
+    pub outcome: GoodsHoldOutcome,
 }
 
-/// What is done about a booking without a cart.
+/// A change of a booking without a cart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is made.
+    /// Makes the booking at this time.
     Reserve(Slot),
-    /// It is put to another time.
+    /// Moves the booking to this time.
     Move(Slot),
-    /// It is ended.
+    /// Ends the booking.
     Cancel,
 }
 
-/// What a change of a booking ended with.
+/// The outcome of a change of a booking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeOutcome {
-    /// It is done.
+    /// The change is done.
     Done,
-    /// Refused; nothing changed.
+    /// The change was refused. Nothing changed.
     Refused {
-        /// The refusal's number.
+        /// The refusal's code.
         code: u16,
     },
-    /// It may or may not have happened.
+    /// The change may or may not have happened.
     Unknown,
-    /// The server said that it did not happen.
+    /// The server said that the change did not happen.
     NotDone,
 }
 
-/// A change of a booking as the client knows it. A booking is only changed by one client at a time.
+/// A change of a booking as the client knows it. Only one client at a time changes a booking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeRecord {
-    /// Of which resource, by number.
+    /// The resource's number.
     pub resource: u32,
-    /// Which booking, by number.
+    /// The booking's number.
     pub booking: u32,
-    /// What was asked for.
+    /// The requested change.
     pub change: Change,
-    /// When.
+    /// When it was sent and answered.
     pub span: Span,
-    /// What came of it.
+    /// How it ended.
     pub outcome: ChangeOutcome,
 }
 
-/// What a checkout ended with.
+/// The outcome of a checkout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckoutOutcome {
-    /// An order was written.
+    /// The cart became an order.
     Bought {
-        /// Its id.
+        /// The order's id.
         order: OrderId,
-        /// Its total in minor units.
+        /// The order's total, in minor units of the currency.
         total: i64,
-        /// Versions of sessions after their sells, where the answer said them.
+        /// The number of each session and its version after the sale, as far as the answer has it.
         sold: Vec<(u32, u64)>,
     },
-    /// Refused; nothing changed.
+    /// The checkout was refused. Nothing changed.
     Refused {
-        /// The refusal's number.
+        /// The refusal's code.
         code: u16,
     },
-    /// It may or may not have happened.
+    /// The checkout may or may not have happened.
     Unknown,
-    /// The server said that it did not happen.
+    /// The server said that the checkout did not happen.
     NotDone,
 }
 
 /// A checkout as the client knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckoutRecord {
-    /// When.
+    /// When it was sent and answered.
     pub span: Span,
-    /// What came of it.
+    /// How it ended.
     pub outcome: CheckoutOutcome,
 }
 
-/// One cart as its client knows it.
+/// A cart as its client knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CartRecord {
-    /// Its id.
+    /// The cart's id.
     pub cart: CartId,
-    /// Versions of the cart in the answers to its changes, in the order they came.
+    /// The cart's versions in the answers to its changes, in the order of the answers.
     pub versions: Vec<u64>,
-    /// Its holds of seats, in the order asked.
+    /// Holds of seats, in the order of the requests.
     pub holds: Vec<HoldRecord>,
-    /// Its holds of units, places and slots, in the order asked.
-    pub takes: Vec<TakeRecord>,
-    /// Whose it is, by number.
+    /// Holds of units, places and slots, in the order of the requests.
+    pub goods_holds: Vec<GoodsHoldRecord>,
+    /// The number of the cart's customer.
     pub customer: Option<u32>,
-    /// Whether it pays through the gateway.
+    /// Whether the cart pays through the gateway.
     pub gateway: bool,
-    /// Its checkout, if it came to one.
+    /// The checkout, if the client requested one.
     pub checkout: Option<CheckoutRecord>,
 }
 
 impl CartRecord {
-    /// A cart nothing is known of yet.
+    /// The record of a cart without any request.
     pub fn new(cart: CartId) -> CartRecord {
         CartRecord {
             cart,
             versions: Vec::new(),
             holds: Vec::new(),
-            takes: Vec::new(),
+            goods_holds: Vec::new(),
             customer: None,
             gateway: false,
             checkout: None,
         }
     }
 
-    /// Whether the client does not know how some request of it ended.
+    /// Whether the client does not know the outcome of one of the cart's requests.
     pub fn has_unknown(&self) -> bool {
         self.holds.iter().any(|hold| hold.outcome == HoldOutcome::Unknown)
-            || self.takes.iter().any(|take| take.outcome == TakeOutcome::Unknown)
+            || self.goods_holds.iter().any(|hold| hold.outcome == GoodsHoldOutcome::Unknown)
             || self.checkout.as_ref().is_some_and(|checkout| checkout.outcome == CheckoutOutcome::Unknown)
     }
 
-    /// The order, if the client was told of one.
+    /// The order, if an answer named one.
     pub fn order(&self) -> Option<OrderId> {
         match self.checkout.as_ref()?.outcome {
             CheckoutOutcome::Bought { order, .. } => Some(order),
@@ -216,13 +217,13 @@ impl CartRecord {
         }
     }
 
-    /// Whether its payment was declined, so that everything it had was given back.
+    /// Whether the cart's payment was declined, so that everything it held was released.
     pub fn is_declined(&self) -> bool {
         let outcome = self.checkout.as_ref().map(|checkout| &checkout.outcome);
         matches!(outcome, Some(CheckoutOutcome::Refused { code: PAYMENT_DECLINED }))
     }
 
-    /// The states the cart may be in by what the client knows, long after its last request.
+    /// Whether the cart may be in this state long after its last request, as far as the client knows.
     pub fn may_be(&self, state: CartState) -> bool {
         match self.checkout.as_ref().map(|checkout| &checkout.outcome) {
             Some(CheckoutOutcome::Bought { .. }) => state == CartState::Done,
@@ -238,8 +239,8 @@ impl CartRecord {
 /// All carts of a run.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// One for each flow, in no order.
+    /// One cart for each flow, in no order.
     pub carts: Vec<CartRecord>,
-    /// Changes of bookings; those of one booking in the order asked.
+    /// Changes of bookings. The changes of one booking are in the order of the requests.
     pub changes: Vec<ChangeRecord>,
 }

@@ -1,44 +1,44 @@
-//! The house: everything a run sells, as numbers, and the ids those numbers have on the server.
+//! The house: the venues, sessions and seats of a run, as numbers, and their ids on the server.
 
 use boxoffice_core::{id::Id, seat::Seat};
 
-/// The longest prefix of a house's ids, in bytes: the rest of an id needs room.
+/// The longest prefix of a house's ids, in bytes. The rest of an id needs room.
 pub const PREFIX_BYTES_MAX: usize = 32;
 
-/// Groups of venues with one hall each, all alike. A run's prefix is its own, so runs never meet on one server.
+/// Groups of identical venues with one hall each. Each run has its own prefix, so runs on one server do not conflict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct House {
-    /// What every id starts with; at most [`PREFIX_BYTES_MAX`] bytes of what ids may have.
+    /// The prefix of every id: at most [`PREFIX_BYTES_MAX`] bytes, of characters that ids may have.
     pub prefix: String,
-    /// Groups; each has venues of its own.
+    /// The number of groups. Each has its own venues.
     pub groups: u32,
-    /// Venues of a group.
+    /// The number of venues in a group.
     pub venues: u32,
-    /// Sessions of a venue, one after the other in its one hall.
+    /// The number of sessions of a venue, one after the other in its one hall.
     pub sessions: u32,
-    /// Rows of a hall.
+    /// The number of rows of a hall.
     pub rows: u16,
-    /// Seats of a row.
+    /// The number of seats of a row.
     pub seats: u16,
 }
 
 impl House {
-    /// All sessions of a group.
+    /// The number of sessions of a group.
     pub fn sessions_of_group(&self) -> u32 {
         self.venues * self.sessions
     }
 
-    /// All sessions.
+    /// The number of sessions of all groups.
     pub fn sessions_all(&self) -> u32 {
         self.groups * self.sessions_of_group()
     }
 
-    /// All venues.
+    /// The number of venues of all groups.
     pub fn venues_all(&self) -> u32 {
         self.groups * self.venues
     }
 
-    /// Seats of one session.
+    /// The number of seats of one session.
     pub fn seats_of_session(&self) -> u32 {
         u32::from(self.rows) * u32::from(self.seats)
     }
@@ -52,10 +52,10 @@ impl House {
         group * self.sessions_of_group() + index
     }
 
-    /// The id of venue `venue` of all.
+    /// The id of a venue, by its number among all venues.
     ///
     /// # Panics
-    /// If the prefix does not fit an id; whoever makes a house checks it.
+    /// If the prefix does not make valid ids. Check the prefix before you make a house.
     pub fn venue_id(&self, venue: u32) -> Id {
         self.id(&format!("{}-v{venue}", self.prefix))
     }
@@ -65,7 +65,7 @@ impl House {
         self.id(&format!("{}-v{venue}-hall", self.prefix))
     }
 
-    /// The id of session `session` of all; sessions of a venue follow each other.
+    /// The id of a session, by its number among all sessions. The sessions of a venue have consecutive numbers.
     pub fn session_id(&self, session: u32) -> Id {
         self.id(&format!("{}-s{session}", self.prefix))
     }
@@ -75,24 +75,24 @@ impl House {
         session / self.sessions
     }
 
-    /// The place of a session among those of its venue, in order of time.
-    pub fn place_in_venue(&self, session: u32) -> u32 {
+    /// The index of a session among those of its venue, in order of time.
+    pub fn index_in_venue(&self, session: u32) -> u32 {
         session % self.sessions
     }
 
-    /// Seat number `flat` of a session in layout order.
+    /// The seat with this index in layout order.
     ///
     /// # Panics
     /// If the session has no such seat.
-    pub fn seat(&self, flat: u32) -> Seat {
-        assert!(flat < self.seats_of_session(), "no seat {flat} among {}", self.seats_of_session());
-        let row = flat / u32::from(self.seats);
-        let seat = flat % u32::from(self.seats);
+    pub fn seat(&self, index: u32) -> Seat {
+        assert!(index < self.seats_of_session(), "no seat {index} among {}", self.seats_of_session());
+        let row = index / u32::from(self.seats);
+        let seat = index % u32::from(self.seats);
         Seat { row: row as u16, seat: seat as u16 }
     }
 
     fn id(&self, text: &str) -> Id {
-        Id::new(text).unwrap_or_else(|| panic!("the house's prefix {:?} makes no ids", self.prefix))
+        Id::new(text).unwrap_or_else(|| panic!("the house's prefix {:?} does not make valid ids", self.prefix))
     }
 }
 
@@ -110,13 +110,13 @@ mod tests {
         assert_eq!(house.sessions_all(), 24);
         assert_eq!(house.session_number(1, 5), 17);
         assert_eq!(house.venue_of(17), 4);
-        assert_eq!(house.place_in_venue(17), 1);
+        assert_eq!(house.index_in_venue(17), 1);
         assert_eq!(house.session_id(17).as_str(), "r1-s17");
         assert_eq!(house.hall_id(4).as_str(), "r1-v4-hall");
     }
 
     #[test]
-    fn seats_are_counted_along_the_rows() {
+    fn seats_are_numbered_along_the_rows() {
         assert_eq!(house().seat(0), Seat { row: 0, seat: 0 });
         assert_eq!(house().seat(16), Seat { row: 1, seat: 0 });
         assert_eq!(house().seat(79), Seat { row: 4, seat: 15 });
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "no seat 80 among 80")]
-    fn there_is_no_seat_beyond_the_last() {
+    fn an_index_beyond_the_last_seat_panics() {
         house().seat(80);
     }
 }

@@ -1,16 +1,16 @@
-//! What a load run does and how it is judged, without a socket or a clock: when flows start, what they buy, and whether what
-//! the servers say afterwards agrees with what the clients were told.
+//! The plan of a load run and the check of its results, without a socket or a clock: when flows start, what they buy,
+//! and whether the servers' state afterwards agrees with the answers that the clients got.
 //!
-//! Everything here is a pure function of what is handed in; the same seed gives the same run.
+//! All functions are pure. The same seed gives the same run.
 
-// In reading order: what is sold, when, by whom, what came of it, and the judgement.
+// In reading order: what is sold, the plan of the flows, the answers, the check.
 pub mod goods;
 pub mod house;
 
 pub mod arrival;
-pub mod draw;
 pub mod flow;
 pub mod history;
+pub mod run_seed;
 
 pub mod check;
 pub mod statistics;

@@ -1,31 +1,31 @@
-//! The seeds' statistics, by the seeds' own rules, so that tables can be laid side by side.
+//! Statistics of latencies, computed by the rules of the seed programs, so that their tables and ours can be compared.
 
 use serde::{Deserialize, Serialize};
 
-/// What the seeds print of a list of durations. All in milliseconds.
+/// The statistics that the seed programs print for a list of durations. All durations are in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SeedStatistics {
-    /// How many durations.
+pub struct LatencyStatistics {
+    /// The number of durations.
     pub count: u64,
     /// Arithmetic mean.
     pub mean: f64,
     /// Standard deviation of the population (divided by n).
     pub deviation: f64,
-    /// Mean of the two elements around 0.75 (n − 1) of the sorted list.
+    /// Mean of the two elements of the sorted list around index 0.75 (n − 1).
     pub p75: f64,
     /// Element ⌊n · 95 / 100⌋ of the sorted list.
     pub p95: f64,
     /// Element ⌊n · 99 / 100⌋ of the sorted list.
     pub p99: f64,
-    /// Smallest.
+    /// The smallest duration.
     pub min: f64,
-    /// Largest.
+    /// The largest duration.
     pub max: f64,
 }
 
-impl SeedStatistics {
-    /// The statistics of these durations in microseconds, which are put in order; `None` of none.
-    pub fn of(durations_us: &mut [u64]) -> Option<SeedStatistics> {
+impl LatencyStatistics {
+    /// The statistics of these durations in microseconds. Sorts the durations. `None` if there are none.
+    pub fn of(durations_us: &mut [u64]) -> Option<LatencyStatistics> {
         if durations_us.is_empty() {
             return None;
         }
@@ -39,7 +39,7 @@ impl SeedStatistics {
         let below = sorted[around / 4] as f64;
         let above = sorted[around.div_ceil(4)] as f64;
         let ms = |us: f64| us / 1_000.0;
-        Some(SeedStatistics {
+        Some(LatencyStatistics {
             count: count as u64,
             mean: ms(mean),
             deviation: ms(variance.sqrt()),
@@ -52,7 +52,8 @@ impl SeedStatistics {
     }
 }
 
-/// The middle one of these figures, the mean of the middle two of an even number; `None` of none.
+/// The median of these figures: the middle one, or the mean of the middle two. Sorts the figures. `None` if there are
+/// none.
 pub fn median(figures: &mut [f64]) -> Option<f64> {
     if figures.is_empty() {
         return None;
@@ -67,38 +68,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn eight_numbers_by_hand() {
+    fn statistics_of_eight_durations() {
         // 2 4 4 4 5 5 7 9 ms: the textbook example with mean 5 and deviation 2. 0.75 × 7 = 5.25 lies between 5 and 7.
         let mut us = [9_000, 4_000, 2_000, 5_000, 4_000, 7_000, 5_000, 4_000];
-        let got = SeedStatistics::of(&mut us).expect("eight");
+        let got = LatencyStatistics::of(&mut us).expect("eight");
         assert_eq!(
             got,
-            SeedStatistics { count: 8, mean: 5.0, deviation: 2.0, p75: 6.0, p95: 9.0, p99: 9.0, min: 2.0, max: 9.0 }
+            LatencyStatistics { count: 8, mean: 5.0, deviation: 2.0, p75: 6.0, p95: 9.0, p99: 9.0, min: 2.0, max: 9.0 }
         );
     }
 
     #[test]
-    fn a_hundred_numbers_by_hand() {
+    fn statistics_of_a_hundred_durations() {
         // 1 … 100 ms: the 95th percentile is element 95 of a list that starts at 0, which is 96; 0.75 × 99 = 74.25.
         let mut us: Vec<u64> = (1..=100).rev().map(|ms| ms * 1_000).collect();
-        let got = SeedStatistics::of(&mut us).expect("a hundred");
+        let got = LatencyStatistics::of(&mut us).expect("a hundred");
         assert_eq!((got.mean, got.p75, got.p95, got.p99), (50.5, 75.5, 96.0, 100.0));
         assert!((got.deviation - 28.866_070).abs() < 1e-6, "{}", got.deviation);
     }
 
     #[test]
-    fn where_three_quarters_is_an_element_it_is_that_element() {
+    fn p75_is_one_element_if_its_index_is_whole() {
         // 0.75 × 4 = 3: both neighbours are element 3.
-        let got = SeedStatistics::of(&mut [1_000, 2_000, 3_000, 10_000, 50_000]).expect("five");
+        let got = LatencyStatistics::of(&mut [1_000, 2_000, 3_000, 10_000, 50_000]).expect("five");
         assert_eq!(got.p75, 10.0);
     }
 
     #[test]
-    fn one_number_is_everything() {
-        let got = SeedStatistics::of(&mut [1_234]).expect("one");
+    fn one_duration_is_every_statistic() {
+        let got = LatencyStatistics::of(&mut [1_234]).expect("one");
         assert_eq!(
             got,
-            SeedStatistics {
+            LatencyStatistics {
                 count: 1,
                 mean: 1.234,
                 deviation: 0.0,
@@ -109,7 +110,7 @@ mod tests {
                 max: 1.234
             }
         );
-        assert_eq!(SeedStatistics::of(&mut []), None);
+        assert_eq!(LatencyStatistics::of(&mut []), None);
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub async fn sell(client: &Client, session: SessionView, wanted: Option<Wanted>,
 
 /// How far the server's clock is ahead of this one, in milliseconds.
 fn ahead_ms(client: &Client) -> i64 {
-    client.server().map_or(0, |hello| hello.time.0 as i64 - now().0 as i64)
+    client.server_hello().map_or(0, |hello| hello.time.0 as i64 - now().0 as i64)
 }
 
 struct Sale<'a> {
@@ -131,7 +131,7 @@ impl Sale<'_> {
     }
 
     fn show(&mut self) -> Outcome {
-        self.desk.connected = self.client.server().is_some();
+        self.desk.connected = self.client.server_hello().is_some();
         let page = self.desk.page(self.at(), &look());
         self.screen.show(&page).map_err(no_terminal)
     }

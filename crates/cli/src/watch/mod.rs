@@ -204,7 +204,7 @@ async fn in_lines(client: &Client, mut feed: Feed, mut watched: Watched, reach: 
                 }
             }
             _ = ticks.tick() => {
-                let there = client.server().is_some();
+                let there = client.server_hello().is_some();
                 if there != connected {
                     eprintln!("{}", if there { "connected again" } else { "reconnecting …" });
                     connected = there;
@@ -219,7 +219,7 @@ async fn on_screen(client: &Client, mut feed: Feed, mut watched: Watched, reach:
     let (mut keys, mut ticks, mut stop) = (EventStream::new(), ticks(), pin!(told_to_stop()));
     let mut drawn = None;
     loop {
-        let connected = client.server().is_some();
+        let connected = client.server_hello().is_some();
         let state = (connected, watched.version, feed.stale_for().map(|age| age.as_secs()));
         if drawn != Some(state) {
             screen.show(&watched.page(connected, feed.stale_for())).map_err(no_terminal)?;

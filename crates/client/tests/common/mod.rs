@@ -1,4 +1,4 @@
-//! A server that says what the test tells it to.
+//! A server that sends what the test tells it to.
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
 use std::time::Duration;
@@ -29,10 +29,10 @@ use tokio_tungstenite::{
     },
 };
 
-/// How long a test waits for what must come.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a test waits for something that must arrive.
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a test waits for what must not come.
+/// How long a test waits for something that must not arrive.
 pub const QUIET: Duration = Duration::from_millis(300);
 
 pub struct Server {
@@ -51,81 +51,81 @@ impl Server {
         ClientConfig { encoding: self.encoding, ..ClientConfig::new([address]) }
     }
 
-    /// A client that is connected, and the server's end of it.
+    /// A connected client, and the server's end of its connection.
     pub async fn connected(&self, config: ClientConfig) -> (Client, Peer) {
         let (client, peer) = tokio::join!(Client::connect(config), self.accept());
         (client.expect("a connection"), peer)
     }
 
-    /// The same where the server speaks the first version of the protocol.
+    /// The same, with a server that speaks the first version of the protocol.
     pub async fn connected_as_first_version(&self, config: ClientConfig) -> (Client, Peer) {
         let (client, peer) = tokio::join!(Client::connect(config), self.accept_with(Hello { minor: 0, ..hello() }));
         (client.expect("a connection"), peer)
     }
 
-    /// The same where the server is this node.
+    /// The same, with a server that is this node.
     pub async fn connected_as(&self, node: &str, config: ClientConfig) -> (Client, Peer) {
         let (client, peer) = tokio::join!(Client::connect(config), self.accept_as(node));
         (client.expect("a connection"), peer)
     }
 
-    /// The next connection to this node, with its hellos behind it.
+    /// Accepts the next connection as this node and exchanges hellos.
     pub async fn accept_as(&self, node: &str) -> Peer {
         self.accept_with(Hello { node: node.into(), ..hello() }).await
     }
 
-    /// The next connection, with its hellos behind it.
+    /// Accepts the next connection and exchanges hellos.
     pub async fn accept(&self) -> Peer {
         self.accept_with(hello()).await
     }
 
-    /// The next connection, to a node of a cluster that says no word but its hello, and reads none.
-    pub async fn accept_saying(&self, node: &str, cluster: &str) -> Peer {
-        let mut peer = self.accept_silently().await;
-        peer.say_hello(node, cluster).await;
+    /// Accepts the next connection as this node of this cluster and sends a hello. Reads nothing.
+    pub async fn accept_and_send_hello(&self, node: &str, cluster: &str) -> Peer {
+        let mut peer = self.accept_without_hello().await;
+        peer.send_hello(node, cluster).await;
         peer
     }
 
-    /// The next connection, to a node that says nothing.
-    pub async fn accept_silently(&self) -> Peer {
-        timeout(PATIENCE, self.raw_accept()).await.expect("the client connects")
+    /// Accepts the next connection and sends nothing.
+    pub async fn accept_without_hello(&self) -> Peer {
+        timeout(TIMEOUT, self.accept_upgrade()).await.expect("the client connects")
     }
 
-    /// The next connection to this node, which speaks the first version of the protocol, with its hellos behind it.
+    /// Accepts the next connection as this node, which speaks the first version of the protocol, and exchanges hellos.
     pub async fn accept_as_first_version(&self, node: &str) -> Peer {
         self.accept_with(Hello { node: node.into(), minor: 0, ..hello() }).await
     }
 
     async fn accept_with(&self, hello: Hello) -> Peer {
-        let mut peer = timeout(PATIENCE, self.raw_accept()).await.expect("the client connects");
+        let mut peer = timeout(TIMEOUT, self.accept_upgrade()).await.expect("the client connects");
         peer.send(|encoding, out| encode::hello(encoding, out, &hello)).await;
-        let greeting = peer.request().await;
-        assert_eq!(greeting.op, Op::Hello);
-        peer.send(|encoding, out| encode::done(encoding, out, greeting.id)).await;
-        peer.greeting = Some(greeting.call);
+        let client_hello = peer.request().await;
+        assert_eq!(client_hello.op, Op::Hello);
+        peer.send(|encoding, out| encode::done(encoding, out, client_hello.id)).await;
+        peer.client_hello = Some(client_hello.call);
         peer
     }
 
-    async fn raw_accept(&self) -> Peer {
+    async fn accept_upgrade(&self) -> Peer {
         let (stream, _) = self.listener.accept().await.expect("a connection");
-        // Without it the second of two frames may be 40 ms late.
+        // Nagle's algorithm could delay the second of two frames by 40 ms.
         stream.set_nodelay(true).expect("a socket");
         let encoding = self.encoding;
-        #[expect(clippy::result_large_err, reason = "the shape of the callback is not ours")]
+        #[expect(clippy::result_large_err, reason = "tungstenite defines the type of the callback")]
         let choose = |upgrade: &Upgrade, mut response: Response| -> Result<Response, ErrorResponse> {
             assert_eq!(upgrade.uri().path(), "/v1/ws");
-            let asked = upgrade.headers().get("Sec-WebSocket-Protocol").expect("a protocol is asked for");
+            let asked = upgrade.headers().get("Sec-WebSocket-Protocol").expect("the client asks for a subprotocol");
             assert_eq!(asked, encoding.subprotocol());
             response.headers_mut().insert("Sec-WebSocket-Protocol", asked.clone());
             Ok(response)
         };
         let socket = accept_hdr_async(stream, choose).await.expect("an upgrade");
-        Peer { socket, encoding, greeting: None }
+        Peer { socket, encoding, client_hello: None }
     }
 
-    /// Nobody connects for a while.
-    pub async fn nobody_comes(&self) {
-        assert!(timeout(QUIET, self.listener.accept()).await.is_err(), "somebody connects");
+    /// Asserts that no client connects for a while.
+    pub async fn expect_no_connection(&self) {
+        assert!(timeout(QUIET, self.listener.accept()).await.is_err(), "a client connects");
     }
 }
 
@@ -133,38 +133,37 @@ impl Server {
 pub struct Peer {
     socket: WebSocketStream<TcpStream>,
     encoding: Encoding,
-    /// The client's hello.
-    pub greeting: Option<Call>,
+    pub client_hello: Option<Call>,
 }
 
 impl Peer {
     /// The next request.
     pub async fn request(&mut self) -> Request {
-        let frame = timeout(PATIENCE, self.socket.next()).await.expect("no request comes").expect("it is open");
+        let frame = timeout(TIMEOUT, self.socket.next()).await.expect("a request arrives").expect("it is open");
         let request = match (frame.expect("a frame"), self.encoding) {
             (Message::Binary(frame), Encoding::MsgPack) => Request::read(Encoding::MsgPack, &frame),
             (Message::Text(frame), Encoding::Json) => Request::read(Encoding::Json, frame.as_bytes()),
-            (other, _) => panic!("{other:?} is no request"),
+            (other, _) => panic!("{other:?} is not a request"),
         };
-        request.expect("a good request")
+        request.expect("a valid request")
     }
 
-    /// Says hello as this node of this cluster.
-    pub async fn say_hello(&mut self, node: &str, cluster: &str) {
+    /// Sends a hello as this node of this cluster.
+    pub async fn send_hello(&mut self, node: &str, cluster: &str) {
         let hello = Hello { node: node.into(), cluster: cluster.into(), ..hello() };
         self.send(|encoding, out| encode::hello(encoding, out, &hello)).await;
     }
 
-    /// No request comes for a while.
-    pub async fn is_quiet(&mut self) {
+    /// Asserts that no request arrives for a while.
+    pub async fn expect_no_request(&mut self) {
         let next = timeout(QUIET, self.socket.next()).await;
-        assert!(next.is_err(), "{next:?} comes");
+        assert!(next.is_err(), "{next:?} arrives");
     }
 
-    /// The client closes the connection.
-    pub async fn is_left(&mut self) {
-        let next = timeout(PATIENCE, self.socket.next()).await.expect("it stays open");
-        assert!(matches!(next, None | Some(Ok(Message::Close(_)) | Err(_))), "{next:?} comes");
+    /// Asserts that the client closes the connection.
+    pub async fn expect_close(&mut self) {
+        let next = timeout(TIMEOUT, self.socket.next()).await.expect("the client closes the connection");
+        assert!(matches!(next, None | Some(Ok(Message::Close(_)) | Err(_))), "{next:?} arrives");
     }
 
     pub async fn send(&mut self, write: impl Fn(Encoding, &mut BytesMut)) {
@@ -191,8 +190,8 @@ impl Peer {
         self.send(|encoding, out| encode::outcome(encoding, out, request.id, &outcome, Shape::Plain, None)).await;
     }
 
-    pub async fn reject(&mut self, request: &Request, why: &Rejection) {
-        self.send(|encoding, out| encode::rejection(encoding, out, Some(request.id), why)).await;
+    pub async fn reject(&mut self, request: &Request, rejection: &Rejection) {
+        self.send(|encoding, out| encode::rejection(encoding, out, Some(request.id), rejection)).await;
     }
 
     pub async fn fail(&mut self, request: &Request, kind: FailKind) {
@@ -219,8 +218,8 @@ impl Peer {
 
     pub async fn ping(&mut self) {
         self.socket.send(Message::Ping("are you there".into())).await.expect("an open connection");
-        let next = timeout(PATIENCE, self.socket.next()).await.expect("no pong comes");
-        assert!(matches!(next, Some(Ok(Message::Pong(_)))), "{next:?} is no pong");
+        let next = timeout(TIMEOUT, self.socket.next()).await.expect("a pong arrives");
+        assert!(matches!(next, Some(Ok(Message::Pong(_)))), "{next:?} is not a pong");
     }
 
     pub async fn close(mut self, code: u16) {
@@ -229,15 +228,15 @@ impl Peer {
         while let Some(Ok(_)) = self.socket.next().await {}
     }
 
-    /// Breaks the connection in the middle of everything.
-    pub fn break_off(self) {
+    /// Resets the TCP connection without a close frame.
+    pub fn reset(self) {
         let stream = self.socket.into_inner();
         stream.set_zero_linger().expect("a socket");
     }
 }
 
-/// Time passes. What is connected is heard meanwhile, so that it stays connected.
-pub async fn pass(time: Duration, peers: &mut [&mut Peer]) {
+/// Advances the clock. The peers send pings meanwhile, so that the client does not take their connections for dead.
+pub async fn advance_time(time: Duration, peers: &mut [&mut Peer]) {
     const STEP: Duration = Duration::from_secs(20);
     let mut left = time;
     while !left.is_zero() {
@@ -253,7 +252,7 @@ pub async fn pass(time: Duration, peers: &mut [&mut Peer]) {
 }
 
 pub fn id(text: &str) -> Id {
-    Id::new(text).expect("a good id")
+    Id::new(text).expect("a valid id")
 }
 
 pub fn held(cart: CartId) -> Answer {
@@ -261,26 +260,26 @@ pub fn held(cart: CartId) -> Answer {
     Answer::Held(Held { cart, lines: Vec::new(), currency, deadline: Timestamp(1), lines_version: 1 })
 }
 
-/// What is to be followed, and from where.
+/// The session of a `watch` request, and the epoch and version to resume from.
 pub fn watched(request: &Request) -> (String, Option<(u64, u64)>) {
     let Call::Watch { entity: Entity::Session(session), since } = &request.call else {
-        panic!("{:?} watches no session", request.call)
+        panic!("{:?} does not watch a session", request.call)
     };
     let version = |since: &Since| match since {
         Since::Version(resume) => (resume.epoch, resume.version),
-        Since::Cursor(cursor) => panic!("{cursor} is no version"),
+        Since::Cursor(cursor) => panic!("cursor {cursor} is not a version"),
     };
     (session.to_string(), since.as_ref().map(version))
 }
 
-/// Four seats, so many of them held.
+/// A snapshot of four seats, of which the first `held` are held.
 pub fn snapshot(version: u64, held: u32) -> Snapshot {
     let counts = SeatCounts { free: 4 - held, held, ..SeatCounts::default() };
     let seats = (0..held).fold(0, |byte, seat| byte | 1 << (seat * 2));
     Snapshot { entity: Entity::Session(id("hamlet")), epoch: 1, version, counts, areas: Vec::new(), seats: vec![seats] }
 }
 
-/// One more of four seats is held after this version than before, which has as many held as its number.
+/// A delta from version `from`, at which `from` of four seats are held, to the next version, at which one more is held.
 pub fn delta(from: u32) -> Delta {
     let counts = SeatCounts { free: 3 - from, held: from + 1, ..SeatCounts::default() };
     Delta {

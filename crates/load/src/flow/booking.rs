@@ -3,7 +3,7 @@
 use boxoffice_client::{Client, Error, When};
 use boxoffice_workload::{
     arrival::FlowNumber,
-    goods::Span as Slot,
+    goods::Slot,
     history::{Change, ChangeOutcome, ChangeRecord, Span},
 };
 use rand::Rng;
@@ -26,7 +26,7 @@ pub(super) async fn change(plan: &Plan, client: &Client, number: FlowNumber, flo
         return reserve(plan, client, resource, slot, flow).await;
     }
 
-    let mut random = plan.draw.random(number, 0);
+    let mut random = plan.run_seed.rng(number, 0);
     let lot: u8 = random.random_range(0..100);
     let slot = plan.random_slot(calendar, &mut random);
     let mine = if lot < rush.cancel_percent + rush.move_percent { plan.diary.take(&mut random) } else { None };

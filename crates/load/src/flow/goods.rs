@@ -4,7 +4,7 @@ use boxoffice_client::{Cart, Error, Held, Reply};
 use boxoffice_workload::{
     arrival::FlowNumber,
     goods::Good,
-    history::{Span, TakeOutcome, TakeRecord},
+    history::{GoodsHoldOutcome, GoodsHoldRecord, Span},
 };
 use rand::{Rng, seq::index};
 
@@ -38,7 +38,7 @@ pub(super) async fn buy_units(plan: &Plan, cart: &Cart, number: FlowNumber, flow
     }
     match failed {
         Some(end) => end,
-        None if plan.draw.abandons(number, spec.abandon_percent) => End::Abandoned,
+        None if plan.run_seed.abandons(number, spec.abandon_percent) => End::Abandoned,
         None => check_out(plan, cart, flow).await,
     }
 }
@@ -53,7 +53,7 @@ fn shopping(plan: &Plan) -> (&CartSpec, &ShopSpec) {
 /// The products that a flow puts into its cart, in this order.
 pub(super) fn products(plan: &Plan, number: FlowNumber) -> Vec<u32> {
     let (spec, shop) = shopping(plan);
-    let mut random = plan.draw.random(number, 0);
+    let mut random = plan.run_seed.rng(number, 0);
     match spec.pick {
         ProductPick::Uniform => (0..spec.adds).map(|_| random.random_range(0..shop.products)).collect(),
         ProductPick::Distinct => {
@@ -68,10 +68,10 @@ pub(super) async fn buy_places(plan: &Plan, cart: &Cart, number: FlowNumber, flo
     let Some(spec) = &plan.scenario.places else {
         unreachable!("a scenario with flows that buy places says which; it was checked")
     };
-    let quantity = plan.draw.random(number, 0).random_range(1..=spec.quantity_max);
+    let quantity = plan.run_seed.rng(number, 0).random_range(1..=spec.quantity_max);
     match hold_one(plan, cart, flow, |attempt| area(plan, number, attempt), quantity, spec.retries).await {
         Err(end) => end,
-        Ok(()) if plan.draw.abandons(number, spec.abandon_percent) => End::Abandoned,
+        Ok(()) if plan.run_seed.abandons(number, spec.abandon_percent) => End::Abandoned,
         Ok(()) => check_out(plan, cart, flow).await,
     }
 }
@@ -81,7 +81,7 @@ pub(super) fn area(plan: &Plan, number: FlowNumber, attempt: u32) -> Good {
     let Some(arena) = &plan.scenario.arena else {
         unreachable!("a scenario with flows that buy places has arenas; it was checked")
     };
-    let mut random = plan.draw.random(number, 1 + attempt);
+    let mut random = plan.run_seed.rng(number, 1 + attempt);
     Good::Area { arena: random.random_range(0..arena.sessions), area: random.random_range(0..arena.areas) }
 }
 
@@ -92,7 +92,7 @@ pub(super) async fn buy_slot(plan: &Plan, cart: &Cart, number: FlowNumber, flow:
     };
     match hold_one(plan, cart, flow, |attempt| slot(plan, number, attempt), 1, spec.retries).await {
         Err(end) => end,
-        Ok(()) if plan.draw.abandons(number, spec.abandon_percent) => End::Abandoned,
+        Ok(()) if plan.run_seed.abandons(number, spec.abandon_percent) => End::Abandoned,
         Ok(()) => check_out(plan, cart, flow).await,
     }
 }
@@ -102,9 +102,9 @@ pub(super) fn slot(plan: &Plan, number: FlowNumber, attempt: u32) -> Good {
     let Some(calendar) = &plan.scenario.calendar else {
         unreachable!("a scenario with flows that buy slots has a calendar; it was checked")
     };
-    let mut random = plan.draw.random(number, attempt);
+    let mut random = plan.run_seed.rng(number, attempt);
     let resource = random.random_range(0..calendar.resources);
-    Good::Slot { resource, span: plan.random_slot(calendar, &mut random) }
+    Good::Slot { resource, slot: plan.random_slot(calendar, &mut random) }
 }
 
 /// Holds one good, trying others after a refusal.
@@ -131,31 +131,31 @@ async fn hold_one(
 type Answer = Result<Reply<Held>, Error>;
 
 /// Asks for a good, and says what came of it.
-async fn take(plan: &Plan, cart: &Cart, good: Good, quantity: u32) -> (TakeRecord, Answer) {
+async fn take(plan: &Plan, cart: &Cart, good: Good, quantity: u32) -> (GoodsHoldRecord, Answer) {
     let called_us = plan.now_us();
     let answer = match good {
         Good::Product(product) => cart.hold_stock(&plan.goods.product_id(product), quantity).await,
         Good::Area { arena, area } => {
             cart.hold_places(&plan.goods.arena_id(arena), &plan.goods.area_id(area), quantity).await
         }
-        Good::Slot { resource, span } => cart.hold_slot(&plan.goods.resource_id(resource), span.begin, span.end).await,
+        Good::Slot { resource, slot } => cart.hold_slot(&plan.goods.resource_id(resource), slot.begin, slot.end).await,
     };
     let span = Span { called_us, returned_us: plan.now_us() };
     let outcome = match &answer {
-        Ok(reply) => TakeOutcome::Granted { deadline: reply.value.deadline },
+        Ok(reply) => GoodsHoldOutcome::Granted { deadline: reply.value.deadline },
         Err(Error::Refused(no)) => {
             let short = no.shortages.first().map(|short| short.free);
-            TakeOutcome::Refused { code: no.code, free: short.or(no.free.map(u64::from)) }
+            GoodsHoldOutcome::Refused { code: no.code, free: short.or(no.free.map(u64::from)) }
         }
-        Err(error) if error.may_have_happened() => TakeOutcome::Unknown,
-        Err(_) => TakeOutcome::NotDone,
+        Err(error) if error.may_have_happened() => GoodsHoldOutcome::Unknown,
+        Err(_) => GoodsHoldOutcome::NotDone,
     };
-    (TakeRecord { good, quantity, span, outcome }, answer)
+    (GoodsHoldRecord { good, quantity, span, outcome }, answer)
 }
 
 /// Writes down what came of it; how the flow ends if it was not granted.
-fn note(flow: &mut Flow, record: TakeRecord, answer: &Answer) -> Option<End> {
-    flow.record.takes.push(record);
+fn note(flow: &mut Flow, record: GoodsHoldRecord, answer: &Answer) -> Option<End> {
+    flow.record.goods_holds.push(record);
     match answer {
         Ok(reply) => {
             flow.note_version(reply);

@@ -45,13 +45,13 @@ async fn hold_and_buy(plan: &Plan, cart: &Cart, number: FlowNumber, block: Optio
         }
     }
 
-    let contends = plan.draw.contends(number, spec.contend_percent);
+    let contends = plan.run_seed.contends(number, spec.contend_percent);
     let mut attempt = 0;
     loop {
         let choice = match block {
             Some(block) => Pool::choice(picker, block),
             None if contends => {
-                let kept = plan.kept.any(&mut plan.draw.random(number, attempt));
+                let kept = plan.kept.any(&mut plan.run_seed.rng(number, attempt));
                 kept.unwrap_or_else(|| picker.choose(number, attempt))
             }
             None => picker.choose(number, attempt),
@@ -77,7 +77,7 @@ async fn hold_and_buy(plan: &Plan, cart: &Cart, number: FlowNumber, block: Optio
             Err(error) if error.may_have_happened() => HoldOutcome::Unknown,
             Err(_) => HoldOutcome::NotDone,
         };
-        if held.is_ok() && spec.contend_percent > 0 && !plan.draw.abandons(number, spec.abandon_percent) {
+        if held.is_ok() && spec.contend_percent > 0 && !plan.run_seed.abandons(number, spec.abandon_percent) {
             plan.kept.put(&choice);
         }
         flow.record.holds.push(HoldRecord { session: choice.session, seats: choice.seats, span, outcome });
@@ -91,7 +91,7 @@ async fn hold_and_buy(plan: &Plan, cart: &Cart, number: FlowNumber, block: Optio
         }
     }
 
-    if plan.draw.abandons(number, spec.abandon_percent) {
+    if plan.run_seed.abandons(number, spec.abandon_percent) {
         return End::Abandoned;
     }
     check_out(plan, cart, flow).await

@@ -99,7 +99,7 @@ impl Crowd {
             next_line: 0,
             seen: Seen::default(),
             flows: Vec::new(),
-            rng: SmallRng::seed_from_u64(plan.draw.seed),
+            rng: SmallRng::seed_from_u64(plan.run_seed.seed),
             pressure: Pressure::Closed(0),
             began_us: 0,
             begun: 0,
@@ -218,19 +218,19 @@ impl Crowd {
         id
     }
 
-    /// Begins what waits for its turn, as far as each line's pace allows.
+    /// Begins what waits for its turn, as far as each line's limit allows.
     fn begin_waiting(&mut self) {
         let (now, now_us) = (Instant::now(), self.now_us());
         for line in 0..self.lines.len() {
             loop {
                 let line = &mut self.lines[line];
-                if line.waiting.is_empty() || !line.has_room() || !line.pace.begins(now) {
+                if line.waiting.is_empty() || !line.has_room() || !line.limit.try_acquire(now) {
                     break;
                 }
                 let id = line.waiting.pop_front().expect("one waits");
                 let sale = self.sales[id].as_ref().expect("what waits is not over");
                 if sale.until_us <= now_us {
-                    line.pace.gave_up();
+                    line.limit.release();
                     self.end_unsent(id);
                 } else {
                     self.send(id, now_us);
@@ -279,7 +279,7 @@ impl Crowd {
                 self.seen.unknown += 1;
                 self.lines[sale.line].under_way -= 1;
                 if sale.step == Step::Hold && sale.obeys {
-                    self.lines[sale.line].pace.gave_up();
+                    self.lines[sale.line].limit.release();
                 }
                 self.over(id, true);
             } else if !sale.is_sent && sale.step == Step::Checkout && sale.until_us <= now_us {
@@ -309,7 +309,7 @@ impl Crowd {
         let (line, called_us) = (&mut self.lines[sale.line], sale.called_us);
         let was_paced = sale.step == Step::Hold && sale.obeys;
         if was_paced && !matches!(told, Told::Busy(_)) {
-            line.pace.answered();
+            line.limit.on_answer();
         }
         match told {
             Told::Ok(frame) => match sale.step {
@@ -338,7 +338,7 @@ impl Crowd {
                 self.seen.checkouts_refused += u64::from(sale.step == Step::Checkout);
                 let wait_ms = f64::from(retry_after_ms) * self.rng.random_range(0.5..1.5);
                 if was_paced {
-                    line.pace.busy(Duration::from_micros((wait_ms * 1e3) as u64), Instant::now());
+                    line.limit.on_busy(Duration::from_micros((wait_ms * 1e3) as u64), Instant::now());
                 }
                 match (sale.step, sale.obeys) {
                     (Step::Hold, true) => line.waiting.push_back(id),

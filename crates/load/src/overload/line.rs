@@ -1,4 +1,4 @@
-//! One connection of the crowd: WebSocket frames of MessagePack, and the pace at which it may begin purchases.
+//! One connection of the crowd: WebSocket frames of MessagePack, and the limit of purchases that it may have under way.
 
 use std::{
     collections::VecDeque,
@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_client::Pace;
+use boxoffice_client::ConcurrencyLimit;
 use boxoffice_wire::{Encoding, limits::REQUESTS_UNDER_WAY_MAX};
 use mio::net::TcpStream;
 
@@ -30,7 +30,7 @@ pub(super) struct Line {
     out: Vec<u8>,
     /// Requests under way.
     pub(super) under_way: usize,
-    pub(super) pace: Pace,
+    pub(super) limit: ConcurrencyLimit,
     /// Purchases of obeying clients that wait for their turn.
     pub(super) waiting: VecDeque<SaleId>,
 }
@@ -67,7 +67,7 @@ impl Line {
             inbound: Inbound::default(),
             out: Vec::new(),
             under_way: 0,
-            pace: Pace::new(REQUESTS_UNDER_WAY_MAX),
+            limit: ConcurrencyLimit::new(REQUESTS_UNDER_WAY_MAX),
             waiting: VecDeque::new(),
         })
     }

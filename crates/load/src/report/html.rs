@@ -329,7 +329,7 @@ fn audit(out: &mut String, report: &Report) -> std::fmt::Result {
     if let Some(counted) = audit.counted_in_words() {
         write!(out, " The nodes count {counted}.")?;
     }
-    if findings.clean() {
+    if findings.is_clean() {
         return writeln!(out, " Every promise holds.</p>");
     }
     writeln!(out, "</p><table><tr><th>broken</th><th>times</th></tr>")?;

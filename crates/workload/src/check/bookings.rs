@@ -1,20 +1,20 @@
-//! The bookings of every resource against a reference list kept from acknowledged answers: P13, and refusals that were true.
+//! Compares the bookings of every resource with the acknowledged changes (P13), and checks that refusals were right.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use boxoffice_core::answer::{BookingState, BookingView};
 
-use super::{Audited, Breach, Findings};
+use super::{AuditedState, Breach, Findings};
 use crate::{
-    goods::{Good, Goods, Span as Slot},
-    history::{Change, ChangeOutcome, ChangeRecord, History, Span, TakeOutcome},
+    goods::{Good, Goods, Slot},
+    history::{Change, ChangeOutcome, ChangeRecord, GoodsHoldOutcome, History, Span},
 };
 
-/// The number of `slot_taken`.
+/// The code of `slot_taken`.
 const SLOT_TAKEN: u16 = 501;
 
 /// Checks every audited resource.
-pub(super) fn check(goods: &Goods, history: &History, audited: &Audited, findings: &mut Findings) {
+pub(super) fn check(goods: &Goods, history: &History, audited: &AuditedState, findings: &mut Findings) {
     let mut by_resource: BTreeMap<u32, Vec<&ChangeRecord>> = BTreeMap::new();
     for change in &history.changes {
         by_resource.entry(change.resource).or_default().push(change);
@@ -25,7 +25,7 @@ pub(super) fn check(goods: &Goods, history: &History, audited: &Audited, finding
         let name = &audit.resource;
         if audit.bookings != listed.len() as u64 {
             let count = audit.bookings;
-            findings.add(Breach::Miscounted, || format!("{name} counts {count} bookings and lists {}", listed.len()));
+            findings.add(Breach::Miscounted, || format!("{name} counts {count} bookings, but lists {}", listed.len()));
         }
         check_overlaps(listed, findings);
         check_list(goods, &changes, listed, findings);
@@ -33,30 +33,29 @@ pub(super) fn check(goods: &Goods, history: &History, audited: &Audited, finding
     check_refusals(history, &claims, findings);
 }
 
-/// P13: no two live bookings of a resource of capacity 1 have an instant in common.
+/// P13: live bookings of a resource of capacity 1 do not overlap.
 fn check_overlaps(listed: &[BookingView], findings: &mut Findings) {
     let mut sorted: Vec<&BookingView> = listed.iter().collect();
     sorted.sort_by_key(|booking| (booking.begin, booking.end));
     for pair in sorted.windows(2).filter(|pair| pair[1].begin < pair[0].end) {
-        findings
-            .add(Breach::Twice, || format!("bookings {} and {} have the same time", pair[0].booking, pair[1].booking));
+        findings.add(Breach::Twice, || format!("bookings {} and {} overlap", pair[0].booking, pair[1].booking));
     }
 }
 
-/// What a resource lists against where each booking may be by what the clients were told.
+/// Compares the bookings that a resource lists with the times that each may have by the clients' answers.
 fn check_list(goods: &Goods, changes: &[&ChangeRecord], listed: &[BookingView], findings: &mut Findings) {
-    // Where a booking may be; `None` is nowhere.
-    let mut may_be: BTreeMap<u32, BTreeSet<Option<Slot>>> = BTreeMap::new();
+    // The possible slots of each booking. `None` means that the booking may not exist.
+    let mut possible: BTreeMap<u32, BTreeSet<Option<Slot>>> = BTreeMap::new();
     for change in changes {
-        let places = may_be.entry(change.booking).or_insert_with(|| [None].into());
+        let slots = possible.entry(change.booking).or_insert_with(|| [None].into());
         let after = match change.change {
             Change::Reserve(slot) | Change::Move(slot) => Some(slot),
             Change::Cancel => None,
         };
         match change.outcome {
-            ChangeOutcome::Done => *places = [after].into(),
+            ChangeOutcome::Done => *slots = [after].into(),
             ChangeOutcome::Unknown => {
-                places.insert(after);
+                slots.insert(after);
             }
             ChangeOutcome::Refused { .. } | ChangeOutcome::NotDone => {}
         }
@@ -64,33 +63,34 @@ fn check_list(goods: &Goods, changes: &[&ChangeRecord], listed: &[BookingView], 
     for booking in listed.iter().filter(|booking| booking.state == BookingState::Reserved) {
         findings.bookings += 1;
         let slot = Slot { begin: booking.begin, end: booking.end };
-        let places = goods.booking_number(&booking.booking).and_then(|number| may_be.remove(&number));
-        if !places.as_ref().is_some_and(|places| places.contains(&Some(slot))) {
+        let slots = goods.booking_number(&booking.booking).and_then(|number| possible.remove(&number));
+        if !slots.as_ref().is_some_and(|slots| slots.contains(&Some(slot))) {
             findings.add(Breach::Unexplained, || {
-                format!("booking {} is at {slot:?}; its client knows it at {places:?}", booking.booking)
+                format!("booking {} is at {slot:?}; by its client's answers it may be at {slots:?}", booking.booking)
             });
         }
     }
-    for (number, places) in may_be {
-        if !places.contains(&None) {
+    for (number, slots) in possible {
+        if !slots.contains(&None) {
             findings.add(Breach::Lost, || {
-                format!("booking {} is not there; its client knows it at {places:?}", goods.booking_id(number))
+                let booking = goods.booking_id(number);
+                format!("booking {booking} does not exist; by its client's answers it may be at {slots:?}")
             });
         }
     }
 }
 
-/// A time of a resource that somebody may have had, and from when to when by the clients' clock.
+/// A slot that a client may have had, and from when to when by the clients' clock.
 struct Claim {
     slot: Slot,
     from_us: u64,
     to_us: u64,
 }
 
-/// By resource, everything anybody may ever have had.
+/// All slots that a client may have had, by resource.
 fn claims(history: &History) -> BTreeMap<u32, Vec<Claim>> {
     let mut claims: BTreeMap<u32, Vec<Claim>> = BTreeMap::new();
-    // Where the latest claim of a booking stands, to end it.
+    // The resource and index of each booking's latest claim, which the next change ends.
     let mut latest: BTreeMap<u32, (u32, usize)> = BTreeMap::new();
     for change in &history.changes {
         let happened = change.outcome == ChangeOutcome::Done;
@@ -98,8 +98,8 @@ fn claims(history: &History) -> BTreeMap<u32, Vec<Claim>> {
             continue;
         }
         if happened
-            && let Some((resource, place)) = latest.remove(&change.booking)
-            && let Some(claim) = claims.get_mut(&resource).and_then(|claims| claims.get_mut(place))
+            && let Some((resource, index)) = latest.remove(&change.booking)
+            && let Some(claim) = claims.get_mut(&resource).and_then(|claims| claims.get_mut(index))
         {
             claim.to_us = change.span.returned_us;
         }
@@ -111,18 +111,18 @@ fn claims(history: &History) -> BTreeMap<u32, Vec<Claim>> {
             of_resource.push(Claim { slot, from_us: change.span.called_us, to_us: u64::MAX });
         }
     }
-    for take in history.carts.iter().flat_map(|cart| &cart.takes) {
-        if let (Good::Slot { resource, span }, TakeOutcome::Granted { .. } | TakeOutcome::Unknown) =
-            (take.good, take.outcome)
+    for hold in history.carts.iter().flat_map(|cart| &cart.goods_holds) {
+        if let (Good::Slot { resource, slot }, GoodsHoldOutcome::Granted { .. } | GoodsHoldOutcome::Unknown) =
+            (hold.good, hold.outcome)
         {
-            let claim = Claim { slot: span, from_us: take.span.called_us, to_us: u64::MAX };
+            let claim = Claim { slot, from_us: hold.span.called_us, to_us: u64::MAX };
             claims.entry(resource).or_default().push(claim);
         }
     }
     claims
 }
 
-/// Nobody is told "taken" of a time that nobody had meanwhile.
+/// Checks that every refused slot overlaps a slot that a client may have had at that time.
 fn check_refusals(history: &History, claims: &BTreeMap<u32, Vec<Claim>>, findings: &mut Findings) {
     let changes = history.changes.iter().filter_map(|change| match (change.change, change.outcome) {
         (Change::Reserve(slot) | Change::Move(slot), ChangeOutcome::Refused { code: SLOT_TAKEN }) => {
@@ -130,22 +130,21 @@ fn check_refusals(history: &History, claims: &BTreeMap<u32, Vec<Claim>>, finding
         }
         (Change::Reserve(_) | Change::Move(_) | Change::Cancel, _) => None,
     });
-    let takes = history.carts.iter().flat_map(|cart| &cart.takes);
-    let takes = takes.filter_map(|take| match (take.good, take.outcome) {
-        (Good::Slot { resource, span }, TakeOutcome::Refused { code: SLOT_TAKEN, .. }) => {
-            Some((resource, span, take.span))
+    let holds = history.carts.iter().flat_map(|cart| &cart.goods_holds);
+    let holds = holds.filter_map(|hold| match (hold.good, hold.outcome) {
+        (Good::Slot { resource, slot }, GoodsHoldOutcome::Refused { code: SLOT_TAKEN, .. }) => {
+            Some((resource, slot, hold.span))
         }
         (Good::Slot { .. } | Good::Product(_) | Good::Area { .. }, _) => None,
     });
-    for (resource, slot, Span { called_us, returned_us }) in changes.chain(takes) {
-        let claimed = claims.get(&resource).is_some_and(|claims| {
-            let in_the_way =
+    for (resource, slot, Span { called_us, returned_us }) in changes.chain(holds) {
+        let was_claimed = claims.get(&resource).is_some_and(|claims| {
+            let conflicts =
                 |claim: &Claim| claim.slot.overlaps(&slot) && claim.from_us < returned_us && called_us < claim.to_us;
-            claims.iter().any(in_the_way)
+            claims.iter().any(conflicts)
         });
-        if !claimed {
-            findings
-                .add(Breach::RefusedWhileFree, || format!("resource {resource} refused {slot:?}, which nobody had"));
+        if !was_claimed {
+            findings.add(Breach::RefusedWhileFree, || format!("resource {resource} refused {slot:?}, which was free"));
         }
     }
 }

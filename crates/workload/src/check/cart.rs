@@ -1,4 +1,4 @@
-//! A cart's audit against itself: P6 and P7.
+//! Checks a cart's audit for contradictions: P6 and P7.
 
 use boxoffice_core::answer::{CartAudit, CartState};
 
@@ -12,22 +12,24 @@ pub(super) fn check(audit: &CartAudit, findings: &mut Findings) {
     }
     if cart.order.is_some() != (cart.state == CartState::Done) {
         findings.add(Breach::WrongState, || {
-            format!("cart {} is {} and its order is {:?}", cart.id, cart.state.as_str(), cart.order)
+            format!("cart {} is {}, but its order is {:?}", cart.id, cart.state.as_str(), cart.order)
         });
     }
     if cart.order.is_some_and(|order| order != cart.id.order()) {
         findings.add(Breach::WrongOrder, || {
-            format!("cart {} made order {:?}, which is another cart's", cart.id, cart.order)
+            format!("cart {} has order {:?}, which is another cart's", cart.id, cart.order)
         });
     }
     let sum: i128 = cart.lines.iter().map(|line| line.content.amount()).sum();
     let total = i128::from(cart.total.map_or(0, |total| total.amount));
     if sum != total {
-        findings.add(Breach::WrongOrder, || format!("cart {} has lines of {sum} and a total of {total}", cart.id));
+        findings.add(Breach::WrongOrder, || {
+            format!("the lines of cart {} add up to {sum}, but its total is {total}", cart.id)
+        });
     }
     if cart.state == CartState::Done && audit.owed > 0 {
         findings.add(Breach::Unsettled, || {
-            format!("cart {} is done and owes {} messages to sessions", cart.id, audit.owed)
+            format!("cart {} is done, but still has {} messages to sessions in its outbox", cart.id, audit.owed)
         });
     }
 }

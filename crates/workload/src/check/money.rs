@@ -1,24 +1,25 @@
-//! Purchases and charges: each order stands once with its customer (P12), and nobody is charged without a sale (P11).
+//! Checks purchases and charges: each order is once among its customer's purchases (P12), and no cart is charged
+//! without an order (P11).
 
 use std::collections::BTreeMap;
 
 use boxoffice_core::id::{CartId, OrderId};
 
-use super::{Audited, Breach, Charge, Findings};
+use super::{AuditedState, Breach, Charge, Findings};
 use crate::{
     goods::Goods,
     history::{CartRecord, CheckoutOutcome, History},
 };
 
 /// Checks every audited customer and every charge.
-pub(super) fn check(goods: &Goods, history: &History, audited: &Audited, findings: &mut Findings) {
+pub(super) fn check(goods: &Goods, history: &History, audited: &AuditedState, findings: &mut Findings) {
     check_purchases(goods, history, audited, findings);
     if let Some(charges) = &audited.charges {
         check_charges(history, charges, findings);
     }
 }
 
-fn check_purchases(goods: &Goods, history: &History, audited: &Audited, findings: &mut Findings) {
+fn check_purchases(goods: &Goods, history: &History, audited: &AuditedState, findings: &mut Findings) {
     let mut of_customer: BTreeMap<u32, BTreeMap<OrderId, &CartRecord>> = BTreeMap::new();
     for record in &history.carts {
         if let Some(customer) = record.customer {
@@ -42,13 +43,15 @@ fn check_purchases(goods: &Goods, history: &History, audited: &Audited, findings
             let bought = matches!(outcome, Some(Some(CheckoutOutcome::Bought { .. } | CheckoutOutcome::Unknown)));
             if times > 1 || !bought {
                 findings.add(Breach::WrongPurchases, || {
-                    format!("customer {name} has order {order} {times} times; its client was told {outcome:?}")
+                    format!("customer {name} has order {order} {times} times; its client got {outcome:?}")
                 });
             }
         }
         for (order, record) in records {
             if record.order().is_some() {
-                findings.add(Breach::WrongPurchases, || format!("customer {name} bought {order} and does not have it"));
+                findings.add(Breach::WrongPurchases, || {
+                    format!("customer {name} bought order {order}, but does not have it")
+                });
             }
         }
     }
@@ -63,24 +66,26 @@ fn check_charges(history: &History, charges: &[Charge], findings: &mut Findings)
     for record in history.carts.iter().filter(|record| record.gateway) {
         let charges = of_cart.remove(&record.cart).unwrap_or_default();
         let taken: i64 = charges.iter().map(|charge| charge.captured - charge.refunded).sum();
-        let aside: i64 = charges.iter().map(|charge| charge.authorized).sum();
+        let authorized: i64 = charges.iter().map(|charge| charge.authorized).sum();
         let cart = record.cart;
         match record.checkout.as_ref().map(|checkout| &checkout.outcome) {
             Some(CheckoutOutcome::Bought { total, .. }) => {
-                if taken == 0 && aside == *total {
-                    findings.add(Breach::Unsettled, || format!("cart {cart} bought; its {total} are not captured yet"));
-                } else if taken != *total || aside != 0 {
+                if taken == 0 && authorized == *total {
+                    findings
+                        .add(Breach::Unsettled, || format!("cart {cart} bought, but its {total} are not captured yet"));
+                } else if taken != *total || authorized != 0 {
                     findings.add(Breach::WrongCharge, || {
-                        format!("cart {cart} bought for {total}; {taken} were taken and {aside} are set aside")
+                        format!("cart {cart} bought for {total}, but {taken} were taken and {authorized} are set aside")
                     });
                 }
             }
             Some(CheckoutOutcome::Unknown) => {}
             Some(CheckoutOutcome::Refused { .. } | CheckoutOutcome::NotDone) | None => {
                 if taken != 0 {
-                    findings.add(Breach::WrongCharge, || format!("cart {cart} did not buy; {taken} were taken"));
-                } else if aside != 0 {
-                    findings.add(Breach::Unsettled, || format!("cart {cart} did not buy; {aside} are set aside"));
+                    findings.add(Breach::WrongCharge, || format!("cart {cart} did not buy, but {taken} were taken"));
+                } else if authorized != 0 {
+                    findings
+                        .add(Breach::Unsettled, || format!("cart {cart} did not buy, but {authorized} are set aside"));
                 }
             }
         }

@@ -1,10 +1,10 @@
-//! A session's audit against itself: P1 and P5.
+//! Checks a session's audit for contradictions: P1 and P5.
 
 use boxoffice_core::{answer::SessionAudit, seat::Seat};
 
 use super::{Breach, Findings, seats_in};
 
-/// Checks one session of `seats` seats, and adds what it sold and holds to the findings' sums.
+/// Checks a session with `seats` seats. Adds its sold and held seats to the sums in the findings.
 pub(super) fn check(seats: u32, audit: &SessionAudit, findings: &mut Findings) {
     let session = &audit.session;
     for violation in &audit.violations {
@@ -14,14 +14,17 @@ pub(super) fn check(seats: u32, audit: &SessionAudit, findings: &mut Findings) {
     let counts = audit.counts;
     let all = u64::from(counts.free) + u64::from(counts.held) + u64::from(counts.sold) + u64::from(counts.blocked);
     if all != u64::from(seats) {
-        findings
-            .add(Breach::Miscounted, || format!("session {session} has {seats} seats but counts {all}: {counts:?}"));
+        findings.add(Breach::Miscounted, || {
+            format!("session {session} has {seats} seats, but its counts add up to {all}: {counts:?}")
+        });
     }
     let sold: usize = audit.sales.iter().map(|sale| seats_in(&sale.portion).len()).sum();
     let held: usize = audit.holds.iter().map(|hold| seats_in(&hold.portion).len()).sum();
     if counts.sold as usize != sold || counts.held as usize != held {
         findings.add(Breach::Miscounted, || {
-            format!("session {session} counts {counts:?}, but its sales have {sold} seats and its holds {held}")
+            format!(
+                "the counts of session {session} are {counts:?}, but its sales have {sold} seats and its holds {held}"
+            )
         });
     }
 

@@ -1,4 +1,4 @@
-//! A small run that is right in everything, then broken one way at a time: each breach must be found, and only it.
+//! A small correct run, then broken in one way at a time. The check must find each breach, and nothing else.
 
 use boxoffice_core::{
     answer::{CartState, CartView, HoldView, LineView, SaleView, SeatCounts},
@@ -42,10 +42,10 @@ fn refused(numbers: &[u32]) -> HoldOutcome {
 /// Cart 1 bought seats 0 and 1, cart 2 holds 5 and 6, cart 3 wanted 1 and 2 and was refused for 1.
 struct Run {
     history: History,
-    audited: Audited,
+    audited: AuditedState,
 }
 
-fn right() -> Run {
+fn correct_run() -> Run {
     let bought = CheckoutOutcome::Bought { order: BUYER.order(), total: 2 * PRICE, sold: vec![(0, 4)] };
     let buyer = CartRecord {
         versions: vec![1, 2, 3],
@@ -73,17 +73,17 @@ fn right() -> Run {
         }],
         violations: vec![],
     };
-    let audited = Audited {
+    let audited = AuditedState {
         sessions: [(0, session)].into(),
         carts: vec![done_cart()],
         at: Timestamp(1_000),
-        ..Audited::default()
+        ..AuditedState::default()
     };
     Run { history: History { carts: vec![buyer, holder, late], ..History::default() }, audited }
 }
 
-fn portion(flat: &[u32]) -> Portion {
-    Portion::Seats(SeatSet::new(seats(flat)).expect("some seats"))
+fn portion(numbers: &[u32]) -> Portion {
+    Portion::Seats(SeatSet::new(seats(numbers)).expect("some seats"))
 }
 
 fn sold(cart: CartId) -> HoldId {
@@ -120,11 +120,12 @@ impl Run {
     }
 
     fn findings(&self) -> Findings {
-        check(Sold { house: &house(), price: PRICE, goods: &Goods::default() }, &self.history, &self.audited)
+        let inventory = RunInventory { house: &house(), price: PRICE, goods: &Goods::default() };
+        check(inventory, &self.history, &self.audited)
     }
 
     #[track_caller]
-    fn breaks(&self, expected: &[Breach]) {
+    fn assert_breaches(&self, expected: &[Breach]) {
         let findings = self.findings();
         let got: Vec<Breach> = findings.breaches.keys().copied().collect();
         assert_eq!(got, expected, "{:#?}", findings.examples);
@@ -134,41 +135,41 @@ impl Run {
 mod goods;
 
 #[test]
-fn a_right_run_is_clean() {
-    let findings = right().findings();
-    assert!(findings.clean(), "{:#?}", findings.examples);
+fn a_correct_run_has_no_breaches() {
+    let findings = correct_run().findings();
+    assert!(findings.is_clean(), "{:#?}", findings.examples);
     assert_eq!((findings.seats_sold, findings.seats_held, findings.sales), (2, 2, 1));
 }
 
 #[test]
 fn a_seat_sold_twice() {
-    let mut run = right();
+    let mut run = correct_run();
     run.session().sales[0].portion = portion(&[0, 5]);
-    run.breaks(&[Breach::Twice, Breach::Lost, Breach::WrongOrder]);
+    run.assert_breaches(&[Breach::Twice, Breach::Lost, Breach::WrongOrder]);
 }
 
 #[test]
 fn an_acknowledged_order_that_is_gone() {
-    let mut run = right();
+    let mut run = correct_run();
     run.session().sales.clear();
     run.session().counts = SeatCounts { free: 8, held: 2, sold: 0, blocked: 0 };
     run.audited.carts.clear();
-    run.breaks(&[Breach::Lost]);
+    run.assert_breaches(&[Breach::Lost]);
 }
 
 #[test]
 fn an_acknowledged_hold_that_is_gone_before_its_deadline() {
-    let mut run = right();
+    let mut run = correct_run();
     run.session().holds.clear();
     run.session().counts = SeatCounts { free: 8, held: 0, sold: 2, blocked: 0 };
-    run.breaks(&[Breach::Lost]);
+    run.assert_breaches(&[Breach::Lost]);
     run.audited.at = Timestamp(2_000);
-    run.breaks(&[]);
+    run.assert_breaches(&[]);
 }
 
 #[test]
-fn a_sale_nobody_asked_for() {
-    let mut run = right();
+fn a_sale_that_no_cart_requested() {
+    let mut run = correct_run();
     run.session().sales.push(SaleView {
         order: OrderId(99),
         hold: sold(CartId(99)),
@@ -176,125 +177,125 @@ fn a_sale_nobody_asked_for() {
         at: Timestamp(1),
     });
     run.session().counts = SeatCounts { free: 5, held: 2, sold: 3, blocked: 0 };
-    run.breaks(&[Breach::Unexplained]);
+    run.assert_breaches(&[Breach::Unexplained]);
 }
 
 #[test]
-fn a_refused_hold_that_left_something_behind() {
-    let mut run = right();
-    let left = HoldView {
+fn a_refused_hold_that_left_a_held_seat() {
+    let mut run = correct_run();
+    let leftover = HoldView {
         hold: HoldId { cart: LATE, request: RequestHash(1), part: 0, attempt: 0 },
         revision: 1,
         deadline: Timestamp(2_000),
         portion: portion(&[2]),
     };
-    run.session().holds.push(left);
+    run.session().holds.push(leftover);
     run.session().counts = SeatCounts { free: 5, held: 3, sold: 2, blocked: 0 };
-    run.breaks(&[Breach::Unexplained]);
+    run.assert_breaches(&[Breach::Unexplained]);
 }
 
 #[test]
-fn a_sale_to_a_cart_that_was_told_no() {
-    let mut run = right();
+fn a_sale_to_a_cart_whose_checkout_was_refused() {
+    let mut run = correct_run();
     run.history.carts[0].checkout.as_mut().expect("it bought").outcome = CheckoutOutcome::Refused { code: 302 };
-    run.breaks(&[Breach::Lost, Breach::Unexplained, Breach::WrongState]);
+    run.assert_breaches(&[Breach::Lost, Breach::Unexplained, Breach::WrongState]);
 }
 
 #[test]
-fn refused_for_a_seat_that_nobody_had() {
-    let mut run = right();
+fn a_refusal_of_a_free_seat() {
+    let mut run = correct_run();
     run.history.carts[2].holds[0].outcome = refused(&[1, 2]);
-    run.breaks(&[Breach::RefusedWhileFree]);
-    // Refused before the only buyer had even asked.
-    let mut run = right();
+    run.assert_breaches(&[Breach::RefusedWhileFree]);
+    // The refusal came before the only buyer had sent its request.
+    let mut run = correct_run();
     run.history.carts[2].holds[0].span = Span { called_us: 5, returned_us: 9 };
-    run.breaks(&[Breach::RefusedWhileFree]);
+    run.assert_breaches(&[Breach::RefusedWhileFree]);
 }
 
 #[test]
-fn refused_without_naming_every_taken_seat() {
-    let mut run = right();
+fn a_refusal_that_does_not_name_every_taken_seat() {
+    let mut run = correct_run();
     run.history.carts[2].holds[0] = hold(&[1, 5], 40, 50, refused(&[1]));
-    run.breaks(&[Breach::RefusedWhileFree]);
+    run.assert_breaches(&[Breach::RefusedWhileFree]);
     run.history.carts[2].holds[0] = hold(&[1, 5], 30, 50, refused(&[1]));
-    run.breaks(&[]);
+    run.assert_breaches(&[]);
 }
 
 #[test]
-fn an_unknown_hold_explains_a_refusal_and_a_held_seat_but_need_not_be_there() {
-    let mut run = right();
+fn an_unknown_hold_explains_a_refusal_and_a_held_seat_but_need_not_exist() {
+    let mut run = correct_run();
     run.history.carts[1].holds[0].outcome = HoldOutcome::Unknown;
     run.history.carts[2].holds[0] = hold(&[2, 5], 40, 50, refused(&[5]));
-    run.breaks(&[]);
+    run.assert_breaches(&[]);
     run.session().holds.clear();
     run.session().counts = SeatCounts { free: 8, held: 0, sold: 2, blocked: 0 };
-    run.breaks(&[]);
+    run.assert_breaches(&[]);
 }
 
 #[test]
-fn an_unknown_checkout_is_right_either_way_but_only_whole() {
-    let mut run = right();
+fn an_unknown_checkout_may_have_happened_or_not_but_only_as_a_whole() {
+    let mut run = correct_run();
     run.history.carts[0].checkout.as_mut().expect("it bought").outcome = CheckoutOutcome::Unknown;
-    run.breaks(&[]);
+    run.assert_breaches(&[]);
     run.session().sales[0].portion = portion(&[0]);
     run.session().counts = SeatCounts { free: 7, held: 2, sold: 1, blocked: 0 };
     run.audited.carts.clear();
-    run.breaks(&[Breach::Lost]);
+    run.assert_breaches(&[Breach::Lost]);
 }
 
 #[test]
-fn counts_that_are_not_those_of_the_map() {
-    let mut run = right();
+fn counts_that_differ_from_the_map() {
+    let mut run = correct_run();
     run.session().counts.free = 7;
-    run.breaks(&[Breach::Miscounted]);
-    let mut run = right();
+    run.assert_breaches(&[Breach::Miscounted]);
+    let mut run = correct_run();
     run.session().counts = SeatCounts { free: 5, held: 2, sold: 3, blocked: 0 };
-    run.breaks(&[Breach::Miscounted]);
+    run.assert_breaches(&[Breach::Miscounted]);
 }
 
 #[test]
 fn orders_with_wrong_totals_and_lines() {
-    let mut run = right();
+    let mut run = correct_run();
     run.history.carts[0].checkout.as_mut().expect("it bought").outcome =
         CheckoutOutcome::Bought { order: BUYER.order(), total: PRICE, sold: vec![] };
-    run.breaks(&[Breach::WrongOrder]);
-    let mut run = right();
+    run.assert_breaches(&[Breach::WrongOrder]);
+    let mut run = correct_run();
     run.audited.carts[0].cart.total = None;
-    run.breaks(&[Breach::WrongOrder]);
-    let mut run = right();
+    run.assert_breaches(&[Breach::WrongOrder]);
+    let mut run = correct_run();
     let Content::Seats(seats) = &mut run.audited.carts[0].cart.lines[0].content else { panic!("a line of seats") };
     std::sync::Arc::make_mut(seats)[0].seat = house().seat(9);
-    run.breaks(&[Breach::WrongOrder]);
+    run.assert_breaches(&[Breach::WrongOrder]);
 }
 
 #[test]
 fn carts_in_wrong_states() {
-    let mut run = right();
+    let mut run = correct_run();
     run.audited.carts[0].cart.order = None;
-    run.breaks(&[Breach::WrongState]);
-    let mut run = right();
+    run.assert_breaches(&[Breach::WrongState]);
+    let mut run = correct_run();
     run.audited.carts[0].cart.state = CartState::Expired;
     run.audited.carts[0].cart.order = None;
-    run.breaks(&[Breach::Lost, Breach::Unexplained]);
+    run.assert_breaches(&[Breach::Lost, Breach::Unexplained]);
 }
 
 #[test]
-fn versions_told_twice_or_back_in_time() {
-    let mut run = right();
+fn versions_returned_twice_or_back_in_time() {
+    let mut run = correct_run();
     run.history.carts[1].holds[0].outcome = granted(2, 2);
-    run.breaks(&[Breach::WrongVersion]);
-    // The hold that was answered at 35 µs is told version 9, after a sale that was only asked for at 60 µs and told 4.
-    let mut run = right();
+    run.assert_breaches(&[Breach::WrongVersion]);
+    // The hold that was answered at 35 µs got version 9. A sale that was requested at 60 µs got version 4.
+    let mut run = correct_run();
     run.history.carts[1].holds[0].outcome = granted(9, 2);
-    run.breaks(&[Breach::WrongVersion]);
-    let mut run = right();
+    run.assert_breaches(&[Breach::WrongVersion]);
+    let mut run = correct_run();
     run.history.carts[0].versions = vec![1, 3, 3];
-    run.breaks(&[Breach::WrongVersion]);
+    run.assert_breaches(&[Breach::WrongVersion]);
 }
 
 #[test]
-fn what_is_certain_but_not_sold_yet() {
-    let mut run = right();
+fn an_order_whose_session_has_not_sold_yet() {
+    let mut run = correct_run();
     let sale = run.session().sales.remove(0);
     run.session().holds.push(HoldView {
         hold: HoldId { cart: BUYER, request: RequestHash(1), part: 0, attempt: 0 },
@@ -304,13 +305,13 @@ fn what_is_certain_but_not_sold_yet() {
     });
     run.session().counts = SeatCounts { free: 6, held: 4, sold: 0, blocked: 0 };
     run.audited.carts[0].owed = 1;
-    run.breaks(&[Breach::Unsettled]);
+    run.assert_breaches(&[Breach::Unsettled]);
 }
 
 #[test]
-fn what_the_server_reports_itself_is_passed_on() {
-    let mut run = right();
+fn violations_in_the_servers_audit_are_findings() {
+    let mut run = correct_run();
     run.session().violations.push("P5: seats_free is 7, the map has 6".into());
-    run.breaks(&[Breach::Reported]);
+    run.assert_breaches(&[Breach::Reported]);
     assert_eq!(run.findings().examples, ["reported by the server: session t-s0: P5: seats_free is 7, the map has 6"]);
 }

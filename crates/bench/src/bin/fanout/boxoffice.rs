@@ -13,7 +13,7 @@ use boxoffice_load::{
     gallery::{Mark, now_us},
     make_house,
 };
-use boxoffice_workload::{arrival::FlowNumber, draw::Draw, house::House};
+use boxoffice_workload::{arrival::FlowNumber, house::House, run_seed::RunSeed};
 use tempfile::TempDir;
 use tokio::{sync::Mutex, task::JoinSet};
 
@@ -126,12 +126,12 @@ impl Seller {
         let admin_token = Some(AdminToken(ADMIN.into()));
         let config = ClientConfig { admin_token, ..ClientConfig::new([addresses[0].clone()]) };
         let client = Client::connect(config).await?;
-        let draw = Draw { prefix: house.prefix.clone(), seed: 1 };
+        let seed = RunSeed { prefix: house.prefix.clone(), seed: 1 };
         let sessions = house.sessions_all();
         let tills = (0..sessions.max(CARTS)).map(|till| {
             let number = till % sessions;
             let session = Entity::Session(house.session_id(number));
-            let token = draw.token_beside(FlowNumber { group: 0, index: till }, &session);
+            let token = seed.token_beside(FlowNumber { group: 0, index: till }, &session);
             Arc::new(Mutex::new(Till {
                 cart: Cart::with_token(&client, token),
                 number,

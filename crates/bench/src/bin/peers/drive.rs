@@ -14,10 +14,10 @@ use std::{
 use boxoffice_core::id::{CartId, CartToken};
 use boxoffice_workload::{
     arrival::FlowNumber,
-    draw::Draw,
     flow::{Choice, Picker},
     goods::{Good, Goods},
-    statistics::SeedStatistics,
+    run_seed::RunSeed,
+    statistics::LatencyStatistics,
 };
 use rand::seq::index::sample;
 
@@ -105,14 +105,14 @@ pub(crate) fn purchase(picker: &Picker, index: u32) -> Purchase {
 }
 
 /// The basket of a flow: different products, drawn with the same chance.
-pub(crate) fn basket(draw: &Draw, goods: &Goods, index: u32) -> Basket {
+pub(crate) fn basket(seed: &RunSeed, goods: &Goods, index: u32) -> Basket {
     let flow = FlowNumber { group: 0, index };
-    let chosen = sample(&mut draw.random(flow, 0), goods.products as usize, BASKET);
+    let chosen = sample(&mut seed.rng(flow, 0), goods.products as usize, BASKET);
     let mut products = [0; BASKET];
     for (place, product) in chosen.into_iter().enumerate() {
         products[place] = product as u32;
     }
-    let token = draw.token_beside(flow, &goods.entity(Good::Product(products[0])));
+    let token = seed.token_beside(flow, &goods.entity(Good::Product(products[0])));
     Basket { token, cart: token.cart(), products }
 }
 
@@ -122,7 +122,7 @@ pub(crate) enum Work {
     /// They buy seats.
     Seats(Arc<Picker>, Opening),
     /// They order baskets of these products.
-    Baskets(Draw, Goods),
+    Baskets(RunSeed, Goods),
 }
 
 impl Work {
@@ -130,7 +130,7 @@ impl Work {
     async fn flow<T: Till>(&self, till: &T, index: u32) -> Result<(), Failed> {
         let bought = match self {
             Work::Seats(picker, opening) => till.buy(&purchase(picker, index), *opening).await?,
-            Work::Baskets(draw, goods) => till.order(&basket(draw, goods, index)).await?,
+            Work::Baskets(seed, goods) => till.order(&basket(seed, goods, index)).await?,
         };
         match bought {
             Bought::Sold => Ok(()),
@@ -172,7 +172,7 @@ pub(crate) async fn closed_loop<T: Till>(
         durations_us.extend(task.await??);
     }
     let elapsed: Duration = start.elapsed();
-    let statistics = SeedStatistics::of(&mut durations_us).ok_or("no flow was run")?;
+    let statistics = LatencyStatistics::of(&mut durations_us).ok_or("no flow was run")?;
     assert_eq!(statistics.count, u64::from(flows), "every flow is measured once");
     Ok(Measured {
         flows_per_second: f64::from(flows) / elapsed.as_secs_f64(),

@@ -8,10 +8,10 @@ use std::{
 
 use boxoffice_load::machine::CpuTimes;
 use boxoffice_workload::{
-    draw::Draw,
     flow::{Pick, Picker},
     goods::Goods,
     house::House,
+    run_seed::RunSeed,
 };
 
 use crate::{
@@ -130,10 +130,10 @@ impl System {
             Flow::Cart => {
                 let goods = fresh_shop();
                 self.prepare_shop(&goods).await?;
-                let draw = Draw { prefix: goods.prefix.clone(), seed: SEED };
-                let work = Work::Baskets(draw.clone(), goods.clone());
+                let seed = RunSeed { prefix: goods.prefix.clone(), seed: SEED };
+                let work = Work::Baskets(seed.clone(), goods.clone());
                 let looped = self.connect_and_run(&fresh_house(1), &goods, shape, &work, warm_up, flows).await?;
-                let baskets: Vec<Basket> = (0..all).map(|index| basket(&draw, &goods, index)).collect();
+                let baskets: Vec<Basket> = (0..all).map(|index| basket(&seed, &goods, index)).collect();
                 (looped, self.verify_shop(&goods, &baskets).await?, BASKET as u64)
             }
         };

@@ -1,25 +1,25 @@
-//! The same for units, bookings, purchases and charges: a right run, then broken one way at a time.
+//! The same for units, bookings, purchases and charges: a correct run, then broken in one way at a time.
 
 use boxoffice_core::answer::{BookingState, BookingView, CustomerAudit, ProductAudit, ResourceAudit, StockCounts};
 
 use super::*;
 use crate::{
-    goods::{Good, Span as Slot},
-    history::{Change, ChangeOutcome, ChangeRecord, TakeOutcome, TakeRecord},
+    goods::{Good, Slot},
+    history::{Change, ChangeOutcome, ChangeRecord, GoodsHoldOutcome, GoodsHoldRecord},
 };
 
 fn goods() -> Goods {
-    let shop = Goods { products: 1, stock: 10, unit_price: 100, ..Goods::default() };
-    Goods { prefix: "t".into(), resources: 1, customers: 1, ..shop }
+    let products = Goods { products: 1, stock: 10, unit_price: 100, ..Goods::default() };
+    Goods { prefix: "t".into(), resources: 1, customers: 1, ..products }
 }
 
 fn slot(begin: u64, end: u64) -> Slot {
     Slot { begin: Timestamp(begin), end: Timestamp(end) }
 }
 
-fn take(quantity: u32, outcome: TakeOutcome) -> TakeRecord {
+fn goods_hold(quantity: u32, outcome: GoodsHoldOutcome) -> GoodsHoldRecord {
     let span = Span { called_us: 10, returned_us: 20 };
-    TakeRecord { good: Good::Product(0), quantity, span, outcome }
+    GoodsHoldRecord { good: Good::Product(0), quantity, span, outcome }
 }
 
 fn change(booking: u32, change: Change, at_us: u64, outcome: ChangeOutcome) -> ChangeRecord {
@@ -38,26 +38,26 @@ fn listed(booking: u32, begin: u64, end: u64) -> BookingView {
     }
 }
 
-/// Cart 1 bought 3 units through the gateway for customer 0, cart 2 holds 2, cart 3 was refused 9. Booking 0 was moved from
-/// 0–10 to 20–30; booking 1 was refused at 5–8 before that; booking 2 came and went.
+/// Cart 1 bought 3 units through the gateway for customer 0, cart 2 holds 2, cart 3 was refused 9. Booking 0 was moved
+/// from 0–10 to 20–30; booking 1 was refused at 5–8 before that; booking 2 was made and canceled.
 struct GoodsRun {
     history: History,
-    audited: Audited,
+    audited: AuditedState,
 }
 
-fn right_goods() -> GoodsRun {
-    let granted = TakeOutcome::Granted { deadline: Timestamp(2_000) };
+fn correct_goods_run() -> GoodsRun {
+    let granted = GoodsHoldOutcome::Granted { deadline: Timestamp(2_000) };
     let bought = CheckoutOutcome::Bought { order: BUYER.order(), total: 300, sold: vec![] };
     let buyer = CartRecord {
-        takes: vec![take(1, granted), take(2, granted)],
+        goods_holds: vec![goods_hold(1, granted), goods_hold(2, granted)],
         customer: Some(0),
         gateway: true,
         checkout: Some(CheckoutRecord { span: Span { called_us: 60, returned_us: 70 }, outcome: bought }),
         ..CartRecord::new(BUYER)
     };
-    let holder = CartRecord { takes: vec![take(2, granted)], ..CartRecord::new(HOLDER) };
-    let refused = TakeOutcome::Refused { code: 401, free: Some(5) };
-    let late = CartRecord { takes: vec![take(9, refused)], ..CartRecord::new(LATE) };
+    let holder = CartRecord { goods_holds: vec![goods_hold(2, granted)], ..CartRecord::new(HOLDER) };
+    let refused = GoodsHoldOutcome::Refused { code: 401, free: Some(5) };
+    let late = CartRecord { goods_holds: vec![goods_hold(9, refused)], ..CartRecord::new(LATE) };
     let changes = vec![
         change(0, Change::Reserve(slot(0, 10)), 10, ChangeOutcome::Done),
         change(1, Change::Reserve(slot(5, 8)), 20, ChangeOutcome::Refused { code: 501 }),
@@ -88,13 +88,13 @@ fn right_goods() -> GoodsRun {
         violations: vec![],
     };
     let charge = Charge { cart: BUYER, authorized: 0, captured: 300, refunded: 0 };
-    let audited = Audited {
+    let audited = AuditedState {
         products: [(0, product)].into(),
         resources: [(0, (resource, vec![listed(0, 20, 30)]))].into(),
         customers: [(0, customer)].into(),
         charges: Some(vec![charge]),
         at: Timestamp(1_000),
-        ..Audited::default()
+        ..AuditedState::default()
     };
     GoodsRun { history: History { carts: vec![buyer, holder, late], changes }, audited }
 }
@@ -109,102 +109,102 @@ impl GoodsRun {
     }
 
     #[track_caller]
-    fn breaks(&self, expected: &[Breach]) {
-        let sold = Sold { house: &house(), price: PRICE, goods: &goods() };
-        let findings = check(sold, &self.history, &self.audited);
+    fn assert_breaches(&self, expected: &[Breach]) {
+        let inventory = RunInventory { house: &house(), price: PRICE, goods: &goods() };
+        let findings = check(inventory, &self.history, &self.audited);
         let got: Vec<Breach> = findings.breaches.keys().copied().collect();
         assert_eq!(got, expected, "{:#?}", findings.examples);
     }
 }
 
 #[test]
-fn a_right_run_with_goods_is_clean() {
-    right_goods().breaks(&[]);
+fn a_correct_run_with_goods_has_no_breaches() {
+    correct_goods_run().assert_breaches(&[]);
 }
 
 #[test]
 fn units_that_are_lost_unexplained_or_miscounted() {
-    let mut run = right_goods();
+    let mut run = correct_goods_run();
     run.product().sales[0].portion = Portion::Units(2);
     run.product().counts = StockCounts { free: 6, held: 2, sold: 2 };
-    run.breaks(&[Breach::Lost]);
-    let mut run = right_goods();
+    run.assert_breaches(&[Breach::Lost]);
+    let mut run = correct_goods_run();
     run.product().holds[0].portion = Portion::Units(4);
     run.product().counts = StockCounts { free: 3, held: 4, sold: 3 };
-    run.breaks(&[Breach::Unexplained]);
-    let mut run = right_goods();
+    run.assert_breaches(&[Breach::Unexplained]);
+    let mut run = correct_goods_run();
     run.product().counts.free = 6;
-    run.breaks(&[Breach::Miscounted]);
+    run.assert_breaches(&[Breach::Miscounted]);
 }
 
 #[test]
 fn units_that_are_refused_although_free() {
-    let mut run = right_goods();
-    run.history.carts[2].takes[0].quantity = 5;
-    run.breaks(&[Breach::RefusedWhileFree]);
+    let mut run = correct_goods_run();
+    run.history.carts[2].goods_holds[0].quantity = 5;
+    run.assert_breaches(&[Breach::RefusedWhileFree]);
 }
 
 #[test]
-fn an_unknown_take_is_right_either_way() {
-    let mut run = right_goods();
-    run.history.carts[1].takes[0].outcome = TakeOutcome::Unknown;
-    run.breaks(&[]);
+fn an_unknown_goods_hold_may_have_happened_or_not() {
+    let mut run = correct_goods_run();
+    run.history.carts[1].goods_holds[0].outcome = GoodsHoldOutcome::Unknown;
+    run.assert_breaches(&[]);
     run.product().holds.clear();
     run.product().counts = StockCounts { free: 7, held: 0, sold: 3 };
-    run.breaks(&[]);
+    run.assert_breaches(&[]);
 }
 
 #[test]
-fn what_was_declined_is_given_back_and_not_charged() {
-    let mut run = right_goods();
+fn a_declined_cart_is_released_and_not_charged() {
+    let mut run = correct_goods_run();
     let outcome = CheckoutOutcome::Refused { code: 601 };
     run.history.carts[0].checkout = Some(CheckoutRecord { span: Span::default(), outcome });
-    run.breaks(&[Breach::Unexplained, Breach::WrongPurchases, Breach::WrongCharge]);
+    run.assert_breaches(&[Breach::Unexplained, Breach::WrongPurchases, Breach::WrongCharge]);
     run.product().sales.clear();
     run.product().counts = StockCounts { free: 8, held: 2, sold: 0 };
     run.audited.customers.get_mut(&0).expect("customer 0 is audited").purchases.clear();
     run.audited.charges = Some(vec![]);
-    run.breaks(&[]);
+    run.assert_breaches(&[]);
 }
 
 #[test]
 fn bookings_that_are_lost_unexplained_or_overlap() {
-    let mut run = right_goods();
+    let mut run = correct_goods_run();
     run.bookings().clear();
-    run.breaks(&[Breach::Lost, Breach::Miscounted]);
-    let mut run = right_goods();
+    run.assert_breaches(&[Breach::Lost, Breach::Miscounted]);
+    let mut run = correct_goods_run();
     run.bookings()[0] = listed(0, 0, 10);
-    run.breaks(&[Breach::Unexplained]);
-    let mut run = right_goods();
+    run.assert_breaches(&[Breach::Unexplained]);
+    let mut run = correct_goods_run();
     run.bookings().push(listed(2, 29, 31));
-    run.breaks(&[Breach::Twice, Breach::Unexplained, Breach::Miscounted]);
+    run.assert_breaches(&[Breach::Twice, Breach::Unexplained, Breach::Miscounted]);
 }
 
 #[test]
-fn a_time_that_is_refused_although_nobody_had_it() {
-    let mut run = right_goods();
-    // After booking 0 was moved away, and answered so.
+fn a_slot_that_is_refused_although_free() {
+    let mut run = correct_goods_run();
+    // The refusal comes after the answer that booking 0 was moved away.
     run.history.changes[1].span = Span { called_us: 36, returned_us: 40 };
-    run.breaks(&[Breach::RefusedWhileFree]);
+    run.assert_breaches(&[Breach::RefusedWhileFree]);
 }
 
 #[test]
-fn an_order_that_stands_twice_or_not_with_its_customer() {
-    let mut run = right_goods();
+fn an_order_that_is_twice_or_not_among_its_customers_purchases() {
+    let mut run = correct_goods_run();
     run.audited.customers.get_mut(&0).expect("customer 0 is audited").purchases.push(BUYER.order());
-    run.breaks(&[Breach::WrongPurchases]);
+    run.assert_breaches(&[Breach::WrongPurchases]);
     run.audited.customers.get_mut(&0).expect("customer 0 is audited").purchases.clear();
-    run.breaks(&[Breach::WrongPurchases]);
+    run.assert_breaches(&[Breach::WrongPurchases]);
 }
 
 #[test]
-fn an_order_that_was_not_charged_or_twice() {
-    let mut run = right_goods();
+fn an_order_that_was_charged_twice_or_not() {
+    let mut run = correct_goods_run();
     let charge = Charge { cart: BUYER, authorized: 0, captured: 300, refunded: 0 };
     run.audited.charges = Some(vec![charge, charge]);
-    run.breaks(&[Breach::WrongCharge]);
+    run.assert_breaches(&[Breach::WrongCharge]);
     run.audited.charges = Some(vec![]);
-    run.breaks(&[Breach::WrongCharge]);
+    run.assert_breaches(&[Breach::WrongCharge]);
     run.audited.charges = Some(vec![Charge { authorized: 300, captured: 0, ..charge }]);
-    run.breaks(&[Breach::Unsettled]);
+    run.assert_breaches(&[Breach::Unsettled]);
 }

@@ -1,4 +1,4 @@
-//! Watches of every kind against a real node behind a real door.
+//! Watches of every kind against a real node with a real client listener.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,11 +18,11 @@ use boxoffice_node::{
 };
 use tokio::{runtime::Handle, time::timeout};
 
-/// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longer than any step takes on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn id(text: &str) -> Id {
-    Id::new(text).expect("a good id")
+    Id::new(text).expect("a valid id")
 }
 
 async fn buy(client: &Client) -> OrderId {
@@ -31,18 +31,18 @@ async fn buy(client: &Client) -> OrderId {
     cart.checkout(recorded("card", "t"), None).await.expect("sold").value.order.id
 }
 
-/// The next purchases, until so many were seen.
+/// The orders of the next purchases, up to the cursor `to`.
 async fn purchases(watch: &mut Watch<LivePurchases>, to: u64) -> Vec<OrderId> {
     let mut orders = Vec::new();
-    while watch.state().is_none_or(|seen| seen.cursor() < to) {
-        let seen = timeout(PATIENCE, watch.next()).await.expect("purchases come").expect("a state");
-        orders.extend(seen.new_purchases().iter().map(|purchase| purchase.order));
+    while watch.state().is_none_or(|state| state.cursor() < to) {
+        let state = timeout(TIMEOUT, watch.next()).await.expect("purchases in time").expect("a state");
+        orders.extend(state.new_purchases().iter().map(|purchase| purchase.order));
     }
     orders
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_kind_is_followed_in_both_encodings() {
+async fn watches_of_every_kind_work_in_both_encodings() {
     let data = tempfile::tempdir().expect("a directory");
     let config = NodeConfig {
         data_dir: data.path().join("data"),
@@ -61,14 +61,14 @@ async fn every_kind_is_followed_in_both_encodings() {
     edge.listen.set_port(0);
     let edge = Edge::bind(edge, Arc::new(node.handle().clone()), Runtimes { selling, watching }).expect("a free port");
     let address = edge.local_addr().to_string();
-    let door = tokio::spawn(edge.run(std::future::pending()));
+    let edge_task = tokio::spawn(edge.run(std::future::pending()));
 
     let mut orders = Vec::new();
     for encoding in Encoding::ALL {
         let config = ClientConfig { encoding, ..ClientConfig::new([address.clone()]) };
         let client = Client::connect(config).await.expect("a connection");
         let before = orders.len() as u64;
-        // Each round sells one unit, then two.
+        // Each round buys one unit, then two.
         let sold = before / 2 * 3;
         let details = ProductDetails {
             name: "Mug".into(),
@@ -83,23 +83,23 @@ async fn every_kind_is_followed_in_both_encodings() {
         client.product_put(&id("mug"), details).await.expect("a product");
 
         let mut bought = client.watch_purchases(&id("ada"), before);
-        let (order, seen) = tokio::join!(buy(&client), purchases(&mut bought, before + 1));
+        let (order, received) = tokio::join!(buy(&client), purchases(&mut bought, before + 1));
         orders.push(order);
-        assert_eq!(seen, [order]);
+        assert_eq!(received, [order]);
 
         let mut stock = client.watch_product(&id("mug"));
-        let first = *timeout(PATIENCE, stock.next()).await.expect("a state").expect("a state").counts();
+        let first = *timeout(TIMEOUT, stock.next()).await.expect("a state").expect("a state").counts();
         assert_eq!(first, StockCounts { free: 99 - sold, held: 0, sold: sold + 1 });
 
         let cart = Cart::new(&client).with_customer(&id("ada"));
         cart.open(None, None).await.expect("opened");
         let mut mine = cart.watch();
-        let opened = timeout(PATIENCE, mine.next()).await.expect("a state").expect("a state");
+        let opened = timeout(TIMEOUT, mine.next()).await.expect("a state").expect("a state");
         assert_eq!(opened.cart().state, CartState::Active);
         cart.hold_stock(&id("mug"), 2).await.expect("held");
         orders.push(cart.checkout(recorded("card", "t"), None).await.expect("sold").value.order.id);
         let end = loop {
-            match timeout(PATIENCE, mine.next()).await.expect("it ends") {
+            match timeout(TIMEOUT, mine.next()).await.expect("it ends") {
                 Ok(_) => {}
                 Err(error) => break error,
             }
@@ -108,11 +108,11 @@ async fn every_kind_is_followed_in_both_encodings() {
         assert_eq!(mine.state().expect("its last state").cart().order, orders.last().copied());
         assert_eq!(purchases(&mut bought, before + 2).await, orders[before as usize + 1..]);
         while stock.state().expect("a state").counts().sold < sold + 3 {
-            timeout(PATIENCE, stock.next()).await.expect("a state").expect("a state");
+            timeout(TIMEOUT, stock.next()).await.expect("a state").expect("a state");
         }
-        // Whoever comes later with an older cursor gets everything after it.
+        // A later watch with an older cursor gets all purchases after that cursor.
         assert_eq!(purchases(&mut client.watch_purchases(&id("ada"), 0), before + 2).await, orders);
     }
-    door.abort();
+    edge_task.abort();
     node.stop(10_000).await.expect("an orderly stop");
 }

@@ -1,4 +1,4 @@
-//! What is offered besides seats: titles, products, calendars; what was bought; what operators see and settle.
+//! Catalogue and operator ops: titles, products, resources, purchases, audits, history and settlements.
 
 use boxoffice_core::{
     answer::{
@@ -25,23 +25,23 @@ use crate::{
     watch::Watch,
 };
 
-/// Where a search for sessions over a city looks.
+/// The filter of a search for sessions in a city.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CitySearch {
     /// Only this title.
     pub title: Option<Id>,
-    /// Starting at or after.
+    /// Only sessions that start at this time or later.
     pub from: Option<Timestamp>,
-    /// Starting before.
+    /// Only sessions that start before this time.
     pub to: Option<Timestamp>,
-    /// At most so many.
+    /// The maximum number of sessions in a page.
     pub limit: Option<u32>,
-    /// Where the page before ended, as its answer said.
+    /// The cursor from the answer with the page before.
     pub cursor: Option<SmolStr>,
 }
 
 impl Client {
-    /// `venue.search`: venues by city and name, or nearest first; a page with a cursor for the next.
+    /// `venue.search`: venues by city and name, or nearest first. Returns a page and the cursor of the next page.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -65,7 +65,7 @@ impl Client {
         self.read(Op::TitleGet, &body::Get { id: id.clone() }).await
     }
 
-    /// `title.search`: titles by name; a page with a cursor for the next.
+    /// `title.search`: titles by name. Returns a page and the cursor of the next page.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -73,7 +73,7 @@ impl Client {
         self.read(Op::TitleSearch, search).await
     }
 
-    /// `session.search` over all venues of a city, by start; a page with a cursor for the next.
+    /// `session.search` over all venues of a city, by start. Returns a page and the cursor of the next page.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -88,7 +88,7 @@ impl Client {
         self.read(Op::SessionSearch, &body).await
     }
 
-    /// `session.cancel`: it will not take place; holds are given back and orders refunded.
+    /// `session.cancel`: cancels a session. Its holds are released and its orders refunded.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -109,7 +109,7 @@ impl Client {
         self.change_of(&Entity::Product(id.clone()), Op::ProductPut, &body::ProductPut::new(id.clone(), details)).await
     }
 
-    /// `product.get`: what it is, and its units by state.
+    /// `product.get`: a product's details, and its units by state.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -117,7 +117,7 @@ impl Client {
         self.read_of(&Entity::Product(id.clone()), Op::ProductGet, &body::Get { id: id.clone() }).await
     }
 
-    /// `resource.put`: creates or changes a resource. Bookings that exist stay.
+    /// `resource.put`: creates or changes a resource. Existing bookings stay.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -126,7 +126,7 @@ impl Client {
             .await
     }
 
-    /// `resource.get`: what it is, and how many bookings it has.
+    /// `resource.get`: a resource's details, and how many bookings it has.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -134,7 +134,7 @@ impl Client {
         self.read_of(&Entity::Resource(id.clone()), Op::ResourceGet, &body::Get { id: id.clone() }).await
     }
 
-    /// `resource.reserve`: books time without a cart, once or again and again: all of it or nothing.
+    /// `resource.reserve`: books time without a cart, once or repeatedly. All of it is booked or nothing.
     ///
     /// # Errors
     /// As every op: [`Error`]; `slot_taken` names every conflict.
@@ -160,7 +160,7 @@ impl Client {
         self.change_of(&Entity::Resource(resource.clone()), Op::ResourceCancel, &body).await
     }
 
-    /// `resource.move`: puts a booking to another time; if that does not fit, the old time stays.
+    /// `resource.move`: moves a booking to another time. If the new time is not available, the old time stays.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -173,7 +173,7 @@ impl Client {
         .await
     }
 
-    /// `resource.is_available`: whether a time could be booked now, and what is in the way.
+    /// `resource.is_available`: whether a time could be booked now, and the conflicts if not.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -186,7 +186,7 @@ impl Client {
         .await
     }
 
-    /// `resource.bookings`: those that overlap a time; a page with a cursor for the next.
+    /// `resource.bookings`: the bookings that overlap a time. Returns a page and the cursor of the next page.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -202,7 +202,7 @@ impl Client {
         self.read(Op::ResourceFreeSlots, search).await
     }
 
-    /// `order.refund`: pays lines of an order back (all that are left if none are named) and puts them on sale again.
+    /// `order.refund`: refunds lines of an order and puts them on sale again. `None` refunds all lines that are left.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -216,7 +216,8 @@ impl Client {
         self.change(Op::OrderRefund, &body).await
     }
 
-    /// `customer.purchases`: the orders of a customer after a cursor (0 for the first), at most `limit` of them.
+    /// `customer.purchases`: the orders of a customer after a cursor, at most `limit`. Cursor 0 is before the first
+    /// order.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -230,9 +231,10 @@ impl Client {
         self.read_of(&Entity::Customer(customer.clone()), Op::CustomerPurchases, &body).await
     }
 
-    /// `watch`: every purchase of a customer after a cursor (0 for the first), each once, across reconnects.
+    /// `watch`: every purchase of a customer after a cursor, each once, across reconnects. Cursor 0 is before the first
+    /// purchase.
     pub fn watch_purchases(&self, customer: &Id, cursor: u64) -> Watch<LivePurchases> {
-        let state = LivePurchases::after(cursor);
+        let state = LivePurchases::from_cursor(cursor);
         Watch::new(self.clone(), Entity::Customer(customer.clone()), None, Some(state))
     }
 
@@ -241,7 +243,7 @@ impl Client {
         Watch::new(self.clone(), Entity::Product(product.clone()), None, None)
     }
 
-    /// `watch`: follows on which days a resource's bookings change.
+    /// `watch`: follows the days on which a resource's bookings change.
     pub fn watch_resource(&self, resource: &Id) -> Watch<LiveResource> {
         Watch::new(self.clone(), Entity::Resource(resource.clone()), None, None)
     }
@@ -270,8 +272,8 @@ impl Client {
         self.read(Op::AdminAudit, &body::Audit { entity: Some(Entity::Customer(id.clone())) }).await
     }
 
-    /// `admin.history`: what happened to an entity, or to one seat of a session: the newest page, or that with what is older
-    /// than a version (`before`: the cursor of the page before).
+    /// `admin.history`: what happened to an entity, or to one seat of a session. Returns the newest page. With
+    /// `before`, the cursor of another page, it returns the page with what is older.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -285,7 +287,7 @@ impl Client {
         self.read(Op::AdminHistory, &body::History { entity, seat, limit, before }).await
     }
 
-    /// `admin.release`: gives a line of somebody's cart back. Its owner is shown the reason.
+    /// `admin.release`: releases a line of any cart. The cart's owner sees the reason.
     ///
     /// # Errors
     /// As every op: [`Error`].
@@ -294,7 +296,7 @@ impl Client {
         self.change(Op::AdminRelease, &body::AdminRelease { cart, line, reason }).await
     }
 
-    /// `admin.settle`: says how an attempt to pay ended that the gateway does not tell of.
+    /// `admin.settle`: sets the outcome of a payment attempt that the gateway does not report.
     ///
     /// # Errors
     /// As every op: [`Error`].

@@ -1,5 +1,7 @@
-//! The clients' books against the audits: nothing acknowledged missing, nothing there unasked, refusals true, versions in order.
-//! An unknown outcome is never taken for absent: either way is right, but only whole.
+//! Compares the clients' answers about seats with the audits: nothing acknowledged is missing, nothing exists without a
+//! request, refusals are right, and versions are in order.
+//!
+//! A request with an unknown outcome may have happened or not, but only as a whole.
 
 use std::collections::BTreeMap;
 
@@ -9,32 +11,32 @@ use boxoffice_core::{
     seat::Seat,
 };
 
-use super::{Audited, Breach, Findings, Sold, seats_in};
+use super::{AuditedState, Breach, Findings, RunInventory, seats_in};
 use crate::{
-    history::{CartRecord, CheckoutOutcome, History, HoldOutcome, HoldRecord, Span, TakeOutcome},
+    history::{CartRecord, CheckoutOutcome, GoodsHoldOutcome, History, HoldOutcome, HoldRecord, Span},
     house::House,
 };
 
-/// The number of `seats_taken`.
+/// The code of `seats_taken`.
 const SEATS_TAKEN: u16 = 201;
 
-/// Checks the books against the audited sessions and carts.
-pub(super) fn check(sold: Sold<'_>, history: &History, audited: &Audited, findings: &mut Findings) {
-    let house = sold.house;
-    let books = Books::of(history);
+/// Checks the history against the audited sessions and carts.
+pub(super) fn check(inventory: RunInventory<'_>, history: &History, audited: &AuditedState, findings: &mut Findings) {
+    let house = inventory.house;
+    let index = HistoryIndex::new(history);
     for record in &history.carts {
-        check_answers(sold, record, findings);
+        check_answers(inventory, record, findings);
     }
     for (&session, audit) in &audited.sessions {
-        let entries = books.session(session);
+        let entries = index.session(session);
         check_contents(audited, audit, entries, findings);
         check_refusals(audit, entries, findings);
         check_versions(session, audit, entries, findings);
     }
-    check_carts(house, &books, audited, findings);
+    check_carts(house, &index, audited, findings);
 }
 
-/// One hold of one cart, found by session.
+/// One hold of one cart.
 #[derive(Clone, Copy)]
 struct Entry<'a> {
     session: u32,
@@ -42,14 +44,14 @@ struct Entry<'a> {
     hold: &'a HoldRecord,
 }
 
-/// The history, found by session and by cart.
-struct Books<'a> {
+/// The history by session and by cart.
+struct HistoryIndex<'a> {
     by_session: Vec<Entry<'a>>,
     by_cart: BTreeMap<CartId, &'a CartRecord>,
 }
 
-impl<'a> Books<'a> {
-    fn of(history: &'a History) -> Books<'a> {
+impl<'a> HistoryIndex<'a> {
+    fn new(history: &'a History) -> HistoryIndex<'a> {
         let entries = history
             .carts
             .iter()
@@ -57,10 +59,10 @@ impl<'a> Books<'a> {
         let mut by_session: Vec<Entry<'a>> = entries.collect();
         by_session.sort_by_key(|entry| (entry.session, entry.cart.cart));
         let by_cart = history.carts.iter().map(|cart| (cart.cart, cart)).collect();
-        Books { by_session, by_cart }
+        HistoryIndex { by_session, by_cart }
     }
 
-    /// The holds in a session, those of one cart together.
+    /// The holds in a session, grouped by cart.
     fn session(&self, session: u32) -> &[Entry<'a>] {
         let from = self.by_session.partition_point(|entry| entry.session < session);
         let to = self.by_session.partition_point(|entry| entry.session <= session);
@@ -68,96 +70,100 @@ impl<'a> Books<'a> {
     }
 }
 
-/// What one client was told, by itself: prices, and versions that only grow.
-fn check_answers(sold: Sold<'_>, record: &CartRecord, findings: &mut Findings) {
+/// Checks the answers of one client for contradictions: prices must add up, and versions must only grow.
+fn check_answers(inventory: RunInventory<'_>, record: &CartRecord, findings: &mut Findings) {
     let granted = record.holds.iter().filter(|hold| matches!(hold.outcome, HoldOutcome::Granted { .. }));
-    let seats: i64 = granted.map(|hold| sold.price * hold.seats.len() as i64).sum();
-    let taken = record.takes.iter().filter(|take| matches!(take.outcome, TakeOutcome::Granted { .. }));
-    let due = seats + taken.map(|take| sold.goods.price(take.good) * i64::from(take.quantity)).sum::<i64>();
-    // What may or may not have been granted may or may not have been bought.
-    let open = record.takes.iter().any(|take| take.outcome == TakeOutcome::Unknown);
+    let seats_price: i64 = granted.map(|hold| inventory.price * hold.seats.len() as i64).sum();
+    let granted = record.goods_holds.iter().filter(|hold| matches!(hold.outcome, GoodsHoldOutcome::Granted { .. }));
+    let goods_price: i64 = granted.map(|hold| inventory.goods.price(hold.good) * i64::from(hold.quantity)).sum();
+    let due = seats_price + goods_price;
+    // The order may contain goods of a hold with an unknown outcome.
+    let has_unknown = record.goods_holds.iter().any(|hold| hold.outcome == GoodsHoldOutcome::Unknown);
     if let Some(CheckoutOutcome::Bought { order, total, .. }) =
         record.checkout.as_ref().map(|checkout| &checkout.outcome)
     {
-        if *total != due && !open {
+        if *total != due && !has_unknown {
             findings
-                .add(Breach::WrongOrder, || format!("order {order} has a total of {total}; what it holds costs {due}"));
+                .add(Breach::WrongOrder, || format!("order {order} has a total of {total}, but its lines cost {due}"));
         }
         if *order != record.cart.order() {
             findings
-                .add(Breach::WrongOrder, || format!("cart {} was told of order {order}, another cart's", record.cart));
+                .add(Breach::WrongOrder, || format!("cart {} got order {order}, which is another cart's", record.cart));
         }
     }
     if record.versions.windows(2).any(|pair| pair[0] >= pair[1]) {
         findings.add(Breach::WrongVersion, || {
-            format!("cart {} was told versions {:?} in this order", record.cart, record.versions)
+            format!("cart {} got versions {:?} in this order", record.cart, record.versions)
         });
     }
 }
 
-/// What a session has against what its clients know.
-fn check_contents(audited: &Audited, audit: &SessionAudit, entries: &[Entry<'_>], findings: &mut Findings) {
+/// Compares the sales and holds of a session with the clients' answers.
+fn check_contents(audited: &AuditedState, audit: &SessionAudit, entries: &[Entry<'_>], findings: &mut Findings) {
     let session = &audit.session;
     let mut sold = by_cart(audit.sales.iter().map(|sale| (sale.order.cart(), seats_in(&sale.portion))));
     let mut held = by_cart(audit.holds.iter().map(|hold| (hold.hold.cart, seats_in(&hold.portion))));
 
     for group in entries.chunk_by(|a, b| a.cart.cart == b.cart.cart) {
         let cart = group[0].cart;
-        let is_sold = sold.remove(&cart.cart).unwrap_or_default();
-        let is_held = held.remove(&cart.cart).unwrap_or_default();
+        let sold_seats = sold.remove(&cart.cart).unwrap_or_default();
+        let held_seats = held.remove(&cart.cart).unwrap_or_default();
         let granted = seats_of(group, |outcome| matches!(outcome, HoldOutcome::Granted { .. }));
-        let open = seats_of(group, |outcome| *outcome == HoldOutcome::Unknown);
-        let certain = group.iter().any(|entry| match entry.hold.outcome {
+        let unknown = seats_of(group, |outcome| *outcome == HoldOutcome::Unknown);
+        // Whether a deadline has not passed, so that the seats must be there.
+        let must_exist = group.iter().any(|entry| match entry.hold.outcome {
             HoldOutcome::Granted { deadline, .. } => deadline > audited.at,
             HoldOutcome::Refused { .. } | HoldOutcome::Unknown | HoldOutcome::NotDone => false,
         });
-        let name = cart.cart;
+        let id = cart.cart;
         match cart.checkout.as_ref().map(|checkout| &checkout.outcome) {
             Some(CheckoutOutcome::Bought { .. }) => {
-                if is_sold.is_empty() && is_held == granted && !granted.is_empty() {
-                    findings
-                        .add(Breach::Unsettled, || format!("session {session} still holds what cart {name} bought"));
-                } else if is_sold != granted {
-                    let breach = if granted.iter().all(|seat| is_sold.contains(seat)) {
+                if sold_seats.is_empty() && held_seats == granted && !granted.is_empty() {
+                    findings.add(Breach::Unsettled, || {
+                        format!("session {session} still holds the seats that cart {id} bought")
+                    });
+                } else if sold_seats != granted {
+                    let breach = if granted.iter().all(|seat| sold_seats.contains(seat)) {
                         Breach::Unexplained
                     } else {
                         Breach::Lost
                     };
                     findings.add(breach, || {
-                        format!("cart {name} bought {granted:?} of session {session}, which sold it {is_sold:?}")
+                        format!("cart {id} bought {granted:?} of session {session}, which sold it {sold_seats:?}")
                     });
-                } else if !is_held.is_empty() {
+                } else if !held_seats.is_empty() {
                     findings.add(Breach::Unexplained, || {
-                        format!("session {session} holds {is_held:?} for cart {name}, which is done")
+                        format!("session {session} holds {held_seats:?} for cart {id}, which is done")
                     });
                 }
             }
             Some(CheckoutOutcome::Unknown) => {
-                let whole = is_sold == granted || is_held == granted || !certain;
-                if !whole || (!is_sold.is_empty() && is_sold != granted) {
+                let is_whole = sold_seats == granted || held_seats == granted || !must_exist;
+                if !is_whole || (!sold_seats.is_empty() && sold_seats != granted) {
                     findings.add(Breach::Lost, || {
                         format!(
-                            "cart {name} may have bought {granted:?} of session {session}, which sold {is_sold:?} and holds {is_held:?}"
+                            "cart {id} may have bought {granted:?} of session {session}, which sold {sold_seats:?} and \
+                             holds {held_seats:?}"
                         )
                     });
                 }
             }
             Some(CheckoutOutcome::Refused { .. } | CheckoutOutcome::NotDone) | None => {
-                if !is_sold.is_empty() {
+                if !sold_seats.is_empty() {
                     findings.add(Breach::Unexplained, || {
-                        format!("session {session} sold {is_sold:?} to cart {name}, which did not buy")
+                        format!("session {session} sold {sold_seats:?} to cart {id}, which did not buy")
                     });
                 }
-                if certain && !granted.iter().all(|seat| is_held.contains(seat)) {
+                if must_exist && !granted.iter().all(|seat| held_seats.contains(seat)) {
                     findings.add(Breach::Lost, || {
                         format!(
-                            "cart {name} was granted {granted:?} of session {session}, which holds {is_held:?} for it"
+                            "cart {id} was granted {granted:?} of session {session}, which holds {held_seats:?} for it"
                         )
                     });
                 }
-                if is_held.iter().any(|seat| !granted.contains(seat) && !open.contains(seat)) {
+                if held_seats.iter().any(|seat| !granted.contains(seat) && !unknown.contains(seat)) {
                     findings.add(Breach::Unexplained, || {
-                        format!("session {session} holds {is_held:?} for cart {name}, which was granted {granted:?}")
+                        format!("session {session} holds {held_seats:?} for cart {id}, which was granted {granted:?}")
                     });
                 }
             }
@@ -165,26 +171,27 @@ fn check_contents(audited: &Audited, audit: &SessionAudit, entries: &[Entry<'_>]
     }
 
     for (cart, seats) in sold {
-        findings
-            .add(Breach::Unexplained, || format!("session {session} sold {seats:?} to cart {cart}, which never asked"));
+        findings.add(Breach::Unexplained, || {
+            format!("session {session} sold {seats:?} to cart {cart}, which requested none")
+        });
     }
     for (cart, seats) in held {
         findings.add(Breach::Unexplained, || {
-            format!("session {session} holds {seats:?} for cart {cart}, which never asked")
+            format!("session {session} holds {seats:?} for cart {cart}, which requested none")
         });
     }
 }
 
-/// Refusals say "taken" of seats somebody had or may have had, and of all of those.
+/// Checks that refusals name only seats that a cart may have had, and all seats that a cart certainly had.
 fn check_refusals(audit: &SessionAudit, entries: &[Entry<'_>], findings: &mut Findings) {
     let refused = |entry: &&Entry<'_>| matches!(entry.hold.outcome, HoldOutcome::Refused { code: SEATS_TAKEN, .. });
     if !entries.iter().any(|entry| refused(&entry)) {
         return;
     }
-    // For each seat: when somebody first may have had it, and when somebody surely had it.
+    // For each seat: since when a cart may have had it, and since when a cart certainly had it.
     let mut claims: BTreeMap<Seat, (u64, u64)> = BTreeMap::new();
     for entry in entries {
-        let sure_us = match entry.hold.outcome {
+        let certain_us = match entry.hold.outcome {
             HoldOutcome::Granted { .. } => entry.hold.span.returned_us,
             HoldOutcome::Unknown => u64::MAX,
             HoldOutcome::Refused { .. } | HoldOutcome::NotDone => continue,
@@ -192,7 +199,7 @@ fn check_refusals(audit: &SessionAudit, entries: &[Entry<'_>], findings: &mut Fi
         for seat in entry.hold.seats.as_slice() {
             let claim = claims.entry(*seat).or_insert((u64::MAX, u64::MAX));
             claim.0 = claim.0.min(entry.hold.span.called_us);
-            claim.1 = claim.1.min(sure_us);
+            claim.1 = claim.1.min(certain_us);
         }
     }
     let session = &audit.session;
@@ -206,17 +213,17 @@ fn check_refusals(audit: &SessionAudit, entries: &[Entry<'_>], findings: &mut Fi
             });
         }
         for taken in named {
-            let asked = entry.hold.seats.as_slice().contains(&taken.seat);
-            let claimed = claims.get(&taken.seat).is_some_and(|(may_us, _)| *may_us < returned_us);
-            if !asked || !claimed {
+            let was_requested = entry.hold.seats.as_slice().contains(&taken.seat);
+            let was_claimed = claims.get(&taken.seat).is_some_and(|(possible_us, _)| *possible_us < returned_us);
+            if !was_requested || !was_claimed {
                 findings.add(Breach::RefusedWhileFree, || {
-                    format!("session {session} refused cart {cart} for seat {:?}, which nobody had", taken.seat)
+                    format!("session {session} refused cart {cart} for seat {:?}, which was free", taken.seat)
                 });
             }
         }
         for seat in entry.hold.seats.as_slice() {
-            let surely = claims.get(seat).is_some_and(|(_, sure_us)| *sure_us < called_us);
-            if surely && !named.iter().any(|taken| taken.seat == *seat) {
+            let was_taken = claims.get(seat).is_some_and(|(_, certain_us)| *certain_us < called_us);
+            if was_taken && !named.iter().any(|taken| taken.seat == *seat) {
                 findings.add(Breach::RefusedWhileFree, || {
                     format!("session {session} refused cart {cart} without naming seat {seat:?}, which was taken")
                 });
@@ -225,33 +232,34 @@ fn check_refusals(audit: &SessionAudit, entries: &[Entry<'_>], findings: &mut Fi
     }
 }
 
-/// No version of a session twice, and none told before a lower one was asked for.
+/// Checks that no two changes of a session got the same version, and that no version was returned before the request of
+/// a lower one was sent.
 fn check_versions(number: u32, audit: &SessionAudit, entries: &[Entry<'_>], findings: &mut Findings) {
-    let mut told: Vec<(u64, Span)> = Vec::new();
+    let mut versions: Vec<(u64, Span)> = Vec::new();
     for group in entries.chunk_by(|a, b| a.cart.cart == b.cart.cart) {
         for entry in group {
             if let HoldOutcome::Granted { session_version: Some(version), .. } = entry.hold.outcome {
-                told.push((version, entry.hold.span));
+                versions.push((version, entry.hold.span));
             }
         }
         let Some(checkout) = &group[0].cart.checkout else {
             continue;
         };
         if let CheckoutOutcome::Bought { sold, .. } = &checkout.outcome {
-            let mine = sold.iter().filter(|(session, _)| *session == number);
-            told.extend(mine.map(|(_, version)| (*version, checkout.span)));
+            let in_session = sold.iter().filter(|(session, _)| *session == number);
+            versions.extend(in_session.map(|(_, version)| (*version, checkout.span)));
         }
     }
-    told.sort_unstable_by_key(|(version, span)| (*version, span.called_us));
+    versions.sort_unstable_by_key(|(version, span)| (*version, span.called_us));
     let session = &audit.session;
     let mut called_last_us = 0;
     let mut before = None;
-    for (version, span) in told {
+    for (version, span) in versions {
         if before == Some(version) {
-            findings.add(Breach::WrongVersion, || format!("session {session} told version {version} for two changes"));
+            findings.add(Breach::WrongVersion, || format!("session {session} gave version {version} to two changes"));
         } else if span.returned_us < called_last_us {
             findings.add(Breach::WrongVersion, || {
-                format!("session {session} told version {version} before a lower one was even asked for")
+                format!("session {session} returned version {version} before the request of a lower version was sent")
             });
         }
         before = Some(version);
@@ -259,27 +267,27 @@ fn check_versions(number: u32, audit: &SessionAudit, entries: &[Entry<'_>], find
     }
 }
 
-/// Carts on the server against their clients' books and against the sessions.
-fn check_carts(house: &House, books: &Books<'_>, audited: &Audited, findings: &mut Findings) {
+/// Compares the audited carts with their clients' answers and with the sessions.
+fn check_carts(house: &House, index: &HistoryIndex<'_>, audited: &AuditedState, findings: &mut Findings) {
     let session_of: BTreeMap<Id, &SessionAudit> =
         audited.sessions.iter().map(|(&number, audit)| (house.session_id(number), audit)).collect();
     for audit in &audited.carts {
         let cart = &audit.cart;
-        let Some(record) = books.by_cart.get(&cart.id) else {
-            findings.add(Breach::Unexplained, || format!("cart {} is none of this run", cart.id));
+        let Some(record) = index.by_cart.get(&cart.id) else {
+            findings.add(Breach::Unexplained, || format!("cart {} does not belong to this run", cart.id));
             continue;
         };
         if !record.may_be(cart.state) {
             let breach = if record.order().is_some() { Breach::Lost } else { Breach::WrongState };
             findings.add(breach, || {
-                format!("cart {} is {}; its client was told {:?}", cart.id, cart.state.as_str(), record.checkout)
+                format!("cart {} is {}; its client got {:?}", cart.id, cart.state.as_str(), record.checkout)
             });
         }
         if cart.state != CartState::Done {
             let sale = record.holds.iter().filter_map(|hold| audited.sessions.get(&hold.session));
             if sale.flat_map(|session| session.sales.iter()).any(|sale| sale.order.cart() == cart.id) {
                 findings.add(Breach::Unexplained, || {
-                    format!("cart {} is {} but was sold seats", cart.id, cart.state.as_str())
+                    format!("cart {} is {}, but seats were sold to it", cart.id, cart.state.as_str())
                 });
             }
             continue;
@@ -308,7 +316,7 @@ fn check_carts(house: &House, books: &Books<'_>, audited: &Audited, findings: &m
     }
 }
 
-/// The lines of sessions; what else is in a cart is not of these flows.
+/// The lines of a cart that belong to sessions, by session. Other lines are not checked here.
 fn lines_by_session(lines: &[LineView]) -> BTreeMap<&Id, Vec<&LineView>> {
     let mut by_session: BTreeMap<&Id, Vec<&LineView>> = BTreeMap::new();
     for line in lines {
@@ -331,9 +339,9 @@ fn by_cart<'a>(parts: impl Iterator<Item = (CartId, &'a [Seat])>) -> BTreeMap<Ca
     all
 }
 
-/// The seats asked for by those of these holds that ended so, ascending.
-fn seats_of(group: &[Entry<'_>], ended: impl Fn(&HoldOutcome) -> bool) -> Vec<Seat> {
-    let holds = group.iter().filter(|entry| ended(&entry.hold.outcome));
+/// The seats of the holds whose outcome matches, ascending.
+fn seats_of(group: &[Entry<'_>], matches: impl Fn(&HoldOutcome) -> bool) -> Vec<Seat> {
+    let holds = group.iter().filter(|entry| matches(&entry.hold.outcome));
     let mut seats: Vec<Seat> = holds.flat_map(|entry| entry.hold.seats.as_slice().iter().copied()).collect();
     seats.sort_unstable();
     seats
