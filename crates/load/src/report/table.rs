@@ -4,10 +4,9 @@ use std::fmt::Write as _;
 
 use super::{Latency, Report, grouped, money};
 
-/// The whole table.
 pub(super) fn table(report: &Report, baseline: Option<&Report>) -> String {
     let mut out = String::new();
-    write(&mut out, report, baseline).expect("a string takes everything");
+    write(&mut out, report, baseline).expect("writing to a string cannot fail");
     out
 }
 
@@ -84,9 +83,9 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
         }
     }
     writeln!(out)?;
-    storm(out, report)?;
+    expiry_burst(out, report)?;
     overload(out, report)?;
-    meanwhile(out, report)?;
+    background_work(out, report)?;
     machine(out, report)?;
     audit(out, report)?;
     verdict(out, report)
@@ -101,7 +100,7 @@ fn overload(out: &mut String, report: &Report) -> std::fmt::Result {
         figures.iter().try_for_each(|figure| write!(out, "{figure:>10}"))?;
         writeln!(out)?;
     }
-    overload.beside().iter().try_for_each(|line| writeln!(out, "    {line}"))?;
+    overload.extra_lines().iter().try_for_each(|line| writeln!(out, "    {line}"))?;
     writeln!(out)
 }
 
@@ -112,7 +111,7 @@ fn reasons(out: &mut String, name: &str, reasons: &std::collections::BTreeMap<St
     writeln!(out, "  {name:<12}{:>12}{each}", grouped(all))
 }
 
-/// The seeds' statistics with the percentiles beside them, and an earlier run's.
+/// The seeds' statistics and the percentiles, with those of an earlier run if there is one.
 fn latency(out: &mut String, name: &str, latency: &Latency, earlier: Option<&Latency>) -> std::fmt::Result {
     writeln!(out)?;
     write!(out, "  {name:<34}")?;
@@ -156,7 +155,7 @@ fn latency(out: &mut String, name: &str, latency: &Latency, earlier: Option<&Lat
     Ok(())
 }
 
-fn storm(out: &mut String, report: &Report) -> std::fmt::Result {
+fn expiry_burst(out: &mut String, report: &Report) -> std::fmt::Result {
     let Some(storm) = &report.storm else { return Ok(()) };
     writeln!(
         out,
@@ -181,10 +180,10 @@ fn storm(out: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(out)
 }
 
-/// What happened beside the flows.
-fn meanwhile(out: &mut String, report: &Report) -> std::fmt::Result {
+/// The lines about background work: reads, watchers, shards and nodes.
+fn background_work(out: &mut String, report: &Report) -> std::fmt::Result {
     if let Some(reads) = &report.reads {
-        writeln!(out, "  {}", reads.in_words())?;
+        writeln!(out, "  {}", reads.summary())?;
         writeln!(out)?;
     }
     if let Some(watchers) = &report.watchers {
@@ -200,7 +199,7 @@ fn meanwhile(out: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(out)
 }
 
-/// Bytes as people read them.
+/// Bytes in mebibytes.
 pub(super) fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", grouped(bytes >> 20))
 }
@@ -248,12 +247,12 @@ fn audit(out: &mut String, report: &Report) -> std::fmt::Result {
         grouped(findings.seats_held)
     )?;
     if audit.nodes.len() > 1 {
-        writeln!(out, "  at each of nodes {}, which agree unless it is said below", audit.nodes.join(", "))?;
+        writeln!(out, "  at each of nodes {}, which agree unless listed below", audit.nodes.join(", "))?;
     }
-    if let Some(counted) = audit.counted_in_words() {
+    if let Some(counted) = audit.node_counts_text() {
         writeln!(out, "  the nodes count {counted}")?;
     }
-    if let Some(others) = audit.others_in_words() {
+    if let Some(others) = audit.other_entities_text() {
         writeln!(out, "  and {others}")?;
     }
     for (state, count) in &audit.unknown {
@@ -278,7 +277,7 @@ fn plural(count: u64) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// By how much a figure has grown, in percent.
+/// The growth of a figure, in percent.
 pub(super) fn change_percent(earlier: f64, now: f64) -> f64 {
     if earlier == 0.0 { 0.0 } else { (now - earlier) * 100.0 / earlier }
 }

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use boxoffice_load::gallery::{Mark, now_us};
+use boxoffice_load::{clock::now_us, watcher_fleet::ChangeTime};
 use futures_util::{SinkExt, StreamExt};
 use serde::{Deserialize, Serialize};
 use socket2::SockRef;
@@ -90,7 +90,7 @@ fn publish_all(shared: &Shared) -> io::Result<()> {
     Ok(())
 }
 
-fn publish_at(shared: &Shared, publish: Publish) -> Vec<Mark> {
+fn publish_at(shared: &Shared, publish: Publish) -> Vec<ChangeTime> {
     let start = Instant::now();
     let changes = (f64::from(publish.a_second) * publish.seconds) as u32;
     let mut marks = Vec::new();
@@ -99,7 +99,7 @@ fn publish_at(shared: &Shared, publish: Publish) -> Vec<Mark> {
         thread::sleep(due.saturating_duration_since(Instant::now()));
         let version = shared.version.fetch_add(1, Ordering::Relaxed) + 1;
         let frame = frame::delta(version);
-        marks.push(Mark { session: 0, version, at_us: now_us() });
+        marks.push(ChangeTime { session: 0, version, at_us: now_us() });
         // Nobody may be there.
         let _ = shared.frames.send(frame);
     }
