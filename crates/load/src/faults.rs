@@ -170,7 +170,7 @@ impl FaultInjector<'_> {
     /// did not happen.
     async fn wait_until_recovered(&self, from_us: u64) -> Option<u64> {
         let recovered = self.poll_until_some(|| async {
-            match self.context.live_stats.all_since(from_us) {
+            match self.context.live_stats.every_shard_succeeded_since(from_us) {
                 true => Some(Some(self.context.now_us())),
                 // All flows have ended, so no shard gets a request any more.
                 false => self.context.flows_ended.load(Ordering::Relaxed).then_some(None),

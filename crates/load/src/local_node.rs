@@ -46,7 +46,8 @@ const REPLICAS: usize = 3;
 pub struct LaunchConfig {
     /// The program `boxoffice`.
     pub program: PathBuf,
-    /// The beginning of the paths of a node's files. A cluster appends the node's number, and each file its kind.
+    /// The beginning of the paths of a node's files. The number of a cluster's node and the kind of each file follow
+    /// it.
     pub files: PathBuf,
     /// When changes become durable, as in `--fsync`.
     pub fsync: &'static str,

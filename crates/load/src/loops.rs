@@ -62,7 +62,7 @@ pub(crate) async fn open_loop(
         .name("load-clock".into())
         .spawn({
             let context = context.clone();
-            move || keep_time(&context, schedule, start, &arrivals_tx)
+            move || send_arrivals(&context, schedule, start, &arrivals_tx)
         })
         .map_err(|error| LoadError::System { what: "start the clock's thread", error })?;
 
@@ -91,7 +91,7 @@ pub(crate) async fn open_loop(
 }
 
 /// Sends arrivals when they are due. Arrivals of one instant are sent together.
-fn keep_time(
+fn send_arrivals(
     context: &RunContext,
     schedule: OpenLoop,
     start: Instant,

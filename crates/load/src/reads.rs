@@ -38,7 +38,7 @@ impl ReadOutcomes {
     }
 }
 
-/// Reads maps until all flows have ended, and waits for the last outcomes.
+/// Reads maps until all flows have ended, and waits for the last answers.
 pub(crate) async fn run(connections: &ConnectionPool, context: &RunContext, spec: &ReadsSpec) -> Option<Reads> {
     let house = context.picker.as_ref()?.house().clone();
     let outcomes: Arc<Mutex<ReadOutcomes>> = Arc::default();

@@ -134,7 +134,7 @@ pub struct HouseSpec {
     /// Price of a seat, in minor units.
     pub price: i64,
     /// The currency of the price.
-    #[serde(default = "euro")]
+    #[serde(default = "default_currency")]
     pub currency: String,
     /// The time to live of carts with seats of these sessions, in milliseconds. The default is the server's.
     pub hold_ttl_ms: Option<u64>,
@@ -149,7 +149,7 @@ pub struct FlowSpec {
     /// How the flow chooses its seats.
     pub pick: PickSpec,
     /// Whether the flow opens its cart first, in a separate round trip. Otherwise the hold opens it.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub open_first: bool,
     /// How often the flow tries other seats after a refusal.
     #[serde(default)]
@@ -161,7 +161,7 @@ pub struct FlowSpec {
     #[serde(default)]
     pub contend_percent: u8,
     /// `sell_out`: how long abandoned seats are left alone before a flow tries them again, in milliseconds.
-    #[serde(default = "again")]
+    #[serde(default = "default_again_ms")]
     pub again_ms: u64,
 }
 
@@ -338,7 +338,7 @@ impl Scenario {
         let source = ScenarioSource::new(origin, text);
         let mut scenario: Scenario = toml::from_str(text).map_err(|error| source.malformed(&error))?;
         if !settings.is_empty() {
-            scenario = source.set(text, settings)?;
+            scenario = source.with_settings(text, settings)?;
         }
         if scenario.name.is_empty() {
             scenario.name = name.to_owned();
@@ -500,15 +500,15 @@ impl Scenario {
     }
 }
 
-fn euro() -> String {
+fn default_currency() -> String {
     "EUR".to_owned()
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
-fn again() -> u64 {
+fn default_again_ms() -> u64 {
     2_500
 }
 

@@ -15,7 +15,7 @@ use boxoffice_workload::{
 };
 use rand::Rng;
 
-/// How often a client looks for seats that are to be tried again.
+/// How often a client looks for blocks that are to be tried again.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// The seats of a house that are still to be sold, in blocks.

@@ -34,9 +34,9 @@ const BATCH_LIMIT: Duration = Duration::from_secs(60);
 const TRIES_MAX: usize = 100;
 
 /// The pause before that.
-const TRY_AGAIN_AFTER: Duration = Duration::from_millis(100);
+const RETRY_AFTER: Duration = Duration::from_millis(100);
 
-/// From one session's start to the next one's in the same hall, in milliseconds. Sessions of a hall are back to back.
+/// From one session's start to the next one's in the same hall, in milliseconds: two hours, back to back.
 const SESSION_MS: u64 = 2 * 60 * 60 * 1000;
 
 /// The first sessions start a day after the run's start.
@@ -372,7 +372,7 @@ async fn send_batch(client: &Client, commands: &[BatchCommand]) -> Result<(), St
         if left.is_empty() {
             return Ok(());
         }
-        tokio::time::sleep(TRY_AGAIN_AFTER).await;
+        tokio::time::sleep(RETRY_AFTER).await;
     }
     Err(format!("not done after {TRIES_MAX} tries: {why}"))
 }

@@ -23,7 +23,7 @@ const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG: u8 = 10;
 
-/// Reads the messages of one connection. It allocates nothing between messages.
+/// Reads the messages of one connection. It holds no memory between messages.
 #[derive(Default)]
 pub(crate) struct FrameReader {
     /// The beginning of an incomplete frame.

@@ -16,7 +16,7 @@ use crate::{
 
 /// Holds units of products, concurrently or one by one, and buys or abandons them.
 pub(super) async fn buy_units(context: &RunContext, cart: &Cart, number: FlowNumber, flow: &mut Flow) -> FlowOutcome {
-    let (spec, _) = shopping(context);
+    let (spec, _) = cart_and_shop(context);
     let adds =
         products(context, number).into_iter().map(|product| take(context, cart, Good::Product(product), spec.quantity));
     let mut failed = None;
@@ -43,7 +43,7 @@ pub(super) async fn buy_units(context: &RunContext, cart: &Cart, number: FlowNum
     }
 }
 
-fn shopping(context: &RunContext) -> (&CartSpec, &ShopSpec) {
+fn cart_and_shop(context: &RunContext) -> (&CartSpec, &ShopSpec) {
     let (Some(spec), Some(shop)) = (&context.scenario.cart, &context.scenario.shop) else {
         unreachable!("the scenario check requires [cart] and [shop] for flows that buy units")
     };
@@ -52,7 +52,7 @@ fn shopping(context: &RunContext) -> (&CartSpec, &ShopSpec) {
 
 /// The products that a flow puts into its cart, in order.
 pub(super) fn products(context: &RunContext, number: FlowNumber) -> Vec<u32> {
-    let (spec, shop) = shopping(context);
+    let (spec, shop) = cart_and_shop(context);
     let mut random = context.draw.random(number, 0);
     match spec.pick {
         ProductPick::Uniform => (0..spec.adds).map(|_| random.random_range(0..shop.products)).collect(),
@@ -128,10 +128,10 @@ async fn hold_one(
     }
 }
 
-type Answer = Result<Reply<Held>, Error>;
+type HoldResult = Result<Reply<Held>, Error>;
 
 /// Requests a hold of one good.
-async fn take(context: &RunContext, cart: &Cart, good: Good, quantity: u32) -> (TakeRecord, Answer) {
+async fn take(context: &RunContext, cart: &Cart, good: Good, quantity: u32) -> (TakeRecord, HoldResult) {
     let called_us = context.now_us();
     let answer = match good {
         Good::Product(product) => cart.hold_stock(&context.goods.product_id(product), quantity).await,
@@ -156,7 +156,7 @@ async fn take(context: &RunContext, cart: &Cart, good: Good, quantity: u32) -> (
 }
 
 /// Records the outcome of a hold. If the hold was not granted, returns how the flow ends.
-fn note(flow: &mut Flow, record: TakeRecord, answer: &Answer) -> Option<FlowOutcome> {
+fn note(flow: &mut Flow, record: TakeRecord, answer: &HoldResult) -> Option<FlowOutcome> {
     flow.record.takes.push(record);
     match answer {
         Ok(reply) => {

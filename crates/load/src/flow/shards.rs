@@ -13,7 +13,7 @@ impl Flow {
         let record = &self.record;
         let cart = shard_of_cart(context, record.cart);
         if let Some(span) = self.opened
-            // The flow tried no hold if it could not open its cart.
+            // Without a version and without a hold, the cart was not opened.
             && !(record.versions.is_empty() && record.holds.is_empty())
         {
             successes.push((cart, span));

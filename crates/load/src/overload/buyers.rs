@@ -232,7 +232,7 @@ impl Buyers {
                 }
                 let id = connection.waiting.pop_front().expect("the queue is not empty");
                 let purchase = self.purchases[id].as_ref().expect("a waiting purchase has not ended");
-                if purchase.until_us <= now_us {
+                if purchase.deadline_us <= now_us {
                     connection.pace.gave_up();
                     self.cancel(id);
                 } else {
@@ -277,7 +277,7 @@ impl Buyers {
         for id in 0..self.purchases.len() {
             let Some(purchase) = &mut self.purchases[id] else { continue };
             // The node itself reports that a request's deadline has passed. That report may be late.
-            if purchase.is_sent && purchase.until_us + 2_000_000 <= now_us {
+            if purchase.is_sent && purchase.deadline_us + 2_000_000 <= now_us {
                 purchase.gave_up(true, now_us);
                 self.stats.unknown += 1;
                 self.connections[purchase.connection].under_way -= 1;
@@ -285,7 +285,7 @@ impl Buyers {
                     self.connections[purchase.connection].pace.gave_up();
                 }
                 self.finish(id, true);
-            } else if !purchase.is_sent && purchase.step == Step::Checkout && purchase.until_us <= now_us {
+            } else if !purchase.is_sent && purchase.step == Step::Checkout && purchase.deadline_us <= now_us {
                 purchase.gave_up(false, now_us);
                 self.finish(id, true);
             }

@@ -36,7 +36,7 @@ pub(super) struct Purchase {
     /// The number of the block of seats that it wants.
     pub(super) block: u32,
     /// When its client gives up.
-    pub(super) until_us: u64,
+    pub(super) deadline_us: u64,
     /// When the request under way was sent.
     pub(super) called_us: u64,
     pub(super) is_sent: bool,
@@ -63,7 +63,7 @@ impl Purchase {
             step: Step::Hold,
             obeys: false,
             block,
-            until_us: now_us + context.scenario.connect.deadline_ms * 1_000,
+            deadline_us: now_us + context.scenario.connect.deadline_ms * 1_000,
             called_us: now_us,
             is_sent: false,
             generation: 0,
@@ -77,7 +77,7 @@ impl Purchase {
     /// Writes the next request. A repeat has the same request id.
     pub(super) fn write(&self, context: &RunContext, id: u64, now_us: u64, frame: &mut BytesMut) {
         let picker = context.picker.as_ref().expect("the picker existed when the purchase began");
-        let left_ms = (self.until_us.saturating_sub(now_us) / 1_000).max(1);
+        let left_ms = (self.deadline_us.saturating_sub(now_us) / 1_000).max(1);
         let (step, op) = match self.step {
             Step::Hold => ('h', Op::CartHoldSeats),
             Step::Checkout => ('c', Op::CartCheckout),

@@ -11,6 +11,20 @@ pub(super) fn table(report: &Report, baseline: Option<&Report>) -> String {
 }
 
 fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::fmt::Result {
+    header(out, report)?;
+    flows(out, report)?;
+    rates(out, report)?;
+    latencies(out, report, baseline)?;
+    steps(out, report)?;
+    expiry_burst(out, report)?;
+    overload(out, report)?;
+    background_work(out, report)?;
+    machine(out, report)?;
+    audit(out, report)?;
+    verdict(out, report)
+}
+
+fn header(out: &mut String, report: &Report) -> std::fmt::Result {
     let server = &report.server;
     writeln!(out, "{}: {}", report.scenario.name, report.scenario.about)?;
     writeln!(
@@ -25,8 +39,10 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
         server.fsync
     )?;
     writeln!(out, "  prefix {}, seed {}", report.prefix, report.seed)?;
-    writeln!(out)?;
+    writeln!(out)
+}
 
+fn flows(out: &mut String, report: &Report) -> std::fmt::Result {
     let flows = &report.flows;
     writeln!(out, "  offered     {:>12}", grouped(flows.offered))?;
     writeln!(out, "  done        {:>12}", grouped(flows.done))?;
@@ -41,12 +57,17 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
         writeln!(out, "  units sold  {:>12}", grouped(flows.units_sold))?;
     }
     writeln!(out, "  total       {:>12} {}", money(flows.total), report.scenario.currency_name())?;
-    writeln!(out)?;
+    writeln!(out)
+}
 
+fn rates(out: &mut String, report: &Report) -> std::fmt::Result {
     let times = report.times;
     writeln!(out, "  {:<34}{:>12.3} s", "runtime", times.run_s)?;
     writeln!(out, "  {:<34}{:>12.3} s", "runtime with set-up", times.setup_s + times.run_s)?;
-    writeln!(out, "  {:<34}{:>12.1} /s", "flows done", flows.done as f64 / times.run_s.max(1e-9))?;
+    writeln!(out, "  {:<34}{:>12.1} /s", "flows done", report.flows.done as f64 / times.run_s.max(1e-9))
+}
+
+fn latencies(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::fmt::Result {
     let earlier = baseline.and_then(|baseline| baseline.done);
     if let Some(done) = &report.done {
         latency(
@@ -67,6 +88,10 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
         let earlier = earlier.as_ref().map(|latencies| &latencies.intended);
         latency(out, "refused, from the intended start", &refused.intended, earlier)?;
     }
+    Ok(())
+}
+
+fn steps(out: &mut String, report: &Report) -> std::fmt::Result {
     if !report.steps.is_empty() {
         writeln!(out)?;
         writeln!(out, "  {:<18}{:>10}{:>10}{:>10}{:>10}{:>10}", "request, ms", "count", "mean", "p50", "p99", "max")?;
@@ -82,13 +107,7 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
             )?;
         }
     }
-    writeln!(out)?;
-    expiry_burst(out, report)?;
-    overload(out, report)?;
-    background_work(out, report)?;
-    machine(out, report)?;
-    audit(out, report)?;
-    verdict(out, report)
+    writeln!(out)
 }
 
 /// The phases of a run under overload.

@@ -16,10 +16,10 @@ const GOODS_MAX: u64 = 1_000_000;
 const CALENDAR_MINUTES_MAX: u64 = 365 * 24 * 60;
 
 /// The most carts of an expiry burst.
-const STORM_CARTS_MAX: u64 = 5_000_000;
+const BURST_CARTS_MAX: u64 = 5_000_000;
 
 /// The longest time span in an expiry burst, in milliseconds: an hour.
-const STORM_MS_MAX: u64 = 3_600_000;
+const BURST_MS_MAX: u64 = 3_600_000;
 
 /// `[shop]`: products that are sold by quantity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub struct CartSpec {
     /// How often the flow puts something into its cart. The same product twice is one line.
     pub adds: u32,
     /// Units each time.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub quantity: u32,
     /// How the flow chooses products.
     #[serde(default)]
@@ -175,7 +175,7 @@ pub struct GatewaySpec {
     #[serde(default)]
     pub timeout_percent: u8,
     /// How long a flow polls the outcome of its payment, in milliseconds.
-    #[serde(default = "patience")]
+    #[serde(default = "default_patience_ms")]
     pub patience_ms: u64,
 }
 
@@ -222,11 +222,11 @@ impl FlowKind {
         [FlowKind::Seats, FlowKind::Units, FlowKind::Places, FlowKind::Slots, FlowKind::Bookings];
 }
 
-fn one() -> u32 {
+fn default_one() -> u32 {
     1
 }
 
-fn patience() -> u64 {
+fn default_patience_ms() -> u64 {
     60_000
 }
 
@@ -348,10 +348,10 @@ impl Scenario {
 
     fn check_expiry_burst(&self, source: &ScenarioSource<'_>) -> Result<(), ScenarioError> {
         if let Some(storm) = &self.storm {
-            positive(source, "storm.carts", storm.carts.into(), STORM_CARTS_MAX)?;
+            positive(source, "storm.carts", storm.carts.into(), BURST_CARTS_MAX)?;
             positive(source, "storm.products", storm.products.into(), 10_000)?;
-            positive(source, "storm.lead_ms", storm.lead_ms, STORM_MS_MAX)?;
-            positive(source, "storm.window_ms", storm.window_ms, STORM_MS_MAX)?;
+            positive(source, "storm.lead_ms", storm.lead_ms, BURST_MS_MAX)?;
+            positive(source, "storm.window_ms", storm.window_ms, BURST_MS_MAX)?;
             positive(source, "storm.poll_ms", storm.poll_ms, 60_000)?;
             source.require(
                 storm.before_ms <= storm.lead_ms,

@@ -27,7 +27,7 @@ pub struct OverloadSpec {
     /// The nodes' target delay, in milliseconds. The verdict compares latencies with it.
     pub target_ms: u64,
     /// Whether the verdict compares goodput, latencies, memory and recovery with the promised figures.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub judged: bool,
 }
 
@@ -51,6 +51,6 @@ impl Scenario {
     }
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }

@@ -53,7 +53,7 @@ impl<'a> ScenarioSource<'a> {
     }
 
     /// The scenario of the text with these settings.
-    pub(super) fn set(&self, text: &str, settings: &[String]) -> Result<Scenario, ScenarioError> {
+    pub(super) fn with_settings(&self, text: &str, settings: &[String]) -> Result<Scenario, ScenarioError> {
         let mut table: toml::Table = toml::from_str(text).map_err(|error| self.malformed(&error))?;
         for setting in settings {
             let bad = || ScenarioError::BadSetting(setting.clone());

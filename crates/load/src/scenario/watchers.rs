@@ -15,10 +15,10 @@ pub struct WatchersSpec {
     /// The number of watchers.
     pub count: u32,
     /// The watchers are spread over this many sessions of the house, beginning with the first.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub sessions: u32,
     /// How long the watchers may take to receive the last version, in milliseconds.
-    #[serde(default = "converge")]
+    #[serde(default = "default_converge_ms")]
     pub converge_ms: u64,
 }
 
@@ -37,10 +37,10 @@ impl Scenario {
     }
 }
 
-fn one() -> u32 {
+fn default_one() -> u32 {
     1
 }
 
-fn converge() -> u64 {
+fn default_converge_ms() -> u64 {
     10_000
 }

@@ -12,7 +12,7 @@ use super::messages::FleetSpec;
 use crate::websocket::{FrameReader, write_text};
 
 /// Connections from one source address. This is far below its number of ports.
-const OF_ONE_SOURCE: u32 = 8_192;
+const CONNECTIONS_PER_SOURCE: u32 = 8_192;
 
 /// The most bytes of the server's answer to the upgrade.
 const HEAD_BYTES_MAX: usize = 4_096;
@@ -86,7 +86,7 @@ impl WatcherConnection {
         socket.set_nonblocking(true)?;
         if address.ip().is_loopback() && address.is_ipv4() {
             // A source address has about 28 000 ports.
-            let source = Ipv4Addr::new(127, 0, 1, 1 + (number / OF_ONE_SOURCE) as u8);
+            let source = Ipv4Addr::new(127, 0, 1, 1 + (number / CONNECTIONS_PER_SOURCE) as u8);
             socket.bind(&SockAddr::from(SocketAddr::from((source, 0))))?;
         }
         match socket.connect(&address.into()) {
@@ -114,7 +114,7 @@ impl WatcherConnection {
     }
 
     /// Reads the answer to the upgrade. When it is complete, returns the bytes behind it.
-    pub(super) fn upgraded(&mut self, bytes: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    pub(super) fn read_upgrade(&mut self, bytes: &[u8]) -> io::Result<Option<Vec<u8>>> {
         let Stage::Upgrading(head) = &mut self.stage else { return Ok(None) };
         head.extend_from_slice(bytes);
         let Some(end) = head.windows(4).position(|window| window == b"\r\n\r\n") else {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 /// The most frames that the cache finds by their text. Beyond this it forgets all texts, and parses a frame again when
 /// it comes again.
-const KNOWN_MAX: usize = 8_192;
+const CACHED_TEXTS_MAX: usize = 8_192;
 
 /// The content of a frame.
 #[derive(Debug, PartialEq, Eq)]
@@ -62,29 +62,29 @@ pub(super) struct CachedFrame {
 /// The frames of one node.
 #[derive(Default)]
 pub(super) struct FrameCache {
-    known: FxHashMap<Box<[u8]>, usize>,
+    by_text: FxHashMap<Box<[u8]>, usize>,
     pub(super) seen: Vec<CachedFrame>,
 }
 
 impl FrameCache {
     /// Finds or parses the frame with this text. Returns its index.
     pub(super) fn lookup(&mut self, text: &[u8]) -> Result<usize, serde_json::Error> {
-        if let Some(index) = self.known.get(text) {
+        if let Some(index) = self.by_text.get(text) {
             return Ok(*index);
         }
         let content = read(text)?;
-        if self.known.len() == KNOWN_MAX {
-            self.known.clear();
+        if self.by_text.len() == CACHED_TEXTS_MAX {
+            self.by_text.clear();
         }
         let index = self.seen.len();
         self.seen.push(CachedFrame { content, session: 0, receipts: Vec::new() });
-        self.known.insert(text.into(), index);
+        self.by_text.insert(text.into(), index);
         Ok(index)
     }
 
     /// Forgets the texts of all frames. The frames stay.
     pub(super) fn forget(&mut self) {
-        self.known.clear();
+        self.by_text.clear();
     }
 
     /// Removes all frames and their receipts.

@@ -33,7 +33,7 @@ impl EventLoop {
     pub(super) fn on_bytes(&mut self, number: usize, bytes: &[u8]) -> io::Result<()> {
         let connection = &mut self.connections[number];
         if matches!(connection.stage, Stage::Upgrading(_)) {
-            let Some(rest) = connection.upgraded(bytes)? else { return Ok(()) };
+            let Some(rest) = connection.read_upgrade(bytes)? else { return Ok(()) };
             connection.watch(0..self.spec.feeds as usize, &self.spec);
             self.status.connected += 1;
             return self.on_bytes(number, &rest);

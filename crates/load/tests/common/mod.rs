@@ -212,18 +212,17 @@ impl ServerState {
         let [WantedLine { entity: Entity::Session(name), want: Want::Seats { seats, .. } }] = lines.as_slice() else {
             unreachable!("a load run holds named seats of one session")
         };
-        let refuses = self.misbehaves(bug, Bug::RefusesFreeSeats);
-        let sells_twice = self.misbehaves(bug, Bug::SellsTwice);
-        let Some(session) = self.sessions.get_mut(name) else { return Err(Refusal::NotFound(name.as_str().into())) };
+        let Some(session) = self.sessions.get(name) else { return Err(Refusal::NotFound(name.as_str().into())) };
         let state = |seat: &Seat| session.taken.get(seat).copied();
         let mut taken: Vec<TakenSeat> =
             seats.as_slice().iter().filter_map(|&seat| Some(TakenSeat { seat, state: state(&seat)? })).collect();
-        if refuses && taken.is_empty() {
+        if taken.is_empty() && self.misbehaves(bug, Bug::RefusesFreeSeats) {
             taken = vec![TakenSeat { seat: seats.as_slice()[0], state: SeatState::Held }];
         }
-        if !taken.is_empty() && !sells_twice {
+        if !taken.is_empty() && !self.misbehaves(bug, Bug::SellsTwice) {
             return Err(Refusal::SeatsTaken(taken));
         }
+        let session = self.sessions.get_mut(name).expect("the session was found above");
         session.version += 1;
         for &seat in seats.as_slice() {
             session.taken.insert(seat, SeatState::Held);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use boxoffice_load::{
     clock::now_us,
     machine::{CpuTimes, process_cpu, process_memory},
+    watcher_fleet::{ChangeTime, FleetStats},
 };
 use serde::Serialize;
 
