@@ -168,7 +168,7 @@ fn invalid_faults_are_refused() {
 #[test]
 fn flows_go_on_while_nodes_are_killed_repeatedly() {
     let settings = ["faults.kills=3".to_owned(), "house.venues=100".into()];
-    let n1 = Scenario::load("n1", &settings).expect("it is right");
+    let n1 = Scenario::load("n1", &settings).expect("the scenario is valid");
     assert_eq!(n1.offered(), 100 * 16 * 100, "one flow for each block of seats");
     let usual = Scenario::load("N1", &[]).expect("it is built in");
     assert_eq!((usual.offered(), usual.house("r").sessions_all()), (212_000, 80_000));

@@ -57,15 +57,15 @@ impl Changes for Floor {
             let orders = process.orders.as_mut().ok_or("the floor is closed")?;
             writeln!(orders, "{line}")?;
         }
-        let mut marks: Vec<ChangeTime> = Vec::new();
+        let mut change_times: Vec<ChangeTime> = Vec::new();
         for process in &mut self.processes {
             let mut line = String::new();
             process.answers.read_line(&mut line)?;
             // Those of several processes are the same to within the time of a wake-up.
-            marks = serde_json::from_str(&line)?;
+            change_times = serde_json::from_str(&line)?;
         }
-        self.version = marks.last().map_or(self.version, |mark| mark.version);
-        Ok(marks)
+        self.version = change_times.last().map_or(self.version, |change| change.version);
+        Ok(change_times)
     }
 
     async fn versions(&mut self) -> Result<Vec<(u32, u64)>, Failed> {

@@ -78,14 +78,14 @@ pub(crate) async fn turn(
     watchers.begin()?;
     let (cpu_before, times_before) = (cpu(pids)?, CpuTimes::now());
     let start_us = now_us();
-    let marks = changes.publish(publish).await?;
+    let change_times = changes.publish(publish).await?;
     let over_us = now_us();
     tokio::time::sleep(COME_TO_REST).await;
     let last = changes.versions().await?;
     let (behind, last_us) = watchers.reached(&last, CONVERGE).await?;
     let used = cpu(pids)?.saturating_sub(cpu_before);
     let steal = times_before.and_then(|before| Some(CpuTimes::now()?.since(before).steal_percent));
-    let stats: FleetStats = watchers.stats(&marks)?;
+    let stats: FleetStats = watchers.stats(&change_times)?;
     let deliveries = stats.deliveries().max(1) as f64;
     let seconds = (last_us.max(over_us) - start_us) as f64 / 1e6;
     let latencies = stats.latencies.histogram();

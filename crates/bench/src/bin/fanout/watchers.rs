@@ -91,9 +91,9 @@ impl Watchers {
     }
 
     /// What they counted.
-    pub(crate) fn stats(&mut self, marks: &[ChangeTime]) -> Result<FleetStats, Failed> {
+    pub(crate) fn stats(&mut self, change_times: &[ChangeTime]) -> Result<FleetStats, Failed> {
         let mut all = FleetStats::default();
-        for answer in self.ask(&FleetCommand::GetStats(marks.to_vec()))? {
+        for answer in self.ask(&FleetCommand::GetStats(change_times.to_vec()))? {
             let FleetReply::Stats(stats) = answer else { return Err(wrong_reply()) };
             all.add(&stats);
         }
